@@ -37,7 +37,7 @@ class jpeg_coefficients : private millrace::detail::jpeg_input {
           "the progressive JPEG lacks scans: it ends before its coefficients have all their bits",
           "Fetch the file again; as it is, it can only be kept", {.stage = "jpeg"});
     millrace::detail::for_each_jpeg_segment(file, [this](unsigned marker, std::span<const std::byte> segment) {
-      if (millrace::detail::describes_the_picture(marker)) markers_.push_back(segment);
+      if (millrace::detail::describes_image(marker)) markers_.push_back(segment);
     });
   }
 

@@ -69,7 +69,7 @@ MILLRACE_AVX2 octs high_pairs(octs a, octs b) noexcept { return __builtin_shuffl
 /// Swaps the two middle quarters, so that pairs of both halves become neighbors.
 MILLRACE_AVX2 octs swap_middle(octs a) noexcept { return __builtin_shufflevector(a, a, 0, 2, 1, 3); }
 /// Interleaves the numbers of the first half and of the second half.
-MILLRACE_AVX2 quads halves_by_turns(quads a) noexcept {
+MILLRACE_AVX2 quads interleave_halves(quads a) noexcept {
   return __builtin_shufflevector(a, a, 0, 4, 1, 5, 2, 6, 3, 7);
 }
 /// Transposes four rows in each half: q[c] becomes column c.

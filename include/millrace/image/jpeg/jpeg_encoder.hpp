@@ -4,8 +4,8 @@
 //   auto gray = mr::encode_jpeg(gray_pixels, {.progressive = true});       // gray_pixels: [height, width, 1]
 //
 // Shape: [height, width, 3] RGB or [height, width, 1] gray, u8; each side has 1 to 65500 pixels.
-// The same pixels, options and libjpeg give the same bytes.
-// Errors: setup_error if JPEG cannot hold the shape or an option; io_error if libjpeg cannot be started.
+// The same pixels, options and libjpeg version produce the same bytes.
+// Errors: setup_error if JPEG does not support the shape or an option; io_error if libjpeg cannot be initialized.
 // Threads: any; calls share nothing.
 #pragma once
 
@@ -25,16 +25,16 @@ enum class chroma_sampling : std::uint8_t { yuv444, yuv422, yuv440, yuv420, yuv4
 /// Options of encode_jpeg().
 struct jpeg_encode_options {
   int quality = 90;                                          ///< 1..100
-  chroma_sampling sampling = chroma_sampling::yuv420;        ///< not used for gray and keep_rgb
+  chroma_sampling sampling = chroma_sampling::yuv420;        ///< ignored for gray and keep_rgb
   bool progressive = false;                                  ///< several scans instead of one
   bool arithmetic = false;                                   ///< arithmetic instead of Huffman coding
   bool optimize_tables = true;                               ///< tables for this image: some percent smaller, slower
   unsigned restart_rows = 0;                                 ///< rows of MCUs between restart markers; 0: no markers
-  bool keep_rgb = false;                                     ///< stores R, G, B as they are: larger, no color rounding
+  bool keep_rgb = false;                                     ///< stores RGB without conversion: larger, no rounding
 };
 
 /// Returns `pixels`, [height, width, 1 or 3] u8, as a JPEG file.
-/// Throws setup_error if the shape or an option is not possible, io_error if libjpeg cannot be started.
+/// Throws setup_error if the shape or an option is not supported, io_error if libjpeg cannot be initialized.
 std::vector<std::byte> encode_jpeg(const image& pixels, const jpeg_encode_options& options = {});
 
 }}  // namespace millrace

@@ -20,7 +20,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
-/// The facts that a JPEG's headers state about the image.
+/// The properties of an image that a JPEG's headers declare.
 struct jpeg_header {
   std::size_t width = 0;     ///< pixels, as stored (before any orientation)
   std::size_t height = 0;    ///< pixels, as stored (before any orientation)
@@ -32,16 +32,16 @@ struct jpeg_header {
 
 namespace detail {
 
-/// Returns the name of the format whose files begin like `data`; empty if it is unknown.
+/// Returns the name of the format whose files begin like `data`; empty if unknown.
 std::string_view sniff_format(std::span<const std::byte> data) noexcept;
 
-/// A format of which a file looks like: its name with an article, and what to do. Both are empty if it is unknown.
+/// The format that a file seems to have: its name with an article, and advice. Both are empty if it is unknown.
 struct picture_format_hint {
   std::string_view name{};
   std::string advice{};
 };
 
-/// Returns what a file is that the caller cannot read, and how to read it.
+/// Returns the format of a file that the caller cannot read, and advice on how to read it.
 picture_format_hint hint_on_format(std::span<const std::byte> data);
 
 /// Returns the message for bytes of another format than `expected`, such as "a JPEG".
@@ -58,22 +58,22 @@ void read_frame_header(const byte_reader& read, std::size_t at, std::size_t size
 
 }  // namespace detail
 
-/// Returns the facts in the JPEG's frame header. The orientation comes from an EXIF segment before the frame header.
+/// Returns the properties in the JPEG's frame header. The orientation is that of an EXIF segment before it.
 /// With `accept_damaged`, the first marker may be damaged, as libjpeg allows it.
 /// Throws data_error if the bytes are not a JPEG, are cut short, or use an unsupported coding process.
 jpeg_header read_jpeg_header(std::span<const std::byte> data, bool accept_damaged = false);
 
-/// Returns why libjpeg has to decode a file, judged by its header alone; none: the built-in decoder decodes it. The
-/// headers of all scans of a progressive file are looked for. Damage in the file's data may still leave it to libjpeg.
+/// Returns the reason for which libjpeg has to decode a file, based on its headers; `none`: the built-in decoder can
+/// decode it. Reads the headers of all scans of a progressive file. Damage in the data may still require libjpeg.
 jpeg_refusal refusal_of_header(std::span<const std::byte> file);
 
 /// Options of jpeg_metadata().
 struct jpeg_metadata_options {
-  bool color_profile = true;   ///< keeps the ICC profile, which describes the pixels of this file
+  bool color_profile = true;   ///< includes the ICC profile, which describes the pixels of this file
 };
 
-/// Returns the segments that say what the image is (EXIF, comments, ICC profile), complete and in their order. It
-/// leaves out the segments that say how the file is coded (JFIF, Adobe): another encoder writes its own.
+/// Returns the segments that describe the image (EXIF, comments, ICC profile), complete and in order. Omits the
+/// segments that describe the coding (JFIF, Adobe), because another encoder writes its own.
 std::vector<std::byte> jpeg_metadata(std::span<const std::byte> file, jpeg_metadata_options options = {});
 
 }}  // namespace millrace

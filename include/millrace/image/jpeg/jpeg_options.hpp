@@ -1,9 +1,9 @@
 // Options for decoding a JPEG: quality, decoder, orientation and limits.
 //
 //   auto p = mr::jpeg(r["jpg"], {.quality = mr::picture_quality::fast, .apply_orientation = true});
-//   auto q = mr::jpeg(r["jpg"], {.decoder = mr::picture_decoder::libjpeg});      // to compare, or to rule one out
+//   auto q = mr::jpeg(r["jpg"], {.decoder = mr::picture_decoder::libjpeg});      // for comparisons
 //
-// The choice of the decoder changes no bit of an `exact` image. It changes no bit of a `fast` image that is decoded
+// The choice of the decoder does not change the bits of an `exact` image, nor those of a `fast` image that is decoded
 // at a reduced size.
 // Errors: none. Threads: a value.
 #pragma once
@@ -18,10 +18,10 @@ namespace millrace { inline namespace MILLRACE_ABI {
 enum class picture_quality : std::uint8_t {
   exact,   ///< within one level of decoding everything, then cropping and resizing
   /// Decodes at 4/8, 2/8 or 1/8 of the size if the crop is at least 2, 4 or 8 times the target on both axes. On
-  /// photographs such images differ from exact ones by 0.4 to 0.7 levels in the mean and by 42 at most. 0.5 to
-  /// 2 % of their values differ by more than 4 levels (PSNR 45 to 49 dB). Other images are decoded at full size. The
-  /// built-in decoder's path then resizes chroma before the conversion to RGB. Such images differ by 0.2 levels in
-  /// the mean and by 21 at most.
+  /// photographs such images differ from exact ones by 0.4 to 0.7 levels on average and by 42 at most. 0.5 to 2 % of
+  /// their values differ by more than 4 levels (PSNR 45 to 49 dB). Other images are decoded at full size; the built-in
+  /// decoder then resizes chroma before the conversion to RGB. Such images differ by 0.2 levels on average and by 21 at
+  /// most.
   fast
 };
 
@@ -30,17 +30,17 @@ enum class picture_decoder : std::uint8_t {
   /// The built-in decoder, if it supports the file and this CPU can run its fast code; else libjpeg. A `fast` image
   /// at full size uses the built-in decoder on every CPU, so that its bits do not depend on the CPU.
   automatic,
-  built_in,       ///< the built-in decoder on any little-endian CPU; an unsupported file is an error that says why
+  built_in,       ///< the built-in decoder on any little-endian CPU; an unsupported file is an error with the reason
   libjpeg    ///< libjpeg for every file
 };
 
 /// Options of jpeg().
 struct jpeg_options {
-  picture_quality quality = picture_quality::exact;       ///< precision against speed
+  picture_quality quality = picture_quality::exact;       ///< accuracy or speed
   picture_decoder decoder = picture_decoder::automatic;   ///< the decoder to use
-  bool apply_orientation = false;                         ///< turns and mirrors the image as its EXIF tag says
-  bool accept_damaged = false;                            ///< uses what can be decoded of a damaged file; counts it
-  picture_limits limits{};                                ///< what the image may need
+  bool apply_orientation = false;                         ///< rotates and mirrors the image by its EXIF orientation
+  bool accept_damaged = false;                            ///< uses the decodable part of a damaged file, and counts it
+  picture_limits limits{};                                ///< limits of the image
 };
 
 }}  // namespace millrace

@@ -79,7 +79,7 @@ EXAMPLE
 
 // ---- jpeg_plane_decoder.hpp
 void use(const mr::detail::jpeg_planes& planes);
-void by_libjpeg(const mr::detail::jpeg_planes_request& ask, mr::jpeg_refusal why);
+void by_libjpeg(const mr::detail::jpeg_planes_request& request, mr::jpeg_refusal why);
 void example(mr::scratch& scratch, const mr::detail::jpeg_planes_request& first,
              const mr::detail::jpeg_planes_request& second) {
 EXAMPLE
@@ -93,7 +93,7 @@ EXAMPLE
 
 // ---- jpeg_planes_request.hpp
 #include <millrace/image/jpeg/baseline/jpeg_plane_decoder.hpp>
-void by_libjpeg(const mr::detail::jpeg_planes_request& ask, mr::jpeg_refusal why);
+void by_libjpeg(const mr::detail::jpeg_planes_request& request, mr::jpeg_refusal why);
 void example(std::span<const std::byte> file, mr::detail::jpeg_plane_decoder& decoder) {
 EXAMPLE
 }
@@ -232,7 +232,7 @@ bool example(const mr::detail::band_stream& first, const mr::detail::block_run& 
   } scan{refines};
   mr::detail::band_stream stream = first;
 EXAMPLE
-  return whole;
+  return intact;
 }
 
 // ---- band_stream.hpp
@@ -276,7 +276,7 @@ EXAMPLE
 // ---- progressive_decoder.hpp
 #include <millrace/item/scratch.hpp>
 void use(const mr::detail::jpeg_planes& planes);
-void by_libjpeg(const mr::detail::jpeg_planes_request& ask, mr::jpeg_refusal why);
+void by_libjpeg(const mr::detail::jpeg_planes_request& request, mr::jpeg_refusal why);
 void example(mr::scratch& scratch, const mr::detail::jpeg_planes_request& request) {
 EXAMPLE
 }

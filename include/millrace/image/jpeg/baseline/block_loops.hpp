@@ -1,10 +1,10 @@
-// Builds the loops of block_stream.hpp for several processors, and picks those for the one that runs the program.
+// Instantiates the loops of block_stream.hpp for several processors, and selects those for the current one.
 //
 //   const auto loops = mr::detail::block_loops::best();
 //   loops.run(stream);                           // until its segment ends
 //   loops.run(stream, other);                    // or: until the segment of one of them ends
 //
-// Each pair of modes (store or skip) has a loop of its own. Each member function names its target. So a build for any
+// Each pair of modes (store or skip) has its own loop. Each member function declares its target, so a build for any
 // x86-64 contains all of them.
 // Threads: no shared state.
 #pragma once
@@ -59,13 +59,13 @@ class block_loops {
 
   template <class Loops>
   static block_loops of() noexcept {
-    block_loops made;
-    made.store_ = Loops::store;
-    made.skip_ = Loops::skip;
-    made.store_store_ = Loops::store_store;
-    made.skip_store_ = Loops::skip_store;
-    made.skip_skip_ = Loops::skip_skip;
-    return made;
+    block_loops loops;
+    loops.store_ = Loops::store;
+    loops.skip_ = Loops::skip;
+    loops.store_store_ = Loops::store_store;
+    loops.skip_store_ = Loops::skip_store;
+    loops.skip_skip_ = Loops::skip_skip;
+    return loops;
   }
 
   one store_ = nullptr, skip_ = nullptr;

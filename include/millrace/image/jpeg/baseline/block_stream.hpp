@@ -1,18 +1,18 @@
-// Decodes the blocks of one JPEG, or of two at once: the loops in which an image spends most of its time.
+// Decodes the blocks of one JPEG, or of two at once, in the loops that dominate the decoding time of an image.
 //
 //   mr::detail::block_stream s;
 //   s.bit = first_bit;
-//   s.begin_segment(slots, count, stored, stop);   // slots[count] exists, too
+//   s.begin_segment(slots, count, stored, stop);   // slots[count] must exist, too
 //   loops.run(s, other);                           // block_loops.hpp; until one of them reaches its segment's end
 //   if (s.at_end()) s.end_segment();               // s.bit is the next segment's first bit
-//   if (s.odd) return damaged;                     // a code was impossible
+//   if (s.invalid) return damaged;                 // there was an invalid code
 //
-// A step is one look-up. No branch depends on its result: whether a block ends is data. So a single stream waits for
-// its own look-ups, and two streams fill each other's waits.
-// Rare cases leave the loop: a long code, or an entry that runs into the next block. They are decoded one by one, and
-// the loop is entered again. A segment's end is such a case as well: a table with slow entries only.
-// Any bits at all can be decoded. Only the slots' coefficients and the spare space behind them are written.
-// Units: positions are bit addresses, 8 * address + bit. This saves a register for the base.
+// A step is one lookup. No branch depends on its result: whether a block ends is data. A single stream therefore waits
+// for its own lookups, and two streams hide each other's latency.
+// Rare cases leave the loop: a long code, or an entry that extends into the next block. They are decoded one by one,
+// then the loop is entered again. The end of a segment is also such a case: a table that has only slow entries.
+// Arbitrary bits can be decoded. Only the slots' coefficients and the spare space after them are written.
+// Units: positions are bit addresses, 8 * address + bit, which saves a register for the base.
 // Source of the codes: ITU-T T.81 F.2.2. Threads: no shared state.
 #pragma once
 
@@ -26,13 +26,13 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// Two blocks side by side. Row i of the left block is at 16 * i, row i of the right block at 16 * i + 8.
+/// Two adjacent blocks. Row i of the left block is at 16 * i, row i of the right block at 16 * i + 8.
 /// Spare space follows, for stores that are not needed.
 constexpr std::size_t pair_coefficients = 144;
 constexpr std::size_t right_block = 8;
 
-/// Gives the offset of coefficient k of a block. All numbers beyond the last one share one offset behind the pair.
-/// The array is aligned so that the low byte of an element's address is its number k. Bit 6 of it shows that k lies
+/// Returns the offset of coefficient k of a block. All numbers beyond the last one share one offset after the pair.
+/// The array is aligned so that the low byte of an element's address is its number k. Bit 6 of it indicates that k is
 /// beyond a block.
 constexpr std::array<std::uint8_t, 256> make_coefficient_order() noexcept {
   std::array<std::uint8_t, 256> order{};
@@ -57,14 +57,14 @@ alignas(256) inline constexpr std::array<std::uint8_t, 256> coefficient_order = 
 
 /// One block of a segment. The tables are those for stored blocks, or those for skipped blocks.
 struct block_slot {
-  const void* ac;                    // for the rest of this block
-  const void* next_dc;               // for the block after it
-  std::int16_t* coefficients;        // written for a stored block; never null
+  const void* ac;                    // table for the rest of this block
+  const void* next_dc;               // table for the next block
+  std::int16_t* coefficients;        // written if the block is stored; never null
   const component_tables* tables;
-  std::uintptr_t begin_bit;          // where a skipped block's DC difference lies
+  std::uintptr_t begin_bit;          // position of a skipped block's DC difference
 };
 
-/// A table with slow entries only, whether it is read as a coefficient_table or as a skip_table.
+/// A table with slow entries only, for both coefficient_table and skip_table lookups.
 class stop_table {
  public:
   stop_table() noexcept {
@@ -88,7 +88,7 @@ struct block_stream {
   std::uintptr_t bit = 0;         // position of the next symbol
   unsigned k = 0;                 // number of the next coefficient; 0: the block's DC difference
   bool store = false;             // false: blocks are skipped
-  bool odd = false;               // an impossible code was met; the data behind it has no meaning
+  bool invalid = false;           // there was an invalid code; the decoded data is undefined
   const void* table = nullptr;
   block_slot* slot = nullptr;
   block_slot* end = nullptr;
@@ -108,8 +108,8 @@ struct block_stream {
   void end_segment() noexcept { end[-1].next_dc = next_segments_dc; }
   bool at_end() const noexcept { return slot == end; }
 
-  /// Called where a loop stopped. Returns false at the segment's end, else decodes the next symbol of any kind.
-  [[gnu::noinline]] bool goes_on() noexcept {
+  /// Called after a loop has stopped. Returns false at the segment's end, else decodes the next symbol of any kind.
+  [[gnu::noinline]] bool decode_rare() noexcept {
     if (at_end()) return false;
     decode_symbol();
     return true;
@@ -122,7 +122,7 @@ struct block_stream {
     else decode_ac(window);
     if (!store) slot[1].begin_bit = bit;
     if (k < 64) return;
-    odd = odd || k > 64;
+    invalid = invalid || k > 64;
     table = slot->next_dc;
     ++slot;
     k = 0;
@@ -132,7 +132,7 @@ struct block_stream {
   void decode_difference(std::uint64_t window) noexcept {
     auto [length, size] = slot->tables->dc_code.find(window);
     if (length == 0 || size > largest_dc_size) {
-      odd = true;
+      invalid = true;
       length = 1;
       size = 0;
     }
@@ -145,7 +145,7 @@ struct block_stream {
     auto [length, byte] = slot->tables->ac_code.find(window);
     ac_symbol s(byte);
     if (length == 0 || !s.usual()) {
-      odd = true;
+      invalid = true;
       length = 1;
       s = ac_symbol(0);
     }
@@ -163,18 +163,19 @@ struct block_stream {
   }
 };
 
-/// Returns the number of the coefficient whose element of coefficient_order this is. The alignment makes that possible.
+/// Returns the number of the coefficient whose element of coefficient_order this is, which the alignment makes
+/// possible.
 [[gnu::always_inline]] inline unsigned number_of(const std::uint8_t* place) noexcept {
   return static_cast<unsigned>(reinterpret_cast<std::uintptr_t>(place) % coefficient_order.size());
 }
 
-/// The part of a stream that a loop holds in registers.
+/// The part of a stream that a loop keeps in registers.
 struct live_stream {
   std::uint64_t window;
   std::uintptr_t bit;
   const void* table;
   block_slot* slot;
-  const std::uint8_t* place;   // coefficient k's element of coefficient_order: number and offset in one register
+  const std::uint8_t* place;   // element k of coefficient_order: combines number and offset in one register
 
   [[gnu::always_inline]] explicit live_stream(const block_stream& s) noexcept
       : window(0), bit(s.bit), table(s.table), slot(s.slot), place(coefficient_order.data() + s.k) {}
@@ -186,14 +187,15 @@ struct live_stream {
   }
 };
 
-/// Takes bits out of a window, and goes on to the next block without a branch.
+/// Consumes bits of a window, and advances to the next block without a branch.
 struct portable_steps {
-  /// Returns the number that the last symbol's magnitude bits stand for.
+  /// Returns the number that the last symbol's magnitude bits encode.
   [[gnu::always_inline]] static std::int16_t value(std::uint64_t window, const coefficient_entry& e) noexcept {
     const std::uint64_t bits = window >> (e.shift & 63) & ((std::uint64_t{1} << (e.magnitude & 63)) - 1);
     return static_cast<std::int16_t>(static_cast<int>(bits) + e.bias);
   }
-  [[gnu::always_inline]] static void go_on(live_stream& s, std::uint64_t advance, const std::uint8_t* next) noexcept {
+  [[gnu::always_inline]] static void next_block(live_stream& s, std::uint64_t advance,
+                                                const std::uint8_t* next) noexcept {
     const std::uint64_t ends = advance >> 7;
     const void* const tables[2] = {s.slot->ac, s.slot->next_dc};
     s.table = tables[ends];
@@ -203,7 +205,7 @@ struct portable_steps {
 };
 
 #ifdef __x86_64__
-inline constexpr const std::uint8_t* first_place = coefficient_order.data();   // in memory: all registers are taken
+inline constexpr const std::uint8_t* first_place = coefficient_order.data();   // in memory: no register is free
 
 /// Inline assembly, because compilers turn the selections into branches. It also needs no compiler flag.
 struct x86_steps {
@@ -215,7 +217,8 @@ struct x86_steps {
         : "=&r"(bits) : "r"(window), "r"(std::uint64_t{control}), "m"(e.bias) : "cc");
     return static_cast<std::int16_t>(bits);
   }
-  [[gnu::always_inline]] static void go_on(live_stream& s, std::uint64_t advance, const std::uint8_t* next) noexcept {
+  [[gnu::always_inline]] static void next_block(live_stream& s, std::uint64_t advance,
+                                                const std::uint8_t* next) noexcept {
     const void* table = s.slot->ac;
     block_slot* const next_slot = s.slot + 1;
     asm("test $0x80, %b[advance]\n\tcmovne %[dc], %[table]\n\tcmovne %[after], %[slot]\n\tcmovne %[first], %[place]"
@@ -232,12 +235,12 @@ struct x86_steps {
   return (reinterpret_cast<std::uintptr_t>(place) & beyond_block) != 0;
 }
 
-/// Does one look-up. Returns true if the entry is slow. Then it has changed coefficients only, which are written again.
+/// Does one lookup. Returns true if the entry is slow; it may have written coefficients, which are written again.
 template <class Steps, bool refill>
 [[gnu::always_inline]] inline bool store_step(live_stream& s) noexcept {
   const coefficient_entry& e =
       static_cast<const coefficient_entry*>(s.table)[s.window >> (64 - coefficient_index_bits)];
-  if constexpr (refill) s.window = window_at(s.bit);   // after the look-up's address: it waits for nothing
+  if constexpr (refill) s.window = window_at(s.bit);   // after the lookup's address, so that it is not delayed
   const std::uint64_t advance = e.advance;
   const std::uint8_t* const next = s.place + advance;
   std::int16_t* const to = s.slot->coefficients;
@@ -247,7 +250,7 @@ template <class Steps, bool refill>
   const unsigned bits = e.bits;
   s.window <<= bits;
   s.bit += bits;
-  Steps::go_on(s, advance, next);
+  Steps::next_block(s, advance, next);
   return false;
 }
 
@@ -261,8 +264,8 @@ template <class Steps, bool refill>
   if (__builtin_expect(is_beyond(next), 0)) return true;
   s.window <<= bits;
   s.bit += bits;
-  s.slot[1].begin_bit = s.bit;   // the last value written before the next block is right
-  Steps::go_on(s, advance, next);
+  s.slot[1].begin_bit = s.bit;   // the last value written before the next block is correct
+  Steps::next_block(s, advance, next);
   return false;
 }
 
@@ -272,7 +275,7 @@ template <class Steps, bool store, bool refill>
   else return skip_step<Steps, refill>(s);
 }
 
-/// Runs until the segment's end. Two look-ups take 44 bits at most; a refill gives at least 57.
+/// Runs until the segment's end. Two lookups use 44 bits at most; a refill provides at least 57.
 template <class Steps, bool store>
 [[gnu::always_inline]] inline void run_loop(block_stream& stream) noexcept {
   do {
@@ -283,7 +286,7 @@ template <class Steps, bool store>
       if (step<Steps, store, false>(s)) break;
     }
     s.save(stream);
-  } while (stream.goes_on());
+  } while (stream.decode_rare());
 }
 
 /// Runs until one of the streams is at its segment's end. Rare symbols are decoded between two loops, when no stream is
@@ -307,7 +310,7 @@ template <class Steps, bool store_a, bool store_b>
     }
     a.save(first);
     b.save(second);
-  } while (stuck->goes_on());
+  } while (stuck->decode_rare());
 }
 
 }}}  // namespace millrace::detail

@@ -1,16 +1,16 @@
-// Tables that turn the next 11 bits of a JPEG's stream into up to two coefficients at once, without a branch.
+// Tables that decode the next 11 bits of a JPEG's stream to up to two coefficients at once, without a branch.
 //
 //   mr::detail::second_symbols second(ac);                           // symbols that may follow a known symbol
 //   mr::detail::build_ac_table(table, ac, second);                   // or build_dc_table(table, dc, second)
 //   const mr::detail::coefficient_entry& e = table[window >> 53];    // the stream's next bits, from the topmost down
-//   block[order[k + e.run]] = e.value;                               // a first coefficient that lies in the index
+//   block[order[k + e.run]] = e.value;                               // a first coefficient within the index
 //   const auto bits = static_cast<int>(window >> e.shift) & ((1 << e.magnitude) - 1);
 //   block[order[k + e.advance - 1]] = static_cast<std::int16_t>(bits + e.bias);    // the last one
 //
-// Both stores always happen. One that is not needed goes to spare space behind the block.
-// An entry is one word, and all of its fields can be added. The entry of two symbols is the first one's entry plus the
-// second one's. So a table is written in runs with one addition per entry, instead of decoding each index. The longest
-// entry takes 22 bits. Threads: pure. Source: ITU-T T.81 F.2.2; building in runs is the author's own method.
+// Both stores are always executed. A store that is not needed writes to spare space after the block.
+// An entry is one word, and all of its fields can be added. The entry of two symbols is the sum of their entries. A
+// table is therefore written in runs with one addition per entry, instead of decoding each index. The longest entry has
+// 22 bits. Threads: pure. Source: ITU-T T.81 F.2.2; building in runs is the author's own method.
 #pragma once
 
 #include <millrace/image/jpeg/baseline/huffman_code.hpp>
@@ -23,16 +23,16 @@
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 /// slow_advance is the `advance` of an entry that huffman_code has to decode. It sets bit 6 of the sum (beyond_block),
-/// as does every advance beyond a block's end. Bit 7 (ends_block) says that the block has ended.
+/// as does every advance beyond a block's end. Bit 7 (ends_block) indicates that the block has ended.
 enum : unsigned { slow_advance = 192, beyond_block = 64, ends_block = 128 };
 
 struct alignas(8) coefficient_entry {
-  std::uint8_t bits;        // taken from the stream
+  std::uint8_t bits;        // consumed from the stream
   std::uint8_t advance;     // added to the coefficient's number; + ends_block
   std::uint8_t shift;       // of the window to the last symbol's magnitude: 64 - bits
   std::uint8_t magnitude;   // its size in bits; shift and magnitude together are the control word of BEXTR
   std::int16_t bias;        // added to the magnitude bits: 1 - 2^size if the sign bit is 0, or the value itself
-  std::int8_t value;        // first symbol's coefficient, if it lies in the index
+  std::int8_t value;        // first symbol's coefficient, if it is within the index
   std::uint8_t run;         // zeros before the first symbol's coefficient
 };
 
@@ -43,7 +43,7 @@ using coefficient_table = std::array<coefficient_entry, coefficient_entries>;
 /// The largest sizes of magnitudes in 8-bit JPEGs, in bits.
 enum : unsigned { largest_ac_size = 10, largest_dc_size = 11 };
 
-/// The fields of an entry. In the packed word they lie in this order, from the lowest byte up.
+/// The fields of an entry. The packed word has them in this order, from the lowest byte up.
 struct entry_fields {
   unsigned bits = 0, advance = 0, shift = 64, magnitude = 0;
   int bias = 0, value = 0;
@@ -69,8 +69,8 @@ struct ac_symbol {
   constexpr unsigned advance() const noexcept { return ends() ? unsigned{ends_block} : run + 1; }
 };
 
-/// Holds the entries of an AC symbol within windows of any length up to 10 bits. of(bits)[i] is the entry of a window
-/// of `bits` bits with value i. An entry that takes no bits means that no symbol fits.
+/// The entries of an AC symbol within windows of up to 10 bits. of(bits)[i] is the entry of a window of `bits` bits
+/// with value i. An entry of zero bits means that no symbol fits.
 class second_symbols {
  public:
   explicit second_symbols(const huffman_code& ac) {
@@ -86,7 +86,7 @@ class second_symbols {
       if (length > window) return;
       const ac_symbol s(byte);
       std::uint64_t* const end = at + (std::size_t{1} << (window - length));
-      const bool fits = s.usual() && (s.size == 0 || length < window);   // the sign bit fits as well
+      const bool fits = s.usual() && (s.size == 0 || length < window);   // the sign bit must fit, too
       if (fits) {
         entry_fields f{.bits = length + s.size, .advance = s.advance(), .shift = 64 - length - s.size,
                        .magnitude = s.size};
@@ -133,7 +133,7 @@ class table_writer {
     const std::uint64_t alone = packed_entry({.bits = total, .advance = advance, .shift = 64 - total, .bias = value});
     if (value < -128 || value > 127) return fill(count, alone);
     // A second symbol's entry has shift = 64 - its bits. The first one's bits are subtracted from that. The result is
-    // never below zero.
+    // never negative.
     const std::uint64_t first = (std::uint64_t{total} | std::uint64_t{advance} << 8) - (std::uint64_t{total} << 16);
     const std::uint64_t followed = first + packed_entry({.shift = 0, .value = value, .run = advance - 1});
     const std::uint64_t* const follower = second_.of(rest);

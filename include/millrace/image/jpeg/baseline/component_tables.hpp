@@ -1,14 +1,14 @@
-// Holds all tables for decoding a component's blocks with its two Huffman codes, and a store of tables for reuse.
+// All tables for decoding a component's blocks with its two Huffman codes, and a store of tables for reuse.
 //
 //   mr::detail::component_table_store store;                               // in a worker's scratch
 //   auto tables = store.get(component.dc, component.ac);
-//   if (!tables) return mr::jpeg_refusal::tables;                  // an impossible code
+//   if (!tables) return mr::jpeg_refusal::tables;                  // an invalid code
 //   const mr::detail::coefficient_entry& e = tables->ac[window >> 53];     // see coefficient_table.hpp
 //
-// Most files share the codes of T.81 annex K. The store finds known codes by comparing their bytes. It builds others in
-// some microseconds.
-// Lifetime: a job shares ownership of its tables. So tables that leave the store stay whole while a job uses them. The
-// store reuses the memory of tables that no job uses.
+// Most files share the codes of T.81 annex K. The store recognizes codes by comparing their bytes, and builds the
+// tables of a new code in some microseconds.
+// Lifetime: a job shares ownership of its tables, so tables that leave the store remain valid while a job uses them.
+// The store reuses the memory of tables that no job uses.
 // Threads: one store per worker.
 #pragma once
 
@@ -68,30 +68,30 @@ struct component_tables {
 class component_table_store {
  public:
   std::shared_ptr<const component_tables> get(code_bytes dc, code_bytes ac) {
-    const auto known = std::find_if(kept_.begin(), kept_.end(), [&](const kept& k) { return k.is(dc, ac); });
-    if (known != kept_.end()) {
-      std::rotate(kept_.begin(), known, known + 1);   // most recently used first
-      return kept_.front().tables;
+    const auto it = std::find_if(cache_.begin(), cache_.end(), [&](const entry& k) { return k.is(dc, ac); });
+    if (it != cache_.end()) {
+      std::rotate(cache_.begin(), it, it + 1);   // most recently used first
+      return cache_.front().tables;
     }
-    if (kept_.size() < most_) kept_.emplace_back();
-    kept& oldest = kept_.back();   // reused, or files with individual codes would allocate for each image
+    if (cache_.size() < most_) cache_.emplace_back();
+    entry& oldest = cache_.back();   // reused, so that files with individual codes do not allocate for each image
     oldest.key.clear();
     if (oldest.tables.use_count() != 1) oldest.tables = make_aligned_shared<component_tables>();
     if (!oldest.tables->build(dc, ac)) return nullptr;
     oldest.dc_bytes = dc.size();
     oldest.key.assign(dc.begin(), dc.end());
     oldest.key.insert(oldest.key.end(), ac.begin(), ac.end());
-    std::rotate(kept_.begin(), kept_.end() - 1, kept_.end());
-    return kept_.front().tables;
+    std::rotate(cache_.begin(), cache_.end() - 1, cache_.end());
+    return cache_.front().tables;
   }
 
-  std::size_t size() const noexcept { return kept_.size(); }
+  std::size_t size() const noexcept { return cache_.size(); }
 
  private:
   static constexpr std::size_t most_ = 16;   // 52 KiB each
 
-  struct kept {
-    std::vector<std::uint8_t> key{};   // empty: holds no tables
+  struct entry {
+    std::vector<std::uint8_t> key{};   // empty: no tables
     std::size_t dc_bytes = 0;
     std::shared_ptr<component_tables> tables{};
 
@@ -102,7 +102,7 @@ class component_table_store {
     }
   };
 
-  std::vector<kept> kept_;
+  std::vector<entry> cache_;
 };
 
 }}}  // namespace millrace::detail

@@ -4,10 +4,10 @@
 //   using p = mr::detail::dct_pair;
 //   quads even = sum::onto<p::sum_04>(rounding, x04);            // rounding + x0 * factor + x4 * factor
 //   quads last = sum::less<p::even_0_of_26, p::minus_even_0_of_26>(even, x26);   // even - x2 * factor - x6 * factor
-//   words w = sum::joined<11>(even, last);                       // words of both by turns, less 11 bits of fraction
+//   words w = sum::joined<11>(even, last);                       // interleaves both, minus 11 bits of fraction
 //
-// The VNNI instructions are inline assembly. A compiler accepts a builtin only in a function whose target has it. But
-// all functions except the outermost one are the same for both variants. Threads: pure.
+// The VNNI instructions are inline assembly, because a compiler accepts a builtin only in a function with a matching
+// target. All functions except the outermost one are shared by both variants. Threads: pure.
 #pragma once
 
 #include <millrace/image/jpeg/baseline/inverse_dct.hpp>
@@ -20,14 +20,14 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// Names the pair of factors for the inputs x and y of a sum.
+/// Identifies the pair of factors for the inputs x and y of a sum.
 enum class dct_pair : std::size_t {
   sum_04, difference_04,
   even_0_of_26, even_1_of_26, minus_even_0_of_26, minus_even_1_of_26,
   odd_0_of_15, odd_0_of_37, odd_1_of_15, odd_1_of_37, odd_2_of_15, odd_2_of_37, odd_3_of_15, odd_3_of_37
 };
 
-/// Each factor is one 16-bit word. All lie in one cache line; the processor can broadcast a pair from there by itself.
+/// Each factor is one 16-bit word. All are in one cache line; the processor can broadcast a pair directly from there.
 alignas(64) inline constexpr std::array<std::array<std::int16_t, 2>, 14> dct_pairs = {{
     {dct_factors::one, dct_factors::one}, {dct_factors::one, -dct_factors::one},
     {dct_factors::even_2_2, dct_factors::even_2_6}, {dct_factors::even_2_6, dct_factors::even_6_6},
@@ -50,7 +50,7 @@ struct avx2_sums {
   }
   template <dct_pair p>
   MILLRACE_AVX2 static quads onto(quads sum, words xy) noexcept { return sum + of<p>(xy); }
-  /// The compiler knows this product already from onto<p>(), so a factor of -p would cost one more multiplication.
+  /// The compiler already has this product from onto<p>(), so a factor of -p would cost another multiplication.
   template <dct_pair p, dct_pair minus_p>
   MILLRACE_AVX2 static quads less(quads sum, words xy) noexcept { return sum - of<p>(xy); }
   template <int bits>
@@ -74,7 +74,7 @@ struct vnni_sums {
   template <int bits>
   MILLRACE_AVX2 static words joined(quads even, quads odd) noexcept {
     quads joint = even >> bits;
-    // Takes the bits of %0 where %2 has ones, else those of %1. A blend instruction reaches only half the registers.
+    // Selects the bits of %0 where %2 has ones, else those of %1. A blend can use only half of the registers.
     asm("vpternlogd $0xe4, %2, %1, %0"
         : "+v"(joint) : "v"(bits <= 16 ? odd << (16 - bits) : odd >> (bits - 16)), "v"(avx2::quads_of(0xffff)));
     return reinterpret_cast<words>(joint);

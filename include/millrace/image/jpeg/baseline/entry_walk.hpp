@@ -1,12 +1,12 @@
-// Walks a JPEG once, and lists entries at which decoding can begin later.
+// Decodes a JPEG once, and lists entries at which decoding can begin later.
 //
 //   mr::detail::entry_walk walk;                                   // in a worker's scratch
 //   std::vector<std::byte> entries = walk.run(file, {});           // one every four MCUs, packed
 //   decoder.decode({.bytes = file, .left = 200, .entries = entries});
 //
-// Nothing is returned for a file that the built-in decoder does not take, or finds damaged anywhere. So entries hide no
-// damage. Nothing is returned either where entries bring nothing: too few MCUs, or restart markers that are as good.
-// Errors: std::bad_alloc. Threads: one at a time.
+// Nothing is returned for a file that the built-in decoder does not support or that is damaged anywhere, so entries do
+// not hide damage. Nothing is returned either if entries have no benefit: too few MCUs, or restart markers that are as
+// good. Errors: std::bad_alloc. Threads: one at a time.
 #pragma once
 
 #include <millrace/image/jpeg/baseline/block_loops.hpp>
@@ -24,12 +24,12 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// How many entries a file gets.
+/// The number of entries of a file.
 struct entry_walk_options {
-  /// MCUs of six blocks between entries. Smaller MCUs have proportionally more of them between entries.
+  /// MCUs of six blocks between entries. If MCUs are smaller, there are proportionally more of them.
   std::size_t every_mcus = 4;
-  std::size_t max_per_thousand = 35;   ///< bytes of the file's; half as many entries where that is too little
-  std::ptrdiff_t fewest_entries = 8;    ///< with fewer of them there are none
+  std::size_t max_per_thousand = 35;   ///< maximum bytes per 1000 of the file; beyond, half of the entries are dropped
+  std::ptrdiff_t fewest_entries = 8;    ///< if there were fewer, there are none
 };
 
 class entry_walk {
@@ -38,8 +38,8 @@ class entry_walk {
     if constexpr (std::endian::native != std::endian::little) return {};
     if (stream_.read_header(file, store_) != jpeg_refusal::none) return {};
     const scan_header& header = stream_.header();
-    const mcu_region whole(header, {});
-    const std::int64_t mcus = std::int64_t{whole.columns} * whole.rows;
+    const mcu_region image(header, {});
+    const std::int64_t mcus = std::int64_t{image.columns} * image.rows;
     const std::size_t blocks = stream_.slots().blocks_of_mcu();
     if (stream_.coded_bytes() * 4 / blocks < static_cast<std::size_t>(mcus)) return {};
     const auto every = static_cast<std::int64_t>(std::min(options.every_mcus, max_between) *
@@ -48,10 +48,10 @@ class entry_walk {
     if ((mcus - 1) / every < options.fewest_entries || !list(mcus, every)) return {};
     packed_entries_file of{.file_bytes = file.size(), .data_offset_bytes = header.data_offset_bytes, .mcus = mcus};
     for (std::int64_t between = every; between <= 255; between *= 2) {
-      if (between > every) thin_out();
-      if (std::ssize(found_) < options.fewest_entries) break;
+      if (between > every) drop_every_second();
+      if (std::ssize(entries_) < options.fewest_entries) break;
       of.every = static_cast<unsigned>(between);
-      auto packed = pack_entries(found_, of);
+      auto packed = pack_entries(entries_, of);
       if (packed.size() * 1'000 <= file.size() * options.max_per_thousand) return packed;
     }
     return {};
@@ -62,7 +62,7 @@ class entry_walk {
 
   /// Lists the entries of all MCUs whose number is a multiple of `every`, but not 0. Returns false for a damaged file.
   bool list(std::int64_t mcus, std::int64_t every) {
-    found_.clear();
+    entries_.clear();
     stream_.begin_scan();
     begin_counting();
     for (std::int64_t mcu = 0; mcu < mcus;) {
@@ -70,7 +70,7 @@ class entry_walk {
         if (!stream_.begin_next_interval()) return false;
         begin_counting();
       }
-      if (mcu > 0 && mcu % every == 0) found_.push_back(entry_here(mcu));
+      if (mcu > 0 && mcu % every == 0) entries_.push_back(entry_here(mcu));
       const std::int64_t until = std::min(every - mcu % every, mcus - mcu);
       mcu += static_cast<std::int64_t>(stream_.begin_segment(static_cast<std::size_t>(until), false, stop_));
       loops_.run(stream_.blocks());
@@ -86,7 +86,7 @@ class entry_walk {
     stuffed_bytes_ = {};
   }
 
-  /// Each 0xff among the copied bytes stands for two bytes of the file.
+  /// Each 0xff in the copied bytes is two bytes in the file.
   jpeg_entry entry_here(std::int64_t mcu) {
     const unstuffer& copied = stream_.copied();
     const std::uint8_t* const here = stream_.stream_byte();
@@ -98,19 +98,19 @@ class entry_walk {
             .bit = static_cast<unsigned>(stream_.blocks().bit % 8), .dc = stream_.predictors()};
   }
 
-  /// Leaves every second entry.
-  void thin_out() {
-    std::size_t kept = 0;
-    for (std::size_t i = 1; i < found_.size(); i += 2) found_[kept++] = found_[i];
-    found_.resize(kept);
+  /// Drops every second entry.
+  void drop_every_second() {
+    std::size_t count = 0;
+    for (std::size_t i = 1; i < entries_.size(); i += 2) entries_[count++] = entries_[i];
+    entries_.resize(count);
   }
 
   component_table_store store_;
   block_loops loops_ = block_loops::best();
   stop_table stop_;
   mcu_stream stream_;
-  std::vector<jpeg_entry> found_;
-  const std::uint8_t* counted_ = nullptr;   // copied bytes before it have been counted
+  std::vector<jpeg_entry> entries_;
+  const std::uint8_t* counted_ = nullptr;   // copied bytes before it were counted
   std::ptrdiff_t stuffed_bytes_ = 0;        // before counted_, in this interval
 };
 

@@ -1,7 +1,7 @@
-// A canonical Huffman code of a JPEG, and the plain way to decode one symbol of it.
+// A canonical Huffman code of a JPEG, and a simple way to decode one symbol of it.
 //
 //   mr::detail::huffman_code code;
-//   if (!code.assign(component.dc)) return mr::jpeg_refusal::tables;   // more words than fit
+//   if (!code.assign(component.dc)) return mr::jpeg_refusal::tables;   // too many words
 //   auto [length, symbol] = code.find(window);                // the 16 topmost bits of window; length 0: no code
 //   code.for_each([](unsigned bits, unsigned byte) { /* ... */ });             // in ascending order of codes
 //
@@ -23,7 +23,7 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 class huffman_code {
  public:
   /// Returns false for a code with more words of some length than are available; libjpeg refuses such a code, too.
-  /// The word of all ones is not available: T.81 reserves it.
+  /// The word of all ones is not available, because T.81 reserves it.
   bool assign(code_bytes bytes) noexcept {
     counts_.fill(0);
     symbols_.fill(0);
@@ -45,7 +45,7 @@ class huffman_code {
     unsigned length, symbol;
   };
 
-  /// Returns the first word in `window`, which holds the stream's next bits from the topmost bit down.
+  /// Returns the first word in `window`, which contains the stream's next bits from the topmost bit down.
   word find(std::uint64_t window) const noexcept {
     const auto next = static_cast<std::uint32_t>(window >> 48);
     const unsigned shorter = lengths_below(next);
@@ -61,7 +61,7 @@ class huffman_code {
   }
 
  private:
-  /// Returns how many lengths have all their words below `next`. Limits never decrease with the length.
+  /// Returns the number of lengths whose words are all below `next`. Limits never decrease with the length.
   unsigned lengths_below(std::uint32_t next) const noexcept {
 #ifdef __SSE2__
     const __m128i bits = _mm_set1_epi32(static_cast<int>(next));
@@ -83,7 +83,7 @@ class huffman_code {
   std::array<std::uint8_t, 256> symbols_{};
 };
 
-/// Returns the number that `size` magnitude bits stand for: T.81, figure F.12.
+/// Returns the number that `size` magnitude bits encode: T.81, F.12.
 constexpr int extended(unsigned bits, unsigned size) noexcept {
   return size == 0 || bits >> (size - 1) != 0 ? static_cast<int>(bits) : static_cast<int>(bits) - (1 << size) + 1;
 }

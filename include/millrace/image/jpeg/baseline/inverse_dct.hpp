@@ -3,13 +3,13 @@
 //   const mr::detail::dequantiser q(component.quantiser);                              // in zigzag order
 //   bool tame = mr::detail::inverse_dct_pair(pair, q, {samples, stride_bytes});        // writes 16 columns of 8 rows
 //
-// `pair` is laid out as block_stream.hpp says. The function leaves zeros there for the next blocks, while the pair is
+// block_stream.hpp defines the layout of `pair`. The function leaves zeros there for the next blocks, while the pair is
 // in the L1 cache.
-// It returns false if a value is "wild": so large that implementations differ. The samples then have no meaning.
-// There are two cases. Images of 8-bit samples stay far below both:
-// - A column's dequantized coefficients add up (as magnitudes) to more than `max_in_column`. From there on 16 bits do
-//   not hold the results of the first pass.
-// - A sample is beyond -512 .. 511 before it is clamped. There libjpeg's C code wraps around; its SIMD code does not.
+// It returns false if a value is "wild": so large that implementations differ. The samples are then undefined. There
+// are two cases, and images of 8-bit samples stay far below both:
+// - The magnitudes of a column's dequantized coefficients sum to more than `max_in_column`. Beyond that, 16 bits may
+//   overflow in the first pass.
+// - A sample is outside -512 .. 511 before it is clamped. There libjpeg's C code wraps around; its SIMD code does not.
 // Threads: pure. Source: C. Loeffler, A. Ligtenberg and G. Moschytz, ICASSP 1989. The fixed point is that of libjpeg's
 // accurate integer method: 13 bits of fraction, and 2 between the passes.
 #pragma once
@@ -50,7 +50,7 @@ struct sample_target {
   std::size_t stride_bytes;
 };
 
-/// Products of sums and cosines, in 13 bits of fraction. All terms of the same input and output are folded into one
+/// Products of sums and cosines, in 13 bits of fraction. All terms of the same input and output are combined into one
 /// factor.
 struct dct_factors {
   static constexpr int one = 8192, even_2_2 = 10703, even_2_6 = 4433, even_6_6 = -10704,
@@ -58,7 +58,7 @@ struct dct_factors {
                        odd_3_3 = -2259, odd_3_7 = -6436, odd_3_5 = -11362, odd_7_7 = -11363, odd_5_5 = 2261;
 };
 
-/// Does one pass over eight numbers. Returns sums in 13 bits of fraction, not yet rounded.
+/// Runs one pass over eight numbers. Returns sums in 13 bits of fraction, not yet rounded.
 [[gnu::always_inline]] inline std::array<int, 8> inverse_dct_1d(const std::array<int, 8>& x) noexcept {
   using f = dct_factors;
   const int sum = (x[0] + x[4]) * f::one, difference = (x[0] - x[4]) * f::one;

@@ -1,12 +1,12 @@
-// The inverse DCT of inverse_dct.hpp with AVX2: two blocks side by side, one in each half of a register.
+// The inverse DCT of inverse_dct.hpp with AVX2: two adjacent blocks, one in each half of a register.
 //
 //   if (mr::detail::avx2_inverse_dct::usable())
 //     tame = mr::detail::avx2_inverse_dct::pair(coefficients, q, {samples, stride_bytes});
 //
-// The results are the same, and so is the answer to whether values are wild. But a wild pair has samples written.
-// A multiply instruction adds two products. So rows are interleaved and multiplied with pairs of factors.
-// Rounding packs two registers of 32-bit sums into one, so that they are interleaved for the second pass. This halves
-// the transposition between the passes. Threads: pure.
+// The results are the same, and so is the detection of wild values. But the samples of a wild pair are written.
+// A multiply instruction adds two products. Rows are therefore interleaved and multiplied with pairs of factors.
+// Rounding packs two registers of 32-bit sums into one, interleaved for the second pass, which halves the transposition
+// between the passes. Threads: pure.
 #pragma once
 
 #include <millrace/image/jpeg/baseline/dct_sums_avx2.hpp>
@@ -29,7 +29,7 @@ class avx2_inverse_dct {
     return pair<avx2_sums>(coefficients, q, to, std::make_index_sequence<8>());
   }
 
-  /// The same code for AVX-512, which has twice as many registers. All values of the two passes then fit in registers.
+  /// The same code for AVX-512, which has twice as many registers: all values of the two passes then fit in registers.
   static bool has_more_registers() noexcept {
     return usable() && __builtin_cpu_supports("avx512bw") != 0 && __builtin_cpu_supports("avx512vl") != 0;
   }
@@ -39,7 +39,7 @@ class avx2_inverse_dct {
   }
 
   /// The same with VNNI, which multiplies and adds in one instruction. Registers of 512 bits (inverse_dct_avx512.hpp)
-  /// are slower where the processor lowers its clock for them.
+  /// are slower if the processor reduces its clock for them.
   static bool has_vnni() noexcept { return has_more_registers() && __builtin_cpu_supports("avx512vnni") != 0; }
   [[gnu::target("avx2,avx512f,avx512bw,avx512vl,avx512vnni"), gnu::noinline]] static bool pair_by_vnni(
       std::int16_t* coefficients, const dequantiser& q, sample_target to) noexcept {
@@ -52,7 +52,8 @@ class avx2_inverse_dct {
   using octs = avx2::octs;
   using bytes = avx2::bytes;
 
-  /// Uses folds over the rows or columns `i`: -O2 would not unroll loops, and would keep their arrays in memory.
+  /// Uses folds over the rows or columns `i`, because -O2 would not unroll loops, and would store their arrays in
+  /// memory.
   template <class Sums, std::size_t... i>
   [[gnu::target("avx2"), gnu::always_inline]] static inline bool pair(std::int16_t* coefficients,
                                                                       const dequantiser& q, sample_target to,
@@ -66,7 +67,7 @@ class avx2_inverse_dct {
       if (any_of(lost, lost)) return false;
     }
     (clear(coefficients + 16 * i), ...);
-    // Seven AC coefficients below 512, and a DC one that the caller has checked, stay within a column's limit.
+    // Seven AC coefficients below 512, and a DC one that the caller has checked, are within a column's limit.
     words outside = (row[0] & all_but_dc()) + words_of(usual_ac);
     ((outside |= i == 0 ? words_of(0) : row[i] + words_of(usual_ac)), ...);
     if (__builtin_expect(any_of(outside, words_of(-2 * usual_ac)), 0) && !columns_are_tame(row)) return false;
@@ -76,7 +77,7 @@ class avx2_inverse_dct {
                low_pairs(row[3], row[7]), half);
     pass<Sums>(high, high_pairs(row[0], row[4]), high_pairs(row[2], row[6]), high_pairs(row[1], row[5]),
                high_pairs(row[3], row[7]), half);
-    // Each register holds columns (0, 4), (1, 5), (2, 6), (3, 7) of a row.
+    // Each register contains columns (0, 4), (1, 5), (2, 6), (3, 7) of a row.
     quads pairs[8] = {as_quads(Sums::template joined<11>(low[i], high[i]))...};
     transpose(pairs);
     transpose(pairs + 4);
@@ -85,7 +86,7 @@ class avx2_inverse_dct {
                reinterpret_cast<words>(pairs[1]), reinterpret_cast<words>(pairs[3]), center);
     pass<Sums>(high, reinterpret_cast<words>(pairs[4]), reinterpret_cast<words>(pairs[6]),
                reinterpret_cast<words>(pairs[5]), reinterpret_cast<words>(pairs[7]), center);
-    // Each register holds rows 0, 4, 1, 5, 2, 6, 3, 7 of both blocks.
+    // Each register contains rows 0, 4, 1, 5, 2, 6, 3, 7 of both blocks.
     const words column[8] = {Sums::template joined<18>(low[i], high[i])...};
     words beyond = words_of(0);
     ((beyond |= column[i] + words_of(-least_sample - 128)), ...);
@@ -97,7 +98,7 @@ class avx2_inverse_dct {
     using namespace avx2;
     words sum = words_of(0);
     for (int i = 0; i < 8; ++i) sum = saturating_sum(sum, magnitudes(row[i]));
-    const words wild = (sum > words_of(max_in_column)) | (sum < words_of(0));   // sums from 32768 on look negative
+    const words wild = (sum > words_of(max_in_column)) | (sum < words_of(0));   // sums from 32768 on are negative
     return !any_of(wild, wild);
   }
 
@@ -105,7 +106,7 @@ class avx2_inverse_dct {
     return words{0, -1, -1, -1, -1, -1, -1, -1, 0, -1, -1, -1, -1, -1, -1, -1};
   }
 
-  /// Does inverse_dct_1d for each column. The arguments are its inputs in pairs, and the rounding constant.
+  /// Runs inverse_dct_1d for each column. The arguments are its inputs in pairs, and the rounding constant.
   template <class Sums>
   [[gnu::target("avx2"), gnu::always_inline]] static inline void pass(quads* out, words x04, words x26, words x15,
                                                                       words x37, quads rounding) noexcept {

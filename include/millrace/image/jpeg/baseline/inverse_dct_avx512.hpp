@@ -1,10 +1,10 @@
-// The inverse DCT of inverse_dct.hpp with AVX-512: four blocks side by side, one in each quarter of a register.
+// The inverse DCT of inverse_dct.hpp with AVX-512: four adjacent blocks, one in each quarter of a register.
 //
 //   if (mr::detail::avx512_inverse_dct::usable())
 //     result = mr::detail::avx512_inverse_dct::quad(coefficients, q, {samples, stride_bytes});
 //
-// `coefficients` are two pairs, one behind the other; 32 columns of 8 rows are written. The results are those of the
-// pairs by themselves. The method is that of inverse_dct_avx2.hpp. Threads: pure.
+// `coefficients` are two consecutive pairs; 32 columns of 8 rows are written. The results are those of the separate
+// pairs. The method is that of inverse_dct_avx2.hpp. Threads: pure.
 #pragma once
 
 #include <millrace/image/jpeg/baseline/dct_sums_avx2.hpp>
@@ -18,14 +18,14 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// The outcome for two pairs of blocks. `untouched`: they have to be done one by one.
+/// The outcome for two pairs of blocks. `untouched`: the caller must transform them one by one.
 enum class quad_result : std::uint8_t { tame, wild, untouched };
 
 #ifdef __x86_64__
 
 class avx512_inverse_dct {
  public:
-  /// Returns whether four blocks at once pay here.
+  /// Returns whether four blocks at once are profitable on this processor.
   static bool usable() noexcept { return cpu_has_wide_vectors(); }
 
   [[gnu::target("avx2,avx512f,avx512bw,avx512vl,avx512vnni"), gnu::noinline]] static quad_result quad(
@@ -41,7 +41,8 @@ class avx512_inverse_dct {
 
 #define MILLRACE_AVX512 [[gnu::target("avx2,avx512f,avx512bw,avx512vl,avx512vnni"), gnu::always_inline]] inline
 
-  /// Uses folds over the rows or columns `i`: -O2 would not unroll loops, and would keep their arrays in memory.
+  /// Uses folds over the rows or columns `i`, because -O2 would not unroll loops, and would store their arrays in
+  /// memory.
   template <std::size_t... i>
   MILLRACE_AVX512 static quad_result quad(std::int16_t* coefficients, const dequantiser& q, sample_target to,
                                           std::index_sequence<i...>) noexcept {
@@ -51,7 +52,7 @@ class avx512_inverse_dct {
     const std::int16_t* const steps = q.step.data();
     const words row[8] = {(load_two(coefficients + 16 * i, second + 16 * i) *
                            load_two(steps + 16 * i, steps + 16 * i))...};
-    // As for a pair. Columns that need a closer look are rare.
+    // As for a pair. Columns that need a precise check are rare.
     words outside = (row[0] & all_but_dc()) + words_of(usual_ac);
     ((outside |= i == 0 ? words_of(0) : row[i] + words_of(usual_ac)), ...);
     if (__builtin_expect(any_of(outside, words_of(-2 * usual_ac)), 0)) return quad_result::untouched;
@@ -70,7 +71,7 @@ class avx512_inverse_dct {
          reinterpret_cast<words>(pairs[3]), center);
     pass(high, reinterpret_cast<words>(pairs[4]), reinterpret_cast<words>(pairs[6]), reinterpret_cast<words>(pairs[5]),
          reinterpret_cast<words>(pairs[7]), center);
-    // Each register holds rows 0, 4, 1, 5, 2, 6, 3, 7 of the four blocks.
+    // Each register contains rows 0, 4, 1, 5, 2, 6, 3, 7 of the four blocks.
     const words column[8] = {joined<18>(low[i], high[i])...};
     words beyond = words_of(0);
     ((beyond |= column[i] + words_of(-least_sample - 128)), ...);
@@ -89,7 +90,7 @@ class avx512_inverse_dct {
     return avx512::add_products(sum, xy, dct_pairs[static_cast<std::size_t>(p)]);
   }
 
-  /// Does inverse_dct_1d for each column. The arguments are its inputs in pairs, and the rounding constant.
+  /// Runs inverse_dct_1d for each column. The arguments are its inputs in pairs, and the rounding constant.
   MILLRACE_AVX512 static void pass(quads* out, words x04, words x26, words x15, words x37, quads rounding) noexcept {
     using p = dct_pair;
     const quads none = avx512::quads_of(0);

@@ -2,11 +2,11 @@
 //
 //   auto& decoder = scratch.get<mr::detail::jpeg_plane_decoder>();
 //   auto [a, b] = decoder.decode(first, second);                 // two images at once on one core
-//   if (a) use(a.planes); else by_libjpeg(first, a.refusal);     // a refusal says why
+//   if (a) use(a.planes); else by_libjpeg(first, a.refusal);     // `refusal` is the reason
 //
-// Two images decoded together fill each other's waits for memory look-ups. An image's planes, and whether it is
+// Two images decoded together hide each other's latency of memory lookups. An image's planes, and whether it is
 // refused, never depend on the other image. decode_each() keeps two images in progress over a longer list.
-// Restart intervals without a wanted MCU are left out: they are neither decoded nor checked. Their markers are.
+// Restart intervals without a requested MCU are neither decoded nor checked, but their markers are checked.
 // Lifetime: planes are valid until the decoder's next call.
 // Errors: throws std::bad_alloc only. Unusual or damaged files are refused. libjpeg then decides between pixels, a
 // warning and an error. Threads: one decoder per worker. The method is described in baseline/plane_job.hpp.
@@ -27,13 +27,13 @@ class jpeg_plane_decoder {
  public:
   enum class code { best, portable };
 
-  /// Uses the fastest code that the processor has. `portable` is for tests and gives the same planes.
+  /// Uses the fastest code for this processor. `portable` is for tests and produces the same planes.
   explicit jpeg_plane_decoder(code choice = code::best) {
-    if (choice == code::best) tools_.take_best();
+    if (choice == code::best) tools_.choose_best();
   }
 
   /// Returns whether this processor has the instructions of the fast code (BMI2 and AVX2).
-  /// The portable code is right, but slower than libjpeg-turbo.
+  /// The portable code is correct, but slower than libjpeg-turbo.
   static bool has_fast_code() noexcept {
 #ifdef __x86_64__
     return __builtin_cpu_supports("bmi2") != 0 && avx2_inverse_dct::usable();
@@ -43,9 +43,9 @@ class jpeg_plane_decoder {
   }
 
   /// Decodes one image. The planes are valid until the next call.
-  jpeg_planes_result decode(const jpeg_planes_request& ask) {
+  jpeg_planes_result decode(const jpeg_planes_request& request) {
     jpeg_planes_result result;
-    decode_each({&ask, 1}, [&](std::size_t, const jpeg_planes_result& r) { result = r; });
+    decode_each({&request, 1}, [&](std::size_t, const jpeg_planes_result& r) { result = r; });
     return result;
   }
 
@@ -53,7 +53,7 @@ class jpeg_plane_decoder {
   std::array<jpeg_planes_result, 2> decode(const jpeg_planes_request& a, const jpeg_planes_request& b) {
     const std::array<jpeg_planes_request, 2> both{a, b};
     std::array<jpeg_planes_result, 2> results;
-    // Each request has a job to itself, unless the other one was refused at once. So the planes of both stay valid.
+    // Each request has its own job, unless the other one was refused immediately. The planes of both thus remain valid.
     decode_each(both, [&](std::size_t i, const jpeg_planes_result& r) { results[i] = r; });
     return results;
   }
@@ -61,17 +61,17 @@ class jpeg_plane_decoder {
   /// Calls use(index, result) for each request, in the order in which the results become ready.
   /// A result's planes are valid within that call only; those of the last two, until the decoder's next call.
   template <class Use>
-  void decode_each(std::span<const jpeg_planes_request> asked, const Use& use) {
+  void decode_each(std::span<const jpeg_planes_request> requests, const Use& use) {
     if constexpr (std::endian::native != std::endian::little) {
-      for (std::size_t i = 0; i < asked.size(); ++i) use(i, jpeg_planes_result{jpeg_refusal::machine, {}});
+      for (std::size_t i = 0; i < requests.size(); ++i) use(i, jpeg_planes_result{jpeg_refusal::machine, {}});
       return;
     }
     std::size_t next = 0, index[2] = {};
     bool active[2] = {};
     const auto start = [&](std::size_t j) {
-      for (active[j] = false; next < asked.size() && !active[j];) {
+      for (active[j] = false; next < requests.size() && !active[j];) {
         index[j] = next++;
-        jobs_[j].begin(asked[index[j]], store_, tools_);
+        jobs_[j].begin(requests[index[j]], store_, tools_);
         if (jobs_[j].finished()) use(index[j], jobs_[j].result());
         else active[j] = true;
       }
@@ -103,8 +103,8 @@ class jpeg_plane_decoder {
 };
 
 /// Decodes one image with the decoder in the scratch memory. The planes are valid until that decoder's next call.
-inline jpeg_planes_result decode_planes(const jpeg_planes_request& ask, scratch& s) {
-  return s.get<jpeg_plane_decoder>().decode(ask);
+inline jpeg_planes_result decode_planes(const jpeg_planes_request& request, scratch& s) {
+  return s.get<jpeg_plane_decoder>().decode(request);
 }
 /// Decodes two images at once, in the same way.
 inline std::array<jpeg_planes_result, 2> decode_planes(const jpeg_planes_request& a, const jpeg_planes_request& b,

@@ -1,13 +1,13 @@
 // Defines a request to the built-in JPEG decoder, and its result.
 //
-//   mr::detail::jpeg_planes_request ask{.bytes = file, .left = 60, .top = 40, .right = 300, .bottom = 200};
-//   mr::detail::jpeg_planes_result got = decoder.decode(ask);             // see jpeg_plane_decoder.hpp
-//   if (!got) by_libjpeg(ask, got.refusal);                               // a refusal says why
+//   mr::detail::jpeg_planes_request request{.bytes = file, .left = 60, .top = 40, .right = 300, .bottom = 200};
+//   mr::detail::jpeg_planes_result result = decoder.decode(request);     // see jpeg_plane_decoder.hpp
+//   if (!result) by_libjpeg(request, result.refusal);                    // `refusal` is the reason
 //
 // Units: the rectangle is in luma pixels, [left, right) x [top, bottom). It is clipped to the image. A caller that
-// upsamples chroma ("fancy" upsampling), or filters with neighbors, asks for a larger rectangle.
-// With `eighths` < 8 the image is decoded at eighths / 8 of its size, rounded up. All pixels are then those of the
-// smaller image. Its planes are those of libjpeg with scale_num = eighths.
+// upsamples chroma ("fancy" upsampling), or filters with neighbors, requests a larger rectangle.
+// With `eighths` < 8 the image is decoded at eighths / 8 of its size, rounded up. Pixels are then those of the smaller
+// image. Its planes are those of libjpeg with scale_num = eighths.
 #pragma once
 
 #include <millrace/base/limits.hpp>
@@ -27,24 +27,24 @@ constexpr Length at_eighths(Length length, Length eighths) noexcept {
   return (length * eighths + 7) / 8;
 }
 
-/// A JPEG file, and the rectangle of it to decode. The default is the whole image at full size.
+/// A JPEG file, and the rectangle of it to decode. The default is the full image at full size.
 struct jpeg_planes_request {
   static constexpr std::size_t all = std::numeric_limits<std::size_t>::max();
 
   std::span<const std::byte> bytes{};
   std::size_t left = 0, top = 0, right = all, bottom = all;   ///< luma pixels
-  int eighths = 8;   ///< of 8, the size to decode at: 1, 2, 4 or 8; others are refused
-  std::span<const std::byte> entries{};   ///< those that jpeg_entries() gives for these bytes, or none
-  int max_scans = picture_limits{}.max_scans;   ///< of a progressive JPEG; others are refused
-  std::size_t max_memory_bytes = picture_limits{}.max_memory_bytes;   ///< for one, as libjpeg would count it
+  int eighths = 8;   ///< decoding size in eighths: 1, 2, 4 or 8; others are refused
+  std::span<const std::byte> entries{};   ///< result of jpeg_entries() for these bytes, or none
+  int max_scans = picture_limits{}.max_scans;   ///< limit for a progressive JPEG; files with more are refused
+  std::size_t max_memory_bytes = picture_limits{}.max_memory_bytes;   ///< likewise, as libjpeg would count it
 };
 
-/// The planes, or why they were refused.
+/// The planes, or the reason for a refusal.
 struct jpeg_planes_result {
   jpeg_refusal refusal = jpeg_refusal::none;
   jpeg_planes planes{};   ///< empty unless refusal is none
-  entry_origin entries = entry_origin::none;   ///< those that left MCUs out
-  bool entries_refused = false;                ///< entries were given that are not this file's
+  entry_origin entries = entry_origin::none;   ///< kind of the entries that were used to skip MCUs
+  bool entries_refused = false;                ///< whether the passed entries are not those of this file
 
   explicit operator bool() const noexcept { return refusal == jpeg_refusal::none; }
 };

@@ -1,7 +1,7 @@
 // Finds markers in entropy-coded bytes without decoding them.
 //
-//   const std::uint8_t* at = mr::detail::find_marker(from, file_end);         // file_end: there is none
-//   const std::uint8_t* begin = mr::detail::find_restart(from, file_end, 2, 6);   // behind RST2 to RST5; null: damaged
+//   const std::uint8_t* at = mr::detail::find_marker(from, file_end);         // file_end: no marker
+//   const std::uint8_t* begin = mr::detail::find_restart(from, file_end, 2, 6);   // after RST2 to RST5; null: damaged
 //
 // Errors: none. Threads: pure functions. Source: ITU-T T.81 B.1.1.2 and B.2.1.
 #pragma once
@@ -18,22 +18,22 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// Returns the first 0xff with a byte other than 0 behind it, or `end`.
+/// Returns the first 0xff that is followed by a byte other than 0, or `end`.
 inline const std::uint8_t* find_marker(const std::uint8_t* from, const std::uint8_t* end) noexcept {
 #ifdef __SSE2__
-  constexpr std::ptrdiff_t looked_at_bytes = 32;
+  constexpr std::ptrdiff_t chunk_bytes = 32;
   const __m128i ones = _mm_set1_epi8(-1), zeros = _mm_setzero_si128();
   const auto markers_in = [&](const std::uint8_t* at) {
     const __m128i here = _mm_loadu_si128(reinterpret_cast<const __m128i*>(at));
-    const __m128i behind = _mm_loadu_si128(reinterpret_cast<const __m128i*>(at + 1));
-    return _mm_andnot_si128(_mm_cmpeq_epi8(behind, zeros), _mm_cmpeq_epi8(here, ones));
+    const __m128i next = _mm_loadu_si128(reinterpret_cast<const __m128i*>(at + 1));
+    return _mm_andnot_si128(_mm_cmpeq_epi8(next, zeros), _mm_cmpeq_epi8(here, ones));
   };
-  for (; end - from > looked_at_bytes; from += looked_at_bytes) {
+  for (; end - from > chunk_bytes; from += chunk_bytes) {
     const __m128i low = markers_in(from), high = markers_in(from + 16);
     if (_mm_movemask_epi8(_mm_or_si128(low, high)) == 0) continue;
-    const auto found = static_cast<unsigned>(_mm_movemask_epi8(low)) |
+    const auto markers = static_cast<unsigned>(_mm_movemask_epi8(low)) |
                        static_cast<unsigned>(_mm_movemask_epi8(high)) << 16;
-    return from + __builtin_ctz(found);
+    return from + __builtin_ctz(markers);
   }
 #endif
   while (end - from > 1) {
@@ -45,8 +45,8 @@ inline const std::uint8_t* find_marker(const std::uint8_t* from, const std::uint
   return end;
 }
 
-/// Returns the byte behind the marker at the end of restart interval `last` - 1, looking from a byte of interval
-/// `first`. Returns null if one of the markers until there has not the number that it must have.
+/// Returns the byte after the marker at the end of restart interval `last` - 1, beginning at a byte of interval
+/// `first`. Returns null if one of the markers in between has a wrong number.
 inline const std::uint8_t* find_restart(const std::uint8_t* from, const std::uint8_t* end, unsigned first,
                                         unsigned last) noexcept {
   for (; first < last; ++first) {

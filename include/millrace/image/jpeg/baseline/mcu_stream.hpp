@@ -1,17 +1,17 @@
-// Goes through the MCUs of a JPEG's scan, segment by segment: intervals, markers, DC predictors, the end of the data.
+// Decodes the MCUs of a JPEG, segment by segment: intervals, markers, DC predictors, the end of the data.
 //
 //   mr::detail::mcu_stream m;
 //   if (const auto why = m.read_header(bytes, store); why != mr::jpeg_refusal::none) return why;
 //   m.begin_scan();
-//   if (m.interval_has_ended() && !m.begin_next_interval()) return damaged;
+//   const std::size_t mcus = m.begin_segment(16, false, stop);    // skips MCUs; true: stores them
 //   const std::size_t mcus = m.begin_segment(16, false, stop);    // to skip; true: to store
 //   loops.run(m.blocks());                                        // block_loops.hpp
 //   if (!m.end_segment()) return damaged;
 //   if (!m.add_skipped_differences()) return wild;
 //
-// A stream may go on at an entry (jpeg_entry.hpp). Nothing before it is looked at. If an entry is wrong, then the
-// samples are wrong, or the stream ends as for a damaged file. Memory stays safe. The time stays bounded by the MCUs.
-// Lifetime: the file outlives its use. Threads: one at a time.
+// A stream may continue at an entry (jpeg_entry.hpp). Nothing before the entry is read. If an entry is wrong, the
+// samples are wrong, or the stream ends as for a damaged file. Memory accesses remain valid, and the time is bounded by
+// the number of MCUs. Lifetime: the file must outlive the stream. Threads: one at a time.
 #pragma once
 
 #include <millrace/image/jpeg/baseline/jpeg_entry.hpp>
@@ -39,8 +39,8 @@ class mcu_stream {
       tables_[c] = store.get(header_.component[c].dc, header_.component[c].ac);
       if (!tables_[c]) return jpeg_refusal::tables;
     }
-    if (!orderly_ || !slots_.are_of(header_, tables_)) slots_.lay_out(header_, tables_);
-    orderly_ = false;
+    if (!completed_ || !slots_.are_of(header_, tables_)) slots_.lay_out(header_, tables_);
+    completed_ = false;
     return jpeg_refusal::none;
   }
 
@@ -51,20 +51,20 @@ class mcu_stream {
     begin_interval();
   }
 
-  /// Says that the file's last segment has been taken, so that all coefficients are zeros again.
-  void end_scan() noexcept { orderly_ = true; }
+  /// Must be called after the file's last segment was processed and all coefficients are zeros again.
+  void end_scan() noexcept { completed_ = true; }
 
   const scan_header& header() const noexcept { return header_; }
   const segment_slots& slots() const noexcept { return slots_; }
   block_stream& blocks() noexcept { return stream_; }
   std::array<int, 3>& predictors() noexcept { return predictor_; }
-  /// Returns the file's bytes behind the headers.
+  /// Returns the number of the file's bytes after the headers.
   std::size_t coded_bytes() const noexcept { return file_.size() - header_.data_offset_bytes; }
 
-  /// Returns whether the next MCU lies behind a restart marker.
+  /// Returns whether a restart marker precedes the next MCU.
   bool interval_has_ended() const noexcept { return header_.restart_interval > 0 && left_in_interval_ == 0; }
 
-  /// Goes over the marker that ends the interval. Returns false unless nothing but padding and that marker is there.
+  /// Skips the marker that ends the interval. Returns false unless only padding and that marker follow.
   bool begin_next_interval() noexcept {
     if (!at_marker() || !unstuff_.next_interval(intervals_ % 8)) return false;
     ++intervals_;
@@ -72,18 +72,18 @@ class mcu_stream {
     return true;
   }
 
-  /// Returns the number of the restart interval, from 0 on.
+  /// Returns the number of the restart interval, beginning at 0.
   unsigned interval() const noexcept { return intervals_; }
 
-  /// Returns whether only padding lies between the stream's position and a marker.
+  /// Returns whether there is only padding between the stream's position and a marker.
   bool at_marker() noexcept {
     unstuff_.reach(stream_byte(), 64);
     return unstuff_.ended() && unstuff_.at_marker() &&
            reinterpret_cast<std::uintptr_t>(unstuff_.end()) * 8 - stream_.bit < 8;
   }
 
-  /// Returns the entry at which a later restart interval begins. Finds the markers until there. Returns false if one of
-  /// them is missing, has another number, or comes before the end of an interval whose MCUs have all been decoded.
+  /// Returns the entry at which a later restart interval begins. Searches the markers in between. Returns false if one
+  /// of them is missing, has another number, or precedes the end of an interval whose MCUs have all been decoded.
   bool find_interval(unsigned number, jpeg_entry& entry) noexcept {
     if (interval_has_ended() && !at_marker()) return false;
     const std::uint8_t* const begin = find_restart(unstuff_.source(), file_.data() + file_.size(), intervals_, number);
@@ -92,7 +92,7 @@ class mcu_stream {
     return begin != nullptr;
   }
 
-  /// Goes on at an entry. Returns false if it does not lie in the file.
+  /// Continues at an entry. Returns false if it is outside the file.
   bool enter(const jpeg_entry& e) noexcept {
     if (e.offset_bytes < header_.data_offset_bytes || e.offset_bytes >= file_.size()) return false;
     unstuff_.seek(file_.data() + e.offset_bytes);
@@ -106,14 +106,14 @@ class mcu_stream {
     return true;
   }
 
-  /// Says that no MCU is decoded that begins at this offset of the file or behind it, until the next call. So fewer
-  /// bytes are copied.
+  /// Declares that no MCU at or after this offset of the file is decoded until the next call, so that fewer bytes are
+  /// copied.
   void limit(std::size_t offset_bytes) noexcept {
     constexpr std::size_t looked_ahead_bytes = 8;
     unstuff_.limit(file_.data() + std::min(offset_bytes, file_.size() - looked_ahead_bytes) + looked_ahead_bytes);
   }
 
-  /// Begins a segment of at most so many MCUs of a row. Returns how many it has.
+  /// Begins a segment of at most `mcus` MCUs of a row. Returns the number of its MCUs.
   std::size_t begin_segment(std::size_t mcus, bool stored, const stop_table& stop) noexcept {
     mcus = std::min(mcus, stored ? slots_.stored_mcus() : slots_.skipped_mcus());
     if (header_.restart_interval > 0) mcus = std::min<std::size_t>(mcus, left_in_interval_);
@@ -125,24 +125,24 @@ class mcu_stream {
     return mcus;
   }
 
-  /// Ends a segment that a loop has decoded. Returns false if its codes were impossible, or went on beyond the data.
+  /// Ends a segment that a loop has decoded. Returns false if its codes were invalid, or extended beyond the data.
   bool end_segment() noexcept {
     stream_.end_segment();
-    return !stream_.odd && !overran();
+    return !stream_.invalid && !overran();
   }
 
   /// Adds the DC differences of a skipped segment to the predictors. Returns false if no image has such values.
   bool add_skipped_differences() noexcept {
     const block_slot* slot = slots_.skipped();
     const std::size_t blocks = slots_.blocks_of_mcu();
-    std::array<int, max_mcu_blocks> sum{};   // one per block: sums per component would wait for one another
+    std::array<int, max_mcu_blocks> sum{};   // one per block, because sums per component would depend on each other
     for (std::size_t m = 0; m < mcus_; ++m)
       for (std::size_t b = 0; b < blocks; ++b, ++slot) sum[b] += difference_at(slot->begin_bit, *slot->tables);
     for (std::size_t b = 0; b < blocks; ++b) predictor_[slots_.component_of(b)] += sum[b];
     return std::all_of(predictor_.begin(), predictor_.end(), [](int p) { return std::abs(p) <= 32'767; });
   }
 
-  /// Returns the place of the next MCU among the copied bytes, and what they are a copy of.
+  /// Returns the position of the next MCU in the copied bytes.
   const std::uint8_t* stream_byte() const noexcept { return reinterpret_cast<const std::uint8_t*>(stream_.bit / 8); }
   const unstuffer& copied() const noexcept { return unstuff_; }
   std::span<const std::uint8_t> file() const noexcept { return file_; }
@@ -155,8 +155,8 @@ class mcu_stream {
     left_in_interval_ = header_.restart_interval;
   }
 
-  /// Returns whether blocks took bits beyond the end of the data, or beyond the limit. Without a marker the last 16
-  /// bytes of a file do not count: libjpeg may read some bytes more than it needs.
+  /// Returns whether blocks used bits beyond the end of the data, or beyond the limit. Without a marker the last 16
+  /// bytes of a file are tolerated, because libjpeg may read some bytes more than it needs.
   bool overran() const noexcept {
     constexpr std::uintptr_t libjpeg_reads_ahead_bytes = 16;
     const auto end = reinterpret_cast<std::uintptr_t>(unstuff_.end());
@@ -181,7 +181,7 @@ class mcu_stream {
   std::array<int, 3> predictor_{};
   unsigned left_in_interval_ = 0, intervals_ = 0;
   std::size_t mcus_ = 0;          // MCUs of the segment
-  bool orderly_ = false;          // the last image was decoded to its end, and the slots are as lay_out() left them
+  bool completed_ = false;          // the last image was decoded to its end, so the slots are still zero
 };
 
 }}}  // namespace millrace::detail

@@ -1,18 +1,18 @@
-// Entries of a JPEG (jpeg_entry.hpp) in a few bytes each, to be kept beside the file.
+// Entries of a JPEG (jpeg_entry.hpp) in a few bytes each, to be stored next to the file.
 //
 //   const mr::detail::packed_entries_file of{.file_bytes = n, .data_offset_bytes = h, .mcus = 768, .every = 4};
 //   std::vector<std::byte> bytes = mr::detail::pack_entries(entries, of);
 //   mr::detail::packed_entries p;
-//   if (p.open(bytes, of)) stream.enter(p.at(17));       // of MCU 68
+//   if (p.open(bytes, of)) stream.enter(p.at(17));       // entry of MCU 68
 //
 // Layout, in little-endian order: u8 version (1); u8 MCUs between entries; u32 size of the file in bytes; four u8
-// widths in bits, of distances and of the predictors of three components; u16 least distance; three i16 least
-// predictors; then the distances, and from the next byte on the predictors of all components of an entry side by side.
-// Fields are packed from the lowest bit on, and hold what is more than the least value. A distance is the number of
-// bits in the file, stuffed ones too, since the entry before; the first one's is from the end of the headers. There is
-// an entry for each `every`th MCU but MCU 0, so that the number of entries is not stored.
-// Errors: none. Other bytes than those of pack_entries() are refused, or give entries that may lie anywhere.
-// Lifetime: packed_entries points into the bytes. Threads: one at a time. Needs a little-endian machine.
+// widths in bits, of distances and of the predictors of three components; u16 minimum distance; three i16 minimum
+// predictors; then the distances; then, from the next byte on, the predictors of all components, entry by entry.
+// Fields are packed from the lowest bit on, and contain the difference to the minimum. A distance is the number of bits
+// in the file, including stuffed bytes, since the previous entry, or since the end of the headers for the first one.
+// There is an entry for each `every`th MCU except MCU 0, so the number of entries is not stored.
+// Errors: none. Bytes that are not from pack_entries() are refused, or result in arbitrary entries.
+// Lifetime: packed_entries points into the bytes. Threads: one at a time. Requires a little-endian machine.
 #pragma once
 
 #include <millrace/image/jpeg/baseline/jpeg_entry.hpp>
@@ -29,11 +29,11 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// Holds what a file and its entries have to agree on.
+/// The properties that a file and its entries must share.
 struct packed_entries_file {
   std::size_t file_bytes = 0, data_offset_bytes = 0;
   std::int64_t mcus = 0;
-  unsigned every = 0;   ///< MCUs between entries; packed_entries finds it in the bytes
+  unsigned every = 0;   ///< MCUs between entries; packed_entries reads it from the bytes
 };
 
 struct packed_entries_layout {
@@ -46,7 +46,7 @@ struct packed_entries_layout {
 
 class packed_entries {
  public:
-  /// Returns false, and holds nothing, unless these may be the entries of such a file.
+  /// Returns false, and becomes empty, unless these may be the entries of such a file.
   bool open(std::span<const std::byte> bytes, const packed_entries_file& of) noexcept {
     count_ = 0;
     if (bytes.size() < layout::header_bytes || std::to_integer<unsigned>(bytes[0]) != layout::version) return false;
@@ -75,10 +75,10 @@ class packed_entries {
 
   /// Returns the MCUs between entries.
   std::int64_t every() const noexcept { return every_; }
-  /// Returns the number of the last entry; the first one's is 1. Entry n is that of MCU n * every().
+  /// Returns the number of the last entry; numbers begin at 1. Entry n is that of MCU n * every().
   std::int64_t last() const noexcept { return count_; }
 
-  /// Returns where an entry lies in the file. A number is never less than that of the call before.
+  /// Returns the position of an entry in the file. Numbers must not decrease from call to call.
   std::uint64_t position_bits(std::int64_t number) noexcept {
     for (; number_ < number; ++number_) {
       const auto at = layout::header_bytes * 8 + static_cast<std::size_t>(number_) * distance_bits_;
@@ -87,7 +87,7 @@ class packed_entries {
     return position_bits_;
   }
 
-  /// Returns an entry. A number is never less than that of the call before.
+  /// Returns an entry. Numbers must not decrease from call to call.
   jpeg_entry at(std::int64_t number) noexcept {
     const std::uint64_t position = position_bits(number);
     jpeg_entry e{.mcu = number * every_, .offset_bytes = static_cast<std::size_t>(position / 8),
@@ -110,7 +110,7 @@ class packed_entries {
     return value;
   }
 
-  /// Returns a field of at most 32 bits. There are always 8 bytes that hold it, since the header has more than that.
+  /// Returns a field of at most 32 bits. Its 8 bytes are always readable, because the header is longer than that.
   std::uint64_t field(std::size_t at_bit, unsigned bits) const noexcept {
     const std::size_t at = std::min(at_bit / 8, size_bytes_ - 8);
     return read<std::uint64_t>(at) >> (at_bit - at * 8) % 64 & ((std::uint64_t{1} << bits) - 1);
@@ -119,14 +119,14 @@ class packed_entries {
   const std::uint8_t* bytes_ = nullptr;
   std::size_t size_bytes_ = 0, predictors_begin_ = 0;
   std::int64_t every_ = 1, count_ = 0, number_ = 0;
-  std::uint64_t position_bits_ = 0;              // of entry number_
+  std::uint64_t position_bits_ = 0;              // position of entry number_
   unsigned distance_bits_ = 0, entry_bits_ = 0, least_distance_ = 0;
   std::array<unsigned, 3> predictor_bits_{};
   std::array<int, 3> least_predictor_{};
 };
 
-/// Returns the entries in bytes. They are those of MCUs every, 2 * every, ... in that order.
-/// Returns no bytes if the file is larger than 4 GiB, or a value is beyond what the layout holds.
+/// Returns the entries as bytes. They must be those of MCUs every, 2 * every, ... in that order.
+/// Returns no bytes if the file is larger than 4 GiB, or a value is beyond the range of the layout.
 inline std::vector<std::byte> pack_entries(std::span<const jpeg_entry> entries, const packed_entries_file& of) {
   using layout = packed_entries_layout;
   constexpr std::uint64_t max_u32 = std::numeric_limits<std::uint32_t>::max();
@@ -162,14 +162,14 @@ inline std::vector<std::byte> pack_entries(std::span<const jpeg_entry> entries, 
   for (const unsigned width : bits) put(width, 1);
   for (const std::int64_t value : least) put(value, 2);
   const auto put_fields = [&](std::size_t first, std::size_t end) {
-    std::uint64_t held = 0;
+    std::uint64_t buffer = 0;
     unsigned count = 0;
     for (const auto& value : values)
       for (std::size_t f = first; f < end; ++f) {
-        held |= static_cast<std::uint64_t>(value[f] - least[f]) << count;
-        for (count += bits[f]; count >= 8; count -= 8, held >>= 8) put(static_cast<std::int64_t>(held & 255), 1);
+        buffer |= static_cast<std::uint64_t>(value[f] - least[f]) << count;
+        for (count += bits[f]; count >= 8; count -= 8, buffer >>= 8) put(static_cast<std::int64_t>(buffer & 255), 1);
       }
-    if (count > 0) put(static_cast<std::int64_t>(held), 1);
+    if (count > 0) put(static_cast<std::int64_t>(buffer), 1);
   };
   put_fields(0, 1);
   put_fields(1, layout::fields);

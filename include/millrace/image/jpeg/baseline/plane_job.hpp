@@ -1,20 +1,20 @@
 // Decodes one JPEG to planes, segment by segment, so that two JPEGs can share a core.
 //
 //   mr::detail::plane_tools tools;
-//   tools.take_best();                                   // for this processor
+//   tools.choose_best();                                 // for this processor
 //   mr::detail::plane_job job;
 //   job.begin(request, store, tools);
 //   while (!job.finished()) { tools.loops.run(job.stream()); job.attend(tools); }
-//   const mr::detail::jpeg_planes_result& got = job.result();
+//   const mr::detail::jpeg_planes_result& result = job.result();
 //
-// The job goes through all rows of MCUs from the image's first row to the last one wanted. MCUs within the region are
-// stored, the others are skipped. Where it knows entries (jpeg_entry.hpp), it goes from one to another, and does not
-// look at what lies between: intervals without a wanted MCU and, once one was left out, the right end of the last row.
-// The job refuses an image where libjpeg might warn or give another value; libjpeg then decides. Such cases are an
-// impossible code, a block that is too long, and fewer bytes than the blocks take. A missing marker, and bytes before a
-// marker, are such cases, too. Damage below the last wanted row of MCUs, and damage that is not looked at, is not
-// detected.
-// Lifetime: the request's bytes outlive the job. The result is valid until the next begin(). Threads: one at a time.
+// The job decodes all rows of MCUs from the image's first row to the last requested one. MCUs within the region are
+// stored, the others are skipped. If there are entries (jpeg_entry.hpp), it jumps from one to another, and does not
+// decode the data in between: intervals without a requested MCU and, after the first jump, the right end of the last
+// row. The job refuses an image if libjpeg might warn or produce another value; libjpeg then decides. Such cases are an
+// invalid code, a block that is too long, fewer bytes than the blocks need, a missing marker, and bytes before a
+// marker. Damage below the last requested row of MCUs, and damage in data that is not decoded, is not detected.
+// Lifetime: the request's bytes must outlive the job. The result is valid until the next begin(). Threads: one at a
+// time.
 #pragma once
 
 #include <millrace/image/jpeg/baseline/block_loops.hpp>
@@ -33,19 +33,19 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// The functions that suit the processor. All choices give the same planes.
+/// The functions for this processor. All variants produce the same planes.
 struct plane_tools {
   block_loops loops = block_loops::portable();
   using inverse_dct_of_pair = bool (*)(std::int16_t*, const dequantiser&, sample_target) noexcept;
   /// Inverse DCTs to blocks of 1, 2, 4 and 8 samples on a side. All of them leave zeros where the coefficients were.
   std::array<inverse_dct_of_pair, 4> inverse_dct{reduced_dct::one, reduced_dct::two, reduced_dct::four,
                                                  inverse_dct_pair};
-  /// Does two pairs of full-size blocks at once; null where that does not pay.
+  /// Transforms two pairs of full-size blocks at once; null if that is not profitable.
   using inverse_dct_of_quad = quad_result (*)(std::int16_t*, const dequantiser&, sample_target) noexcept;
   inverse_dct_of_quad quad = nullptr;
   stop_table stop{};
 
-  void take_best() noexcept {
+  void choose_best() noexcept {
     loops = block_loops::best();
 #ifdef __x86_64__
     if (!avx2_inverse_dct::usable()) return;
@@ -59,10 +59,10 @@ struct plane_tools {
 
 class plane_job {
  public:
-  void begin(const jpeg_planes_request& ask, component_table_store& store, const plane_tools& tools) {
+  void begin(const jpeg_planes_request& request, component_table_store& store, const plane_tools& tools) {
     result_ = {};
     finished_ = false;
-    if (const auto why = open(ask, store); why != jpeg_refusal::none) return refuse(why);
+    if (const auto why = open(request, store); why != jpeg_refusal::none) return refuse(why);
     next_segment(tools);
   }
 
@@ -70,13 +70,13 @@ class plane_job {
   const jpeg_planes_result& result() const noexcept { return result_; }
   block_stream& stream() noexcept { return stream_.blocks(); }
 
-  /// Called when a loop has returned: takes this stream's segment if it has ended, and begins the next one.
+  /// Called when a loop has returned: completes this stream's segment if it has ended, and begins the next one.
   void attend(const plane_tools& tools) {
-    if (stream_.blocks().at_end()) take_segment(tools);
+    if (stream_.blocks().at_end()) complete_segment(tools);
   }
 
  private:
-  void take_segment(const plane_tools& tools) {
+  void complete_segment(const plane_tools& tools) {
     if (!stream_.end_segment()) return refuse(jpeg_refusal::damaged);
     const bool tame = stream_.blocks().store ? store(tools) : stream_.add_skipped_differences();
     if (!tame) return refuse(jpeg_refusal::wild_values);
@@ -86,28 +86,29 @@ class plane_job {
     next_segment(tools);
   }
 
-  jpeg_refusal open(const jpeg_planes_request& ask, component_table_store& store) {
-    if (const auto why = stream_.read_header(ask.bytes, store); why != jpeg_refusal::none) return why;
-    if (ask.eighths != 8 && ask.eighths != 4 && ask.eighths != 2 && ask.eighths != 1) return jpeg_refusal::scaled;
+  jpeg_refusal open(const jpeg_planes_request& request, component_table_store& store) {
+    if (const auto why = stream_.read_header(request.bytes, store); why != jpeg_refusal::none) return why;
+    if (request.eighths != 8 && request.eighths != 4 && request.eighths != 2 && request.eighths != 1)
+      return jpeg_refusal::scaled;
     const scan_header& header = stream_.header();
-    region_ = mcu_region(header, ask);
+    region_ = mcu_region(header, request);
     for (std::size_t c = 0; c < static_cast<std::size_t>(header.components); ++c) {
       quantiser_[c] = dequantiser(header.component[c].quantiser);
-      block_side_[c] = static_cast<std::size_t>(block_side(header, c, ask.eighths));
+      block_side_[c] = static_cast<std::size_t>(block_side(header, c, request.eighths));
     }
-    // Checked before memory is allocated for the pixels that a header promises. Each block takes at least two bits.
+    // Checked before memory is allocated for the pixels that a header declares. Each block has at least two bits.
     const std::size_t blocks = static_cast<std::size_t>(region_.end_row) * static_cast<std::size_t>(region_.columns) *
                                stream_.slots().blocks_of_mcu();
     if (stream_.coded_bytes() * 4 < blocks) return jpeg_refusal::damaged;
-    result_.planes = lay_out_planes(header, region_, ask.eighths, plane_memory_);
+    result_.planes = lay_out_planes(header, region_, request.eighths, plane_memory_);
     stream_.begin_scan();
     row_ = column_ = 0;
-    has_entries_ = !ask.entries.empty() &&
-                   entries_.open(ask.entries, {.file_bytes = ask.bytes.size(),
+    has_entries_ = !request.entries.empty() &&
+                   entries_.open(request.entries, {.file_bytes = request.bytes.size(),
                                                .data_offset_bytes = header.data_offset_bytes,
                                                .mcus = std::int64_t{region_.columns} * region_.rows});
-    result_.entries_refused = !ask.entries.empty() && !has_entries_;
-    may_leave_out_ = has_entries_ || header.restart_interval > 0;
+    result_.entries_refused = !request.entries.empty() && !has_entries_;
+    may_skip_ = has_entries_ || header.restart_interval > 0;
     return jpeg_refusal::none;
   }
 
@@ -129,10 +130,10 @@ class plane_job {
       if (row_ == region_.rows && !stream_.at_marker()) refuse(jpeg_refusal::damaged);
       return;
     }
-    if (may_leave_out_ && !is_wanted() && !leave_out()) return;
+    if (may_skip_ && !in_region() && !skip_ahead()) return;
     if (stream_.interval_has_ended() && !stream_.begin_next_interval()) return refuse(jpeg_refusal::damaged);
-    const bool within = row_ >= region_.first_row, stored = is_wanted();
-    // MCUs until the next one that is treated in another way. All rows above the region are skipped together.
+    const bool within = row_ >= region_.first_row, stored = in_region();
+    // MCUs until the next one with another mode. All rows above the region are skipped together.
     std::int64_t until = stored ? region_.end_column - column_ : region_.first_column - column_;
     if (!stored && within && column_ >= region_.end_column) until += region_.columns;
     if (!within) until += std::int64_t{region_.first_row - row_} * region_.columns;
@@ -141,48 +142,48 @@ class plane_job {
     mcus_ = stream_.begin_segment(static_cast<std::size_t>(until), stored, tools.stop);
   }
 
-  /// Returns whether the next MCU lies within the region.
-  bool is_wanted() const noexcept {
+  /// Returns whether the next MCU is within the region.
+  bool in_region() const noexcept {
     return row_ >= region_.first_row && column_ >= region_.first_column && column_ < region_.end_column;
   }
 
-  /// Goes to the last entry at or before the next wanted MCU, if it lies ahead. Returns false if the job has ended: no
-  /// MCU is wanted any more, or the file is damaged.
-  [[gnu::noinline]] bool leave_out() noexcept {
+  /// Jumps to the last entry at or before the next requested MCU, if it is ahead. Returns false if the job has ended:
+  /// no further MCU is requested, or the file is damaged.
+  [[gnu::noinline]] bool skip_ahead() noexcept {
     const int row = row_ < region_.first_row ? region_.first_row : row_ + (column_ >= region_.end_column ? 1 : 0);
     if (row == region_.end_row) {
-      // Where nothing was left out, damage is seen as in a file without entries.
+      // If nothing was skipped, damage is detected as in a file without entries.
       if (!has_entries_ && result_.entries == entry_origin::none) return true;
       if (has_entries_) result_.entries = entry_origin::packed;
       finish();
       return false;
     }
-    const bool whole = has_entries_ ? enter_packed(row) : enter_interval(row);
-    if (!whole) refuse(jpeg_refusal::damaged);
-    return whole;
+    const bool entered = has_entries_ ? enter_packed(row) : enter_interval(row);
+    if (!entered) refuse(jpeg_refusal::damaged);
+    return entered;
   }
 
-  /// Goes to the last packed entry before the wanted MCUs of a row, if it lies ahead.
+  /// Jumps to the last packed entry before the requested MCUs of a row, if it is ahead.
   bool enter_packed(int row) noexcept {
     const std::int64_t begin_of_row = std::int64_t{row} * region_.columns, every = entries_.every();
     const std::int64_t number = std::min((begin_of_row + region_.first_column) / every, entries_.last());
-    // Rows that are wanted as a whole follow each other without a call.
-    const bool whole_rows = region_.width() == region_.columns;
-    const std::int64_t end = whole_rows ? std::int64_t{region_.end_row} * region_.columns
+    // If all columns are requested, rows follow each other without another jump.
+    const bool all_columns = region_.width() == region_.columns;
+    const std::int64_t end = all_columns ? std::int64_t{region_.end_row} * region_.columns
                                         : begin_of_row + region_.end_column;
-    const std::int64_t behind = (end + every - 1) / every;
+    const std::int64_t next = (end + every - 1) / every;
     jpeg_entry entry;
     const bool ahead = number * every > std::int64_t{row_} * region_.columns + column_;
     if (ahead) entry = entries_.at(number);
-    const bool is_last = behind > entries_.last();
-    stream_.limit(is_last ? stream_.file().size() : static_cast<std::size_t>(entries_.position_bits(behind) / 8));
+    const bool is_last = next > entries_.last();
+    stream_.limit(is_last ? stream_.file().size() : static_cast<std::size_t>(entries_.position_bits(next) / 8));
     return !ahead || enter(entry, entry_origin::packed);
   }
 
-  /// Goes to the restart interval of the first wanted MCU of a row, if it is a later one.
+  /// Jumps to the restart interval of the first requested MCU of a row, if it is a later one.
   bool enter_interval(int row) noexcept {
-    const std::int64_t wanted = std::int64_t{row} * region_.columns + region_.first_column;
-    const auto number = static_cast<unsigned>(wanted / stream_.header().restart_interval);
+    const std::int64_t first_mcu = std::int64_t{row} * region_.columns + region_.first_column;
+    const auto number = static_cast<unsigned>(first_mcu / stream_.header().restart_interval);
     if (number == stream_.interval()) return true;
     jpeg_entry entry;
     return stream_.find_interval(number, entry) && enter(entry, entry_origin::restart_markers);
@@ -207,7 +208,7 @@ class plane_job {
       for (std::int16_t* const coefficients : slots.stored_of(c, mcus_)) {
         dc += coefficients[0];
         coefficients[0] = static_cast<std::int16_t>(dc);
-        highest = std::max(highest, static_cast<unsigned>(dc + largest));   // a negative sum becomes a huge number
+        highest = std::max(highest, static_cast<unsigned>(dc + largest));   // a negative sum wraps to a huge number
       }
       stream_.predictors()[c] = dc;
       tame = tame && highest <= 2 * static_cast<unsigned>(largest);
@@ -221,7 +222,7 @@ class plane_job {
       const std::size_t side = block_side_[r.component];
       sample_target to{const_cast<std::uint8_t*>(plane.data) + side * (y * plane.stride_bytes + x),
                        plane.stride_bytes};
-      // Sides are 1, 2, 4 and 8; & 3 tells the compiler that the index is in range.
+      // Sides are 1, 2, 4 and 8; & 3 proves to the compiler that the index is in range.
       const auto transform = tools.inverse_dct[static_cast<std::size_t>(std::countr_zero(side)) & 3];
       std::int16_t* coefficients = r.coefficients;
       const auto quad = side == 8 ? tools.quad : nullptr;
@@ -245,8 +246,8 @@ class plane_job {
   int row_ = 0, column_ = 0;      // position of the segment's first MCU
   std::size_t mcus_ = 0;          // MCUs of the segment
   packed_entries entries_;
-  bool has_entries_ = false;      // packed ones
-  bool may_leave_out_ = false;    // there are entries of any kind
+  bool has_entries_ = false;      // whether there are packed entries
+  bool may_skip_ = false;         // whether there are entries of any kind
   bool finished_ = true;
   jpeg_planes_result result_;
 };

@@ -1,13 +1,13 @@
-// Computes which MCUs of a JPEG a rectangle of pixels touches, and lays out the planes for their samples.
+// Computes which MCUs of a JPEG a rectangle of pixels overlaps, and lays out the planes for their samples.
 //
 //   const mr::detail::mcu_region r(header, request);
 //   const int mcus = r.width() * r.height();      // in [r.first_column, r.end_column) x [r.first_row, r.end_row)
 //   const mr::detail::jpeg_planes planes = mr::detail::lay_out_planes(header, r, request.eighths, memory);
 //
-// Planes lie one behind the other in the memory. Rows begin at multiples of 32 bytes. The 64 bytes behind each plane
-// may be read. A row has space for one block more than its MCUs have, because blocks are decoded in pairs.
-// An image that is decoded smaller has smaller blocks. Chroma blocks are twice as large as luma blocks where that
-// undoes the subsampling of both axes, as in libjpeg (jdmaster.c, jpeg_calc_output_dimensions).
+// Planes are consecutive in memory. Rows begin at multiples of 32 bytes. The 64 bytes after each plane are readable. A
+// row has space for one block more than its MCUs have, because blocks are decoded in pairs.
+// An image that is decoded at a reduced size has smaller blocks. Chroma blocks are twice as large as luma blocks if
+// that undoes the subsampling of both axes, as in libjpeg (jdmaster.c, jpeg_calc_output_dimensions).
 // Threads: pure.
 #pragma once
 
@@ -21,7 +21,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// Returns the samples on a side of a component's blocks: 1, 2, 4 or 8.
+/// Returns the side of a component's blocks in samples: 1, 2, 4 or 8.
 inline int block_side(const scan_header& h, std::size_t component, int eighths) noexcept {
   const auto& luma = h.component[0];
   const bool twice = component > 0 && luma.horizontal == 2 && luma.vertical == 2 && eighths < 8;
@@ -29,23 +29,23 @@ inline int block_side(const scan_header& h, std::size_t component, int eighths) 
 }
 
 struct mcu_region {
-  int columns = 0, rows = 0;   // MCUs of the whole image
+  int columns = 0, rows = 0;   // MCUs of the full image
   int first_column = 0, end_column = 0, first_row = 0, end_row = 0;
 
   mcu_region() = default;
-  mcu_region(const scan_header& h, const jpeg_planes_request& ask) noexcept {
+  mcu_region(const scan_header& h, const jpeg_planes_request& request) noexcept {
     const int across = h.component[0].horizontal, down = h.component[0].vertical;
     columns = (h.width + 8 * across - 1) / (8 * across);
     rows = (h.height + 8 * down - 1) / (8 * down);
-    cut(ask.left, ask.right, ask.eighths * across, columns, first_column, end_column);
-    cut(ask.top, ask.bottom, ask.eighths * down, rows, first_row, end_row);
+    cut(request.left, request.right, request.eighths * across, columns, first_column, end_column);
+    cut(request.top, request.bottom, request.eighths * down, rows, first_row, end_row);
     end_row = std::min((end_row + h.rows_together - 1) / h.rows_together * h.rows_together, rows);
   }
   int width() const noexcept { return end_column - first_column; }
   int height() const noexcept { return end_row - first_row; }
 
  private:
-  /// Gives at least one MCU, so that an empty rectangle needs no special case.
+  /// Returns at least one MCU, so that an empty rectangle needs no special case.
   static void cut(std::size_t from, std::size_t to, int size, int count, int& first, int& end) noexcept {
     const auto step = static_cast<std::size_t>(size), last = static_cast<std::size_t>(count - 1);
     first = static_cast<int>(std::min(from / step, last));

@@ -3,11 +3,11 @@
 //   const mr::detail::dequantiser q(component.quantiser);           // in zigzag order
 //   bool tame = mr::detail::reduced_dct::four(pair, q, to);         // writes 8 columns of 4 rows
 //   // or reduced_dct::two(pair, q, to): 4 columns of 2 rows
-//   // or reduced_dct::one(pair, q, to): 2 columns of 1 row, of the DC terms alone
+//   // or reduced_dct::one(pair, q, to): 2 columns of 1 row, from the DC terms alone
 //
-// A sample is the mean of the 2 x 2, 4 x 4 or 8 x 8 samples that it stands for. It is taken before those
-// would be rounded and clamped.
-// Cosines that cancel each other out are not used: row and column 4 of the coefficients, and for 2 x 2 also 2 and 6.
+// A sample is the mean of the 2 x 2, 4 x 4 or 8 x 8 samples that it replaces, computed before those would be rounded
+// and clamped.
+// Coefficients whose cosines cancel out are not used: row and column 4, and for 2 x 2 also 2 and 6.
 // Wild values are as in inverse_dct.hpp, over the rows that are used; libjpeg then decodes the image. `one` is never
 // wild, because the caller checks the DC term before. Threads: pure.
 // Source: the mean of a cosine over two neighbors is the cosine between them times a constant. The fixed point is that
@@ -24,7 +24,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// sqrt(2) times the products of cosines, in 13 bits of fraction. Plain powers of two are left out.
+/// sqrt(2) times the products of cosines, in 13 bits of fraction. Powers of two are omitted.
 struct reduced_factors {
   static constexpr int four_even_2 = 15137, four_even_6 = -6270,
                        four_outer_1 = 20995, four_outer_3 = 7373, four_outer_5 = -4926, four_outer_7 = -4176,
@@ -47,7 +47,7 @@ class reduced_dct {
     return true;
   }
 
-  /// Returns the one sample of a block with this dequantized DC term.
+  /// Returns the single sample of a block with this dequantized DC term.
   static std::uint8_t mean(int dc) noexcept { return static_cast<std::uint8_t>(std::clamp((dc + 1'028) >> 3, 0, 255)); }
 
  private:
@@ -96,7 +96,7 @@ class reduced_dct {
     return size == 4 ? frequency == 4 : frequency == 2 || frequency == 4 || frequency == 6;
   }
 
-  /// Does one pass. Returns sums not yet rounded: with 14 bits of fraction for four samples, with 15 for two.
+  /// Runs one pass. Returns sums not yet rounded: with 14 bits of fraction for four samples, with 15 for two.
   template <std::size_t size>
   static std::array<int, size> pass(const std::array<int, 8>& x) noexcept {
     using f = reduced_factors;

@@ -1,11 +1,11 @@
-// The inverse DCTs of reduced_dct.hpp with AVX2: two blocks side by side, one in each half of a register.
+// The inverse DCTs of reduced_dct.hpp with AVX2: two adjacent blocks, one in each half of a register.
 //
 //   if (mr::detail::avx2_inverse_dct::usable())                     // inverse_dct_avx2.hpp
 //     tame = mr::detail::avx2_reduced_dct::four(coefficients, q, {samples, stride_bytes});
 //
-// The results are the same, and so is the answer to whether values are wild. But a wild pair has samples written.
-// inverse_dct_avx2.hpp describes how sums are made and packed. Between the passes columns lie as (0, 4), (1, 5),
-// (2, 6), (3, 7). So the second pass multiplies the same pairs as the first. Threads: pure.
+// The results are the same, and so is the detection of wild values. But the samples of a wild pair are written.
+// inverse_dct_avx2.hpp describes how sums are computed and packed. Between the passes, columns are ordered as (0, 4),
+// (1, 5), (2, 6), (3, 7), so the second pass multiplies the same pairs as the first. Threads: pure.
 #pragma once
 
 #include <millrace/image/jpeg/baseline/reduced_dct.hpp>
@@ -48,7 +48,7 @@ class avx2_reduced_dct {
     const auto samples = reinterpret_cast<quads>(
         clamped_bytes(reinterpret_cast<words>(low_pairs(as_quads(left), as_quads(right))),
                       reinterpret_cast<words>(high_pairs(as_quads(left), as_quads(right)))));
-    const octs rows = as_octs(halves_by_turns(samples));
+    const octs rows = as_octs(interleave_halves(samples));
     store(rows[0], to, 0);
     store(rows[1], to, 1);
     store(rows[2], to, 2);
@@ -99,7 +99,7 @@ class avx2_reduced_dct {
       if (any_of(lost, lost)) return false;
     }
     clear_all(coefficients);
-    // AC coefficients below 512, and a DC one that the caller has checked, stay within a column's limit.
+    // AC coefficients below 512, and a DC one that the caller has checked, are within a column's limit.
     const words all_but_dc = {0, -1, -1, -1, -1, -1, -1, -1, 0, -1, -1, -1, -1, -1, -1, -1};
     words outside = (row[0] & all_but_dc) + words_of(usual_ac);
     ((outside |= r == 0 ? words_of(0) : row[r] + words_of(usual_ac)), ...);
@@ -116,7 +116,7 @@ class avx2_reduced_dct {
     using namespace avx2;
     words sum = words_of(0);
     ((sum = saturating_sum(sum, magnitudes(row[r]))), ...);
-    const words wild = (sum > words_of(max_in_column)) | (sum < words_of(0));   // sums from 32768 on look negative
+    const words wild = (sum > words_of(max_in_column)) | (sum < words_of(0));   // sums from 32768 on are negative
     return !any_of(wild, wild);
   }
 

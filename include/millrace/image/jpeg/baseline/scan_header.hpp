@@ -1,15 +1,15 @@
-// Reads a baseline JPEG's header up to its one scan, or says why the file is left to libjpeg.
+// Reads a baseline JPEG's header up to its one scan, or returns the reason to leave the file to libjpeg.
 //
 //   mr::detail::scan_header h;
 //   const mr::jpeg_refusal why = mr::detail::read_scan_header(bytes, h);
-//   if (why != mr::jpeg_refusal::none) return why;             // libjpeg's turn
+//   if (why != mr::jpeg_refusal::none) return why;             // libjpeg decodes it
 //   auto coded = bytes.subspan(h.data_offset_bytes);                   // of h.width x h.height pixels
 //
 // Accepts 8-bit baseline or extended sequential Huffman coding with one interleaved scan of all components in their
-// order. Accepts gray, and YCbCr with 4:4:4, 4:2:2, 4:4:0 or 4:2:0 sampling. Files that libjpeg would warn of, or read
-// in another way than the standard, are refused as well. Refusing costs time, never correctness.
+// order. Accepts gray, and YCbCr with 4:4:4, 4:2:2, 4:4:0 or 4:2:0 sampling. Files that libjpeg would warn about, or
+// interpret differently from the standard, are refused as well. A refusal costs time, never correctness.
 // Errors: none; a refusal is a return value. Lifetime: the header points into the bytes.
-// Format: ITU-T T.81 annex B. The color space is found in the same way as in libjpeg.
+// Format: ITU-T T.81 annex B. The color space is determined in the same way as in libjpeg.
 #pragma once
 
 #include <millrace/image/values/jpeg_refusal.hpp>
@@ -36,7 +36,7 @@ struct scan_header {
   int width = 0, height = 0, components = 0;
   std::array<scan_component, 3> component{};
   unsigned restart_interval = 0;            // MCUs, or 0
-  int rows_together = 1;                    // rows of MCUs that libjpeg decodes, and warns of, together
+  int rows_together = 1;                    // rows of MCUs that libjpeg decodes together, with one set of warnings
   std::size_t data_offset_bytes = 0;
 };
 
@@ -98,7 +98,7 @@ class scan_header_reader {
   jpeg_refusal read_jfif(std::span<const std::uint8_t> payload) {
     if (payload.size() < 14 || std::memcmp(payload.data(), "JFIF", 5) != 0) return jpeg_refusal::none;
     jfif_ = true;
-    return payload[5] == 1 ? jpeg_refusal::none : jpeg_refusal::unusual_header;   // libjpeg warns of other versions
+    return payload[5] == 1 ? jpeg_refusal::none : jpeg_refusal::unusual_header;   // libjpeg warns about other versions
   }
 
   jpeg_refusal read_frame(std::span<const std::uint8_t> payload) {
@@ -129,7 +129,7 @@ class scan_header_reader {
     auto& c = header_.component;
     if (header_.components == 1) {
       header_.rows_together = c[0].vertical;
-      c[0].horizontal = c[0].vertical = 1;   // the MCU of a single component is one block, whatever its factors
+      c[0].horizontal = c[0].vertical = 1;   // the MCU of a single component is one block, regardless of its factors
       return jpeg_refusal::none;
     }
     if (c[0].horizontal > 2 || c[0].vertical > 2) return jpeg_refusal::sampling;

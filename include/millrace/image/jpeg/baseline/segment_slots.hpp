@@ -1,4 +1,4 @@
-// Lists the blocks of a segment (some MCUs of one row) in stream order, and says where their coefficients lie.
+// Lists the blocks of a segment (some MCUs of one row) in stream order, with the addresses of their coefficients.
 //
 //   mr::detail::segment_slots slots;
 //   if (!slots.are_of(header, tables)) slots.lay_out(header, tables);
@@ -6,10 +6,10 @@
 //   // ... decode the segment
 //   slots.for_each_row(mcus, [](const mr::detail::row_of_pairs& r) { /* ... */ });    // for the inverse DCT
 //
-// A segment has up to 24 blocks that are stored, or up to 96 that are skipped. An MCU has 1, 3, 4 or 6 blocks.
+// A segment has up to 24 stored blocks, or up to 96 skipped blocks. An MCU has 1, 3, 4 or 6 blocks.
 // Coefficients are zeros after lay_out(). They are zeros before each segment if the caller leaves zeros in each row
 // that it uses, as the inverse DCTs do. A caller that stops in the middle of a segment calls lay_out() again.
-// Threads: one job's own.
+// Threads: owned by one job.
 #pragma once
 
 #include <millrace/image/jpeg/baseline/block_stream.hpp>
@@ -23,13 +23,13 @@
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 constexpr std::size_t stored_blocks = 24, skipped_blocks = 96, max_mcu_blocks = 6;
-/// A block takes at most 27 bits of DC and 63 times 26 bits of AC.
+/// A block has at most 27 bits of DC and 63 times 26 bits of AC.
 constexpr std::size_t max_block_bytes = 209;
 
-/// Pairs of one component's blocks that lie side by side in a segment.
+/// Pairs of adjacent blocks of one component in a segment.
 struct row_of_pairs {
   std::size_t component;
-  int block_row;                        // within the component's blocks of the segment
+  int block_row;                        // row within the component's blocks of the segment
   std::size_t count;
   std::int16_t* coefficients;           // the first pair's; those of the next pairs follow
 };
@@ -39,7 +39,7 @@ class segment_slots {
   using tables_of_components = std::array<std::shared_ptr<const component_tables>, 3>;
 
   /// Returns whether the slots were laid out for such an image, and in this object. After a move they still point into
-  /// the object that they came from.
+  /// the moved-from object.
   bool are_of(const scan_header& h, const tables_of_components& tables) const noexcept {
     bool same = components_ == static_cast<std::size_t>(h.components) && row_[0][0] == coefficients_.data();
     for (std::size_t c = 0; same && c < components_; ++c)
@@ -83,7 +83,7 @@ class segment_slots {
       skipped_[i].next_dc = skipped_[(i + 1) % blocks_].tables->dc_skip.data();
     for (std::size_t i = 0; i < stored_mcus() * blocks_; ++i)
       stored_[i].next_dc = stored_[(i + 1) % blocks_].tables->dc.data();
-    // A stream that has ended does one more look-up. Its stores have no effect on the result.
+    // A stream that has ended does one more lookup. Its stores have no effect on the result.
     stored_[stored_mcus() * blocks_] = stored_[0];
     skipped_[skipped_mcus() * blocks_] = skipped_[0];
   }
@@ -95,14 +95,14 @@ class segment_slots {
   block_slot* skipped() noexcept { return skipped_.data(); }
   std::size_t component_of(std::size_t block) const noexcept { return component_of_[block]; }
 
-  /// Returns a component's blocks in the first `mcus` MCUs that were stored, in stream order.
+  /// Returns a component's stored blocks in the first `mcus` MCUs, in stream order.
   std::span<std::int16_t* const> stored_of(std::size_t component, std::size_t mcus) const noexcept {
     const sampling s = sampling_[component];
     return std::span(blocks_of_[component]).first(mcus * static_cast<std::size_t>(s.horizontal * s.vertical));
   }
 
-  /// Calls use(row_of_pairs) for each row of blocks of the first `mcus` MCUs that were stored. A last block without a
-  /// neighbor has a block of zeros beside it.
+  /// Calls use(row_of_pairs) for each row of blocks of the first `mcus` stored MCUs. A last block without a neighbor is
+  /// paired with a block of zeros.
   template <class Use>
   void for_each_row(std::size_t mcus, const Use& use) const {
     for (std::size_t c = 0; c < components_; ++c)

@@ -1,4 +1,5 @@
-// Tables that skip all symbols of a JPEG's stream that the next 12 bits hold, for blocks whose samples are not wanted.
+// Tables that skip all complete symbols in the next 12 bits of a JPEG's stream, for blocks whose samples are not
+// needed.
 //
 //   mr::detail::skippable_symbols ac_words(ac);                     // for windows of every length
 //   mr::detail::build_ac_skip_table(table, ac_words);               // or build_dc_skip_table(table, dc, ac_words)
@@ -6,8 +7,8 @@
 //   bits += e.bits;
 //   k += e.advance;                                                 // + ends_block at the block's end
 //
-// Only the last symbol's code has to lie in the index, not its magnitude bits. So an entry takes 22 bits at most.
-// Without the block's end an entry advances by 64 or less. So bit 6 of the sum shows every step beyond the end.
+// Only the last symbol's code has to be within the index, not its magnitude bits. An entry thus has 22 bits at most.
+// Without the block's end an entry advances by 64 or less, so bit 6 of the sum indicates every step beyond the end.
 // Threads: pure.
 // Source: ITU-T T.81 F.2.2. The tables are built in runs, as in coefficient_table.hpp.
 #pragma once
@@ -34,21 +35,21 @@ constexpr std::uint16_t packed_skip(unsigned bits, unsigned advance) noexcept {
   return static_cast<std::uint16_t>(bits | advance << 8);
 }
 
-/// Writes `first` plus each of `count` followers, or `first` alone where the sum would advance too far.
+/// Writes `first` plus each of `count` followers, or `first` alone if the sum would advance too far.
 /// `followers` are the entries for the rest of the index.
 inline void append_followed(std::uint16_t* to, std::size_t count, std::uint16_t first,
                             const std::uint16_t* followers) noexcept {
   for (std::size_t i = 0; i < count; ++i) {
     const auto both = static_cast<std::uint16_t>(first + followers[i]);
-    // The sum is an advance of up to 63 plus one more. Its bit 6, which is bit 14 of the word, shows that it is 64 or
-    // more. This holds whether or not the block ends there.
+    // The sum is an advance of up to 63 plus one more. Its bit 6, which is bit 14 of the word, indicates that it is 64
+    // or more. This is true whether or not the block ends there.
     const auto too_far = static_cast<std::uint16_t>(0U - (both >> 14 & 1U));
     to[i] = static_cast<std::uint16_t>((both & ~too_far) | (first & too_far));
   }
 }
 
-/// Holds the symbols of windows of 0 to 12 bits. of(bits)[i] is the entry of a window of `bits` bits with value i.
-/// An entry is 0 if the window does not hold a whole code word.
+/// The symbols of windows of 0 to 12 bits. of(bits)[i] is the entry of a window of `bits` bits with value i.
+/// An entry is 0 if the window does not contain a complete code word.
 class skippable_symbols {
  public:
   explicit skippable_symbols(const huffman_code& ac) {

@@ -1,15 +1,15 @@
-// Copies a JPEG's entropy-coded bytes without the zeros stuffed behind each 0xff, as far as the caller asks.
+// Copies a JPEG's entropy-coded bytes without the zeros stuffed after each 0xff, as far as the caller requests.
 //
 //   mr::detail::unstuffer u;
 //   u.begin(file, scan_begin, memory);           // memory: a byte_memory that it may enlarge
-//   u.reach(from, bytes);                        // copies on until `bytes` lie behind `from`, or the interval ends
+//   u.reach(from, bytes);                        // continues until `bytes` follow `from`, or the interval ends
 //   const std::uint8_t* end = u.end();           // of the copied bytes; u.ended(): that is all of the interval
-//   bool begun = u.next_interval(number);        // over the marker RSTn; false: it is not there
-//   u.seek(from);                                // or: goes on at another byte of the file
+//   bool begun = u.next_interval(number);        // skips the marker RSTn; false: it is missing
+//   u.seek(from);                                // or: continues at another byte of the file
 //
-// `slack_bytes` behind the copied bytes may be read. They have no meaning. A decoder that decodes them finds out from
-// its position.
-// Errors: none. Lifetime: the file outlives its use. Threads: one at a time. Source: ITU-T T.81 F.1.2.3 and B.2.1.
+// `slack_bytes` after the copied bytes are readable, but undefined. A decoder that decodes them detects that from its
+// position.
+// Errors: none. Lifetime: the file must outlive the object. Threads: one at a time. Source: ITU-T T.81 F.1.2.3, B.2.1.
 #pragma once
 
 #include <millrace/base/version.hpp>
@@ -27,14 +27,15 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// Memory that grows. Its content is undefined until it is written.
+/// Memory that grows. Its contents are undefined until written.
 class byte_memory {
  public:
   static constexpr std::size_t alignment = 64;
 
   std::uint8_t* at_least(std::size_t bytes) {
     if (bytes > size_bytes_) {
-      const std::size_t grown = std::max(bytes, size_bytes_ + size_bytes_ / 2);   // or random crops grow it often
+      // Geometric growth, because random crops vary in size.
+      const std::size_t grown = std::max(bytes, size_bytes_ + size_bytes_ / 2);
       memory_.reset();
       size_bytes_ = 0;
       memory_.reset(new std::uint8_t[grown + alignment]);   // libc++ 14 has no std::make_unique_for_overwrite
@@ -65,22 +66,22 @@ class unstuffer {
   bool ended() const noexcept { return ended_; }
   /// Returns whether the interval ended with a marker, and not with the file.
   bool at_marker() const noexcept { return at_marker_; }
-  /// Returns where in the file the copying stands: at the marker, if the interval ended with one.
+  /// Returns the position of the copying in the file: at the marker, if the interval ended with one.
   const std::uint8_t* position() const noexcept { return from_; }
 
-  /// Returns the file's byte that is copied next.
+  /// Returns the file's byte to copy next.
   const std::uint8_t* source() const noexcept { return from_; }
-  /// Returns the file's byte that begin_of_interval() is a copy of.
+  /// Returns the file's byte that corresponds to begin_of_interval().
   const std::uint8_t* source_of_interval() const noexcept { return interval_from_; }
 
-  /// Goes on at another byte of the file, as if an interval began there.
+  /// Continues at another byte of the file, as if an interval began there.
   void seek(const std::uint8_t* from) noexcept {
     from_ = from;
     begin_interval();
   }
 
-  /// Copies no further than a little behind this byte of the file, until the next call. Nothing is limited at first.
-  /// The interval has not ended there.
+  /// Copies only a few bytes beyond this byte of the file, until the next call. There is no limit initially.
+  /// The interval does not end at the limit.
   void limit(const std::uint8_t* at) noexcept { limit_ = at; }
 
   /// Copies until end() - from >= bytes, or until the interval ends, or up to the limit.
@@ -109,7 +110,7 @@ class unstuffer {
   }
 
   void copy_until(const std::uint8_t* enough) noexcept {
-    // At the file's end the interval ends, limit or not: a file that is cut short has to be noticed.
+    // At the end of the file the interval ends, regardless of the limit, so that a truncated file is detected.
     while (to_ < enough && !ended_ && (from_ < limit_ || from_ == file_end_)) {
       copy_pieces(enough);
       if (from_ == file_end_) finish(false);
@@ -118,14 +119,14 @@ class unstuffer {
     }
   }
 
-  /// Copies while whole pieces are left and each 0xff is a stuffed one. Positions are local variables, to stay in
-  /// registers: for the compiler, a byte that is written may belong to a member.
+  /// Copies complete pieces as long as each 0xff is a stuffed one. Positions are local variables to stay in registers,
+  /// because for the compiler a written byte may alias a member.
   void copy_pieces([[maybe_unused]] const std::uint8_t* enough) noexcept {
 #ifdef __SSE2__
     const std::uint8_t* from = from_;
     std::uint8_t* to = to_;
     const __m128i all = _mm_set1_epi8(-1);
-    // The limit is not looked at within: a piece more costs less.
+    // The limit is not checked within a piece: copying one more piece costs less.
     const std::uint8_t* const last = from < limit_ ? std::min(file_end_ - copied_at_once, limit_) : from;
     while (to < enough && from < last) {
       const auto* const pieces = reinterpret_cast<const __m128i*>(from);
@@ -153,7 +154,7 @@ class unstuffer {
 
   /// Called at a 0xff: copies that byte, or ends the interval.
   void copy_escape() noexcept {
-    // Fill bytes (0xff) may go on to the file's end, for which libjpeg warns. So they do not count as a marker yet.
+    // Fill bytes (0xff) may extend to the file's end, about which libjpeg warns. Therefore they are not yet a marker.
     if (file_end_ - from_ < 2 || from_[1] == 0xff) return finish(false);
     if (from_[1] != 0) return finish(true);
     *to_++ = 0xff;
@@ -163,12 +164,12 @@ class unstuffer {
   void finish(bool at_marker) noexcept {
     ended_ = true;
     at_marker_ = at_marker;
-    std::memset(to_, 0, copied_at_once);   // a decoder looks ahead at these bytes
+    std::memset(to_, 0, copied_at_once);   // a decoder reads ahead into these bytes
   }
 
   const std::uint8_t* from_ = nullptr;
   const std::uint8_t* file_end_ = nullptr;
-  const std::uint8_t* limit_ = nullptr;           // nothing behind it is asked for
+  const std::uint8_t* limit_ = nullptr;           // nothing after it is requested
   const std::uint8_t* interval_from_ = nullptr;
   std::uint8_t* start_ = nullptr;
   std::uint8_t* to_ = nullptr;

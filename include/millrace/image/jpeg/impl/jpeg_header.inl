@@ -17,16 +17,16 @@ namespace millrace { inline namespace MILLRACE_ABI {
 
 namespace detail {
 
-namespace picture_marks {
+namespace image_signatures {
 
-/// "P6" and the like, and a blank or a comment.
-MILLRACE_INLINE bool is_pnm_mark(std::string_view text) noexcept {
+/// "P6" and similar, followed by a blank or a comment.
+MILLRACE_INLINE bool is_pnm_signature(std::string_view text) noexcept {
   constexpr std::string_view after = " \t\n\v\f\r#";
   return text.size() > 3 && text[0] == 'P' && text[1] >= '1' && text[1] <= '7' &&
          after.find(text[2]) != std::string_view::npos;
 }
 
-}  // namespace picture_marks
+}  // namespace image_signatures
 
 MILLRACE_INLINE std::string_view sniff_format(std::span<const std::byte> data) noexcept {
   const std::string_view text(reinterpret_cast<const char*>(data.data()), data.size());
@@ -34,7 +34,7 @@ MILLRACE_INLINE std::string_view sniff_format(std::span<const std::byte> data) n
     return text.size() >= offset + mark.size() && text.substr(offset, mark.size()) == mark;
   };
   using namespace std::string_view_literals;
-  if (picture_marks::is_pnm_mark(text)) return "a PNM (PPM, PGM or PBM)";
+  if (image_signatures::is_pnm_signature(text)) return "a PNM (PPM, PGM or PBM)";
   if (at(0, "\xff\xd8\xff"sv)) return "a JPEG";
   if (at(0, "\x89PNG"sv)) return "a PNG";
   if (at(0, "GIF8"sv)) return "a GIF";
@@ -172,8 +172,8 @@ MILLRACE_INLINE jpeg_header read_jpeg_header(std::span<const std::byte> data, bo
       return header;
     }
     if (marker == 0xe1)
-      if (const int found = detail::exif_orientation(data.subspan(payload, size)); found != 0)
-        header.orientation = found;
+      if (const int orientation = detail::exif_orientation(data.subspan(payload, size)); orientation != 0)
+        header.orientation = orientation;
     at += length;
   }
   detail::throw_bad_jpeg("the JPEG ends after " + std::to_string(data.size()) + " bytes, inside its headers", damaged);
@@ -186,13 +186,13 @@ MILLRACE_INLINE jpeg_refusal refusal_of_header(std::span<const std::byte> file) 
 }
 
 MILLRACE_INLINE std::vector<std::byte> jpeg_metadata(std::span<const std::byte> file, jpeg_metadata_options options) {
-  std::vector<std::byte> kept;
+  std::vector<std::byte> metadata;
   detail::for_each_jpeg_segment(file, [&](unsigned marker, std::span<const std::byte> segment) {
     constexpr unsigned jfif = 0xe0, profile = 0xe2, adobe = 0xee;
-    const bool left_out = marker == jfif || marker == adobe || (marker == profile && !options.color_profile);
-    if (detail::describes_the_picture(marker) && !left_out) kept.insert(kept.end(), segment.begin(), segment.end());
+    const bool excluded = marker == jfif || marker == adobe || (marker == profile && !options.color_profile);
+    if (detail::describes_image(marker) && !excluded) metadata.insert(metadata.end(), segment.begin(), segment.end());
   });
-  return kept;
+  return metadata;
 }
 
 }}  // namespace millrace

@@ -1,15 +1,15 @@
-// Decodes a region of a JPEG with libjpeg, row by row, into a sink; one decoder is reused from image to image.
+// Decodes a region of a JPEG with libjpeg, row by row, into a sink; one decoder is reused for all images.
 //
-//   mr::detail::jpeg_decoder d;                          // kept in a worker's scratch
+//   mr::detail::jpeg_decoder d;                          // in a worker's scratch
 //   d.open(bytes, {.max_scans = 100});                   // parses the header
 //   d.decode({.left = 60, .top = 40, .right = 300, .bottom = 200}, sink);
 //   auto damaged = d.counts().damaged;                   // images accepted in spite of damage
 //
 // A sink has set_source(left, width), next_row(), commit_row() and wants_rows(), as in resize/plane_resizer.hpp. It
-// gets RGBX rows from `top` on.
-// Only the region is decoded if libjpeg then gives the same pixels as for the whole image. Otherwise whole rows are
-// decoded from the first row on. Decoding stops below the region, so damage below it is not seen.
-// Errors and threads: as jpeg_input.hpp.
+// receives RGBX rows from `top` on.
+// Only the region is decoded if libjpeg then produces the same pixels as for the full image. Otherwise complete rows
+// are decoded from the first row on. Decoding stops below the region, so damage below it is not detected.
+// Errors and threads: as in jpeg_input.hpp.
 #pragma once
 
 #include <millrace/image/jpeg/libjpeg/jpeg_input.hpp>
@@ -43,7 +43,7 @@ class jpeg_decoder : private jpeg_input {
     info_.scale_denom = 8;
   }
 
-  /// Returns the stored width in pixels; like the next two, it comes from the header that open() has read.
+  /// Returns the stored width in pixels; like the next two, it is from the header that open() has read.
   std::size_t stored_width() const noexcept { return info_.image_width; }
   std::size_t stored_height() const noexcept { return info_.image_height; }
   int components() const noexcept { return info_.num_components; }
@@ -70,11 +70,11 @@ class jpeg_decoder : private jpeg_input {
 
   using jpeg_input::abandon;
 
-  /// Returns the event counts since the decoder was made.
+  /// Returns the event counts since the decoder was constructed.
   const jpeg_counts& counts() const noexcept { return counts_; }
 
  private:
-  /// Returns whether libjpeg decodes a region of this image to the same pixels as the whole image.
+  /// Returns whether libjpeg decodes a region of this image to the same pixels as the full image.
   /// libjpeg-turbo 2.1.5 reads uninitialized memory when it crops a scaled image with 4x2 luma sampling. The block
   /// smoothing of images with several scans reads beyond the region.
   bool can_crop() const noexcept {
@@ -93,8 +93,8 @@ class jpeg_decoder : private jpeg_input {
     jpeg_start_decompress(&info_);
     if (!can_crop()) return true;
     // The region gets a margin of one pixel on each side, because fancy upsampling reads the neighbors. It also gets a
-    // least width, so that a row never has only one chroma value. In that case libjpeg would repeat the value, which it
-    // does not do in the whole image.
+    // minimum width, so that a row never has only one chroma value, which libjpeg would repeat, unlike in the full
+    // image.
     constexpr std::size_t least_width = 8;
     const std::size_t before = region.left == 0 ? 0 : region.left - 1;
     const std::size_t to = std::min<std::size_t>(std::max(region.right + 1, before + least_width), info_.output_width);
@@ -112,26 +112,26 @@ class jpeg_decoder : private jpeg_input {
   bool drive(const decode_region& region, Sink& sink) noexcept {
     if (setjmp(escape_) != 0) return false;
     while (sink.wants_rows() && info_.output_scanline < info_.output_height) {
-      const bool wanted = info_.output_scanline >= region.top;
+      const bool in_region = info_.output_scanline >= region.top;
       JSAMPROW row = sink.next_row();
       jpeg_read_scanlines(&info_, &row, 1);
-      if (!wanted) continue;
+      if (!in_region) continue;
       if (info_.out_color_space == JCS_CMYK) cmyk_to_rgb(row, info_.output_width);
       sink.commit_row();
     }
     return true;
   }
 
-  /// Reads on to the end of the image, so that bytes before it are counted as in a progressive file. Its errors change
-  /// nothing: the pixels are decoded.
+  /// Continues to the end of the image, so that bytes before it are counted as in a progressive file. Its errors have
+  /// no effect, because the pixels are already decoded.
   void read_end() noexcept {
     if (setjmp(escape_) != 0) return;
     reads_end_ = true;
     jpeg_finish_decompress(&info_);
   }
 
-  /// Converts CMYK to RGB. JPEG files hold CMYK inverted, as Adobe writes it. The formula is Pillow's: rounded products
-  /// of 8-bit fractions.
+  /// Converts CMYK to RGB. JPEG files contain CMYK inverted, as Adobe writes it. The formula is Pillow's: rounded
+  /// products of 8-bit fractions.
   static void cmyk_to_rgb(std::uint8_t* pixels, std::size_t count) noexcept {
     for (std::size_t i = 0; i < count; ++i) {
       std::uint8_t* p = pixels + 4 * i;

@@ -1,20 +1,21 @@
-// Wraps one libjpeg decompressor: limits, the choice of warnings that mean damage, and errors without visible longjmp.
+// Wraps one libjpeg decompressor: limits, which warnings indicate damage, and errors without visible longjmp.
 //
 //   struct reader : private mr::detail::jpeg_input {
-//     reader() : mr::detail::jpeg_input(leave_it_out) {}
+//     reader() : mr::detail::jpeg_input(omit_hint) {}
 //     void read(std::span<const std::byte> file) {
-//       open(file, {.max_scans = 100});                   // the header; `file` stays valid until the image is done
+//       open(file, {.max_scans = 100});                   // the header; `file` must outlive the decoding
 //       if (!decode()) fail();                            // throws libjpeg's error
 //     }
 //     bool decode() noexcept { if (setjmp(escape_) != 0) return false; /* libjpeg's calls */ return true; }
 //   };
 //
-// libjpeg leaves by longjmp, which must not cross an object with a destructor. So every function that calls libjpeg is
-// noexcept, sets escape_ first and owns nothing. It returns false on an error, and its caller then calls fail().
-// Bytes between the segments before the first scan, and before the end of the image, are no damage: decoders skip them,
-// and the pixels are right. They count as a warning. After a scan that is not the last, they may be its lost data.
-// A decompressor is reused from image to image. Nothing of one image remains for the next.
-// Errors: data_error for the file; io_error if libjpeg cannot be started.
+// libjpeg reports errors by longjmp, which must not skip an object with a destructor. Every function that calls libjpeg
+// is therefore noexcept, sets escape_ first and owns nothing. It returns false on an error, and its caller then calls
+// fail(). Bytes between the segments before the first scan, and before the end of the image, are not damage: decoders
+// skip them, and the pixels are correct. They count as a warning. After a scan that is not the last one, they may be
+// its lost data.
+// A decompressor is reused for all images. No state of one image affects the next.
+// Errors: data_error for the file; io_error if libjpeg cannot be initialized.
 // Threads: one at a time; an image begins and ends on one thread.
 #pragma once
 
@@ -35,14 +36,14 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 /// The limits of a decoder for one image.
 struct jpeg_limits {
   int max_scans = picture_limits{}.max_scans;
-  std::size_t max_memory_bytes = picture_limits{}.max_memory_bytes;   ///< of a progressive JPEG's coefficients
-  bool accept_damaged = false;   ///< uses what can be decoded of a damaged file; counts it
+  std::size_t max_memory_bytes = picture_limits{}.max_memory_bytes;   ///< for a progressive JPEG's coefficients
+  bool accept_damaged = false;   ///< uses the decodable part of a damaged file, and counts it
 };
 
-/// The event counts of a decoder since it was made.
+/// The event counts of a decoder since its construction.
 struct jpeg_counts {
   std::uint64_t pictures = 0;      ///< decoded images
-  std::uint64_t progressive = 0;   ///< progressive ones among the images
+  std::uint64_t progressive = 0;   ///< progressive images
   std::uint64_t damaged = 0;       ///< images accepted in spite of damage
   std::uint64_t warnings = 0;      ///< warnings of libjpeg of any kind
 
@@ -71,7 +72,7 @@ class jpeg_input {
     damaged_ = reads_end_ = false;
     begins_with_marker_ = data.size() > 2 && data[2] == std::byte{0xff};
     progress_.max_scans = limits.max_scans;
-    // libjpeg keeps the tables of a file for the next file. A file without its own tables would be decoded with them.
+    // libjpeg retains the tables of a file. The next file would be decoded with them if it has no tables of its own.
     jpeg_destroy_decompress(&info_);
     if (!create())
       throw io_error("libjpeg could not be started: " + printable(text()), "Free memory", {.stage = "jpeg"});
@@ -89,16 +90,16 @@ class jpeg_input {
                            " bytes of memory (libjpeg: " + text() + ")",
                        "Raise max_memory_bytes, or convert the file to a baseline JPEG", where);
     throw data_error("the JPEG cannot be decoded: " + printable(text()),
-                     std::string("Fetch the file again") + (damaged_ ? damage_hint_ : leave_it_out), where);
+                     std::string("Fetch the file again") + (damaged_ ? damage_hint_ : omit_hint), where);
   }
 
-  static constexpr const char* leave_it_out = ", or leave the sample out";
+  static constexpr const char* omit_hint = ", or leave the sample out";
 
   jpeg_decompress_struct info_{};
   std::jmp_buf escape_{};
   bool damaged_ = false;
-  bool begins_with_marker_ = false;   // else the first segment is lost, and Pillow refuses the file
-  bool reads_end_ = false;   // all pixels are decoded: a missing end of the image is a warning
+  bool begins_with_marker_ = false;   // if false, the first segment is lost, and Pillow refuses the file
+  bool reads_end_ = false;   // all pixels are decoded, so a missing end of the image is only a warning
   jpeg_counts counts_;
 
  private:

@@ -2,15 +2,15 @@
 //
 //   struct writer : private mr::detail::jpeg_output {
 //     std::vector<std::byte> write() {
-//       if (!compress()) throw mr::setup_error("the picture cannot be encoded: " + text(), "Change the options");
+//       if (!compress()) throw mr::setup_error("the image cannot be encoded: " + text(), "Change the options");
 //       return take();
 //     }
 //     bool compress() noexcept { if (setjmp(escape_) != 0) return false; /* libjpeg's calls */ return true; }
 //   };
 //
-// libjpeg's own memory destination leaks its buffer if a file fails after outgrowing it. So this class has its own
-// destination. The rules for longjmp are in jpeg_input.hpp.
-// Errors: text() is libjpeg's message; io_error if libjpeg cannot be started. Threads: one at a time.
+// libjpeg's own memory destination leaks its buffer if a file fails after outgrowing it. Therefore this class has its
+// own destination. jpeg_input.hpp describes the rules for longjmp.
+// Errors: text() is libjpeg's message; io_error if libjpeg cannot be initialized. Threads: one at a time.
 #pragma once
 
 #include <millrace/base/error.hpp>
@@ -77,7 +77,7 @@ class jpeg_output {
     return true;
   }
 
-  /// Doubles the buffer. libjpeg asks for more space only when the whole buffer is full.
+  /// Doubles the buffer. libjpeg requests more space only when the entire buffer is full.
   static void grow(j_compress_ptr info) {
     auto* common = reinterpret_cast<j_common_ptr>(info);
     auto& file = self(common).file_;

@@ -1,13 +1,13 @@
-// Calls a function for each segment of a JPEG file: all that lies between its markers except coded data.
+// Calls a function for each segment of a JPEG file: everything between its markers except coded data.
 //
 //   mr::detail::for_each_jpeg_segment(file, [&](unsigned marker, std::span<const std::byte> segment) {
-//     if (mr::detail::describes_the_picture(marker)) kept.insert(kept.end(), segment.begin(), segment.end());
+//     if (mr::detail::describes_image(marker)) kept.insert(kept.end(), segment.begin(), segment.end());
 //   });
 //
 // A segment is complete: the two bytes of the marker, two bytes of length, the payload. Fill bytes, restart markers and
-// other bytes that libjpeg skips belong to no segment. The walk ends with the image or at a segment that is cut short.
-// It is one pass over the file for any number of segments. libjpeg's own list of saved markers takes time quadratic in
-// their number.
+// other bytes that libjpeg skips do not belong to a segment. The iteration ends with the image or at a truncated
+// segment. It is one pass over the file for any number of segments. The time of libjpeg's own list of saved markers is
+// quadratic in their number.
 // Errors: none. Threads: any; pure functions. Format: ITU-T T.81, B.1.1.
 #pragma once
 
@@ -41,8 +41,8 @@ void for_each_jpeg_segment(std::span<const std::byte> file, const Use& use) {
   }
 }
 
-/// Returns true for application segments and comments; a decoder takes no tables from them.
-constexpr bool describes_the_picture(unsigned marker) noexcept {
+/// Returns true for application segments and comments, which have no tables for a decoder.
+constexpr bool describes_image(unsigned marker) noexcept {
   return (marker >= 0xe0 && marker <= 0xef) || marker == 0xfe;
 }
 

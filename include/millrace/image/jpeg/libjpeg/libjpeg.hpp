@@ -1,11 +1,11 @@
-// Includes jpeglib.h, as the only header of Millrace, and undoes all macros of libjpeg without a libjpeg prefix.
+// Includes jpeglib.h, as the only header of Millrace, and undefines all macros of libjpeg without a libjpeg prefix.
 //
 //   #include <millrace/image/jpeg/libjpeg/libjpeg.hpp>
-//   jpeg_decompress_struct d;         // jpeg_*, JPEG_*, JCS_*, JPOOL_*, JMSG_*, JERR_*, JWRN_* are there
-//   int TRUE = 1;                     // TRUE, FALSE, boolean, INT32, LOCAL, ERREXIT, DCTSIZE, ... are not
+//   jpeg_decompress_struct d;         // defined: jpeg_*, JPEG_*, JCS_*, JPOOL_*, JMSG_*, JERR_*, JWRN_*
+//   int TRUE = 1;                     // undefined: TRUE, FALSE, boolean, INT32, LOCAL, ERREXIT, DCTSIZE, ...
 //
 // A macro of the same name that was defined before the include is restored. A program that uses libjpeg itself includes
-// <jpeglib.h> before Millrace; then nothing is undone.
+// <jpeglib.h> before Millrace; then nothing is undefined.
 #pragma once
 
 #include <cstddef>
@@ -48,8 +48,8 @@
 #undef DCTSIZE2
 #undef MAX_COMPONENTS
 #undef WITH_SIMD
-#define XMD_H                              // stops jmorecfg.h from defining INT16 and INT32
-#define boolean millrace_libjpeg_boolean   // a type cannot be undefined later, so it gets a unique name
+#define XMD_H                              // prevents jmorecfg.h from defining INT16 and INT32
+#define boolean millrace_libjpeg_boolean   // a type cannot be undefined, so it gets a unique name
 #define UINT8 millrace_libjpeg_u8
 #define UINT16 millrace_libjpeg_u16
 

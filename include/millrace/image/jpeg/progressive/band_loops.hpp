@@ -1,9 +1,9 @@
-// Builds the loops of band_stream.hpp for several processors, and picks those for the one that runs the program.
+// Instantiates the loops of band_stream.hpp for several processors, and selects those for the current one.
 //
 //   const auto loops = mr::detail::band_loops::best();
-//   bool whole = loops.run(scan.refines, stored, stream, blocks);   // false: the data are damaged
+//   bool intact = loops.run(scan.refines, stored, stream, blocks);  // false: the data is damaged
 //
-// Each member function names its target. So a build for any x86-64 contains all of them.
+// Each member function declares its target, so a build for any x86-64 contains all of them.
 // Threads: no shared state.
 #pragma once
 
@@ -45,7 +45,7 @@ class band_loops {
     return portable();
   }
 
-  /// Returns whether this processor spreads bits by one fast instruction. On Zen 1 and 2 it takes hundreds of cycles.
+  /// Returns whether this processor deposits bits with a fast instruction. On Zen 1 and 2 it needs hundreds of cycles.
   static bool has_fast_code() noexcept {
 #ifdef __x86_64__
     return __builtin_cpu_supports("bmi") != 0 && __builtin_cpu_supports("bmi2") != 0 &&

@@ -1,14 +1,14 @@
-// Decodes the AC scans of a progressive JPEG: the loops in which such an image spends most of its time.
+// Decodes the AC scans of a progressive JPEG in the loops that dominate the decoding time of such an image.
 //
 //   mr::detail::band_stream s{.table = &table, .first = 1, .last = 63, .low = 2, .bit = first_bit, .end_bit = end};
 //   const mr::detail::block_run run{.sets = sets, .pairs = pairs, .first = 0, .count = 63};
 //   if (!decode_first<mr::detail::portable_sets, true>(s, run)) return damaged;
 //
-// A block outside of the region has a set only: it says which coefficients are not zero, which refinement scans need
-// to know. For a block within the region the coefficients are stored as well.
-// A correction's bit belongs to a coefficient that is known. So the number of such bits before a new coefficient is the
-// size of a set. A word of them is spread over that set at once.
-// Any bits at all can be decoded. A position beyond `end_bit` is noticed after each block.
+// A block outside the region has only a set: its nonzero coefficients, which refinement scans need to know. The
+// coefficients of a block within the region are also stored.
+// A correction bit belongs to a coefficient that is already nonzero. The number of such bits before a new coefficient
+// is therefore the size of a set, and a word of bits is deposited to that set at once.
+// Arbitrary bits can be decoded. A position beyond `end_bit` is detected after each block.
 // Threads: no shared state. Source: ITU-T T.81 G.1.2.2 and G.1.2.3; sets instead of loops are the author's own method.
 #pragma once
 
@@ -22,11 +22,11 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// Blocks side by side in one row of blocks.
+/// Adjacent blocks in one row of blocks.
 struct block_run {
-  coefficient_set* sets = nullptr;     // of each block: the coefficients that are not zero
-  std::int16_t* pairs = nullptr;       // of the row; for blocks that are stored
-  std::size_t first = 0;               // number of the first block among those of `pairs`
+  coefficient_set* sets = nullptr;     // the nonzero coefficients of each block
+  std::int16_t* pairs = nullptr;       // pairs of the row; for stored blocks
+  std::size_t first = 0;               // index of the first block in `pairs`
   std::size_t count = 0;
 
   std::int16_t* block(std::size_t i) const noexcept {
@@ -40,9 +40,9 @@ struct band_stream {
   std::uintptr_t bit = 0, end_bit = 0;   // the next symbol's position, and that of the data's end
   std::uint32_t blocks_passed = 0;       // further blocks without a symbol
 
-  /// Returns how many blocks have no further symbol: this one and those that follow.
-  [[gnu::always_inline]] static std::uint32_t ended_blocks(std::uint64_t behind_word, unsigned run) noexcept {
-    return (std::uint32_t{1} << run) + static_cast<std::uint32_t>(behind_word >> 1 >> (63 - run));
+  /// Returns the number of blocks without further symbols: this one and those that follow.
+  [[gnu::always_inline]] static std::uint32_t ended_blocks(std::uint64_t after_word, unsigned run) noexcept {
+    return (std::uint32_t{1} << run) + static_cast<std::uint32_t>(after_word >> 1 >> (63 - run));
   }
 };
 
@@ -50,7 +50,7 @@ struct band_stream {
   return static_cast<int>(window >> (e.shift & 63) & ((std::uint64_t{1} << (e.magnitude & 63)) - 1)) + e.bias;
 }
 
-/// Decodes the first bits of a band's coefficients. Returns false if the data are damaged.
+/// Decodes the first bits of a band's coefficients. Returns false if the data is damaged.
 template <class, bool store>
 [[gnu::always_inline]] inline bool decode_first(band_stream& stream, const block_run& run) noexcept {
   const band_table& table = *stream.table;
@@ -65,18 +65,18 @@ template <class, bool store>
       continue;
     }
     std::int16_t* const block = store ? run.block(i) : nullptr;
-    coefficient_set found = 0;
+    coefficient_set nonzero = 0;
     unsigned k = first;
     do {
       const band_entry* e = &table[window];
-      window = window_at(bit);   // after the look-up's address: it waits for nothing
+      window = window_at(bit);   // after the lookup's address, so that it is not delayed
       band_entry rare;
       if (__builtin_expect(e->kind > band_entry::coefficient, 0)) {
         if (e->kind == band_entry::long_word) {
           rare = table.find(window);
           e = &rare;
         }
-        if (e->kind == band_entry::odd) return false;
+        if (e->kind == band_entry::invalid) return false;
         if (e->kind == band_entry::end_of_band) {
           window <<= e->bits;
           stream.blocks_passed = band_stream::ended_blocks(window, e->run) - 1;
@@ -87,38 +87,38 @@ template <class, bool store>
       }
       k += e->run;
       if (__builtin_expect(k > last, 0)) return false;
-      found |= std::uint64_t{e->kind} << (63 - k);
+      nonzero |= std::uint64_t{e->kind} << (63 - k);
       if constexpr (store) block[coefficient_order[k]] = static_cast<std::int16_t>(value_of(window, *e) * (1 << low));
       window <<= e->bits;
       bit += e->bits;
     } while (k++ < last);
-    run.sets[i] |= found;
+    run.sets[i] |= nonzero;
     if (__builtin_expect(bit > stream.end_bit, 0)) return false;
   }
   stream.bit = bit;
   return true;
 }
 
-/// Takes the next `count` bits, up to 63.
+/// Returns the next `count` bits, up to 63.
 [[gnu::always_inline]] inline std::uint64_t bits_at(std::uintptr_t bit, unsigned count) noexcept {
   if (__builtin_expect(count <= 57, 1)) return window_at(bit) >> 1 >> (63 - count);
   constexpr unsigned half = 32;
   return window_at(bit) >> (64 - half) << (count - half) | window_at(bit + half) >> (64 + half - count);
 }
 
-/// Adds a bit to the magnitude of each of the coefficients. Four at a time, because a loop over each would end at an
-/// unforeseen number; where there are fewer, spare space is written.
-[[gnu::always_inline]] inline void correct(std::int16_t* block, coefficient_set chosen, int one) noexcept {
-  while (chosen != 0)
+/// Adds a bit to the magnitude of each of the coefficients. Four at a time, because the end of a loop over each one
+/// would be unpredictable; surplus iterations write to spare space.
+[[gnu::always_inline]] inline void correct(std::int16_t* block, coefficient_set set, int one) noexcept {
+  while (set != 0)
     for (int i = 0; i < 4; ++i) {
-      std::int16_t& value = block[coefficient_order[first_of(chosen)]];
+      std::int16_t& value = block[coefficient_order[first_of(set)]];
       const int sign = value >> 15;
       value = static_cast<std::int16_t>(value + ((one ^ sign) - sign));
-      chosen &= ~(coefficient_set{1} << 63 >> (first_of(chosen) & 63));
+      set &= ~(coefficient_set{1} << 63 >> (first_of(set) & 63));
     }
 }
 
-/// Decodes the next lower bit of a band's coefficients. Returns false if the data are damaged.
+/// Decodes the next lower bit of a band's coefficients. Returns false if the data is damaged.
 template <class Sets, bool store>
 [[gnu::always_inline]] inline bool decode_refinement(band_stream& stream, const block_run& run) noexcept {
   const band_table& table = *stream.table;
@@ -127,22 +127,22 @@ template <class Sets, bool store>
   std::uintptr_t bit = stream.bit;
   std::uint32_t blocks_passed = stream.blocks_passed;
   for (std::size_t i = 0; i < run.count; ++i) {
-    coefficient_set known = run.sets[i] & band;   // not yet corrected
-    coefficient_set chosen = 0;                   // to correct
+    coefficient_set pending = run.sets[i] & band;   // not yet corrected
+    coefficient_set corrected = 0;                   // whose correction bit is 1
     std::int16_t* const block = store ? run.block(i) : nullptr;
     if (blocks_passed > 0) {
       --blocks_passed;
     } else {
       const coefficient_set zeros = ~run.sets[i] & band;
-      coefficient_set found = 0, place = 0;
-      int zeros_left = static_cast<int>(size_of(zeros)) - 1;   // behind the next one
+      coefficient_set nonzero = 0, place = 0;
+      int zeros_left = static_cast<int>(size_of(zeros)) - 1;   // after the next one
       std::uint64_t window = window_at(bit);
       do {
         band_entry e = table[window];
         window = window_at(bit);
         if (__builtin_expect(e.kind > band_entry::coefficient, 0)) {
           if (e.kind == band_entry::long_word) e = table.find(window);
-          if (e.kind == band_entry::odd) return false;
+          if (e.kind == band_entry::invalid) return false;
           if (e.kind == band_entry::end_of_band) {
             blocks_passed = band_stream::ended_blocks(window << e.bits, e.run) - 1;
             bit += e.bits + e.run;
@@ -153,25 +153,25 @@ template <class Sets, bool store>
         if (__builtin_expect(zeros_left < 0, 0)) return false;
         place = Sets::nth_last(zeros, static_cast<unsigned>(zeros_left));
         --zeros_left;
-        found |= place & (coefficient_set{0} - e.kind);
-        const coefficient_set passed = before(known, place);
+        nonzero |= place & (coefficient_set{0} - e.kind);
+        const coefficient_set passed = before(pending, place);
         const unsigned count = size_of(passed);
-        known ^= passed;
+        pending ^= passed;
         if constexpr (store) {
-          // A run of zeros alone writes a zero where one is.
+          // A run of zeros alone writes a zero over a zero.
           block[coefficient_order[first_of(place)]] = static_cast<std::int16_t>(value_of(window, e) * one);
-          chosen |= Sets::spread(bits_at(bit + e.bits, count), passed);
+          corrected |= Sets::spread(bits_at(bit + e.bits, count), passed);
         }
         bit += e.bits + count;
-        constexpr unsigned left_at_least = band_table::index_bits + 21;   // an index behind word, sign and these bits
+        constexpr unsigned left_at_least = band_table::index_bits + 21;   // an index after word, sign and these bits
         window = __builtin_expect(count <= 57 - left_at_least, 1) ? window << e.bits << count : window_at(bit);
       } while (place != last);
-      run.sets[i] |= found;
+      run.sets[i] |= nonzero;
     }
-    const unsigned count = size_of(known);
+    const unsigned count = size_of(pending);
     if constexpr (store) {
-      chosen |= Sets::spread(bits_at(bit, count), known);
-      correct(block, chosen, one);
+      corrected |= Sets::spread(bits_at(bit, count), pending);
+      correct(block, corrected, one);
     }
     bit += count;
     if (__builtin_expect(bit > stream.end_bit, 0)) return false;

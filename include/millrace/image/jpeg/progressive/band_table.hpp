@@ -1,4 +1,4 @@
-// Tables that turn the next 10 bits of a progressive scan into one symbol with its sign.
+// Tables that decode the next 10 bits of a progressive scan to one symbol with its sign.
 //
 //   mr::detail::band_table table;
 //   if (!table.build(scan.ac, {.kind = mr::detail::band_kind::first_ac, .low = scan.low})) return tables;
@@ -7,7 +7,7 @@
 //   k += e.run;
 //   int value = static_cast<int>(window >> (e.shift & 63) & ((1 << e.magnitude) - 1)) + e.bias;
 //
-// An entry takes 26 bits at most. Threads: const members may run in several threads at once.
+// An entry has 26 bits at most. Threads: const members may run in several threads at once.
 // Source: ITU-T T.81 F.1.2.1 and G.1.2.
 #pragma once
 
@@ -24,12 +24,12 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 enum class band_kind : std::uint8_t { dc, first_ac, refining_ac };
 
 struct alignas(8) band_entry {
-  /// The kind of an entry: a run of zeros alone, or with the coefficient behind it; the end of this block and of
-  /// others; a word that is longer than the index; a word that is impossible, or a coefficient beyond those of pixels.
-  enum : std::uint8_t { zeros = 0, coefficient = 1, end_of_band = 2, long_word = 3, odd = 4 };
+  /// The kind of an entry: a run of zeros alone, or followed by a coefficient; the end of this block and of others; a
+  /// word that is longer than the index; an invalid word, or a coefficient that no pixels produce.
+  enum : std::uint8_t { zeros = 0, coefficient = 1, end_of_band = 2, long_word = 3, invalid = 4 };
 
-  std::uint8_t bits;        // taken from the stream, without those of a run of blocks
-  std::uint8_t run;         // zeros before the coefficient; at an end: the bits of the run of blocks
+  std::uint8_t bits;        // consumed from the stream, without those of a run of blocks
+  std::uint8_t run;         // zeros before the coefficient; at an end: number of bits of the run of blocks
   std::uint8_t shift;       // of the window to the magnitude: 64 - bits
   std::uint8_t magnitude;   // its size in bits
   std::int16_t bias;        // added to the magnitude bits
@@ -42,10 +42,10 @@ class band_table {
 
   struct use {
     band_kind kind;
-    unsigned low;   // place of the scan's lowest bit
+    unsigned low;   // position of the scan's lowest bit
   };
 
-  /// Returns false for an impossible code.
+  /// Returns false for an invalid code.
   bool build(code_bytes bytes, use for_what) {
     use_ = for_what;
     if (!code_.assign(bytes)) return false;
@@ -73,31 +73,31 @@ class band_table {
   /// Decodes a word of any length.
   [[gnu::noinline]] band_entry find(std::uint64_t window) const noexcept {
     const auto [length, byte] = code_.find(window);
-    if (length == 0) return rare(band_entry::odd);
+    if (length == 0) return rare(band_entry::invalid);
     return entry_of(length, byte, (window << length >> 63) != 0);
   }
 
  private:
-  static constexpr unsigned largest_dc_symbol = 15;   // libjpeg has an error for others
+  static constexpr unsigned largest_dc_symbol = 15;   // for others libjpeg reports an error
 
   static constexpr band_entry rare(std::uint8_t kind) noexcept { return {1, 0, 63, 0, 0, kind}; }
 
   /// `positive` is the magnitude's first bit.
   band_entry entry_of(unsigned length, unsigned byte, bool positive) const noexcept {
-    if (use_.kind == band_kind::dc && byte > largest_dc_symbol) return rare(band_entry::odd);
+    if (use_.kind == band_kind::dc && byte > largest_dc_symbol) return rare(band_entry::invalid);
     const unsigned run = use_.kind == band_kind::dc ? 0 : byte >> 4;
     const unsigned size = use_.kind == band_kind::dc ? byte : byte & 15;
-    const auto made = [&](unsigned zeros, unsigned magnitude, int bias, std::uint8_t kind) {
+    const auto entry = [&](unsigned zeros, unsigned magnitude, int bias, std::uint8_t kind) {
       return band_entry{static_cast<std::uint8_t>(length + magnitude), static_cast<std::uint8_t>(zeros),
                         static_cast<std::uint8_t>(64 - length - magnitude), static_cast<std::uint8_t>(magnitude),
                         static_cast<std::int16_t>(bias), kind};
     };
     const int below = positive ? 0 : 1 - (1 << size);
-    if (use_.kind == band_kind::dc) return made(0, size, size == 0 ? 0 : below, band_entry::coefficient);
-    if (size == 0) return made(run, 0, 0, run == 15 ? band_entry::zeros : band_entry::end_of_band);
+    if (use_.kind == band_kind::dc) return entry(0, size, size == 0 ? 0 : below, band_entry::coefficient);
+    if (size == 0) return entry(run, 0, 0, run == 15 ? band_entry::zeros : band_entry::end_of_band);
     if (size + use_.low > largest_ac_size || (use_.kind == band_kind::refining_ac && size != 1))
-      return rare(band_entry::odd);
-    return made(run, size, below, band_entry::coefficient);
+      return rare(band_entry::invalid);
+    return entry(run, size, below, band_entry::coefficient);
   }
 
   std::array<band_entry, std::size_t{1} << index_bits> entries_;

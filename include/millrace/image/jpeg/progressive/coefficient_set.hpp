@@ -1,4 +1,4 @@
-// A set of a block's coefficients in one word, and the operations that refinement scans do with it.
+// A set of a block's coefficients in one word, and its operations for refinement scans.
 //
 //   using sets = mr::detail::portable_sets;                             // or bmi2_sets, with the same results
 //   mr::detail::coefficient_set zeros = mr::detail::band_of(1, 63);     // coefficients 1 to 63
@@ -37,32 +37,33 @@ constexpr coefficient_set band_of(unsigned first, unsigned last) noexcept {
 }
 
 struct portable_sets {
-  /// Returns the set of the n-th member from the end alone, counted from 0. There are more than n.
+  /// Returns the set that contains only the n-th member from the end, counted from 0. There must be more than n
+  /// members.
   [[gnu::always_inline]] static coefficient_set nth_last(coefficient_set set, unsigned n) noexcept {
     for (; n > 0; --n) set &= set - 1;
     return set & (coefficient_set{0} - set);
   }
-  /// Returns the members whose bit is set; `bits` has one for each member, that of the last one lowest.
+  /// Returns the members whose bit is set; `bits` has one bit per member, the lowest one for the last member.
   [[gnu::always_inline]] static coefficient_set spread(std::uint64_t bits, coefficient_set set) noexcept {
-    coefficient_set chosen = 0;
+    coefficient_set result = 0;
     for (; set != 0; set &= set - 1, bits >>= 1)
-      if ((bits & 1) != 0) chosen |= set & (coefficient_set{0} - set);
-    return chosen;
+      if ((bits & 1) != 0) result |= set & (coefficient_set{0} - set);
+    return result;
   }
 };
 
 #ifdef __x86_64__
 struct bmi2_sets {
   [[gnu::always_inline]] static coefficient_set nth_last(coefficient_set set, unsigned n) noexcept {
-    return deposited(std::uint64_t{1} << n, set);
+    return deposit(std::uint64_t{1} << n, set);
   }
   [[gnu::always_inline]] static coefficient_set spread(std::uint64_t bits, coefficient_set set) noexcept {
-    return deposited(bits, set);
+    return deposit(bits, set);
   }
 
  private:
   /// Inline assembly needs no compiler flag.
-  [[gnu::always_inline]] static std::uint64_t deposited(std::uint64_t bits, std::uint64_t to) noexcept {
+  [[gnu::always_inline]] static std::uint64_t deposit(std::uint64_t bits, std::uint64_t to) noexcept {
     std::uint64_t result;
     asm("pdep %2, %1, %0" : "=r"(result) : "r"(bits), "r"(to));
     return result;

@@ -1,16 +1,16 @@
-// Keeps the coefficients of a progressive JPEG from scan to scan: all of a region's, and of others which are not zero.
+// The coefficients of a progressive JPEG between its scans: those of a region, and the nonzero sets of all blocks.
 //
-//   mr::detail::coefficient_store store;                          // kept from image to image
+//   mr::detail::coefficient_store store;                          // reused for all images
 //   store.lay_out(header, region);
-//   std::int16_t* dc = store.block(c, row, column);               // null outside of the region
-//   mr::detail::block_run run = store.run(c, row, from, to);      // side by side, all within the region or none
+//   std::int16_t* dc = store.block(c, row, column);               // null outside the region
+//   mr::detail::block_run run = store.run(c, row, from, to);      // adjacent; all within the region or none
 //   store.for_each_row([](const mr::detail::stored_row& r) { /* ... */ });   // for the inverse DCT, which leaves zeros
-//   store.leave_zeros();                                          // says that it has
+//   store.mark_zeroed();                                          // declares that all coefficients are zeros
 //
-// Rows and columns are those of a component's blocks in the whole image, filled up to whole MCUs.
-// Memory: 144 bytes for a block of the region, 8 for any block. Memory beyond `kept_bytes` is given back when the next
-// smaller image comes.
-// Errors: std::bad_alloc. Threads: one job's own.
+// Rows and columns are those of a component's blocks in the full image, padded to complete MCUs.
+// Memory: 144 bytes for a block of the region, 8 for any block. Memory beyond `kept_bytes` is freed when the next
+// smaller image arrives.
+// Errors: std::bad_alloc. Threads: owned by one job.
 #pragma once
 
 #include <millrace/image/jpeg/baseline/plane_region.hpp>
@@ -25,7 +25,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// The blocks of a component, without those that fill MCUs up.
+/// The blocks of a component, without the padding of MCUs.
 struct component_size {
   std::size_t columns, rows;
 
@@ -41,7 +41,7 @@ struct component_size {
 
 /// A row of pairs of blocks within the region.
 struct stored_row {
-  std::size_t component, row;   // of the region
+  std::size_t component, row;   // indices in the region
   std::size_t pairs;
   std::int16_t* coefficients;
 };
@@ -104,7 +104,7 @@ class coefficient_store {
     }
   }
 
-  /// Empties the blocks that fill MCUs up. Scans of one component leave them out, so their bits may be incomplete.
+  /// Clears the padding blocks of MCUs. Scans of one component omit them, so their bits may be incomplete.
   void clear_filling(const scan_header& h) noexcept {
     for (std::size_t c = 0; c < components_; ++c) {
       const layout& l = layout_[c];
@@ -116,11 +116,11 @@ class coefficient_store {
     }
   }
 
-  void leave_zeros() noexcept { dirty_ = 0; }
+  void mark_zeroed() noexcept { dirty_ = 0; }
 
  private:
   struct layout {
-    std::size_t columns = 0;   // of the whole image
+    std::size_t columns = 0;   // of the full image
     std::size_t first_row = 0, rows = 0, first_column = 0, stored_columns = 0;   // of the region
     std::size_t first_set = 0, first_pair = 0;
 
@@ -151,7 +151,7 @@ class coefficient_store {
   std::array<layout, 3> layout_{};
   std::vector<coefficient_set> sets_;
   std::unique_ptr<std::int16_t[]> memory_;
-  std::size_t size_ = 0, dirty_ = 0;   // coefficients that there is room for, and that may be other than zero
+  std::size_t size_ = 0, dirty_ = 0;   // allocated coefficients, and those that may be nonzero
 };
 
 }}}  // namespace millrace::detail

@@ -1,12 +1,12 @@
-// Decodes the DC scans of a progressive JPEG: the first bits, predicted from block to block, and one bit more.
+// Decodes the DC scans of a progressive JPEG: the first bits, predicted from block to block, or one more bit.
 //
 //   const mr::detail::scan_grid grid(header, scan);
 //   mr::detail::dc_scan dc(scan, grid, codes, store);            // codes: one for each component of the scan
 //   dc.begin_interval();
 //   if (const auto why = dc.decode(bit, end_bit, row, 0, grid.columns); why != none) return why;    // moves `bit`
 //
-// Blocks outside of the region are decoded for the prediction's sake, and their further bits are passed over.
-// Threads: one job's own. Source: ITU-T T.81 G.1.2.1.
+// Blocks outside the region are decoded for the prediction only, and their further bits are skipped.
+// Threads: owned by one job. Source: ITU-T T.81 G.1.2.1.
 #pragma once
 
 #include <millrace/image/jpeg/baseline/segment_slots.hpp>
@@ -21,7 +21,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// The grid that a scan goes through: MCUs of several components, or the blocks of one, without those that fill up.
+/// The grid of a scan: MCUs of several components, or the blocks of one component without the padding of MCUs.
 struct scan_grid {
   std::size_t columns = 0, rows = 0;
   std::array<std::size_t, 3> across{}, down{};   // blocks of each component of the scan in an MCU
@@ -54,13 +54,13 @@ class dc_scan {
 
   void begin_interval() noexcept { predictor_ = {}; }
 
-  /// Decodes MCUs of one row. Damage that `end_bit` shows is noticed behind them.
+  /// Decodes MCUs of one row. Overruns of `end_bit` are detected after them.
   jpeg_refusal decode(std::uintptr_t& bit, std::uintptr_t end_bit, std::size_t row, std::size_t from, std::size_t to) {
-    constexpr std::size_t at_once = 512;   // so that damaged data are left before the memory behind them
+    constexpr std::size_t at_once = 512;   // so that damaged data cannot lead beyond the readable memory
     for (std::size_t at = from; at < to; at += at_once) {
       const std::size_t end = std::min(at + at_once, to);
-      const bool whole = scan_.refines ? refine(bit, row, at, end) : decode_first(bit, row, at, end);
-      if (!whole || bit > end_bit) return jpeg_refusal::damaged;
+      const bool intact = scan_.refines ? refine(bit, row, at, end) : decode_first(bit, row, at, end);
+      if (!intact || bit > end_bit) return jpeg_refusal::damaged;
       for (const int p : predictor_)
         if (p > 32'767 || p < -32'767) return jpeg_refusal::wild_values;
     }
@@ -68,11 +68,11 @@ class dc_scan {
   }
 
  private:
-  /// Calls use(component of the scan, block) for each block; block is null outside of the region.
+  /// Calls use(component of the scan, block) for each block; block is null outside the region.
   template <class Use>
   bool for_each_block(std::size_t row, std::size_t from, std::size_t to, const Use& use) {
     struct block_row {
-      std::size_t component, across, first, end;   // of the scan; blocks of an MCU; those within the region
+      std::size_t component, across, first, end;   // component of the scan; blocks of an MCU; blocks within the region
       block_run stored;
     };
     std::array<block_row, max_mcu_blocks> rows;
@@ -101,25 +101,25 @@ class dc_scan {
     std::uintptr_t bit = position;
     std::array<int, 3> predictor = predictor_;
     int outside = 0;
-    const bool whole = for_each_block(row, from, to, [&](std::size_t i, std::int16_t* block) {
+    const bool intact = for_each_block(row, from, to, [&](std::size_t i, std::int16_t* block) {
       const std::uint64_t window = window_at(bit);
       band_entry e = tables_[i][window];
       if (__builtin_expect(e.kind > band_entry::coefficient, 0)) {
         e = tables_[i].find(window);
-        if (e.kind == band_entry::odd) return false;
+        if (e.kind == band_entry::invalid) return false;
       }
       predictor[i] += value_of(window, e);
       bit += e.bits;
       if (block == nullptr) return true;
       const int value = predictor[i] * (1 << scan_.low);
-      outside |= value ^ value >> 31;   // at least 32768 where the value has more than 16 bits
+      outside |= value ^ value >> 31;   // at least 32768 if the value has more than 16 bits
       block[0] = static_cast<std::int16_t>(value);
       return true;
     });
     position = bit;
     predictor_ = predictor;
     wild_ = wild_ || outside > 32'767;
-    return whole;
+    return intact;
   }
 
   bool refine(std::uintptr_t& position, std::size_t row, std::size_t from, std::size_t to) {

@@ -1,14 +1,14 @@
 // Decodes progressive JPEGs to planes several times as fast as libjpeg-turbo, bit for bit like it, or refuses them.
 //
 //   auto& decoder = scratch.get<mr::detail::progressive_decoder>();
-//   mr::detail::jpeg_planes_result got = decoder.decode(request);      // see jpeg_planes_request.hpp
-//   if (got) use(got.planes); else by_libjpeg(request, got.refusal);   // a refusal says why
+//   mr::detail::jpeg_planes_result result = decoder.decode(request);            // see jpeg_planes_request.hpp
+//   if (result) use(result.planes); else by_libjpeg(request, result.refusal);   // `refusal` is the reason
 //
-// All scans of the whole image are gone through, as libjpeg does before it gives the first row. So both see the same
-// damage. Coefficients are kept, and transformed, for the region only.
-// Refused as by plane_job.hpp: whatever libjpeg might warn of or give another value for. In addition: files whose scans
-// leave bits of coefficients out, because libjpeg smooths over those, and files beyond the request's limits of scans
-// and memory. The limit of memory is that of libjpeg, which keeps the coefficients of the whole image.
+// All scans of the full image are decoded, as libjpeg does before it returns the first row, so both detect the same
+// damage. Coefficients are stored and transformed only for the region.
+// Refused, as by plane_job.hpp, are files for which libjpeg might warn or produce another value. Also refused are files
+// whose scans omit bits of coefficients, because libjpeg smooths these, and files beyond the request's limits of scans
+// and memory. The memory limit is that of libjpeg, which stores the coefficients of the full image.
 // Lifetime: planes are valid until the decoder's next call. Errors: throws std::bad_alloc only.
 // Threads: one decoder per worker. Source: ITU-T T.81 annex G.
 #pragma once
@@ -31,61 +31,62 @@ class progressive_decoder {
  public:
   enum class code { best, portable };
 
-  /// Uses the fastest code that the processor has. `portable` is for tests and gives the same planes.
+  /// Uses the fastest code for this processor. `portable` is for tests and produces the same planes.
   explicit progressive_decoder(code choice = code::best) {
     if (choice == code::portable) return;
-    tools_.take_best();
+    tools_.choose_best();
     loops_ = band_loops::best();
   }
 
-  /// Returns whether this processor has the instructions of the fast code. The portable code is right, but slower than
-  /// libjpeg-turbo.
+  /// Returns whether this processor has the instructions of the fast code. The portable code is correct, but slower
+  /// than libjpeg-turbo.
   static bool has_fast_code() noexcept { return band_loops::has_fast_code(); }
 
   /// Decodes one image. The planes are valid until the next call.
-  jpeg_planes_result decode(const jpeg_planes_request& ask) {
+  jpeg_planes_result decode(const jpeg_planes_request& request) {
     if constexpr (std::endian::native != std::endian::little) return {jpeg_refusal::machine, {}};
     jpeg_planes_result result;
-    result.refusal = decode_to(ask, result.planes);
+    result.refusal = decode_to(request, result.planes);
     if (!result) result.planes = {};
     return result;
   }
 
  private:
-  jpeg_refusal decode_to(const jpeg_planes_request& ask, jpeg_planes& planes) {
-    const std::span file(reinterpret_cast<const std::uint8_t*>(ask.bytes.data()), ask.bytes.size());
+  jpeg_refusal decode_to(const jpeg_planes_request& request, jpeg_planes& planes) {
+    const std::span file(reinterpret_cast<const std::uint8_t*>(request.bytes.data()), request.bytes.size());
     header_ = {};
     progressive_reader reader(file, header_);
     progressive_scan scan;
     bool laid_out = false;
     for (std::size_t at = 2;; at = data_.end_offset()) {
-      const auto [what, why] = reader.next(at, scan);
-      if (what == progressive_reader::refused) return why;
-      if (what == progressive_reader::found_end) break;
-      if (reader.scans() > ask.max_scans) return jpeg_refusal::limits;
+      const auto [outcome, why] = reader.next(at, scan);
+      if (outcome == progressive_reader::refused) return why;
+      if (outcome == progressive_reader::at_end) break;
+      if (reader.scans() > request.max_scans) return jpeg_refusal::limits;
       if (!laid_out)
-        if (const auto not_so = lay_out(ask); not_so != jpeg_refusal::none) return not_so;
+        if (const auto why_not = lay_out(request); why_not != jpeg_refusal::none) return why_not;
       laid_out = true;
       data_.begin(file, scan.data_offset_bytes, stream_memory_);
       if (const auto not_so = decode_scan(scan); not_so != jpeg_refusal::none) return not_so;
     }
     if (!reader.refined()) return jpeg_refusal::unrefined;
-    return transform(ask, planes) ? jpeg_refusal::none : jpeg_refusal::wild_values;
+    return transform(request, planes) ? jpeg_refusal::none : jpeg_refusal::wild_values;
   }
 
-  /// Everything is checked before memory is allocated for the pixels that a header promises.
-  jpeg_refusal lay_out(const jpeg_planes_request& ask) {
-    if (ask.eighths != 8 && ask.eighths != 4 && ask.eighths != 2 && ask.eighths != 1) return jpeg_refusal::scaled;
-    region_ = mcu_region(header_, ask);
+  /// Checks everything before memory is allocated for the pixels that a header declares.
+  jpeg_refusal lay_out(const jpeg_planes_request& request) {
+    if (request.eighths != 8 && request.eighths != 4 && request.eighths != 2 && request.eighths != 1)
+      return jpeg_refusal::scaled;
+    region_ = mcu_region(header_, request);
     std::size_t blocks = 0;
     for (std::size_t c = 0; c < static_cast<std::size_t>(header_.components); ++c)
       blocks += static_cast<std::size_t>(header_.component[c].horizontal * header_.component[c].vertical);
     blocks *= static_cast<std::size_t>(region_.columns) * static_cast<std::size_t>(region_.rows);
-    if (ask.bytes.size() * 8 < blocks) return jpeg_refusal::damaged;   // a DC scan has a bit or more for each
+    if (request.bytes.size() * 8 < blocks) return jpeg_refusal::damaged;   // a DC scan has at least one bit for each
     constexpr std::size_t libjpegs_block_bytes = 128, around_bytes = std::size_t{1} << 20, column_bytes = 256;
     const std::size_t libjpegs_bytes =
         blocks * libjpegs_block_bytes + static_cast<std::size_t>(header_.width) * column_bytes + around_bytes;
-    if (libjpegs_bytes > ask.max_memory_bytes) return jpeg_refusal::limits;
+    if (libjpegs_bytes > request.max_memory_bytes) return jpeg_refusal::limits;
     store_.lay_out(header_, region_);
     return jpeg_refusal::none;
   }
@@ -95,7 +96,7 @@ class progressive_decoder {
     return scan.first == 0 ? decode_dc(scan, grid) : decode_band(scan, grid);
   }
 
-  /// Calls part(row, from, to) for the MCUs of a row that lie in one interval, and begin() where an interval begins.
+  /// Calls part(row, from, to) for the MCUs of a row within one interval, and begin() where an interval begins.
   template <class Begin, class Part>
   jpeg_refusal for_each_part(const progressive_scan& scan, const scan_grid& grid, std::uintptr_t& bit,
                              const Begin& begin, const Part& part) {
@@ -152,22 +153,22 @@ class progressive_decoder {
             first = std::clamp(store_.first_stored_column(c), from, to);
             end = std::clamp(store_.end_stored_column(c), from, to);
           }
-          const bool whole = decode(row, from, first, false) && decode(row, first, end, true) &&
+          const bool intact = decode(row, from, first, false) && decode(row, first, end, true) &&
                              decode(row, end, to, false);
-          return whole ? jpeg_refusal::none : jpeg_refusal::damaged;
+          return intact ? jpeg_refusal::none : jpeg_refusal::damaged;
         });
   }
 
   /// Returns false if values are wild.
-  bool transform(const jpeg_planes_request& ask, jpeg_planes& planes) {
-    planes = lay_out_planes(header_, region_, ask.eighths, plane_memory_);
+  bool transform(const jpeg_planes_request& request, jpeg_planes& planes) {
+    planes = lay_out_planes(header_, region_, request.eighths, plane_memory_);
     std::array<dequantiser, 3> quantiser;
     for (std::size_t c = 0; c < static_cast<std::size_t>(header_.components); ++c)
       quantiser[c] = dequantiser(header_.component[c].quantiser);
     bool tame = true;
     store_.clear_filling(header_);
     store_.for_each_row([&](const stored_row& r) {
-      const auto side = static_cast<std::size_t>(block_side(header_, r.component, ask.eighths));
+      const auto side = static_cast<std::size_t>(block_side(header_, r.component, request.eighths));
       const auto inverse_dct = tools_.inverse_dct[static_cast<std::size_t>(std::countr_zero(side))];
       const dequantiser& q = quantiser[r.component];
       const plane_view& plane = planes.component[r.component];
@@ -179,7 +180,7 @@ class progressive_decoder {
                inverse_dct(pair, q, to);
       }
     });
-    if (tame) store_.leave_zeros();
+    if (tame) store_.mark_zeroed();
     return tame;
   }
 

@@ -1,14 +1,14 @@
-// Reads a progressive JPEG's markers from scan to scan, or says why the file is left to libjpeg.
+// Reads a progressive JPEG's markers from scan to scan, or returns the reason to leave the file to libjpeg.
 //
 //   mr::detail::progressive_reader reader(file, header);                     // bytes, and a scan_header to fill
 //   mr::detail::progressive_scan scan;
-//   for (auto step = reader.next(2, scan); step.what == reader.found_scan; step = reader.next(behind_data, scan))
+//   for (auto step = reader.next(2, scan); step.result == reader.at_scan; step = reader.next(behind_data, scan))
 //     decode(scan);                                                          // its data: at scan.data_offset_bytes
-//   if (!reader.refined()) return mr::jpeg_refusal::unrefined;       // libjpeg's turn: it smooths
+//   if (!reader.refined()) return mr::jpeg_refusal::unrefined;       // libjpeg decodes it, because it smooths
 //
 // Accepts 8-bit progressive Huffman coding, with the same layouts of components as scan_header.hpp. A coefficient's
-// bits come in the order that the standard demands: its topmost ones first, then one more in each scan. Whatever
-// libjpeg warns of is refused, and so is a coefficient whose first bits are sent twice.
+// bits must be in the order of the standard: its topmost bits first, then one more in each scan. Files that libjpeg
+// would warn about are refused, and so is a coefficient whose first bits are sent twice.
 // Errors: none; a refusal is a return value. Lifetime: header and scan point into the bytes. Threads: one at a time.
 // Format: ITU-T T.81 annex B and G.1.1.
 #pragma once
@@ -23,14 +23,14 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// Some bits of some coefficients of some components.
+/// A scan: some bits of some coefficients of some components.
 struct progressive_scan {
   std::size_t components = 0;
-  std::array<std::size_t, 3> component{};   // their numbers in the frame, ascending
+  std::array<std::size_t, 3> component{};   // indices in the frame, ascending
   unsigned first = 0, last = 0;             // coefficients, in zigzag order; 0 and 0: DC
-  unsigned low = 0;                         // place of the lowest bit that this scan sends
-  bool refines = false;                     // sends that one bit only
-  std::array<code_bytes, 3> dc{};           // of each component in the scan; empty where no code is used
+  unsigned low = 0;                         // position of the lowest bit that this scan sends
+  bool refines = false;                     // whether it sends only that one bit
+  std::array<code_bytes, 3> dc{};           // codes of the scan's components; empty if no code is used
   code_bytes ac{};
   unsigned restart_interval = 0;            // MCUs, or 0
   std::size_t data_offset_bytes = 0;
@@ -38,9 +38,9 @@ struct progressive_scan {
 
 class progressive_reader : private scan_header_reader {
  public:
-  enum outcome : std::uint8_t { found_scan, found_end, refused };
+  enum outcome : std::uint8_t { at_scan, at_end, refused };
   struct step {
-    outcome what;
+    outcome result;
     jpeg_refusal why = jpeg_refusal::none;
   };
 
@@ -49,7 +49,7 @@ class progressive_reader : private scan_header_reader {
     for (auto& of_component : lowest_bit_) of_component.fill(unsent);
   }
 
-  /// Reads markers from the offset on, up to a scan's header or the image's end. The first offset is 2, behind the
+  /// Reads markers from the offset on, up to a scan's header or the image's end. The first offset is 2, after the
   /// marker of the file's start.
   step next(std::size_t at, progressive_scan& scan) {
     using enum jpeg_refusal;
@@ -57,7 +57,7 @@ class progressive_reader : private scan_header_reader {
     for (;;) {
       if (file_.size() - at < 2 || file_[at] != 0xff) return {refused, broken()};
       const unsigned marker = file_[at + 1];
-      if (marker == end_of_image) return scans_ > 0 ? step{found_end} : step{refused, not_a_jpeg};
+      if (marker == end_of_image) return scans_ > 0 ? step{at_end} : step{refused, not_a_jpeg};
       if (file_.size() - at < 4) return {refused, broken()};
       const std::size_t length = std::size_t{file_[at + 2]} << 8 | file_[at + 3];
       if (length < 2 || file_.size() - at - 2 < length) return {refused, broken()};
@@ -72,11 +72,11 @@ class progressive_reader : private scan_header_reader {
       scan.restart_interval = header_.restart_interval;
       if (const auto why = read_progressive_scan(payload, scan); why != none) return {refused, why};
       ++scans_;
-      return {found_scan};
+      return {at_scan};
     }
   }
 
-  /// Returns the offset of the marker behind a scan's data, or the file's size.
+  /// Returns the offset of the marker after a scan's data, or the file's size.
   static std::size_t end_of_data(std::span<const std::uint8_t> file, std::size_t at) noexcept {
     for (; at + 1 < file.size(); ++at) {
       const bool restarts = file[at + 1] >= 0xd0 && file[at + 1] <= 0xd7;
@@ -87,7 +87,7 @@ class progressive_reader : private scan_header_reader {
 
   int scans() const noexcept { return scans_; }
 
-  /// Returns whether all bits of all coefficients have been sent.
+  /// Returns whether all bits of all coefficients were sent.
   bool refined() const noexcept {
     for (std::size_t c = 0; c < static_cast<std::size_t>(header_.components); ++c)
       if (std::any_of(lowest_bit_[c].begin(), lowest_bit_[c].end(), [](int low) { return low != 0; })) return false;
@@ -106,7 +106,7 @@ class progressive_reader : private scan_header_reader {
     scan.components = payload[0];
     if (scan.components < 1 || scan.components > all || payload.size() != 4 + 2 * scan.components)
       return unusual_header;
-    header_.rows_together = 1;   // libjpeg reads all scans before it gives a row
+    header_.rows_together = 1;   // libjpeg reads all scans before it returns a row
     if (scans_ == 0 && all == 3 && !is_ycbcr()) return colors;
     const auto spectrum = payload.subspan(1 + 2 * scan.components);
     const unsigned high = spectrum[2] >> 4;
@@ -134,7 +134,7 @@ class progressive_reader : private scan_header_reader {
     const unsigned dc = numbers >> 4, ac = numbers & 15;
     if (dc > 3 || ac > 3) return jpeg_refusal::unusual_header;
     scan_component& of = header_.component[scan.component[i]];
-    // libjpeg keeps the quantizer that it has when the component's first scan begins.
+    // libjpeg uses the quantizer that is defined when the component's first scan begins.
     if (of.quantiser == nullptr) of.quantiser = quantisers_[of.quantiser_number];
     if (of.quantiser == nullptr) return jpeg_refusal::tables;
     if (scan.first > 0) scan.ac = codes_[1][ac];
@@ -143,7 +143,7 @@ class progressive_reader : private scan_header_reader {
     return needs_code && scan.ac.empty() && scan.dc[i].empty() ? jpeg_refusal::tables : jpeg_refusal::none;
   }
 
-  /// Returns false if the scan does not continue what earlier scans have sent.
+  /// Returns false if the scan does not continue the bits of earlier scans.
   static bool advance(std::array<std::int8_t, 64>& lowest, unsigned high, const progressive_scan& scan) {
     if (scan.first > 0 && lowest[0] == unsent) return false;
     for (unsigned k = scan.first; k <= scan.last; ++k) {
@@ -153,20 +153,20 @@ class progressive_reader : private scan_header_reader {
     return true;
   }
 
-  std::array<std::array<std::int8_t, 64>, 3> lowest_bit_;   // that has been sent, of each coefficient
+  std::array<std::array<std::int8_t, 64>, 3> lowest_bit_;   // lowest bit sent so far, of each coefficient
   int scans_ = 0;
 };
 
-/// Returns why libjpeg has to decode a progressive file, judged by the markers of all its scans.
+/// Returns the reason for which libjpeg has to decode a progressive file, based on the markers of all its scans.
 inline jpeg_refusal read_progressive_headers(std::span<const std::byte> bytes) {
   const std::span file(reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size());
   scan_header header;
   progressive_reader reader(file, header);
   progressive_scan scan;
   for (std::size_t at = 2;; at = progressive_reader::end_of_data(file, scan.data_offset_bytes)) {
-    const auto [what, why] = reader.next(at, scan);
-    if (what == progressive_reader::refused) return why;
-    if (what == progressive_reader::found_end) return reader.refined() ? jpeg_refusal::none : jpeg_refusal::unrefined;
+    const auto [outcome, why] = reader.next(at, scan);
+    if (outcome == progressive_reader::refused) return why;
+    if (outcome == progressive_reader::at_end) return reader.refined() ? jpeg_refusal::none : jpeg_refusal::unrefined;
   }
 }
 

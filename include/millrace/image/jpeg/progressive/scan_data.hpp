@@ -1,9 +1,9 @@
-// Goes through the intervals of one scan's data: each is copied as a whole, without the zeros that are stuffed into it.
+// The intervals of one scan's data: each is copied completely, without its stuffed zeros.
 //
 //   mr::detail::scan_data data;
 //   data.begin(file, scan.data_offset_bytes, memory);       // memory: a byte_memory that it may enlarge
 //   std::uintptr_t bit = data.begin_bit();                   // bits up to data.end_bit() belong to the interval
-//   if (!data.next_interval(bit)) return damaged;            // `bit` is where decoding stands
+//   if (!data.next_interval(bit)) return damaged;            // `bit` is the position of the decoder
 //   if (!data.ends_at(bit)) return damaged;                  // the scan's end
 //   std::size_t marker = data.end_offset();                  // in the file
 //
@@ -32,12 +32,12 @@ class scan_data {
   }
   std::uintptr_t end_bit() const noexcept { return reinterpret_cast<std::uintptr_t>(unstuff_.end()) * 8; }
 
-  /// Returns whether only padding lies between the position and a marker.
+  /// Returns whether there is only padding between the position and a marker.
   bool ends_at(std::uintptr_t bit) const noexcept {
     return unstuff_.at_marker() && bit <= end_bit() && end_bit() - bit < 8;
   }
 
-  /// Returns whether the restart marker that is due follows the position. If so, the next interval begins.
+  /// Returns whether the expected restart marker follows the position. If so, the next interval begins.
   bool next_interval(std::uintptr_t bit) noexcept {
     if (!ends_at(bit) || !unstuff_.next_interval(intervals_++ % 8)) return false;
     copy_interval();
