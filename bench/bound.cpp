@@ -40,7 +40,7 @@ std::string plain(std::string name) {
   return name;
 }
 
-/// Returns them as facts for the page, too.
+/// Prints the stalls, and returns them as facts for the page.
 std::vector<bench::fact> print_stalls(bench::harness& run, const all_rates& rates, const std::string& real,
                                       std::size_t batch) {
   std::vector<bench::fact> facts;

@@ -3,8 +3,8 @@
 //   sh bench/run.sh colors [--quick] [--only operations|recipes]
 //
 // A row is copied to the same memory before each measurement, so that it is in L2, as after a resize. All variants
-// alternate, row by row. Operations report the median of the rows, with quartiles. Recipes are drawn for
-// each row and report the mean, because their draws differ more than their times.
+// alternate, row by row. Operations report the median of the rows, with quartiles. Recipes are drawn for each row and
+// report the mean, because their draws differ more than their times.
 #include "harness.hpp"
 
 #include <millrace/image/augment/photometric_plan.hpp>
@@ -21,12 +21,12 @@ namespace {
 namespace mr = millrace;
 using mr::photometric_plan;
 
-constexpr std::size_t side = 224, pictures = 16;
+constexpr std::size_t side = 224, image_count = 16;
 constexpr mr::picture_size size{.width = side, .height = side};
 using row = std::vector<std::uint8_t>;
 
 /// Waves of several lengths with noise: neighboring pixels are similar, as in photographs.
-row picture(std::uint64_t number) {
+row test_row(std::uint64_t number) {
   mr::rng random({.seed = 3, .sample = number});
   double phase[3][3], length[3];
   for (auto& channel : phase)
@@ -117,19 +117,19 @@ photometric_plan plan_of(const variant& v, std::uint64_t sample) {
 template <std::size_t count>
 void measure(bench::harness& run, const variant (&variants)[count], std::size_t rows, bool mean) {
   std::vector<row> sources;
-  for (std::uint64_t i = 0; i < pictures; ++i) sources.push_back(picture(i));
+  for (std::uint64_t i = 0; i < image_count; ++i) sources.push_back(test_row(i));
   row work(side * side * 3);
   mr::scratch s;
   const double clock = clock_cost();
   std::vector<std::vector<double>> times(count);
-  for (std::size_t i = 0; i < rows + pictures; ++i)
+  for (std::size_t i = 0; i < rows + image_count; ++i)
     for (std::size_t v = 0; v < count; ++v) {
       const photometric_plan plan = plan_of(variants[v], i);
-      work = sources[i % pictures];
+      work = sources[i % image_count];
       const double before = thread_us();
       plan.run(work, side, side, s);
       const double after = thread_us();
-      if (i >= pictures) times[v].push_back(after - before - clock);   // the first ones allocate memory
+      if (i >= image_count) times[v].push_back(after - before - clock);   // the first ones allocate memory
     }
   for (std::size_t v = 0; v < count; ++v) {
     double sum = 0;

@@ -24,7 +24,7 @@ inline constexpr std::size_t side = 224, row_bytes = side * side * 3;
 
 struct crop_task {
   mr::bytes file;
-  mr::detail::jpeg_planes_request ask;
+  mr::detail::jpeg_planes_request request;
   mr::crop_box box;
 };
 
@@ -41,7 +41,7 @@ inline std::vector<crop_task> make_tasks(const bench::photo_set& set, std::size_
       const auto box = mr::detail::random_crop_box({.width = header.width, .height = header.height}, random);
       t.box = box;
       constexpr std::size_t margin = 2;
-      t.ask = {.bytes = t.file, .left = box.left - std::min(box.left, margin),
+      t.request = {.bytes = t.file, .left = box.left - std::min(box.left, margin),
                .top = box.top - std::min(box.top, margin), .right = box.left + box.width + margin,
                .bottom = box.top + box.height + margin};
       tasks.push_back(t);

@@ -31,7 +31,7 @@ using bench::cold_rows, bench::crop_task, bench::make_tasks, bench::planned, ben
 
 namespace {
 
-/// The triangle filter of Pillow's "antialias", in floats, written straightforwardly: columns first, then rows.
+/// The triangle filter of Pillow's "antialias", in floats, without optimizations: columns first, then rows.
 class plain_resize {
  public:
   void run(const mr::image& from, const mr::crop_box& box, std::uint8_t* to) {
@@ -109,7 +109,7 @@ void measure(bench::harness& run, const bench::photo_set_recipe& recipe) {
   const auto set = bench::make_photo_set(recipe);
   const auto tasks = make_tasks(set, run.quick() ? 256 : 1'024);
   std::vector<mr::detail::jpeg_planes_request> requests;
-  for (const auto& t : tasks) requests.push_back(t.ask);
+  for (const auto& t : tasks) requests.push_back(t.request);
   mr::detail::jpeg_plane_decoder own, portable(mr::detail::jpeg_plane_decoder::code::portable);
   bench::turbo libjpeg;
   plain_resize plain;
@@ -193,7 +193,7 @@ void measure_progressive(bench::harness& run) {
   for (auto& t : tasks) {
     const auto& file = files.emplace_back(bench::progressive_file(t.file));
     t.file = mr::bytes::borrowed(std::span(file));
-    t.ask.bytes = t.file;
+    t.request.bytes = t.file;
     bytes += static_cast<double>(file.size());
   }
   mr::detail::progressive_decoder own, portable(mr::detail::progressive_decoder::code::portable);
@@ -208,11 +208,11 @@ void measure_progressive(bench::harness& run) {
     };
   };
   const auto planes = [&](mr::detail::progressive_decoder& decoder) {
-    return [&](std::size_t i, std::size_t end) { for (; i < end; ++i) refused += !decoder.decode(tasks[i].ask); };
+    return [&](std::size_t i, std::size_t end) { for (; i < end; ++i) refused += !decoder.decode(tasks[i].request); };
   };
   variant variants[] = {
       {"libjpeg-turbo, the region to RGBX", [&](std::size_t i, std::size_t end) {
-         for (; i < end; ++i) libjpeg.region(tasks[i].ask);
+         for (; i < end; ++i) libjpeg.region(tasks[i].request);
        }},
       {"own", planes(own)},
       {"own, portable code", planes(portable)},

@@ -54,7 +54,7 @@ auto empty_flow(std::size_t batch) {
   return mr::from(numbers{.count = 1'000'000}) | mr::map(as_row) | mr::batch<&row::number>({.size = batch});
 }
 
-// ---- (a) ----
+// ---- cost per sample ----
 
 struct cost {
   double all_ns = 0, workers_ns = 0, reading_ns = 0, trainer_ns = 0, samples_per_s = 0;
@@ -113,7 +113,7 @@ void measure_empty_stage(bench::harness& run) {
   }
 }
 
-// ---- (b) ----
+// ---- full ring ----
 
 void measure_full_ring(bench::harness& run) {
   std::printf("\na full ring while the trainer sleeps (CPU ms per second of the process)\n");
@@ -132,7 +132,7 @@ void measure_full_ring(bench::harness& run) {
   run.result("full_ring_cpu", bench::median(costs), "ms/s", bench::at_most(1));
 }
 
-// ---- (c) ----
+// ---- leaving ----
 
 /// The longest time for which threads of this process were ready but not running since begin(): the value of the
 /// leaving thread, plus the greatest of the others, which run concurrently. A thread's last value is that before it
@@ -269,7 +269,7 @@ void measure_leaving(bench::harness& run) {
   run.result("leaving_worst", worst, "ms", bench::at_most(1'000));
 }
 
-// ---- (d) ----
+// ---- profiler ranges ----
 
 /// Measures the cost of a profiler range without a profiler; each claim, read and batch has one.
 void measure_ranges(bench::harness& run) {
@@ -289,11 +289,11 @@ void measure_ranges(bench::harness& run) {
     });
     ns.push_back(1e9 * (ranges - loop) / static_cast<double>(count));
   }
-  std::printf("\na range for profilers, none attached\n  %s ns\n", bench::spread(ns).c_str());
+  std::printf("\na profiler range without a profiler\n  %s ns\n", bench::spread(ns).c_str());
   run.result("trace_range", bench::median(ns), "ns", bench::at_most(2));
 }
 
-// ---- (e) ----
+// ---- first batch ----
 
 void measure_start(bench::harness& run) {
   std::printf("\nfrom the session's construction to the first batch of 256 integers\n");

@@ -68,9 +68,9 @@ std::vector<crop_task> changed(const std::vector<crop_task>& tasks, unsigned res
     const auto entries = every_mcus > 0 ? mr::jpeg_entries(marked, {.every_mcus = every_mcus}, s)
                                         : std::vector<std::byte>();
     build.set_entries(entries);
-    output.push_back({build.finish()["jpg"], t.ask, t.box});
-    output.back().ask.bytes = output.back().file;
-    output.back().ask.entries = output.back().file.entries();
+    output.push_back({build.finish()["jpg"], t.request, t.box});
+    output.back().request.bytes = output.back().file;
+    output.back().request.entries = output.back().file.entries();
     before += static_cast<double>(plain.size());
     after += static_cast<double>(marked.size() + entries.size());
   }
@@ -99,7 +99,7 @@ void measure_entry_points(bench::harness& run, const bench::photo_set_recipe& re
     all.push_back(changed(tasks, w.restarts, w.every, pool, more));
     const double spent = bench::seconds_of(CLOCK_THREAD_CPUTIME_ID) - begin;
     requests.emplace_back();
-    for (const auto& t : all.back()) requests.back().push_back(t.ask);
+    for (const auto& t : all.back()) requests.back().push_back(t.request);
     run.result(name + ": " + w.name + ", more bytes", more, "%");
     if (w.every == 4) run.result(name + ": made in", spent * 1e6 / static_cast<double>(tasks.size()), "us");
   }

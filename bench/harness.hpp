@@ -176,7 +176,7 @@ class harness {
   }
 
  private:
-  struct measured {
+  struct measurement {
     std::string name;
     double value;
     std::string unit;
@@ -187,7 +187,7 @@ class harness {
     }
   };
 
-  static std::string line_of(const measured& r) {
+  static std::string line_of(const measurement& r) {
     char text[64];
     std::snprintf(text, sizeof text, "%.4g", r.value);
     std::string line = "result: " + r.name + " " + text + " " + r.unit;
@@ -262,7 +262,7 @@ class harness {
   std::string name_, json_path_, only_;
   bool quick_ = false;
   std::vector<fact> facts_;
-  std::vector<measured> results_;
+  std::vector<measurement> results_;
 };
 
 /// Runs a benchmark's body. Prints the message of an error, and then returns exit status 1.

@@ -49,7 +49,7 @@ double ns_per_sample(const Plan& plan, std::size_t world_size, std::uint64_t epo
 }
 
 void measure_walk(bench::harness& run) {
-  std::printf("\na walk through one epoch, 1.28 million samples in 1,281 shards, 48 lanes (CPU ns per sample)\n");
+  std::printf("\none epoch of the plan, 1.28 million samples in 1,281 shards, 48 lanes (CPU ns per sample)\n");
   struct walk {
     std::size_t window, world_size;
     bench::goal target;
@@ -71,7 +71,7 @@ void measure_walk(bench::harness& run) {
 
 void measure_mix(bench::harness& run) {
   const std::size_t window = 8192;
-  std::printf("\na walk through one epoch of a mix of four sources, 1.28 million samples (CPU ns per sample of one\n"
+  std::printf("\none epoch of the plan of a mix of four sources, 1.28 million samples (CPU ns per sample of one\n"
               "rank, which skips those of the others), and of an exact_order of the same size\n");
   const mr::detail::mix_plan mixed = mix_of_four(window);
   const mr::detail::exact_order alone = image_net_sized(window, 7);

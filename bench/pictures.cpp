@@ -6,9 +6,8 @@
 // Millrace's decoder and libpng alternate in decoding PNG files to rows of pixels on one core. The files are
 // photographs of 500 x 375 pixels (photo_sets.hpp) and label maps derived from them, written by libpng with its default
 // filters. libpng is used as in its manual, row by row, with its transformations. Both decoders must write the same
-// bytes.
-// Results are CPU times of this thread. A ratio is that of the sums of each image's least time, because neighbors slow
-// down the decoder that runs at that moment. The median of the rounds is printed with its range.
+// bytes. Results are CPU times of this thread. A ratio is that of the sums of each image's least time, because
+// neighbors slow down the decoder that runs at that moment. The median of the rounds is printed with its range.
 // "photographs" counts the images of 512 that have libpng's bytes. "imagenet" is a crop of a JPEG, a flip, RandAugment,
 // f16 and mixup, in a session without worker threads, against the faster of torchvision's two ways. peers/pictures.py
 // measures Pillow and torchvision on the same files. A library that is not installed is skipped with a message.
@@ -72,7 +71,7 @@ struct png_request {
   std::size_t rows = 0;
 };
 
-void by_libpng(std::span<const std::byte> file, const png_request& ask, pixels& to) {
+void by_libpng(std::span<const std::byte> file, const png_request& request, pixels& to) {
   png_structp png = png_create_read_struct(PNG_LIBPNG_VER_STRING, nullptr, nullptr, nullptr);
   png_infop info = png_create_info_struct(png);
   png_set_read_fn(png, &file, [](png_structp p, png_bytep data, png_size_t size) {
@@ -81,7 +80,7 @@ void by_libpng(std::span<const std::byte> file, const png_request& ask, pixels& 
     from = from.subspan(size);
   });
   png_read_info(png, info);
-  if (ask.samples) {
+  if (request.samples) {
     png_set_packing(png);
     png_set_swap(png);
   } else {
@@ -91,20 +90,20 @@ void by_libpng(std::span<const std::byte> file, const png_request& ask, pixels& 
   }
   png_read_update_info(png, info);
   const std::size_t row = png_get_rowbytes(png, info);
-  to.resize(row * ask.rows);
-  for (std::size_t y = 0; y < ask.rows; ++y) png_read_row(png, to.data() + y * row, nullptr);
-  if (ask.rows == png_get_image_height(png, info)) png_read_end(png, nullptr);
+  to.resize(row * request.rows);
+  for (std::size_t y = 0; y < request.rows; ++y) png_read_row(png, to.data() + y * row, nullptr);
+  if (request.rows == png_get_image_height(png, info)) png_read_end(png, nullptr);
   png_destroy_read_struct(&png, &info, nullptr);
 }
 
-void by_millrace(mr::detail::png_decoder& decoder, std::span<const std::byte> file, const png_request& ask,
+void by_millrace(mr::detail::png_decoder& decoder, std::span<const std::byte> file, const png_request& request,
                  pixels& to) {
   const std::size_t width = decoder.open(file).width;
   std::size_t at = 0;
-  decoder.decode({.right = width, .bottom = ask.rows},
-                 {.layout = ask.samples ? png_layout::samples : png_layout::rgb},
+  decoder.decode({.right = width, .bottom = request.rows},
+                 {.layout = request.samples ? png_layout::samples : png_layout::rgb},
                  [&](std::size_t, std::span<const std::uint8_t> row) {
-                   if (at == 0) to.resize(row.size() * ask.rows);
+                   if (at == 0) to.resize(row.size() * request.rows);
                    std::memcpy(to.data() + at, row.data(), row.size());
                    at += row.size();
                  });
@@ -160,7 +159,7 @@ pixels labels_of(const photograph& p, unsigned border) {
 
 struct part {
   const char* name;
-  png_request ask;
+  png_request request;
   bench::goal target;
   std::function<std::vector<std::byte>(const photograph&)> write;
 };
@@ -179,8 +178,8 @@ void measure(bench::harness& run, const std::vector<photograph>& photos, const p
   for (int round = 0; round < (run.quick() ? 5 : 25); ++round) {
     double sum[2] = {};
     for (std::size_t i = 0; i < files.size(); ++i) {
-      png_request ask = what.ask;
-      if (ask.rows == 0) ask.rows = photos[i].height;
+      png_request request = what.request;
+      if (request.rows == 0) request.rows = photos[i].height;
       const auto timed = [&](std::size_t who, const auto& decode) {
         const double begin = bench::seconds_of(CLOCK_THREAD_CPUTIME_ID);
         decode();
@@ -188,8 +187,8 @@ void measure(bench::harness& run, const std::vector<photograph>& photos, const p
         least[who][i] = std::min(least[who][i], us);
         sum[who] += us;
       };
-      timed(0, [&] { by_libpng(files[i], ask, theirs); });
-      timed(1, [&] { by_millrace(decoder, files[i], ask, ours); });
+      timed(0, [&] { by_libpng(files[i], request, theirs); });
+      timed(1, [&] { by_millrace(decoder, files[i], request, ours); });
       if (theirs != ours) throw mr::setup_error("Millrace and libpng decode different pixels", "Check png_decoder.hpp");
     }
     for (std::size_t who = 0; who < 2; ++who) rounds[who].push_back(sum[who] / static_cast<double>(files.size()));

@@ -113,18 +113,18 @@ outcome run_pipeline(const task& t) {
 /// The state of one thread: a buffer of one batch that it writes repeatedly. It is the same kind of memory as slots,
 /// because rows that do not begin at multiples of 32 bytes are rendered by slower code.
 struct bare_worker {
-  struct give_back {
+  struct host_deleter {
     void operator()(std::byte* memory) const noexcept { mr::host_backend().free_host(memory); }
   };
   mr::scratch memory{};
   both_columns layout{};
-  std::unique_ptr<std::byte, give_back> rows{};
+  std::unique_ptr<std::byte, host_deleter> rows{};
   checksum sum{};
   parts spent{};
 
   /// Calls `act`, and adds the time to one of the parts if they are requested.
   template <class Act>
-  auto counted(const task& t, double parts::*part, const Act& act) {
+  auto timed(const task& t, double parts::*part, const Act& act) {
     if (!t.by_part) return act();
     struct clock {
       double& to;
@@ -147,18 +147,18 @@ void render_shard(const task& t, std::size_t shard, std::uint64_t epoch, mr::blo
     const both_columns::delivered target{.base = worker.rows.get(), .rows = row};
     const auto pixels = worker.layout.view<&example::pixels>(target);
     const auto labels = worker.layout.view<&example::label>(target);
-    worker.counted(t, &parts::sum_s, [&] { worker.sum.add(pixels.data, labels.data, row); });
+    worker.timed(t, &parts::sum_s, [&] { worker.sum.add(pixels.data, labels.data, row); });
     row = 0;
   };
   const auto render = [&] {
-    worker.counted(t, &parts::rendering_s, [&] {
+    worker.timed(t, &parts::rendering_s, [&] {
       worker.layout.render(std::span(group).first(in_group), worker.rows.get(), row, worker.memory);
     });
     row += in_group;
     in_group = 0;
     if (row == t.batch) add_rows();
   };
-  while (auto record = worker.counted(t, &parts::reading_s, [&] { return reader.next(); })) {
+  while (auto record = worker.timed(t, &parts::reading_s, [&] { return reader.next(); })) {
     mr::rng random({.seed = seed, .epoch = epoch, .sample = mr::detail::sample_id(shard, index++), .stage = 0});
     items[in_group].emplace(bench::prepare_photo(*record, random));
     if (!worker.rows) {

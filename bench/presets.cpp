@@ -163,19 +163,19 @@ void measure_parallel(bench::harness& run) {
 
 // ---- accumulation ----
 
-struct accumulated {
+struct accumulation {
   double samples_per_s = 0, idle = 0, slots_mb = 0;
   std::uint64_t order = 0;
 };
 
-accumulated run_accumulation(std::size_t micro_batches, std::size_t steps) {
+accumulation run_accumulation(std::size_t micro_batches, std::size_t steps) {
   constexpr std::size_t global = 256;
   constexpr double step_s = 64e-3;
   bench::emulated_accelerator chip;
   const std::size_t rows = global / micro_batches;
   const bench::preset_load load{.sample_s = 1e-3};
   mr::session run{flow_of(load, rows, 3, chip.device()), options_of(8)};
-  accumulated a;
+  accumulation a;
   std::size_t micro = 0;
   for (auto& b : run) {
     // The host can read the memory of the emulated accelerator, unlike that of a GPU.
@@ -199,14 +199,14 @@ accumulated run_accumulation(std::size_t micro_batches, std::size_t steps) {
 
 void measure_accumulation(bench::harness& run) {
   std::printf("\na global batch of 256 in 1, 4 and 16 micro-batches; 64 ms of step, 256 ms of waiting, 8 workers\n");
-  std::map<std::size_t, std::vector<accumulated>> all;
+  std::map<std::size_t, std::vector<accumulation>> all;
   for (int round = 0; round < (run.quick() ? 1 : 5); ++round)
     for (const std::size_t a : {1U, 4U, 16U}) all[a].push_back(run_accumulation(a, run.quick() ? 16 : 40));
   std::size_t same_order = 0, runs = 0;
   const double slots_of_one = all[1][0].slots_mb;
   for (const auto& [a, of] : all) {
     std::vector<double> speed, idle;
-    for (const accumulated& one : of) {
+    for (const accumulation& one : of) {
       speed.push_back(one.samples_per_s);
       idle.push_back(one.idle);
       same_order += one.order == all[1][0].order;

@@ -172,7 +172,7 @@ void measure_paced(bench::harness& run, const char* name, const bench::photo_set
 
 // ---- peers ----
 
-/// Bytes per CPU second of a peer; nothing if it is left out, which is printed.
+/// Returns bytes per CPU second of a peer; nothing if it is skipped, with a message.
 std::optional<double> rate_of_peer(bench::harness& run, const std::string& peer, const std::string& server,
                                    const std::vector<std::string>& names) {
   std::string command = "python3 " MILLRACE_BENCH_PEERS "/remote.py " + peer + " " + server;

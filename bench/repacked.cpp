@@ -2,8 +2,7 @@
 //
 // The set's files are repacked in memory: plainly, with restarts by size, with shared codes, and with both. The
 // built-in decoder decodes a random resized crop of each image, with two pixels of margin, as a list; all variants
-// alternate.
-// Their planes are first compared with those of the untouched files.
+// alternate. Their planes are first compared with those of the untouched files.
 #include "../examples/transcode/jpeg_transcoder.hpp"
 #include "harness.hpp"
 #include "parts/turns.hpp"

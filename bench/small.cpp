@@ -249,7 +249,7 @@ double floor_by_two_threads(const task& t, const std::vector<mr::detail::shard_i
   window_of_blocks blocks(t, indexes);
   const auto order = order_of(indexes);
   const std::size_t batches = order.size() / batch_rows;
-  std::vector<std::vector<std::unique_ptr<std::byte[]>>> freed(4);   // by the last copied batches
+  std::vector<std::vector<std::unique_ptr<std::byte[]>>> unused_memory(4);   // by the last copied batches
   std::vector<std::vector<const std::byte*>> payloads(4, std::vector<const std::byte*>(batch_rows));
   std::counting_semaphore<4> free_batches(4), full_batches(0);
   const bench::clocks before = bench::now();
@@ -264,13 +264,13 @@ double floor_by_two_threads(const task& t, const std::vector<mr::detail::shard_i
   });
   for (std::uint64_t b = 0; b < t.epochs * batches; ++b) {
     free_batches.acquire();
-    for (auto& memory : freed[b % 4]) blocks.recycle(std::move(memory));
-    freed[b % 4].clear();
+    for (auto& memory : unused_memory[b % 4]) blocks.recycle(std::move(memory));
+    unused_memory[b % 4].clear();
     for (std::size_t i = 0; i < batch_rows; ++i) {
       const auto& s = order[b % batches * batch_rows + i];
       shard_block& from = blocks.ready(s);
       payloads[b % 4][i] = blocks.payload_of(s);
-      if (--from.left == 0) freed[b % 4].push_back(std::move(from.buffer));
+      if (--from.left == 0) unused_memory[b % 4].push_back(std::move(from.buffer));
     }
     full_batches.release();
   }

@@ -3,9 +3,8 @@
 // The text consists of words of Debian's licenses: lines of 1 KB, the same in each run, in the page cache. Reading is
 // measured in CPU time of its thread, the pipeline (lines, SentencePiece, pack, batch) in that of the process after a
 // warm-up. gz is compared with zlib's gzread() on the same file, the pipeline with tokenizing the same lines from
-// memory.
-// Memory is the growth of allocated and resident bytes per batch: the median of 40 differences between states with full
-// buffers, after a warm-up of two passes, in which pools and buffers reach their sizes.
+// memory. Memory is the growth of allocated and resident bytes per batch: the median of 40 differences between states
+// with full buffers, after a warm-up of two passes, in which pools and buffers reach their sizes.
 #include "harness.hpp"
 
 #include <millrace/adapt/sentencepiece.hpp>

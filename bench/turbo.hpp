@@ -30,18 +30,18 @@ class turbo {
   turbo(const turbo&) = delete;
   turbo& operator=(const turbo&) = delete;
 
-  void region(const mr::detail::jpeg_planes_request& ask) {
-    open(ask);
+  void region(const mr::detail::jpeg_planes_request& request) {
+    open(request);
     info_.out_color_space = JCS_EXT_RGBX;
     jpeg_start_decompress(&info_);
-    auto left = static_cast<JDIMENSION>(ask.left);
-    auto width = static_cast<JDIMENSION>(std::min<std::size_t>(ask.right, info_.output_width)) - left;
+    auto left = static_cast<JDIMENSION>(request.left);
+    auto width = static_cast<JDIMENSION>(std::min<std::size_t>(request.right, info_.output_width)) - left;
     jpeg_crop_scanline(&info_, &left, &width);
-    if (ask.top > 0) jpeg_skip_scanlines(&info_, static_cast<JDIMENSION>(ask.top));
+    if (request.top > 0) jpeg_skip_scanlines(&info_, static_cast<JDIMENSION>(request.top));
     // libjpeg-turbo stores past the caches into rows that are aligned to 32 bytes, which slows it by up to 40 % here.
     row_.resize(info_.output_width * 4 + 64);
     JSAMPROW row = row_.data() + 48 - reinterpret_cast<std::uintptr_t>(row_.data()) % 32;
-    const auto bottom = std::min<std::size_t>(ask.bottom, info_.output_height);
+    const auto bottom = std::min<std::size_t>(request.bottom, info_.output_height);
     while (info_.output_scanline < bottom) jpeg_read_scanlines(&info_, &row, 1);
     jpeg_abort_decompress(&info_);
   }
@@ -61,8 +61,8 @@ class turbo {
     return pixels_;
   }
 
-  void planes(const mr::detail::jpeg_planes_request& ask) {
-    open(ask);
+  void planes(const mr::detail::jpeg_planes_request& request) {
+    open(request);
     info_.raw_data_out = 1;
     jpeg_start_decompress(&info_);
     const auto lines = static_cast<JDIMENSION>(info_.max_v_samp_factor * 8);
@@ -71,14 +71,14 @@ class turbo {
     std::vector<JSAMPROW> rows(lines * 3);
     for (std::size_t i = 0; i < rows.size(); ++i) rows[i] = row_.data() + i * stride;
     JSAMPARRAY arrays[3] = {rows.data(), rows.data() + lines, rows.data() + 2 * lines};
-    const auto bottom = std::min<std::size_t>(ask.bottom, info_.output_height);
+    const auto bottom = std::min<std::size_t>(request.bottom, info_.output_height);
     while (info_.output_scanline < bottom) jpeg_read_raw_data(&info_, arrays, lines);
     jpeg_abort_decompress(&info_);
   }
 
  private:
-  void open(const mr::detail::jpeg_planes_request& ask) {
-    jpeg_mem_src(&info_, reinterpret_cast<const unsigned char*>(ask.bytes.data()), ask.bytes.size());
+  void open(const mr::detail::jpeg_planes_request& request) {
+    jpeg_mem_src(&info_, reinterpret_cast<const unsigned char*>(request.bytes.data()), request.bytes.size());
     jpeg_read_header(&info_, 1);
     info_.raw_data_out = 0;
   }

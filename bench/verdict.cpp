@@ -62,7 +62,7 @@ bench::sleeping_settings plant(planted where, double ratio, std::uint64_t seed) 
 }
 
 /// Returns the column of the matrix.
-std::string called(const mr::verdict& v) {
+std::string verdict_name(const mr::verdict& v) {
   switch (v.what) {
     case mr::bound_by::io: return "I/O";
     case mr::bound_by::cpu:
@@ -116,9 +116,9 @@ struct trial {
   double ratio = 1;
   std::uint64_t seed = 1;
   double gain_error = -1;   // below 0: no prediction
-  char called[16] = "nothing", sentence[160] = "it ended early";
+  char verdict_name[16] = "nothing", sentence[160] = "it ended early";
 
-  bool is(const std::string& name) const { return name == called; }
+  bool is(const std::string& name) const { return name == verdict_name; }
   bool right() const { return is(expected(where)) || (ratio < 1.25 && is("balanced")); }
 };
 
@@ -130,7 +130,7 @@ void attempt(trial& t) {
   f.run_delay_ns = f.throttled_ns = 0;
   for (mr::stage_figures& stage : f.stages) stage.run_delay_ns = 0;
   const mr::verdict v = mr::judge(f);
-  std::snprintf(t.called, sizeof t.called, "%s", called(v).c_str());
+  std::snprintf(t.verdict_name, sizeof t.verdict_name, "%s", verdict_name(v).c_str());
   std::snprintf(t.sentence, sizeof t.sentence, "%s", v.sentence().c_str());
   mr::what_if_change change;
   if (t.ratio < 1.25 || !turn_knob(t.where, s, change)) return;
@@ -165,7 +165,7 @@ void print_matrix(std::span<const trial> all, double ratio) {
   for (const planted p : all_planted) {
     std::map<std::string, int> counts;
     for (const trial& t : all)
-      if (t.where == p && t.ratio == ratio) ++counts[t.called];
+      if (t.where == p && t.ratio == ratio) ++counts[t.verdict_name];
     std::printf("%-10s", name_of(p));
     for (const char* c : columns) std::printf(counts[c] > 0 ? " %8d" : " %8.0d", counts[c]);
     std::printf("\n");

@@ -48,11 +48,11 @@ class cold_rows {
   }
 
  private:
-  struct freed {
+  struct slot_deleter {
     void operator()(void* memory) const noexcept { mr::detail::free_slot(memory); }
   };
   static constexpr std::size_t count = 512;
-  std::unique_ptr<void, freed> memory_{mr::detail::allocate_slot(count * row_bytes)};
+  std::unique_ptr<void, slot_deleter> memory_{mr::detail::allocate_slot(count * row_bytes)};
   std::size_t at_ = 0;
 };
 

@@ -160,7 +160,7 @@ setting decoding(change what, mr::rng& random, const bench::bound_settings& comm
 }
 
 /// Samples per second.
-struct compared {
+struct comparison {
   std::vector<double> before{}, predicted{}, measured{};
 
   double error() const { return std::abs(bench::median(predicted) / bench::median(measured) - 1); }
@@ -168,8 +168,8 @@ struct compared {
   double without() const { return std::abs(bench::median(before) / bench::median(measured) - 1); }
 };
 
-compared compare(const setting& s, unsigned rounds) {
-  compared c;
+comparison compare(const setting& s, unsigned rounds) {
+  comparison c;
   for (unsigned round = 0; round < rounds; ++round) {
     const mr::flow_figures base = s.base(round);
     c.before.push_back(base.samples_per_s());
@@ -204,7 +204,7 @@ int measure(int argc, char** argv) {
   std::vector<double> errors, without;
   std::printf("\nsamples per second: before, predicted, measured\n");
   for (const setting& s : all) {
-    const compared c = compare(s, rounds);
+    const comparison c = compare(s, rounds);
     errors.push_back(100 * c.error());
     without.push_back(100 * c.without());
     std::printf("  %-42s %6.0f  %6.0f  %-24s error %4.1f %%\n", s.what.c_str(), bench::median(c.before),

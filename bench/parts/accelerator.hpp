@@ -36,7 +36,7 @@ class accelerator {
   virtual void copy_and_wait(const void* from, std::size_t bytes) = 0;
   /// Waits until every launched step is done.
   virtual void wait() = 0;
-  /// The steps since the last call, in order. After wait().
+  /// Returns the steps since the last call, in order. Call wait() first.
   virtual std::vector<span> take_steps() = 0;
 };
 

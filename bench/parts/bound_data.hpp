@@ -3,8 +3,7 @@
 //   std::vector<std::string> names = bench::find_data("");        // or the user's pattern, 'shards-{000..009}.tar'
 //
 // Without a pattern: photographs that other benchmarks generated (photo_sets.hpp), else images of shapes generated
-// here.
-// Errors: setup_error for missing shards. Threads: one.
+// here. Errors: setup_error for missing shards. Threads: one.
 #pragma once
 
 #include "../../examples/shape_shards.hpp"

@@ -64,7 +64,7 @@ class bound_runs::flows {
   static std::int32_t label_of(const millrace::record& r) { return r["cls"].as<std::int32_t>(); }
 
   template <class Flow>
-  auto finished(Flow flow, const run_set_up& u) {
+  auto with_device(Flow flow, const run_set_up& u) {
     millrace::to_device_options to{.device = millrace::host_device()};   // without steps nothing is copied
     if (u.steps) to = {.device = chip_->device(), .stream = chip_->stream()};
     return std::move(flow) | millrace::prefetch({.batches = u.prefetch}) | millrace::to_device(to);
@@ -72,7 +72,7 @@ class bound_runs::flows {
   template <class Source>
   auto decoding(Source source, const run_set_up& u) {
     using example = labelled<millrace::picture>;
-    return finished(std::move(source) | millrace::map([side = s_.side](const millrace::record& r,
+    return with_device(std::move(source) | millrace::map([side = s_.side](const millrace::record& r,
                                                                        millrace::rng& random) {
                       return example{millrace::jpeg(r["jpg;jpeg"]).random_resized_crop(side, random)
                                          .random_flip(random), label_of(r)};
@@ -81,13 +81,13 @@ class bound_runs::flows {
   template <class Source>
   auto blank(Source source, const run_set_up& u) {
     using example = labelled<blank_row>;
-    return finished(std::move(source) | millrace::map([side = s_.side](const millrace::record& r) {
+    return with_device(std::move(source) | millrace::map([side = s_.side](const millrace::record& r) {
                       return example{{side}, label_of(r)};
                     }) | millrace::batch<&example::pixels, &example::label>({.size = s_.batch}), u);
   }
   auto ready_flow(const run_set_up& u) {
     using example = labelled<decoded_row>;
-    return finished(ram_records(records_) | millrace::map([side = s_.side, row = &row_](const millrace::record& r) {
+    return with_device(ram_records(records_) | millrace::map([side = s_.side, row = &row_](const millrace::record& r) {
                       return example{{row, side}, label_of(r)};
                     }) | millrace::batch<&example::pixels, &example::label>({.size = s_.batch}), u);
   }
@@ -110,7 +110,7 @@ class bound_runs::flows {
   }
 
   template <class Flow>
-  outcome trained(Flow flow, const run_set_up& u, bool count_reads = false) {
+  outcome run_training(Flow flow, const run_set_up& u, bool count_reads = false) {
     millrace::session run{std::move(flow), {.epochs = millrace::endless,
                                             .threads = u.inline_all ? 0 : static_cast<int>(u.workers),
                                             .io_threads = s_.io_threads,
@@ -157,19 +157,19 @@ class bound_runs::flows {
     cold.cold = true;
     if (name == "step-only") return alone(false);
     if (name == "h2d+step") return alone(true);
-    if (name == "ready") return trained(ready_flow(usual), usual);
-    if (name == "ram") return trained(decoding(ram_records(records_), usual), usual);
-    if (name == "cpu-only") return trained(decoding(ram_records(records_), usual), without_steps);
-    if (name == "no-transform") return trained(blank(throttled_shards(names_, used()), usual), usual);
-    if (name == "io-only") return trained(blank(throttled_shards(names_, used()), usual), without_steps, true);
-    if (name == "sync") return trained(decoding(throttled_shards(names_, used()), usual), inline_all);
-    return trained(decoding(throttled_shards(names_, name == "cold" ? cold : warm), usual), usual);
+    if (name == "ready") return run_training(ready_flow(usual), usual);
+    if (name == "ram") return run_training(decoding(ram_records(records_), usual), usual);
+    if (name == "cpu-only") return run_training(decoding(ram_records(records_), usual), without_steps);
+    if (name == "no-transform") return run_training(blank(throttled_shards(names_, used()), usual), usual);
+    if (name == "io-only") return run_training(blank(throttled_shards(names_, used()), usual), without_steps, true);
+    if (name == "sync") return run_training(decoding(throttled_shards(names_, used()), usual), inline_all);
+    return run_training(decoding(throttled_shards(names_, name == "cold" ? cold : warm), usual), usual);
   }
 
   /// Runs it as the user would, with other settings.
   outcome run_with(unsigned workers, std::size_t prefetch) {
     const run_set_up set_up{.workers = workers, .prefetch = prefetch};
-    return trained(decoding(throttled_shards(names_, used()), set_up), set_up);
+    return run_training(decoding(throttled_shards(names_, used()), set_up), set_up);
   }
 
  private:

@@ -1,4 +1,5 @@
-// An accelerator that is a calendar: one queue of steps and one copy engine, both in order, on the steady clock.
+// An accelerator that only computes a schedule: one queue of steps and one copy engine, both in order, on the steady
+// clock.
 //
 //   bench::emulated_accelerator chip({.pinned_bytes_per_second = 12e9, .pageable_bytes_per_second = 6e9});
 //   mr::to_device({.device = chip.device()})               // copies at that speed, from "pinned" slots

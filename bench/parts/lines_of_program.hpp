@@ -1,4 +1,4 @@
-// Runs a program and passes its output on, line by line.
+// Runs a program and calls a function with each line of its output.
 //
 //   bench::for_each_line_of("python3 peers.py", [](const std::string& line) { ... });
 //

@@ -4,8 +4,8 @@
 //   chip.launch_step(64 * log.sample_s * log.factor(n));      // the n-th step, at a batch of 64, without waits
 //
 // A row is the mean of the steps since the previous row. 16 consecutive steps are as long as the rows at 16 quantiles,
-// short and long ones mixed, and their mean is that of all samples in the log.
-// Errors: setup_error for a log without rows with samples_per_s and data_wait. Threads: a value.
+// short and long ones mixed, and their mean is that of all samples in the log. Errors: setup_error for a log without
+// rows with samples_per_s and data_wait. Threads: a value.
 #pragma once
 
 #include <millrace/base/error.hpp>
