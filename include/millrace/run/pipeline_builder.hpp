@@ -92,7 +92,7 @@ struct pipeline_builder_options {
   worker_executor* arena = nullptr;              ///< the executor of the workers; null without workers
   std::size_t shuffle_bytes = ~std::size_t{0};   ///< limit of a shuffle buffer
   bool keeps_older_order = false;                ///< as planned_run::keeps_older_order()
-  batch_borders borders{};
+  batch_boundaries boundaries{};
   batch_numbers numbers{};
   sample_names* names = nullptr;                 ///< null: batches have no keys
   const damage_rule* damaged = nullptr;          ///< null: damage is an error
@@ -149,7 +149,7 @@ class built_segments {
 template <class Columns>
 class pipeline_builder : public built_segments {
  public:
-  using mixer = typename mixer_of<Columns>::type;
+  using mixer = typename row_mixer_of<Columns>::type;
 
   /// `batches` is the batch ring that the last segment fills; it must outlive the builder.
   pipeline_builder(const options& o, batch_ring& batches) : built_segments(o, batches) {}
@@ -188,7 +188,7 @@ class pipeline_builder : public built_segments {
       if constexpr (First::template parallel<Now>)
         return add_parallel<In>(std::move(maps), begun, here, std::move(stage), std::move(rest));
       else {
-        if constexpr (is_packing<First>) stage.expanding.set_held(options_.borders.held);
+        if constexpr (is_packing<First>) stage.expanding.set_held(options_.boundaries.held);
         return add_serial<In, Now>(std::move(maps), begun, here,
                                    stateful_expanding<Now, First>(std::move(stage), options_.names), std::move(rest),
                                    &passages_.add(is_packing<First> ? "pack" : "expand", {.may_hold = true}));

@@ -30,7 +30,7 @@ class planned_run {
   /// Completes the run: no batch follows.
   virtual void finish() {}
   /// Returns the ends of the run's batches, if the source cannot compute them.
-  virtual batch_borders borders() const { return {}; }
+  virtual batch_boundaries boundaries() const { return {}; }
   /// Returns the numbers of the session's batches within the run.
   virtual batch_numbers numbers() const = 0;
   /// Returns the samples of the shuffle window. About half of them are in memory at a time.

@@ -3,7 +3,7 @@
 //   mr::detail::replayed_run run({.order = {.seed = 7, .shards = source.shards()},
 //                                 .data_set = mr::detail::fingerprint_of(source), .rows = 256, .resume = text,
 //                                 .epochs = 90});
-//   auto stage = run.read(source, options, sink);      // the read stage, set to its start; run.borders() for the sink
+//   auto stage = run.read(source, options, sink);      // the read stage, set to its start; run.boundaries(): the sink
 //   run.account_for(batch).next;       // the resume point after a batch; called once for each, in order
 //
 // Without an index, samples are not counted, so a position alone does not determine where to read. The resume point
@@ -83,7 +83,7 @@ class replayed_run final : public planned_run {
   std::unique_ptr<read_stage> read(const Source& source, shard_read_stage_options o,
                                    sample_sink<typename Source::item>& next);
   /// Returns the start of the session and the ends of epochs, for the last segment.
-  batch_borders borders() const override;
+  batch_boundaries boundaries() const override;
   batch_numbers numbers() const override;
 
   /// Completes the epoch of a batch, and returns its origin.

@@ -12,7 +12,7 @@ MILLRACE_INLINE pipeline_builder_options engine_base::builder_options(const flow
           .arena = core_.arena(),
           .shuffle_bytes = core_.budget_bytes(),
           .keeps_older_order = order.keeps_older_order(),
-          .borders = order.borders(),
+          .boundaries = order.boundaries(),
           .numbers = order.numbers(),
           .names = of.names,
           .damaged = of.damaged};

@@ -23,7 +23,7 @@ MILLRACE_INLINE batch_rows::options built_segments::last_options(const batch_opt
           .workers = s.workers,
           .ring_capacity = std::max(2 * o.size, max_waiting_rows()),
           .batches = batches_,
-          .borders = options_.borders,
+          .boundaries = options_.boundaries,
           .passages = &passages_,
           .damaged = options_.damaged};
 }

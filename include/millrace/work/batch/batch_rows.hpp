@@ -13,7 +13,7 @@
 #include <millrace/item/record.hpp>
 #include <millrace/measure/meters/phase_times.hpp>
 #include <millrace/sync/batch_ring.hpp>
-#include <millrace/work/segment/batch_borders.hpp>
+#include <millrace/work/segment/batch_boundaries.hpp>
 #include <millrace/work/segment/stage_passages.hpp>
 #include <millrace/work/batch/damage_rule.hpp>
 #include <millrace/work/segment/final_segment.hpp>
@@ -60,7 +60,7 @@ class batch_rows : public worker_segment, public final_segment {
     worker_executor* workers = nullptr;   ///< null: advance() does the work
     std::size_t ring_capacity = 64;   ///< samples in the input, at least
     batch_ring* batches = nullptr;
-    batch_borders borders{};
+    batch_boundaries boundaries{};
     stage_passages* passages = nullptr;   ///< counts of the stages before; may be null
     const damage_rule* damaged = nullptr;   ///< null: damage is an error
   };

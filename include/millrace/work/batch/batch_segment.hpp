@@ -16,7 +16,7 @@
 #include <millrace/item/column/columns.hpp>
 #include <millrace/measure/meters/trace_range.hpp>
 #include <millrace/work/batch/batch_rows.hpp>
-#include <millrace/work/batch/no_mixer.hpp>
+#include <millrace/work/batch/no_row_mixer.hpp>
 #include <millrace/work/schedule/dispatcher.hpp>
 #include <millrace/work/segment/final_segment.hpp>
 #include <millrace/work/segment/fused_maps.hpp>
@@ -32,7 +32,7 @@ class batch_segment final : public batch_rows {
  public:
   using input = typename Maps::input;
   using item = typename Columns::item;
-  using mixer = typename mixer_of<Columns>::type;
+  using mixer = typename row_mixer_of<Columns>::type;
 
   struct options {
     batch_rows::options batch{};
@@ -43,7 +43,7 @@ class batch_segment final : public batch_rows {
       : batch_rows(o.batch, {.together = together, .rendering = Maps::maps > 0 ? Columns::rendering : nullptr}),
         maps_(std::move(chain)),
         input_({.capacity = rows_.ring_capacity, .group = rows_.rows, .drop_partial = rows_.drop_last,
-                .batches = rows_.batches, .borders = rows_.borders, .passages = rows_.passages}),
+                .batches = rows_.batches, .boundaries = rows_.boundaries, .passages = rows_.passages}),
         mixer_(o.mixing) {
     for (auto& of_worker : groups_) of_worker.reset(new group_memory);
     input_.connect(*dispatcher_);

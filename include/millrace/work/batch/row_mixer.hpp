@@ -15,7 +15,7 @@
 #include <millrace/order/batch_numbers.hpp>
 #include <millrace/stages/mix_rows.hpp>
 #include <millrace/sync/batch_ring.hpp>
-#include <millrace/work/batch/no_mixer.hpp>
+#include <millrace/work/batch/no_row_mixer.hpp>
 
 #include <atomic>
 #include <memory>
@@ -107,7 +107,7 @@ class row_mixer {
 };
 
 template <auto Pixels, auto Label, auto... Members>
-struct mixer_of<mixed_columns<Pixels, Label, Members...>> {
+struct row_mixer_of<mixed_columns<Pixels, Label, Members...>> {
   using type = row_mixer<mixed_columns<Pixels, Label, Members...>>;
 };
 

@@ -18,7 +18,7 @@
 #include <millrace/sync/batch_ring.hpp>
 #include <millrace/sync/item_ring.hpp>
 #include <millrace/work/schedule/segment.hpp>
-#include <millrace/work/segment/batch_borders.hpp>
+#include <millrace/work/segment/batch_boundaries.hpp>
 #include <millrace/work/segment/stage_passages.hpp>
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
@@ -32,7 +32,7 @@ class ticket_input final : public sample_sink<T> {
     std::size_t group = 1;       ///< rows of a batch, if tickets are rows
     bool drop_partial = false;   ///< drops a batch that the end of an epoch leaves short
     batch_ring* batches = nullptr;    ///< told of the ends; null: tickets are no rows
-    batch_borders borders{};
+    batch_boundaries boundaries{};
     stage_passages* passages = nullptr;   ///< counts of the stages before; may be null
   };
 

@@ -57,8 +57,8 @@ MILLRACE_INLINE void ticket_input<T>::end_epoch() {
   }
   const bool empty = std::exchange(row_.rows_of_pass, 0) == 0;
   rows_before_pass_ = row_.rows_of_run;
-  const bool resumed_within = passes_++ == 0 && options_.borders.first_step > 0;   // only a part of that pass was read
-  if (options_.borders.epoch_batches > 0) {
+  const bool resumed_within = passes_++ == 0 && options_.boundaries.first_step > 0;   // that pass was read in part
+  if (options_.boundaries.epoch_batches > 0) {
     const auto pass = close_pass(empty);
     if (empty && !resumed_within) finish(nothing_left_error(0, pass));
     return;
@@ -74,7 +74,7 @@ MILLRACE_INLINE void ticket_input<T>::end_epoch() {
   const auto pass = close_pass(next_ + pads_ == epoch_start_);
   if (next_ + pads_ == epoch_start_) {
     // After a resume at the end of an epoch, nothing of that epoch is left, which is no error.
-    if (next_ > 0 || options_.borders.first_step == 0 || empty) finish(nothing_left_error(partial, pass));
+    if (next_ > 0 || options_.boundaries.first_step == 0 || empty) finish(nothing_left_error(partial, pass));
     return;
   }
   epoch_start_ = next_ + pads_;
@@ -90,7 +90,7 @@ MILLRACE_INLINE void ticket_input<T>::end_pass() {
   }
   const bool empty = std::exchange(rows_before_pass_, row_.rows_of_run) == row_.rows_of_run;
   const auto pass = close_pass(empty);
-  const bool resumed_within = passes_++ == 0 && options_.borders.first_step > 0;   // only a part of that pass was read
+  const bool resumed_within = passes_++ == 0 && options_.boundaries.first_step > 0;   // that pass was read in part
   empty_passes_ = empty ? empty_passes_ + 1 : 0;
   if (!empty || resumed_within) return;
   if (pass.nothing || empty_passes_ == max_empty_passes) finish(nothing_left_error(0, pass));
@@ -147,7 +147,7 @@ MILLRACE_INLINE void ticket_input<T>::publish() {
 
 template <class T>
 MILLRACE_INLINE std::uint64_t ticket_input<T>::next_row() const noexcept {
-  const bool counts = options_.batches && row_.rows_of_run >= options_.borders.skipped_rows;
+  const bool counts = options_.batches && row_.rows_of_run >= options_.boundaries.skipped_rows;
   return counts ? next_ + pads_ : error_location::unknown;
 }
 
@@ -185,18 +185,18 @@ MILLRACE_INLINE bool ticket_input<T>::count_row(const sample<T>& s) noexcept {
   row_.held = s.held;
   ++row_.rows_of_ordinal;
   ++row_.rows_of_pass;
-  return ++row_.rows_of_run > options_.borders.skipped_rows;
+  return ++row_.rows_of_run > options_.boundaries.skipped_rows;
 }
 
 template <class T>
 MILLRACE_INLINE void ticket_input<T>::log_batch(bool ends_pass) {
   row_.ends_pass = ends_pass;
-  if (options_.borders.log) options_.borders.log->batch_ends(row_);
+  if (options_.boundaries.log) options_.boundaries.log->batch_ends(row_);
 }
 
 template <class T>
 MILLRACE_INLINE void ticket_input<T>::count_batch() {
-  const batch_borders& b = options_.borders;
+  const batch_boundaries& b = options_.boundaries;
   if (b.epoch_batches == 0) return;
   const std::uint64_t batch = (next_ + pads_) / options_.group, step = b.first_step + batch;
   if (step % b.epoch_batches == 0) options_.batches->mark_epoch_start(batch);

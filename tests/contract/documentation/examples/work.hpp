@@ -20,7 +20,7 @@ EXAMPLE
   return from != 17;
 }
 
-// ---- no_mixer.hpp
+// ---- no_row_mixer.hpp
 #include <cstdio>
 struct columns {};
 void show() {
@@ -72,7 +72,7 @@ mr::detail::thread_executor pool(1);
 
 EXAMPLE
 
-// ---- batch_borders.hpp
+// ---- batch_boundaries.hpp
 #include <millrace/read/run/planned_run.hpp>
 
 void show(mr::detail::batch_ring& ring, const mr::detail::planned_run* order) {

@@ -61,7 +61,7 @@ TEST_CASE("samples that are put at once get the same tickets as samples that are
     const input::options o{.capacity = std::size_t{1} << random.below(6),
                            .group = 1 + static_cast<std::size_t>(random.below(9)),
                            .drop_partial = random.below(2) == 0,
-                           .borders = {.skipped_rows = random.below(20), .epoch_batches = random.below(4),
+                           .boundaries = {.skipped_rows = random.below(20), .epoch_batches = random.below(4),
                                        .end_step = random.below(2) == 0 ? mr::detail::batch_ring::unknown : 7}};
     side at_once(o), one_by_one(o);
     std::uint64_t next = 0;

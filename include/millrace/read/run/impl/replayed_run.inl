@@ -16,7 +16,7 @@ MILLRACE_INLINE replayed_run::replayed_run(const options& o)
       now_(start_),
       log_(std::make_unique<replay_log>(order_, from_, lanes_ > 1)) {}
 
-MILLRACE_INLINE batch_borders replayed_run::borders() const {
+MILLRACE_INLINE batch_boundaries replayed_run::boundaries() const {
   return {.first_step = start_.step,
           .skipped_rows = start_.replay.rows,
           .held = start_.replay.held,

@@ -1,6 +1,6 @@
 // Chooses what mixes the rows of a segment's batches: nothing, unless its columns are those of mix_rows.
 //
-//   using mixer = mr::detail::mixer_of<columns>::type;      // no_mixer, or a row_mixer (work/batch/row_mixer.hpp)
+//   using mixer = mr::detail::row_mixer_of<columns>::type;      // no_row_mixer, or a row_mixer (row_mixer.hpp)
 //   if constexpr (mixer::mixes) std::puts("rows are mixed");
 //
 // A program without mix_rows includes nothing of it. Errors: none. Threads: not relevant.
@@ -11,15 +11,15 @@
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 /// Mixes nothing.
-struct no_mixer {
+struct no_row_mixer {
   static constexpr bool mixes = false;
   struct options {};
-  explicit no_mixer(options) noexcept {}
+  explicit no_row_mixer(options) noexcept {}
 };
 
 template <class Columns>
-struct mixer_of {
-  using type = no_mixer;
+struct row_mixer_of {
+  using type = no_row_mixer;
 };
 
 }}}  // namespace millrace::detail

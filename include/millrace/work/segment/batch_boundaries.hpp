@@ -1,6 +1,6 @@
 // Where the batches of a session begin and end, as the entrance of the last segment has to know it.
 //
-//   mr::detail::ticket_input<mr::record> in({.group = 256, .batches = &ring, .borders = order->borders()});
+//   mr::detail::ticket_input<mr::record> in({.group = 256, .batches = &ring, .boundaries = order->boundaries()});
 #pragma once
 
 #include <millrace/sync/batch_ring.hpp>
@@ -11,7 +11,7 @@
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 /// The state of a run when its session starts, and the ends of its epochs. Used by the last segment only.
-struct batch_borders {
+struct batch_boundaries {
   std::uint64_t first_step = 0;        ///< batches of the run before the session's first
   std::uint64_t skipped_rows = 0;      ///< rows delivered before, which a replay makes again
   std::uint64_t held = 0;              ///< tokens that a packing stage holds before the replay's first sample
