@@ -39,7 +39,7 @@ class batch_output : public pipeline_node {
   virtual void allocate(const memory& wanted) = 0;
   /// Returns the batch with this number, or why there is none yet. `data` is the address on the device. With
   /// `stop_at_epoch`, the first batch of an epoch is not taken.
-  virtual batch_ring::taken take(std::uint64_t batch, bool stop_at_epoch) = 0;
+  virtual batch_ring::take_result take(std::uint64_t batch, bool stop_at_epoch) = 0;
   /// Returns whether take() has an answer. Never calls the device, because the trainer evaluates it while it waits for
   /// bell().
   virtual bool can_take(std::uint64_t batch, bool stop_at_epoch) const = 0;
@@ -98,7 +98,9 @@ class host_batch_output final : public batch_output {
 
   void allocate(const memory& wanted) override { allocate_host(wanted, fixed_slots_); }
 
-  batch_ring::taken take(std::uint64_t batch, bool stop_at_epoch) override { return host_.take(batch, stop_at_epoch); }
+  batch_ring::take_result take(std::uint64_t batch, bool stop_at_epoch) override {
+    return host_.take(batch, stop_at_epoch);
+  }
   bool can_take(std::uint64_t batch, bool stop_at_epoch) const override;
   void used_on(std::size_t, stream_view) override {}
   void release(std::size_t slot, std::span<const stream_view>) noexcept override { free_host_slot(slot); }

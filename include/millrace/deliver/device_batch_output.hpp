@@ -41,7 +41,7 @@ class device_batch_output final : public batch_output {
 
   void allocate(const memory& wanted) override;
 
-  batch_ring::taken take(std::uint64_t batch, bool stop_at_epoch) override;
+  batch_ring::take_result take(std::uint64_t batch, bool stop_at_epoch) override;
 
   bool can_take(std::uint64_t batch, bool stop_at_epoch) const override;
 

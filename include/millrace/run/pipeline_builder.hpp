@@ -188,10 +188,10 @@ class pipeline_builder : public built_segments {
       if constexpr (First::template parallel<Now>)
         return add_parallel<In>(std::move(maps), begun, here, std::move(stage), std::move(rest));
       else {
-        if constexpr (is_packing<First>) stage.expanding.set_held(options_.boundaries.held);
+        if constexpr (is_packing<First>) stage.expanding.set_held(options_.boundaries.buffered_tokens);
         return add_serial<In, Now>(std::move(maps), begun, here,
                                    stateful_expanding<Now, First>(std::move(stage), options_.names), std::move(rest),
-                                   &passages_.add(is_packing<First> ? "pack" : "expand", {.may_hold = true}));
+                                   &passages_.add(is_packing<First> ? "pack" : "expand", {.may_buffer = true}));
       }
     } else if constexpr (is_bucket<First>) {
       const std::size_t size = rest.first.options.size;
@@ -199,7 +199,7 @@ class pipeline_builder : public built_segments {
           std::move(maps), begun, here,
           typename First::template serial<Now>(stage.options,
                                                {.max_rows = size, .max_bytes = options_.shuffle_bytes}),
-          std::move(rest), &passages_.add("bucket", {.may_hold = true}));
+          std::move(rest), &passages_.add("bucket", {.may_buffer = true}));
     } else if constexpr (std::is_same_v<First, shuffle_stage>) {
       const shard_order order({.seed = options_.seed, .shards = 1, .shuffled = true, .window = stage.options.window,
                                .permutes = !options_.keeps_older_order});

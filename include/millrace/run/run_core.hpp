@@ -138,7 +138,7 @@ class run_core {
 
   bool wait_for_sample(std::uint64_t position);
   bool advance_any();
-  batch_ring::taken wait_for(std::uint64_t batch, bool stop_at_epoch);
+  batch_ring::take_result wait_for(std::uint64_t batch, bool stop_at_epoch);
   batch_origin account_for(ready_batch& b) noexcept;
   batch_lease lease(ready_batch& b);
   /// Metrics must not cost a batch: if memory for them is exhausted, they are not updated.

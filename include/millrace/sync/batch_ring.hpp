@@ -1,19 +1,19 @@
-// A fixed ring of host batches: it knows the slot of each batch and the state of each slot.
+// A fixed ring of host batches: it manages the slot of each batch and the state of each slot.
 //
-//   FREE -> FILLING(batch, rows to come) -> READY -> IN_USE (leased, or its copy is under way) -> FREE
+//   FREE -> FILLING(batch, missing rows) -> READY -> IN_USE (leased, or its copy is under way) -> FREE
 //
 //   mr::detail::batch_ring ring;
 //   ring.start({.rows = 256, .memory = pieces});
-//   ring.open_free();                   // gives FREE slots to the next batches; returns how many batches are open
+//   ring.open_free();                   // assigns FREE slots to the next batches; returns the number of open batches
 //   ring.data(batch);                   // workers write rows here ...
-//   if (ring.rows_done(batch, 2)) ring.set_ready(batch);   // ... and report them; the last row makes the batch READY
-//   const auto got = ring.take(batch);  // trainer or stager: in order of batches; bell() rings when to try again
+//   if (ring.rows_done(batch, 2)) ring.set_ready(batch);   // ... and report them; READY after the last row
+//   const auto got = ring.take(batch);  // trainer or stager: in order of batches; bell() rings when a retry is useful
 //   if (got.what == mr::detail::batch_ring::outcome::ready) ring.free(got.batch.slot);   // any thread, in any order
 //
 // Memory is allocated once. A batch gets its slot when it opens, so slots may be freed in any order. With `fixed`,
-// batch n always lies in slot n % count and waits for that slot.
-// Errors: sample errors are kept per batch. The one with the lowest position wins, so that the same data give the same
-// error, whatever the timing. Threads: any thread may call any member, and none waits.
+// batch n always uses slot n % count and waits for that slot.
+// Errors: sample errors are stored per batch. The one with the lowest position wins, so that the same data cause the
+// same error, independent of timing. Threads: any thread may call any member, and none waits.
 #pragma once
 
 #include <millrace/base/address_sanitizer.hpp>
@@ -31,14 +31,14 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// A row whose sample is damaged, in a run that goes on.
+/// A row whose sample is damaged, in a run that tolerates damage.
 struct damaged_row {
   std::size_t row = 0;
   std::exception_ptr error{};
   bool replaced = false;   ///< by a copy of another row
 };
 
-/// A batch that is ready, or the error that takes its place.
+/// A batch that is ready, or the error in its place.
 struct ready_batch {
   std::size_t slot = 0;
   std::byte* data = nullptr;
@@ -58,23 +58,24 @@ class batch_ring {
   /// Options of start().
   struct options {
     std::size_t rows = 1;               ///< rows per batch
-    std::vector<std::byte*> memory{};   ///< one piece per slot; the caller keeps them alive
+    std::vector<std::byte*> memory{};   ///< one piece per slot; owned by the caller
     std::size_t slot_bytes = 0;         ///< bytes of a piece; AddressSanitizer reports a use of those of a FREE slot
-    bool fixed = false;                 ///< batch n lies in slot n % count
+    bool fixed = false;                 ///< batch n uses slot n % count
     bool keys = false;                  ///< each batch carries the keys of its rows
   };
   static constexpr std::uint64_t unknown = std::numeric_limits<std::uint64_t>::max();
 
-  /// Sets up the slots; call it once the size of a batch is known. Before it no batch can open, but set_end(),
+  /// Sets up the slots; called once the size of a batch is known. No batch can open before, but set_end(),
   /// mark_epoch_start() and stop() may be called.
   void start(const options& o);
 
   std::size_t count() const noexcept { return slots_.size(); }
 
-  /// Gives every FREE slot to the next batch that has none. Returns the number of batches opened so far.
+  /// Assigns every FREE slot to the next batch without one. Returns the number of batches opened so far.
   std::uint64_t open_free();
 
-  /// Returns the memory of an open batch. This and the next members are for workers that hold a ticket of the batch.
+  /// Returns the memory of an open batch. This and the next members are for workers that have claimed a ticket of the
+  /// batch.
   std::byte* data(std::uint64_t batch) noexcept { return at(batch).data; }
   batch_keys& keys(std::uint64_t batch) noexcept { return at(batch).keys; }
   void set_epoch(std::uint64_t batch, std::uint64_t epoch) noexcept { at(batch).epoch = epoch; }
@@ -87,67 +88,68 @@ class batch_ring {
   /// Records the error of a sample; the error with the lowest position becomes the error of the batch.
   void fail(std::uint64_t batch, std::uint64_t position, std::exception_ptr error) noexcept;
 
-  /// Records that the run goes on without a sample. Its row is filled when the batch is closed.
+  /// Records that a sample is damaged and the run continues. Its row is filled when the batch is closed.
   void add_damaged(std::uint64_t batch, damaged_row row);
   /// Returns the damaged rows of a batch that is being closed, by row.
   std::vector<damaged_row>& damaged(std::uint64_t batch);
 
-  /// Reports `n` finished rows. Returns whether they were the last: then the caller closes the batch, set_ready().
+  /// Reports `n` finished rows. Returns whether they were the last; then the caller closes the batch and calls
+  /// set_ready().
   bool rows_done(std::uint64_t batch, std::size_t n) noexcept {
     return at(batch).to_come.fetch_sub(n, std::memory_order_acq_rel) == n;
   }
   /// Returns whether a batch whose rows are all done has an error.
   bool failed(std::uint64_t batch) const noexcept { return at(batch).error != nullptr; }
-  /// Returns how many of the rows of a batch, which are all done, have a sample.
+  /// Returns how many rows of a batch have a sample. All its rows must be done.
   std::size_t rows_of(std::uint64_t batch) const noexcept {
     return rows_ - at(batch).void_rows.load(std::memory_order_relaxed);
   }
-  /// Makes a batch READY, after its last row.
+  /// Sets the state of a batch to READY, after its last row.
   void set_ready(std::uint64_t batch, const batch_extent& extent = {});
 
   /// Marks the first batch of an epoch, which is known once the previous epoch has been read to its end.
   void mark_epoch_start(std::uint64_t batch);
-  /// Sets the end: no batch from this number on will come.
+  /// Sets the end: the run has no batch from this number on.
   void set_end(std::uint64_t batch);
   /// Stops the ring: batches that are not ready now will never be.
   void stop();
 
   enum class outcome { ready, end, epoch_end, stopped, not_yet };
 
-  /// The result of take(): a batch, or the reason why there is none.
-  struct taken {
+  /// The result of take(): a batch, or the reason for its absence.
+  struct take_result {
     outcome what = outcome::not_yet;
     ready_batch batch{};
   };
 
-  /// Returns a READY batch, which becomes IN_USE, or the reason why there is none. With `stop_at_epoch`, does not take
+  /// Returns a READY batch, which becomes IN_USE, or the reason for its absence. With `stop_at_epoch`, does not return
   /// a batch that is known to be the first of an epoch.
-  taken take(std::uint64_t batch, bool stop_at_epoch = false);
+  take_result take(std::uint64_t batch, bool stop_at_epoch = false);
 
-  /// Swaps the keys of a batch that was taken with `with`, whose memory the slot then reuses.
+  /// Swaps the keys of a batch returned by take() with `with`, whose memory the slot then reuses.
   void swap_keys(std::size_t slot_index, batch_keys& with) noexcept { slots_[slot_index].keys.swap(with); }
 
-  /// Returns whether take() would give something other than not_yet.
+  /// Returns whether take() would return something other than not_yet.
   bool can_take(std::uint64_t batch) const;
   bool starts_epoch(std::uint64_t batch) const;
-  /// Returns the first batch of the epoch of `batch`, if its start was marked. Requires that no batch behind `batch`
-  /// was given to forget_epochs_before().
+  /// Returns the first batch of the epoch of `batch`, if its start was marked. Requires that forget_epochs_before() was
+  /// not called for a later batch.
   std::optional<std::uint64_t> epoch_start_of(std::uint64_t batch) const;
   /// Forgets epochs that ended before `batch`.
   void forget_epochs_before(std::uint64_t batch);
 
-  /// Returns the doorbell that rings whenever take() or starts_epoch() may have a new answer.
+  /// Returns the doorbell that rings whenever the result of take() or starts_epoch() may change.
   doorbell& bell() noexcept { return bell_; }
 
-  /// Makes the memory of all slots usable, so that its owner can free it.
+  /// Allows access to the memory of all slots, so that its owner can free it.
   void allow_access_to_all() noexcept {
     for (const slot& s : slots_) allow_access(s.data, slot_bytes_);
   }
 
-  /// Makes a slot FREE again. The caller then calls open_free() and notifies the dispatcher.
+  /// Sets a slot to FREE. The caller then calls open_free() and notifies the dispatcher.
   void free(std::size_t slot_index) noexcept;
 
-  /// Returns whether this batch cannot be made until a slot is freed. Requires that all earlier batches were taken.
+  /// Returns whether this batch waits for a free slot. Requires that all earlier batches were returned by take().
   bool waits_for_slot(std::uint64_t batch) const;
 
   std::size_t in_use() const noexcept;

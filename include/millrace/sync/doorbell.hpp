@@ -1,36 +1,37 @@
-// Lets a thread sleep until there is news, at no cost for the threads that bring news while no thread sleeps.
+// Lets a thread sleep until a condition changes, at no cost for the notifying threads while no thread sleeps.
 //
 //   bell.wait([&] { return work_to_do.load() > 0; });   // sleeper
-//   ++work_to_do;                                       // all other threads: change what the condition reads, ...
+//   ++work_to_do;                                       // all other threads: change the condition, ...
 //   bell.ring();                                        // ... then ring
 //
-// The sleeper checks its condition again after every ring, and no ring is missed. For that, the condition has to read
-// what other threads change through seq_cst atomics or under a lock. It must neither ring nor throw. There is no
-// polling. wait_at_most() is for threads that accept a delay, so that not every bit of news wakes them.
+// The sleeper checks its condition again after every ring, and no ring is missed. For that, the variables of the
+// condition must be seq_cst atomics or protected by a lock. The condition must neither ring nor throw. There is no
+// polling. wait_at_most() is for threads that accept a delay, so that not every change wakes them.
 // Errors: none. Threads: any number of sleepers; ring() wakes all, ring_one() wakes one.
 #pragma once
 
 #include <millrace/base/version.hpp>
 
 #include <atomic>
-#include <condition_variable>   // and the durations that wait_for takes; <chrono> adds a calendar
+#include <condition_variable>   // and the durations for wait_for; <chrono> adds a calendar
 #include <cstdint>
 #include <mutex>
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// Wakes sleeping threads when there is news.
+/// Wakes sleeping threads when a condition has changed.
 class doorbell {
  public:
   /// Wakes all sleepers, which then check their conditions.
   void ring() noexcept {
     if (sleepers_.load() == 0) return;
-    // Taking the lock ensures that this does not miss a sleeper that has checked its condition, but does not sleep yet.
+    // The lock ensures that this does not miss a sleeper that has checked its condition, but does not sleep yet.
     { const std::lock_guard lock(mutex_); }
     rung_.notify_all();
   }
 
-  /// Wakes one sleeper, for news that any one thread can handle. All conditions have to claim the news by an exchange.
+  /// Wakes one sleeper, for a change that any one thread can handle. All conditions must claim the change by an
+  /// exchange.
   void ring_one() noexcept {
     if (sleepers_.load() == 0) return;
     { const std::lock_guard lock(mutex_); }
@@ -46,7 +47,7 @@ class doorbell {
     rung_.wait(lock, condition);
     sleepers_.fetch_sub(1);
   }
-  /// Blocks until condition() is true, but for `time_ns` nanoseconds at most.
+  /// Blocks until condition() is true, but at most for `time_ns` nanoseconds.
   template <class Condition>
   void wait_at_most(std::uint64_t time_ns, const Condition& condition) {
     if (condition()) return;

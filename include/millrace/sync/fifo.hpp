@@ -1,10 +1,10 @@
-// A queue that grows to the largest size it needs and then allocates no more.
+// A queue that grows to its largest size and then allocates no more.
 //
 //   mr::detail::fifo<std::string> shards;
 //   shards.push("train-000012.tar");
 //   while (!shards.empty()) read(shards.pop());
 //
-// Errors: none of its own. Threads: one at a time; the caller locks it if several threads use it.
+// Errors: std::bad_alloc. Threads: one at a time; the caller locks it if several threads use it.
 #pragma once
 
 #include <millrace/base/version.hpp>
@@ -36,7 +36,7 @@ class fifo {
   T& operator[](std::size_t i) noexcept { return ring_[(first_ + i) & (capacity_ - 1)]; }
   const T& operator[](std::size_t i) const noexcept { return ring_[(first_ + i) & (capacity_ - 1)]; }
 
-  /// Makes room for so many elements, for which push() then needs no memory.
+  /// Reserves memory for this number of elements, so that push() does not allocate.
   void reserve(std::size_t elements) {
     while (capacity_ < elements) grow();
   }
@@ -50,11 +50,11 @@ class fifo {
     drop_first();
     return value;
   }
-  /// Returns the oldest elements, as far as they lie one behind the other: at least one, unless empty().
+  /// Returns the oldest elements that are contiguous in memory: at least one, unless empty().
   std::span<T> first_run() noexcept { return {ring_ + first_, std::min(count_, capacity_ - first_)}; }
   /// Destroys the oldest element.
   void drop_first() noexcept { drop_first(1); }
-  /// Destroys the oldest elements, which first_run() has to have.
+  /// Destroys the oldest elements, which must be in first_run().
   void drop_first(std::size_t elements) noexcept {
     std::destroy_n(ring_ + first_, elements);
     first_ = (first_ + elements) & (capacity_ - 1);
@@ -79,7 +79,7 @@ class fifo {
     first_ = 0;
   }
 
-  T* ring_ = nullptr;           // only the elements that it holds are constructed
+  T* ring_ = nullptr;           // only the elements in the queue are constructed
   std::size_t capacity_ = 0;   // 0 or a power of two
   std::size_t first_ = 0, count_ = 0;
 };

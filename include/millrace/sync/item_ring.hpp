@@ -1,13 +1,13 @@
-// A bounded ring of entries addressed by ticket: one producer puts items in order, any thread takes them by ticket.
+// A bounded ring of entries addressed by ticket: one producer puts items in order, any thread removes them by ticket.
 //
 //   mr::detail::item_ring<mr::detail::sample<mr::record>> ring(512);
 //   if (ring.can_accept(ticket)) ring.put(ticket, std::move(s));   // producer: tickets increase one by one
-//   auto taken = ring.take(ticket);                              // any thread, each ticket once
-//   ring.use(ticket)->keep_origin();                             // the same without a move; then it is gone
+//   auto item = ring.take(ticket);                               // any thread, each ticket once
+//   ring.use(ticket)->keep_origin();                             // the same without a move; then it is destroyed
 //
-// A put happens before the take of the same ticket only if something else orders them; the dispatcher's counters do. A
-// take happens before the put that reuses its entry. Neither waits, and neither allocates. The capacity is a power of
-// two. Errors: none of its own. Threads: one producer, any number of takers.
+// put() happens before take() of the same ticket only if something else orders them; the dispatcher's counters do.
+// take() happens before the put() that reuses its entry. Neither waits, and neither allocates. The capacity is a power
+// of two. Errors: none. Threads: one producer, any number of consumers.
 #pragma once
 
 #include <millrace/base/aligned_allocator.hpp>
@@ -23,7 +23,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// Holds items by ticket.
+/// Stores items by ticket.
 template <class T>
 class item_ring {
  public:
@@ -44,18 +44,18 @@ class item_ring {
     std::construct_at(&entries_[at(ticket)].value, std::move(value));
     full_[at(ticket)].store(true, std::memory_order_relaxed);   // relaxed: the producer itself reads it back
   }
-  /// Returns the item that take() would return, without taking it.
+  /// Returns the item that take() would return, without removing it.
   const T& peek(std::uint64_t ticket) const noexcept { return entries_[at(ticket)].value; }
   T take(std::uint64_t ticket) { return std::move(*use(ticket)); }
-  /// Returns the item where it lies. The entry is free once the returned object is gone.
+  /// Returns the item in place. The entry is free once the returned object is destroyed.
   auto use(std::uint64_t ticket) noexcept { return used_item(entries_[at(ticket)].value, full_[at(ticket)]); }
 
  private:
-  // An item of a cache line's size lies in one line: each line goes from one core to another.
+  // An item of a cache line's size is in one line: each line moves from one core to another.
   static constexpr std::size_t line_bytes = 64;
   struct alignas(sizeof(T) % line_bytes == 0 ? line_bytes : alignof(T)) entry {
     entry() noexcept {}
-    ~entry() {}   // empty: the ring's destructor knows which entries are full
+    ~entry() {}   // empty: the ring's destructor destroys the items of full entries
     union {
       T value;
     };
@@ -69,7 +69,7 @@ class item_ring {
     ~used_item() {
       std::destroy_at(&value_);
       // Not sequentially consistent, which would cost a locked instruction. A producer that sleeps until there is space
-      // is woken through counters that are sequentially consistent; these make this store visible to it.
+      // is woken through counters that are sequentially consistent; they publish this store to it.
       full_.store(false, std::memory_order_release);
     }
     T& operator*() const noexcept { return value_; }

@@ -1,14 +1,14 @@
-// Reports a step that takes long while no session watches it yet, such as listing files or building indexes.
+// Reports a slow step while no session watches it yet, such as listing files or building indexes.
 //
-//   mr::detail::slow_step step("looks up files in the storage", {.items = names.size()});
+//   mr::detail::slow_step step("finds files in the storage", {.items = names.size()});
 //   {
 //     const mr::detail::slow_step::item here(step, names[i]);      // on any thread
-//     found[i] = at->find(names[i]);
+//     stamps[i] = at->find(names[i]);
 //   }
 //
-// A step that is not over after `after_ns` is a notice, with the number of done items and the longest one under way;
+// A step that is not over after `after_ns` causes a notice, with the number of done items and the longest current one;
 // another notice follows after twice that time, and so on.
-// Errors: without a thread nothing is reported. Threads: one of its own, until the destructor.
+// Errors: without a thread nothing is reported. Threads: its own thread, until the destructor.
 #pragma once
 
 #include <millrace/base/clock.hpp>
@@ -32,16 +32,16 @@ class slow_step {
  public:
   struct options {
     std::size_t items = 0;      ///< of the step; 0: unknown
-    bool only_stalls = false;   ///< reports only if no item was done since the last look: the step shows its progress
+    bool only_stalls = false;   ///< reports only if no item was done since the last check: the step shows its progress
     notice_outlet* notices = nullptr;   ///< of the caller; null: lines on stderr
     std::uint64_t after_ns = 10'000'000'000;
   };
-  explicit slow_step(std::string what, options o)
-      : what_(std::move(what)), options_(o), started_ns_(steady_now_ns()) {
+  explicit slow_step(std::string step, options o)
+      : step_(std::move(step)), options_(o), started_ns_(steady_now_ns()) {
     try {
       thread_ = started_thread([this] { watch(); });
     } catch (...) {
-      // The step itself is not worse for it.
+      // The step itself continues.
     }
   }
   slow_step(const slow_step&) = delete;
@@ -58,7 +58,7 @@ class slow_step {
   /// One item of the step, from its construction to its destruction.
   class item {
    public:
-    /// `name` has to live as long as the item.
+    /// `name` must live as long as the item.
     item(slow_step& of, std::string_view name) noexcept : of_(&of), running_(of.meter_, name) {}
     ~item() { of_->done_.fetch_add(1, std::memory_order_relaxed); }
 
@@ -84,7 +84,7 @@ class slow_step {
   void report() {
     try {
       const std::uint64_t now = steady_now_ns(), done = done_.load(std::memory_order_relaxed);
-      std::string text = "before the first batch: " + what_;
+      std::string text = "before the first batch: " + step_;
       if (options_.items > 0) text += ", " + std::to_string(done) + " of " + std::to_string(options_.items) + " done";
       text += " after " + seconds_text(now - started_ns_);
       if (const std::string longest = meter_.longest(now); !longest.empty()) text += "; the longest now: " + longest;
@@ -97,7 +97,7 @@ class slow_step {
     }
   }
 
-  const std::string what_;
+  const std::string step_;
   const options options_;
   const std::uint64_t started_ns_;
   read_meter meter_;

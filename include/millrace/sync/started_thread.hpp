@@ -1,9 +1,9 @@
-// Starts a thread, or says that the system refused one.
+// Starts a thread, or reports that the system refused one.
 //
 //   std::thread reader = mr::detail::started_thread([&] { read_all(); });
 //   mr::detail::start_threads(all, 4, [&](std::size_t i) { work(i); });   // 4 more in std::vector<std::thread> all
 //
-// Errors: io_error with the system's reason; the threads that were started before run on. Threads: any.
+// Errors: io_error with the system's reason; the threads that were started before continue. Threads: any.
 #pragma once
 
 #include <millrace/base/version.hpp>
@@ -18,7 +18,7 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 /// Starts a thread.
 std::thread started_thread(std::function<void()> body);
 
-/// Adds `count` threads, of which the i-th runs body(i). Those that are there already stay where they are.
+/// Adds `count` threads, of which the i-th runs body(i). Existing threads are not affected.
 void start_threads(std::vector<std::thread>& all, std::size_t count, const std::function<void(std::size_t)>& body);
 
 }}}  // namespace millrace::detail

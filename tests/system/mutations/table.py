@@ -312,7 +312,7 @@ MUTATIONS = (
              "if (from.stated_samples <= from.next_index) return false;",
              "if (from.stated_samples < from.next_index) return false;", "read/stage/read_stage_base_test.cpp"),
     mutation("segment: a serial stage goes on before an end is written", "work/segment/serial_segment",
-             "if (at_ < waiting_.size() || owes_) {", "if (at_ < waiting_.size()) {",
+             "if (at_ < waiting_.size() || end_pending_) {", "if (at_ < waiting_.size()) {",
              "work/segment/serial_segment_test.cpp"),
     mutation("segment: a ticket too many is between claim and commit", "work/segment/parallel_segment",
              "dispatcher_->set_limit(results_.size()); }", "dispatcher_->set_limit(results_.size() + 1); }",

@@ -229,7 +229,7 @@ TEST_CASE("a session whose samples are all lost with their shards ends with an e
                             mr::batch<&row_of::label>({.size = 10}),
                         options};
     CHECK(message_of([&] { for (auto& b : session) static_cast<void>(b.size()); })
-              .find("no sample of an epoch is good") != std::string::npos);
+              .find("no sample of an epoch is valid") != std::string::npos);
   }
 }
 

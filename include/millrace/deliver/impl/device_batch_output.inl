@@ -33,7 +33,7 @@ MILLRACE_INLINE void device_batch_output::allocate(const memory& wanted) {
   gaps_.allocate(backend_, 4 * ring_.size());
 }
 
-MILLRACE_INLINE batch_ring::taken device_batch_output::take(std::uint64_t batch, bool stop_at_epoch) {
+MILLRACE_INLINE batch_ring::take_result device_batch_output::take(std::uint64_t batch, bool stop_at_epoch) {
   if (stop_at_epoch && host_.starts_epoch(batch)) {
     gaps_.pause();
     return {batch_ring::outcome::epoch_end, {}};
@@ -171,7 +171,7 @@ MILLRACE_INLINE bool device_batch_output::submit_next() {
     target = free_slot_locked(ring_);
   }
   if (!target) return false;
-  const batch_ring::taken host = host_.take(copied_until_);
+  const batch_ring::take_result host = host_.take(copied_until_);
   if (host.what == batch_ring::outcome::not_yet) return false;
   if (host.what != batch_ring::outcome::ready) {
     {

@@ -29,7 +29,7 @@ MILLRACE_INLINE shard_read_stage_options engine_base::read_options(std::uint64_t
 MILLRACE_INLINE void engine_base::start(const read_parts& of, built_segments& segments) {
   order_ = of.order;
   if (of.names) of.read->name_samples(of.names);
-  if (of.damaged->goes_on()) of.read->continue_after_damage();
+  if (of.damaged->tolerates_damage()) of.read->continue_after_damage();
   core_.start({.order = of.order, .read = of.read, .segments = segments.nodes(), .last = &segments.last(),
                .damaged = of.damaged});
 }

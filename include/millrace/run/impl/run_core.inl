@@ -230,7 +230,7 @@ MILLRACE_INLINE batch_lease run_core::next(bool stop_at_epoch) {
   step_range_.end();
   times_.call(steady_now_ns(), output_->arrived_ns(next_batch_ - 1));
   const trainer_times::fill_levels full{output_->ready(), parts_.read->read_ahead_bytes()};
-  batch_ring::taken got;
+  batch_ring::take_result got;
   try {
     got = wait_for(next_batch_, stop_at_epoch);
   } catch (const setup_error&) {
@@ -308,11 +308,11 @@ MILLRACE_INLINE bool run_core::advance_any() {
   return false;
 }
 
-MILLRACE_INLINE batch_ring::taken run_core::wait_for(std::uint64_t batch, bool stop_at_epoch) {
+MILLRACE_INLINE batch_ring::take_result run_core::wait_for(std::uint64_t batch, bool stop_at_epoch) {
   using outcome = batch_ring::outcome;
   const trace_range waiting("wait", batch);
   for (;;) {
-    const batch_ring::taken got = output_->take(batch, stop_at_epoch);
+    const batch_ring::take_result got = output_->take(batch, stop_at_epoch);
     if (got.what != outcome::not_yet) return got;
     if (!options_.leases_released_by_other_threads && output_->waits_for_lease(batch))
       throw_all_leased(*output_, settings_.device.fixed_slots ? std::optional(batch) : std::nullopt);

@@ -26,10 +26,10 @@ MILLRACE_INLINE void batch_ring::start(const options& o) {
 MILLRACE_INLINE std::uint64_t batch_ring::open_free() {
   const std::lock_guard lock(mutex_);
   while (opened_ < end_batch_) {
-    const auto chosen = free_slot_for_locked(opened_);
-    if (chosen == free_.end()) break;
-    const std::size_t index = *chosen;
-    free_.erase(chosen);
+    const auto it = free_slot_for_locked(opened_);
+    if (it == free_.end()) break;
+    const std::size_t index = *it;
+    free_.erase(it);
     slot& s = slots_[index];
     s.batch = opened_;
     allow_access(s.data, slot_bytes_);
@@ -100,7 +100,7 @@ MILLRACE_INLINE void batch_ring::stop() {
   bell_.ring();
 }
 
-MILLRACE_INLINE batch_ring::taken batch_ring::take(std::uint64_t batch, bool stop_at_epoch) {
+MILLRACE_INLINE batch_ring::take_result batch_ring::take(std::uint64_t batch, bool stop_at_epoch) {
   const std::lock_guard lock(mutex_);
   if (stop_at_epoch && starts_epoch_locked(batch)) return {outcome::epoch_end, {}};
   if (batch >= end_batch_) return {outcome::end, {}};

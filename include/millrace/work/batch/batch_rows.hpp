@@ -1,12 +1,12 @@
-// The last segment as far as the types of its samples and columns do not matter: where errors go, how rows that have no
-// sample are filled, how a batch is closed.
+// The part of the last segment that does not depend on the types of samples and columns: the handling of errors, the
+// filling of rows without a sample, the closing of batches.
 //
-//   class my_segment : public mr::detail::batch_rows { ... };   // says how a row of its columns is copied or cleared
+//   class my_segment : public mr::detail::batch_rows { ... };   // copies and clears rows of its columns
 //   } catch (...) { fail(batch, ticket); }               // an error of the batch, or a damaged row
 //   rows_done(batch, 2);                                 // closes the batch if these are the last
 //
-// It is no template, so that a flow does not compile it anew.
-// Errors: kept with the batch. Threads: any worker calls fail() and rows_done().
+// It is not a template, so that it is not compiled again for each flow.
+// Errors: stored with the batch. Threads: any worker calls fail() and rows_done().
 #pragma once
 
 #include <millrace/base/aligned_allocator.hpp>
@@ -28,23 +28,23 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// A sample on its way to its row.
+/// A sample before it is rendered into its row.
 struct row_ticket {
   std::uint64_t position = 0;
   std::size_t map_at_work = 0;
-  std::size_t bytes = 0;   ///< held by the input
+  std::size_t bytes = 0;   ///< in the input
   std::uint64_t digest = 0;
-  bool unreadable = false, end_of_run = false;   ///< why there is no item
+  bool unreadable = false, end_of_run = false;   ///< the reason for a missing item
   record origin{};
 };
 
-/// A sample that was taken while there were no slots; the segment adds what is typed.
+/// A sample that was processed before slots existed; the segment adds the typed members.
 struct early_row {
   virtual ~early_row() = default;
   std::exception_ptr error{};
 };
 
-/// The memory of a worker for the rows that it makes at once; the segment adds what is typed.
+/// The memory of a worker for the rows that it renders at once; the segment adds the typed members.
 struct worker_rows {
   virtual ~worker_rows() = default;
 };
@@ -55,7 +55,7 @@ class batch_rows : public worker_segment, public final_segment {
   struct options {
     std::size_t rows = 1;   ///< rows of a batch
     bool drop_last = true, pad_last = false;   ///< pad_last fills up a short batch with masked rows
-    bool keys = false;   ///< keeps the keys of its rows with each batch
+    bool keys = false;   ///< stores the keys of its rows with each batch
     std::size_t max_workers = 1;   ///< number of workers
     worker_executor* workers = nullptr;   ///< null: advance() does the work
     std::size_t ring_capacity = 64;   ///< samples in the input, at least
@@ -78,7 +78,7 @@ class batch_rows : public worker_segment, public final_segment {
   /// Facts about the columns and the maps.
   struct row_kind {
     std::size_t together;    ///< the preferred claim
-    const char* rendering;   ///< the name of rendering, beside that of the maps; null: there are no maps
+    const char* rendering;   ///< the name of rendering, next to that of the maps; null: no maps
   };
 
   batch_rows(const options& o, const row_kind& kind);
@@ -87,21 +87,21 @@ class batch_rows : public worker_segment, public final_segment {
   std::size_t row_of(std::uint64_t batch, const row_ticket& of) const noexcept {
     return static_cast<std::size_t>(of.position - batch * rows_.rows);   // not a remainder: divisions are slow
   }
-  /// Whether a slot says which of its rows are valid and which are copies.
-  bool has_flags() const noexcept { return damaged_.goes_on() || rows_.pad_last; }
+  /// Whether a slot records which of its rows are valid and which are copies.
+  bool has_flags() const noexcept { return damaged_.tolerates_damage() || rows_.pad_last; }
 
   /// Returns the current exception with the location of the sample.
   std::exception_ptr located(const row_ticket& of) const noexcept;
-  /// Keeps the current exception with the batch: as its error, or as a damaged row.
+  /// Stores the current exception with the batch: as its error, or as a damaged row.
   void fail(std::uint64_t batch, row_ticket& of) noexcept;
-  /// Remembers a damaged sample that was met before there were slots. Returns false: it gives no shapes.
+  /// Records a damaged sample from before slots existed. Returns false: it does not define shapes.
   bool add_early_damage(const std::exception_ptr& error, bool in_later_epoch);
   /// Reports `count` finished rows. Closes the batch if these are its last.
   void rows_done(std::uint64_t batch, std::size_t count) noexcept;
 
   const options rows_;
   const damage_rule damaged_;
-  std::vector<std::unique_ptr<early_row>> early_{};   // by position; once the workers run, none is added
+  std::vector<std::unique_ptr<early_row>> early_{};   // by position; not changed once the workers run
   std::vector<std::unique_ptr<worker_rows>> groups_;   // by worker
   aligned_vector<phase_times> phases_;   // by worker
 

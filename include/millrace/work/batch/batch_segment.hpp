@@ -4,13 +4,13 @@
 //   mr::detail::batch_segment<decltype(maps), columns> last(maps, {.batch = {.rows = 256, .batches = &ring}});
 //   std::uint64_t p = 0;
 //   do last.tickets().wait_for_available(p);
-//   while (!last.make_early(p++));   // the lowest position that has an item fixes all shapes; it is rendered later
-//   ring.start({.rows = 256, .memory = slots_of(last.layout().batch_bytes())});   // the size of a batch is known now
+//   while (!last.make_early(p++));   // the lowest position that has an item defines all shapes; it is rendered later
+//   ring.start({.rows = 256, .memory = slots_of(last.layout().batch_bytes())});   // the size of a batch is now known
 //   last.open_slots();
 //
-// Errors: an error of a sample is kept with its batch. It names shard, key, stage and position. The other samples
-// continue. If the damage_rule takes the error, the sample's row is filled when the batch is closed.
-// Threads: workers call run(). One thread calls make_early(), before open_slots(). Costs: no allocation per sample.
+// Errors: an error of a sample is stored with its batch. It names shard, key, stage and position. The other samples
+// continue. If the damage_rule accepts the error, the sample's row is filled when the batch is closed.
+// Threads: workers call run(). One thread calls make_early(), before open_slots(). Cost: no allocation per sample.
 #pragma once
 
 #include <millrace/item/column/columns.hpp>
@@ -56,32 +56,32 @@ class batch_segment final : public batch_rows {
   /// Returns the columns; their shapes are fixed once make_early() has returned true.
   const Columns& layout() const noexcept { return columns_; }
 
-  /// Makes the item of a position, and fixes all shapes. Call it once that position is available. Throws the error of
-  /// the sample, with its location.
+  /// Creates the item of a position, which defines all shapes. Called once that position is available. Throws the error
+  /// of the sample, with its location.
   [[gnu::cold]] bool make_early(std::uint64_t position) override {
     row_ticket context{position};
-    std::unique_ptr<early_row> taken(new early_item(input_.take(position, context.bytes)));
-    early_.push_back(std::move(taken));
+    std::unique_ptr<early_row> row(new early_item(input_.take(position, context.bytes)));
+    early_.push_back(std::move(row));
     early_item& early = early_at(position);
-    sample<input>& s = early.taken;
+    sample<input>& s = early.source;
     input_.freed(1, context.bytes);
-    const bool in_later_epoch = s.epoch > early_at(0).taken.epoch;
+    const bool in_later_epoch = s.epoch > early_at(0).source.epoch;
     if (s.what == sample<input>::kind::damaged) return add_early_damage(s.item.error(), in_later_epoch);
     if (!s.item && s.what != sample<input>::kind::failed) return false;
     try {
       if (s.what == sample<input>::kind::failed) std::rethrow_exception(s.item.error());
       s.keep_origin();
       context.origin = s.origin;
-      early.made.emplace(
+      early.output.emplace(
           maps_(std::move(*s.item), {.epoch = s.pass, .sample = s.id}, scratch_[0], context.map_at_work));
       s.item.reset();
       context.map_at_work = rendering;
-      columns_.fix_shapes(*early.made, rows_.rows, has_flags());
+      columns_.fix_shapes(*early.output, rows_.rows, has_flags());
     } catch (...) {
-      early.made.reset();
+      early.output.reset();
       s.item.reset();
       early.error = located(context);
-      if (s.what != sample<input>::kind::failed && damaged_.takes(early.error))
+      if (s.what != sample<input>::kind::failed && damaged_.accepts(early.error))
         return add_early_damage(early.error, in_later_epoch);
       std::rethrow_exception(early.error);
     }
@@ -99,12 +99,12 @@ class batch_segment final : public batch_rows {
     const trace_range work("decode");
     const std::uint64_t batch = first / rows_.rows;
     group_sums sums;
-    phase_times* look = Maps::maps > 0 && phases_[worker].next_claim() ? &phases_[worker] : nullptr;
+    phase_times* phases = Maps::maps > 0 && phases_[worker].next_claim() ? &phases_[worker] : nullptr;
     auto& memory = static_cast<group_memory&>(*groups_[worker]);
-    for (std::size_t done = 0; done < count; done += group_rows, look = nullptr) {
+    for (std::size_t done = 0; done < count; done += group_rows, phases = nullptr) {
       if (count > together && done % fetched_rows == 0)
         fetch_ahead(first + done, std::min(fetched_rows, count - done));
-      render_group(worker, {batch, first + done, std::min(group_rows, count - done), memory, look}, sums);
+      render_group(worker, {batch, first + done, std::min(group_rows, count - done), memory, phases}, sums);
     }
     input_.freed(count - sums.early, sums.bytes);
     rows_.batches->add_digest(batch, sums.digest);
@@ -117,7 +117,7 @@ class batch_segment final : public batch_rows {
   /// (Always inlined: g++ 12 drops the call otherwise, because it has no other effect.)
   [[gnu::always_inline]] void fetch_ahead(std::uint64_t first, std::size_t count) const noexcept {
     if constexpr (requires(const input& i) { i.prefetch_head(); }) {
-      if (first < early_.size()) return;   // samples that were taken early
+      if (first < early_.size()) return;   // samples of make_early()
       for (std::size_t i = 0; i < count; ++i)
         if (const auto& next = input_.peek(first + i).item) next->prefetch_head();
       for (std::size_t i = 0; i < count; ++i)
@@ -126,13 +126,13 @@ class batch_segment final : public batch_rows {
   }
 
   static constexpr std::size_t together = Columns::together;
-  // Cheap tickets are claimed many at once. Several of them share the cost of a group, if that takes little memory.
+  // Many cheap tickets are claimed at once. Several of them share the cost of a group, if that needs little memory.
   static constexpr std::size_t group_rows = std::max<std::size_t>(together, sizeof(item) <= 256 ? 8 : 1);
 
-  // Cheap tickets are prefetched so many at once: enough to keep the memory busy, and few enough for the cache.
+  // Number of cheap tickets to prefetch at once: enough to keep the memory busy, and few enough for the cache.
   static constexpr std::size_t fetched_rows = (8 + group_rows - 1) / group_rows * group_rows;
 
-  /// Memory of a worker for the rows of a group. It is kept: making it anew costs more than a cheap row.
+  /// Memory of a worker for the rows of a group. It is reused: allocating it again costs more than a cheap row.
   struct alignas(64) group_memory final : worker_rows {
     std::optional<item> items[group_rows];
     row_ticket contexts[group_rows];
@@ -141,16 +141,16 @@ class batch_segment final : public batch_rows {
     std::uint64_t batch, first;
     std::size_t count;
     group_memory& rows;
-    phase_times* look;   // null: the times are not measured
+    phase_times* phases;   // null: the times are not measured
   };
   struct early_item final : early_row {
-    explicit early_item(sample<input>&& s) : taken(std::move(s)) {}
-    sample<input> taken;   // without its item
-    std::optional<item> made{};
+    explicit early_item(sample<input>&& s) : source(std::move(s)) {}
+    sample<input> source;   // without its item
+    std::optional<item> output{};
   };
   struct group_sums {
-    std::size_t early = 0;   // taken by make_early()
-    std::size_t bytes = 0;   // held by the inputs
+    std::size_t early = 0;   // processed by make_early()
+    std::size_t bytes = 0;   // in the inputs
     std::uint64_t digest = 0;
   };
 
@@ -165,17 +165,17 @@ class batch_segment final : public batch_rows {
   }
   void clear_row(std::byte* base, std::size_t row) const noexcept override { columns_.clear_row(base, row); }
 
-  /// Runs the maps for the whole group first. Then renders the samples that did not fail in one go.
+  /// Runs the maps for the complete group first. Then renders the samples that did not fail together.
   void render_group(std::size_t worker, const group& of, group_sums& sums) noexcept {
     scratch& memory = scratch_[worker];
     worker_times& times = dispatcher_->times(worker);
-    const auto& [batch, first, count, rows, look] = of;
-    const std::uint64_t start = look ? steady_now_ns() : 0;
+    const auto& [batch, first, count, rows, phases] = of;
+    const std::uint64_t start = phases ? steady_now_ns() : 0;
     auto& [items, contexts] = rows;
     for (std::size_t i = 0; i < count; ++i) contexts[i] = row_ticket{.position = first + i};
     std::size_t early = 0;
     if (first < early_.size()) [[unlikely]] {
-      early = take_early(of);
+      early = use_early(of);
       sums.early += early;
     }
     for (std::size_t i = early; i < count; ++i) {
@@ -188,10 +188,10 @@ class batch_segment final : public batch_rows {
       }
       sums.bytes += contexts[i].bytes;
     }
-    const std::uint64_t mapped = look ? steady_now_ns() : 0;
+    const std::uint64_t mapped = phases ? steady_now_ns() : 0;
     std::byte* const base = rows_.batches->data(batch);
     for (std::size_t i = 0; i < count;) {
-      // Consecutive samples that did not fail lie in consecutive rows.
+      // Consecutive samples that did not fail are in consecutive rows.
       const item* run[group_rows];
       std::size_t n = 0;
       while (i + n < count && items[i + n]) {
@@ -207,19 +207,19 @@ class batch_segment final : public batch_rows {
       contexts[i].origin = {};
       items[i].reset();
     }
-    if (look) look->add(mapped - start, steady_now_ns() - mapped, count);
+    if (phases) phases->add(mapped - start, steady_now_ns() - mapped, count);
   }
 
   void prepare(scratch& memory, std::uint64_t batch, row_ticket& context, std::optional<item>& out) {
     const auto s = input_.use(context.position, context.bytes);
-    if (!enter(batch, context, *s)) return;
+    if (!record_sample(batch, context, *s)) return;
     out.emplace(maps_(std::move(*s->item), {.epoch = s->pass, .sample = s->id}, memory, context.map_at_work));
     context.map_at_work = rendering;
     columns_.check_shapes(*out);
   }
 
-  /// Enters what the batch keeps of a sample. Returns false for a void row.
-  [[gnu::always_inline]] bool enter(std::uint64_t batch, row_ticket& context, sample<input>& s) {
+  /// Records the properties of a sample in its batch. Returns false for a void row.
+  [[gnu::always_inline]] bool record_sample(std::uint64_t batch, row_ticket& context, sample<input>& s) {
     if (row_of(batch, context) == 0) rows_.batches->set_epoch(batch, s.epoch);
     if (s.what == sample<input>::kind::void_row) {
       rows_.batches->add_void_rows(batch, 1);
@@ -238,29 +238,29 @@ class batch_segment final : public batch_rows {
     return true;
   }
 
-  /// Takes over the first positions of a group, as far as make_early() took them. Returns their number.
-  /// (Never inlined, because hardly any group has some.)
-  [[gnu::noinline, gnu::cold]] std::size_t take_early(const group& of) noexcept {
+  /// Uses the first samples of a group, as far as make_early() processed them. Returns their number. (Never inlined,
+  /// because hardly any group has such samples.)
+  [[gnu::noinline, gnu::cold]] std::size_t use_early(const group& of) noexcept {
     auto& [items, contexts] = of.rows;
     std::size_t i = 0;
     for (; i < of.count && of.first + i < early_.size(); ++i) {
       early_item& early = early_at(of.first + i);
       try {
-        if (enter(of.batch, contexts[i], early.taken)) {
+        if (record_sample(of.batch, contexts[i], early.source)) {
           if (early.error) std::rethrow_exception(early.error);
-          items[i] = std::move(early.made);
+          items[i] = std::move(early.output);
         }
       } catch (...) {
         fail(of.batch, contexts[i]);
       }
-      early.made.reset();
+      early.output.reset();
       contexts[i].map_at_work = rendering;
     }
     return i;
   }
 
-  /// Items that are made, of consecutive rows.
-  struct made_rows {
+  /// Finished items of consecutive rows.
+  struct finished_rows {
     std::uint64_t batch;
     std::byte* base;
     const item* const* items;
@@ -268,7 +268,7 @@ class batch_segment final : public batch_rows {
     std::size_t count;
   };
 
-  void render_run(scratch& memory, const made_rows& of) noexcept {
+  void render_run(scratch& memory, const finished_rows& of) noexcept {
     const std::size_t row = row_of(of.batch, of.contexts[0]);
     try {
       columns_.render({of.items, of.count}, of.base, row, memory);
@@ -277,7 +277,7 @@ class batch_segment final : public batch_rows {
     } catch (...) {
       if (of.count == 1) return fail(of.batch, of.contexts[0]);
     }
-    // One of several rows failed. Rendered one by one, each row shows whether it is the one.
+    // One of several rows failed. Rendering them one by one finds the row.
     for (std::size_t i = 0; i < of.count; ++i) {
       try {
         columns_.render({of.items + i, 1}, of.base, row + i, memory);

@@ -1,16 +1,16 @@
-// Chooses what mixes the rows of a segment's batches: nothing, unless its columns are those of mix_rows.
+// Selects the mixer of rows of a segment's batches: none, unless its columns are those of mix_rows.
 //
 //   using mixer = mr::detail::row_mixer_of<columns>::type;      // no_row_mixer, or a row_mixer (row_mixer.hpp)
 //   if constexpr (mixer::mixes) std::puts("rows are mixed");
 //
-// A program without mix_rows includes nothing of it. Errors: none. Threads: not relevant.
+// A program without mix_rows does not include the mixer. Errors: none. Threads: not relevant.
 #pragma once
 
 #include <millrace/base/version.hpp>
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// Mixes nothing.
+/// Does not mix rows.
 struct no_row_mixer {
   static constexpr bool mixes = false;
   struct options {};

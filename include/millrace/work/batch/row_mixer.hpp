@@ -1,13 +1,14 @@
-// Mixes the rows of batches in pairs while they are rendered: whichever worker makes the second row of a pair mixes it.
+// Mixes the rows of batches in pairs while they are rendered: the worker that renders the second row of a pair mixes
+// it.
 //
 //   mr::detail::row_mixer<columns> mixer({.rule = rule, .seed = 7, .stage = 2, .numbers = numbers});
 //   mixer.start(layout, ring);                 // once the shapes are fixed and the ring has its slots
 //   mixer.set_epoch(batch, sample.epoch);      // a worker, before it renders a row
-//   mixer.rendered(batch, base, 4, 8);         // after it: rows 4 to 11 are there
+//   mixer.rendered(batch, base, 4, 8);         // after it: rows 4 to 11 are rendered
 //
-// A row that is not reported, because its sample is damaged or there is none, leaves its partner as it is.
+// If a row is not reported, because its sample is damaged or missing, its partner is not changed.
 // Errors: setup_error from start(), if rows have no height and width, and cutmix needs them.
-// Threads: any number of workers. Costs: an atomic exchange for each row; nothing is allocated after start().
+// Threads: any number of workers. Cost: an atomic exchange for each row; no allocation after start().
 #pragma once
 
 #include <millrace/device/mix_pixels.hpp>
@@ -37,7 +38,7 @@ class row_mixer {
 
   explicit row_mixer(options o) : options_(std::move(o)) {}
 
-  /// Allocates its memory, unless it has been started. Throws setup_error if the rows cannot be cut.
+  /// Allocates its memory, unless it has been started. Throws setup_error if the shape of the rows does not allow cuts.
   void start(const Columns& columns, batch_ring& batches) {
     if (batches_) return;
     batches_ = &batches;
@@ -48,19 +49,19 @@ class row_mixer {
     epochs_ = std::make_unique<std::atomic<std::uint64_t>[]>(slots_);
   }
 
-  /// Notes the epoch of the samples of a batch. The workers of one batch all say the same.
+  /// Records the epoch of the samples of a batch. All workers of a batch pass the same value.
   void set_epoch(std::uint64_t batch, std::uint64_t epoch) noexcept {
     epochs_[batch % slots_].store(epoch, std::memory_order_relaxed);
   }
 
-  /// Takes over rows that were rendered. Mixes them if their partners are there.
+  /// Processes rows that were rendered. Mixes them if their partners are rendered, too.
   void rendered(std::uint64_t batch, std::byte* base, std::size_t row, std::size_t count) noexcept {
     for (const std::size_t end = row + count; row < end; ++row) {
       columns_->start_row(base, row);
       const std::size_t stride = options_.numbers.own_stride();
       const std::size_t first = row / stride % 2 == 0 ? row : row - stride, second = first + stride;
       if (second >= options_.numbers.rows) continue;
-      // A batch has its own mark, so that nothing need be reset when its slot is used again.
+      // Each batch has its own mark, so that no reset is necessary when its slot is used again.
       const auto mark = static_cast<std::uint32_t>(batch / slots_ + 1);
       auto& arrived = arrived_[batch % slots_ * options_.numbers.rows + first];
       if (arrived.exchange(mark, std::memory_order_acq_rel) == mark) mix(batch, base, {first, second});

@@ -1,17 +1,18 @@
-// Runs tasks on oneTBB's workers, in an arena of its own. With adapt/tbb.hpp, the only header that includes oneTBB.
+// Runs tasks on oneTBB's workers, in its own arena. With adapt/tbb.hpp, the only header that includes oneTBB.
 //
 //   mr::detail::arena_executor workers({.workers = 8});
 //   workers.submit(task, 3);                 // runs on one of oneTBB's threads, as worker 3
 //
-// Why a global_control: oneTBB starts one worker fewer than requested, because it expects the caller to join in. Our
-// caller is the trainer, which does not join in. A global_control with a large limit makes oneTBB start all workers.
-// The executor holds it for its whole life. Each session is bounded by its own arena. oneTBB never ends a thread. It
-// starts further threads for a new arena while those of the previous one still go to sleep. So a process that makes
-// many sessions in succession ends up with as many threads as the limit. The smallest live limit applies to the
-// process. So all executors set the same one, far above any useful number.
-// Why a second arena: a queued task wakes the threads of its arena, which look for other tasks for a while. If
-// there are more workers than cores, mostly the first ones alone are active (dispatcher.hpp). So their arena is small.
-// Why cores are left after each task: oneTBB's threads are the process's, and other work of the user runs on them.
+// Why a global_control: oneTBB starts one worker fewer than requested, because it expects the caller to join. The
+// caller here is the trainer, which does not join. With a large limit in a global_control, oneTBB starts all workers.
+// The executor owns it during its lifetime. Each session is bounded by its own arena. oneTBB never ends a thread. It
+// starts further threads for a new arena while those of the previous one still fall asleep. Therefore a process that
+// creates many sessions in succession ends up with as many threads as the limit. The smallest live limit applies to the
+// process; therefore all executors set the same one, far above any useful number.
+// Why a second arena: a queued task wakes the threads of its arena, which search for other tasks for a while. If there
+// are more workers than cores, mostly the first ones alone are active (dispatcher.hpp). Therefore their arena is small.
+// Why a task restores the cores of its thread: oneTBB's threads are shared in the process, and run other work of the
+// user.
 // Errors: none. Threads: any thread may submit; submit() does not wait. Lifetime: as in worker_executor.hpp.
 #pragma once
 
@@ -48,9 +49,9 @@ class arena_executor final : public worker_executor {
 
   /// Returns true: the stages of a session share these workers.
   bool shared() const noexcept override { return true; }
-  /// Returns how many cores the workers share; 0: each has one.
+  /// Returns the number of cores that the workers share; 0: each has one.
   std::size_t cores() const noexcept override { return shared_cores_; }
-  /// Queues a task for the worker with this index and returns at once.
+  /// Queues a task for the worker with this index and returns immediately.
   void submit(std::shared_ptr<worker_task> task, std::size_t worker) override {
     // oneTBB may start a thread here, which must not inherit the cores of a pinned caller.
     std::optional<core_scope> anywhere;
@@ -66,7 +67,7 @@ class arena_executor final : public worker_executor {
   }
 
   /// Returns the thread limit of the process. It covers all sessions, the user's own TBB work, and the caller that does
-  /// not join in.
+  /// not join.
   static std::size_t max_threads(std::size_t workers) noexcept {
     const std::size_t cores = std::thread::hardware_concurrency();
     return std::max({std::size_t{32}, 4 * cores, workers + cores + 1});   // places of both arenas

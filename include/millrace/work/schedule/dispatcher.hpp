@@ -1,4 +1,4 @@
-// Hands claims of tickets to workers, which run a segment on them. There is no queue of items, and nothing here waits.
+// Assigns claims of tickets to workers, which run a segment on them. It has no queue of items, and never waits.
 //
 //   auto d = mr::detail::make_aligned_shared<mr::detail::dispatcher>(
 //       segment, mr::detail::dispatcher::options{.max_workers = 8, .together = 2, .group = 256});
@@ -6,21 +6,22 @@
 //   d->set_available(n);      // tickets below n have their input           (called by the source or segment before)
 //   d->set_limit(m);          // tickets below m have space for the result  (called for slots, or by the segment after)
 //
-// A ticket is a position: ticket t is row t % B of batch t / B, whichever worker runs it. So the order never depends
-// on the number of workers. Tickets below min(available, limit) are claimable. A claim takes the preferred number of
-// tickets (`together`). It takes fewer only at the end of a group, and more if tickets are cheap. It never crosses a
-// multiple of `group` (a batch).
-// A worker that finds nothing to claim stays for a millisecond, asleep, and then leaves. The thread that raises one of
-// the two counters wakes workers, or starts them again. Staying costs less: oneTBB lets a thread that leaves look for
-// other tasks for a while. A worker stays only if its executor serves no other stage, whose tasks would wait for its
-// place. The number of active workers may change at any time. A worker that becomes inactive finishes its current claim
-// and leaves.
-// If there are more workers than cores, only as many are active as the cores have time for: workers that share a core
-// spoil each other's cache. A worker that waits in its callable needs no core, and another one is active instead.
+// A ticket is a position: ticket t is row t % B of batch t / B, on any worker. Therefore the order never depends on the
+// number of workers. Tickets below min(available, limit) are claimable. A claim has the preferred number of tickets
+// (`together`), fewer only at the end of a group, and more if tickets are cheap. It never crosses a multiple of `group`
+// (a batch).
+// A worker without a claimable ticket sleeps for up to a millisecond, and then leaves. The thread that raises one of
+// the two counters wakes workers, or starts them again. Sleeping costs less: oneTBB lets a thread that leaves search
+// for other tasks for a while. A worker sleeps only if its executor serves no other stage, whose tasks would wait for
+// its thread. The number of active workers may change at any time. A worker that becomes inactive finishes its current
+// claim and leaves.
+// If there are more workers than cores, the number of active workers is limited by available CPU time, because workers
+// that share a core evict each other's cache. A worker that waits in its callable needs no core, and another one is
+// active instead.
 //
 // Threads: any thread may call any member.
-// Lifetime: tasks share ownership of the dispatcher. They touch the segment only while their worker is at work. After
-// stop() and join() no worker is at work.
+// Lifetime: tasks share ownership of the dispatcher. They access the segment only while their worker is running. After
+// stop() and join() no worker is running.
 #pragma once
 
 #include <millrace/base/aligned_allocator.hpp>
@@ -43,13 +44,14 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 class dispatcher_work {
  public:
   virtual ~dispatcher_work() = default;
-  /// Runs tickets first .. first + count - 1 as the worker with this index. No other thread is that worker meanwhile.
+  /// Runs tickets first .. first + count - 1 as the worker with this index. No other thread uses this index at that
+  /// time.
   virtual void run(std::size_t worker, std::uint64_t first, std::size_t count) noexcept = 0;
-  /// Passes on the tickets that this worker ran, which are counted by now.
+  /// Passes on the tickets that this worker ran, which have been counted.
   virtual void publish(std::uint64_t first, std::size_t count) noexcept = 0;
 };
 
-/// Hands claims to workers.
+/// Assigns claims to workers.
 class dispatcher final : public worker_task,
                                public ticket_gate,
                                public std::enable_shared_from_this<dispatcher> {
@@ -58,7 +60,7 @@ class dispatcher final : public worker_task,
     std::size_t max_workers = 1;   ///< number of workers
     std::size_t together = 1;   ///< preferred claim, in tickets
     std::size_t group = 1;      ///< rows of a batch; a claim never crosses a multiple of it
-    std::int64_t stay_ns = 1'000'000;   ///< how long a worker stays that finds nothing to claim
+    std::int64_t stay_ns = 1'000'000;   ///< how long a worker without a claimable ticket sleeps
   };
 
   /// `work` must outlive the last task, see join().
@@ -67,33 +69,33 @@ class dispatcher final : public worker_task,
   /// Sets the executor that runs the workers. Without an executor only advance() runs claims.
   void attach(worker_executor* e) noexcept;
 
-  /// Makes the tickets below `tickets` available: they have their input.
+  /// Declares the tickets below `tickets` available: their input exists.
   void set_available(std::uint64_t tickets) override;
   /// Raises the limit: tickets below `tickets` have space for their result. A lower value has no effect.
   void set_limit(std::uint64_t tickets);
-  /// Returns the number of tickets that have their input.
+  /// Returns the number of tickets whose input exists.
   std::uint64_t available() const noexcept override { return available_.load(); }
   void set_last() noexcept override;
   /// Blocks until this ticket is available, whether or not it may be claimed. Returns false if it never will be. One
   /// thread may call it, with tickets that do not decrease.
   bool wait_for_available(std::uint64_t ticket);
 
-  /// Returns the times of a worker, which it tells for waits() at which ticket of its claim it is.
+  /// Returns the times of a worker, in which it records its current ticket for waits().
   worker_times& times(std::size_t number) noexcept { return *workers_[number].times; }
 
   /// Runs one claim on the calling thread. Returns false if nothing is claimable.
   bool advance();
 
-  /// Makes the first `count` workers active, and the others inactive; at least 1, at most all. From then on the number
-  /// no longer follows the cores. Has no effect if the stage runs on threads of its own.
+  /// Sets the number of active workers to `count`; at least 1, at most all. From then on the number no longer follows
+  /// the cores. Has no effect if the stage runs on its own threads.
   void set_active(std::size_t count);
 
-  /// Makes all workers leave after their current claim. Does not wait.
+  /// Requests that all workers leave after their current claim. Does not wait.
   void stop() noexcept;
-  /// Blocks until no worker is at work. Call it after stop().
+  /// Blocks until no worker is running. Called after stop().
   void join() noexcept;
 
-  /// Returns the nanoseconds that all workers spent at work, in sum.
+  /// Returns the total nanoseconds of work of all workers.
   std::uint64_t busy_ns() const noexcept;
   /// Returns the times and event counts of all workers.
   stage_figures figures(std::string name, std::uint64_t now_ns) const;
@@ -104,7 +106,8 @@ class dispatcher final : public worker_task,
   /// Adds the latest spans of each worker to a timeline.
   void add_spans(timeline& t, const std::string& name, std::uint64_t start_ns) const;
 
-  /// Runs claims as worker `index` until nothing comes for a while, the worker is inactive, or its turn is over.
+  /// Runs claims as worker `index` until no ticket is claimable for a while, the worker is inactive, or its turn is
+  /// over.
   void run_as_worker(std::size_t index) noexcept override;
 
  private:
@@ -114,7 +117,7 @@ class dispatcher final : public worker_task,
 
   struct alignas(64) worker {
     std::size_t at_once = 1;
-    bool taken = false;   // guarded by mutex_
+    bool is_running = false;   // guarded by mutex_
     std::unique_ptr<worker_times> times{};
   };
 
@@ -122,8 +125,8 @@ class dispatcher final : public worker_task,
 
   std::size_t claim(std::size_t most, std::uint64_t& first) noexcept;
   std::uint64_t batch_of(std::uint64_t ticket) const noexcept;
-  /// Returns the missing half of a ticket: space or input.
-  worker_times::waits_for what_is_missing() const noexcept;
+  /// Returns the missing condition of the next ticket: space or input.
+  worker_times::waits_for missing_condition() const noexcept;
 
   /// Returns the claimable tickets from `head` on. Tickets wait until the preferred claim is complete, except at the
   /// end of a group: groups are always filled up.
@@ -133,17 +136,17 @@ class dispatcher final : public worker_task,
   /// workers finish evenly.
   void adapt(worker& s, std::uint64_t spent_ns, std::size_t count) const noexcept;
 
-  /// From time to time, makes as many workers active as the cores have time for.
+  /// Periodically adjusts the number of active workers to the available CPU time.
   void fit_to_cores(std::uint64_t now) noexcept;
-  /// Makes the first `count` workers active; at least 1, at most all. Under mutex_.
+  /// Sets the number of active workers; at least 1, at most all. Under mutex_.
   void open_first(std::size_t count, std::uint64_t now) noexcept;
 
-  /// Wakes or starts workers while there is something to claim.
-  void kick();
-  /// Lets a worker sleep until it is woken. Returns false if it has to leave instead.
+  /// Wakes or starts workers while tickets are claimable.
+  void wake_workers();
+  /// Lets a worker sleep until it is woken. Returns false if it must leave instead.
   bool stay(std::size_t index, std::uint64_t now) noexcept;
-  /// Notes whether kick() has nobody to wake or to start. Under mutex_.
-  void note_all_taken() noexcept;
+  /// Records whether wake_workers() has no worker to wake or to start. Under mutex_.
+  void update_all_running() noexcept;
   bool submit(std::size_t index) noexcept;
   void leave(std::size_t index, std::uint64_t now) noexcept;
 
@@ -158,13 +161,13 @@ class dispatcher final : public worker_task,
   std::atomic<std::uint64_t> awaited_{0};   // ticket of the latest wait_for_available()
   std::atomic<bool> stopped_{false}, last_known_{false};
   std::atomic<std::size_t> open_;   // written under mutex_
-  std::atomic<bool> all_taken_{false};
+  std::atomic<bool> all_running_{false};
   std::atomic<std::uint64_t> fit_due_ns_{never};
   std::mutex mutex_;
   std::condition_variable worker_left_, worker_called_;
   doorbell awaited_available_;
-  std::size_t taken_ = 0, asleep_ = 0, called_ = 0;   // asleep: taken, without those who are called
-  worker_times::measured_times fitted_{};   // by which the number of active workers was chosen
+  std::size_t running_ = 0, asleep_ = 0, called_ = 0;   // asleep_: running, without those that are called
+  worker_times::measured_times fitted_{};   // the basis of the current number of active workers
   aligned_vector<worker> workers_;
 };
 

@@ -1,9 +1,9 @@
-// Makes an executor on oneTBB's workers, without oneTBB's headers.
+// Creates an executor on oneTBB's workers, without oneTBB's headers.
 //
 //   auto workers = mr::detail::new_arena_executor({.workers = 8});   // on TBB's threads, which the process shares
 //   workers->submit(std::move(task), worker);
 //
-// In a forked child it has threads of its own, because oneTBB expects the parent's threads there.
+// In a forked child it has its own threads, because oneTBB's threads exist only in the parent.
 // Errors: none. Threads: any. Lifetime: as in worker_executor.hpp.
 #pragma once
 
@@ -13,7 +13,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// Returns an executor that runs tasks on oneTBB's workers, in arenas of its own.
+/// Returns an executor that runs tasks on oneTBB's workers, in its own arenas.
 std::unique_ptr<worker_executor> new_arena_executor(const arena_options& o);
 
 }}}  // namespace millrace::detail

@@ -2,8 +2,8 @@
 //
 //   source -> [sink] parallel segment -> [sink] serial segment -> [sink] batch segment -> slots
 //
-// A producer puts samples into the sink of the next segment, in order, while the sink has space. When space appears
-// again, the sink calls the listener of its producer. Nothing here waits. Code that waits has a thread of its own: I/O
+// A producer puts samples into the sink of the next segment, in order, while the sink has space. When space is free
+// again, the sink calls the listener of its producer. Nothing here waits. Code that waits has its own thread: I/O
 // threads, serial stages, the trainer.
 #pragma once
 
@@ -25,7 +25,7 @@ struct concurrency_counts {
   friend bool operator==(const concurrency_counts&, const concurrency_counts&) = default;
 };
 
-/// Is called when a full sink has space again.
+/// Called when a full sink has space again.
 class space_listener {
  public:
   virtual ~space_listener() = default;
@@ -33,21 +33,21 @@ class space_listener {
   virtual void space_freed() noexcept = 0;
 };
 
-/// Takes samples in order, from one producer at a time.
+/// Accepts samples in order, from one producer at a time.
 template <class T>
 class sample_sink {
  public:
   virtual ~sample_sink() = default;
 
-  /// Returns whether put() may be called once. First writes what an earlier end left to write.
+  /// Returns whether put() may be called once. First writes pending ends.
   virtual bool can_accept() = 0;
-  /// Takes the next sample. Requires can_accept().
+  /// Accepts the next sample. Requires can_accept().
   virtual void put(sample<T>&& s) = 0;
   /// The first samples of put_all(), and the bytes that their items keep alive.
   struct accepted {
     std::size_t samples = 0, bytes = 0;
   };
-  /// Takes the next samples, as many as there is space for.
+  /// Accepts the next samples, as many as there is space for.
   virtual accepted put_all(std::span<sample<T>> next) {
     accepted all;
     while (all.samples < next.size() && can_accept()) {
@@ -59,38 +59,38 @@ class sample_sink {
     }
     return all;
   }
-  /// Ends the batch here, however few rows it has. Only the sink of the last segment supports it.
+  /// Ends the batch here, with any number of rows. Only the sink of the last segment supports it.
   virtual void end_batch() {}
   /// Ends the current epoch: none of its samples follows.
   virtual void end_epoch() = 0;
-  /// Marks the end of a pass after which stages keep what they hold. Requires can_accept().
+  /// Marks the end of a pass after which stages keep their items. Requires can_accept().
   virtual void end_pass() {}
-  /// Ends the run: no sample follows. An error takes the position of the next sample.
+  /// Ends the run: no sample follows. An error is delivered at the position of the next sample.
   virtual void finish(std::exception_ptr error) = 0;
-  /// Writes what an earlier end left to write, as far as there is space. Returns whether everything is written.
+  /// Writes pending ends, as far as there is space. Returns whether everything is written.
   virtual bool settle() { return true; }
-  /// Makes everything put so far visible to the workers.
+  /// Publishes all samples put so far to the workers.
   virtual void publish() = 0;
-  /// Returns the samples that are visible to the workers and not yet taken.
+  /// Returns the samples that are visible to the workers and not yet removed.
   virtual std::uint64_t backlog() const noexcept = 0;
-  /// Returns the bytes of all samples put and not yet taken.
+  /// Returns the bytes of all samples put and not yet removed.
   virtual std::size_t held_bytes() const noexcept = 0;
-  /// Sets the listener to call when space appears.
+  /// Sets the listener to call when space is free again.
   virtual void set_listener(space_listener* producer) = 0;
   /// Returns the position of the next sample put, if each sample becomes a row and was not delivered before. Otherwise
   /// returns `unknown`.
   virtual std::uint64_t next_row() const noexcept { return error_location::unknown; }
 };
 
-/// Is told how many tickets of a segment have their input.
+/// Receives the number of tickets of a segment whose input exists.
 class ticket_gate {
  public:
   virtual ~ticket_gate() = default;
-  /// Makes the tickets below `tickets` available.
+  /// Declares the tickets below `tickets` available.
   virtual void set_available(std::uint64_t tickets) = 0;
-  /// Returns the last number given to set_available().
+  /// Returns the last argument of set_available().
   virtual std::uint64_t available() const noexcept = 0;
-  /// Is told that no further ticket will be available.
+  /// Declares that no further ticket will be available.
   virtual void set_last() noexcept {}
 };
 
@@ -100,18 +100,18 @@ class pipeline_node {
   virtual ~pipeline_node() = default;
   /// Sets the event counts to count into. Called before start().
   virtual void count_into(event_counts&) noexcept {}
-  /// Adds the current figures of its stages. Any thread may call it after start().
+  /// Adds the current metrics of its stages. Any thread may call it after start().
   virtual void add_to(flow_figures&, std::uint64_t now_ns) const { static_cast<void>(now_ns); }
-  /// Returns a line that says what works and what waits, for diagnosis of a run that stands still. Any thread may call
-  /// it after start().
+  /// Returns a line that describes its work and its waits, for diagnosis of a stalled run. Any thread may call it after
+  /// start().
   virtual std::string waits(std::uint64_t now_ns) const { return static_cast<void>(now_ns), std::string(); }
   /// Adds the latest spans of its threads. Any thread may call it after start().
   virtual void add_to(timeline&, std::uint64_t start_ns) const { static_cast<void>(start_ns); }
-  /// Sets how many of its workers or reads are active. Any thread may call it after start().
+  /// Sets the number of its active workers or reads. Any thread may call it after start().
   virtual void set_active(const concurrency_counts&) {}
   /// Starts its threads, if it has any.
   virtual void start() = 0;
-  /// Does one unit of work on the calling thread, if the session has no threads. Returns false if there was no work.
+  /// Does one unit of work on the calling thread, if the session has no threads. Returns false if nothing was done.
   virtual bool advance() = 0;
   /// Requests the end of all work. Does not wait.
   virtual void stop() noexcept = 0;

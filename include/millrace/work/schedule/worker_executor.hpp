@@ -2,11 +2,11 @@
 // on separate threads for stages that wait.
 //
 //   mr::detail::thread_executor workers(8);
-//   workers.submit(std::move(task), worker);            // returns at once; task is a std::shared_ptr<worker_task>
+//   workers.submit(std::move(task), worker);            // returns immediately; task is a std::shared_ptr<worker_task>
 //
 // Errors: none. Threads: any thread may submit; submit() does not wait.
-// Lifetime: tasks own what they touch. An executor may be destroyed with tasks in its queue only if those tasks need
-// nothing but themselves.
+// Lifetime: tasks own the objects that they use. An executor may be destroyed with tasks in its queue only if those
+// tasks need no other object.
 #pragma once
 
 #include <millrace/sync/fifo.hpp>
@@ -35,33 +35,33 @@ class worker_task {
 class worker_executor {
  public:
   virtual ~worker_executor() = default;
-  /// Queues a task for the worker with this index and returns at once.
+  /// Queues a task for the worker with this index and returns immediately.
   virtual void submit(std::shared_ptr<worker_task> task, std::size_t worker) = 0;
   /// Returns whether its threads are the shared workers, not the threads of one stage.
   virtual bool shared() const noexcept { return false; }
-  /// Returns how many cores its threads share; 0: each has one, or they are there to wait.
+  /// Returns the number of cores that its threads share; 0: each has one, or they are threads for waiting.
   virtual std::size_t cores() const noexcept { return 0; }
-  /// Ends its use of threads that are not its own. Called between stop() and join() of the stages.
+  /// Stops using threads of other owners. Called between stop() and join() of the stages.
   virtual void release_threads() noexcept {}
-  /// Returns why it runs no more tasks; null: it does.
+  /// Returns the reason why it runs no more tasks; null if it runs them.
   virtual std::exception_ptr error() const noexcept { return {}; }
-  /// Returns a line that says which tasks wait; empty: this is not known.
+  /// Returns a line about the waiting tasks; empty if they are unknown.
   virtual std::string waits() const { return {}; }
 
   /// Counts one more stage that submits tasks.
   void add_stage() noexcept { stages_.fetch_add(1); }
-  /// Returns how many stages submit tasks.
+  /// Returns the number of stages that submit tasks.
   std::size_t stages() const noexcept { return stages_.load(); }
 
  private:
   std::atomic<std::size_t> stages_{0};
 };
 
-/// How many workers an executor has, and where they run.
+/// The number of workers of an executor, and their cores.
 struct arena_options {
   unsigned workers = 1;
   std::vector<unsigned> cores{};   ///< they run on these; empty: on any
-  std::size_t shared_cores = 0;    ///< how many cores they share, if that is fewer than workers; 0: each has one
+  std::size_t shared_cores = 0;    ///< number of cores that they share, if fewer than workers; 0: each has one
 };
 
 /// Runs tasks on its own threads, for callables that wait.
@@ -71,7 +71,7 @@ class thread_executor final : public worker_executor {
   explicit thread_executor(unsigned threads);
   ~thread_executor() override;
 
-  /// Queues a task for the worker with this index and returns at once.
+  /// Queues a task for the worker with this index and returns immediately.
   void submit(std::shared_ptr<worker_task> task, std::size_t worker) override;
 
  private:

@@ -1,4 +1,4 @@
-// The common part of the segments that workers run, whatever the types of their samples.
+// The common part of the segments that workers run, independent of the types of their samples.
 //
 //   class my_segment : public mr::detail::worker_segment {
 //    public:
@@ -7,8 +7,8 @@
 //     void start() override { dispatcher_->set_limit(64); }
 //   };
 //
-// It is no template, so that a flow does not compile it anew. Errors: none.
-// Threads: workers call run(), as the dispatcher says; any thread may call the rest.
+// It is not a template, so that it is not compiled again for each flow. Errors: none.
+// Threads: workers call run(), as the dispatcher describes; any thread may call the rest.
 #pragma once
 
 #include <millrace/item/scratch.hpp>
@@ -24,7 +24,7 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 class worker_segment : public dispatcher_work, public pipeline_node {
  public:
   struct options {
-    const char* name = "";        ///< in figures and in waits()
+    const char* name = "";        ///< in metrics and in waits()
     const char* span_name = "";   ///< in timelines
     worker_executor* workers = nullptr;   ///< null: advance() does the work
     dispatcher::options claims{};

@@ -1,4 +1,4 @@
-// Fuses consecutive map stages into one function, fully inlined: the work between two thread borders.
+// Fuses consecutive map stages into one function, fully inlined: the work between two thread boundaries.
 //
 //   auto first = mr::map(decode);
 //   auto second = mr::map(crop);

@@ -7,9 +7,9 @@
 //
 // Results are passed on in order. Each ticket has a buffer for its results, so the space exists before a stage runs.
 // Nothing waits on a worker. At most `capacity` tickets are between claim and commit. The worker that completes the
-// oldest ticket commits it, and the completed tickets after it, while the next segment has space. The rest is
-// committed when the next segment reports space. Errors and ends of epochs travel in order with the samples.
-// Errors: an error of a sample names shard, key and stage, and travels to the next segment instead of the sample.
+// oldest ticket commits it, and the completed tickets after it, while the next segment has space. The rest is committed
+// when the next segment reports space. Errors and ends of epochs are passed on in order with the samples.
+// Errors: an error of a sample names shard, key and stage, and is passed to the next segment instead of the sample.
 // Threads: workers call run(); one producer at a time uses the entrance. Lifetime: the next segment outlives it.
 #pragma once
 
@@ -23,7 +23,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// Means "maps only".
+/// Indicates a segment of maps only.
 struct no_expanding_stage {};
 
 template <class Maps, class Expanding>
@@ -53,7 +53,7 @@ class bounded_emitter {
     if (most_.promised)
       throw setup_error("an expanding stage emitted more items than the " + most +
                             " that its max_outputs() promised for this input",
-                        "Correct max_outputs(), which reserves the room");
+                        "Correct max_outputs(), which reserves the space");
     throw setup_error("an expanding stage emits too many items of this input: got more than " + most + ", expected " +
                           most + " at most, as expand(stage, {.max_outputs = " + most + "}) says",
                       "Raise expand_options::max_outputs");
@@ -63,7 +63,7 @@ class bounded_emitter {
   output_bound most_;
 };
 
-/// Whether the outputs of a stage get new names; false for stages that pass on what they get.
+/// Whether the outputs of a stage get new names; false for stages that pass on their inputs.
 template <class Stage>
 inline constexpr bool renames_outputs = !requires { typename Stage::keeps_name_mark; };
 
@@ -78,7 +78,7 @@ class parallel_segment final : public worker_segment, public space_listener {
     std::size_t max_workers = 1;
     worker_executor* workers = nullptr;
     std::size_t capacity = 64;   ///< tickets between claim and commit
-    sample_names* names = nullptr;   ///< makes the names of the outputs; null: outputs need no names
+    sample_names* names = nullptr;   ///< creates the names of the outputs; null: outputs need no names
     stage_passage* passage = nullptr;   ///< counts of the expanding stage; null: it drops nothing
   };
 
@@ -174,12 +174,12 @@ class parallel_segment final : public worker_segment, public space_listener {
   /// One thread at a time commits. Another thread only increments `requests_` and continues with its own work.
   void commit() noexcept {
     if (requests_.fetch_add(1) != 0) return;
-    std::uint64_t seen = 1;
+    std::uint64_t pending = 1;
     do {
       commit_in_order();
-      const std::uint64_t answered = seen;
-      seen = requests_.fetch_sub(answered) - answered;
-    } while (seen != 0);
+      const std::uint64_t done = pending;
+      pending = requests_.fetch_sub(done) - done;
+    } while (pending != 0);
   }
 
   void commit_in_order() noexcept {
@@ -192,12 +192,12 @@ class parallel_segment final : public worker_segment, public space_listener {
       ++committed_;
       any = true;
     }
-    static_cast<void>(next_->settle());   // an end that found no space may be the last entry
+    static_cast<void>(next_->settle());   // an end that is pending for lack of space may be the last entry
     next_->publish();
     if (any) dispatcher_->set_limit(committed_ + results_.size());
   }
 
-  /// As pass_on(). The run ends where memory runs out.
+  /// As pass_on(). The run ends if memory is exhausted.
   bool pass_on_or_end(result& r) noexcept {
     try {
       return pass_on(r);
@@ -208,7 +208,7 @@ class parallel_segment final : public worker_segment, public space_listener {
     return true;
   }
 
-  /// Returns false if the next segment has no space for all of it yet.
+  /// Returns false if the next segment does not have space for all of it yet.
   bool pass_on(result& r) {
     using kind = typename sample<input>::kind;
     for (; emitted_ < r.outputs.size(); ++emitted_) {
@@ -240,8 +240,8 @@ class parallel_segment final : public worker_segment, public space_listener {
   }
 
   void count(std::size_t outputs) noexcept {
-    passage_->took();
-    passage_->emitted(outputs);
+    passage_->count_input();
+    passage_->count_outputs(outputs);
   }
 
   const Maps maps_;

@@ -1,17 +1,17 @@
-// Records the resume points of a run without an index: for each batch on its way, where reading would restart.
+// Records the resume points of a run without an index: for each batch on its way, the point at which reading restarts.
 //
 //   mr::detail::replay_log log(order, mr::detail::replay_start::sample, false);
 //   log.shard_begins({.pass = 3, .shard = 17, .first = 20'400});        // read stage, in order; if from `sample`
 //   log.batch_ends({.pass = 3, .ordinal = 21'000, .rows_of_ordinal = 1});   // last segment, in order
 //   mr::replay_point p = log.take();                            // trainer, once for each batch
 //
-// The restart point depends on the flow. If the stages hold nothing back, it is the sample of the last row. If the
-// stages are empty at the start of a pass, it is that start. Otherwise it is the start of the run. An earlier restart
-// point needs less information. Samples move by less than the shuffle window. So all samples of a shard that lies
-// further back have come.
-// Memory: one entry for each batch between the entrance of the last segment and the trainer. One entry for each shard
-// that these batches still need.
-// Threads: any thread may call it. The calls that are in order come from one thread at a time. Errors: std::bad_alloc.
+// The restart point depends on the flow. If the stages buffer no items, it is the sample of the last row. If the stages
+// are empty at the start of a pass, it is that start. Otherwise it is the start of the run. An earlier restart point
+// needs less information. Samples move by less than the shuffle window. Therefore all samples of a shard that is
+// further back have been delivered.
+// Memory: one entry for each batch between the entrance of the last segment and the trainer, and one entry for each
+// shard that these batches still need.
+// Threads: any thread may call it. Calls that are made in order are from one thread at a time. Errors: std::bad_alloc.
 #pragma once
 
 #include <millrace/item/position.hpp>
@@ -23,10 +23,10 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// The points where a flow can restart, because the stages hold nothing there.
+/// The points at which a flow can restart, because its stages store no items there.
 enum class replay_start { sample, pass, run };
 
-/// Records where reading restarts after each batch.
+/// Records the point at which reading restarts after each batch.
 class replay_log {
  public:
   /// The begin of a shard in a pass.
@@ -37,11 +37,11 @@ class replay_log {
   };
   /// The last row of a batch, and the rows up to and including it.
   struct batch_end {
-    std::uint64_t pass = 0, ordinal = 0;   ///< pass and ordinal of the sample that the row was made of
-    std::uint64_t rows_of_ordinal = 0;     ///< rows made of that sample
-    std::uint64_t rows_of_pass = 0;   ///< rows made of that pass
-    std::uint64_t rows_of_run = 0;   ///< rows made in the run
-    std::uint64_t held = 0;              ///< tokens that a packing stage held when that sample came
+    std::uint64_t pass = 0, ordinal = 0;   ///< pass and ordinal of the row's sample
+    std::uint64_t rows_of_ordinal = 0;     ///< rows of that sample
+    std::uint64_t rows_of_pass = 0;   ///< rows of that pass
+    std::uint64_t rows_of_run = 0;   ///< rows of the run
+    std::uint64_t buffered_tokens = 0;   ///< tokens in a packing stage before that sample
     bool ends_pass = false;              ///< true: no further row of the pass follows
   };
 
@@ -54,7 +54,7 @@ class replay_log {
   /// Records the end of a batch. Called in the order of batches.
   void batch_ends(const batch_end& b);
 
-  /// Returns where reading restarts after the next batch in order. Requires that batch_ends() was called for it.
+  /// Returns the restart point after the next batch in order. Requires that batch_ends() was called for it.
   replay_point take();
 
  private:

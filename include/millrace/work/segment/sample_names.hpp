@@ -7,8 +7,8 @@
 //   a source of mix()            the same, but "photos:3" with the source's name in the mix if its shards have none
 //   outputs of expand()          the name of the input, and the number of the output:   "n01440764/0017#2"
 //
-// A name travels as the origin of the sample, so errors show it too. It takes about 300 bytes until its row is
-// rendered. Only sessions with keys in their batches make names.
+// A name is passed on as the origin of the sample, so errors show it, too. It uses about 300 bytes until its row is
+// rendered. Only sessions with keys in their batches create names.
 // Threads: any number at once. Errors: std::bad_alloc.
 #pragma once
 
@@ -21,10 +21,10 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// Makes the names of samples.
+/// Creates the names of samples.
 class sample_names {
  public:
-  /// Returns a record without fields that holds shard, key and offset.
+  /// Returns a record without fields that contains shard, key and offset.
   record make(std::string_view shard, std::string_view key, std::uint64_t offset_bytes = error_location::unknown) {
     block_ref block = pool_.take(sizeof(record_head) + key.size() + shard.size());
     std::byte* const base = block.get()->data();
@@ -39,7 +39,7 @@ class sample_names {
     return record(lasting);
   }
 
-  /// Returns the name of output number `child` that expand() made of a sample.
+  /// Returns the name of output number `child` of expand() for a sample.
   record child(const record& parent, std::uint64_t child) {
     return make(parent.shard(), std::string(parent.key()) + "#" + std::to_string(child), parent.offset_bytes());
   }

@@ -1,14 +1,15 @@
-// A segment that runs on one thread of its own, strictly in order: for stages that hold something back.
+// A segment that runs on its own thread, strictly in order: for stages that buffer samples.
 //
 //   mr::detail::shuffling<clip> stage(order, max_bytes);
 //   mr::detail::serial_segment<clip, decltype(stage)> middle(std::move(stage), {.capacity = 64}, next.entrance());
 //
 // The stage is stateful_expanding or shuffling (work/segment/serial_stages.hpp). It has push(sample, out) and
-// end_epoch(out). `out` takes samples that wait here until the next segment has space. Errors and ends travel in order.
+// end_epoch(out). `out` receives samples that wait here until the next segment has space. Errors and ends are passed on
+// in order.
 //
-// Why the thread sleeps: a wake-up for each sample costs processor time, here and at the producer. It would cost more
-// than a cheap stage itself. So the thread sleeps until a quarter of its input buffer is full. If there is any input,
-// it sleeps for at most 2 ms.
+// Why the thread sleeps: a wake-up for each sample costs processor time, here and at the producer, more than a cheap
+// stage itself. Therefore the thread sleeps until a quarter of its input buffer is full. If there is any input, it
+// sleeps for at most 2 ms.
 // Errors: an exception of push() gets shard, key and stage. Any exception of the stage ends the run.
 // Threads: the stage runs on the segment's thread; one producer at a time uses the entrance.
 // Lifetime: the next segment outlives it.
@@ -26,7 +27,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// Runs a serial stage on a thread of its own.
+/// Runs a serial stage on its own thread.
 template <class In, class Stage>
 class serial_segment final : public pipeline_node, public space_listener, public ticket_gate {
  public:
@@ -43,7 +44,7 @@ class serial_segment final : public pipeline_node, public space_listener, public
       : stage_(std::move(stage)), options_(o), next_(&next), input_({.capacity = o.capacity}) {
     input_.connect(*this);
     next.set_listener(this);
-    waiting_.reserve(1);   // an error has a place in it
+    waiting_.reserve(1);   // reserved for an error
   }
 
   /// Returns the sink that the producer puts samples into.
@@ -58,7 +59,7 @@ class serial_segment final : public pipeline_node, public space_listener, public
       (asleep_for_space_ ? s.blocked_ns : s.starved_ns) += now_ns - since;
     if (options_.threaded && started_ns_ != 0)
       s.busy_ns = now_ns - started_ns_ - std::min(now_ns - started_ns_, s.starved_ns + s.blocked_ns);
-    s.items = taken_.load(std::memory_order_relaxed);
+    s.items = removed_.load(std::memory_order_relaxed);
     s.service_ns = service_ns_.snapshot();
     if (const std::uint64_t out = outputs_.load(std::memory_order_relaxed); !Stage::one_for_one && out > 0)
       s.items_per_sample = static_cast<double>(s.items) / static_cast<double>(out);
@@ -66,9 +67,9 @@ class serial_segment final : public pipeline_node, public space_listener, public
   }
   std::string waits(std::uint64_t now_ns) const override {
     const std::uint64_t since = asleep_since_ns_.load(std::memory_order_acquire);
-    const std::uint64_t taken = taken_.load();
-    const bool has_it = taken > 0 && (since == 0 || asleep_for_space_);   // otherwise it waits for the next one
-    std::string text = std::string(Stage::name) + " (one thread): at sample " + std::to_string(taken - has_it);
+    const std::uint64_t removed = removed_.load();
+    const bool in_progress = removed > 0 && (since == 0 || asleep_for_space_);   // otherwise it waits for the next one
+    std::string text = std::string(Stage::name) + " (one thread): at sample " + std::to_string(removed - in_progress);
     if (since != 0)
       text += (asleep_for_space_ ? ", waits for room since " : ", waits for input since ") +
               seconds_text(now_ns - std::min(now_ns, since));
@@ -79,9 +80,9 @@ class serial_segment final : public pipeline_node, public space_listener, public
     if (options_.threaded) thread_ = started_thread([this] { work(); });
   }
 
-  /// Passes on the samples that wait, or takes one sample. Returns false if neither is possible.
+  /// Passes on the waiting samples, or processes one sample. Returns false if neither is possible.
   bool advance() override {
-    if (at_ < waiting_.size() || owes_) {
+    if (at_ < waiting_.size() || end_pending_) {
       const bool moved = pass_on();
       next_->publish();
       return moved;
@@ -89,10 +90,10 @@ class serial_segment final : public pipeline_node, public space_listener, public
     waiting_.clear();
     at_ = 0;
     if (ended_ || nothing_available()) return false;
-    const std::uint64_t ticket = taken_.load();
+    const std::uint64_t ticket = removed_.load();
     std::size_t bytes = 0;
     sample<input> s = input_.take(ticket, bytes);
-    taken_.store(ticket + 1);
+    removed_.store(ticket + 1);
     input_.freed(1, bytes);
     const bool timed = ticket % 16 == 0;
     const std::uint64_t start = timed ? steady_now_ns() : 0;
@@ -118,7 +119,7 @@ class serial_segment final : public pipeline_node, public space_listener, public
   }
 
  private:
-  bool nothing_available() const noexcept { return taken_.load() >= available_.load(); }
+  bool nothing_available() const noexcept { return removed_.load() >= available_.load(); }
 
   void run_stage(sample<input> s) noexcept {
     using kind = typename sample<input>::kind;
@@ -128,7 +129,7 @@ class serial_segment final : public pipeline_node, public space_listener, public
         const record origin = s.origin;
         try {
           stage_.push(std::move(s), waiting_);
-          if (options_.passage) options_.passage->took();
+          if (options_.passage) options_.passage->count_input();
           count_items();
         } catch (...) {
           std::rethrow_exception(located_by([&] {
@@ -156,10 +157,11 @@ class serial_segment final : public pipeline_node, public space_listener, public
   /// Counts the outputs of one call of the stage.
   void count_items() noexcept {
     if (!options_.passage) return;
-    for (const sample<output>& s : waiting_) options_.passage->emitted(s.what == sample<output>::kind::item ? 1 : 0);
+    for (const sample<output>& s : waiting_)
+      options_.passage->count_outputs(s.what == sample<output>::kind::item ? 1 : 0);
   }
 
-  /// Lets the error follow the outputs. Without memory for one more it takes the position of the last one.
+  /// Adds the error after the outputs. If memory is exhausted, it replaces the last output.
   void end_with(std::exception_ptr error) noexcept {
     ended_ = true;
     try {
@@ -171,7 +173,7 @@ class serial_segment final : public pipeline_node, public space_listener, public
     waiting_.back().item = std::move(error);
   }
 
-  /// As advance(). The run ends where memory runs out while samples are passed on.
+  /// As advance(). The run ends if memory is exhausted while samples are passed on.
   bool advance_or_end() noexcept {
     try {
       return advance();
@@ -180,7 +182,7 @@ class serial_segment final : public pipeline_node, public space_listener, public
       ended_ = true;
       waiting_.clear();
       at_ = 0;
-      owes_ = true;
+      end_pending_ = true;
     }
     return true;
   }
@@ -195,10 +197,10 @@ class serial_segment final : public pipeline_node, public space_listener, public
       else if (s.what == kind::epoch_end) next_->end_epoch();
       else if (s.what == kind::pass_end) next_->end_pass();
       else next_->finish(s.item.error());
-      owes_ = s.what != kind::item;
+      end_pending_ = s.what != kind::item;
     }
-    if (at_ == waiting_.size() && owes_ && next_->settle()) {
-      owes_ = false;
+    if (at_ == waiting_.size() && end_pending_ && next_->settle()) {
+      end_pending_ = false;
       moved = true;
     }
     return moved;
@@ -210,7 +212,7 @@ class serial_segment final : public pipeline_node, public space_listener, public
     name_worker_thread("millrace-serial");
     while (!stopped_.load()) {
       if (advance_or_end()) continue;
-      const bool for_space = at_ < waiting_.size() || owes_;
+      const bool for_space = at_ < waiting_.size() || end_pending_;
       const std::uint64_t since = steady_now_ns();
       asleep_for_space_ = for_space;
       asleep_since_ns_.store(since, std::memory_order_release);
@@ -224,10 +226,10 @@ class serial_segment final : public pipeline_node, public space_listener, public
 
   void wait_for_input() {
     const auto woken = [&] { return stopped_.load() || (!ended_ && available_.load() >= wake_at_.load()); };
-    wake_at_.store(taken_.load() + std::max<std::size_t>(1, options_.capacity / 4));
+    wake_at_.store(removed_.load() + std::max<std::size_t>(1, options_.capacity / 4));
     bell_.wait_at_most(gather_ns, woken);
     if (!ended_ && !nothing_available()) return;
-    wake_at_.store(taken_.load() + 1);
+    wake_at_.store(removed_.load() + 1);
     bell_.wait(woken);
   }
 
@@ -237,7 +239,7 @@ class serial_segment final : public pipeline_node, public space_listener, public
   const options options_;
   sample_sink<output>* const next_;
   ticket_input<input> input_;
-  std::atomic<std::uint64_t> available_{0}, taken_{0};
+  std::atomic<std::uint64_t> available_{0}, removed_{0};
   std::atomic<std::uint64_t> wake_at_{0};   // the thread sleeps until this many tickets are available
   doorbell bell_;
   std::atomic<bool> stopped_{false};
@@ -250,7 +252,7 @@ class serial_segment final : public pipeline_node, public space_listener, public
   // Used by the stage's thread only.
   std::vector<sample<output>> waiting_;
   std::size_t at_ = 0;
-  bool owes_ = false;   // the next segment may still have to write the rest of an end
+  bool end_pending_ = false;   // the next segment may still have to write the rest of an end
   bool ended_ = false;
 };
 

@@ -1,4 +1,4 @@
-// The stages that run on one thread, in the form that serial_segment needs: push(sample, out) and end_epoch(out).
+// The stages that run on one thread, with the interface of serial_segment: push(sample, out) and end_epoch(out).
 //
 //   stateful_expanding<clip, expand_stage<windows_of>>    an expanding stage with state: a non-const push, or a finish
 //   shuffling<clip>                         a shuffle that does not follow the source directly: a jitter buffer
@@ -23,22 +23,22 @@ class stateful_expanding {
   static constexpr const char* name = "expand";
   static constexpr bool one_for_one = false;
 
-  /// `names` makes the names of the outputs; null: outputs need no names.
+  /// `names` creates the names of the outputs; null: outputs need no names.
   explicit stateful_expanding(Stage stage, sample_names* names = nullptr) : stage_(std::move(stage)), names_(names) {}
 
   /// Runs the stage on a sample and appends its outputs to `out`.
   void push(sample<In> s, std::vector<sample<output>>& out) {
-    std::uint64_t held = s.held;
+    std::uint64_t buffered = s.held;
     if constexpr (holds_a_number<C>)
-      held = !begun_ || s.ordinal != last_.ordinal || s.epoch != last_.epoch ? stage_.expanding.held() : last_.held;
+      buffered = !begun_ || s.ordinal != last_.ordinal || s.epoch != last_.epoch ? stage_.expanding.held() : last_.held;
     begun_ = true;
     last_ = sample<In>{
-        .epoch = s.epoch, .pass = s.pass, .id = s.id, .ordinal = s.ordinal, .held = held, .origin = s.origin};
+        .epoch = s.epoch, .pass = s.pass, .id = s.id, .ordinal = s.ordinal, .held = buffered, .origin = s.origin};
     children_ = 0;
     outputs_.clear();
     bounded_emitter<output> emit(outputs_, stage_.max_outputs(std::as_const(*s.item)));
     stage_.expanding.push(std::move(*s.item), emit);
-    hand_over(out);
+    append_outputs(out);
   }
 
   /// Calls finish() of the stage, if it has one, and appends its outputs to `out`.
@@ -47,18 +47,18 @@ class stateful_expanding {
       outputs_.clear();
       unbounded emit{&outputs_};
       stage_.expanding.finish(emit);
-      hand_over(out);
+      append_outputs(out);
     }
   }
 
  private:
-  /// The emitter of finish(). The stage itself held these items, so it needs no promise about their number.
+  /// The emitter of finish(). The stage itself stored these items, so their number is not limited.
   struct unbounded {
     std::vector<output>* outputs;
     void operator()(output item) { outputs->push_back(std::move(item)); }
   };
 
-  void hand_over(std::vector<sample<output>>& out) {
+  void append_outputs(std::vector<sample<output>>& out) {
     for (output& item : outputs_) {
       auto& s = out.emplace_back();
       s.item.emplace(std::move(item));
@@ -73,7 +73,7 @@ class stateful_expanding {
 
   Stage stage_;
   sample_names* names_;
-  sample<In> last_;   // source of the outputs; its item is gone
+  sample<In> last_;   // source of the outputs, without its item
   bool begun_ = false;
   std::uint64_t children_ = 0;
   std::vector<output> outputs_;
@@ -90,18 +90,18 @@ class shuffling {
   explicit shuffling(const shard_order& order, std::size_t max_bytes)
       : plan_(std::make_unique<shard_order>(order)), order_(*plan_), max_bytes_(max_bytes) {}
 
-  /// Takes a sample and appends the samples that are ready to `out`. Throws setup_error if the buffer holds more than
-  /// its budget.
+  /// Adds a sample and appends the samples that are ready to `out`. Throws setup_error if the buffer exceeds its
+  /// budget.
   void push(sample<T> s, std::vector<sample<T>>& out) {
     order_.push(std::move(s));
     if (order_.held_bytes() > max_bytes_ && !order_.release())
-      throw setup_error("the shuffle buffer holds " + std::to_string(order_.held_bytes()) + " bytes in " +
-                            std::to_string(order_.size()) + " items, more than the budget of " +
+      throw setup_error("the shuffle buffer exceeds its budget: got " + std::to_string(order_.held_bytes()) +
+                            " bytes in " + std::to_string(order_.size()) + " items, expected at most " +
                             std::to_string(max_bytes_) + " bytes",
                         "Choose a smaller window, or a larger session_options::memory_bytes");
     while (order_.ready()) out.push_back(order_.pop());
   }
-  /// Appends all held samples to `out`.
+  /// Appends all buffered samples to `out`.
   void end_epoch(std::vector<sample<T>>& out) {
     order_.end_epoch();
     while (order_.ready()) out.push_back(order_.pop());

@@ -1,8 +1,9 @@
-// Counts what the stages that can drop samples took and emitted in each pass, for the error of a pass without a row.
+// Counts the inputs and outputs of the stages that can drop samples, in each pass, for the error of a pass without a
+// row.
 //
 //   mr::detail::stage_passages all;                          // of one session
-//   auto& filter = all.add("filter 1", {.may_hold = false});   // in the order of the flow, before the run
-//   filter.took();  filter.emitted(1);  filter.end_pass();   // by the thread that passes its samples on
+//   auto& filter = all.add("filter 1", {.may_buffer = false});   // in the order of the flow, before the run
+//   filter.count_input();  filter.count_outputs(1);  filter.end_pass();   // by the thread that passes on its samples
 //   const auto pass = all.close_pass(true);                  // by the last segment, for each end of a pass
 //   pass.text;                                               // "0 of 50,000 samples passed filter 1"
 //
@@ -23,20 +24,20 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 class stage_passage {
  public:
   struct counts {
-    std::uint64_t taken = 0, emitted = 0;
+    std::uint64_t inputs = 0, outputs = 0;
   };
 
-  stage_passage(std::string name, bool may_hold) : name_(std::move(name)), may_hold_(may_hold) {}
+  stage_passage(std::string name, bool may_buffer) : name_(std::move(name)), may_buffer_(may_buffer) {}
 
-  void took() noexcept { ++now_.taken; }
-  void emitted(std::uint64_t items) noexcept { now_.emitted += items; }
+  void count_input() noexcept { ++now_.inputs; }
+  void count_outputs(std::uint64_t items) noexcept { now_.outputs += items; }
   void end_pass();
 
  private:
   friend class stage_passages;
 
   const std::string name_;
-  const bool may_hold_;   // its items of a pass may follow in a later one
+  const bool may_buffer_;   // its items of a pass may follow in a later one
   counts now_;
   std::mutex mutex_;
   std::deque<counts> passes_;   // under the mutex: ended by the stage, not yet by the last segment
@@ -46,18 +47,18 @@ class stage_passage {
 class stage_passages {
  public:
   struct stage_kind_of {
-    bool may_hold = false;
+    bool may_buffer = false;
   };
   /// The result of a pass.
   struct pass {
-    std::string text{};      ///< a clause about the stage that emitted nothing, or about all stages; may be empty
-    std::string stage{};     ///< name of the stage that emitted nothing; may be empty
-    bool nothing = false;    ///< a stage that holds nothing back took samples and emitted none
+    std::string text{};      ///< a phrase about the stage without outputs, or about all stages; may be empty
+    std::string stage{};     ///< name of the stage without outputs; may be empty
+    bool nothing = false;    ///< a stage without a buffer received samples and emitted none
   };
 
   /// Adds the next stage of the flow. Its name gets a number: "filter" becomes "filter 2".
-  stage_passage& add(const std::string& kind, stage_kind_of what);
-  /// Ends a pass at the last segment. `describe` asks for the texts.
+  stage_passage& add(const std::string& kind, stage_kind_of kind_of_stage);
+  /// Ends a pass at the last segment. `describe` requests the texts.
   pass close_pass(bool describe);
 
  private:
@@ -68,7 +69,7 @@ class stage_passages {
 struct pass_rows {
   std::size_t rows = 0, batch = 0;
 };
-/// Returns the error of a pass whose rows fill no batch.
+/// Returns the error of a pass with too few rows for a batch.
 setup_error too_few_rows_error(const pass_rows& of, const stage_passages::pass& pass);
 
 }}}  // namespace millrace::detail

@@ -32,7 +32,7 @@ MILLRACE_INLINE auto ticket_input<T>::put_all(std::span<sample<T>> next) -> type
 
 template <class T>
 MILLRACE_INLINE void ticket_input<T>::put_row(sample<T>&& s) {
-  // The log comes first: without memory for it, the batch has to stay without this row.
+  // First the log: if memory for it is exhausted, the batch must not get this row.
   const bool fills_batch = options_.batches && next_ + 1 == batch_end_;
   if (fills_batch) log_batch(false);
   put_entry(std::move(s));
@@ -73,7 +73,7 @@ MILLRACE_INLINE void ticket_input<T>::end_epoch() {
   }
   const auto pass = close_pass(next_ + pads_ == epoch_start_);
   if (next_ + pads_ == epoch_start_) {
-    // After a resume at the end of an epoch, nothing of that epoch is left, which is no error.
+    // After a resume at the end of an epoch, nothing of that epoch is left, which is not an error.
     if (next_ > 0 || options_.boundaries.first_step == 0 || empty) finish(nothing_left_error(partial, pass));
     return;
   }
@@ -140,8 +140,8 @@ MILLRACE_INLINE bool ticket_input<T>::settle_ends() {
 
 template <class T>
 MILLRACE_INLINE void ticket_input<T>::publish() {
-  const bool hold_back = options_.drop_partial && !finished_;
-  const std::uint64_t visible = hold_back ? next_ / options_.group * options_.group : next_;
+  const bool hides_partial = options_.drop_partial && !finished_;
+  const std::uint64_t visible = hides_partial ? next_ / options_.group * options_.group : next_;
   if (visible > gate_->available()) gate_->set_available(visible);
 }
 
@@ -153,9 +153,9 @@ MILLRACE_INLINE std::uint64_t ticket_input<T>::next_row() const noexcept {
 
 template <class T>
 MILLRACE_INLINE std::size_t ticket_input<T>::held_bytes() const noexcept {
-  const std::size_t taken = taken_bytes_.load(std::memory_order_relaxed);
+  const std::size_t removed = removed_bytes_.load(std::memory_order_relaxed);
   const std::size_t put = put_bytes_.load(std::memory_order_relaxed);
-  return put > taken ? put - taken : 0;
+  return put > removed ? put - removed : 0;
 }
 
 // Where this is inlined, g++ 12 warns that the item of a mark, which has none, is read uninitialized.
@@ -174,7 +174,7 @@ template <class T>
 MILLRACE_INLINE void ticket_input<T>::drop(std::uint64_t ticket) {
   std::size_t bytes = 0;
   static_cast<void>(take(ticket, bytes));
-  taken_bytes_.fetch_add(bytes, std::memory_order_relaxed);
+  removed_bytes_.fetch_add(bytes, std::memory_order_relaxed);
 }
 
 template <class T>
@@ -182,7 +182,7 @@ MILLRACE_INLINE bool ticket_input<T>::count_row(const sample<T>& s) noexcept {
   if (s.ordinal != row_.ordinal || s.epoch != row_.pass) row_.rows_of_ordinal = 0;
   row_.ordinal = s.ordinal;
   row_.pass = s.epoch;
-  row_.held = s.held;
+  row_.buffered_tokens = s.held;
   ++row_.rows_of_ordinal;
   ++row_.rows_of_pass;
   return ++row_.rows_of_run > options_.boundaries.skipped_rows;
@@ -208,8 +208,7 @@ MILLRACE_INLINE void ticket_input<T>::count_batch() {
 template <class T>
 MILLRACE_INLINE std::exception_ptr ticket_input<T>::run_is_over_error() const {
   return std::make_exception_ptr(setup_error("the run is over: its resume point is the end of its last epoch",
-                                             "Raise session_options::epochs to go on, which counts from the first "
-                                             "start"));
+                                             "Raise session_options::epochs, which counts from the first start"));
 }
 
 template <class T>

@@ -222,7 +222,7 @@ TEST_CASE("an error that arrives is forwarded in its place, without the samples 
 
 TEST_CASE("a stage counts its inputs and outputs in each pass, whichever end the pass has") {
   mr::detail::stage_passages passages;
-  segment_with_sink<hold_one> t(false, &passages.add("expand", {.may_hold = true}));
+  segment_with_sink<hold_one> t(false, &passages.add("expand", {.may_buffer = true}));
   const auto pass = [&] { return passages.close_pass(true).text; };
   t.put({0, 7, 3});
   t.in.end_pass();

@@ -19,7 +19,7 @@ MILLRACE_INLINE replayed_run::replayed_run(const options& o)
 MILLRACE_INLINE batch_boundaries replayed_run::boundaries() const {
   return {.first_step = start_.step,
           .skipped_rows = start_.replay.rows,
-          .held = start_.replay.held,
+          .buffered_tokens = start_.replay.held,
           .epoch_batches = options_.epoch_batches,
           .end_step = end_step(options_),
           .log = log_.get()};

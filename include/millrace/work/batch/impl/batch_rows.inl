@@ -34,7 +34,7 @@ MILLRACE_INLINE std::exception_ptr batch_rows::located(const row_ticket& of) con
 MILLRACE_INLINE void batch_rows::fail(std::uint64_t batch, row_ticket& of) noexcept {
   std::exception_ptr error = located(of);
   try {
-    if (of.unreadable || (!of.end_of_run && damaged_.takes(error))) {
+    if (of.unreadable || (!of.end_of_run && damaged_.accepts(error))) {
       of.digest = 0;
       return rows_.batches->add_damaged(batch, {.row = row_of(batch, of), .error = error});
     }
@@ -90,7 +90,7 @@ MILLRACE_INLINE void batch_rows::fill_rows(std::uint64_t batch, std::byte* base,
   }
 }
 
-/// A copy has the key of its original, and a masked row that of its own sample.
+/// A copy has the key of its original, and a masked row the key of its sample.
 MILLRACE_INLINE void batch_rows::set_key(std::uint64_t batch, const damaged_row& d, std::size_t donor) noexcept {
   batch_keys& keys = rows_.batches->keys(batch);
   try {

@@ -9,8 +9,8 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-MILLRACE_INLINE bool damage_rule::takes(const std::exception_ptr& located) const noexcept {
-  if (!goes_on()) return false;
+MILLRACE_INLINE bool damage_rule::accepts(const std::exception_ptr& located) const noexcept {
+  if (!tolerates_damage()) return false;
   try {
     std::rethrow_exception(located);
   } catch (const data_error&) {
@@ -28,14 +28,14 @@ MILLRACE_INLINE void damage_rule::add_early(std::uint64_t& count, const std::exc
     std::rethrow_exception(located);
   } catch (const lost_shard_error& e) {
     if (epoch_is_over)
-      throw data_error("no sample of an epoch is good, so the shapes of its batches are not known; the last: " +
+      throw data_error("no sample of an epoch is valid, so the shapes of its batches are unknown; the last: " +
                            e.message(),
                        e.hint(), e.where());
   } catch (const error& e) {
     if (++count > in_a_row)
       throw data_error("the first " + std::to_string(count) +
-                           " samples are damaged, more than on_damage allows in a row; the last: " + e.message(),
-                       "Look at the data, or raise damage_options::in_a_row", e.where());
+                           " samples are damaged, more than on_damage tolerates in a row; the last: " + e.message(),
+                       "Inspect the data, or raise damage_options::in_a_row", e.where());
   }
 }
 

@@ -31,15 +31,15 @@ MILLRACE_INLINE void dispatcher::attach(worker_executor* e) noexcept {
 
 MILLRACE_INLINE void dispatcher::set_available(std::uint64_t tickets) {
   if (available_.exchange(tickets) <= awaited_.load()) awaited_available_.ring();
-  kick();
+  wake_workers();
 }
 
 MILLRACE_INLINE void dispatcher::set_limit(std::uint64_t tickets) {
-  // Several threads may free space at once, and the later call may bring the smaller number.
+  // Several threads may free space at once, and the later call may have the smaller number.
   std::uint64_t now = limit_.load();
   while (now < tickets && !limit_.compare_exchange_weak(now, tickets)) {
   }
-  kick();
+  wake_workers();
 }
 
 MILLRACE_INLINE void dispatcher::set_last() noexcept {
@@ -48,7 +48,7 @@ MILLRACE_INLINE void dispatcher::set_last() noexcept {
 }
 
 MILLRACE_INLINE bool dispatcher::wait_for_available(std::uint64_t ticket) {
-  awaited_.store(ticket);   // before available_ is read: so set_available() rings, or its tickets are seen
+  awaited_.store(ticket);   // before available_ is read: either set_available() rings, or its tickets are visible
   awaited_available_.wait([&] { return available_.load() > ticket || last_known_.load(); });
   return available_.load() > ticket;
 }
@@ -63,7 +63,7 @@ MILLRACE_INLINE bool dispatcher::advance() {
   work_->run(0, first, count);
   times.worked(steady_now_ns(), count, batch_of(first));
   work_->publish(first, count);
-  times.leave(steady_now_ns(), what_is_missing());
+  times.leave(steady_now_ns(), missing_condition());
   return true;
 }
 
@@ -74,17 +74,17 @@ MILLRACE_INLINE void dispatcher::set_active(std::size_t count) {
     fit_due_ns_.store(never);
     open_first(count, steady_now_ns());
   }
-  kick();
+  wake_workers();
 }
 
 MILLRACE_INLINE void dispatcher::open_first(std::size_t count, std::uint64_t now) noexcept {
   count = std::clamp<std::size_t>(count, 1, workers_.size());
   for (std::size_t i = std::min(count, open_.load()); i < std::max(count, open_.load()); ++i)
-    if (!workers_[i].taken)
-      workers_[i].times->wait_for(now, i < count ? what_is_missing() : worker_times::waits_for::nothing);
+    if (!workers_[i].is_running)
+      workers_[i].times->wait_for(now, i < count ? missing_condition() : worker_times::waits_for::nothing);
   open_.store(count);
-  all_taken_.store(false);
-  worker_called_.notify_all();   // those that are inactive now
+  all_running_.store(false);
+  worker_called_.notify_all();   // the workers that are now inactive
 }
 
 MILLRACE_INLINE void dispatcher::fit_to_cores(std::uint64_t now) noexcept {
@@ -109,7 +109,7 @@ MILLRACE_INLINE void dispatcher::stop() noexcept {
 
 MILLRACE_INLINE void dispatcher::join() noexcept {
   std::unique_lock lock(mutex_);
-  worker_left_.wait(lock, [&] { return taken_ == 0; });
+  worker_left_.wait(lock, [&] { return running_ == 0; });
 }
 
 MILLRACE_INLINE std::uint64_t dispatcher::busy_ns() const noexcept {
@@ -182,14 +182,14 @@ MILLRACE_INLINE void dispatcher::run_as_worker(std::size_t index) noexcept {
   }
   leave(index, now);
   fit_to_cores(now);
-  kick();
+  wake_workers();
 }
 
 MILLRACE_INLINE std::size_t dispatcher::claim(std::size_t most, std::uint64_t& first) noexcept {
   std::uint64_t head = head_.load();
   for (;;) {
-    const std::uint64_t to_border = options_.group - head % options_.group;
-    const std::uint64_t count = std::min({static_cast<std::uint64_t>(most), claimable(head), to_border});
+    const std::uint64_t to_group_end = options_.group - head % options_.group;
+    const std::uint64_t count = std::min({static_cast<std::uint64_t>(most), claimable(head), to_group_end});
     if (count == 0) return 0;
     if (head_.compare_exchange_weak(head, head + count)) {
       first = head;
@@ -202,7 +202,7 @@ MILLRACE_INLINE std::uint64_t dispatcher::batch_of(std::uint64_t ticket) const n
   return options_.group > 1 ? ticket / options_.group : timeline_span::no_batch;
 }
 
-MILLRACE_INLINE worker_times::waits_for dispatcher::what_is_missing() const noexcept {
+MILLRACE_INLINE worker_times::waits_for dispatcher::missing_condition() const noexcept {
   return limit_.load() < available_.load() ? worker_times::waits_for::space : worker_times::waits_for::input;
 }
 
@@ -220,30 +220,30 @@ MILLRACE_INLINE void dispatcher::adapt(worker& s, std::uint64_t spent_ns, std::s
   else if (spent_ns > 2 * cheap_ns && s.at_once > options_.together) s.at_once /= 2;
 }
 
-MILLRACE_INLINE void dispatcher::kick() {
+MILLRACE_INLINE void dispatcher::wake_workers() {
   if (!executor_) return;
   while (!stopped_.load()) {
     const std::uint64_t tickets = claimable(head_.load());
-    if (tickets == 0 || all_taken_.load()) return;
+    if (tickets == 0 || all_running_.load()) return;
     std::size_t index;
     {
       const std::lock_guard lock(mutex_);
       // Start no more workers than there are claims.
-      const std::size_t at_work = taken_ - asleep_;
+      const std::size_t at_work = running_ - asleep_;
       if (at_work >= (tickets + options_.together - 1) / options_.together && at_work > 0) return;
       if (asleep_ > 0) {
         --asleep_;
         ++called_;
-        note_all_taken();
+        update_all_running();
         worker_called_.notify_one();
         continue;
       }
       index = 0;
-      while (index < open_.load() && workers_[index].taken) ++index;
+      while (index < open_.load() && workers_[index].is_running) ++index;
       if (index == open_.load() || stopped_.load()) return;
-      workers_[index].taken = true;
-      ++taken_;
-      note_all_taken();   // an inactive worker that leaves checks again
+      workers_[index].is_running = true;
+      ++running_;
+      update_all_running();   // an inactive worker that leaves checks again
     }
     if (!submit(index)) {
       leave(index, steady_now_ns());
@@ -256,20 +256,20 @@ MILLRACE_INLINE bool dispatcher::stay(std::size_t index, std::uint64_t now) noex
   if (!on_workers() || executor_->stages() > 1) return false;
   if (last_known_.load() && head_.load() >= available_.load()) return false;
   std::unique_lock lock(mutex_);
-  workers_[index].times->leave(now, what_is_missing());
+  workers_[index].times->leave(now, missing_condition());
   ++asleep_;
-  all_taken_.store(false);   // before the counters are read: so kick() sees this worker, or it sees the tickets
-  const bool goes_on = worker_called_.wait_for(lock, std::chrono::nanoseconds(options_.stay_ns), [&] {
+  all_running_.store(false);   // before the counters are read: wake_workers() sees this worker, or it sees the tickets
+  const bool stays = worker_called_.wait_for(lock, std::chrono::nanoseconds(options_.stay_ns), [&] {
     return called_ > 0 || claimable(head_.load()) > 0 || stopped_.load() || index >= open_.load();
   });
   if (called_ > 0) --called_;
   else --asleep_;
-  note_all_taken();
-  return goes_on;
+  update_all_running();
+  return stays;
 }
 
-MILLRACE_INLINE void dispatcher::note_all_taken() noexcept {
-  all_taken_.store(asleep_ == 0 && taken_ >= open_.load());
+MILLRACE_INLINE void dispatcher::update_all_running() noexcept {
+  all_running_.store(asleep_ == 0 && running_ >= open_.load());
 }
 
 MILLRACE_INLINE bool dispatcher::submit(std::size_t index) noexcept {
@@ -286,10 +286,10 @@ MILLRACE_INLINE void dispatcher::leave(std::size_t index, std::uint64_t now) noe
   s.times->end_of_stay(now);
   {
     const std::lock_guard lock(mutex_);
-    s.times->leave(now, index < open_.load() ? what_is_missing() : worker_times::waits_for::nothing);
-    s.taken = false;
-    --taken_;
-    all_taken_.store(false);
+    s.times->leave(now, index < open_.load() ? missing_condition() : worker_times::waits_for::nothing);
+    s.is_running = false;
+    --running_;
+    all_running_.store(false);
   }
   worker_left_.notify_all();
 }

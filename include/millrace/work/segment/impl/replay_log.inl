@@ -22,13 +22,13 @@ MILLRACE_INLINE replay_point replay_log::take() {
   const std::lock_guard lock(mutex_);
   const batch_end b = batches_.pop();
   if (from_ == replay_start::run) return {.rows = b.rows_of_run};
-  if (in_lanes_) return {.ordinal = b.ordinal, .rows = b.rows_of_ordinal, .held = b.held};
+  if (in_lanes_) return {.ordinal = b.ordinal, .rows = b.rows_of_ordinal, .held = b.buffered_tokens};
   if (b.ends_pass) return {.pass = b.pass + 1};
   if (from_ == replay_start::pass) return {.pass = b.pass, .rows = b.rows_of_pass};
   forget_shards_before(b.pass, plan_.first_needed_for(b.ordinal));
   const shard_begin& needed = shards_[0];
   return {.pass = b.pass, .ordinal = b.ordinal, .rows = b.rows_of_ordinal, .shard = needed.shard,
-          .first = needed.first, .held = b.held};
+          .first = needed.first, .held = b.buffered_tokens};
 }
 
 MILLRACE_INLINE void replay_log::forget_shards_before(std::uint64_t pass, std::uint64_t sample) {

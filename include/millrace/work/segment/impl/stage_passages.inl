@@ -25,10 +25,10 @@ MILLRACE_INLINE void stage_passage::end_pass() {
   passes_.push_back(std::exchange(now_, {}));
 }
 
-MILLRACE_INLINE stage_passage& stage_passages::add(const std::string& kind, stage_kind_of what) {
+MILLRACE_INLINE stage_passage& stage_passages::add(const std::string& kind, stage_kind_of kind_of_stage) {
   const auto before = std::count_if(stages_.begin(), stages_.end(),
                                     [&](const stage_passage& s) { return s.name_.starts_with(kind + " "); });
-  return stages_.emplace_back(kind + " " + std::to_string(before + 1), what.may_hold);
+  return stages_.emplace_back(kind + " " + std::to_string(before + 1), kind_of_stage.may_buffer);
 }
 
 MILLRACE_INLINE stage_passages::pass stage_passages::close_pass(bool describe) {
@@ -43,11 +43,11 @@ MILLRACE_INLINE stage_passages::pass stage_passages::close_pass(bool describe) {
     }
     if (!describe || !result.stage.empty()) continue;
     const bool filters = s.name_.starts_with("filter") || s.name_.starts_with("take");
-    const std::string taken = with_commas(c.taken), emitted = with_commas(c.emitted);
-    const std::string text = filters ? emitted + " of " + taken + " samples passed " + s.name_
-                                     : s.name_ + " emitted " + emitted + " items for " + taken + " samples";
-    if (c.emitted == 0) {
-      result = pass{.text = text, .stage = s.name_, .nothing = c.taken > 0 && !s.may_hold_};
+    const std::string inputs = with_commas(c.inputs), outputs = with_commas(c.outputs);
+    const std::string text = filters ? outputs + " of " + inputs + " samples passed " + s.name_
+                                     : s.name_ + " emitted " + outputs + " items for " + inputs + " samples";
+    if (c.outputs == 0) {
+      result = pass{.text = text, .stage = s.name_, .nothing = c.inputs > 0 && !s.may_buffer_};
     } else {
       result.text += (result.text.empty() ? "" : ", ") + text;
     }
