@@ -303,7 +303,7 @@ void inspect(command_line& args) {
     for (const auto& shard : mr::list_shards(pattern)) {
       contents result = inspect_shard(shard, indexes, reading);
       std::printf("%s: %s; %s\n", mr::printable(shard).c_str(), describe(result).c_str(),
-                  !result.damage.empty()   ? ("DAMAGED: " + found.damage).c_str()
+                  !result.damage.empty()   ? ("DAMAGED: " + result.damage).c_str()
                   : result.without_marker ? "ok, but ended without a marker" : "ok");
       std::fflush(stdout);
       all.add(result);
