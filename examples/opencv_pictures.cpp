@@ -1,9 +1,9 @@
-// Pictures that OpenCV decodes, in batches: the usual loop, then the same with Millrace, and a look at a batch by
-// either. What changes stands between the two lines of dashes: step_before() and step_after().
+// Images decoded by OpenCV, in batches: the usual loop, then the same with Millrace. Both also write images of a batch.
+// The loops step_before() and step_after() are between the two lines of dashes.
 //
-//   opencv_pictures FOLDER     # writes batch.png and first.png; exit status 1 if the two loops saw other pixels
+//   opencv_pictures FOLDER     # writes batch.png and first.png; exit status 1 if the pixels of the loops differ
 //
-// JPEGs are what Millrace decodes faster by itself (mr::jpeg): this is for other formats, or a decode of one's own.
+// Millrace decodes JPEGs faster without OpenCV (mr::jpeg). Use this for other formats or your own decoding.
 #include "command_line.hpp"
 #include "shapes.hpp"
 
@@ -26,10 +26,11 @@ constexpr int their_side = 24, their_rows = 20;
 
 cv::Mat their_decode(const std::vector<std::byte>& file) {
   const cv::Mat bytes(1, static_cast<int>(file.size()), CV_8U, const_cast<std::byte*>(file.data()));
-  return cv::imdecode(bytes, cv::IMREAD_COLOR)(cv::Rect(2, 1, their_side, their_side));   // a crop: rows lie apart
+  // A crop, whose rows are not contiguous.
+  return cv::imdecode(bytes, cv::IMREAD_COLOR)(cv::Rect(2, 1, their_side, their_side));
 }
 
-/// Stands for the network: a number that depends on every pixel, channel and label.
+/// Replaces the network: returns a number that depends on every pixel, channel and label.
 double their_step(const std::uint8_t* pixels, const std::int32_t* labels) {
   double sum = 0;
   for (int i = 0; i < their_rows * their_side * their_side * 3; ++i) sum += pixels[i] * (1 + 1e-3 * (i % 101));
@@ -38,7 +39,7 @@ double their_step(const std::uint8_t* pixels, const std::int32_t* labels) {
 }
 
 // ---------------------------------------------------------------------------------------------------------------------
-// Before: decode, turn the channels round, copy into a batch, one after the other, while the network waits.
+// Before: the network waits while each image is decoded, its channels are reversed, and it is copied into a batch.
 
 double step_before(const std::vector<their_sample>& samples) {
   double sum = 0;
@@ -58,7 +59,7 @@ double step_before(const std::vector<their_sample>& samples) {
   return sum;
 }
 
-// After: the same decode on the workers; mat_pixels goes straight into its row of the batch.
+// After: workers decode the same images; mat_pixels writes them to their rows of the batch.
 
 struct prepared {
   mr::mat_pixels pixels;
@@ -98,11 +99,11 @@ void run(command_line& args) {
   const double before = step_before(samples), after = step_after(samples, folders[0]);
   std::printf("before %.3f, after %.3f\n", before, after);
   if (before != after) throw mr::data_error("the two loops saw other pixels", "They should be the same");
-  // What was written is what OpenCV decoded: the first picture alone, and in the corner of the batch.
+  // The written pixels must be those that OpenCV decoded: the first image alone, and in the corner of the batch.
   const cv::Mat first = their_decode(samples[0].file), batch = cv::imread(folders[0] + "/batch.png");
   if (!same(cv::imread(folders[0] + "/first.png"), first) ||
       batch.empty() || !same(batch(cv::Rect(0, 0, their_side, their_side)), first))
-    throw mr::data_error("a picture was not written as it is", "They should be the same");
+    throw mr::data_error("a written image has other pixels than the batch", "They should be the same");
 }
 
 }  // namespace

@@ -1,9 +1,9 @@
-// A stage of your own: clips of any length become windows of eight frames each.
+// A user-defined stage: clips of any length become windows of eight frames each.
 //
 //   own_stage        # prints: 11 windows in 2 batches of [8, 8, 24, 32, 3]; mean level 53.0
 //
 // A stage is a type with `output`, max_outputs() and push(): no base class, no registration (millrace/flow/stage.hpp).
-// This one has a const push, so it runs on all workers at once, and still its windows come in the order of the clips.
+// Its push is const, so all workers call it concurrently; its windows are still in the order of the clips.
 #include "command_line.hpp"
 
 #include <millrace/millrace.hpp>
@@ -38,7 +38,7 @@ struct windows_of {
   }
 };
 
-/// Clips of 0 to 24 frames; all pixels of a frame have one level, which grows from frame to frame over all clips.
+/// Clips of 0 to 24 frames. All pixels of a frame have one level, which increases from frame to frame over all clips.
 std::vector<clip> make_clips() {
   std::vector<clip> clips;
   std::uint8_t level = 0;
@@ -51,7 +51,7 @@ std::vector<clip> make_clips() {
 }
 
 void run(command_line& args) {
-  if (!args.rest().empty()) args.refuse("there are no arguments");
+  if (!args.rest().empty()) args.refuse("own_stage has no arguments");
   const std::vector<clip> clips = make_clips();
   auto flow = mr::from(clips)
             | mr::expand(windows_of{.frames = 8})
@@ -68,7 +68,7 @@ void run(command_line& args) {
     pixels += static_cast<double>(windows.size());
     first_levels.insert(first_levels.end(), levels.begin(), levels.end());
   }
-  // A window begins where it should, or the clips' order was lost.
+  // Fails if the order of the clips was lost.
   if (!std::ranges::is_sorted(first_levels)) throw mr::data_error("the windows are out of order", "");
   std::printf("%zu windows in %zu batches of %s; mean level %.1f\n", first_levels.size(), batches, shape.c_str(),
               sum / pixels);

@@ -1,9 +1,9 @@
-// A storage of your own: shards that are encrypted at rest, decrypted while they are read.
+// A user-defined storage: shards are stored encrypted, and decrypted while they are read.
 //
 //   own_storage --work vault     # prints: 300 samples in 10 batches; their labels sum to 44850
 //
-// Everything that a source reads comes through its storage (millrace/io/file/storage.hpp): shards, indexes, lists of
-// keys. The cipher here is a toy; with AES-CTR the program is the same: any block can be decrypted by itself.
+// A source reads everything from its storage (millrace/io/file/storage.hpp): shards, indexes, lists of keys. The cipher
+// is a toy. A program with AES-CTR has the same structure, because any block can be decrypted independently.
 #include "command_line.hpp"
 
 #include <millrace/millrace.hpp>
@@ -16,7 +16,7 @@ namespace mr = millrace;
 
 namespace {
 
-/// Adds the key stream: once to encrypt, twice to get the bytes back.
+/// Adds the key stream: encrypts the bytes, and decrypts encrypted ones.
 void add_key_stream(std::uint64_t key, std::uint64_t offset_bytes, std::span<std::byte> data) {
   for (std::byte& b : data)
     b ^= static_cast<std::byte>(((key ^ (offset_bytes++ / 8)) * 0x9e3779b97f4a7c15) >> 56);
@@ -30,7 +30,7 @@ struct vault {
     mr::file_source source;
     std::uint64_t key;
 
-    mr::file_identity identity() const { return {.size_bytes = source.size_bytes()}; }   // no versions: never replaced
+    mr::file_identity identity() const { return {.size_bytes = source.size_bytes()}; }   // never replaced
     std::size_t read_at(std::uint64_t offset_bytes, std::span<std::byte> buffer) {
       const std::size_t got = source.read_at(offset_bytes, buffer);
       add_key_stream(key, offset_bytes, buffer.first(got));

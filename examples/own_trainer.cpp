@@ -1,9 +1,9 @@
-// Millrace in a trainer that is already there: the same training loop, first with the loader that it came with, then
-// with ours. What changes stands between the two lines of dashes: train_before() and train_after().
+// Millrace in an existing trainer: the same training loop, first with the loader of the trainer, then with Millrace.
+// The loops train_before() and train_after() are between the two lines of dashes.
 //
-//   own_trainer      # prints the loss of both and how far apart they are; exit status 1 if that is more than 1e-6
+//   own_trainer      # prints both losses and their difference; exit status 1 if it is more than 1e-6
 //
-// The trainer keeps its own structs, its model and its order of samples; there is no shuffle, so the losses are equal.
+// The trainer keeps its types, its model and its order of samples. There is no shuffle, so the losses are equal.
 #include "command_line.hpp"
 #include "shapes.hpp"
 
@@ -15,7 +15,7 @@ namespace mr = millrace;
 
 namespace {
 
-// The trainer's own types and its model; nothing in here knows Millrace's loop.
+// The types and the model of the trainer, which do not depend on Millrace.
 
 struct their_sample {
   std::vector<std::byte> file;
@@ -33,7 +33,7 @@ constexpr std::size_t their_pixels = 16 * 16 * 3, their_classes = 10, their_rows
 /// Softmax regression by gradient descent.
 class their_model {
  public:
-  /// The mean loss before the update.
+  /// Returns the mean loss before the update.
   double step(const their_batch& b) {
     std::vector<double> gradient(weights_.size());
     double loss = 0;
@@ -63,7 +63,7 @@ mr::image their_decode(const std::vector<std::byte>& file) {
 }
 
 // ---------------------------------------------------------------------------------------------------------------------
-// Before: the loader fills a batch by hand, one sample after the other, while the model waits.
+// Before: the model waits while the loader fills a batch, one sample after the other.
 
 double train_before(const std::vector<their_sample>& samples, their_model model) {
   double loss = 0;
@@ -81,7 +81,7 @@ double train_before(const std::vector<their_sample>& samples, their_model model)
   return loss;
 }
 
-// After: what one sample becomes, what a batch is made of, and the same call of step().
+// After: the preparation of a sample, the columns of a batch, and the same call of step().
 
 struct prepared {
   mr::image pixels;
@@ -102,7 +102,7 @@ double train_after(const std::vector<their_sample>& samples, their_model model) 
 // ---------------------------------------------------------------------------------------------------------------------
 
 void run(command_line& args) {
-  if (!args.rest().empty()) args.refuse("there are no arguments");
+  if (!args.rest().empty()) args.refuse("own_trainer has no arguments");
   std::vector<their_sample> samples;
   for (std::uint64_t i = 0; i < 210; ++i) {   // the last ten do not fill a batch
     auto shape = make_shape({.seed = 1, .index = i});

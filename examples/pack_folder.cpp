@@ -1,15 +1,15 @@
-// Packs a folder tree CLASS/NAME.jpg into tar shards: field jpg is the file as it is, cls the class as a number.
+// Packs a folder tree CLASS/NAME.jpg into tar shards: field jpg contains the file, cls the class as a number.
 //
-//   pack_folder photos 'out/train-%06d.tar'          # writes out/classes.txt too: line 0 names class 0, and so on
+//   pack_folder photos 'out/train-%06d.tar'          # also writes out/classes.txt: line 0 names class 0, and so on
 //   pack_folder photos 'out/train-%06d.tar' --restarts-per-row auto       # crops decode faster: see restart_choice.hpp
 //
-// Files go into the shards in a random order (of --shuffle's seed; the same seed gives the same bytes). Sorted by
-// class, a shard would hold one class only, and a training that shuffles in a window would see one class at a time.
-// Classes are the folders in FOLDER, sorted by their bytes; a link to a folder counts as one there, and is not followed
-// further down, so that no circle of links is walked. Hidden files and folders are left out. Control characters in
-// names become '_'. A file of more than --max-file-bytes is an error before it is read. With --restarts-per-row files
-// become baseline JPEGs with restart markers and the same coefficients, on all cores; one for which that is impossible,
-// as it is damaged, is named and packed as it is.
+// The order of the files is random, with --shuffle as its seed; the same seed writes the same bytes. If files were
+// sorted by class, a shard would contain one class only, and a training that shuffles within a window would see one
+// class at a time. Classes are the folders in FOLDER, sorted by their bytes. A link to a folder counts as a class
+// there. Links further down are not followed, which avoids cycles. Hidden files and folders are ignored. Control
+// characters in names become '_'. A file of more than --max-file-bytes is an error before it is read. With
+// --restarts-per-row files become baseline JPEGs with restart markers and the same coefficients, on all cores. A file
+// for which that is impossible, for example a damaged one, is named and packed unchanged.
 #include "command_line.hpp"
 #include "restart_choice.hpp"
 
@@ -35,7 +35,7 @@ namespace {
 constexpr auto usage_text =
     "usage: pack_folder FOLDER PATTERN [--max-samples N] [--max-bytes N] [--shuffle SEED]\n"
     "                   [--max-file-bytes N] [--restarts-per-row N|auto]\n"
-    "FOLDER holds a folder of JPEG files for each class; PATTERN names the shards, as in 'out/train-%06d.tar'";
+    "FOLDER contains a folder of JPEG files for each class; PATTERN names the shards, as in 'out/train-%06d.tar'";
 
 struct file_to_pack {
   fs::path path{};
@@ -45,7 +45,7 @@ struct file_to_pack {
 
 bool is_hidden(const fs::path& path) { return path.filename().string().starts_with('.'); }
 
-/// Returns a name whose control characters are '_': none is in a key, and a class has one line in classes.txt.
+/// Replaces control characters by '_': keys must not contain them, and classes.txt has one line for each class.
 std::string without_controls(std::string name) {
   std::replace_if(name.begin(), name.end(), [](char c) { return (c >= 0 && c < ' ') || c == '\x7f'; }, '_');
   for (std::size_t at = 0; (at = name.find('\xc2', at)) != std::string::npos; ++at)   // U+0080 to U+009F in UTF-8
@@ -53,7 +53,7 @@ std::string without_controls(std::string name) {
   return name;
 }
 
-/// Readers cut a key from its field at the first dot, so it has none.
+/// Returns a key without dots, because readers separate key and field at the first dot.
 std::string make_key(const fs::path& relative) {
   std::string key = without_controls(relative.parent_path() / relative.stem());
   std::replace(key.begin(), key.end(), '.', '_');
@@ -78,18 +78,18 @@ std::vector<file_to_pack> list_files(const fs::path& folder, const std::vector<f
       if (is_hidden(at->path())) at.disable_recursion_pending();
       else if (at->is_regular_file()) files.push_back({.path = at->path(), .label = label});
     }
-  // Folders are read in any order.
+  // The file system returns entries in any order.
   std::sort(files.begin(), files.end(), [](const auto& a, const auto& b) { return a.path < b.path; });
-  std::unordered_set<std::string> taken;
+  std::unordered_set<std::string> keys;
   for (auto& file : files) {
     const std::string key = make_key(file.path.lexically_relative(folder));
     file.key = key;
-    for (int n = 2; !taken.insert(file.key).second; ++n) file.key = key + "_" + std::to_string(n);
+    for (int n = 2; !keys.insert(file.key).second; ++n) file.key = key + "_" + std::to_string(n);
   }
   return files;
 }
 
-/// Readers refuse members of more than 1 GiB, and the file would be held in memory before anything is known of it.
+/// Readers refuse members of more than 1 GiB, and the complete file would be read into memory.
 void check_size(const fs::path& path, std::uint64_t max_file_bytes) {
   if (const std::uintmax_t size_bytes = fs::file_size(path); size_bytes > max_file_bytes)
     throw mr::data_error("'" + mr::printable(path.string()) + "' has " + std::to_string(size_bytes) +
@@ -108,11 +108,11 @@ std::string read_file(const fs::path& path) {
 struct packed_file {
   const file_to_pack* of = nullptr;
   std::string data{};
-  std::string refusal{}, no_restarts{};   // why, if it is no JPEG, or has no restarts
+  std::string refusal{}, no_restarts{};   // the reason if it is not a JPEG, or has no restarts
 };
 using packed_pointer = std::shared_ptr<packed_file>;
 
-void look_at(packed_file& file, const restart_choice& restarts) {
+void prepare(packed_file& file, const restart_choice& restarts) {
   const auto bytes = std::as_bytes(std::span(file.data));
   try {
     mr::read_jpeg_header(bytes);
@@ -120,23 +120,23 @@ void look_at(packed_file& file, const restart_choice& restarts) {
     file.refusal = problem.message();
     return;
   }
-  if (!restarts.asked()) return;
+  if (!restarts.enabled()) return;
   try {
-    const auto made = transcode::transcode_jpeg(bytes, restarts.coding());
-    file.data.assign(reinterpret_cast<const char*>(made.data()), made.size());
+    const auto transcoded = transcode::transcode_jpeg(bytes, restarts.coding());
+    file.data.assign(reinterpret_cast<const char*>(transcoded.data()), transcoded.size());
   } catch (const mr::data_error& problem) {
     file.no_restarts = problem.message();
   }
 }
 
-/// Writes files in their order, and tells the first few that are skipped or stay as they are.
+/// Writes files in their order, and reports the first few that are skipped or unchanged.
 class packer {
  public:
   packer(mr::shard_writer& shards, std::size_t files) : shards_(shards), files_(files) {}
 
   void write(const packed_file& file) {
-    tell("skipped", file, file.refusal, skipped);
-    tell("no restarts in", file, file.no_restarts, without_restarts);
+    report("skipped", file, file.refusal, skipped);
+    report("no restarts in", file, file.no_restarts, without_restarts);
     if (file.refusal.empty())
       shards_.write(file.of->key, {{"jpg", file.data}, {"cls", std::to_string(file.of->label)}});
     if (++done_ == files_ || done_ % (on_terminal_ ? 100 : 10'000) == 0)
@@ -147,9 +147,9 @@ class packer {
   std::uint64_t skipped = 0, without_restarts = 0;
 
  private:
-  static void tell(const char* what, const packed_file& file, const std::string& why, std::uint64_t& count) {
+  static void report(const char* event, const packed_file& file, const std::string& why, std::uint64_t& count) {
     if (!why.empty() && count++ < 5)
-      std::fprintf(stderr, "%s %s: %s\n", what, mr::printable(file.of->path.string()).c_str(), why.c_str());
+      std::fprintf(stderr, "%s %s: %s\n", event, mr::printable(file.of->path.string()).c_str(), why.c_str());
   }
 
   mr::shard_writer& shards_;
@@ -157,7 +157,7 @@ class packer {
   bool on_terminal_ = ::isatty(STDERR_FILENO) == 1;
 };
 
-/// Files are read and written one at a time, in order, and looked at by all cores in between.
+/// Reads and writes one file at a time, in order; all cores transcode concurrently.
 void pack_files(const std::vector<file_to_pack>& files, std::uint64_t max_file_bytes, const restart_choice& restarts,
                 packer& to) {
   using tbb::filter_mode;
@@ -172,11 +172,11 @@ void pack_files(const std::vector<file_to_pack>& files, std::uint64_t max_file_b
     return std::make_shared<packed_file>(packed_file{.of = &file, .data = read_file(file.path)});
   };
   const auto work = [&](packed_pointer file) {
-    look_at(*file, restarts);
+    prepare(*file, restarts);
     return file;
   };
   const auto write = [&](const packed_pointer& file) { to.write(*file); };
-  tbb::parallel_pipeline(restarts.asked() ? 2 * mr::usable_cores() + 2 : 1,
+  tbb::parallel_pipeline(restarts.enabled() ? 2 * mr::usable_cores() + 2 : 1,
                          tbb::make_filter<void, packed_pointer>(filter_mode::serial_in_order, read) &
                              tbb::make_filter<packed_pointer, packed_pointer>(filter_mode::parallel, work) &
                              tbb::make_filter<packed_pointer, void>(filter_mode::serial_in_order, write));
@@ -204,17 +204,19 @@ void pack(command_line& args) {
   packer to(shards, files.size());
   pack_files(files, max_file_bytes, restarts, to);
   const auto written = shards.close();
-  if (written.samples == 0) throw mr::data_error("there is no JPEG file in these folders", "Check the folder's name");
+  if (written.samples == 0)
+    throw mr::data_error("there is no JPEG file in these folders", "Check the name of the folder");
 
   std::ofstream list(out / "classes.txt");
   for (const auto& folder : classes) list << without_controls(folder.filename().string()) << '\n';
-  if (!list.flush()) throw mr::io_error("cannot write classes.txt beside the shards", "Check the room on the disk");
+  if (!list.flush())
+    throw mr::io_error("cannot write classes.txt next to the shards", "Check the free space of the disk");
   std::printf("%llu samples of %zu classes in %llu shards, %llu bytes; %llu files skipped\n",
               static_cast<unsigned long long>(written.samples), classes.size(),
               static_cast<unsigned long long>(written.shards), static_cast<unsigned long long>(written.bytes),
               static_cast<unsigned long long>(to.skipped));
-  if (restarts.asked())
-    std::printf("%llu of them as they were, without restarts\n",
+  if (restarts.enabled())
+    std::printf("%llu of them unchanged, without restarts\n",
                 static_cast<unsigned long long>(to.without_restarts));
 }
 

@@ -1,14 +1,15 @@
-// A model of pictures and questions in plain C++: a dense layer for the picture, the mean of the words' embeddings,
-// their product, and a dense layer for the answer (after Antol et al., "VQA: Visual Question Answering", ICCV 2015);
-// Adam (Kingma and Ba, ICLR 2015).
+// A model of images and questions in plain C++: a dense layer for the image, the mean of the word embeddings, their
+// product, and a dense layer for the answer (after Antol et al., "VQA: Visual Question Answering", ICCV 2015); Adam
+// (Kingma and Ba, ICLR 2015).
 //
 //   pair_model model({.side = 12, .words = 27, .answers = 8});
-//   auto seen = model.backward(pixels, words, answers);      // [B, side, side, 3] u8, a ragged column of u32, [B] i32
-//   model.update(4e-3);                                      // the mean over all backward() since the last update
+//   auto outcome = model.backward(pixels, words, answers);   // [B, side, side, 3] u8, a ragged column of u32, [B] i32
+//   model.update(4e-3);                                      // with the mean over all backward() since the last update
 //   model.save("last.bin", note);   std::string note = model.load("last.bin");
 //
-// Padding is not looked at: a row of words ends at its length. Threads: one. The same calls give the same bits. Errors:
-// setup_error for shapes and ids that do not fit, io_error and data_error from save and load.
+// Padding is ignored: a row of words ends at its length. The same calls compute the same bits.
+// Errors: setup_error for wrong shapes and ids, io_error and data_error from save and load.
+// Threads: one.
 #pragma once
 
 #include "adam.hpp"
@@ -29,14 +30,14 @@ struct pair_model_options {
   std::uint64_t seed = 1;
 };
 
-/// What a pass over a batch has seen.
-struct answers_seen {
+/// The result of a pass over a batch.
+struct answers_outcome {
   double loss_sum = 0;
   std::size_t correct = 0, samples = 0;
 
   double mean_loss() const { return loss_sum / static_cast<double>(samples); }
   double accuracy() const { return static_cast<double>(correct) / static_cast<double>(samples); }
-  void add(const answers_seen& o) {
+  void add(const answers_outcome& o) {
     loss_sum += o.loss_sum;
     correct += o.correct;
     samples += o.samples;
@@ -66,13 +67,13 @@ class pair_model {
     fill(outer_at_, outer_bias_at_, 1.7 / std::sqrt(static_cast<double>(o.width)));
   }
 
-  answers_seen backward(pixels_view pixels, const words_view& words, answers_view answers) {
+  answers_outcome backward(pixels_view pixels, const words_view& words, answers_view answers) {
     return run(pixels, words, answers, true);
   }
-  answers_seen evaluate(pixels_view pixels, const words_view& words, answers_view answers) {
+  answers_outcome evaluate(pixels_view pixels, const words_view& words, answers_view answers) {
     return run(pixels, words, answers, false);
   }
-  /// [B, answers] of the last call; valid until the next.
+  /// [B, answers] of the last call; valid until the next call.
   millrace::tensor_view<const float, 2> logits() const {
     return {.data = logits_.data(), .shape = {logits_.size() / options_.answers, options_.answers}, .name = "logits"};
   }
@@ -80,40 +81,40 @@ class pair_model {
   void update(double rate) { learned_.update({.rate = rate}); }
   std::uint64_t updates() const { return learned_.updates(); }
 
-  /// Weights and optimizer, behind an update; load() goes on exactly from there, and gives back the note.
+  /// Weights and optimizer, after an update. load() restores the exact state, and returns the note.
   void save(const std::string& path, std::string_view note) const { learned_.save(path, file_head(), note); }
   std::string load(const std::string& path) { return learned_.load(path, file_head()); }
 
  private:
-  answers_seen run(pixels_view pixels, const words_view& words, answers_view answers, bool learn) {
+  answers_outcome run(pixels_view pixels, const words_view& words, answers_view answers, bool learn) {
     const std::size_t rows = answers.shape[0];
     const std::array<std::size_t, 4> expected{rows, options_.side, options_.side, 3};
     if (pixels.shape != expected || words.lengths.shape[0] != rows)
       throw millrace::setup_error("the model got pixels " + millrace::to_string(pixels.shape) + " and words " +
                                       millrace::to_string(words.values.shape) + ", expected pixels " +
                                       millrace::to_string(expected),
-                                  "Resize to the model's side, and cut all columns to the same batch");
+                                  "Resize images to the side of the model, and pass columns of one batch");
     logits_.assign(rows * options_.answers, 0);
-    answers_seen seen;
+    answers_outcome outcome;
     for (std::size_t i = 0; i < rows; ++i) {
       const std::span<const std::uint32_t> query = words[i];   // without its padding
       const auto answer = static_cast<std::size_t>(answers[i]);
       if (answer >= options_.answers || std::any_of(query.begin(), query.end(), [&](std::uint32_t w) {
             return w >= options_.words;
           }))
-        throw millrace::setup_error("an answer or a word has an id that the model does not know",
-                                    "Make the model for the vocabulary of the data");
-      run_row(pixels[i].span(), query, {i, answer}, learn, seen);
+        throw millrace::setup_error("an answer or a word has an unknown id",
+                                    "Create the model for the vocabulary of the data");
+      run_row(pixels[i].span(), query, {i, answer}, learn, outcome);
     }
     if (learn) learned_.samples += rows;
-    return seen;
+    return outcome;
   }
 
   struct target {
     std::size_t row, answer;
   };
   void run_row(std::span<const std::uint8_t> pixels, std::span<const std::uint32_t> query, target at, bool learn,
-               answers_seen& seen) {
+               answers_outcome& outcome) {
     const std::size_t width = options_.width, count = options_.answers;
     std::vector<float> input(pixels_), picture(width), text(width), error(count);
     for (std::size_t p = 0; p < pixels_; ++p) input[p] = static_cast<float>(pixels[p]) / 128 - 0.5F;
@@ -134,9 +135,9 @@ class pair_model {
     float sum = 0;
     for (std::size_t a = 0; a < count; ++a) sum += error[a] = std::exp(logits[a] - highest);
     for (float& e : error) e /= sum;
-    seen.loss_sum += static_cast<double>(std::log(sum) - (logits[at.answer] - highest));
-    seen.correct += static_cast<std::size_t>(std::max_element(logits, logits + count) - logits) == at.answer;
-    ++seen.samples;
+    outcome.loss_sum += static_cast<double>(std::log(sum) - (logits[at.answer] - highest));
+    outcome.correct += static_cast<std::size_t>(std::max_element(logits, logits + count) - logits) == at.answer;
+    ++outcome.samples;
     if (!learn) return;
 
     error[at.answer] -= 1;
@@ -149,7 +150,7 @@ class pair_model {
       }
       for (const std::uint32_t w : query)
         learned_.gradient[embedding_at_ + w * width + h] += slope * picture[h] * share;
-      picture[h] = slope * text[h] * (1 - picture[h] * picture[h]);   // now its slope
+      picture[h] = slope * text[h] * (1 - picture[h] * picture[h]);   // now its gradient
       learned_.gradient[bias_at_ + h] += picture[h];
     }
     for (std::size_t p = 0; p < pixels_; ++p)

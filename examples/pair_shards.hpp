@@ -1,11 +1,11 @@
-// Pictures with a question and its answer, without a download: a bright thing in a corner, "what colour is it".
+// Images with a question and its answer, without a download: a bright object in a corner, "what colour is it".
 //
-//   auto made = make_pair_shards("data");        // data/pairs-{000..003}.tar and data/pairs-val-000.tar
-//   auto ids = query_words("where is the thing");     // {18, 16, 22, 23}; 0 is no word
+//   auto shards = make_pair_shards("data");           // data/pairs-{000..003}.tar and data/pairs-val-000.tar
+//   auto ids = query_words("where is the thing");     // {18, 16, 22, 23}; 0 is not a word
 //
-// Fields jpg (32 x 32), txt (2 to 14 words) and cls: four colors, four corners. Which of both is asked for only the
-// words say, and which it is only the picture. The same bytes on any machine. Errors: data_error for a word that is not
-// in the vocabulary, io_error. Threads: pure.
+// Fields jpg (32 x 32), txt (2 to 14 words) and cls: four colors, four corners. Only the words state whether the color
+// or the corner is the answer, and only the image shows it. The same bytes on any machine.
+// Errors: data_error for a word outside of the vocabulary, io_error. Threads: pure.
 #pragma once
 
 #include <millrace/base/random.hpp>
@@ -32,22 +32,22 @@ inline std::vector<std::uint32_t> query_words(std::string_view text) {
   while (!text.empty()) {
     const std::string_view word = text.substr(0, text.find(' '));
     text.remove_prefix(std::min(text.size(), word.size() + 1));
-    const auto found = std::find(pair_vocabulary.begin() + 1, pair_vocabulary.end(), word);
-    if (found == pair_vocabulary.end())
-      throw millrace::data_error("the query has the word '" + millrace::printable(word) + "', which is not known",
-                                 "Make the data set again");
-    ids.push_back(static_cast<std::uint32_t>(found - pair_vocabulary.begin()));
+    const auto it = std::find(pair_vocabulary.begin() + 1, pair_vocabulary.end(), word);
+    if (it == pair_vocabulary.end())
+      throw millrace::data_error("the query has the unknown word '" + millrace::printable(word) + "'",
+                                 "Create the data set again");
+    ids.push_back(static_cast<std::uint32_t>(it - pair_vocabulary.begin()));
   }
   return ids;
 }
 
-struct asked_picture {
+struct questioned_image {
   millrace::image pixels{};
   std::string query{};
   std::size_t answer = 0;
 };
 
-inline asked_picture make_pair(std::uint64_t seed, std::uint64_t index) {
+inline questioned_image make_pair(std::uint64_t seed, std::uint64_t index) {
   constexpr std::size_t side = 32;
   constexpr std::uint8_t colors[4][3] = {{220, 40, 40}, {40, 200, 60}, {50, 70, 230}, {220, 210, 50}};
   constexpr std::array<std::string_view, 4> openers{"", "please tell me ", "look at this picture and say ",
@@ -62,7 +62,7 @@ inline asked_picture make_pair(std::uint64_t seed, std::uint64_t index) {
   const double x = 8 + 16 * static_cast<double>(corner % 2) + random.uniform(-2, 2);
   const double reach = random.uniform(4, 7), ground = random.uniform(10, 60);
   const bool round = random.chance(0.5);
-  asked_picture made{.pixels = millrace::image({side, side, 3})};
+  questioned_image sample{.pixels = millrace::image({side, side, 3})};
   for (std::size_t row = 0; row < side; ++row)
     for (std::size_t column = 0; column < side; ++column) {
       const double down = static_cast<double>(row) - y, across = static_cast<double>(column) - x;
@@ -70,15 +70,15 @@ inline asked_picture make_pair(std::uint64_t seed, std::uint64_t index) {
                                 : std::max(down * down, across * across) < reach * reach;
       for (std::size_t channel = 0; channel < 3; ++channel) {
         const double level = inside ? colors[color][channel] : ground;
-        made.pixels(row, column, channel) = static_cast<std::uint8_t>(level + random.uniform(0, 25));
+        sample.pixels(row, column, channel) = static_cast<std::uint8_t>(level + random.uniform(0, 25));
       }
     }
   const bool asks_for_color = random.chance(0.5);
-  made.query = openers[random.below(4)];
-  made.query += asks_for_color ? for_color[random.below(2)] : for_corner[random.below(2)];
-  made.query += things[random.below(4)];
-  made.answer = asks_for_color ? color : 4 + corner;
-  return made;
+  sample.query = openers[random.below(4)];
+  sample.query += asks_for_color ? for_color[random.below(2)] : for_corner[random.below(2)];
+  sample.query += things[random.below(4)];
+  sample.answer = asks_for_color ? color : 4 + corner;
+  return sample;
 }
 
 /// Patterns of the shards.
@@ -86,18 +86,18 @@ struct pair_shards {
   std::string train{}, validation{};
 };
 
-/// What is complete from an earlier call stays as it is.
+/// Keeps the complete result of an earlier call.
 inline pair_shards make_pair_shards(const std::string& folder) {
   const auto write = [&](const std::string& name, std::uint64_t samples, std::uint64_t seed) {
     millrace::shard_writer shards({.pattern = folder + "/" + name + "-%03d.tar", .max_samples = 320});
     for (std::uint64_t i = 0; i < samples; ++i) {
-      const asked_picture made = make_pair(seed, i);
-      shards.write(name + "/" + std::to_string(i), {{"jpg", millrace::encode_jpeg(made.pixels, {})},
-                                                    {"txt", made.query}, {"cls", std::to_string(made.answer)}});
+      const questioned_image sample = make_pair(seed, i);
+      shards.write(name + "/" + std::to_string(i), {{"jpg", millrace::encode_jpeg(sample.pixels, {})},
+                                                    {"txt", sample.query}, {"cls", std::to_string(sample.answer)}});
     }
     shards.close();
   };
-  const std::filesystem::path stamp = std::filesystem::path(folder) / "pairs-made.txt";   // written last
+  const std::filesystem::path stamp = std::filesystem::path(folder) / "pairs-sample.txt";   // written last
   if (!std::filesystem::exists(stamp)) {
     std::filesystem::create_directories(folder);
     write("pairs", 1280, 1);

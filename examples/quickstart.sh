@@ -1,11 +1,11 @@
 #!/bin/sh
 # From a fresh clone to a model trained on a stream of images:
 #
-#   sh examples/quickstart.sh                         # makes a small data set and trains on it
+#   sh examples/quickstart.sh                         # writes a small data set and trains on it
 #   sh examples/quickstart.sh -- --data 'my-{000..009}.tar' --epochs 3     # your shards; train_images.cpp has more
 #
-# Installs missing Debian packages, builds the examples under build/quickstart and runs train_images. Its last line is
-# the program's own: `summary: accuracy=... images_per_second=... data_wait_share=...`.
+# Installs missing Debian packages, builds the examples under build/quickstart and runs train_images, which prints last:
+# `summary: accuracy=... images_per_second=... data_wait_share=...`.
 set -eu
 root=$(cd "$(dirname "$0")/.." && pwd)
 . "$root/.ci/setup.sh"

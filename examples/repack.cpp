@@ -1,24 +1,26 @@
-// Shards to shards whose pictures decode faster: progressive and arithmetic JPEGs become baseline, without a loss.
+// Rewrites shards so that their images decode faster: progressive and arithmetic JPEGs become baseline, without loss.
 //
-//   repack 'in/train-{000..146}.tar' 'out/train-%03d.tar'                        # the same pixels, to the last bit
+//   repack 'in/train-{000..146}.tar' 'out/train-%03d.tar'                        # the same pixels, bit for bit
 //   repack 'in/train-{000..146}.tar' 'out/train-%03d.tar' --restarts-per-row auto --codes     # crops decode faster
-//   repack 'in/train-{000..146}.tar' 'out/small-%03d.tar' --short-side 256       # smaller pictures; this is a loss
+//   repack 'in/train-{000..146}.tar' 'out/small-%03d.tar' --short-side 256       # smaller images, with loss
 //
-// Every shard becomes one, with the same samples in the same order. Fields that end in jpg or jpeg are repacked (see
-// transcode/jpeg_transcoder.hpp: what was baseline gets smaller or stays, what was progressive grows by some
-// per cent), and their coefficients compared after writing. All others stay as they are, byte for byte. Output is plain
-// tar, also of compressed shards, with a sample's fields sorted by name; what is in no sample (dot files, links, names
-// without a dot) is left out and counted.
+// Each shard becomes one shard, with the same samples in the same order. Fields that end in jpg or jpeg are transcoded
+// (transcode/jpeg_transcoder.hpp), and the coefficients are compared after writing. Baseline files get smaller or keep
+// their size, progressive ones grow by some per cent. All other fields are unchanged. The output is plain tar, also for
+// compressed shards, and the fields of a sample are sorted by name. Members that belong to no sample (dot files, links,
+// names without a dot) are omitted and counted.
+//
 // --max-expansion 5000 reads compressed shards that expand to up to 5,000 times their size (default 1,100).
-// Behind restart markers (--restarts-per-row) a decoder can begin, so that it reads less for a crop; auto chooses the
-// interval for each picture, see restart_choice.hpp. With --codes all pictures share one pair of Huffman codes, whose
-// short words a decoder finds at once. Codes are made of the first 10,000 pictures, before anything is written, and
-// kept in the list of what is finished. Both give plain baseline JPEGs.
-// An interrupted run, called again, keeps the shards that are finished and ends with the same bytes as one that was
-// not; so does any number of threads. A picture that is damaged, or no JPEG, stops the run behind the shards before it,
-// or before all of them where codes are made; with --keep-damaged it is named and kept as it is. In memory are at most
-// two samples for each thread and two more, and what one picture takes for each thread: twice its coefficients, of two
-// bytes each.
+//
+// A decoder can start after a restart marker (--restarts-per-row), and therefore reads less for a crop; auto selects
+// the interval for each image (restart_choice.hpp). With --codes all images share one pair of Huffman codes, whose
+// short words a decoder finds in one lookup. The codes are computed from the first 10,000 images, before anything is
+// written, and stored in the list of finished shards. Both options write plain baseline JPEGs.
+//
+// If an interrupted run is started again, it keeps finished shards, and writes the same bytes as an uninterrupted run,
+// with any number of threads. A field that is damaged or not a JPEG ends the run after the shards before it, or, with
+// --codes, before the first shard. With --keep-damaged it is named and kept unchanged. The memory contains at most two
+// samples per thread and two more, and for each thread twice the coefficients of an image, of two bytes each.
 #include "command_line.hpp"
 #include "repack_codes.hpp"
 #include "repack_picture.hpp"
@@ -48,7 +50,7 @@ constexpr auto usage_text =
 
 struct counts {
   std::uint64_t samples = 0, pictures = 0, progressive = 0, arithmetic = 0, shrunk = 0, damaged = 0;
-  std::uint64_t bytes_before = 0, bytes_after = 0;   // of pictures
+  std::uint64_t bytes_before = 0, bytes_after = 0;   // of images
   restart_gain restarts{};
 
   void add(const counts& more) {
@@ -64,33 +66,33 @@ struct counts {
   }
 };
 
-/// A sample on its way, or what went wrong in its place.
+/// A sample in the pipeline, or the error that replaces it.
 struct job {
   std::size_t shard = 0;
   mr::record sample{};
-  std::vector<std::vector<std::byte>> pictures{};   // for each field; empty: it stays as it is
-  std::vector<std::string> kept{};                  // why, of damaged ones
-  counts of_it{};
+  std::vector<std::vector<std::byte>> pictures{};   // for each field; empty: unchanged
+  std::vector<std::string> damage{};                // reasons, for damaged fields that are kept
+  counts totals{};
   std::exception_ptr failure{};
 };
 using job_pointer = std::shared_ptr<job>;
 
 void repack_field(job& work, const mr::bytes& field, const repack_options& options, bool keep_damaged) {
-  auto& c = work.of_it;
+  auto& c = work.totals;
   ++c.pictures;
   c.bytes_before += field.size();
   try {
-    auto made = repack_picture(field, options);
-    c.progressive += made.before.progressive;
-    c.arithmetic += made.before.arithmetic;
-    c.shrunk += made.shrunk;
-    c.bytes_after += made.file.size();
-    c.restarts += made.restarts;
-    work.pictures.back() = std::move(made.file);
+    auto repacked = repack_picture(field, options);
+    c.progressive += repacked.before.progressive;
+    c.arithmetic += repacked.before.arithmetic;
+    c.shrunk += repacked.shrunk;
+    c.bytes_after += repacked.file.size();
+    c.restarts += repacked.restarts;
+    work.pictures.back() = std::move(repacked.file);
   } catch (mr::data_error& problem) {
     if (!keep_damaged) throw;
     problem.locate(work.sample.where());
-    work.kept.push_back(problem.what());
+    work.damage.push_back(problem.what());
     ++c.damaged;
     c.bytes_after += field.size();
   }
@@ -112,7 +114,7 @@ class writer {
     }
     fields_.clear();
     for (std::size_t i = 0; i < done.sample.field_count(); ++i) {
-      const mr::bytes field = done.sample.field(i);   // its name and its bytes lie in the record
+      const mr::bytes field = done.sample.field(i);   // name and bytes are in memory of the record
       const auto& picture = done.pictures[i];
       fields_.emplace_back(field.name(), picture.empty() ? std::span<const std::byte>(field) : picture);
     }
@@ -122,9 +124,9 @@ class writer {
       problem.locate(done.sample.where());
       throw;
     }
-    for (const auto& why : done.kept)
+    for (const auto& why : done.damage)
       std::fprintf(stderr, "%skept as it is: %s\n", on_terminal_ ? "\n" : "", why.c_str());
-    all_.add(done.of_it);
+    all_.add(done.totals);
     if (++all_.samples % (on_terminal_ ? 100 : 10'000) == 0) show();
   }
 
@@ -192,9 +194,9 @@ repack_task task_of(const settings& s, std::vector<std::string> inputs) {
                               ", restarts per row " + s.picture.restarts.text() + ", first number " +
                               std::to_string(s.shards.first_number) + (s.codes ? ", codes" : "")};
   if (s.codes)
-    task.make_once = [&s, shards = task.inputs] {
+    task.make_common_line = [&s, shards = task.inputs] {
       return "codes: " + make_repack_codes({.shards = shards, .picture = s.picture, .threads = s.threads,
-                                            .leave_out_damaged = s.keep_damaged, .reading = s.reading}).text();
+                                            .skip_damaged = s.keep_damaged, .reading = s.reading}).text();
     };
   const mr::shard_writer names(s.shards);
   for (std::size_t i = 0; i < task.inputs.size(); ++i)
@@ -202,38 +204,38 @@ repack_task task_of(const settings& s, std::vector<std::string> inputs) {
   return task;
 }
 
-/// Samples are read and written one at a time, in order, and repacked by all threads in between.
+/// Reads and writes one sample at a time, in order; all threads repack concurrently.
 void run_pipeline(repack_reader& from, writer& to, const settings& s) {
   using tbb::filter_mode;
   bool failed = false;
   const auto read = [&](tbb::flow_control& control) {
-    auto made = std::make_shared<job>();
+    auto next = std::make_shared<job>();
     try {
       auto sample = failed ? std::nullopt : from.next();
       if (!sample) {
         control.stop();
         return job_pointer();
       }
-      made->sample = std::move(sample->record);
+      next->sample = std::move(sample->record);
     } catch (...) {
-      made->failure = std::current_exception();
+      next->failure = std::current_exception();
       failed = true;
     }
-    made->shard = from.shard();
-    return made;
+    next->shard = from.shard();
+    return next;
   };
-  const auto work = [&](job_pointer made) {
+  const auto work = [&](job_pointer current) {
     try {
-      for (const mr::bytes& field : made->sample.fields()) {
-        made->pictures.emplace_back();
-        if (holds_a_picture(field)) repack_field(*made, field, s.picture, s.keep_damaged);
+      for (const mr::bytes& field : current->sample.fields()) {
+        current->pictures.emplace_back();
+        if (is_jpeg(field)) repack_field(*current, field, s.picture, s.keep_damaged);
       }
     } catch (...) {
-      made->failure = mr::located_exception(made->sample.where());
+      current->failure = mr::located_exception(current->sample.where());
     }
-    return made;
+    return current;
   };
-  const auto write = [&](const job_pointer& made) { to.write(*made); };
+  const auto write = [&](const job_pointer& done) { to.write(*done); };
   tbb::task_arena arena(static_cast<int>(s.threads));
   arena.execute([&] {
     tbb::parallel_pipeline(2 * s.threads + 2,
@@ -249,7 +251,7 @@ std::string formatted(const char* format, double value) {
   return text;
 }
 
-double percent(double part, double whole) { return whole == 0 ? 0 : 100 * part / whole; }
+double percent(double part, double total) { return total == 0 ? 0 : 100 * part / total; }
 
 void print_results(const counts& all, const settings& s, const repack_task& task, const repack_progress& progress) {
   const auto number = [](std::uint64_t n) { return std::to_string(n); };
@@ -262,7 +264,7 @@ void print_results(const counts& all, const settings& s, const repack_task& task
       " progressive, " + number(all.arithmetic) + " arithmetic, " + number(all.shrunk) + " made smaller, " +
       number(all.damaged) + " damaged and kept";
   std::printf("%s\n", line.c_str());
-  if (s.picture.restarts.asked() && all.restarts.intervals != 0) {
+  if (s.picture.restarts.enabled() && all.restarts.intervals != 0) {
     const auto& r = all.restarts;
     const auto share = [&](std::uint64_t mcus) {
       return percent(static_cast<double>(mcus), static_cast<double>(r.walk.all));
@@ -278,12 +280,12 @@ void print_results(const counts& all, const settings& s, const repack_task& task
 }
 
 transcode::jpeg_codes codes_in(const repack_progress& progress, const repack_task& task) {
-  const std::string line = progress.made_once();
+  const std::string line = progress.common_line();
   try {
     return transcode::jpeg_codes::from_text(std::string_view(line).substr(line.find(' ') + 1));
   } catch (const mr::setup_error&) {
-    throw mr::setup_error("the second line of '" + mr::printable(task.list) + "' holds no codes",
-                          "Begin anew with another pattern");
+    throw mr::setup_error("the second line of '" + mr::printable(task.list) + "' contains no codes",
+                          "Start again with another pattern");
   }
 }
 
@@ -301,8 +303,8 @@ void repack(command_line& args) {
   writer to(s.shards, task.inputs.size(), progress.count());
   run_pipeline(from, to, s);
   print_results(to.close(), s, task, progress);
-  for (const auto& [what, times] : from.passed_over().counts())
-    std::printf("%s: %llu\n", what, static_cast<unsigned long long>(times));
+  for (const auto& [event, times] : from.skipped().counts())
+    std::printf("%s: %llu\n", event, static_cast<unsigned long long>(times));
 }
 
 }  // namespace

@@ -1,9 +1,10 @@
-// The codes that all pictures of repack share, made of the first ones.
+// The codes that all images of repack share, computed from the first ones.
 //
 //   const transcode::jpeg_codes codes = make_repack_codes({.shards = shards, .picture = options, .threads = 2});
 //
-// Pictures are read in order, as whole samples, and counted by all threads. The sum is the same for any number of them.
-// Progress goes to stderr. Errors: those of the shards; data_error for a damaged picture, unless it is left out.
+// Complete samples are read in order, and counted by all threads. The sum does not depend on the number of threads.
+// Progress is printed to stderr.
+// Errors: those of the shards; data_error for a damaged image, unless skip_damaged is set.
 #pragma once
 
 #include "repack_picture.hpp"
@@ -22,9 +23,9 @@
 struct repack_codes_options {
   std::vector<std::string> shards{};
   repack_options picture{};
-  std::uint64_t pictures = 10'000;   ///< at least, if there are as many; the last sample is counted as a whole
+  std::uint64_t pictures = 10'000;   ///< minimum, if there are that many; the last sample is counted completely
   unsigned threads = 1;
-  bool leave_out_damaged = false;
+  bool skip_damaged = false;
   millrace::shard_reader_options reading{};
 };
 
@@ -33,11 +34,11 @@ namespace repack_detail {
 inline transcode::jpeg_symbol_counts count_sample(const millrace::record& sample, const repack_codes_options& options) {
   transcode::jpeg_symbol_counts counts;
   for (const millrace::bytes& field : sample.fields()) {
-    if (!holds_a_picture(field)) continue;
+    if (!is_jpeg(field)) continue;
     try {
       count_repacked_symbols(field, options.picture, counts);
     } catch (millrace::data_error& problem) {
-      if (options.leave_out_damaged) continue;
+      if (options.skip_damaged) continue;
       problem.locate(sample.where());
       throw;
     }
@@ -45,7 +46,7 @@ inline transcode::jpeg_symbol_counts count_sample(const millrace::record& sample
   return counts;
 }
 
-inline void show_counted(std::uint64_t pictures, bool at_end) {
+inline void print_progress(std::uint64_t pictures, bool at_end) {
   const bool on_terminal = ::isatty(STDERR_FILENO) == 1;
   if (at_end || pictures % (on_terminal ? 100 : 10'000) == 0)
     std::fprintf(stderr, "%scodes: %llu pictures counted%s", on_terminal ? "\r" : "",
@@ -65,7 +66,7 @@ inline transcode::jpeg_codes make_repack_codes(const repack_codes_options& optio
       control.stop();
       return nullptr;
     }
-    for (const millrace::bytes& field : sample->record.fields()) pictures += holds_a_picture(field) ? 1U : 0U;
+    for (const millrace::bytes& field : sample->record.fields()) pictures += is_jpeg(field) ? 1U : 0U;
     return std::make_shared<const millrace::record>(std::move(sample->record));
   };
   const auto count = [&](const sample_pointer& sample) -> counts_pointer {
@@ -74,7 +75,7 @@ inline transcode::jpeg_codes make_repack_codes(const repack_codes_options& optio
   transcode::jpeg_symbol_counts all;
   const auto add = [&](const counts_pointer& one) {
     all += *one;
-    repack_detail::show_counted(all.pictures, false);
+    repack_detail::print_progress(all.pictures, false);
   };
   using tbb::filter_mode;
   tbb::task_arena(static_cast<int>(options.threads)).execute([&] {
@@ -83,6 +84,6 @@ inline transcode::jpeg_codes make_repack_codes(const repack_codes_options& optio
                                tbb::make_filter<sample_pointer, counts_pointer>(filter_mode::parallel, count) &
                                tbb::make_filter<counts_pointer, void>(filter_mode::serial_out_of_order, add));
   });
-  repack_detail::show_counted(all.pictures, true);
+  repack_detail::print_progress(all.pictures, true);
   return transcode::jpeg_codes(all);
 }

@@ -1,13 +1,14 @@
-// One picture of repack: made smaller if it is to be, then baseline, with tables of its own or shared ones.
+// Repacks one image: resizes it if required, then writes a baseline file, with its own tables or shared ones.
 //
-//   repacked_picture made = repack_picture(record["jpg"], {.short_side = 256, .quality = 90});
-//   made.file; made.shrunk;       // bytes; whether pixels were made anew, or only their coding
-//   count_repacked_symbols(record["jpg"], {.short_side = 256}, counts);           // of the file that would be made
+//   repacked_picture repacked = repack_picture(record["jpg"], {.short_side = 256, .quality = 90});
+//   repacked.file; repacked.shrunk;       // bytes; whether it was resized, or only transcoded
+//   count_repacked_symbols(record["jpg"], {.short_side = 256}, counts);           // of the resulting file
 //
-// What is not larger than the sides that are asked for keeps its coefficients. A smaller one keeps the aspect ratio,
-// sides rounded down; it is coded at `quality` with 4:2:0 chroma, gray stays gray, other colors become YCbCr, and EXIF
-// orientation is kept as a mark, not applied. Its markers are kept, but JFIF and Adobe, which say how it is coded, and
-// the color profile of a CMYK picture. Errors: data_error for what cannot be decoded. Threads: pure.
+// An image within the limits keeps its coefficients. A resized one keeps its aspect ratio, with sides rounded down. It
+// is encoded at `quality` with 4:2:0 chroma. Gray stays gray, other colors become YCbCr, and the EXIF orientation stays
+// in the metadata. Other markers are kept, except JFIF and Adobe, which describe the encoding, and the color profile of
+// a CMYK image.
+// Errors: data_error for a file that cannot be decoded. Threads: pure.
 #pragma once
 
 #include "restart_choice.hpp"
@@ -27,16 +28,16 @@
 struct repack_options {
   std::size_t max_side = 0;       ///< pixels; 0: any
   std::size_t short_side = 0;     ///< pixels; 0: any
-  int quality = 90;               ///< of pictures made smaller
+  int quality = 90;               ///< of resized images
   restart_choice restarts{};
-  const transcode::jpeg_codes* codes = nullptr;   ///< of all pictures; null: each has its own
+  const transcode::jpeg_codes* codes = nullptr;   ///< of all images; null: each image has its own codes
 };
 
-/// Sums over pictures, where restarts are asked for.
+/// Totals of all images, if restarts are enabled.
 struct restart_gain {
-  double bytes = 0;                 ///< that they add
+  double bytes = 0;                 ///< added by restarts
   std::uint64_t mcus = 0, intervals = 0;
-  transcode::jpeg_walk walk{};       ///< of some random resized crops of each picture
+  transcode::jpeg_walk walk{};       ///< of some random resized crops of each image
 
   restart_gain& operator+=(const restart_gain& more) {
     bytes += more.bytes;
@@ -65,16 +66,16 @@ struct picture_sides {
 
 inline picture_sides sides_for(const picture_sides& is, const repack_options& options) {
   const auto [shorter, longer] = std::minmax(is.width, is.height);
-  std::size_t part = 1, whole = 1;
+  std::size_t numerator = 1, denominator = 1;
   if (options.short_side != 0 && shorter > options.short_side) {
-    part = options.short_side;
-    whole = shorter;
+    numerator = options.short_side;
+    denominator = shorter;
   }
-  if (options.max_side != 0 && longer > options.max_side && options.max_side * whole < part * longer) {
-    part = options.max_side;
-    whole = longer;
+  if (options.max_side != 0 && longer > options.max_side && options.max_side * denominator < numerator * longer) {
+    numerator = options.max_side;
+    denominator = longer;
   }
-  const auto scaled = [&](std::size_t side) { return std::max<std::size_t>(1, side * part / whole); };
+  const auto scaled = [&](std::size_t side) { return std::max<std::size_t>(1, side * numerator / denominator); };
   return {.width = scaled(is.width), .height = scaled(is.height)};
 }
 
@@ -89,14 +90,14 @@ inline std::vector<std::byte> shrink(const millrace::bytes& file, const picture_
   const int components = plan.header().components;
   millrace::image pixels = plan.pixels();
   if (components == 1) pixels = first_channel(pixels);
-  auto made = millrace::encode_jpeg(pixels, {.quality = quality, .optimize_tables = false});
+  auto encoded = millrace::encode_jpeg(pixels, {.quality = quality, .optimize_tables = false});
   const auto markers = millrace::jpeg_metadata(file, {.color_profile = components != 4});
-  constexpr std::ptrdiff_t behind_jfif = 20;
-  made.insert(made.begin() + behind_jfif, markers.begin(), markers.end());
-  return made;
+  constexpr std::ptrdiff_t after_jfif = 20;
+  encoded.insert(encoded.begin() + after_jfif, markers.begin(), markers.end());
+  return encoded;
 }
 
-/// The file whose coefficients are kept: the picture itself, or `smaller`, which is made of it.
+/// Returns the file whose coefficients are kept: the input, or `smaller`, the resized image.
 inline std::span<const std::byte> coefficients_of(const millrace::bytes& file, const millrace::jpeg_header& header,
                                                   const repack_options& options, std::vector<std::byte>& smaller) {
   const picture_sides is{.width = header.width, .height = header.height}, to = sides_for(is, options);
@@ -123,18 +124,18 @@ inline restart_gain gain_of(transcode::jpeg_transcoder& picture, std::uint64_t s
 
 inline repacked_picture repack_picture(const millrace::bytes& file, const repack_options& options) {
   using namespace repack_detail;
-  repacked_picture made{.before = millrace::read_jpeg_header(file)};
+  repacked_picture repacked{.before = millrace::read_jpeg_header(file)};
   std::vector<std::byte> smaller;
   auto coding = options.restarts.coding();
   coding.codes = options.codes;
-  transcode::jpeg_transcoder picture(coefficients_of(file, made.before, options, smaller), coding);
-  made.file = picture.write();
-  made.shrunk = !smaller.empty();
-  if (options.restarts.asked()) made.restarts = gain_of(picture, file.size());
-  return made;
+  transcode::jpeg_transcoder picture(coefficients_of(file, repacked.before, options, smaller), coding);
+  repacked.file = picture.write();
+  repacked.shrunk = !smaller.empty();
+  if (options.restarts.enabled()) repacked.restarts = gain_of(picture, file.size());
+  return repacked;
 }
 
-/// Adds the symbols that the picture will have.
+/// Adds the symbols of the repacked image.
 inline void count_repacked_symbols(const millrace::bytes& file, const repack_options& options,
                                    transcode::jpeg_symbol_counts& counts) {
   using namespace repack_detail;

@@ -1,14 +1,15 @@
-// What repack has done already, and of what: so that an interrupted run goes on behind its last finished shard.
+// Records the finished shards of repack, their inputs and options, so that an interrupted run can continue.
 //
 //   repack_progress progress({.inputs = shards, .outputs = paths, .list = "out/train.repack", .options = "q 90"});
-//   progress.finished(0);         // whether the first output is there, made of this input with these options
+//   progress.finished(0);         // whether the first output exists, created from this input with these options
 //
-// A shard appears under its name when it is complete, so one that is there is finished, if the list of this pattern
-// names its input: name, bytes, time of its last change. The list is written before the first shard. Further inputs may
-// be added at the end. Files that an interrupted run left half written are removed. What is made once for all shards,
-// such as codes that they share, is the second line of the list, and is not made again.
-// Errors: setup_error for other options, for inputs that are others or have changed since, and for outputs that are
-// there but in no list: nothing is ever written over. Threads: one; of one pattern there is one run at a time.
+// A shard gets its name when it is complete. An existing shard is therefore finished if the list of this pattern
+// contains its input: name, bytes, modification time. The list is written before the first shard. More inputs may be
+// added at the end. Incomplete files of an interrupted run are removed. A line that all shards have in common, such as
+// shared codes, is the second line of the list, and is computed once.
+// Errors: setup_error for other options, for different or modified inputs, and for existing outputs that no list
+// contains. Existing files are never overwritten.
+// Threads: one; only one run per pattern at a time.
 #pragma once
 
 #include <millrace/base/error.hpp>
@@ -31,8 +32,8 @@ struct repack_task {
   std::vector<std::string> inputs{}, outputs{};   ///< paths, one output for each input
   std::string list{};                             ///< path of the list
   std::string options{};                          ///< one line
-  /// Makes a line, where all shards need something in common; called at most once, before anything is written.
-  std::function<std::string()> make_once{};
+  /// Optional: returns the line that all shards have in common. Called at most once, before anything is written.
+  std::function<std::string()> make_common_line{};
 };
 
 class repack_progress {
@@ -40,24 +41,24 @@ class repack_progress {
   explicit repack_progress(const repack_task& task) : finished_(task.inputs.size(), false) {
     const std::string before = read(task.list), inputs = describe_inputs(task);
     std::string now = "repack 1: " + task.options + "\n";
-    const std::size_t lines_before_inputs = task.make_once ? 2 : 1;
-    if (task.make_once) made_once_ = line_behind(now, before);
-    const bool made_now = task.make_once && made_once_.empty();
-    if (!made_now) now += made_once_ + inputs;
+    const std::size_t lines_before_inputs = task.make_common_line ? 2 : 1;
+    if (task.make_common_line) common_line_ = line_after(now, before);
+    const bool is_new = task.make_common_line && common_line_.empty();
+    if (!is_new) now += common_line_ + inputs;
     if (!now.starts_with(std::string_view(before).substr(0, now.size()))) refuse_other(task.list, now, before);
-    if (!made_now && before.size() > now.size()) refuse_other(task.list, now, before);
+    if (!is_new && before.size() > now.size()) refuse_other(task.list, now, before);
     const auto lines = static_cast<std::size_t>(std::count(before.begin(), before.end(), '\n'));
     for (std::size_t i = 0; i < task.outputs.size(); ++i) {
       if (!std::filesystem::exists(task.outputs[i])) continue;
       if (i + lines_before_inputs >= lines)
-        throw millrace::setup_error("'" + millrace::printable(task.outputs[i]) + "' is there already, and '" +
-                                        millrace::printable(task.list) + "' does not have it",
+        throw millrace::setup_error("'" + millrace::printable(task.outputs[i]) + "' exists already, and '" +
+                                        millrace::printable(task.list) + "' does not contain it",
                                     "Name another pattern, or move that file away");
       finished_[i] = true;
     }
-    if (made_now) {
-      made_once_ = task.make_once() + "\n";
-      now += made_once_ + inputs;
+    if (is_new) {
+      common_line_ = task.make_common_line() + "\n";
+      now += common_line_ + inputs;
       if (!now.starts_with(before)) refuse_other(task.list, now, before);
     }
     if (const auto folder = std::filesystem::path(task.list).parent_path(); !folder.empty())
@@ -70,8 +71,8 @@ class repack_progress {
   }
 
   bool finished(std::size_t shard) const { return finished_[shard]; }
-  /// Returns the line that was made once, now or by an earlier run.
-  std::string made_once() const { return made_once_.substr(0, made_once_.find('\n')); }
+  /// Returns the common line, of this run or of an earlier one.
+  std::string common_line() const { return common_line_.substr(0, common_line_.find('\n')); }
   std::size_t count() const { return static_cast<std::size_t>(std::count(finished_.begin(), finished_.end(), true)); }
 
  private:
@@ -80,7 +81,7 @@ class repack_progress {
     for (const auto& input : task.inputs) {
       struct ::stat status {};
       if (::stat(input.c_str(), &status) != 0)
-        throw millrace::io_error("'" + millrace::printable(input) + "' cannot be looked at", "Check the path");
+        throw millrace::io_error("'" + millrace::printable(input) + "' cannot be inspected", "Check the path");
       text += millrace::printable(std::filesystem::path(input).filename().string()) + ": " +
               std::to_string(status.st_size) + " bytes, changed " + std::to_string(status.st_mtim.tv_sec) + "s " +
               std::to_string(status.st_mtim.tv_nsec) + "ns\n";
@@ -88,8 +89,8 @@ class repack_progress {
     return text;
   }
 
-  /// Returns the line behind the first one, with its end; empty if it is not there, or not whole.
-  static std::string line_behind(const std::string& first, const std::string& list) {
+  /// Returns the line after the first one, with its end; empty if it is missing or incomplete.
+  static std::string line_after(const std::string& first, const std::string& list) {
     const auto end = list.find('\n', first.size());
     return list.starts_with(first) && end != list.npos ? list.substr(first.size(), end + 1 - first.size()) : "";
   }
@@ -106,9 +107,9 @@ class repack_progress {
       const std::size_t begin = at == 0 ? 0 : text.rfind('\n', at - 1) + 1;
       return millrace::printable(text.substr(begin, std::min(text.find('\n', begin), text.size()) - begin));
     };
-    throw millrace::setup_error("'" + millrace::printable(list) + "' was begun with other options or shards: it has '" +
-                                    line_of(before) + "', and now it would be '" + line_of(now) + "'",
-                                "Repeat the first command to go on with it; to begin anew name another pattern");
+    throw millrace::setup_error("'" + millrace::printable(list) + "' was created with other options or shards: it " +
+                                    "contains '" + line_of(before) + "', expected '" + line_of(now) + "'",
+                                "Repeat the first command to continue it, or name another pattern to start again");
   }
 
   static void remove_unfinished(const repack_task& task) {
@@ -126,5 +127,5 @@ class repack_progress {
   }
 
   std::vector<bool> finished_;
-  std::string made_once_;   // with the end of its line
+  std::string common_line_;   // with its newline
 };

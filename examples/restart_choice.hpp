@@ -1,12 +1,12 @@
-// The option --restarts-per-row N|auto of the programs that write JPEGs, and what it asks of the transcoder.
+// The option --restarts-per-row N|auto of programs that write JPEGs, and its options of the transcoder.
 //
 //   const restart_choice restarts = read_restarts(args);             // default: none
 //   auto file = transcode::transcode_jpeg(bytes, restarts.coding());
 //   std::string in_a_record = restarts.text();                       // "0", "8", "auto"
 //
-// auto takes the shortest interval of at least 64 pixels that makes a picture's coded data grow by at most 2 %. With
-// restarts of any kind a picture that has the standard's codes keeps them: a decoder has the tables of these already.
-// Threads: a value. Errors: setup_error for another word.
+// auto selects the shortest interval of at least 64 pixels with which the coded data of an image grow by at most 2 %.
+// With restarts, an image with the standard codes keeps them, because decoders contain their tables.
+// Errors: setup_error for another word. Threads: a value.
 #pragma once
 
 #include "command_line.hpp"
@@ -18,12 +18,12 @@ struct restart_choice {
   unsigned per_row = 0;
   bool by_size = false;
 
-  bool asked() const { return by_size || per_row != 0; }
+  bool enabled() const { return by_size || per_row != 0; }
   std::string text() const { return by_size ? "auto" : std::to_string(per_row); }
   transcode::jpeg_transcode_options coding() const {
     constexpr double growth_limit = 0.02;
     return {.restarts_per_row = per_row, .restart_growth = by_size ? growth_limit : 0,
-            .keep_standard_codes = asked()};
+            .keep_standard_codes = enabled()};
   }
 };
 

@@ -1,14 +1,14 @@
-// A labelled data set without a download: the pictures of shapes.hpp, written into shards.
+// A labelled data set without a download: the images of shapes.hpp, written into shards.
 //
-//   auto made = make_shape_shards({.folder = "data", .samples = 2400, .shards = 8, .seed = 1});
-//   mr::shards(made.train)...        // data/train-{000..007}.tar; made.validation: data/val-{000..003}.tar
+//   auto shapes = make_shape_shards({.folder = "data", .samples = 2400, .shards = 8, .seed = 1});
+//   mr::shards(shapes.train)...      // data/train-{000..007}.tar; shapes.validation: data/val-{000..003}.tar
 //
-// Fields jpg and cls. With `masks` also pgm, a label map of the picture's size (0: ground, label + 1: shape), and json:
-// {"class": 3, "box": [left, top, right, bottom]}. With `restarts` pictures are baseline JPEGs with restart markers.
-// Ten samples in a row hold each class once. Validation has two samples for every five of training, of another seed.
-// The same options give the same bytes, on any machine and any number of cores. What is complete from an earlier call
-// with the same options stays as it is.
-// Errors: setup_error, io_error. Progress goes to stderr.
+// Fields jpg and cls. With `masks` also pgm, a label map of the size of the image (0: background, label + 1: shape),
+// and json: {"class": 3, "box": [left, top, right, bottom]}. With `restarts` images are baseline JPEGs with restart
+// markers. Ten consecutive samples contain each class once. Validation has two samples for every five of training, from
+// another seed. The same options write the same bytes, on any machine and any number of cores. A complete result of an
+// earlier call with the same options is kept.
+// Errors: setup_error, io_error. Progress is printed to stderr.
 #pragma once
 
 #include "restart_choice.hpp"
@@ -28,10 +28,10 @@
 
 struct shape_shards_options {
   std::string folder{};
-  std::uint64_t samples = 2400;   ///< to train on
+  std::uint64_t samples = 2400;   ///< of the training set
   std::uint64_t shards = 8;
   std::uint64_t seed = 1;
-  bool masks = false;             ///< a label map and a box for each picture
+  bool masks = false;             ///< also writes a label map and a box for each image
   restart_choice restarts{};
 };
 
@@ -48,7 +48,7 @@ inline std::string three_digits(std::uint64_t number) {
   return std::string(digits.size() < 3 ? 3 - digits.size() : 0, '0') + digits;
 }
 
-/// A label map as a PGM file (Netpbm's P5): a head, then a byte a pixel.
+/// Returns a label map as a PGM file (Netpbm P5): a header, then one byte per pixel.
 inline std::vector<std::byte> encode_mask(const millrace::image& mask) {
   const std::string head = "P5 " + std::to_string(mask.shape()[1]) + " " + std::to_string(mask.shape()[0]) + " 255\n";
   const auto head_bytes = std::as_bytes(std::span(head)), mask_bytes = std::as_bytes(mask.span());
@@ -79,15 +79,15 @@ inline void write_part(const std::string& folder, const part& p) {
   millrace::shard_writer shards({.pattern = folder + "/" + p.name + "-%03d.tar",
                                  .max_samples = p.samples_per_shard});
   constexpr std::uint64_t together = 120;
-  std::vector<labelled_shape> made(together);   // rendered in parallel, written in order
+  std::vector<labelled_shape> samples(together);   // rendered in parallel, written in order
   for (std::uint64_t start = 0; start < p.samples; start += together) {
     const std::uint64_t end = std::min(p.samples, start + together);
     tbb::parallel_for(start, end, [&](std::uint64_t i) {
-      auto& sample = made[i - start] = make_shape({.seed = p.seed, .index = i});
-      if (p.restarts.asked()) sample.jpeg = transcode::transcode_jpeg(sample.jpeg, p.restarts.coding());
+      auto& sample = samples[i - start] = make_shape({.seed = p.seed, .index = i});
+      if (p.restarts.enabled()) sample.jpeg = transcode::transcode_jpeg(sample.jpeg, p.restarts.coding());
     });
     for (std::uint64_t i = start; i < end; ++i) {
-      const auto& sample = made[i - start];
+      const auto& sample = samples[i - start];
       const std::string key = p.name + "/" + std::to_string(i), label = std::to_string(sample.label);
       if (p.masks)
         shards.write(key, {{"jpg", sample.jpeg}, {"cls", label}, {"pgm", encode_mask(sample.mask)},
@@ -95,7 +95,7 @@ inline void write_part(const std::string& folder, const part& p) {
       else shards.write(key, {{"jpg", sample.jpeg}, {"cls", label}});
     }
     if (on_terminal || end == p.samples)
-      std::fprintf(stderr, "%smaking %s pictures: %llu of %llu%s", on_terminal ? "\r" : "", p.name.c_str(),
+      std::fprintf(stderr, "%s%s images: %llu of %llu%s", on_terminal ? "\r" : "", p.name.c_str(),
                    static_cast<unsigned long long>(end), static_cast<unsigned long long>(p.samples),
                    end == p.samples ? "\n" : "");
   }
@@ -110,25 +110,25 @@ inline shape_shards make_shape_shards(const shape_shards_options& options) {
       options.samples % options.shards != 0)
     throw millrace::setup_error(std::to_string(options.samples) + " samples in " + std::to_string(options.shards) +
                                     " shards are not possible",
-                                "Choose 1 to 1000 shards and a multiple of that, at least 5 samples a shard");
+                                "Choose 1 to 1000 shards and a multiple of that, at least 5 samples per shard");
   const std::uint64_t per_shard = options.samples / options.shards;
   const part train{"train", options.samples, per_shard, 2 * options.seed, options.masks, options.restarts};
   const part validation{"val", 2 * options.samples / 5, per_shard, 2 * options.seed + 1, options.masks,
                         options.restarts};
 
-  // Written last, so it says that everything before it is complete.
+  // Written last: its existence means that all other files are complete.
   const std::filesystem::path stamp = std::filesystem::path(options.folder) / "made-with.txt";
-  const std::string made_with = "shapes 1: samples " + std::to_string(options.samples) + ", shards " +
+  const std::string origin = "shapes 1: samples " + std::to_string(options.samples) + ", shards " +
                                 std::to_string(options.shards) + ", seed " + std::to_string(options.seed) +
                                 (options.masks ? ", masks" : "") +
-                                (options.restarts.asked() ? ", restarts per row " + options.restarts.text() : "");
-  std::string found;
-  std::getline(std::ifstream(stamp), found);
-  if (found != made_with) {
+                                (options.restarts.enabled() ? ", restarts per row " + options.restarts.text() : "");
+  std::string existing;
+  std::getline(std::ifstream(stamp), existing);
+  if (existing != origin) {
     std::filesystem::create_directories(options.folder);
     std::filesystem::remove(stamp);
     for (const part& p : {train, validation}) shape_shards_detail::write_part(options.folder, p);
-    std::ofstream(stamp) << made_with << '\n';
+    std::ofstream(stamp) << origin << '\n';
   }
   return {train.pattern(options.folder), validation.pattern(options.folder)};
 }

@@ -1,9 +1,10 @@
-// Text files become flat files of tokens, each line a document with its separator behind it, in the order of the text.
+// Converts text files to flat files of tokens. Each line is a document, followed by a separator, in the order of the
+// text.
 //
 //   const auto written = write_token_shards({.texts = {"a.txt"}, .prefix = "work/tokens-", .threads = 4}, tokenizer);
-//   // work/tokens-00000.u16 ...: what mr::token_files() reads; .u32 where the vocabulary is larger than 65,536
+//   // work/tokens-00000.u16 ...: files for mr::token_files(); .u32 if the vocabulary is larger than 65,536
 //
-// Tokenising runs on the workers; this thread writes. A file appears under its name when it is complete.
+// Workers tokenize; this thread writes. A file gets its name when it is complete.
 #pragma once
 
 #include <millrace/adapt/sentencepiece.hpp>
@@ -18,7 +19,7 @@
 struct token_shards_options {
   std::vector<std::string> texts{};
   std::string prefix{};
-  std::uint64_t shard_tokens = std::uint64_t{100} << 20;   ///< of a file, at most
+  std::uint64_t shard_tokens = std::uint64_t{100} << 20;   ///< limit of a file
   std::optional<unsigned> threads{};
 };
 
@@ -80,7 +81,7 @@ inline token_shards write_token_shards(const token_shards_options& options, cons
     const auto tokens = ids.span();
     const auto documents = segments.span();
     std::size_t count = tokens.size();
-    while (count > 0 && documents[count - 1] == 0) --count;   // padding, at the very end
+    while (count > 0 && documents[count - 1] == 0) --count;   // padding at the end of the last row
     writer.write(tokens.first(count));
   }
   return writer.finish();

@@ -1,4 +1,4 @@
-// Tokenises text once, so that training need not: lines of text to flat files of tokens.
+// Tokenizes text once, before the training: lines of text to flat files of tokens.
 //
 //   tokenize_shards --model corpus.model --out data/train- corpus-{0000..1023}.txt.gz      # data/train-00000.u16 ...
 //

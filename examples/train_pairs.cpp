@@ -96,14 +96,14 @@ void train(command_line& args) {
   mr::metrics metrics({.every = 20});
   auto loss = metrics.mean("loss"), padding = metrics.mean("padding_share");
   auto accuracy = metrics.accuracy("accuracy");
-  answers_seen held_out;
+  answers_outcome held_out;
 
   for (std::uint64_t epoch = first_epoch; epoch < s.epochs; ++epoch) {
     std::string position;   // behind the last update; empty between two
     for (auto& b : training.epoch(epoch)) {
       const auto [pixels, words, answers] = b.columns();
       if (s.rotate_queries) rotate_rows(words);
-      const answers_seen seen = model.backward(pixels, words, answers);
+      const answers_outcome seen = model.backward(pixels, words, answers);
       loss.add(seen.mean_loss(), static_cast<double>(seen.samples));
       accuracy.add(model.logits(), answers);
       const auto there =

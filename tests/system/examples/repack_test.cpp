@@ -169,7 +169,7 @@ TEST_CASE("a damaged picture is named before any code is made of it, or left out
   }
   transcode::jpeg_symbol_counts counts;
   count_repacked_symbols(slow::view(good), {}, counts);
-  CHECK(make_repack_codes({.shards = shards, .leave_out_damaged = true}) == transcode::jpeg_codes(counts));
+  CHECK(make_repack_codes({.shards = shards, .skip_damaged = true}) == transcode::jpeg_codes(counts));
 }
 
 TEST_CASE("damage is an error, whatever is asked for") {
@@ -251,7 +251,7 @@ TEST_CASE("other options, other inputs and files of somebody else are refused by
     repacking r(2);
     CHECK(r.problem() == "");
     r.task.options = "quality 80";
-    CHECK(has(r.problem(), "it has 'repack 1: quality 90', and now it would be 'repack 1: quality 80'"));
+    CHECK(has(r.problem(), "it contains 'repack 1: quality 90', expected 'repack 1: quality 80'"));
   }
   {
     repacking r(2);
@@ -271,13 +271,13 @@ TEST_CASE("other options, other inputs and files of somebody else are refused by
     CHECK(r.problem() == "");
     r.task.inputs.pop_back();
     r.task.outputs.pop_back();
-    CHECK(has(r.problem(), "and now it would be ''"));
+    CHECK(has(r.problem(), "expected ''"));
   }
   {
     repacking r(2);
     std::filesystem::create_directories(r.folder / "out");
     r.make_output(1);
-    CHECK(has(r.problem(), "1.tar' is there already"));
+    CHECK(has(r.problem(), "1.tar' exists already"));
     CHECK_FALSE(std::filesystem::exists(r.task.list));
   }
 }
@@ -293,18 +293,18 @@ TEST_CASE("a list that was cut short names what it names") {
   }
   r.make_output(2);
   std::filesystem::resize_file(r.task.list, whole - 1);
-  CHECK(has(r.problem(), "2.tar' is there already"));
+  CHECK(has(r.problem(), "2.tar' exists already"));
 }
 
 TEST_CASE("a line that is made once stands in the list, and is made again only where it is not") {
   repacking r(3);
   int calls = 0;
-  r.task.make_once = [&] { return "codes: " + std::to_string(++calls); };
-  CHECK(repack_progress(r.task).made_once() == "codes: 1");
+  r.task.make_common_line = [&] { return "codes: " + std::to_string(++calls); };
+  CHECK(repack_progress(r.task).common_line() == "codes: 1");
   r.make_output(1);
   for (int i = 0; i < 2; ++i) {
     const repack_progress again(r.task);
-    CHECK(again.made_once() == "codes: 1");
+    CHECK(again.common_line() == "codes: 1");
     CHECK(again.finished(1));
     CHECK(again.count() == 1);
     r.add_input();
@@ -314,15 +314,15 @@ TEST_CASE("a line that is made once stands in the list, and is made again only w
 
   // Nothing is made for a run that is refused.
   repacking other(2);
-  other.task.make_once = [&] { return "codes: " + std::to_string(++calls); };
+  other.task.make_common_line = [&] { return "codes: " + std::to_string(++calls); };
   std::filesystem::create_directories(other.folder / "out");
   other.make_output(0);
-  CHECK(has(other.problem(), "0.tar' is there already"));
+  CHECK(has(other.problem(), "0.tar' exists already"));
   CHECK(calls == 1);
   r.task.options = "quality 80";
-  CHECK(has(r.problem(), "begun with other options"));
+  CHECK(has(r.problem(), "created with other options"));
   r.task.options = "quality 90";
-  r.task.make_once = nullptr;
+  r.task.make_common_line = nullptr;
   CHECK(has(r.problem(), "it has 'codes: 1'"));
   CHECK(calls == 1);
 }
@@ -330,7 +330,7 @@ TEST_CASE("a line that is made once stands in the list, and is made again only w
 TEST_CASE("a list that was cut short makes the same line again") {
   repacking r(2);
   int calls = 0;
-  r.task.make_once = [&] {
+  r.task.make_common_line = [&] {
     ++calls;
     return std::string("codes: the same");
   };
@@ -345,7 +345,7 @@ TEST_CASE("a list that was cut short makes the same line again") {
   CHECK(r.problem() == "");
   CHECK(calls == before);
   std::filesystem::resize_file(r.task.list, whole.find("same"));
-  r.task.make_once = [] { return std::string("codes: others"); };
+  r.task.make_common_line = [] { return std::string("codes: others"); };
   CHECK(has(r.problem(), "it has 'codes: the '"));
 }
 

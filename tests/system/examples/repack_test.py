@@ -276,10 +276,10 @@ class Repack(unittest.TestCase):
         self.assertGreater(with_restarts, len(pictures) / 2)
         self.repack(shards, "shared-alone/%d.tar", *both, "--threads", 1)
         self.assert_same_bytes(self.made("shared-alone/*.tar"), self.made("shared/*.tar"))
-        self.assertIn("begun with other options", self.repack(shards, "shared/%d.tar", fails=True))
+        self.assertIn("created with other options", self.repack(shards, "shared/%d.tar", fails=True))
         record = self.folder / "shared/%d.tar.repack"
         record.write_text(record.read_text().replace("\ncodes: 0", "\ncodes: 1"))
-        self.assertIn("holds no codes", self.repack(shards, "shared/%d.tar", *both, fails=True))
+        self.assertIn("contains no codes", self.repack(shards, "shared/%d.tar", *both, fails=True))
 
     def test_the_programs_that_make_shards_write_restarts_too(self):
         done = run("make_shapes", self.folder / "shapes", "--samples", 20, "--shards", 1, "--restarts-per-row", "auto")
@@ -318,7 +318,7 @@ class Repack(unittest.TestCase):
                                  ((self.shards[0], "%d.tar", "--quality", "0"), "--quality"),
                                  ((self.shards[0], "%d.tar", "--threads", "0"), "--threads"),
                                  ((self.shards[0], "%d.tar", "--restarts-per-row", "some"), "--restarts-per-row"),
-                                 ((self.shards[0], self.data / "train-%03d.tar"), "is there already")):
+                                 ((self.shards[0], self.data / "train-%03d.tar"), "exists already")):
             done = run("repack", *arguments)
             self.assertEqual(done.returncode, 1)
             self.assertIn(words, done.stderr)
