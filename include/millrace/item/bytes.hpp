@@ -118,7 +118,7 @@ struct pool_state {
 
   /// Removes an idle block of this class, or of one that is a little larger, and returns it; null if there is none.
   /// Requires the lock.
-  block* take_idle(std::size_t size_class) noexcept;
+  block* pop_idle(std::size_t size_class) noexcept;
   static void destroy(block* b) noexcept;
 
   std::mutex mutex;

@@ -41,7 +41,7 @@ namespace millrace { inline namespace MILLRACE_ABI {
 /// The point at which a run without an index begins to read again, in order to continue after a batch.
 struct replay_point {
   std::uint64_t pass = 0;      ///< number of the pass through the source
-  std::uint64_t ordinal = 0;   ///< ordinal in that pass of the first sample with undelivered rows
+  std::uint64_t ordinal = 0;   ///< ordinal in that pass of the first sample to convert to rows
   std::uint64_t rows = 0;      ///< rows starting at that sample that were already delivered or dropped
   std::uint64_t shard = 0;     ///< ordinal of the first shard to open, in the pass's order of shards
   std::uint64_t first = 0;     ///< number of samples in the shards of the pass before it

@@ -73,7 +73,7 @@ std::uint64_t check_json(const std::string& folder, std::uint64_t acknowledged) 
   mr::line_reader lines(std::make_unique<mr::file_source>(path), pool, {});
   std::uint64_t n = 0;
   while (const auto line = lines.next()) {
-    if (line->text() == tail && !mr::detail::is_whole_json_object(tail)) break;
+    if (line->text() == tail && !mr::detail::is_complete_json_object(tail)) break;
     std::string found;
     mr::detail::json_objects(line->text(), path).for_each([&](const auto& members) {
       for (const auto& m : members) found += m.key == "message" ? m.text : "";

@@ -146,7 +146,7 @@ TEST_CASE("slow listing and finding of files in a storage are reported with the 
       const mr::detail::file_list files({"m:s-0.tar", "m:s-1.tar", "m:s-2.tar"}, storage_with(at), 5 * millisecond);
       CHECK(files.size() == 3);
     });
-    CHECK_MESSAGE(text.find("looks up files in the storage, ") != std::string::npos, text);
+    CHECK_MESSAGE(text.find("finds files in the storage, ") != std::string::npos, text);
     CHECK_MESSAGE(text.find(" of 3 done after ") != std::string::npos, text);
     CHECK_MESSAGE(text.find("the longest now: m:s-1.tar") != std::string::npos, text);
   }

@@ -88,7 +88,7 @@ class cache_block {
   std::uint64_t chunk_number_ = ~std::uint64_t{0};
 };
 
-/// Opens a block, and locks its file for readers. Returns no block if there is no such file.
+/// Opens a block, and locks its file for readers. Returns no block if the file does not exist.
 cache_block open_cache_block(const std::string& path);
 
 }}}  // namespace millrace::detail

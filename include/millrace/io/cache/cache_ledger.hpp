@@ -97,7 +97,7 @@ class cache_ledger {
     bool locked_ = false;
   };
 
-  bool make_root();
+  bool create_root();
   void pause() noexcept;
   std::optional<std::uint64_t> read_used() const noexcept;
   void write_used(std::uint64_t used) noexcept;
@@ -105,7 +105,7 @@ class cache_ledger {
   /// Returns how many bytes must be evicted before `needed` more fit.
   std::uint64_t excess(std::uint64_t used, std::uint64_t needed) const noexcept;
   /// Scans all files, and evicts blocks. Returns the bytes in use.
-  std::uint64_t make_room(std::uint64_t needed, std::uint64_t at_least);
+  std::uint64_t evict(std::uint64_t needed, std::uint64_t at_least);
 
   const std::string root_;
   const std::uint64_t limit_bytes_;

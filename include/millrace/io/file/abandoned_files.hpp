@@ -43,8 +43,8 @@ inline std::string_view final_name_of(std::string_view temporary, std::string_vi
   const std::size_t dot = temporary.rfind('.');
   if (dot == std::string_view::npos) return {};
   const std::string_view writer = temporary.substr(dot + 1);   // kernel-process-n
-  const bool ours = writer.starts_with(kernel) && writer.substr(kernel.size()).starts_with('-');
-  return ours ? temporary.substr(0, dot) : std::string_view{};
+  const bool is_own = writer.starts_with(kernel) && writer.substr(kernel.size()).starts_with('-');
+  return is_own ? temporary.substr(0, dot) : std::string_view{};
 }
 
 /// Removes the file unless a writer holds its lock. The writer may complete and rename it between opening and locking.

@@ -19,7 +19,7 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 [[noreturn]] void throw_file_error(const std::string& problem, const std::string& path, int failure);
 
 /// Creates the folder and its missing parents. Throws io_error if one cannot be created.
-void make_folders(const std::string& path);
+void create_folders(const std::string& path);
 
 /// Options of append_file; with `must_be_new` an existing file is an error.
 struct append_file_options {

@@ -20,7 +20,7 @@ class notice_outlet;
 
 /// Options of at_once() for a list of names at startup. Slow calls are reported (sync/slow_step.hpp).
 struct at_once_options {
-  const char* step;                    ///< for the report: "looks up files in the storage"
+  const char* step;                    ///< for the report: "finds files in the storage"
   std::span<const std::string> names;
   std::size_t max_threads = 32;
   notice_outlet* notices = nullptr;   ///< receives the report; null: a line on stderr

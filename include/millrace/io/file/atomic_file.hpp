@@ -59,7 +59,7 @@ class atomic_file {
   }
   void append(std::string_view text) { append(bytes_of(text)); }
 
-  /// Flushes the file to the disk and gives it its final name, which survives a crash of the machine.
+  /// Flushes the file to the disk and renames it to its final name, which survives a crash of the machine.
   void commit() {
     flush();
     while (files_.sync(file_) != 0)
@@ -68,14 +68,14 @@ class atomic_file {
     sync_folder();
   }
 
-  /// Gives the file its final name without flushing it to the disk. Use it for files that can be generated again. A
-  /// crash of the machine may lose the file, or leave a partial file under its name.
+  /// Renames the file to its final name without flushing it to the disk. Use it for files that can be generated again.
+  /// A crash of the machine may lose the file, or leave a partial file under its name.
   void publish() {
     flush();
     // The duplicate keeps the lock until the file has its final name.
     lock_ = files_.duplicate(file_);
     if (files_.close(std::exchange(file_, -1)) != 0) fail("cannot close", errno);
-    if (files_.rename(temporary_.c_str(), path_.c_str()) != 0) fail("cannot give its final name to", errno);
+    if (files_.rename(temporary_.c_str(), path_.c_str()) != 0) fail("cannot rename to its final name", errno);
     temporary_.clear();
     abandon();
   }

@@ -5,8 +5,8 @@
 //   };
 //   mr::detail::basic_file_source<failing_files> source("train-000.tar");   // each read_at() throws io_error
 //
-// Each function makes one call and returns its result; after -1 the reason is in errno.
-// Threads: any number; there is no state.
+// Each function is one system call and returns its result; after -1 the reason is in errno.
+// Threads: any number; no state.
 #pragma once
 
 #include <millrace/base/version.hpp>

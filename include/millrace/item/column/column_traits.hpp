@@ -129,7 +129,7 @@ concept sized_item = has_shape<T> && tensor_element<typename T::element> &&
 [[noreturn]] inline void throw_other_shape(std::size_t index, const std::string& shape, const std::string& first) {
   throw data_error("element " + std::to_string(index) + " of an array has shape " + shape +
                        ", but the first one has " + first,
-                   "Give all elements the same shape, or use one column for each shape");
+                   "Use one shape for all elements, or one column for each shape");
 }
 
 /// Several of a column type in one row: its shape is [N, ...].

@@ -217,7 +217,7 @@ class columns : public column_places<member_type<Members>...> {
       if (const auto& o = member_of<M>(one).options(); !(o == place.options))
         throw data_error(detail::named_column<M>() + " has " + o.describe() + " here, but " +
                              place.options.describe() + " in the first sample of the run",
-                         std::string("Give all samples the same ") + (is_sized<M> ? "" : "ragged_") + "options");
+                         std::string("Use the same ") + (is_sized<M> ? "" : "ragged_") + "options for all samples");
     if (shape == place.shape) return;
     throw_other_shape(detail::member_spelling<M>.data(), shape, place.shape);
   }

@@ -42,7 +42,7 @@ MILLRACE_INLINE pool_state::~pool_state() {
     for (block* b : list) destroy(b);
 }
 
-MILLRACE_INLINE block* pool_state::take_idle(std::size_t size_class) noexcept {
+MILLRACE_INLINE block* pool_state::pop_idle(std::size_t size_class) noexcept {
   // A larger block is better than a new one: otherwise each class retains its maximum number of blocks in use.
   for (std::size_t c = size_class; c < std::min(size_class + larger_classes + 1, classes); ++c) {
     if (idle[c].empty()) continue;
@@ -70,7 +70,7 @@ MILLRACE_INLINE detail::block_ref block_pool::take(std::size_t bytes) {
   detail::block* block = nullptr;
   {
     const std::lock_guard lock(state_->mutex);
-    block = state_->take_idle(size_class);
+    block = state_->pop_idle(size_class);
     if (auto& list = state_->idle[size_class]; !block && list.capacity() == 0) list.reserve(1024);
   }
   if (block) {

@@ -188,7 +188,7 @@ MILLRACE_INLINE void check_same(const position& from, const position& current) {
                       from.has_index() && has_grown(from.counts, current.counts)
                           ? "Set session_options::grown to continue with the next epoch over the larger data set, or "
                             "name the previous shards"
-                          : "Make them equal, or start without it; workers may change, and with an index the ranks of "
+                          : "Use equal values, or start without it; workers may change, and with an index the ranks of "
                             "one global batch");
 }
 

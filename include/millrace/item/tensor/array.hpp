@@ -41,7 +41,7 @@ struct shaped_array {
 
 namespace detail {
 
-static_assert(std::endian::native == std::endian::little, "fields hold little-endian numbers");
+static_assert(std::endian::native == std::endian::little, "fields contain little-endian numbers");
 
 template <class T>
 concept array_element = tensor_element<T> && !std::same_as<T, bool>;

@@ -109,7 +109,7 @@ MILLRACE_INLINE void tensorboard::write(const row& r) {
 MILLRACE_INLINE detail::append_file tensorboard::start_file(const std::string& folder, instant now) {
   if (folder.empty())
     throw setup_error("tensorboard_options::folder is empty", "Set a folder such as \"runs/first\"");
-  detail::make_folders(folder);
+  detail::create_folders(folder);
   char host[256] = "localhost";
   if (::gethostname(host, sizeof host - 1) != 0 || host[0] == '\0') std::memcpy(host, "localhost", 10);
   std::string seconds = std::to_string(now.unix_ns / 1'000'000'000);

@@ -237,7 +237,7 @@ void example(const std::vector<std::string>& shards, std::size_t k, const mr::de
 EXAMPLE
 }
 
-// ---- known_shard.hpp
+// ---- indexed_shard.hpp
 using mr::detail::index_file_options;
 void example(const mr::detail::index_summary& head, const std::string& name, const index_file_options& files,
              const mr::file_identity* file) {
@@ -245,7 +245,7 @@ EXAMPLE
 }
 
 // ---- returning_samples.hpp
-void example(mr::detail::returning_samples& returning, mr::detail::known_shard& shard, std::size_t number,
+void example(mr::detail::returning_samples& returning, mr::detail::indexed_shard& shard, std::size_t number,
              const std::string& name, mr::event_counts& counts, const std::vector<std::string>& names,
              const mr::detail::index_file_options& files) {
 EXAMPLE

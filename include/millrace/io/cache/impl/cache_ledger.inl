@@ -109,18 +109,18 @@ MILLRACE_INLINE cache_ledger::cache_ledger(const cache_options& o, cache_counts&
     : root_(cache_root(o.folder)), limit_bytes_(o.bytes.value_or(~std::uint64_t{0})),
       keep_free_share_(o.keep_free_share), counts_(counts) {
   try {
-    make_folders(o.folder);
-    usable_ = make_root();
+    create_folders(o.folder);
+    usable_ = create_root();
   } catch (const io_error& e) {
     counts_.report_trouble("continues without a cache: " + e.message());
   }
   if (!usable_) return;
   // A scan of tens of thousands of files is slow, and each process of a node scans.
   const scoped_lock lock(*this, 5 * lock_patience_ns);
-  if (lock) write_used(make_room(0, 0));
+  if (lock) write_used(evict(0, 0));
 }
 
-MILLRACE_INLINE bool cache_ledger::make_root() {
+MILLRACE_INLINE bool cache_ledger::create_root() {
   struct ::stat status {};
   const auto fails = [&](const char* problem) {
     report_failure(problem, errno);
@@ -171,7 +171,7 @@ MILLRACE_INLINE void cache_ledger::write_used(std::uint64_t used) noexcept {
 
 MILLRACE_INLINE std::uint64_t cache_ledger::used_bytes() {
   const auto used = read_used();
-  return used ? *used : make_room(0, 0);
+  return used ? *used : evict(0, 0);
 }
 
 MILLRACE_INLINE std::uint64_t cache_ledger::excess(std::uint64_t used, std::uint64_t needed) const noexcept {
@@ -184,7 +184,7 @@ MILLRACE_INLINE std::uint64_t cache_ledger::excess(std::uint64_t used, std::uint
   return std::max(over, keep + needed > free ? keep + needed - free : 0);
 }
 
-MILLRACE_INLINE std::uint64_t cache_ledger::make_room(std::uint64_t needed, std::uint64_t at_least) {
+MILLRACE_INLINE std::uint64_t cache_ledger::evict(std::uint64_t needed, std::uint64_t at_least) {
   struct version {
     std::uint64_t number = 0;
     std::int64_t used_ns = 0;
@@ -255,7 +255,7 @@ MILLRACE_INLINE bool cache_ledger::reserve(int file, std::uint64_t bytes) {
       if (reason != ENOSPC && reason != EDQUOT) break;
     }
     if (attempt == 1) break;
-    used = make_room(needed, reason == 0 ? 0 : needed);
+    used = evict(needed, reason == 0 ? 0 : needed);
     reason = 0;
   }
   write_used(used);

@@ -22,7 +22,7 @@ MILLRACE_INLINE void throw_file_error(const std::string& problem, const std::str
                                                         : "Check that the path exists and may be written");
 }
 
-MILLRACE_INLINE void make_folders(const std::string& path) {
+MILLRACE_INLINE void create_folders(const std::string& path) {
   for (std::size_t end = path.find('/', 1);; end = path.find('/', end + 1)) {
     const std::string part = path.substr(0, end);
     struct stat status {};
@@ -38,7 +38,7 @@ MILLRACE_INLINE append_file::append_file(append_file_options options) : path_(st
     if (errno != EINTR) throw_file_error("cannot open", path_, errno);
   // A file system without locks reports other errors. They are ignored: the log also works without a lock.
   if (::flock(file_.get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
-    throw setup_error("another log writes to '" + printable(path_) + "'", "Give each log and each rank its own file");
+    throw setup_error("another log writes to '" + printable(path_) + "'", "Use one file for each log and each rank");
 }
 
 MILLRACE_INLINE std::uint64_t append_file::size_bytes() const {

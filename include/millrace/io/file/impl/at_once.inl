@@ -28,13 +28,13 @@ MILLRACE_INLINE void at_once(std::size_t count, std::size_t max_threads,
   std::atomic<std::size_t> next{0};
   std::mutex mutex;
   std::size_t failed = count;
-  std::exception_ptr why;
+  std::exception_ptr first_error;
   const auto work = [&](std::size_t) {
     for (std::size_t i = 0; (i = next.fetch_add(1)) < count;) try {
         act(i);
       } catch (...) {
         const std::lock_guard lock(mutex);
-        if (i < failed) why = std::current_exception();
+        if (i < failed) first_error = std::current_exception();
         failed = std::min(failed, i);
       }
   };
@@ -45,7 +45,7 @@ MILLRACE_INLINE void at_once(std::size_t count, std::size_t max_threads,
   }
   work(0);
   for (auto& t : others) t.join();
-  if (why) std::rethrow_exception(why);
+  if (first_error) std::rethrow_exception(first_error);
 }
 
 }}}  // namespace millrace::detail

@@ -82,15 +82,15 @@ class entry_files {
     // A lane's window is in one or two chunks.
     const std::uint64_t bytes_of_lanes = 2 * std::min<std::uint64_t>(l.lanes, 1 << 20) * entry_cache::chunk_bytes;
     const auto bytes = static_cast<std::size_t>(
-        std::clamp<std::uint64_t>(bytes_of_lanes, least_bytes, std::max(least_bytes, l.max_held_bytes / 2)));
+        std::clamp<std::uint64_t>(bytes_of_lanes, min_bytes, std::max(min_bytes, l.max_held_bytes / 2)));
     cache_.limit(bytes);
     return bytes;
   }
 
  private:
-  static constexpr std::size_t least_bytes = std::size_t{8} << 20;
+  static constexpr std::size_t min_bytes = std::size_t{8} << 20;
 
-  entry_cache cache_{{.limit_bytes = least_bytes}};
+  entry_cache cache_{{.limit_bytes = min_bytes}};
   std::atomic<std::uint64_t> with_entries_{0}, refused_{0};   // since the last report()
 };
 

@@ -110,7 +110,7 @@ struct index_summary {
   std::uint64_t fingerprint = 0;
   bool shard_is_complete = false;
   bool without_end_marker = false;   ///< true if a complete shard has no end marker
-  bool entries_made = false;         ///< true if entry points were built, even if there are none
+  bool entries_built = false;         ///< true if entry points were built, even if there are none
   bool entries_in_storage = false;   ///< true if the index is stored next to its shard in a storage
   std::uint64_t entry_bytes = 0;     ///< size of all entry points
   shard_identity shard{};            ///< recorded size and time of the shard

@@ -28,7 +28,7 @@ struct expected_order {
 
 /// The bytes of a block, and of all blocks in memory.
 struct block_size {
-  static constexpr std::uint64_t least_bytes = std::uint64_t{256} << 10;
+  static constexpr std::uint64_t min_bytes = std::uint64_t{256} << 10;
   static constexpr std::uint64_t max_samples = 8;   // of samples that are not small
   static constexpr std::uint64_t min_places = 16;   // that are read concurrently
 
@@ -37,7 +37,7 @@ struct block_size {
     bool is_local = true;
   };
 
-  std::uint64_t bytes = least_bytes;
+  std::uint64_t bytes = min_bytes;
   std::uint64_t held_bytes = 0;   ///< at most; 0: no blocks
 
   /// Returns the largest sample that is read with its neighbors.
@@ -55,7 +55,7 @@ struct block_size {
     const std::uint64_t window = std::min(order.window, data.samples);
     const std::uint64_t places = std::max(order.lanes, min_places);
     for (std::uint64_t together = data.is_local ? 1 : max_samples; together > 0; together /= 2) {
-      const std::uint64_t bytes = std::max(least_bytes, together * data.sample_bytes);
+      const std::uint64_t bytes = std::max(min_bytes, together * data.sample_bytes);
       const std::uint64_t block_cache_bytes = 2 * (window * data.sample_bytes + 3 * places * bytes);
       if (block_cache_bytes <= order.max_held_bytes) return {bytes, block_cache_bytes};
     }

@@ -44,7 +44,7 @@ struct indexed_reader_options {
   bool checksums = true;                                     ///< checks and learns checksums
 };
 
-/// Counts of what a reader has read.
+/// The counts of a reader.
 struct indexed_reader_counters {
   std::uint64_t samples = 0, payload_bytes = 0;
   std::uint64_t reads = 0, read_bytes = 0;

@@ -86,7 +86,7 @@ struct index_build_counts {
   std::uint64_t samples = 0;             ///< samples of all shards
   std::uint64_t scanned_bytes = 0;       ///< total size of the scanned shards
   std::uint64_t scanned_members = 0;     ///< members of the scanned shards
-  std::uint64_t entries_made = 0;        ///< shards that got entry points
+  std::uint64_t entries_built = 0;        ///< shards that got entry points
   std::uint64_t entries_inspected = 0;   ///< samples that were read for entry points
   std::uint64_t entries_payload_bytes = 0;   ///< bytes of these samples
   std::uint64_t entries_unreadable = 0;      ///< of these samples, those that are damaged

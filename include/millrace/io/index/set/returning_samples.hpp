@@ -6,7 +6,7 @@
 // Errors: none. Threads: any.
 #pragma once
 
-#include <millrace/io/index/set/known_shard.hpp>
+#include <millrace/io/index/set/indexed_shard.hpp>
 #include <millrace/io/tar/read/returning_keys.hpp>
 
 #include <atomic>
@@ -22,8 +22,8 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 class returning_samples {
  public:
   /// Counts the samples of a shard, once after its index was loaded. Returns the index.
-  shard_index& count(shard_index& index, known_shard& shard, std::size_t number) noexcept {
-    if (const std::uint64_t samples = shard.take_returning_keys(); samples > 0) [[unlikely]] {
+  shard_index& count(shard_index& index, indexed_shard& shard, std::size_t number) noexcept {
+    if (const std::uint64_t samples = shard.exchange_returning_keys(); samples > 0) [[unlikely]] {
       first_shard_ = number;
       samples_ += samples;
     }

@@ -32,7 +32,7 @@
 #include <millrace/io/index/read/block_size.hpp>
 #include <millrace/io/index/read/indexed_reader.hpp>
 #include <millrace/io/index/set/damaged_shards.hpp>
-#include <millrace/io/index/set/known_shard.hpp>
+#include <millrace/io/index/set/indexed_shard.hpp>
 #include <millrace/io/index/set/returning_samples.hpp>
 #include <millrace/io/index/set/shard_heads.hpp>
 #include <millrace/item/sample.hpp>
@@ -214,7 +214,7 @@ class shard_data {
   void choose(const sample_choice& choice, notice_outlet& notices);
   /// Returns the number of a sample in its shard.
   std::uint32_t stored_number(std::size_t shard, std::uint32_t number) const noexcept {
-    return chosen_.empty() ? number : chosen_[shard].number(number);
+    return selection_.empty() ? number : selection_[shard].number(number);
   }
 
   /// Throws the error of a shard that cannot be used. The index of an incomplete shard is loaded at the start.
@@ -237,15 +237,15 @@ class shard_data {
   notice_outlet notices_;
   block_pool pool_;
   mutable read_meter reads_;
-  mutable std::vector<known_shard> shards_;   // an index is loaded at its first use
+  mutable std::vector<indexed_shard> shards_;   // an index is loaded at its first use
   std::vector<std::uint64_t> counts_;   // samples of each shard
-  std::vector<chosen_samples> chosen_;   // of each shard; none without a choice
+  std::vector<chosen_samples> selection_;   // of each shard; none without a choice
   std::uint64_t bytes_ = 0, stored_samples_ = 0, fingerprint_ = 0, choice_ = 0;
   std::string choice_text_, missing_keys_;
   damaged_shards damaged_;
   std::vector<std::size_t> touched_;    // shards whose time differs from that of their index
   std::optional<block_cache> block_cache_;
-  std::uint64_t block_bytes_ = block_size::least_bytes;   // set by expect()
+  std::uint64_t block_bytes_ = block_size::min_bytes;   // set by expect()
   mutable entry_files entries_;
   std::atomic<bool> begun_{false};
   std::mutex mutex_;

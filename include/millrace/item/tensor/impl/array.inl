@@ -155,7 +155,7 @@ MILLRACE_INLINE void check_elements(const bytes& field, const npy_header& header
 /// Returns the number of elements, whose size fits into 64 bits.
 MILLRACE_INLINE std::size_t count_of(const bytes& field, const std::vector<std::size_t>& shape,
                                      std::size_t element_bytes) {
-  // An extent of zero makes the array empty, however large the other extents are.
+  // With an extent of zero the array is empty, even if the other extents are large.
   std::size_t count = std::find(shape.begin(), shape.end(), 0U) != shape.end() ? 0 : 1;
   for (const std::size_t extent : shape) {
     if (count > 0 && extent > std::numeric_limits<std::size_t>::max() / element_bytes / count)

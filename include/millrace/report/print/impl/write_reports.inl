@@ -15,7 +15,7 @@ namespace millrace { inline namespace MILLRACE_ABI {
 
 MILLRACE_INLINE void write_reports(const run_report& r, const std::string& path_without_ending) {
   const std::size_t name_at = path_without_ending.rfind('/') + 1;   // without a slash, npos + 1 is 0
-  if (name_at > 1) detail::make_folders(path_without_ending.substr(0, name_at - 1));
+  if (name_at > 1) detail::create_folders(path_without_ending.substr(0, name_at - 1));
   const std::string start = path_without_ending.substr(name_at) + ".";
   detail::remove_abandoned_files(path_without_ending.substr(0, name_at), detail::posix_files(),
                                  [&](std::string_view name) { return name.starts_with(start); });

@@ -15,9 +15,9 @@ TEST_CASE("entries are built once, kept when checksums are learned, and lost wit
         .index.entries();
   };
   (void)mr::detail::build_indexes(names);
-  CHECK(make(names, {.heads_only = true}).counts.entries_made == 3);
-  CHECK(make(names, {.heads_only = true}).counts.entries_made == 0);
-  CHECK(make(names).counts.entries_made == 0);
+  CHECK(make(names, {.heads_only = true}).counts.entries_built == 3);
+  CHECK(make(names, {.heads_only = true}).counts.entries_built == 0);
+  CHECK(make(names).counts.entries_built == 0);
   const auto before = entries_of(1);
   REQUIRE(before.fields() > 20);
 
@@ -52,7 +52,7 @@ TEST_CASE("entries are built once, kept when checksums are learned, and lost wit
     save(names[1], load(names[2]) + std::string(512, '\0'));
     (void)mr::detail::build_indexes(names);
     CHECK_FALSE(entries_of(1).built);
-    CHECK(make(names).counts.entries_made == 1);
+    CHECK(make(names).counts.entries_built == 1);
     CHECK(entries_of(1).built);
   }
   SUBCASE("nor has one of that size whose members are elsewhere") {
@@ -113,9 +113,9 @@ TEST_CASE("errors of reading, building and writing are reported, and leave the i
     int calls = 0;
     mr::detail::index_build_options o{.threads = 1};
     o.entries = [&](std::string_view, std::span<const std::byte>) { return ++calls, std::vector<std::byte>(); };
-    CHECK(mr::detail::build_indexes(names, o).counts.entries_made == 2);
+    CHECK(mr::detail::build_indexes(names, o).counts.entries_built == 2);
     CHECK(calls == 168);   // empty payloads are not shown
-    CHECK(mr::detail::build_indexes(names, o).counts.entries_made == 0);
+    CHECK(mr::detail::build_indexes(names, o).counts.entries_built == 0);
     CHECK(calls == 168);
     mr::detail::shard_data data(names);
     CHECK(read_all(data) == 0);

@@ -13,7 +13,7 @@ TEST_CASE("fields are delivered with their own entries, in any grouping of reads
   for (const unsigned threads : {1U, 4U}) {
     std::filesystem::remove(mr::detail::index_path(names[0]));
     const auto build = make(names, {.threads = threads});
-    CHECK(build.counts.entries_made == 1);
+    CHECK(build.counts.entries_built == 1);
     CHECK(build.counts.entries_inspected == 200);
     CHECK(build.counts.entries_unreadable == 0);
     auto loaded = mr::detail::load_index(mr::detail::index_path(names[0]), mr::detail::identify_shard(names[0]));
@@ -45,14 +45,14 @@ TEST_CASE("an index without entries is written as before, and one with entries d
   std::uint32_t version = 0;
   std::memcpy(&version, plain.data() + 12, 4);
   CHECK(version == 1);
-  CHECK_FALSE(mr::detail::summarize_index(path, mr::detail::identify_shard(names[0])).entries_made);
+  CHECK_FALSE(mr::detail::summarize_index(path, mr::detail::identify_shard(names[0])).entries_built);
   const auto build = make(names);
   const std::string with = load(path);
   std::memcpy(&version, with.data() + 12, 4);
   CHECK(version == 2);
   CHECK(with.size() == plain.size() + 16 + 4 * build.indexes[0]->members() + build.indexes[0]->entries().bytes());
   const auto head = mr::detail::summarize_index(path, mr::detail::identify_shard(names[0]));
-  CHECK(head.entries_made);
+  CHECK(head.entries_built);
   CHECK(head.entry_bytes == build.indexes[0]->entries().bytes());
   CHECK(build.indexes[0]->fingerprint() ==
         mr::detail::load_index(path, mr::detail::identify_shard(names[0])).index.fingerprint());

@@ -158,7 +158,7 @@ MILLRACE_INLINE index_summary summarize_open_index(const unique_fd& file, const 
   return {.state = state, .samples = head.counts.samples, .members = head.counts.members,
           .known_checksums = head.known_checksums, .fingerprint = head.fingerprint,
           .shard_is_complete = head.facts().state == shard_index::shard_state::complete,
-          .without_end_marker = head.facts().counters.missing_end_markers > 0, .entries_made = front.has_entries(),
+          .without_end_marker = head.facts().counters.missing_end_markers > 0, .entries_built = front.has_entries(),
           .entry_bytes = front.has_entries() ? front.entries.bytes : 0, .shard = head.identity(),
           .index_bytes = front.has_entries() ? front.bytes_before_entries() : sizeof head + head.counts.all_bytes()};
 }
@@ -182,7 +182,7 @@ MILLRACE_INLINE std::uint64_t bytes_before_entries(std::span<const std::byte> fi
   return valid ? std::min(bytes, front.bytes_before_entries()) : bytes;
 }
 
-/// Returns a file in memory that has the front of a stored index, and the size of all of it; none if there is no index.
+/// Returns a file in memory that has the front of a stored index, and the size of all of it; none without an index.
 /// `front_bytes` are requested at once. Its entries are not copied.
 MILLRACE_INLINE unique_fd copy_of_stored(const storage& at, const std::string& name, std::size_t front_bytes,
                                          bool heads_only) {
@@ -302,11 +302,11 @@ MILLRACE_INLINE stored_index store_index(const std::string& path, shard_index& i
   if (index.state() == shard_index::shard_state::compressed) return result;
   const unique_fd file = lock_current(path);
   const loaded_index before = load_open_index(file, path, index.identity());
-  const bool alike = before.index.fingerprint() == index.fingerprint() && before.index.members() == index.members();
+  const bool is_same = before.index.fingerprint() == index.fingerprint() && before.index.members() == index.members();
   bool has_new = true;
-  if (before.state == index_file_state::good && alike)
+  if (before.state == index_file_state::good && is_same)
     has_new = merge_checksums(before.index, index, result) || entries != nullptr;
-  if (!entries) index.set_entries(alike ? before.index.entries() : entry_table());
+  if (!entries) index.set_entries(is_same ? before.index.entries() : entry_table());
   if (!has_new) return result;
   replace_index(file, path, index, entries);
   result.written = true;

@@ -100,10 +100,10 @@ MILLRACE_INLINE std::string find_defect(const index_front& front, std::uint64_t 
 }
 
 MILLRACE_INLINE std::string find_defect(const index_head& head, const index_columns& columns) {
-  const auto ends_rise_to = [](std::span<const std::uint32_t> ends, std::uint32_t last, std::uint32_t least_step) {
+  const auto ends_rise_to = [](std::span<const std::uint32_t> ends, std::uint32_t last, std::uint32_t min_step) {
     std::uint64_t before = 0;
     bool rising = true;
-    for (const std::uint32_t end : ends) rising &= std::exchange(before, end) + least_step <= end;
+    for (const std::uint32_t end : ends) rising &= std::exchange(before, end) + min_step <= end;
     return rising && before == last;
   };
   const index_counts& c = columns.counts;

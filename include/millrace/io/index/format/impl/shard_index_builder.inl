@@ -101,8 +101,8 @@ MILLRACE_INLINE std::uint32_t shard_index_builder::number_of(std::string_view na
     if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
   const std::size_t before = member_ends_.empty() ? 0 : member_ends_.back();
   const std::size_t before_that = member_ends_.size() < 2 ? 0 : member_ends_[member_ends_.size() - 2];
-  const std::size_t alike = before_that + (member_fields_.size() - before);
-  if (alike < before && field_names_[member_fields_[alike]] == lowercase_) return member_fields_[alike];
+  const std::size_t candidate = before_that + (member_fields_.size() - before);
+  if (candidate < before && field_names_[member_fields_[candidate]] == lowercase_) return member_fields_[candidate];
   const auto entry = fields_.find(lowercase_);
   if (entry != fields_.end()) return entry->second;
   const std::uint32_t number = checked(field_names_.size());

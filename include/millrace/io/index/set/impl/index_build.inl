@@ -160,7 +160,7 @@ MILLRACE_INLINE std::optional<loaded_index> index_builder::load_file(std::size_t
   try {
     if (options_.heads_only) {
       const index_summary head = summarize_index(index_file, identity);
-      if (head.state == index_file_state::good && head.shard_is_complete && !needs_entries(head.entries_made)) {
+      if (head.state == index_file_state::good && head.shard_is_complete && !needs_entries(head.entries_built)) {
         add_head(shard, head);
         return std::nullopt;
       }
@@ -223,14 +223,14 @@ MILLRACE_INLINE void index_builder::add_entries(const std::string& path, const s
        .done = done}, index);
   store(index_file, index, &result.pieces);
   const std::lock_guard lock(mutex_);
-  ++result_.counts.entries_made;
+  ++result_.counts.entries_built;
   result_.counts.entries_unreadable += result.unreadable;
 }
 
 MILLRACE_INLINE bool index_builder::add_stored_head(std::size_t shard) {
   try {
     const index_summary head = summarize_stored_index(options_.files.storage, shards_[shard]);
-    if (head.state != index_file_state::good || !head.shard_is_complete || needs_entries(head.entries_made))
+    if (head.state != index_file_state::good || !head.shard_is_complete || needs_entries(head.entries_built))
       return false;
     add_head(shard, head);
     return true;
@@ -268,7 +268,7 @@ MILLRACE_INLINE void index_builder::add(std::size_t shard, index_result&& result
       .known_checksums = static_cast<std::uint32_t>(index->known_checksums()), .fingerprint = index->fingerprint(),
       .shard_is_complete = index->state() == shard_index::shard_state::complete,
       .without_end_marker = index->facts().counters.missing_end_markers > 0,
-      .entries_made = index->entries().built, .entries_in_storage = index->entries().in_storage,
+      .entries_built = index->entries().built, .entries_in_storage = index->entries().in_storage,
       .entry_bytes = index->entries().bytes(), .shard = index->identity(),
       .index_bytes = index->entries().built ? entries_begin_at(index->columns().counts)
                                            : sizeof(index_head) + index->columns().counts.all_bytes()};

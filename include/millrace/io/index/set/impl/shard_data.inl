@@ -53,8 +53,8 @@ MILLRACE_INLINE void shard_data::choose(const sample_choice& choice, notice_outl
             [this](auto i) { index(i); });
   choice_search search(choice);
   for (std::size_t i = 0; i < names_.size(); ++i) {
-    chosen_.push_back(search.choose(index(i), names_[i]));
-    counts_[i] = chosen_.back().size();
+    selection_.push_back(search.choose(index(i), names_[i]));
+    counts_[i] = selection_.back().size();
   }
   choice_ = search.checksum();
   missing_keys_ = search.missing();
@@ -67,12 +67,12 @@ MILLRACE_INLINE void shard_data::choose(const sample_choice& choice, notice_outl
 }
 
 MILLRACE_INLINE std::uint64_t shard_data::id_of(const located_sample& s, std::uint64_t first_shard) const noexcept {
-  if (chosen_.empty()) return sample_id(first_shard + s.shard, s.index);
-  return chosen_[s.shard].id_of(first_shard + s.shard, static_cast<std::uint32_t>(s.index));
+  if (selection_.empty()) return sample_id(first_shard + s.shard, s.index);
+  return selection_[s.shard].id_of(first_shard + s.shard, static_cast<std::uint32_t>(s.index));
 }
 
 MILLRACE_INLINE std::uint64_t shard_data::size_bytes() const noexcept {
-  if (chosen_.empty() || stored_samples_ == 0) return bytes_;
+  if (selection_.empty() || stored_samples_ == 0) return bytes_;
   const std::uint64_t positions = std::accumulate(counts_.begin(), counts_.end(), std::uint64_t{0});
   return static_cast<std::uint64_t>(static_cast<double>(bytes_) * static_cast<double>(positions) /
                                     static_cast<double>(stored_samples_));
@@ -134,7 +134,7 @@ MILLRACE_INLINE void shard_data::expect_shards(std::span<const std::size_t> shar
 }
 
 MILLRACE_INLINE std::size_t shard_data::expect(const expected_order& order) {
-  const bool stored = std::any_of(shards_.begin(), shards_.end(), [](const known_shard& s) {
+  const bool stored = std::any_of(shards_.begin(), shards_.end(), [](const indexed_shard& s) {
     return s.head.entries_in_storage && (s.head.entry_bytes > 0 || s.head.of_set_index);
   });
   const std::size_t of_entries =

@@ -12,7 +12,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// Returns the content of a set index; nothing if there is no such file.
+/// Returns the content of a set index; nothing if the file does not exist.
 MILLRACE_INLINE std::optional<std::string> text_of_set_index(const storage& at, const std::string& name) {
   constexpr std::size_t front_bytes = std::size_t{1} << 20;   // ten thousand shards, with one request
   std::unique_ptr<byte_source> file;

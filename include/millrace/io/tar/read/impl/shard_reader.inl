@@ -186,7 +186,7 @@ MILLRACE_INLINE void shard_reader::read_field(std::string_view name) {
   if (builder_.has(field_))
     throw data_error("the sample '" + printable(builder_.key()) + "' has the field '" + printable(field_) +
                          "' twice: expected each field once (upper and lower case are the same)",
-                     "Give each sample its own key, and write the shard again", where());
+                     "Use one key for each sample, and write the shard again", where());
   check_limits();
   bad_sample_ = false;
   tar_->check_payload();

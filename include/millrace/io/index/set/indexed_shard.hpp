@@ -1,6 +1,6 @@
 // One shard of a data set. The head of its index is known from the start; the rest is loaded at its first use.
 //
-//   mr::detail::known_shard shard;
+//   mr::detail::indexed_shard shard;
 //   shard.head = head;                                        // by find_shard_heads()
 //   mr::detail::shard_index& index = shard.load(name, files);
 //   shard.check_same(name, *file);                            // of a storage, each time that it is opened
@@ -22,7 +22,7 @@
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 /// A shard, and its index.
-struct known_shard {
+struct indexed_shard {
   index_summary head{};
   std::shared_ptr<shard_index> index{};   ///< null until it is loaded
   std::uint64_t known_checksums = 0;      ///< number of checksums in the index file
@@ -43,7 +43,7 @@ struct known_shard {
     return *index;
   }
   /// Returns how many samples have the key of an earlier one, once after the index was loaded; then 0.
-  std::uint64_t take_returning_keys() noexcept {
+  std::uint64_t exchange_returning_keys() noexcept {
     return returning_keys_.load(std::memory_order_relaxed) == 0 ? 0 : returning_keys_.exchange(0);
   }
   /// Returns whether the index is loaded.
