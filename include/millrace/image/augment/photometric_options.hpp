@@ -27,7 +27,7 @@ enum class interpolation : std::uint8_t {
   bicubic     ///< of 4 x 4 pixels
 };
 
-/// The mean color of ImageNet. It is black for a network, because normalizing makes it 0.
+/// The mean color of ImageNet. It is black for a network, because normalization maps it to 0.
 inline constexpr rgb_color mean_color = {124, 116, 104};
 
 /// The range of factors that a jitter draws from, as in torchvision: one number, or both ends.

@@ -1,4 +1,4 @@
-// Defines what any_picture.hpp declares.
+// Definitions for any_picture.hpp.
 #pragma once
 
 #include <millrace/image/any_picture.hpp>

@@ -27,7 +27,7 @@ struct jpeg_header {
   int components = 0;        ///< 1 (gray), 3 (color) or 4 (CMYK)
   bool progressive = false;
   bool arithmetic = false;   ///< arithmetic instead of Huffman coding
-  int orientation = 1;       ///< value of the EXIF tag, 1..8; 1 if there is no tag
+  int orientation = 1;       ///< value of the EXIF tag, 1..8; 1 without a tag
 };
 
 namespace detail {

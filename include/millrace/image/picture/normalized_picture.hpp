@@ -1,4 +1,4 @@
-// An image whose row in a batch holds normalized values: f32, f16 or bf16, [3, height, width].
+// An image whose row in a batch contains normalized values: f32, f16 or bf16, [3, height, width].
 //
 //   struct example { mr::normalized_picture<mr::f16> pixels; std::int32_t label; };
 //   constexpr mr::pixel_normalization imagenet{.mean = {0.485, 0.456, 0.406}, .std = {0.229, 0.224, 0.225}};

@@ -121,8 +121,7 @@ class picture {
   }
 
   /// Runs an operation on the rendered pixels, such as a photometric_plan, after the operations of earlier calls.
-  /// Crops,
-  /// resizes and flips run before all operations, even if they are planned later.
+  /// Crops, resizes and flips run before all operations, even if they are planned later.
   picture apply(std::shared_ptr<const row_operation> operation) const;
 
   /// Decodes into `row`, which has height * width * 3 bytes. The bits depend only on the file and the plan.

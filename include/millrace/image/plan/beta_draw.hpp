@@ -3,7 +3,7 @@
 //   const mr::detail::beta_draw mixup(0.8);
 //   const std::uint64_t share = mixup(random);        // in [0, 2^32]; 2^31 is one half
 //
-// The same random numbers give the same shares on every machine and compiler. Logarithms and powers are those of
+// The same random numbers produce the same shares on every machine and compiler. Logarithms and powers are those of
 // base/fixed_point.hpp. Shares are exact to about 2^-30, and the rejection of points to about 2^-31.
 // Alpha below 1: Joehnk's rule (Metrika 8, 1964). Draw x = U^(1/alpha), y = V^(1/alpha) until x + y <= 1; the share is
 // x / (x + y). It is computed from the difference of the logarithms, because for a small alpha both powers are often

@@ -8,8 +8,7 @@
 //   if (g.mirrored()) swap_left_and_right(joints);
 //
 // Coordinates are those of pixel edges: pixel i covers [i, i + 1), x increases to the right and y downwards. Input is
-// in
-// pixels of the stored image, before its EXIF orientation. Output is in pixels of the rendered image.
+// in pixels of the stored image, before its EXIF orientation. Output is in pixels of the rendered image.
 // For labels that were drawn on the image as viewers show it, rotated by its EXIF orientation, use g.upright().
 // A box is clipped to the image, and dropped if too little of it remains; `kept` has the indices of remaining boxes.
 // Results are the same with every compiler: the plan's integers are exact, and each position is rounded the same way.
@@ -142,8 +141,7 @@ plan_axis mirrored_axis(const plan_axis& axis, std::int64_t extent) noexcept;
 double edge_on(const plan_axis& axis, double edge) noexcept;
 
 /// Writes the source pixel of each output, in the order in which outputs are stored: the pixel that contains the
-/// output's
-/// center. A center between two pixels belongs to the later one of the source.
+/// output's center. A center between two pixels belongs to the later one of the source.
 void nearest_pixels(const plan_axis& axis, std::vector<std::uint32_t>& pixels);
 
 }  // namespace detail

@@ -4,8 +4,7 @@
 //   const mr::detail::pair_mix how = rule.draw(random, {.width = 224, .height = 224});
 //
 // Order of the draws: whether to mix the pair, whether by cutmix (only if both have an alpha), the share, and for
-// cutmix
-// the box: the column of its center, then the row.
+// cutmix the box: the column of its center, then the row.
 // Mixup: the share is Beta(alpha, alpha), rounded to 32768ths.
 // Cutmix: the box extends floor(side * sqrt(1 - share) / 2) to both sides of a center that is uniform in the image, and
 // is clipped to the image. This is the rule of torchvision's CutMix and of timm's Mixup, which agree:

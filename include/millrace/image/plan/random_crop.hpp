@@ -2,7 +2,7 @@
 //
 //   mr::crop_box box = mr::detail::random_crop_box({.width = 500, .height = 375}, random, {.scale_min = 0.08});
 //
-// The same random numbers give the same crop on every compiler. The rule has up to ten attempts; each one draws:
+// The same random numbers produce the same crop on every compiler. The rule has up to ten attempts; each one draws:
 // - the area as a share of the image's area, uniform in [scale_min, scale_max];
 // - the aspect ratio (width / height), log-uniform in [ratio_min, ratio_max];
 // - the position, uniform, if a box of that size fits.
@@ -70,7 +70,7 @@ struct fixed_crop_options {
 
 /// Returns a side of a box: sqrt(area * ratio), rounded to nearest. Area and ratio have 32 fraction bits.
 constexpr std::uint64_t side_of(std::uint64_t area, std::uint64_t ratio) noexcept {
-  const auto root = integer_sqrt(unsigned_128{area} * ratio >> 40);   // 24 fraction bits under the root give 12
+  const auto root = integer_sqrt(unsigned_128{area} * ratio >> 40);   // 24 fraction bits under the root become 12
   return (root + (1U << 11)) >> 12;
 }
 

@@ -10,7 +10,7 @@
 // erased. The arithmetic is integer, as in image/plan/random_crop.hpp.
 // Noise is normal with variance 1, drawn for each value: the number of ones among 48 random bits, plus a fraction of 16
 // more bits. This sum has an excess kurtosis of -0.04. Rendering computes the noise from a key that is drawn with the
-// box, so that the same random numbers give the same noise on every machine.
+// box, so that the same random numbers produce the same noise on every machine.
 // Source: timm/data/random_erasing.py, torchvision/transforms/v2/_augment.py.
 // Errors: setup_error if an option is outside its range. Threads: any; do not share an rng.
 #pragma once

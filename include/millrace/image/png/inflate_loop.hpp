@@ -48,7 +48,7 @@ class inflate_loop {
     fill(s);
     std::uint32_t e = literals[s.bits & deflate_codes::literal_mask];
     for (;;) {
-      // At least 56 bits. Four lookups use 44, so the next entry can be looked up before the buffer is filled.
+      // At least 56 bits. Four lookups use 44, so the next entry can be read before the buffer is filled.
       if (is_literal(e)) {
         e = put(s, e, literals);
         if (is_literal(e)) {

@@ -34,7 +34,7 @@ inline void copy_rgb_to_rgbx_by_avx2(const std::uint8_t* from, std::size_t count
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// Returns false, and copies nothing, if there is no fast code for this CPU.
+/// Returns false, and copies nothing, if this CPU has no fast code.
 inline bool copy_rgb_to_rgbx([[maybe_unused]] const std::uint8_t* from, [[maybe_unused]] std::size_t count,
                              [[maybe_unused]] std::uint8_t* to) noexcept {
 #ifdef __x86_64__

@@ -6,11 +6,10 @@
 //   renderer.render({&job, 1}, scratch);                    // several jobs per call are faster
 //
 // Each worker has one renderer. The built-in decoder processes the files that it supports: baseline files two at a
-// time,
-// progressive files alone. Its planes are resized as soon as they are complete. If it refuses a file, libjpeg decodes
-// that file from the start, and decides alone between pixels, warning and error. The built-in decoder decodes every row
-// of MCUs that libjpeg would read for the crop, so both detect the same damage. The exception is damage in restart
-// intervals that the crop does not need, which the built-in decoder skips.
+// time, progressive files alone. Its planes are resized as soon as they are complete. If it refuses a file, libjpeg
+// decodes that file from the start, and decides alone between pixels, warning and error. The built-in decoder decodes
+// every row of MCUs that libjpeg would read for the crop, so both detect the same damage. The exception is damage in
+// restart intervals that the crop does not need, which the built-in decoder skips.
 // Images of the same JPEG (several crops of it) share its planes, if the built-in decoder decodes it.
 // Both decoders produce the same bits for an `exact` image and for a `fast` image decoded at a reduced size, because
 // these are converted to RGB before the resize. The bits of other `fast` images depend on whether the built-in decoder

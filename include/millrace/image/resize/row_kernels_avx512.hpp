@@ -55,7 +55,7 @@ class avx512_interleaver {
 };
 
 struct avx512_rows {
-  /// Returns false if there is no loop for this number of taps.
+  /// Returns false if this number of taps has no loop.
   static bool blend_rgb(const row_taps& t, const row_output& to) noexcept {
     switch (t.count) {
       case 2: return rgb<2>(t, to);

@@ -1,4 +1,4 @@
-// Defines what augment_draws.hpp declares.
+// Definitions for augment_draws.hpp.
 #pragma once
 
 #include <millrace/image/augment/augment_draws.hpp>

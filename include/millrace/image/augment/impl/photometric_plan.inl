@@ -1,4 +1,4 @@
-// Defines what photometric_plan.hpp declares.
+// Definitions for photometric_plan.hpp.
 #pragma once
 
 #include <millrace/image/augment/photometric_plan.hpp>

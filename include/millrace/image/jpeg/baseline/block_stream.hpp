@@ -163,8 +163,8 @@ struct block_stream {
   }
 };
 
-/// Returns the number of the coefficient whose element of coefficient_order this is, which the alignment makes
-/// possible.
+/// Returns the number of the coefficient whose element of coefficient_order this is, by its
+/// alignment.
 [[gnu::always_inline]] inline unsigned number_of(const std::uint8_t* place) noexcept {
   return static_cast<unsigned>(reinterpret_cast<std::uintptr_t>(place) % coefficient_order.size());
 }

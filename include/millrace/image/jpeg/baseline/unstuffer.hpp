@@ -80,7 +80,7 @@ class unstuffer {
     begin_interval();
   }
 
-  /// Copies only a few bytes beyond this byte of the file, until the next call. There is no limit initially.
+  /// Copies only a few bytes beyond this byte of the file, until the next call. Initially nothing is limited.
   /// The interval does not end at the limit.
   void limit(const std::uint8_t* at) noexcept { limit_ = at; }
 

@@ -1,4 +1,4 @@
-// Defines what jpeg_encoder.hpp declares.
+// Definitions for jpeg_encoder.hpp.
 #pragma once
 
 #include <millrace/image/jpeg/jpeg_encoder.hpp>

@@ -1,4 +1,4 @@
-// Defines what jpeg_entries.hpp declares.
+// Definitions for jpeg_entries.hpp.
 #pragma once
 
 #include <millrace/image/jpeg/jpeg_entries.hpp>

@@ -1,4 +1,4 @@
-// Defines what jpeg_header.hpp declares.
+// Definitions for jpeg_header.hpp.
 #pragma once
 
 #include <millrace/image/jpeg/jpeg_header.hpp>

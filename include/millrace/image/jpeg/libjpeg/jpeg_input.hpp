@@ -72,7 +72,7 @@ class jpeg_input {
     damaged_ = reads_end_ = false;
     begins_with_marker_ = data.size() > 2 && data[2] == std::byte{0xff};
     progress_.max_scans = limits.max_scans;
-    // libjpeg retains the tables of a file. The next file would be decoded with them if it has no tables of its own.
+    // libjpeg retains the tables of a file. The next file would be decoded with them if it defines none.
     jpeg_destroy_decompress(&info_);
     if (!create())
       throw io_error("libjpeg could not be started: " + printable(text()), "Free memory", {.stage = "jpeg"});

@@ -1,4 +1,4 @@
-// Defines what label_map.hpp declares.
+// Definitions for label_map.hpp.
 #pragma once
 
 #include <millrace/image/labels/label_map.hpp>

@@ -1,4 +1,4 @@
-// Defines what label_source.hpp declares.
+// Definitions for label_source.hpp.
 #pragma once
 
 #include <millrace/image/labels/label_source.hpp>

@@ -1,4 +1,4 @@
-// Defines what png_labels.hpp declares.
+// Definitions for png_labels.hpp.
 #pragma once
 
 #include <millrace/image/labels/png_labels.hpp>

@@ -1,4 +1,4 @@
-// Defines what image.hpp declares.
+// Definitions for picture.hpp.
 #pragma once
 
 #include <millrace/image/picture/picture.hpp>

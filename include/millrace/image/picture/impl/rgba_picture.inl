@@ -1,4 +1,4 @@
-// Defines what rgba_picture.hpp declares.
+// Definitions for rgba_picture.hpp.
 #pragma once
 
 #include <millrace/image/picture/rgba_picture.hpp>

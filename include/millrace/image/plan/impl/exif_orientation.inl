@@ -1,4 +1,4 @@
-// Defines what exif_orientation.hpp declares.
+// Definitions for exif_orientation.hpp.
 #pragma once
 
 #include <millrace/image/plan/exif_orientation.hpp>

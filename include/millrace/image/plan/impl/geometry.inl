@@ -1,4 +1,4 @@
-// Defines what geometry.hpp declares.
+// Definitions for geometry.hpp.
 #pragma once
 
 #include <millrace/image/plan/geometry.hpp>

@@ -1,4 +1,4 @@
-// Defines what pair_rule.hpp declares.
+// Definitions for pair_rule.hpp.
 #pragma once
 
 #include <millrace/image/plan/pair_rule.hpp>

@@ -1,4 +1,4 @@
-// Defines what random_crop.hpp declares.
+// Definitions for random_crop.hpp.
 #pragma once
 
 #include <millrace/image/plan/random_crop.hpp>

@@ -1,4 +1,4 @@
-// Defines what random_erase.hpp declares.
+// Definitions for random_erase.hpp.
 #pragma once
 
 #include <millrace/image/plan/random_erase.hpp>

@@ -1,4 +1,4 @@
-// Defines what deflate_codes.hpp declares.
+// Definitions for deflate_codes.hpp.
 #pragma once
 
 #include <millrace/image/png/deflate_codes.hpp>

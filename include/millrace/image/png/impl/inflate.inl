@@ -1,4 +1,4 @@
-// Defines what inflate.hpp declares.
+// Definitions for inflate.hpp.
 #pragma once
 
 #include <millrace/image/png/inflate.hpp>

@@ -1,4 +1,4 @@
-// Defines what png.hpp declares.
+// Definitions for png.hpp.
 #pragma once
 
 #include <millrace/image/png/png.hpp>

@@ -1,4 +1,4 @@
-// Defines what png_decoder.hpp declares.
+// Definitions for png_decoder.hpp.
 #pragma once
 
 #include <millrace/image/png/png_decoder.hpp>

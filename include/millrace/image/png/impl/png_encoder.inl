@@ -1,4 +1,4 @@
-// Defines what png_encoder.hpp declares.
+// Definitions for png_encoder.hpp.
 #pragma once
 
 #include <millrace/image/png/png_encoder.hpp>

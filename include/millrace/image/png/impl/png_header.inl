@@ -1,4 +1,4 @@
-// Defines what png_header.hpp declares.
+// Definitions for png_header.hpp.
 #pragma once
 
 #include <millrace/image/png/png_header.hpp>

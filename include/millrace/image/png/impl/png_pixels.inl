@@ -1,4 +1,4 @@
-// Defines what png_pixels.hpp declares.
+// Definitions for png_pixels.hpp.
 #pragma once
 
 #include <millrace/image/png/png_pixels.hpp>

@@ -1,4 +1,4 @@
-// Defines what png_rows.hpp declares.
+// Definitions for png_rows.hpp.
 #pragma once
 
 #include <millrace/image/png/png_rows.hpp>

@@ -1,4 +1,4 @@
-// Defines what pnm.hpp declares.
+// Definitions for pnm.hpp.
 #pragma once
 
 #include <millrace/image/pnm/pnm.hpp>

@@ -1,4 +1,4 @@
-// Defines what pnm_header.hpp declares.
+// Definitions for pnm_header.hpp.
 #pragma once
 
 #include <millrace/image/pnm/pnm_header.hpp>

@@ -1,4 +1,4 @@
-// Defines what jpeg_format.hpp declares.
+// Definitions for jpeg_format.hpp.
 #pragma once
 
 #include <millrace/image/render/jpeg_format.hpp>

@@ -1,4 +1,4 @@
-// Defines what picture_job.hpp declares.
+// Definitions for picture_job.hpp.
 #pragma once
 
 #include <millrace/image/render/picture_job.hpp>

@@ -1,4 +1,4 @@
-// Defines what pixel_rows.hpp declares.
+// Definitions for pixel_rows.hpp.
 #pragma once
 
 #include <millrace/image/render/pixel_rows.hpp>

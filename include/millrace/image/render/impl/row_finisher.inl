@@ -1,4 +1,4 @@
-// Defines what row_finisher.hpp declares.
+// Definitions for row_finisher.hpp.
 #pragma once
 
 #include <millrace/image/render/row_finisher.hpp>
