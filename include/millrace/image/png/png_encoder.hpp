@@ -38,7 +38,7 @@ class png_writer {
   void store(std::span<const std::uint8_t> bytes);
 
   std::vector<std::byte> file_;
-  std::size_t chunk_at_ = 0, to_come_ = 0, block_left_ = 0;
+  std::size_t chunk_at_ = 0, remaining_ = 0, block_left_ = 0;
   std::uint32_t adler_low_ = 1, adler_high_ = 0;
 };
 

@@ -44,8 +44,8 @@ class basic_plane_resizer {
     Kernels::taps::build(columns_, job.plan.columns);
     outputs_ = rows_.outputs();
     width_ = columns_.outputs();
-    const std::size_t seen_width = job.plan.transposed ? outputs_ : width_;
-    row_pixels_ = job.target.row_pixels == 0 ? seen_width : job.target.row_pixels;
+    const std::size_t result_width = job.plan.transposed ? outputs_ : width_;
+    row_pixels_ = job.target.row_pixels == 0 ? result_width : job.target.row_pixels;
     next_output_ = 0;
     const std::size_t padded = (width_ + columns_at_once - 1) / columns_at_once * columns_at_once;
     if (line_.size() < 3 * padded) line_.resize(3 * padded);
@@ -117,7 +117,7 @@ class basic_plane_resizer {
                  .flipped = job_.plan.columns.flipped});
     for (; next_output_ < outputs_; ++next_output_) {
       while (!main_.ready(next_output_)) {
-        color_.make(main_.next_row());
+        color_.compute(main_.next_row());
         pushed_rows pushed;
         for (std::size_t c = 0; c < 3; ++c) pushed.rows[c] = color_.rows(c);
         main_.push(pushed);

@@ -2,7 +2,7 @@
 //
 //   mr::detail::basic_rgb_rows<mr::detail::portable_upsampling> rows;     // reused for all images
 //   rows.start(planes, 101, 380);                    // columns [101, 380) of the image
-//   rows.make(60);                                   // rows 60 .. 63; 60 is a multiple of vertical_sampling
+//   rows.compute(60);                                   // rows 60 .. 63; 60 is a multiple of vertical_sampling
 //   std::uint8_t green = rows.row(1, 2)[0];          // of row 62, column rows.left() (101 or one less)
 //
 // The result is three planar channels. Gray planes need no conversion and are not accepted. The planes must contain one
@@ -50,9 +50,9 @@ class basic_rgb_rows {
   /// Returns the column of a row's first pixel.
   std::size_t left() const noexcept { return left_; }
 
-  void make(std::size_t y) noexcept {
-    if (half_width_ && half_height_ && !repeats_) return make_four_rows(y);
-    for (std::size_t k = 0; k < rows_at_once; ++k) make_row(y + k, k);
+  void compute(std::size_t y) noexcept {
+    if (half_width_ && half_height_ && !repeats_) return compute_four_rows(y);
+    for (std::size_t k = 0; k < rows_at_once; ++k) compute_row(y + k, k);
   }
 
   const std::uint8_t* row(std::size_t channel, std::size_t k) const noexcept { return rows(channel)[k]; }
@@ -74,7 +74,7 @@ class basic_rgb_rows {
   }
 
   /// Computes four rows of an image that is subsampled on both axes.
-  void make_four_rows(std::size_t y) noexcept {
+  void compute_four_rows(std::size_t y) noexcept {
     const std::size_t in_region = y - static_cast<std::size_t>(planes_.top), own = in_region / 2;
     for (std::size_t c = 0; c < 2; ++c) {
       const guarded_plane& plane = plane_[1 + c];
@@ -100,20 +100,20 @@ class basic_rgb_rows {
     }
   }
 
-  void make_row(std::size_t y, std::size_t k) noexcept {
+  void compute_row(std::size_t y, std::size_t k) noexcept {
     const std::size_t in_region = y - static_cast<std::size_t>(planes_.top);
     const std::size_t own = half_height_ ? in_region / 2 : in_region;
     std::uint8_t* const rgb[3] = {writable(0, k), writable(1, k), writable(2, k)};
-    if (repeats_ && half_width_) return make_repeated(luma_row(y), own, rgb);
+    if (repeats_ && half_width_) return compute_repeated(luma_row(y), own, rgb);
     if (half_width_)
       return Kernels::color_half({.luma = luma_row(y), .blue = sum(0, own), .red = sum(1, own), .count = count_,
                                   .even_bias = 4, .odd_bias = 8, .wide_vectors = wide_vectors_,
                                   .rgb = {rgb[0], rgb[1], rgb[2]}});
-    const bool looks_up = in_region % 2 == 0;
-    const std::size_t other = !looks_up ? own + 1 : own == 0 ? 0 : own - 1;
+    const bool uses_row_above = in_region % 2 == 0;
+    const std::size_t other = !uses_row_above ? own + 1 : own == 0 ? 0 : own - 1;
     const std::uint8_t* chroma[2];
     for (std::size_t c = 0; c < 2; ++c)
-      chroma[c] = half_height_ && !repeats_ ? blended(c, own, other, looks_up ? 1 : 2) :
+      chroma[c] = half_height_ && !repeats_ ? blended(c, own, other, uses_row_above ? 1 : 2) :
                                               plane_[1 + c].row(own) + chroma_left();
     Kernels::color_full({.luma = luma_row(y), .blue = chroma[0], .red = chroma[1], .count = count_,
                          .rgb = {rgb[0], rgb[1], rgb[2]}});
@@ -162,7 +162,7 @@ class basic_rgb_rows {
     return out;
   }
 
-  void make_repeated(const std::uint8_t* luma, std::size_t own, std::uint8_t* const* rgb) noexcept {
+  void compute_repeated(const std::uint8_t* luma, std::size_t own, std::uint8_t* const* rgb) noexcept {
     for (std::size_t c = 0; c < 2; ++c)
       for (std::size_t x = 0; x < count_; ++x)
         chroma_[c * row_bytes_ + x] = plane_[1 + c].row(own)[chroma_left() + x / 2];

@@ -115,7 +115,7 @@ struct avx512_rows {
   }
 
   template <std::size_t Count>
-  struct rgb_made {
+  struct rgb_colors {
     taps_in_registers<Count> taps;
     std::size_t stride;
 
@@ -128,13 +128,13 @@ struct avx512_rows {
 
   template <std::size_t Count>
   static bool rgb(const row_taps& t, const row_output& to) noexcept {
-    return write(to, rgb_made<Count>{{t, row_weights::rgb}, t.plane_stride});
+    return write(to, rgb_colors<Count>{{t, row_weights::rgb}, t.plane_stride});
   }
 
   static std::int16_t unchanged(std::int16_t weight) noexcept { return weight; }
 
   template <std::size_t Luma, std::size_t Chroma>
-  struct ycc_made {
+  struct ycc_colors {
     taps_in_registers<Luma> luma;
     taps_in_registers<Chroma> blue_taps, red_taps;
     std::size_t stride;
@@ -152,7 +152,7 @@ struct avx512_rows {
 
   template <std::size_t Luma, std::size_t Chroma>
   static bool ycc(const row_taps& luma, const row_taps& chroma, const row_output& to) noexcept {
-    return write(to, ycc_made<Luma, Chroma>{{luma, unchanged}, {chroma, row_weights::blue},
+    return write(to, ycc_colors<Luma, Chroma>{{luma, unchanged}, {chroma, row_weights::blue},
                                             {chroma, row_weights::red}, chroma.plane_stride});
   }
 };

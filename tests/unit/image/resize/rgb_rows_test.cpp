@@ -24,7 +24,7 @@ std::size_t wrong_samples(mr::detail::basic_rgb_rows<Kernels>& rows, const mr::d
   const auto down = static_cast<std::size_t>(planes.vertical_sampling);
   std::size_t wrong = 0;
   for (std::size_t y = box.top / down * down; y < box.top + box.height; y += 4) {
-    rows.make(y);
+    rows.compute(y);
     for (std::size_t k = 0; k < 4; ++k)
       for (std::size_t x = box.left; x < box.left + box.width && y + k >= box.top && y + k < box.top + box.height; ++x)
         for (std::size_t c = 0; c < 3; ++c)

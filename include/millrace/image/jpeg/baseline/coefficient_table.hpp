@@ -121,13 +121,13 @@ class table_writer {
       return fill(count / 2, packed_entry(f));
     }
     for (unsigned magnitude = 0; magnitude < 1U << size; ++magnitude)
-      add_known(total, advance, extended(magnitude, size));
+      add_with_value(total, advance, extended(magnitude, size));
   }
   void add_slow(std::size_t count) { fill(count, slow_entry); }
   void finish(const coefficient_entry* end) { add_slow(static_cast<std::size_t>(end - at_)); }
 
  private:
-  void add_known(unsigned total, unsigned advance, int value) {
+  void add_with_value(unsigned total, unsigned advance, int value) {
     const unsigned rest = coefficient_index_bits - total;
     const std::size_t count = std::size_t{1} << rest;
     const std::uint64_t alone = packed_entry({.bits = total, .advance = advance, .shift = 64 - total, .bias = value});
@@ -138,8 +138,8 @@ class table_writer {
     const std::uint64_t followed = first + packed_entry({.shift = 0, .value = value, .run = advance - 1});
     const std::uint64_t* const follower = second_.of(rest);
     for (std::size_t i = 0; i < count; ++i) {
-      const std::uint64_t there_is = std::uint64_t{0} - (((follower[i] & 255) + 255) >> 8);
-      *at_++ = unpacked((there_is & (follower[i] + followed)) | (~there_is & alone));
+      const std::uint64_t has_follower = std::uint64_t{0} - (((follower[i] & 255) + 255) >> 8);
+      *at_++ = unpacked((has_follower & (follower[i] + followed)) | (~has_follower & alone));
     }
   }
   void fill(std::size_t count, std::uint64_t word) {

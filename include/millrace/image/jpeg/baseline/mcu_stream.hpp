@@ -109,8 +109,8 @@ class mcu_stream {
   /// Declares that no MCU at or after this offset of the file is decoded until the next call, so that fewer bytes are
   /// copied.
   void limit(std::size_t offset_bytes) noexcept {
-    constexpr std::size_t looked_ahead_bytes = 8;
-    unstuff_.limit(file_.data() + std::min(offset_bytes, file_.size() - looked_ahead_bytes) + looked_ahead_bytes);
+    constexpr std::size_t lookahead_bytes = 8;
+    unstuff_.limit(file_.data() + std::min(offset_bytes, file_.size() - lookahead_bytes) + lookahead_bytes);
   }
 
   /// Begins a segment of at most `mcus` MCUs of a row. Returns the number of its MCUs.

@@ -65,7 +65,7 @@ inline jpeg_planes lay_out_planes(const scan_header& h, const mcu_region& region
   p.image_width = at_eighths(h.width, eighths);
   p.image_height = at_eighths(h.height, eighths);
   p.repeats_chroma = eighths == 1;
-  constexpr std::size_t row_alignment = 32, readable_behind = 64;
+  constexpr std::size_t row_alignment = 32, readable_after = 64;
   std::array<std::size_t, 3> at{};
   std::size_t total = 0;
   const auto count = static_cast<std::size_t>(h.components);
@@ -82,7 +82,7 @@ inline jpeg_planes lay_out_planes(const scan_header& h, const mcu_region& region
     plane.width = std::min(block_columns * side, width - left);
     plane.height = std::min(block_rows * side, height - top);
     at[c] = total;
-    total += plane.stride_bytes * static_cast<std::size_t>(block_rows * side) + readable_behind;
+    total += plane.stride_bytes * static_cast<std::size_t>(block_rows * side) + readable_after;
   }
   const std::uint8_t* const base = memory.at_least(total);
   for (std::size_t c = 0; c < count; ++c) p.component[c].data = base + at[c];

@@ -69,7 +69,7 @@ class reduced_dct {
       std::array<int, 8> x{};
       int sum = 0;
       for (std::size_t r = 0; r < 8; ++r) {
-        if (takes_no_part<size>(r)) continue;
+        if (is_unused<size>(r)) continue;
         x[r] = coefficients[16 * r + c] * steps[16 * r + c];
         sum += std::abs(x[r]);
       }
@@ -92,7 +92,7 @@ class reduced_dct {
   }
 
   template <std::size_t size>
-  static constexpr bool takes_no_part(std::size_t frequency) noexcept {
+  static constexpr bool is_unused(std::size_t frequency) noexcept {
     return size == 4 ? frequency == 4 : frequency == 2 || frequency == 4 || frequency == 6;
   }
 

@@ -46,8 +46,8 @@ class band_table {
   };
 
   /// Returns false for an invalid code.
-  bool build(code_bytes bytes, use for_what) {
-    use_ = for_what;
+  bool build(code_bytes bytes, use usage) {
+    use_ = usage;
     if (!code_.assign(bytes)) return false;
     bool possible = true;
     band_entry* at = entries_.data();

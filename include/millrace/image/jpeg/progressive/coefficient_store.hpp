@@ -8,7 +8,7 @@
 //   store.mark_zeroed();                                          // declares that all coefficients are zeros
 //
 // Rows and columns are those of a component's blocks in the full image, padded to complete MCUs.
-// Memory: 144 bytes for a block of the region, 8 for any block. Memory beyond `kept_bytes` is freed when the next
+// Memory: 144 bytes for a block of the region, 8 for any block. Memory beyond `retained_bytes` is freed when the next
 // smaller image arrives.
 // Errors: std::bad_alloc. Threads: owned by one job.
 #pragma once
@@ -48,7 +48,7 @@ struct stored_row {
 
 class coefficient_store {
  public:
-  static constexpr std::size_t kept_bytes = std::size_t{32} << 20;
+  static constexpr std::size_t retained_bytes = std::size_t{32} << 20;
 
   void lay_out(const scan_header& h, const mcu_region& region) {
     components_ = static_cast<std::size_t>(h.components);
@@ -135,9 +135,9 @@ class coefficient_store {
 
   void make_room(std::size_t blocks, std::size_t needed) {
     constexpr std::size_t spare = 32;   // for the alignment
-    if (sets_.capacity() * sizeof(coefficient_set) > kept_bytes) sets_ = {};
+    if (sets_.capacity() * sizeof(coefficient_set) > retained_bytes) sets_ = {};
     sets_.assign(blocks, 0);
-    if (needed > size_ || (size_ * sizeof(std::int16_t) > kept_bytes && needed < size_ / 2)) {
+    if (needed > size_ || (size_ * sizeof(std::int16_t) > retained_bytes && needed < size_ / 2)) {
       memory_.reset();
       size_ = dirty_ = 0;
       memory_ = std::make_unique<std::int16_t[]>(needed + spare);   // zeros

@@ -67,7 +67,7 @@ class progressive_decoder {
         if (const auto why_not = lay_out(request); why_not != jpeg_refusal::none) return why_not;
       laid_out = true;
       data_.begin(file, scan.data_offset_bytes, stream_memory_);
-      if (const auto not_so = decode_scan(scan); not_so != jpeg_refusal::none) return not_so;
+      if (const auto why_not = decode_scan(scan); why_not != jpeg_refusal::none) return why_not;
     }
     if (!reader.refined()) return jpeg_refusal::unrefined;
     return transform(request, planes) ? jpeg_refusal::none : jpeg_refusal::wild_values;

@@ -28,7 +28,7 @@ MILLRACE_INLINE std::vector<std::byte> png_writer::write(const image& pixels) {
   begin_chunk("IDAT", 2 + 5 * blocks + raw_bytes + 4);
   put(0x78);   // window of 32 KiB, no dictionary; the two bytes, as one number, are a multiple of 31
   put(0x01);
-  to_come_ = raw_bytes;
+  remaining_ = raw_bytes;
   for (std::size_t y = 0; y < height; ++y) {
     constexpr std::uint8_t no_filter = 0;
     store({&no_filter, 1});
@@ -59,8 +59,8 @@ MILLRACE_INLINE void png_writer::store(std::span<const std::uint8_t> bytes) {
   }
   while (!bytes.empty()) {
     if (block_left_ == 0) {
-      block_left_ = std::min(to_come_, max_stored);
-      put(to_come_ == block_left_);
+      block_left_ = std::min(remaining_, max_stored);
+      put(remaining_ == block_left_);
       for (const std::size_t length : {block_left_, ~block_left_})
         for (const int shift : {0, 8}) put(static_cast<int>(length >> shift & 255));
     }
@@ -69,7 +69,7 @@ MILLRACE_INLINE void png_writer::store(std::span<const std::uint8_t> bytes) {
     file_.insert(file_.end(), part.begin(), part.end());
     bytes = bytes.subspan(now);
     block_left_ -= now;
-    to_come_ -= now;
+    remaining_ -= now;
   }
 }
 

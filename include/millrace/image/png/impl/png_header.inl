@@ -15,7 +15,7 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 inline constexpr std::size_t png_length_bytes = 4, png_name_bytes = 4, png_crc_bytes = 4;
 inline constexpr std::string_view png_signature{"\x89PNG\r\n\x1a\n", 8};
-inline constexpr std::size_t png_most_bytes = 0x7fff'ffff;   // maximum bytes of a chunk, and pixels of a side
+inline constexpr std::size_t png_max_bytes = 0x7fff'ffff;   // maximum bytes of a chunk, and pixels of a side
 
 /// Reads a big-endian number of four bytes.
 MILLRACE_INLINE std::uint32_t png_number(std::span<const std::byte> bytes) noexcept {
@@ -36,7 +36,7 @@ MILLRACE_INLINE std::optional<png_chunk> png_chunk_at(std::span<const std::byte>
   chunk.at = at;
   const std::size_t length = png_number(file.subspan(at));
   const auto rest = file.subspan(at + png_length_bytes + png_name_bytes);
-  chunk.complete = length <= png_most_bytes && rest.size() >= length + png_crc_bytes;
+  chunk.complete = length <= png_max_bytes && rest.size() >= length + png_crc_bytes;
   chunk.data = rest.first(std::min(length, rest.size()));
   if (!chunk.complete) return chunk;
   chunk.stored_crc = png_number(rest.subspan(length));
@@ -84,9 +84,9 @@ MILLRACE_INLINE png_header read_png_ihdr(std::span<const std::byte> data, const 
   header.depth = byte(8);
   header.color = static_cast<png_color>(byte(9));
   const std::string size = std::to_string(header.width) + " x " + std::to_string(header.height) + " pixels";
-  if (header.width < 1 || header.height < 1 || header.width > png_most_bytes || header.height > png_most_bytes)
+  if (header.width < 1 || header.height < 1 || header.width > png_max_bytes || header.height > png_max_bytes)
     throw_bad_png("the PNG's IHDR declares invalid sides: got " + size + ", expected 1 to " +
-                  std::to_string(png_most_bytes) + " per side");
+                  std::to_string(png_max_bytes) + " per side");
   const unsigned depths = byte(9) == 0 ? 0x1'0116U : byte(9) == 3 ? 0x116U :
                           byte(9) == 2 || byte(9) == 4 || byte(9) == 6 ? 0x1'0100U : 0U;   // a bit for each
   if (header.depth > 16 || (depths >> header.depth & 1) == 0)
