@@ -67,8 +67,8 @@ def lint(leg):
     """the rules of the tree, and that each rule finds what is planted for it"""
     leg.run_check("contract/lint/lint_test.py")
     leg.run_check("contract/lint/lint.py")
-    leg.run_check("contract/lint/border_test.py")
-    leg.run_check("contract/lint/border.py")
+    leg.run_check("contract/lint/boundary_test.py")
+    leg.run_check("contract/lint/boundary.py")
     leg.run_check("contract/lint/prose_test.py")
     leg.run_check("contract/lint/prose.py")
     leg.run_check("contract/lint/hints_test.py")

@@ -3,15 +3,15 @@
 #   python3 tests/contract/headers/older_standards.py
 #
 # The first umbrella is compiled as C++14, C++17, gnu++17 and as g++'s default. All umbrellas and all headers with
-# public names (tests/contract/lint/border.py) are preprocessed alone: a header's own text follows its includes, and the
-# first of them brings the #error.
+# public names (tests/contract/lint/boundary.py) are preprocessed alone: a header's own text follows its includes, and
+# the first of them brings the #error.
 import pathlib
 import subprocess
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "lint"))
-from border import OPT_IN, UMBRELLA
+from boundary import OPT_IN, UMBRELLA
 from checks import COMPILERS, ROOT, Report, in_parallel
 
 INCLUDE = ROOT / "include"

@@ -1,5 +1,5 @@
 # The declarations of a header at public scope: the names that they bring into millrace::, and their signatures without
-# what only the compiler reads, such as template heads, constraints, initializers and bodies. border.py checks both.
+# what only the compiler reads, such as template heads, constraints, initializers and bodies. boundary.py checks both.
 import re
 
 REGION = re.compile(r"namespace millrace \{ inline namespace MILLRACE_ABI \{(?! namespace)")

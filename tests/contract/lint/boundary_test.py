@@ -1,12 +1,12 @@
-# Each rule of border.py finds what is planted for it, and finds nothing in a tree that keeps it.
+# Each rule of boundary.py finds what is planted for it, and finds nothing in a tree that keeps it.
 #
-#   python3 tests/contract/lint/border_test.py
+#   python3 tests/contract/lint/boundary_test.py
 import pathlib
 import sys
 import tempfile
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
-from border import MAX_REACHED_NAMES, MAX_UMBRELLA_NAMES, RULES, TRANSCODER, Border
+from boundary import MAX_REACHED_NAMES, MAX_UMBRELLA_NAMES, RULES, TRANSCODER, Boundary
 from checks import Report
 
 HEADER = """namespace millrace { inline namespace MILLRACE_ABI {
@@ -98,8 +98,8 @@ def findings(files, umbrella, opt_in):
             path = pathlib.Path(folder, name)
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text.replace("MORE\n", ""))
-        border = Border(folder, umbrella, opt_in, IN_SIGNATURES)
-        return {rule: list(getattr(border, rule)()) for rule in RULES}
+        boundary = Boundary(folder, umbrella, opt_in, IN_SIGNATURES)
+        return {rule: list(getattr(boundary, rule)()) for rule in RULES}
 
 
 def main():
@@ -108,7 +108,7 @@ def main():
     for rule in RULES:
         problems = [f"found in a tree that keeps it: {clean[rule]}"] if clean[rule] else []
         problems += [f"not found: {plant}" for plant in PLANTS[rule] if not findings(*plant)[rule]]
-        report.add(f"border {rule} finds what is planted", "\n".join(problems))
+        report.add(f"boundary {rule} finds what is planted", "\n".join(problems))
     return report.close()
 
 

@@ -1,8 +1,8 @@
-# The border of the library: the names that a user writes are in millrace::, everything else is in millrace::detail,
+# The boundary of the library: the names that a user writes are in millrace::, everything else is in millrace::detail,
 # which may change without notice.
 #
-#   python3 tests/contract/lint/border.py [ROOT]
-#   python3 tests/contract/lint/border.py counts     # the public names of each header that millrace.hpp includes
+#   python3 tests/contract/lint/boundary.py [ROOT]
+#   python3 tests/contract/lint/boundary.py counts     # the public names of each header that millrace.hpp includes
 #
 # PUBLIC lists every public name by the header that declares it; `NAME_options` comes with NAME. It also reads the
 # examples and the README: a program that a user copies names nothing of millrace::detail.
@@ -217,7 +217,7 @@ def is_private(header):
     return any(header.startswith(f"{folder}/") for folder in PRIVATE)
 
 
-class Border:
+class Boundary:
     """The public names of a tree, held against a list."""
 
     def __init__(self, root, umbrella=None, opt_in=None, in_signatures=None):
@@ -326,12 +326,12 @@ RULES = ("unlisted", "missing", "private_folders", "unreached", "examples", "sig
 
 def main(root):
     if root == "counts":
-        for header, names in Border(ROOT).counts().items():
+        for header, names in Boundary(ROOT).counts().items():
             print(f"{len(names):4}  {header}: {' '.join(sorted(names))}")
         return 0
-    report, border = Report(), Border(root)
+    report, boundary = Report(), Boundary(root)
     for rule in RULES:
-        report.add(f"border {rule}", "\n".join(getattr(border, rule)()))
+        report.add(f"boundary {rule}", "\n".join(getattr(boundary, rule)()))
     return report.close()
 
 
