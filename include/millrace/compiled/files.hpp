@@ -40,6 +40,7 @@
 #include <millrace/item/impl/scalar.inl>
 #include <millrace/item/tensor/impl/array.inl>
 #include <millrace/item/tensor/impl/bad_element_access.inl>
+#include <millrace/item/tensor/impl/column_texts.inl>
 #include <millrace/io/file/impl/append_file.inl>
 #include <millrace/io/file/impl/at_once.inl>
 #include <millrace/io/file/impl/byte_source.inl>

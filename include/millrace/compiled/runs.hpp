@@ -40,6 +40,7 @@
 #include <millrace/work/segment/ticket_input.tpl.hpp>
 #include <millrace/read/mix/impl/mixed_data.inl>
 #include <millrace/read/run/block_reader.tpl.hpp>
+#include <millrace/read/run/impl/planned_run.inl>
 #include <millrace/read/run/impl/replayed_run.inl>
 #include <millrace/read/run/indexed_run.tpl.hpp>
 #include <millrace/read/run/indexed_source.tpl.hpp>

@@ -7,6 +7,7 @@
 #include <millrace/run/run_core.hpp>
 #include <millrace/run/session_order.hpp>
 
+#include <concepts>
 #include <memory>
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
@@ -109,13 +110,13 @@ class engine final : public batch_engine<Batch> {
   std::unique_ptr<planned_run> plan(flow_facts& facts) {
     if constexpr (decides_at_start<source>) core_.start_of_run().enter("reads and builds indexes", true);
     facts.has_index = is_planned<Flow>(source_, core_.options().on_damage.policy != damage::fail, core_.notices());
-    const start_steps::step planning(core_.start_of_run(), "plans the order", [this] { return reads(); });
+    const start_steps::step planning(core_.start_of_run(), "plans the order", reads());
     return planned_run_for<Flow>(source_, facts, {.session = core_.options(), .budget_bytes = core_.budget_bytes()});
   }
-  /// Returns a description of the source's current reads.
-  std::string reads() const {
-    if constexpr (requires { source_.reads().waits(std::uint64_t{}); }) return source_.reads().waits(steady_now_ns());
-    else return {};
+  /// Returns the reads of the source, or null if it does not count them.
+  const read_meter* reads() const {
+    if constexpr (requires { { source_.reads() } -> std::convertible_to<const read_meter&>; }) return &source_.reads();
+    else return nullptr;
   }
 
   [[gnu::cold]] engine(Flow&& flow, flow_facts facts, const session_options& options)
@@ -128,7 +129,7 @@ class engine final : public batch_engine<Batch> {
                  core_.host_slots()) {
     auto& first = builder_.template build<typename source::item>(skip_planned_stages(std::move(flow.stages)));
     {
-      const start_steps::step counting(core_.start_of_run(), "finds where reading begins", [this] { return reads(); });
+      const start_steps::step counting(core_.start_of_run(), "finds where reading begins", reads());
       read_stage_ = read_stage_for<Flow>(*planned_, source_, facts, this->read_options(options.epochs), first);
     }
     this->start({.order = planned_.get(), .read = read_stage_.get(), .names = names_, .damaged = &damaged_}, builder_);

@@ -3,7 +3,7 @@
 //   mr::detail::start_steps start(times);               // records the waits of the trainer in trainer_times
 //   start.enter("allocates slots");
 //   {
-//     const mr::detail::start_steps::step here(start, "plans the order", [&] { return meter.waits(now); });
+//     const mr::detail::start_steps::step here(start, "plans the order", &meter);
 //   }
 //   start.text();     // "start: plans the order, for 31.2 s; 1 read in progress, ..."; empty once the start is over
 //   start.over();
@@ -14,11 +14,12 @@
 #include <millrace/measure/meters/trainer_times.hpp>
 
 #include <cstdint>
-#include <functional>
 #include <mutex>
 #include <string>
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
+
+class read_meter;
 
 /// The current step of a session that has no batch yet.
 class start_steps {
@@ -33,10 +34,10 @@ class start_steps {
   /// Returns the current step, its duration, and its current reads.
   std::string text() const;
 
-  /// A step during which `reads` describes the current reads.
+  /// A step during which `reads`, if not null, counts the current reads.
   class step {
    public:
-    step(start_steps& of, const char* name, std::function<std::string()> reads);
+    step(start_steps& of, const char* name, const read_meter* reads);
     step(const step&) = delete;
     step& operator=(const step&) = delete;
     ~step();
@@ -50,7 +51,7 @@ class start_steps {
   mutable std::mutex mutex_;   // guards all members below
   const char* name_ = nullptr;   // null: not in a step
   std::uint64_t since_ns_ = 0;
-  std::function<std::string()> reads_{};
+  const read_meter* reads_ = nullptr;
 };
 
 }}}  // namespace millrace::detail

@@ -6,7 +6,7 @@
 // Errors: none. Threads: pure functions.
 #pragma once
 
-#include <millrace/base/error.hpp>
+#include <millrace/base/version.hpp>
 
 #include <cstddef>
 #include <span>
@@ -25,24 +25,15 @@ struct column_facts {
 };
 
 /// Returns a shape as text: "[224, 224, 3]".
-inline std::string shape_text(std::span<const std::size_t> shape) {
-  std::string text = "[";
-  for (std::size_t d = 0; d < shape.size(); ++d) text += (d ? ", " : "") + std::to_string(shape[d]);
-  return text + "]";
-}
+std::string shape_text(std::span<const std::size_t> shape);
 /// Returns "example::pixels [256, 224, 224, 3] u8".
-inline std::string column_text(const column_facts& c) {
-  std::string text = std::string(c.name) + (c.ragged ? " up to [" : " [") + std::to_string(c.rows);
-  for (const std::size_t extent : c.row) text += ", " + std::to_string(extent);
-  return text + "] " + std::string(c.dtype);
-}
+std::string column_text(const column_facts& of);
 /// Throws the data_error of a row whose shape differs from that of the first sample.
-[[noreturn]] inline void throw_other_shape(std::string_view column, std::span<const std::size_t> here,
-                                           std::span<const std::size_t> first) {
-  throw data_error("the column " + std::string(column) + " has shape " + shape_text(here) + " here, but " +
-                       shape_text(first) + " in the first sample of the run",
-                   "Give every sample the same shape in map(), for example by a crop or resize to a fixed size; use "
-                   "mr::ragged for variable lengths");
-}
+[[noreturn]] void throw_other_shape(std::string_view column, std::span<const std::size_t> here,
+                                    std::span<const std::size_t> first);
 
 }}}  // namespace millrace::detail
+
+#ifndef MILLRACE_COMPILED
+#include <millrace/item/tensor/impl/column_texts.inl>
+#endif

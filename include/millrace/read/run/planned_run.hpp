@@ -49,14 +49,9 @@ class planned_run {
   virtual std::string shuffle_advice() const { return {}; }
   /// Returns the origin of the sample at position `at` of epoch `epoch`. Positions count over all ranks together.
   /// Throws setup_error if the order is not computed from an index.
-  virtual error_location locate(std::uint64_t /*epoch*/, std::uint64_t /*at*/) const {
-    throw setup_error("locate() needs a source with an index: this session streams its samples",
-                      "Use the origin that an error or the quarantine list reports");
-  }
+  virtual error_location locate(std::uint64_t epoch, std::uint64_t at) const;
   /// Returns the observed and the expected shuffle quality. Throws setup_error if the order does not observe it.
-  virtual shuffle_quality_figures shuffle_quality() const {
-    throw setup_error("shuffle_quality() needs one source with an index", "Use one source with an index");
-  }
+  virtual shuffle_quality_figures shuffle_quality() const;
   /// Sets the statistics of the samples of the first `s.batches` batches.
   virtual void add_to(run_stats&) const {}
   /// Adds the events of planning the run; called once, at the start.
@@ -64,3 +59,7 @@ class planned_run {
 };
 
 }}}  // namespace millrace::detail
+
+#ifndef MILLRACE_COMPILED
+#include <millrace/read/run/impl/planned_run.inl>
+#endif

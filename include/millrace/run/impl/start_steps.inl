@@ -7,7 +7,6 @@
 #include <millrace/measure/meters/read_meter.hpp>
 
 #include <algorithm>
-#include <utility>
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
@@ -31,15 +30,14 @@ MILLRACE_INLINE std::string start_steps::text() const {
   if (!name_) return {};
   const std::uint64_t now = steady_now_ns();
   std::string text = std::string("start: ") + name_ + ", for " + seconds_text(now - std::min(now, since_ns_));
-  if (const std::string reads = reads_ ? reads_() : std::string(); !reads.empty()) text += "; " + reads;
+  if (const std::string reads = reads_ ? reads_->waits(now) : std::string(); !reads.empty()) text += "; " + reads;
   return text;
 }
 
-MILLRACE_INLINE start_steps::step::step(start_steps& of, const char* name, std::function<std::string()> reads)
-    : of_(&of) {
+MILLRACE_INLINE start_steps::step::step(start_steps& of, const char* name, const read_meter* reads) : of_(&of) {
   of.enter(name);
   const std::lock_guard lock(of.mutex_);
-  of.reads_ = std::move(reads);
+  of.reads_ = reads;
 }
 
 MILLRACE_INLINE start_steps::step::~step() {

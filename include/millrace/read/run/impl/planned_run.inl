@@ -1,0 +1,17 @@
+// Definitions for planned_run.hpp.
+#pragma once
+
+#include <millrace/read/run/planned_run.hpp>
+
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
+
+MILLRACE_INLINE error_location planned_run::locate(std::uint64_t /*epoch*/, std::uint64_t /*at*/) const {
+  throw setup_error("locate() needs a source with an index: this session streams its samples",
+                    "Use the origin that an error or the quarantine list reports");
+}
+
+MILLRACE_INLINE shuffle_quality_figures planned_run::shuffle_quality() const {
+  throw setup_error("shuffle_quality() needs one source with an index", "Use one source with an index");
+}
+
+}}}  // namespace millrace::detail
