@@ -155,15 +155,15 @@ TEST_CASE("arrays become vectors, tensors and ragged rows; a wrong shape is an e
   const auto words = value_of<mr::ragged<std::uint32_t>>("[7, 8, 9]", {.max_length = 2, .truncate = true});
   CHECK(words.length() == 2);
   using boxes = mr::ragged<float, 2>;
-  const mr::json_field<boxes>::options of_four{.row_shape = {4}, .rows = {.max_length = 9}};
-  CHECK(value_of<boxes>("[[1, 2, 3, 4], [5, 6, 7, 8]]", of_four).elements()[5] == 6);
-  CHECK(value_of<boxes>("[]", of_four).shape() == std::array<std::size_t, 2>{9, 4});   // like all other samples
-  CHECK(value_of<boxes>("[]", of_four).length() == 0);
+  const mr::json_field<boxes>::options four_columns{.row_shape = {4}, .rows = {.max_length = 9}};
+  CHECK(value_of<boxes>("[[1, 2, 3, 4], [5, 6, 7, 8]]", four_columns).elements()[5] == 6);
+  CHECK(value_of<boxes>("[]", four_columns).shape() == std::array<std::size_t, 2>{9, 4});   // like all other samples
+  CHECK(value_of<boxes>("[]", four_columns).length() == 0);
 
   CHECK(got_instead<mr::tensor<float, 2>>("[[1, 2], [3]]") == "got 1 element at [1], expected 2");
   CHECK(got_instead<mr::tensor<float, 2>>("[[1], [2]]", {.shape = {2, 3}}) == "got 1 element at [0], expected 3");
   CHECK(got_instead<std::vector<float>>("[]", {.shape = {2}}) == "got 0 elements, expected 2");
-  CHECK(got_instead<boxes>("[[1, 2, 3]]", of_four) == "got 3 elements at [0], expected 4");
+  CHECK(got_instead<boxes>("[[1, 2, 3]]", four_columns) == "got 3 elements at [0], expected 4");
   CHECK(got_instead<mr::tensor<float, 2>>("[[1], 2]") == "got 2 at [1], expected an array of numbers");
   CHECK(got_instead<mr::tensor<float, 2>>("7") == "got 7, expected an array of arrays");
   CHECK(got_instead<mr::tensor<std::uint8_t, 2>>("[[1, 2], [3, 256]]") ==

@@ -100,13 +100,13 @@ TEST_CASE("without an index the text says where reading begins again, also below
         "millrace version=7 seed=1234567890123456789 epoch=89 position=1280000 lanes=1 window=8192 global_batch=1024 "
         "epoch_batches=0 drop_last=1 data=0123456789abcdef times=00c0ffee step=112500 pass=89 place=1279999 "
         "rows=1 part=1280 first=1279000 ranks=0 rank=0 crc32c=6262b7de");
-  mr::position of_version_4 = without_index;
-  of_version_4.version = mr::position::older_replay_version;
-  CHECK(mr::to_text(of_version_4) ==
+  mr::position version_4 = without_index;
+  version_4.version = mr::position::older_replay_version;
+  CHECK(mr::to_text(version_4) ==
         "millrace version=4 seed=1234567890123456789 epoch=89 position=1280000 lanes=1 window=8192 global_batch=1024 "
         "epoch_batches=0 drop_last=1 data=0123456789abcdef times=00c0ffee step=112500 pass=89 place=1279999 "
         "rows=1 part=1280 first=1279000 ranks=0 rank=0 crc32c=c912f963");
-  CHECK(mr::parse_position(mr::to_text(of_version_4)) == of_version_4);
+  CHECK(mr::parse_position(mr::to_text(version_4)) == version_4);
   CHECK(mr::to_text(without_index).size() < 300);
   CHECK(mr::parse_position(mr::to_text(without_index)) == without_index);
   mr::position other = without_index;
@@ -132,9 +132,9 @@ TEST_CASE("a text of version 2 or 3 is read, and accepted as 4 or 5 if it has on
   const mr::position older = mr::parse_position(text);
   CHECK(mr::to_text(older) == text);
   CHECK(older.times == 0);
-  mr::position of_version_4 = without_index;
-  of_version_4.version = mr::position::older_replay_version;
-  CHECK(message_of([&] { mr::detail::check_same(older, of_version_4); }) == "no error");
+  mr::position version_4 = without_index;
+  version_4.version = mr::position::older_replay_version;
+  CHECK(message_of([&] { mr::detail::check_same(older, version_4); }) == "no error");
   mr::position packing = without_index;
   packing.version = mr::position::older_packing_version;
   CHECK(message_of([&] { mr::detail::check_same(older, packing); })

@@ -148,9 +148,9 @@ TEST_CASE("a Slurm job is not a step of srun") {
     CHECK(read(shell) == mr::world{});
   }
   CHECK(read(slurm_job + environment{{"SLURM_STEPID", "12"}}).size == 16);
-  environment part_of_the_job = slurm_step;
-  part_of_the_job["SLURM_STEP_NUM_TASKS"] = "10";
-  CHECK(read(part_of_the_job).size == 10);
+  environment partial_step = slurm_step;
+  partial_step["SLURM_STEP_NUM_TASKS"] = "10";
+  CHECK(read(partial_step).size == 10);
 }
 
 TEST_CASE("the innermost launcher takes precedence") {

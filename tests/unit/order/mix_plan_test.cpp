@@ -220,9 +220,9 @@ TEST_CASE("an endless epoch of a mix never ends") {
   const mr::detail::mix_plan plan({.sources = {{.weight = 1, .counts = {5}}, {.weight = 1, .counts = {3}}},
                            .on_exhausted = mr::exhausted::repeat,
                            .epoch_batches = mr::detail::exact_order_options::endless});
-  mr::detail::mix_cursor from_far(plan, {.position = 1'000'000'000'000});
-  CHECK(from_far.next()->pass == 500'000'000'000 / 5);
-  CHECK_THROWS_WITH_AS(from_far.move_to(1, 0), doctest::Contains("epoch 1 does not exist"), mr::setup_error);
+  mr::detail::mix_cursor far_cursor(plan, {.position = 1'000'000'000'000});
+  CHECK(far_cursor.next()->pass == 500'000'000'000 / 5);
+  CHECK_THROWS_WITH_AS(far_cursor.move_to(1, 0), doctest::Contains("epoch 1 does not exist"), mr::setup_error);
 }
 
 TEST_CASE("mixes without valid epochs are refused, by the source's number") {

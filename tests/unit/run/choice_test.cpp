@@ -11,7 +11,7 @@ namespace {
 
 bool is_chosen(int label) { return label % 4 != 1 && label < 200; }
 
-mr::key_list keys_that(bool are_chosen) {
+mr::key_list keys_where(bool are_chosen) {
   std::vector<std::string> keys;
   for (int label = 0; label < samples; ++label)
     if (is_chosen(label) == are_chosen) keys.push_back("k" + std::to_string(label));
@@ -20,7 +20,7 @@ mr::key_list keys_that(bool are_chosen) {
 
 int label_of(std::string_view key) { return std::stoi(std::string(key.substr(1))); }
 
-const run_options by_list{.source = {.only = keys_that(true)}};
+const run_options by_list{.source = {.only = keys_where(true)}};
 const run_options by_predicate{
     .source = {.where = [](std::string_view key, std::string_view) { return is_chosen(label_of(key)); }}};
 const run_options repeated{
@@ -81,7 +81,7 @@ TEST_CASE("a choice has one order for every number of workers and ranks; another
     }
   }
   CHECK(run(shards, by_list).positions == run(shards, by_predicate).positions);
-  CHECK(run(shards, {.source = {.without = keys_that(false)}}).positions == run(shards, by_predicate).positions);
+  CHECK(run(shards, {.source = {.without = keys_where(false)}}).positions == run(shards, by_predicate).positions);
 }
 
 TEST_CASE("a choice resumes after any batch by another list of the same; another choice is refused by name") {

@@ -160,11 +160,11 @@ TEST_CASE("damaged entry points are refused and counted, and pixels stay; a dama
   const mr::entry_points built = mr::make_entry_points(pattern, entries_for, {.notice = mr::quiet});
   const std::string index = folder / "s-1.tar.millrace-index";
   flip_bit(index, std::filesystem::file_size(index) - 20);   // in the entries of its last image
-  const outcome one_less = run(pattern, {});
-  CHECK(one_less.pixels == plain.pixels);
-  CHECK(one_less.positions == plain.positions);
-  CHECK(one_less.refused == 2);   // in each epoch
-  CHECK(one_less.with_entries == 2 * built.fields - 2);
+  const outcome damaged = run(pattern, {});
+  CHECK(damaged.pixels == plain.pixels);
+  CHECK(damaged.positions == plain.positions);
+  CHECK(damaged.refused == 2);   // in each epoch
+  CHECK(damaged.with_entries == 2 * built.fields - 2);
   flip_bit(folder / "s-2.tar", std::filesystem::file_size(folder / "s-2.tar") / 2);
   CHECK_THROWS_WITH_AS(run(pattern, {}), doctest::Contains("the sample was changed"), mr::data_error);
 }

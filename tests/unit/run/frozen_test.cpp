@@ -55,7 +55,7 @@ struct data_folder {
 
 /// Continues from each point of a version. Flows with another order are refused by the name of the version. A new run
 /// has the current order, so `from_start` is false for versions of other orders.
-void check_version(const std::string& version, bool from_start, const std::string& of_another_order = {}) {
+void check_version(const std::string& version, bool from_start, const std::string& other_order_flow = {}) {
   const data_folder d;
   const auto flows = frozen_flows(d.data);
   const auto points = points_of(frozen_folder / version);
@@ -65,7 +65,7 @@ void check_version(const std::string& version, bool from_start, const std::strin
     const auto flow = std::find_if(flows.begin(), flows.end(), [&](const auto& f) { return f.name == p.flow; });
     REQUIRE(flow != flows.end());
     if (p.text.empty() && !from_start) continue;
-    if (p.flow == of_another_order) {
+    if (p.flow == other_order_flow) {
       if (!p.text.empty())
         CHECK_THROWS_WITH_AS(flow->run(p.text), doctest::Contains("this resume point has version 2"),
                              mr::setup_error);

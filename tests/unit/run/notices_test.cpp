@@ -50,7 +50,7 @@ const mr::notice& first(const news& all, mr::notice_kind kind) {
 }
 
 template <class Flow>
-news news_of(Flow flow, mr::session_options options) {
+news notices_of(Flow flow, mr::session_options options) {
   news all;
   options.notice = [&](const mr::notice& n) { all.push_back(n); };
   {
@@ -97,10 +97,10 @@ TEST_CASE("lost shards and damaged samples are reported, streamed and by an inde
       CHECK(shard.severity == mr::notice_severity::loss);
       CHECK(shard.where.shard == lost);
     };
-    check(news_of(batches_of(mr::shards(shards)), options), {});
+    check(notices_of(batches_of(mr::shards(shards)), options), {});
     cut(shards + "/s-01.tar");
-    check(news_of(batches_of(mr::shards(shards, {.index = mr::index::off})), options), shards + "/s-01.tar");
-    check(news_of(batches_of(mr::shards(shards, {.damaged_shards_at_most = 1})), options),
+    check(notices_of(batches_of(mr::shards(shards, {.index = mr::index::off})), options), shards + "/s-01.tar");
+    check(notices_of(batches_of(mr::shards(shards, {.damaged_shards_at_most = 1})), options),
           shards + "/s-01.tar", 2);   // at the start, and at its first damaged sample
   }
 }
@@ -116,7 +116,7 @@ TEST_CASE("missing end markers and warnings of the start are reported, and quiet
       else consume(batches_of(mr::shards(shards, {.index = mr::index::off})));
     };
     flow([&](auto f) {
-      const news all = news_of(std::move(f), quiet(1));
+      const news all = notices_of(std::move(f), quiet(1));
       const mr::notice& n = first(all, mr::notice_kind::missing_end_marker);
       CHECK(n.severity == mr::notice_severity::warning);
       CHECK(n.where.shard == shards + "/s-01.tar");
@@ -141,7 +141,7 @@ TEST_CASE("ten lost shards are reported one by one, and the sum of all at the en
   for (int i = 1; i < 13; ++i) cut(shards + (i < 10 ? "/s-0" : "/s-") + std::to_string(i) + ".tar");
   auto options = quiet(1);
   options.on_damage = {.policy = mr::damage::mask, .shards_at_most = 20};
-  const news all = news_of(batches_of(mr::shards(shards, {.index = mr::index::off})), options);
+  const news all = notices_of(batches_of(mr::shards(shards, {.index = mr::index::off})), options);
   CHECK(count(all, mr::notice_kind::lost_shard) == 11);
   CHECK(all.back().text.find("0 damaged samples and 12 lost shards") != std::string::npos);
 }
@@ -154,7 +154,7 @@ TEST_CASE("a resumed stream reports where it continues") {
     mr::session run{batches_of(mr::shards(shards, {.index = mr::index::off})), options};
     options.resume = mr::to_text(run.next().position());
   }
-  const news all = news_of(batches_of(mr::shards(shards, {.index = mr::index::off})), options);
+  const news all = notices_of(batches_of(mr::shards(shards, {.index = mr::index::off})), options);
   CHECK(first(all, mr::notice_kind::resume).text.starts_with("the run continues after its batch 1 "));
 }
 

@@ -208,20 +208,20 @@ TEST_CASE("maps that wait have their own threads, as many as the largest request
 }
 
 TEST_CASE("few rows wait after another segment: two batches") {
-  const auto rows_that_wait = [](std::size_t size, auto... stages) {
+  const auto waiting_rows = [](std::size_t size, auto... stages) {
     pipeline t(inline_run(), {.size = size, .drop_last = false}, std::move(stages)...);
     t.put(20'000);
     return t.builder.last().tickets().available();
   };
   const auto all = mr::filter([](const row&) { return true; });
-  CHECK(rows_that_wait(4) == 4096);
-  CHECK(rows_that_wait(3000) == 8192);   // a power of two
-  CHECK(rows_that_wait(4, all) == 256);
-  CHECK(rows_that_wait(100, all) == 256);
-  CHECK(rows_that_wait(128, all) == 256);
-  CHECK(rows_that_wait(129, all) == 512);
-  CHECK(rows_that_wait(4, mr::take(20'000)) == 256);
-  CHECK(rows_that_wait(4, all, mr::shuffle({.window = 1})) == 256);
+  CHECK(waiting_rows(4) == 4096);
+  CHECK(waiting_rows(3000) == 8192);   // a power of two
+  CHECK(waiting_rows(4, all) == 256);
+  CHECK(waiting_rows(100, all) == 256);
+  CHECK(waiting_rows(128, all) == 256);
+  CHECK(waiting_rows(129, all) == 512);
+  CHECK(waiting_rows(4, mr::take(20'000)) == 256);
+  CHECK(waiting_rows(4, all, mr::shuffle({.window = 1})) == 256);
 }
 
 TEST_CASE("the options of batch are those of the last segment") {

@@ -25,7 +25,7 @@ struct number {
   std::int32_t id;
 };
 
-number of_record(const mr::record& r) { return {r["id"].as<std::int32_t>()}; }
+number number_in(const mr::record& r) { return {r["id"].as<std::int32_t>()}; }
 
 /// A data set of the numbers from 0, in tars, in text files and in files of tokens.
 struct folder_of_numbers {
@@ -91,10 +91,10 @@ TEST_CASE("shuffles: sessions over every source equal a sliding window, or a com
       };
       const auto shuffle = mr::shuffle({.window = window});
       const auto indexed = [&](std::uint64_t seed) {
-        return mr::shards(tars, {.seed = seed}) | shuffle | mr::map(of_record);
+        return mr::shards(tars, {.seed = seed}) | shuffle | mr::map(number_in);
       };
       const auto streamed = [&](std::uint64_t seed) {
-        return mr::shards(tars, {.seed = seed, .index = mr::index::off}) | shuffle | mr::map(of_record);
+        return mr::shards(tars, {.seed = seed, .index = mr::index::off}) | shuffle | mr::map(number_in);
       };
       compare("indexed shards", 0, 1, indexed);
       {
@@ -117,10 +117,10 @@ TEST_CASE("shuffles: sessions over every source equal a sliding window, or a com
       });
       compare("mix", 0, 1, [&](std::uint64_t seed) {
         return mr::mix({.seed = seed}, mr::weighted{mr::shards(tars, {.index = mr::index::off}) | shuffle, 1}) |
-               mr::map(of_record);
+               mr::map(number_in);
       });
       compare("indexed mix", 0, 1, [&](std::uint64_t seed) {
-        return mr::mix({.seed = seed}, mr::weighted{mr::shards(tars) | shuffle, 1}) | mr::map(of_record);
+        return mr::mix({.seed = seed}, mr::weighted{mr::shards(tars) | shuffle, 1}) | mr::map(number_in);
       });
       if (data.shards > 1) continue;
       const std::vector<std::int32_t> ids = [&] {
@@ -147,10 +147,10 @@ TEST_CASE("shuffles: class-sorted input and a window of all samples lead to mixe
     return *std::max_element(classes.begin(), classes.end());
   };
   const auto shuffle = mr::shuffle({.window = 2'000});
-  CHECK(largest_class(mr::shards(files.folder / "*.tar", {.index = mr::index::off}) | shuffle | mr::map(of_record)) <
+  CHECK(largest_class(mr::shards(files.folder / "*.tar", {.index = mr::index::off}) | shuffle | mr::map(number_in)) <
         26);
-  CHECK(largest_class(mr::shards(files.folder / "*.tar") | shuffle | mr::map(of_record)) < 26);
-  CHECK(largest_class(mr::shards(files.folder / "*.tar", {.index = mr::index::off}) | mr::map(of_record) | shuffle) <
+  CHECK(largest_class(mr::shards(files.folder / "*.tar") | shuffle | mr::map(number_in)) < 26);
+  CHECK(largest_class(mr::shards(files.folder / "*.tar", {.index = mr::index::off}) | mr::map(number_in) | shuffle) <
         26);
   CHECK(largest_class(mr::lines(files.folder / "*.txt") | shuffle | mr::map([](const mr::line& l) {
           return number{std::stoi(std::string(l.text()))};
@@ -176,8 +176,8 @@ TEST_CASE("shuffles: cut anywhere, a run whose window covers the data set contin
           }
         };
         const auto source = mr::shards(files.folder / "*.tar", {.seed = 5, .index = mr::index::off});
-        if (later) loop(source | mr::map(of_record) | mr::shuffle({.window = window}));
-        else loop(source | mr::shuffle({.window = window}) | mr::map(of_record));
+        if (later) loop(source | mr::map(number_in) | mr::shuffle({.window = window}));
+        else loop(source | mr::shuffle({.window = window}) | mr::map(number_in));
         return got;
       };
       const std::vector<std::int32_t> all = run("", 1'000).first;

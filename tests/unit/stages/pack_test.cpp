@@ -96,16 +96,16 @@ TEST_CASE("with the number of buffered tokens it continues as without the interr
       return [&rows](mr::packed row) { rows.push_back(std::move(row)); };
     };
     const std::size_t cut = all.empty() ? 0 : random() % all.size();
-    auto emit_before = into(before), emit_after = into(after), emit_again = into(again);
+    auto emit_before = into(before), emit_after = into(after), emit_resumed = into(again);
     for (std::size_t d = 0; d < cut; ++d) unbroken.push(all[d], emit_before);
     auto resumed = mr::pack(o).expanding;
     resumed.set_held(unbroken.held());
     for (std::size_t d = cut; d < all.size(); ++d) {
       unbroken.push(all[d], emit_after);
-      resumed.push(all[d], emit_again);
+      resumed.push(all[d], emit_resumed);
     }
     unbroken.finish(emit_after);
-    resumed.finish(emit_again);
+    resumed.finish(emit_resumed);
     REQUIRE(again.size() == after.size());
     for (std::size_t r = 1; r < after.size(); ++r) {
       REQUIRE(again[r].ids == after[r].ids);

@@ -180,10 +180,10 @@ TEST_CASE("JSON lines and TensorBoard: a line and an event each, with the name a
 
 TEST_CASE("a log reports once why a sink failed, and no name in it is obeyed") {
   struct broken final : mr::sink {
-    explicit broken(std::string of) : name_of_it(std::move(of)) {}
+    explicit broken(std::string of) : sink_name(std::move(of)) {}
     const char* name() const noexcept override { return "broken"; }
-    void write(const mr::row&) override { throw std::runtime_error("cannot take '" + name_of_it + "'"); }
-    std::string name_of_it;
+    void write(const mr::row&) override { throw std::runtime_error("cannot take '" + sink_name + "'"); }
+    std::string sink_name;
   };
   for (const auto& h : names()) {
     CAPTURE(h.what);

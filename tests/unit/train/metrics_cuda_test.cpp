@@ -15,12 +15,12 @@ TEST_CASE("a row contains its own steps' sums, whenever it arrives, and no call 
     logged f;
     mr::metrics m({.every = 3, .device = mr::cuda_metric_sums()});
     auto loss = m.mean("loss"), weight = m.mean("weight");
-    std::vector<float> of_steps(40);
-    for (std::size_t i = 0; i < of_steps.size(); ++i) of_steps[i] = static_cast<float>(1 << (i % 20));
-    const column<float> losses(of_steps);
+    std::vector<float> step_values(40);
+    for (std::size_t i = 0; i < step_values.size(); ++i) step_values[i] = static_cast<float>(1 << (i % 20));
+    const column<float> losses(step_values);
     {
       const fake_cuda::no_waiting_here guard;
-      for (std::uint64_t step = 0; step < of_steps.size(); ++step) {
+      for (std::uint64_t step = 0; step < step_values.size(); ++step) {
         auto one = losses.view();
         one.data += step;
         one.shape = {1};
@@ -35,7 +35,7 @@ TEST_CASE("a row contains its own steps' sums, whenever it arrives, and no call 
     std::uint64_t first = 0;
     for (const auto& r : f.rows()) {
       double sum = 0;
-      for (std::uint64_t step = first; step <= r.step; ++step) sum += static_cast<double>(of_steps[step]);
+      for (std::uint64_t step = first; step <= r.step; ++step) sum += static_cast<double>(step_values[step]);
       REQUIRE(r.step >= first);
       const auto steps = static_cast<double>(r.step + 1 - first);
       CHECK(r.find("loss").value_or(-1) == sum / steps);
@@ -44,7 +44,7 @@ TEST_CASE("a row contains its own steps' sums, whenever it arrives, and no call 
       CHECK(r.epoch == r.step / 16);
       first = r.step + 1;
     }
-    CHECK(first == of_steps.size());
+    CHECK(first == step_values.size());
   });
 }
 

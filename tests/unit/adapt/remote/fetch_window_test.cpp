@@ -85,16 +85,16 @@ TEST_CASE("a busy network's thread gets the smallest window with which the reade
   waiting_reader reader;
   for (int i = 0; i < 1'000; ++i) reader.read_a_mib(far(reader.window.bytes()), 0.5);
   CHECK(reader.window.bytes() == 128 * mib);
-  waiting_reader of_one_that_slows_down = reader;
+  waiting_reader slowing_reader = reader;
   for (int i = 0; i < 1'000; ++i) reader.read_a_mib(1.3, 0);
   CHECK(reader.window.bytes() == 8 * mib);
   // At 64 MiB the rate halves: this is detected after 64 MiB, undone, and not tried again for long.
   int smaller = 0;
   for (int i = 0; i < 2'000; ++i) {
-    of_one_that_slows_down.read_a_mib(far(of_one_that_slows_down.window.bytes()), 0);
-    smaller += of_one_that_slows_down.window.bytes() < 128 * mib;
+    slowing_reader.read_a_mib(far(slowing_reader.window.bytes()), 0);
+    smaller += slowing_reader.window.bytes() < 128 * mib;
   }
-  CHECK(of_one_that_slows_down.window.bytes() == 128 * mib);
+  CHECK(slowing_reader.window.bytes() == 128 * mib);
   CHECK(smaller > 0);
   CHECK(smaller < 100);
 }

@@ -83,13 +83,13 @@ TEST_CASE("a failed first request is repeated after 1, 2 and 4 s, and its error 
   all.fails = true;
   key_provider keys = all.provider();
   const std::int64_t begin = all.now;
-  std::vector<std::int64_t> looks;
+  std::vector<std::int64_t> request_times;
   for (; all.now < begin + key_provider::unproven_seconds; ++all.now) {
     const int before = all.requests;
     for (int i = 0; i < 10; ++i) CHECK_THROWS_AS(keys.get(), mr::detail::keys_pending);
-    if (all.requests != before) looks.push_back(all.now - begin);
+    if (all.requests != before) request_times.push_back(all.now - begin);
   }
-  CHECK(looks == std::vector<std::int64_t>{0, 1, 3});
+  CHECK(request_times == std::vector<std::int64_t>{0, 1, 3});
   try {
     keys.get();
     FAIL("accepted");
@@ -165,7 +165,7 @@ TEST_CASE("keys that were accepted once are requested again as long as transfers
   const auto first = keys.get().keys;
   keys.accepted(first);
   const std::int64_t begin = all.now;
-  std::vector<std::int64_t> looks;
+  std::vector<std::int64_t> request_times;
   for (; all.now < begin + 180; ++all.now) {
     if (all.now == begin + 20) all.fails = true;   // the file is only half-written
     const int before = all.requests;
@@ -176,9 +176,9 @@ TEST_CASE("keys that were accepted once are requested again as long as transfers
       CHECK(next.pause_seconds >= 1);
       CHECK(next.pause_seconds <= 16);
     }
-    if (all.requests != before) looks.push_back(all.now - begin);
+    if (all.requests != before) request_times.push_back(all.now - begin);
   }
-  CHECK(looks == std::vector<std::int64_t>{0, 1, 3, 7, 15, 31, 47, 63, 79, 95, 111, 127, 143, 159, 175});
+  CHECK(request_times == std::vector<std::int64_t>{0, 1, 3, 7, 15, 31, 47, 63, 79, 95, 111, 127, 143, 159, 175});
   const remedy last = keys.refused(first);
   CHECK(last.what == remedy::kind::none);
   CHECK(last.attempted == "; searched for other keys 15 times in 180 s, and the last search failed: nobody answers");

@@ -142,7 +142,7 @@ TEST_CASE("a fetch that fails in the middle of a read is an error, and nothing i
   std::vector<std::byte> got(2 << 20);
   CHECK_THROWS_WITH(f.range.wait_into(0, got), "gone");
   network.join();
-  const std::vector<std::byte> as_it_was = got;
+  const std::vector<std::byte> unchanged = got;
   f.send(400'000, 2 << 20);
-  CHECK(got == as_it_was);
+  CHECK(got == unchanged);
 }

@@ -20,7 +20,7 @@ std::string authorization(const mr::detail::signature_v4& signature, const mr::d
 }
 
 /// The signature of a request of Amazon's "Signature Version 4 test suite" (aws-c-auth, tests/aws-signing-test-suite).
-std::string of_suite(const char* method, const std::string& target, const header_list& headers = {},
+std::string sign_suite(const char* method, const std::string& target, const header_list& headers = {},
                      const char* token = "") {
   const mr::detail::signature_v4 signature{
       .credentials = {.access_key_id = "AKIDEXAMPLE",
@@ -37,7 +37,7 @@ std::string of_suite(const char* method, const std::string& target, const header
 }
 
 /// One of the examples of the Amazon S3 API Reference.
-std::string of_s3(const char* method, const std::string& target, const header_list& headers = {},
+std::string sign_s3(const char* method, const std::string& target, const header_list& headers = {},
                   const std::string& hash = empty_hash) {
   const mr::detail::signature_v4 signature{
       .credentials = {.access_key_id = "AKIAIOSFODNN7EXAMPLE",
@@ -52,22 +52,22 @@ std::string of_s3(const char* method, const std::string& target, const header_li
 }  // namespace
 
 TEST_CASE("signatures are those of Amazon's test suite") {
-  CHECK(of_suite("GET", "/") == "5fa00fa31553b73ebf1942676e86291e8372ff2a2260956d9b8aae1d763fbf31");
-  CHECK(of_suite("GET", "") == of_suite("GET", "/"));
-  CHECK(of_suite("GET", "/?Param2=value2&Param1=value1") ==
+  CHECK(sign_suite("GET", "/") == "5fa00fa31553b73ebf1942676e86291e8372ff2a2260956d9b8aae1d763fbf31");
+  CHECK(sign_suite("GET", "") == sign_suite("GET", "/"));
+  CHECK(sign_suite("GET", "/?Param2=value2&Param1=value1") ==
         "b97d918cfa904a5beff61c982a1b6f458b799221646efd99d3219ec94cdf2500");
-  CHECK(of_suite("GET", "/?Param1=value1") == "a67d582fa61cc504c4bae71f336f98b97f1ea3c7a6bfe1b6e45aec72011b9aeb");
-  CHECK(of_suite("POST", "/?Param1=value1") == "28038455d6de14eafc1f9222cf5aa6f1a96197d7deb8263271d420d138af7f11");
-  CHECK(of_suite("GET", "/?Param-3=Value3&Param=Value2&%E1%88%B4=Value1") ==
+  CHECK(sign_suite("GET", "/?Param1=value1") == "a67d582fa61cc504c4bae71f336f98b97f1ea3c7a6bfe1b6e45aec72011b9aeb");
+  CHECK(sign_suite("POST", "/?Param1=value1") == "28038455d6de14eafc1f9222cf5aa6f1a96197d7deb8263271d420d138af7f11");
+  CHECK(sign_suite("GET", "/?Param-3=Value3&Param=Value2&%E1%88%B4=Value1") ==
         "371d3713e185cc334048618a97f809c9ffe339c62934c032af5a0e595648fcac");
   const std::string unreserved = "-._~0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
-  CHECK(of_suite("GET", "/?" + unreserved + "=" + unreserved) ==
+  CHECK(sign_suite("GET", "/?" + unreserved + "=" + unreserved) ==
         "9c3e54bfcdf0b19771a7f523ee5669cdf59bc7cc0884027167c21bb143a40197");
 }
 
 TEST_CASE("paths are encoded once and never normalized") {
   const auto path = [](const char* text) {
-    return of_suite("GET", mr::detail::uri_encoded(text, mr::detail::slash::unchanged));
+    return sign_suite("GET", mr::detail::uri_encoded(text, mr::detail::slash::unchanged));
   };
   CHECK(path("/-._~0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz") ==
         "07ef7494c76fa4850883e2b006601f940f8a34d404d0cfa977f52a65bbf5f24f");
@@ -79,18 +79,18 @@ TEST_CASE("paths are encoded once and never normalized") {
 }
 
 TEST_CASE("headers are trimmed, joined and sorted") {
-  CHECK(of_suite("GET", "/", {{"My-Header1", "value2"}, {"My-Header1", "value2"}, {"My-Header1", "value1"}}) ==
+  CHECK(sign_suite("GET", "/", {{"My-Header1", "value2"}, {"My-Header1", "value2"}, {"My-Header1", "value1"}}) ==
         "c9d5ea9f3f72853aea855b47ea873832890dbdd183b4468f858259531a5138ea");
-  CHECK(of_suite("GET", "/", {{"My-Header1", "value1\n  value2\n     value3"}}) ==
+  CHECK(sign_suite("GET", "/", {{"My-Header1", "value1\n  value2\n     value3"}}) ==
         "cfd34249e4b1c8d6b91ef74165d41a32e5fab3306300901bb65a51a73575eefd");
-  CHECK(of_suite("GET", "/", {{"My-Header1", " value1"}, {"My-Header2", " \"a   b   c\" "}}) ==
+  CHECK(sign_suite("GET", "/", {{"My-Header1", " value1"}, {"My-Header2", " \"a   b   c\" "}}) ==
         "acc3ed3afb60bb290fc8d2dd0098b9911fcaa05412b367055dee359757a9c736");
 }
 
 TEST_CASE("a session token is signed") {
-  CHECK(of_suite("GET", "/", {}, "6e86291e8372ff2a2260956d9b8aae1d763fbf315fa00fa31553b73ebf194267") ==
+  CHECK(sign_suite("GET", "/", {}, "6e86291e8372ff2a2260956d9b8aae1d763fbf315fa00fa31553b73ebf194267") ==
         "07ec1639c89043aa0e3e2de82b96708f198cceab042d4a97044c66dd9f74e7f8");
-  CHECK(of_suite("POST", "/", {},
+  CHECK(sign_suite("POST", "/", {},
                  "AQoDYXdzEPT//////////wEXAMPLEtc764bNrC9SAPBSM22wDOk4x4HIZ8j4FZTwdQWLWsKWHGBuFqwAeMicRXmxfp"
                  "SPfIeoIYRqTflfKD8YUuwthAx7mSEI/qkPpKPi/kMcGdQrmGdeehM4IC1NtBmUpp2wUE8phUZampKsburEDy0KPkyQ"
                  "DYwT7WZ0wq5VSXDvp75YU9HFvlRd8Tx6q6fE8YQcHNVXAkiY9q6d+xo0rKwT38xVqr7ZD0u0iPPkUL64lIZbqBAz+s"
@@ -99,18 +99,18 @@ TEST_CASE("a session token is signed") {
 }
 
 TEST_CASE("signatures are those of the S3 API Reference") {
-  CHECK(of_s3("GET", "/test.txt", {{"Range", "bytes=0-9"}}) ==
+  CHECK(sign_s3("GET", "/test.txt", {{"Range", "bytes=0-9"}}) ==
         "SignedHeaders=host;range;x-amz-content-sha256;x-amz-date, "
         "Signature=f0e8bdb87c964420e857bd35b5d6ed310bd44f0170aba48dd91039c6036bdb41");
-  CHECK(of_s3("PUT", "/test%24file.text",
+  CHECK(sign_s3("PUT", "/test%24file.text",
               {{"Date", "Fri, 24 May 2013 00:00:00 GMT"}, {"x-amz-storage-class", "REDUCED_REDUNDANCY"}},
               mr::detail::hex_text(mr::detail::sha256("Welcome to Amazon S3."))) ==
         "SignedHeaders=date;host;x-amz-content-sha256;x-amz-date;x-amz-storage-class, "
         "Signature=98ad721746da40c64f1a55b78f14c238d841ea1380cd77a1b5971af0ece108bd");
-  CHECK(of_s3("GET", "/?lifecycle") ==
+  CHECK(sign_s3("GET", "/?lifecycle") ==
         "SignedHeaders=host;x-amz-content-sha256;x-amz-date, "
         "Signature=fea454ca298b7da1c68078a5d1bdbfbbe0d65c699e0f91ac7a200a0136783543");
-  CHECK(of_s3("GET", "/?max-keys=2&prefix=J") ==
+  CHECK(sign_s3("GET", "/?max-keys=2&prefix=J") ==
         "SignedHeaders=host;x-amz-content-sha256;x-amz-date, "
         "Signature=34b48302e7b5fa45bde8084f4b7868a86f0a534bc59db6670ed5711ef69dc6f7");
 }

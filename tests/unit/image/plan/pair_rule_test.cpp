@@ -28,7 +28,7 @@ TEST_CASE("pairs are mixed as in timm and torchvision with the same random numbe
       options{.mixup_alpha = 2, .cutmix_alpha = 1, .switch_probability = 0.1, .probability = 0.6},
       options{.cutmix_minmax = {0.2, 0.8}}, options{.cutmix_alpha = 0.3, .cutmix_minmax = {0, 1}},
       options{.mixup_alpha = 1, .cutmix_minmax = {0.5, 0.5}}};
-  int boxes = 0, at_edges = 0, of_nothing = 0, unmixed = 0;
+  int boxes = 0, at_edges = 0, empty_boxes = 0, unmixed = 0;
   for (std::size_t k = 0; k < all.size(); ++k) {
     const mr::detail::pair_rule rule(all[k]);
     CHECK(rule.cuts() == (all[k].cutmix_alpha > 0 || all[k].cutmix_minmax[1] > 0));
@@ -51,13 +51,13 @@ TEST_CASE("pairs are mixed as in timm and torchvision with the same random numbe
       REQUIRE(random.bits() == same.bits());   // as many draws
       boxes += expected.by_cutmix ? 1 : 0;
       at_edges += expected.by_cutmix && expected.left == 0 ? 1 : 0;
-      of_nothing += expected.by_cutmix && expected.left == expected.right ? 1 : 0;
+      empty_boxes += expected.by_cutmix && expected.left == expected.right ? 1 : 0;
       unmixed += expected.mixes ? 0 : 1;
     }
   }
   CHECK(boxes > 50'000);
   CHECK(at_edges > 1'000);
-  CHECK(of_nothing > 100);
+  CHECK(empty_boxes > 100);
   CHECK(unmixed > 7'000);
 }
 

@@ -296,13 +296,13 @@ TEST_CASE("a stalled run reports who waits for whom, once for each stall, and co
     auto run = slow_session({.work = microseconds(250'000)}, mr::host_device(), watch);
     static_cast<void>(run.next());   // 16 samples on two workers: 2 s
   }
-  const auto of_work = received();
-  REQUIRE(!of_work.empty());
-  CHECK(of_work[0].starts_with("no batch for 0."));
-  CHECK(of_work[0].find("\ntrainer: ") != std::string::npos);
-  CHECK(of_work[0].find(" of 2 at work, the longest for ") != std::string::npos);
-  CHECK(of_work[0].find(" at sample ") != std::string::npos);
-  CHECK(of_work[0].find("\nread: no read in progress") != std::string::npos);
+  const auto work_stall = received();
+  REQUIRE(!work_stall.empty());
+  CHECK(work_stall[0].starts_with("no batch for 0."));
+  CHECK(work_stall[0].find("\ntrainer: ") != std::string::npos);
+  CHECK(work_stall[0].find(" of 2 at work, the longest for ") != std::string::npos);
+  CHECK(work_stall[0].find(" at sample ") != std::string::npos);
+  CHECK(work_stall[0].find("\nread: no read in progress") != std::string::npos);
   notices.clear();
   watch.stalls.after = std::chrono::milliseconds(150);
   auto run = slow_session({.epochs = 2}, mr::host_device(), watch);
@@ -313,9 +313,9 @@ TEST_CASE("a stalled run reports who waits for whom, once for each stall, and co
     if (e == 0) std::this_thread::sleep_for(std::chrono::milliseconds(400));   // validation: no stage is late
   }
   CHECK(batches == 100);
-  const auto of_step = received();
+  const auto step_stall = received();
   std::size_t away = 0;
-  for (const auto& text : of_step) away += text.find("trainer: processes batch 9, for ") != std::string::npos;
+  for (const auto& text : step_stall) away += text.find("trainer: processes batch 9, for ") != std::string::npos;
   CHECK(away == 1);
 }
 

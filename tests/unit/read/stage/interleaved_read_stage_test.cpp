@@ -256,12 +256,12 @@ TEST_CASE("a resume point of version 2 is refused if it has several lanes, and c
                                          "supported: got 24 lanes"),
                        mr::setup_error);
   for (const std::uint64_t epoch_batches : {0, 10}) {
-    auto of_one_lane = in_epochs(1, 3, epoch_batches);
-    of_one_lane.lanes = 1;
-    const replay_trace unbroken = run_flow(flow(many_shards, 1), of_one_lane);
-    of_one_lane.resume = older(unbroken.positions[4]);
-    CHECK(of_one_lane.resume.starts_with("millrace version=2 "));
-    const replay_trace rest = run_flow(flow(many_shards, 1), of_one_lane);
+    auto one_lane = in_epochs(1, 3, epoch_batches);
+    one_lane.lanes = 1;
+    const replay_trace unbroken = run_flow(flow(many_shards, 1), one_lane);
+    one_lane.resume = older(unbroken.positions[4]);
+    CHECK(one_lane.resume.starts_with("millrace version=2 "));
+    const replay_trace rest = run_flow(flow(many_shards, 1), one_lane);
     CHECK(rest.batches == decltype(rest.batches)(unbroken.batches.begin() + 5, unbroken.batches.end()));
     REQUIRE(rest.positions.size() + 5 == unbroken.positions.size());
     for (std::size_t i = 0; i < rest.positions.size(); ++i) {

@@ -121,10 +121,10 @@ TEST_CASE("the largest gain is first, and of two the firm one") {
   const mr::run_report r = mr::report_of(figures_of({.read_s = 19, .work_s = 40}));
   REQUIRE(r.gains.size() > 3);
   CHECK(std::is_sorted(r.gains.begin(), r.gains.end(), [](const auto& a, const auto& b) { return a.gain > b.gain; }));
-  const mr::run_report of_step = mr::report_of(figures_of({.step_s = 40}));
-  CHECK(of_step.gains[0].change == "step twice as fast");
-  CHECK(of_step.gains[0].gain == of_step.gains[1].gain);
-  CHECK(of_step.gains[1].at_most);
+  const mr::run_report step_report = mr::report_of(figures_of({.step_s = 40}));
+  CHECK(step_report.gains[0].change == "step twice as fast");
+  CHECK(step_report.gains[0].gain == step_report.gains[1].gain);
+  CHECK(step_report.gains[1].at_most);
 }
 
 TEST_CASE("measured results replace predictions in the plot over workers") {
@@ -247,10 +247,10 @@ TEST_CASE("text, page and JSON name the decoder of the JPEGs, the reason for it,
   const std::string remedy = " 21.5 % of the JPEGs are progressive: decoding them costs more than twice the "
                              "time; examples/repack converts them to baseline\n";
   CHECK(holds(text, remedy));
-  mr::run_report of_step = mr::report_of(figures_of({.step_s = 40}));
-  mr::detail::add_counts(of_step, counted({{event_of(jpeg_refusal::process), 9}, {event_name::progressive, 9}}));
-  CHECK_FALSE(holds(mr::text_report(of_step), "repack"));
-  CHECK(holds(mr::text_report(of_step), "progressive 9 (100.0 %)"));
+  mr::run_report step_report = mr::report_of(figures_of({.step_s = 40}));
+  mr::detail::add_counts(step_report, counted({{event_of(jpeg_refusal::process), 9}, {event_name::progressive, 9}}));
+  CHECK_FALSE(holds(mr::text_report(step_report), "repack"));
+  CHECK(holds(mr::text_report(step_report), "progressive 9 (100.0 %)"));
 }
 
 TEST_CASE("external names stay text in the page and in the JSON") {

@@ -205,10 +205,10 @@ TEST_CASE("the gain that the limits predict is that of the changed run") {
           all.push_back(error);
         }
       }
-  for (auto& [what, of_it] : errors) {
-    std::sort(of_it.begin(), of_it.end());
-    MESSAGE(what << ": median error " << of_it[of_it.size() / 2] << ", p90 " << of_it[of_it.size() * 9 / 10] << " of "
-                 << of_it.size());
+  for (auto& [what, gaps] : errors) {
+    std::sort(gaps.begin(), gaps.end());
+    MESSAGE(what << ": median error " << gaps[gaps.size() / 2] << ", p90 " << gaps[gaps.size() * 9 / 10] << " of "
+                 << gaps.size());
   }
   std::sort(all.begin(), all.end());
   CHECK(all[all.size() / 2] < 0.05);

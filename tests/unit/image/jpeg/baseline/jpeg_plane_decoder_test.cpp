@@ -192,8 +192,8 @@ TEST_CASE("restart intervals without a requested MCU are left out, if their mark
     auto other_bytes = f.bytes;   // the first ones of interval k + 1
     for (std::size_t i = markers[k] + 2; i < std::min(markers[k] + 6, f.bytes.size()); ++i)
       if (k + 1 < markers.size() && i < markers[k + 1]) other_bytes[i] = std::byte{0x5a};
-    const auto got_of_others = decoded(other_bytes, ask);
-    unseen += got_of_others && slow::difference_of(got_of_others.planes, by_libjpeg(f, ask)).empty();
+    const auto other_result = decoded(other_bytes, ask);
+    unseen += other_result && slow::difference_of(other_result.planes, by_libjpeg(f, ask)).empty();
     auto renumbered = f.bytes;
     renumbered[markers[k] + 1] ^= std::byte{1};
     auto missing = f.bytes;

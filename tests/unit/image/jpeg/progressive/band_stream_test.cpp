@@ -153,12 +153,12 @@ TEST_CASE("data that end within a block are detected after it") {
   REQUIRE(table->build(code, {band_kind::first_ac, 0}));
   const std::vector<std::uint8_t> bytes(256);
   stored_blocks got{std::vector<slow::zigzag_block>(blocks)};
-  for (const int short_of : {0, 1}) {
+  for (const int missing_bits : {0, 1}) {
     band_stream stream{.table = table.get()};
     stream.bit = reinterpret_cast<std::uintptr_t>(bytes.data()) * 8;
-    stream.end_bit = stream.bit + 2 * 63 * 3 - static_cast<unsigned>(short_of);
+    stream.end_bit = stream.bit + 2 * 63 * 3 - static_cast<unsigned>(missing_bits);
     block_run run = got.run();
     run.count = 3;
-    CHECK(band_loops::best().run(false, true, stream, run) == (short_of == 0));
+    CHECK(band_loops::best().run(false, true, stream, run) == (missing_bits == 0));
   }
 }

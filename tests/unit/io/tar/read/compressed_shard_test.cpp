@@ -112,10 +112,10 @@ TEST_CASE("a gzip stream of any parts and header fields is read; its CRC-32, len
   // FEXTRA, FNAME, FCOMMENT, FHCRC: RFC 1952, 2.3.
   const std::string front = std::string("\x1f\x8b\x08\x1e", 4) + std::string(6, '\0') + number(6, 2) + "BC" +
                             number(2, 2) + "xy" + "a name" + '\0' + "a comment" + '\0';
-  const std::uint32_t of_front = mr::detail::crc32(std::as_bytes(std::span(front)));
+  const std::uint32_t front_crc = mr::detail::crc32(std::as_bytes(std::span(front)));
   const std::string rest = packed.substr(10);
-  CHECK(contents_of(front + number(of_front, 2) + rest).samples == original.samples);
-  CHECK(contents_of(front + number(of_front ^ 1, 2) + rest).error.find("header crc mismatch") != std::string::npos);
+  CHECK(contents_of(front + number(front_crc, 2) + rest).samples == original.samples);
+  CHECK(contents_of(front + number(front_crc ^ 1, 2) + rest).error.find("header crc mismatch") != std::string::npos);
   std::string crc = packed, length = packed;
   crc[packed.size() - 6] = static_cast<char>(crc[packed.size() - 6] ^ 1);
   length[packed.size() - 2] = static_cast<char>(length[packed.size() - 2] ^ 1);
