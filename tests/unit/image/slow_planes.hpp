@@ -183,11 +183,11 @@ inline std::string difference_of(const mr::detail::jpeg_planes& got, const raw_p
 }
 
 /// Whether the planes contain every sample of the rectangle.
-inline bool covers(const mr::detail::jpeg_planes& got, const mr::detail::jpeg_planes_request& ask) {
-  const auto right = std::min<std::size_t>(ask.right, static_cast<std::size_t>(got.image_width));
-  const auto bottom = std::min<std::size_t>(ask.bottom, static_cast<std::size_t>(got.image_height));
+inline bool covers(const mr::detail::jpeg_planes& got, const mr::detail::jpeg_planes_request& request) {
+  const auto right = std::min<std::size_t>(request.right, static_cast<std::size_t>(got.image_width));
+  const auto bottom = std::min<std::size_t>(request.bottom, static_cast<std::size_t>(got.image_height));
   const auto& luma = got.component[0];
-  return static_cast<std::size_t>(got.left) <= ask.left && static_cast<std::size_t>(got.top) <= ask.top &&
+  return static_cast<std::size_t>(got.left) <= request.left && static_cast<std::size_t>(got.top) <= request.top &&
          static_cast<std::size_t>(got.left + luma.width) >= right &&
          static_cast<std::size_t>(got.top + luma.height) >= bottom;
 }

@@ -97,13 +97,13 @@ TEST_CASE("a second call for a batch is refused while the first one has not retu
 TEST_CASE("a callable of the flow that requests a batch of its own session is refused") {
   const stall_watchdog watchdog;
   for (const int threads : {0, 1}) {
-    std::function<void()> ask = [] {};
+    std::function<void()> request = [] {};
     auto asking = mr::from(numbers(200)) | mr::map([&](int n) {
-                    if (n >= 150) ask();
+                    if (n >= 150) request();
                     return row{n};
                   }) | mr::batch<&row::n>({.size = 10}) | mr::prefetch({.batches = 1});
     mr::session run{std::move(asking), quiet(threads)};
-    ask = [&] { static_cast<void>(run.next()); };
+    request = [&] { static_cast<void>(run.next()); };
     std::string text;
     try {
       for (auto& b : run) b.release();

@@ -65,15 +65,15 @@ TEST_CASE("entries never change a plane, and wrong ones write no other memory") 
   for (std::size_t i = 0; i < files; ++i) {
     const random_jpeg f = draw_file(d, d.chance(0.3) ? 250 : 100), other = draw_file(d, 64);
     exact_request x(f.bytes, random_region(d, f)), y(other.bytes, random_region(d, other));
-    const auto expected = slow::raw_reader().read(f.bytes, f.height, x.ask.eighths);
-    const auto expected_other = slow::raw_reader().read(other.bytes, other.height, y.ask.eighths);
+    const auto expected = slow::raw_reader().read(f.bytes, f.height, x.request.eighths);
+    const auto expected_other = slow::raw_reader().read(other.bytes, other.height, y.request.eighths);
     INFO(describe(f));
     const auto expect = [&](const mr::detail::jpeg_planes_result& got) {
       CHECK(std::string(refusal_name(got.refusal)) == "none");
-      CHECK(slow::covers(got.planes, x.ask));
+      CHECK(slow::covers(got.planes, x.request));
       CHECK(slow::difference_of(got.planes, expected) == "");
     };
-    const auto plain = best.decode(x.ask);
+    const auto plain = best.decode(x.request);
     expect(plain);
     by_markers += plain.entries == entry_origin::restart_markers;
     const exact_entries right(dense_entries(f.bytes, 1 + d.below(12), walk));
@@ -81,35 +81,35 @@ TEST_CASE("entries never change a plane, and wrong ones write no other memory") 
       ++without;
       continue;
     }
-    x.ask.entries = right.view;
+    x.request.entries = right.view;
     for (auto* decoder : {&best, &portable}) {
-      const auto alone = decoder->decode(x.ask);
+      const auto alone = decoder->decode(x.request);
       expect(alone);
       CHECK(!alone.entries_refused);
       by_entries += alone.entries == entry_origin::packed;
       with_both += alone.entries == entry_origin::packed && f.recipe.restart_interval > 0;
-      const auto both = decoder->decode(y.ask, x.ask);
+      const auto both = decoder->decode(y.request, x.request);
       CHECK(slow::difference_of(both[0].planes, expected_other) == "");
       expect(both[1]);
     }
     const exact_entries bad(wrong({right.view.begin(), right.view.end()}, d));
-    x.ask.entries = bad.view;
+    x.request.entries = bad.view;
     for (auto* decoder : {&best, &portable}) {
-      const auto got = decoder->decode(x.ask);
+      const auto got = decoder->decode(x.request);
       if (got.entries_refused) {
         expect(got);
         ++refused_entries;
       } else if (got) {
-        CHECK(slow::covers(got.planes, x.ask));
+        CHECK(slow::covers(got.planes, x.request));
         wrongly_accepted += !slow::difference_of(got.planes, expected).empty();
       }
       // All of it is removed.
-      x.ask.entries = right.view;
-      expect(decoder->decode(x.ask));
-      const auto both = decoder->decode(x.ask, y.ask);
+      x.request.entries = right.view;
+      expect(decoder->decode(x.request));
+      const auto both = decoder->decode(x.request, y.request);
       expect(both[0]);
       CHECK(slow::difference_of(both[1].planes, expected_other) == "");
-      x.ask.entries = bad.view;
+      x.request.entries = bad.view;
     }
   }
   CHECK(by_entries > files / 3);
@@ -189,9 +189,9 @@ TEST_CASE("a photograph's entries need at most 3.5 % of its size, and a crop ski
       CHECK(entries.size() * 1'000 <= file.bytes.size() * 35);
       CHECK(entries == mr::jpeg_entries(file.bytes));
       mr::detail::jpeg_plane_decoder decoder;
-      const mr::detail::jpeg_planes_request ask{.bytes = file.bytes, .left = 200, .top = 200, .right = 300,
+      const mr::detail::jpeg_planes_request request{.bytes = file.bytes, .left = 200, .top = 200, .right = 300,
                                                 .bottom = 300, .entries = entries};
-      const auto got = decoder.decode(ask);
+      const auto got = decoder.decode(request);
       CHECK(got.entries == entry_origin::packed);
       CHECK(slow::difference_of(got.planes, slow::raw_reader().read(file.bytes, 375)) == "");
       CHECK(decoder.decode({.bytes = file.bytes, .entries = entries}).entries == entry_origin::none);

@@ -26,30 +26,30 @@ struct tested_kinds {
   std::set<std::array<int, 4>> combinations;   // sampling, own tables, restart markers, full or crop
   std::set<std::array<int, 2>> scales;         // sampling, eighths of the size
 
-  void add(const random_jpeg& f, const mr::detail::jpeg_planes_request& ask) {
+  void add(const random_jpeg& f, const mr::detail::jpeg_planes_request& request) {
     widths.insert(f.width);
     heights.insert(f.height);
     qualities.insert(f.recipe.quality);
     restart_intervals.insert(f.recipe.restart_interval);
     const int luma = f.channels == 1 ? 0 : 10 * f.recipe.horizontal + f.recipe.vertical;
     combinations.insert({luma, f.recipe.optimize_tables, f.recipe.restart_interval != 0,
-                         ask.right == mr::detail::jpeg_planes_request::all});
-    scales.insert({luma, ask.eighths});
+                         request.right == mr::detail::jpeg_planes_request::all});
+    scales.insert({luma, request.eighths});
   }
 };
 
-slow::raw_planes by_libjpeg(const random_jpeg& f, const mr::detail::jpeg_planes_request& ask) {
-  return slow::raw_reader().read(f.bytes, f.height, ask.eighths);
+slow::raw_planes by_libjpeg(const random_jpeg& f, const mr::detail::jpeg_planes_request& request) {
+  return slow::raw_reader().read(f.bytes, f.height, request.eighths);
 }
 
-void compare(const random_jpeg& f, const mr::detail::jpeg_planes_request& ask,
+void compare(const random_jpeg& f, const mr::detail::jpeg_planes_request& request,
              const mr::detail::jpeg_planes_result& got,
              const slow::raw_planes& expected) {
   INFO(describe(f));
-  CAPTURE(ask.eighths);
+  CAPTURE(request.eighths);
   CHECK(std::string(refusal_name(got.refusal)) == "none");
   if (!got) return;
-  CHECK(slow::covers(got.planes, ask));
+  CHECK(slow::covers(got.planes, request));
   CHECK(slow::difference_of(got.planes, expected) == "");
 }
 
@@ -63,13 +63,13 @@ TEST_CASE("planes are those of libjpeg, alone and in pairs, by every processor's
   for (std::size_t i = 0; i < pairs; ++i) {
     const random_jpeg a = draw_file(d, 64), b = draw_file(d, d.chance(0.05) ? 400 : 64);
     const exact_request x(a.bytes, random_region(d, a)), y(b.bytes, random_region(d, b));
-    kinds.add(a, x.ask);
-    const auto expected_a = by_libjpeg(a, x.ask), expected_b = by_libjpeg(b, y.ask);
+    kinds.add(a, x.request);
+    const auto expected_a = by_libjpeg(a, x.request), expected_b = by_libjpeg(b, y.request);
     for (auto* decoder : {&best, &portable}) {
-      compare(a, x.ask, decoder->decode(x.ask), expected_a);
-      const auto both = decoder->decode(x.ask, y.ask);
-      compare(a, x.ask, both[0], expected_a);
-      compare(b, y.ask, both[1], expected_b);
+      compare(a, x.request, decoder->decode(x.request), expected_a);
+      const auto both = decoder->decode(x.request, y.request);
+      compare(a, x.request, both[0], expected_a);
+      compare(b, y.request, both[1], expected_b);
     }
   }
   if (pairs < 750) return;
@@ -97,15 +97,16 @@ TEST_CASE("planes of photographs are those of libjpeg, alone and together with t
     const exact_request beside(partner, {});
     for (int k = 0; k < 3; ++k) {
       const exact_request x(file, random_region(d, header.width, header.height));
-      const auto expected = slow::raw_reader(1 << 30).read(file, header.height, x.ask.eighths);
+      const auto expected = slow::raw_reader(1 << 30).read(file, header.height, x.request.eighths);
       CHECK(expected.warnings == 0);
       const bool first = d.chance(0.5);
       for (auto* decoder : {&best, &portable}) {
-        const auto alone = decoder->decode(x.ask);
+        const auto alone = decoder->decode(x.request);
         REQUIRE(alone);
         CHECK(slow::difference_of(alone.planes, expected) == "");
-        const auto both = first ? decoder->decode(x.ask, beside.ask) : decoder->decode(beside.ask, x.ask);
-        CHECK(slow::covers(both[first ? 0 : 1].planes, x.ask));
+        const auto both =
+        first ? decoder->decode(x.request, beside.request) : decoder->decode(beside.request, x.request);
+        CHECK(slow::covers(both[first ? 0 : 1].planes, x.request));
         CHECK(slow::difference_of(both[first ? 0 : 1].planes, expected) == "");
       }
     }
@@ -124,14 +125,14 @@ TEST_CASE("damaged files are refused, or have the planes of libjpeg, without a w
   for (std::size_t i = 0; i < files; ++i) {
     const random_jpeg good = draw_file(d, 40);
     random_jpeg bad = draw_file(d, 64);
-    const auto ask = random_region(d, bad);
+    const auto request = random_region(d, bad);
     bad.bytes = damaged(bad.bytes, d);
-    const exact_request x(bad.bytes, ask), y(good.bytes, random_region(d, good));
-    const auto got = best.decode(x.ask);
+    const exact_request x(bad.bytes, request), y(good.bytes, random_region(d, good));
+    const auto got = best.decode(x.request);
     std::string planes_differ;
     if (got) {
-      const auto bottom = std::min<std::size_t>(ask.bottom, static_cast<std::size_t>(got.planes.image_height));
-      const auto expected = slow::raw_reader().read(bad.bytes, bottom, ask.eighths);
+      const auto bottom = std::min<std::size_t>(request.bottom, static_cast<std::size_t>(got.planes.image_height));
+      const auto expected = slow::raw_reader().read(bad.bytes, bottom, request.eighths);
       INFO(describe(bad));
       CHECK(!expected.error);
       // Damage in an interval that is left out is not detected.
@@ -142,15 +143,15 @@ TEST_CASE("damaged files are refused, or have the planes of libjpeg, without a w
       ++taken;
     } else {
       ++refused;
-      warned += by_libjpeg(bad, ask).warnings != 0;
+      warned += by_libjpeg(bad, request).warnings != 0;
     }
-    CHECK(portable.decode(x.ask).refusal == got.refusal);
+    CHECK(portable.decode(x.request).refusal == got.refusal);
     // The partner's planes are the same as without it.
-    const auto expected = by_libjpeg(good, y.ask);
+    const auto expected = by_libjpeg(good, y.request);
     const bool first = d.chance(0.5);
-    const auto both = first ? best.decode(x.ask, y.ask) : best.decode(y.ask, x.ask);
+    const auto both = first ? best.decode(x.request, y.request) : best.decode(y.request, x.request);
     CHECK(both[first ? 0 : 1].refusal == got.refusal);
-    compare(good, y.ask, both[first ? 1 : 0], expected);
+    compare(good, y.request, both[first ? 1 : 0], expected);
   }
   CHECK(refused > files / 4);
   CHECK(taken > files / 10);
@@ -173,14 +174,14 @@ TEST_CASE("restart intervals without a requested MCU are left out, if their mark
   const random_jpeg f{{.quality = 90, .restart_interval = 4}, 160, 320, 3,
                      slow::make_file(slow::photo(160, 320, 3, 12), {.restart_interval = 4})};
   mr::detail::jpeg_plane_decoder decoder;
-  const auto decoded = [&](const std::vector<std::byte>& file, mr::detail::jpeg_planes_request ask) {
-    ask.bytes = file;
-    return decoder.decode(ask);
+  const auto decoded = [&](const std::vector<std::byte>& file, mr::detail::jpeg_planes_request request) {
+    request.bytes = file;
+    return decoder.decode(request);
   };
   // 20 by 10 MCUs: 5 intervals a row. Requested are columns 9 and 10 of rows 3 and 4, in intervals 17 and 22.
-  const mr::detail::jpeg_planes_request ask{.left = 145, .top = 50, .right = 175, .bottom = 78};
-  const auto got = decoded(f.bytes, ask);
-  compare(f, ask, got, by_libjpeg(f, ask));
+  const mr::detail::jpeg_planes_request request{.left = 145, .top = 50, .right = 175, .bottom = 78};
+  const auto got = decoded(f.bytes, request);
+  compare(f, request, got, by_libjpeg(f, request));
   CHECK(got.entries == mr::detail::entry_origin::restart_markers);
   CHECK(decoded(f.bytes, {}).entries == mr::detail::entry_origin::none);
   CHECK(decoded(f.bytes, {.bottom = 16}).entries == mr::detail::entry_origin::none);
@@ -192,8 +193,8 @@ TEST_CASE("restart intervals without a requested MCU are left out, if their mark
     auto other_bytes = f.bytes;   // the first ones of interval k + 1
     for (std::size_t i = markers[k] + 2; i < std::min(markers[k] + 6, f.bytes.size()); ++i)
       if (k + 1 < markers.size() && i < markers[k + 1]) other_bytes[i] = std::byte{0x5a};
-    const auto other_result = decoded(other_bytes, ask);
-    unseen += other_result && slow::difference_of(other_result.planes, by_libjpeg(f, ask)).empty();
+    const auto other_result = decoded(other_bytes, request);
+    unseen += other_result && slow::difference_of(other_result.planes, by_libjpeg(f, request)).empty();
     auto renumbered = f.bytes;
     renumbered[markers[k] + 1] ^= std::byte{1};
     auto missing = f.bytes;
@@ -204,7 +205,7 @@ TEST_CASE("restart intervals without a requested MCU are left out, if their mark
     for (const auto& bad : {renumbered, missing, doubled}) {
       // The marker after the last requested interval is not searched, because not all of that interval is requested.
       const bool looked_at = k < 22;
-      CHECK((decoded(bad, ask).refusal != mr::jpeg_refusal::none) == looked_at);
+      CHECK((decoded(bad, request).refusal != mr::jpeg_refusal::none) == looked_at);
       refused += looked_at;
     }
   }
@@ -237,9 +238,9 @@ TEST_CASE("with any Huffman codes, files that libjpeg refuses are refused, and t
     if (!file) continue;
     const exact_request x(*file, {});
     const auto expected = slow::raw_reader().read(*file, 40);
-    const auto got = best.decode(x.ask);
+    const auto got = best.decode(x.request);
     CAPTURE(i);
-    CHECK(portable.decode(x.ask).refusal == got.refusal);
+    CHECK(portable.decode(x.request).refusal == got.refusal);
     if (expected.error) {
       CHECK(std::string(refusal_name(got.refusal)) == "tables");
       ++impossible;
@@ -319,8 +320,8 @@ TEST_CASE("images whose decoding stopped early, refused or not, change nothing i
       if (d.chance(0.5)) CHECK(decoder.decode({.bytes = cut}).refusal == mr::jpeg_refusal::damaged);
       const auto f = draw_file(d, 64);
       const exact_request x(f.bytes, random_region(d, f));
-      const auto expected = by_libjpeg(f, x.ask);
-      for (const auto& got : decoder.decode(x.ask, x.ask)) compare(f, x.ask, got, expected);
+      const auto expected = by_libjpeg(f, x.request);
+      for (const auto& got : decoder.decode(x.request, x.request)) compare(f, x.request, got, expected);
       for (const auto& got : decoder.decode({.bytes = large}, {.bytes = large}))
         CHECK(slow::difference_of(got.planes, slow::raw_reader().read(large, 200)) == "");
     }

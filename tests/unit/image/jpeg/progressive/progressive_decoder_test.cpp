@@ -20,25 +20,26 @@ namespace {
 /// A request for bytes in a block of exactly their size, so that AddressSanitizer detects any read beyond it.
 struct exact_request {
   std::unique_ptr<std::byte[]> memory;
-  jpeg_planes_request ask;
+  jpeg_planes_request request;
 
-  exact_request(std::span<const std::byte> file, jpeg_planes_request a) : memory(new std::byte[file.size()]), ask(a) {
+  exact_request(std::span<const std::byte> file, jpeg_planes_request r)
+      : memory(new std::byte[file.size()]), request(r) {
     if (!file.empty()) std::memcpy(memory.get(), file.data(), file.size());
-    ask.bytes = {memory.get(), file.size()};
+    request.bytes = {memory.get(), file.size()};
   }
 };
 
 jpeg_planes_request random_request(mr::rng& d, const random_jpeg& f) {
-  jpeg_planes_request ask;
-  ask.eighths = d.chance(0.6) ? 8 : 1 << d.below(3);
-  if (d.chance(0.3)) return ask;
-  const auto scale = static_cast<std::size_t>(ask.eighths);
+  jpeg_planes_request request;
+  request.eighths = d.chance(0.6) ? 8 : 1 << d.below(3);
+  if (d.chance(0.3)) return request;
+  const auto scale = static_cast<std::size_t>(request.eighths);
   const std::size_t width = (f.width * scale + 7) / 8, height = (f.height * scale + 7) / 8;
-  ask.left = d.below(width);
-  ask.top = d.below(height);
-  ask.right = ask.left + 1 + d.below(width - ask.left);
-  ask.bottom = ask.top + 1 + d.below(height - ask.top);
-  return ask;
+  request.left = d.below(width);
+  request.top = d.below(height);
+  request.right = request.left + 1 + d.below(width - request.left);
+  request.bottom = request.top + 1 + d.below(height - request.top);
+  return request;
 }
 
 std::string refusal_of(std::span<const std::byte> file) {
@@ -93,21 +94,21 @@ TEST_CASE("planes of progressive files are those of libjpeg, by every processor'
   for (std::size_t i = 0; i < files; ++i) {
     const random_jpeg f = draw_progressive_file(d, d.chance(0.03) ? 400 : 64);
     exact_request x(f.bytes, random_request(d, f));
-    x.ask.max_scans = 1'000;
+    x.request.max_scans = 1'000;
     INFO(describe_scans(f));
-    CAPTURE(x.ask.eighths);
-    const auto expected = slow::raw_reader().read(f.bytes, f.height, x.ask.eighths);
+    CAPTURE(x.request.eighths);
+    const auto expected = slow::raw_reader().read(f.bytes, f.height, x.request.eighths);
     CHECK(expected.warnings == 0);
     CHECK(mr::refusal_of_header(f.bytes) == jpeg_refusal::none);
     for (auto* decoder : {&best, &portable}) {
-      const auto got = decoder->decode(x.ask);
+      const auto got = decoder->decode(x.request);
       CHECK(std::string(refusal_name(got.refusal)) == "none");
       if (!got) continue;
-      CHECK(slow::covers(got.planes, x.ask));
+      CHECK(slow::covers(got.planes, x.request));
       CHECK(slow::difference_of(got.planes, expected) == "");
     }
     const int luma = f.channels == 1 ? 0 : 10 * f.recipe.horizontal + f.recipe.vertical;
-    layouts.insert({luma, x.ask.eighths, f.recipe.restart_interval != 0});
+    layouts.insert({luma, x.request.eighths, f.recipe.restart_interval != 0});
     for (const auto& scan : f.recipe.scans) {
       kinds.insert({scan.Ss > 0, scan.Ah > 0, scan.Al, scan.comps_in_scan});
       bands.insert({scan.Ss, scan.Se});
@@ -127,17 +128,18 @@ TEST_CASE("damaged progressive files are refused, or have the planes of libjpeg 
   for (std::size_t i = 0; i < files; ++i) {
     random_jpeg f = draw_progressive_file(d, 48);
     const auto original = f.bytes;
-    const auto ask = random_request(d, f);
+    const auto request = random_request(d, f);
     f.bytes = damaged(f.bytes, d);
-    const exact_request x(f.bytes, ask);
-    const auto got = best.decode(x.ask);
-    CHECK(portable.decode(x.ask).refusal == got.refusal);
+    const exact_request x(f.bytes, request);
+    const auto got = best.decode(x.request);
+    CHECK(portable.decode(x.request).refusal == got.refusal);
     if (!got) {
       ++refused;
       continue;
     }
     const auto expected = slow::raw_reader().read(
-        f.bytes, std::min<std::size_t>(ask.bottom, static_cast<std::size_t>(got.planes.image_height)), ask.eighths);
+        f.bytes, std::min<std::size_t>(request.bottom, static_cast<std::size_t>(got.planes.image_height)),
+      request.eighths);
     INFO(describe_scans(f));
     CHECK(!expected.error);
     CHECK(expected.warnings == 0);
