@@ -67,23 +67,23 @@ TEST_CASE("a thread is bound to cores until the end of the scope, the threads th
   const cores all = mr::detail::allowed_cores(mr::detail::numbers_of_list("0-4095"));
   REQUIRE(!all.empty());
   const cores last{all.back()};
-  const auto here = [&] { return mr::detail::allowed_cores(all); };
+  const auto cores_now = [&] { return mr::detail::allowed_cores(all); };
   cores inside, of_thread;
   {
     const mr::detail::core_scope scope(last);
-    inside = here();
-    std::thread([&] { of_thread = here(); }).join();
+    inside = cores_now();
+    std::thread([&] { of_thread = cores_now(); }).join();
   }
   CHECK(inside == last);
   CHECK(of_thread == last);
-  CHECK(here() == all);
+  CHECK(cores_now() == all);
   {
     const mr::detail::core_scope none(cores{});
-    CHECK(here() == all);
+    CHECK(cores_now() == all);
   }
   {
     const mr::detail::core_scope no_such_core(cores{1'000'000});
-    CHECK(here() == all);
+    CHECK(cores_now() == all);
   }
 }
 #endif

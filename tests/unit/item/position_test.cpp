@@ -59,9 +59,9 @@ std::string with_checksum(std::string text) {
   return text + " crc32c=" + mr::detail::hex(mr::detail::checksum_of(text), 8);
 }
 
-std::string replaced(std::string text, const std::string& what, const std::string& by) {
-  REQUIRE(text.find(what) != std::string::npos);
-  return text.replace(text.find(what), what.size(), by);
+std::string replaced(std::string text, const std::string& old_part, const std::string& new_part) {
+  REQUIRE(text.find(old_part) != std::string::npos);
+  return text.replace(text.find(old_part), old_part.size(), new_part);
 }
 
 }  // namespace

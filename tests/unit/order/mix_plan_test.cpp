@@ -64,8 +64,8 @@ std::vector<order> slow_epochs(const options& o, std::uint64_t epochs) {
         for (const auto& source : o.sources) left.push_back(samples_of(source));
         std::size_t alive = left.size();
         for (; alive > 0; ++length) {
-          std::uint64_t& here = left[mr::detail::mix_pattern(shares).source_at(length)];
-          if (here > 0 && --here == 0) --alive;
+          std::uint64_t& remaining = left[mr::detail::mix_pattern(shares).source_at(length)];
+          if (remaining > 0 && --remaining == 0) --alive;
         }
         while (length % o.global_batch != 0) ++length;
       }

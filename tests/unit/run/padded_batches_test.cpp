@@ -182,11 +182,11 @@ TEST_CASE("a mix is padded like a single data set") {
   for (const std::size_t ranks : {1, 2, 4, 12}) {
     std::vector<std::vector<std::int32_t>> all(12, std::vector<std::int32_t>(24, -2));
     for (std::size_t rank = 0; rank < ranks; ++rank) {
-      const auto mine = run({.rank = rank, .size = ranks}, true);
-      REQUIRE(mine.size() == 12);
+      const auto batches = run({.rank = rank, .size = ranks}, true);
+      REQUIRE(batches.size() == 12);
       for (std::size_t i = 0; i < 12; ++i) {
-        REQUIRE(mine[i].size() == 24 / ranks);
-        for (std::size_t row = 0; row < mine[i].size(); ++row) all[i][row * ranks + rank] = mine[i][row];
+        REQUIRE(batches[i].size() == 24 / ranks);
+        for (std::size_t row = 0; row < batches[i].size(); ++row) all[i][row * ranks + rank] = batches[i][row];
       }
     }
     CHECK(all == full);

@@ -326,7 +326,7 @@ TEST_CASE("a resumed run enters the flow where no stage keeps an item") {
   const auto batch = mr::batch<&row::number>({.size = 2});
   const auto pack = mr::pack({.length = 8});
   const auto packed = mr::map([](mr::packed p) { return p; });
-  const auto keeps = mr::filter([](const mr::packed&) { return true; });
+  const auto keep_all = mr::filter([](const mr::packed&) { return true; });
   const auto ids = mr::batch<&mr::packed::ids>({.size = 2});
   using document = std::vector<std::uint32_t>;
   CHECK(start_of<row>(batch) == replay_start::sample);
@@ -338,6 +338,6 @@ TEST_CASE("a resumed run enters the flow where no stage keeps an item") {
   CHECK(start_of<row>(mr::shuffle({}), mr::expand(delayed{}), mr::shuffle({}), batch) == replay_start::run);
   CHECK(start_of<document>(pack, ids) == replay_start::sample);   // its state is a number
   CHECK(start_of<document>(pack, packed, ids) == replay_start::sample);
-  CHECK(start_of<document>(pack, keeps, ids) == replay_start::pass);
+  CHECK(start_of<document>(pack, keep_all, ids) == replay_start::pass);
   CHECK(start_of<document>(mr::shuffle({}), pack, ids) == replay_start::pass);
 }

@@ -94,7 +94,7 @@ struct piece {
 };
 
 template <class Flow>
-void run_rank(Flow flow, const mr::session_options& options, std::uint64_t most, piece& all, mr::position& behind) {
+void run_rank(Flow flow, const mr::session_options& options, std::uint64_t most, piece& all, mr::position& end) {
   mr::session session{std::move(flow), options};
   const mr::world mine = options.world.value();
   for (std::size_t b = 0; b < most; ++b) {
@@ -108,7 +108,7 @@ void run_rank(Flow flow, const mr::session_options& options, std::uint64_t most,
       together.resize(std::max(together.size(), at + 1), {-1, 0});
       together[at] = {numbers.host()[i], draw.host()[i]};
     }
-    if (b + 1 == most) behind = batch.position();
+    if (b + 1 == most) end = batch.position();
   }
 }
 

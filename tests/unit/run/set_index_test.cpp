@@ -14,7 +14,7 @@ using namespace cellars;
 
 namespace {
 
-constexpr const char* beside = "cellar://box/set.millrace-index";
+constexpr const char* set_file = "cellar://box/set.millrace-index";
 
 /// A storage that trusts a set index, like a remote one.
 class believing_storage final : public mr::storage_interface {
@@ -69,7 +69,7 @@ TEST_CASE("with a set index next to the shards a start requests it alone") {
     write_set_file(data, with_versions ? data.remote : data.local);
     const auto with = start(data, data.options(), names);
     CHECK(with.finds == 0);
-    CHECK(with.opened == std::vector<std::string>{beside});
+    CHECK(with.opened == std::vector<std::string>{set_file});
     const auto expected = run(data.local, {});
     for (const std::size_t world : {1U, 2U}) {
       const auto got = run(data.remote, {.world = {.rank = 0, .size = world}, .source = data.options()});
@@ -90,13 +90,13 @@ TEST_CASE("with a set index next to the shards a start requests it alone") {
 TEST_CASE("a page in the place of an unnamed set index is ignored, in the place of a named one it is an error") {
   const both_places data;
   const std::string page = "<!doctype html><html><body>app</body></html>";
-  data.files->files[beside].text = page;
+  data.files->files[set_file].text = page;
   CHECK(run(data.remote, {.source = data.options()}).positions == run(data.local, {}).positions);
   auto named = data.options();
-  named.set_index = beside;
+  named.set_index = set_file;
   CHECK_THROWS_WITH_AS(run(data.remote, {.source = named}), doctest::Contains("the set index cannot be used"),
                        mr::data_error);
-  data.files->files[beside].text = "millrace set index 9\n";   // of a later version
+  data.files->files[set_file].text = "millrace set index 9\n";   // of a later version
   CHECK_THROWS_WITH_AS(run(data.remote, {.source = data.options()}), doctest::Contains("the set index cannot be used"),
                        mr::data_error);
 }
@@ -104,8 +104,8 @@ TEST_CASE("a page in the place of an unnamed set index is ignored, in the place 
 TEST_CASE("a named set index serves shards that are stored elsewhere, and local ones") {
   const both_places data;
   write_set_file(data, data.local);
-  data.files->files["cellar://lists/mine"] = data.files->files.at(beside);
-  data.files->files.erase(beside);
+  data.files->files["cellar://lists/mine"] = data.files->files.at(set_file);
+  data.files->files.erase(set_file);
   mr::shards_options named = data.options();
   named.set_index = "cellar://lists/mine";
   CHECK(start(data, named, std::string(data.remote) + "s{0,41}-0.tar").opened ==
@@ -144,12 +144,12 @@ TEST_CASE("a set index that is out of date is an error that names the shard, and
   shard.text.resize(shard.text.size() - 512);
   CHECK(first() == "no error");
 
-  auto& set = data.files->files.at(beside).text;
+  auto& set = data.files->files.at(set_file).text;
   set[set.size() / 2] ^= 1;
   CHECK(first().find("the set index cannot be used: ") != std::string::npos);
   set[set.size() / 2] ^= 1;
   // Another shard under this name, whose size is in the set index: its samples reveal it.
-  auto index = mr::detail::set_index::parse(set, beside);
+  auto index = mr::detail::set_index::parse(set, set_file);
   auto shards = index.shards();
   for (auto& s : shards)
     if (s.name == "s41-0.tar") ++s.samples;
@@ -163,9 +163,9 @@ TEST_CASE("shards that a set index lacks are requested") {
   auto partial = mr::detail::build_set_index(
       {"cellar://box/s0-0.tar", "cellar://box/s40-0.tar"}, {.files = {.storage = data.options().storage}});
   CHECK(partial.shards().size() == 2);
-  data.files->files[beside].text = partial.text();
+  data.files->files[set_file].text = partial.text();
   CHECK(start(data, data.options(), std::string(data.remote) + "{s0-0,s40-0,s41-0}.tar").opened ==
-        std::vector<std::string>{beside, "cellar://box/s41-0.tar.millrace-index"});
+        std::vector<std::string>{set_file, "cellar://box/s41-0.tar.millrace-index"});
   CHECK(run(data.remote, {.source = data.options()}).positions == run(data.local, {}).positions);
 }
 

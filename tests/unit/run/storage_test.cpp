@@ -96,11 +96,11 @@ TEST_CASE("shards, lines and token files of a storage equal the local files") {
   };
   const mr::storage at = listing_storage{{data.files}};
   for (const int threads : {0, 1, 4}) {
-    const auto here = labels_of(mr::shards(data.folder / "*.tar", {.seed = 3, .index = mr::index::off}), threads);
-    CHECK(here.first.size() > 400);
-    CHECK(here ==
+    const auto disk = labels_of(mr::shards(data.folder / "*.tar", {.seed = 3, .index = mr::index::off}), threads);
+    CHECK(disk.first.size() > 400);
+    CHECK(disk ==
           labels_of(mr::shards("cellar://box/*.tar", {.seed = 3, .index = mr::index::off, .storage = at}), threads));
-    CHECK(here == labels_of(mr::shards("cellar://box/", {.seed = 3, .index = mr::index::off, .storage = at}), threads));
+    CHECK(disk == labels_of(mr::shards("cellar://box/", {.seed = 3, .index = mr::index::off, .storage = at}), threads));
   }
 
   std::ofstream(data.folder / "a.txt") << "one\ntwo\n\nfour\n";

@@ -159,10 +159,10 @@ TEST_CASE("every token is delivered once, with any number of threads, and after 
         mr::session_options options = quiet(static_cast<int>(cut % 3), 2);
         options.resume = reference.positions[cut];
         const trace rest = run_rows(flow(), options);
-        const auto behind = static_cast<std::ptrdiff_t>(cut) + 1;
-        REQUIRE(std::equal(rest.batches.begin(), rest.batches.end(), reference.batches.begin() + behind,
+        const auto offset = static_cast<std::ptrdiff_t>(cut) + 1;
+        REQUIRE(std::equal(rest.batches.begin(), rest.batches.end(), reference.batches.begin() + offset,
                            reference.batches.end()));
-        REQUIRE(std::equal(rest.positions.begin(), rest.positions.end(), reference.positions.begin() + behind,
+        REQUIRE(std::equal(rest.positions.begin(), rest.positions.end(), reference.positions.begin() + offset,
                            reference.positions.end()));
         CHECK(reference.positions[cut].size() < 300);
         const mr::replay_point from = mr::parse_position(reference.positions[cut]).replay;

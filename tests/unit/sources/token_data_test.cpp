@@ -83,10 +83,10 @@ TEST_CASE("windows are the same by every way of reading: in order, by blocks, al
           for (std::uint64_t i = 0; i < data.counts()[f]; ++i) positions.push_back({.sample = {f, i}});
         if (order.window > 1) std::shuffle(positions.begin(), positions.end(), random);
         for (std::size_t first = 0; first < positions.size(); first += 1'000) {
-          const auto mine = std::span(positions).subspan(first, std::min<std::size_t>(1'000, positions.size() - first));
-          token_data::access reader(data, mine);
+          const auto part = std::span(positions).subspan(first, std::min<std::size_t>(1'000, positions.size() - first));
+          token_data::access reader(data, part);
           std::size_t wrong = 0;
-          for (const ordered_sample& w : mine)
+          for (const ordered_sample& w : part)
             wrong += reader.read(w.sample).ids != slow_window(w.sample, rule, tokens);
           CHECK(wrong == 0);
         }

@@ -92,8 +92,8 @@ trace run(const settings& s, const mr::session_options& options, std::size_t mos
       max_words = std::max(max_words, row.size());
       REQUIRE(words.lengths.host()[i] == static_cast<std::int32_t>(row.size()));
       row.resize(longest, padding);
-      const auto there = words.values.host().subspan(i * longest, longest);
-      REQUIRE(std::equal(row.begin(), row.end(), there.begin(), there.end()));
+      const auto actual = words.values.host().subspan(i * longest, longest);
+      REQUIRE(std::equal(row.begin(), row.end(), actual.begin(), actual.end()));
       REQUIRE(sound.lengths.host()[i] == number % 5);
       for (std::int64_t j = 0; j < 4; ++j)
         REQUIRE(sound.values.host()[i * 4 + static_cast<std::size_t>(j)] == (j < number % 5 ? 7 : -1));

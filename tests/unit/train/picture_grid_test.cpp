@@ -59,9 +59,9 @@ struct far_batch {
   mr::tensor<float, 2> boxes;
 
   auto columns() const {
-    auto there = view_of(pixels);
-    there.memory = mr::memory_kind::device;
-    return std::tuple(view_of(boxes), there);
+    auto view = view_of(pixels);
+    view.memory = mr::memory_kind::device;
+    return std::tuple(view_of(boxes), view);
   }
   template <class T, std::size_t N>
   auto to_host(const mr::tensor_view<const T, N>& view) const {

@@ -63,8 +63,8 @@ rectangle<Column> padded(const std::vector<example>& items, Column example::*mem
   if (o.fixed) r.longest = o.max_length;
   for (const example& e : items)
     for (std::size_t i = 0; i < r.longest * inner; ++i) {
-      const auto there = (e.*member).elements();
-      r.values.push_back(i < there.size() ? there[i] : o.padding);
+      const auto elements = (e.*member).elements();
+      r.values.push_back(i < elements.size() ? elements[i] : o.padding);
     }
   return r;
 }

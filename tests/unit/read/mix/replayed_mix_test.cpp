@@ -119,8 +119,8 @@ struct late_example {
 };
 
 trace rest_of(const trace& t, std::size_t from) {
-  const auto behind = [from](const auto& all) { return std::vector(all.begin() + static_cast<long>(from), all.end()); };
-  return {behind(t.batches), behind(t.positions), behind(t.epochs)};
+  const auto tail = [from](const auto& all) { return std::vector(all.begin() + static_cast<long>(from), all.end()); };
+  return {tail(t.batches), tail(t.positions), tail(t.epochs)};
 }
 
 void check_same(const trace& got, const trace& expected) {

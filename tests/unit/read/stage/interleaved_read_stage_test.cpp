@@ -154,12 +154,12 @@ TEST_CASE("several ranks: pass k of all of them has every sample once, and their
       mr::session session{flow(uneven_shards, world_size), options};
       CHECK(session.description().find("8 lanes; the ranks do not stay in the same pass, because") !=
             std::string::npos);
-      const auto mine = reference_passes(uneven_shards, *options.world, 8, 60, 200);
+      const auto own_passes = reference_passes(uneven_shards, *options.world, 8, 60, 200);
       std::size_t in_pass = 0;
       for (auto& b : session)
         for (const std::int64_t number : b.get<&numbered_row::number>().host()) {
-          for (; in_pass == mine[passes[r]].size(); in_pass = 0) ++passes[r];
-          REQUIRE(number == mine[passes[r]][in_pass++].first);
+          for (; in_pass == own_passes[passes[r]].size(); in_pass = 0) ++passes[r];
+          REQUIRE(number == own_passes[passes[r]][in_pass++].first);
           numbers[passes[r]].insert(number);
           ++counts[passes[r]];
           ++times[number];

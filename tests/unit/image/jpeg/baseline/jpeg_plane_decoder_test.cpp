@@ -105,7 +105,7 @@ TEST_CASE("planes of photographs are those of libjpeg, alone and together with t
         REQUIRE(alone);
         CHECK(slow::difference_of(alone.planes, expected) == "");
         const auto both =
-        first ? decoder->decode(x.request, beside.request) : decoder->decode(beside.request, x.request);
+            first ? decoder->decode(x.request, beside.request) : decoder->decode(beside.request, x.request);
         CHECK(slow::covers(both[first ? 0 : 1].planes, x.request));
         CHECK(slow::difference_of(both[first ? 0 : 1].planes, expected) == "");
       }

@@ -139,7 +139,7 @@ TEST_CASE("damaged progressive files are refused, or have the planes of libjpeg 
     }
     const auto expected = slow::raw_reader().read(
         f.bytes, std::min<std::size_t>(request.bottom, static_cast<std::size_t>(got.planes.image_height)),
-      request.eighths);
+        request.eighths);
     INFO(describe_scans(f));
     CHECK(!expected.error);
     CHECK(expected.warnings == 0);

@@ -134,8 +134,8 @@ TEST_CASE("several threads get every sample of every block once, by one read") {
 
 TEST_CASE("a thread that needs a reserved block waits for its owner, and reads it itself if the owner cancels") {
   world w(plenty);
-  auto mine = w.cache.reserve({.shard = 0, .number = 3});
-  REQUIRE(mine);
+  auto reservation = w.cache.reserve({.shard = 0, .number = 3});
+  REQUIRE(reservation);
   CHECK_FALSE(w.cache.reserve({.shard = 0, .number = 3}));
   CHECK(w.cache.reserve({.shard = 0, .number = 4}));   // given up at once
   std::atomic<bool> is_right{false};
@@ -145,7 +145,7 @@ TEST_CASE("a thread that needs a reserved block waits for its owner, and reads i
   });
   std::this_thread::sleep_for(std::chrono::milliseconds(20));
   CHECK_FALSE(is_right.load());
-  w.cache.fill(std::move(*mine), [&](std::vector<mr::record>& records) {
+  w.cache.fill(std::move(*reservation), [&](std::vector<mr::record>& records) {
     ++w.reads;
     for (std::uint32_t i = 0; i < length; ++i) records.push_back(record_with(w.pool, key_of(3, i)));
   });
