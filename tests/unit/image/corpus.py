@@ -68,28 +68,28 @@ def main():
     parser.add_argument("--seed", default="1")
     parser.add_argument("--photos", type=pathlib.Path)
     parser.add_argument("--progressive", type=int, metavar="FILES")
-    asked = parser.parse_args()
+    options = parser.parse_args()
     FOLDER.mkdir(parents=True, exist_ok=True)
     report = Report()
-    if asked.progressive:
-        progressive = compiled(PROGRESSIVE, asked.compiler)
-        check(report, progressive, "planes of progressive files*", MILLRACE_TEST_PICTURES=str(asked.progressive),
-              MILLRACE_TEST_SEED=asked.seed)
-        check(report, progressive, "damaged progressive files*", MILLRACE_TEST_DAMAGED=str(asked.progressive),
-              MILLRACE_TEST_SEED=asked.seed)
+    if options.progressive:
+        progressive = compiled(PROGRESSIVE, options.compiler)
+        check(report, progressive, "planes of progressive files*", MILLRACE_TEST_PICTURES=str(options.progressive),
+              MILLRACE_TEST_SEED=options.seed)
+        check(report, progressive, "damaged progressive files*", MILLRACE_TEST_DAMAGED=str(options.progressive),
+              MILLRACE_TEST_SEED=options.seed)
         return report.close()
-    planes = compiled(PLANES, asked.compiler)
-    if not asked.photos:
-        check(report, planes, "planes are those of libjpeg*", MILLRACE_TEST_PICTURES=str(asked.crops),
-              MILLRACE_TEST_SEED=asked.seed)
-        check(report, compiled(ENTRIES, asked.compiler), "entries never change a plane*",
-              MILLRACE_TEST_ENTRIES=str(asked.entries), MILLRACE_TEST_SEED=asked.seed)
+    planes = compiled(PLANES, options.compiler)
+    if not options.photos:
+        check(report, planes, "planes are those of libjpeg*", MILLRACE_TEST_PICTURES=str(options.crops),
+              MILLRACE_TEST_SEED=options.seed)
+        check(report, compiled(ENTRIES, options.compiler), "entries never change a plane*",
+              MILLRACE_TEST_ENTRIES=str(options.entries), MILLRACE_TEST_SEED=options.seed)
         return report.close()
-    pictures = compiled(PICTURES, asked.compiler)
+    pictures = compiled(PICTURES, options.compiler)
     with tempfile.TemporaryDirectory(dir=FOLDER) as folder:
-        unpacked(asked.photos, pathlib.Path(folder))
+        unpacked(options.photos, pathlib.Path(folder))
         for program, case in (planes, "planes of photographs*"), (pictures, "both decoders*photographs"):
-            check(report, program, case, MILLRACE_TEST_PHOTOS=folder, MILLRACE_TEST_SEED=asked.seed)
+            check(report, program, case, MILLRACE_TEST_PHOTOS=folder, MILLRACE_TEST_SEED=options.seed)
     return report.close()
 
 

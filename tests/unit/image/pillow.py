@@ -18,11 +18,11 @@ def expected(image_file, numbers, resize_filter):
     """Pillow's result of a case, as bytes."""
     from PIL import Image
     left, top, width, height, columns, rows, flipped = numbers
-    made = Image.open(image_file).convert("RGB").crop((left, top, left + width, top + height))
+    image = Image.open(image_file).convert("RGB").crop((left, top, left + width, top + height))
     # Columns first, as Pillow does it. Since version 13 it would begin with the rows of tall images.
     which = getattr(Image, resize_filter.upper())
-    made = made.resize((columns, height), which).resize((columns, rows), which)
-    return (made.transpose(Image.FLIP_LEFT_RIGHT) if flipped else made).tobytes()
+    image = image.resize((columns, height), which).resize((columns, rows), which)
+    return (image.transpose(Image.FLIP_LEFT_RIGHT) if flipped else image).tobytes()
 
 
 def main(program):

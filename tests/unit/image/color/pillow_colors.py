@@ -30,9 +30,9 @@ def made_by_pillow(image, kind, value, second, numbers, filter_of_warp, fill):
         return Image.merge("HSV", (h.point([(i + shift) % 256 for i in range(256)]), s, v)).convert("RGB")
     if kind == "erase":
         left, top, width, height = numbers
-        made = image.copy()
-        made.paste(fill, (left, top, left + width, top + height))
-        return made
+        changed = image.copy()
+        changed.paste(fill, (left, top, left + width, top + height))
+        return changed
     return {
         "grayscale": lambda: image.convert("L").convert("RGB"),
         "invert": lambda: ImageOps.invert(image),
@@ -72,12 +72,12 @@ def main(program, count="3000", seed="1"):
             kind, value, second = KINDS[int(words[0])], float.fromhex(words[1]), float.fromhex(words[2])
             *numbers, filter_of_warp, red, green, blue, width, height = map(int, words[3:])
             image = Image.frombytes("RGB", (width, height), before)
-            made = made_by_pillow(image, kind, value, second, numbers, filter_of_warp, (red, green, blue))
-            if made is None:
+            result = made_by_pillow(image, kind, value, second, numbers, filter_of_warp, (red, green, blue))
+            if result is None:
                 continue
             compared[kind] += 1
-            if made.tobytes() != after:
-                differ = sum(a != b for a, b in zip(made.tobytes(), after))
+            if result.tobytes() != after:
+                differ = sum(a != b for a, b in zip(result.tobytes(), after))
                 wrong.append(f"{kind} {' '.join(words[1:])}: {differ} of {len(after)} bytes differ")
     for line in wrong[:20]:
         print(line)

@@ -19,7 +19,7 @@ NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome")
 
 
 def program():
-    return next((found for name in NAMES if (found := shutil.which(name))), None)
+    return next((path for name in NAMES if (path := shutil.which(name))), None)
 
 
 class Browser:
@@ -28,10 +28,10 @@ class Browser:
         self.profile = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)
         theirs, self.to = os.pipe()
         self.answers, theirs_too = os.pipe()
-        # By way of the shell, for the two may have any numbers here and have to be 3 and 4 there.
-        told = f'exec "$0" "$@" 3<&{theirs} 4>&{theirs_too}'
+        # Through the shell, because the two may have any numbers here and must be 3 and 4 there.
+        command = f'exec "$0" "$@" 3<&{theirs} 4>&{theirs_too}'
         self.process = subprocess.Popen(
-            ["bash", "-c", told, program(), "--headless=new", "--no-sandbox", "--disable-gpu", "--hide-scrollbars",
+            ["bash", "-c", command, program(), "--headless=new", "--no-sandbox", "--disable-gpu", "--hide-scrollbars",
              "--remote-debugging-pipe", f"--user-data-dir={self.profile.name}"],
             pass_fds=(theirs, theirs_too), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         os.close(theirs)
@@ -94,10 +94,10 @@ class Browser:
         self.call("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=False)
 
     def run(self, expression):
-        said = self.call("Runtime.evaluate", expression=expression, awaitPromise=True, returnByValue=True)
-        if "exceptionDetails" in said:
-            raise RuntimeError(f"{expression}: {said['exceptionDetails']}")
-        return said["result"].get("value")
+        answer = self.call("Runtime.evaluate", expression=expression, awaitPromise=True, returnByValue=True)
+        if "exceptionDetails" in answer:
+            raise RuntimeError(f"{expression}: {answer['exceptionDetails']}")
+        return answer["result"].get("value")
 
     def wait_for(self, expression):
         until = time.monotonic() + self.patience_s
@@ -108,6 +108,6 @@ class Browser:
 
     def screenshot(self, path):
         size = self.call("Page.getLayoutMetrics")["cssContentSize"]
-        whole = {"x": 0, "y": 0, "width": size["width"], "height": size["height"], "scale": 1}
-        shot = self.call("Page.captureScreenshot", captureBeyondViewport=True, clip=whole)
+        page_box = {"x": 0, "y": 0, "width": size["width"], "height": size["height"], "scale": 1}
+        shot = self.call("Page.captureScreenshot", captureBeyondViewport=True, clip=page_box)
         path.write_bytes(base64.b64decode(shot["data"]))

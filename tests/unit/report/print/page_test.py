@@ -46,15 +46,15 @@ class Nesting(html.parser.HTMLParser):
 
     def __init__(self):
         super().__init__()
-        self.open, self.problem, self.seen = [], None, set()
+        self.open, self.problem, self.tags = [], None, set()
 
     def handle_starttag(self, tag, attrs):
-        self.seen.add(tag)
+        self.tags.add(tag)
         if tag not in VOID:
             self.open.append(tag)
 
     def handle_startendtag(self, tag, attrs):
-        self.seen.add(tag)
+        self.tags.add(tag)
 
     def handle_endtag(self, tag):
         if not self.open or self.open.pop() != tag:
@@ -66,10 +66,10 @@ def small_text(page):
     style = re.search(r"<style>(.*?)</style>", page, re.DOTALL)[1]
     least = {}
     for wide, rule in ((False, "\nsvg {"), (True, ".wide svg {")):
-        found = re.search(re.escape(rule) + r"[^}]*min-width: ([\d.]+)px", style)
-        if not found:
+        match = re.search(re.escape(rule) + r"[^}]*min-width: ([\d.]+)px", style)
+        if not match:
             return f"charts may be shown in any width: {rule.strip()} has no least width in pixels"
-        least[wide] = float(found[1])
+        least[wide] = float(match[1])
     for names, rules in re.findall(r"([^{}]+)\{([^{}]*)\}", style):
         for size, unit in re.findall(r"font(?:-size)?: (?:\d+ )?([\d.]+)(px|rem|em)", rules):
             pixels = float(size) * {"px": 1, "rem": 16, "em": 16}[unit]
@@ -88,7 +88,7 @@ def page_problem(page):
     nesting.feed(page)
     if nesting.problem or nesting.open:
         return nesting.problem or f"not closed: {nesting.open}"
-    if nesting.seen & {"script", "link", "img", "iframe"} or re.search(r"https?://|url\(|@import", page):
+    if nesting.tags & {"script", "link", "img", "iframe"} or re.search(r"https?://|url\(|@import", page):
         return "the page needs something from elsewhere"
     charts = re.findall(r"<svg.*?</svg>", page, re.DOTALL)
     for chart in charts:
@@ -112,7 +112,7 @@ def trace_problem(trace, copies):
     by_phase = {phase: [e for e in events if e["ph"] == phase] for phase in "MXCstf"}
     if sum(map(len, by_phase.values())) != len(events):
         return f"unknown phases: {sorted({e['ph'] for e in events})}"
-    if [phase for phase, found in by_phase.items() if not found and (copies or phase != "t")]:
+    if [phase for phase, of_phase in by_phase.items() if not of_phase and (copies or phase != "t")]:
         return "a kind of event is missing"
     named = {e["tid"] for e in by_phase["M"] if e["name"] == "thread_name"}
     if 1 in named or sum(e["name"] == "process_name" for e in by_phase["M"]) != 1:
@@ -176,17 +176,17 @@ def text_problem(text, report):
 def browser_problem(browser, page, folder, scheme, width):
     browser.open(page.resolve().as_uri(), width=width, scheme=scheme)
     browser.screenshot(folder / f"report_{scheme}_{width}.png")
-    said = browser.run(LOOK)
-    if said["shown"] != width:
-        return f"the window is not {width} pixels wide: {said}"
-    if said["dark"] != (scheme == "dark") or (said["back"] == "rgb(255, 255, 255)") == (scheme == "dark"):
-        return f"the scheme is not {scheme}: {said}"
-    if said["width"] > width or said["widest"] > width + 0.5:
-        return f"wider than the window: {said}"
-    if said["least"]["px"] < LEAST_PIXELS:
-        return f"text that is too small: {said['least']}"
-    if width > 400 and said["scrolls"]:
-        return f"something scrolls in itself where there is room: {said}"
+    layout = browser.run(LOOK)
+    if layout["shown"] != width:
+        return f"the window is not {width} pixels wide: {layout}"
+    if layout["dark"] != (scheme == "dark") or (layout["back"] == "rgb(255, 255, 255)") == (scheme == "dark"):
+        return f"the scheme is not {scheme}: {layout}"
+    if layout["width"] > width or layout["widest"] > width + 0.5:
+        return f"wider than the window: {layout}"
+    if layout["least"]["px"] < LEAST_PIXELS:
+        return f"text that is too small: {layout['least']}"
+    if width > 400 and layout["scrolls"]:
+        return f"something scrolls in itself where there is room: {layout}"
     return None
 
 
@@ -211,14 +211,14 @@ def main(arguments):
     if not is_written:
         subprocess.run([arguments[0], str(written)], check=True)
     read = {ending: pathlib.Path(f"{written}.{ending}").read_text() for ending in ("html", "json", "txt", "trace.json")}
-    page, said = read["html"], json.loads(read["json"])
+    page, document = read["html"], json.loads(read["json"])
     report.add("page", page_problem(page))
     report.add("sizes of text", small_text(page))
-    report.add("JSON", report_problem(said))
+    report.add("JSON", report_problem(document))
     if not is_written:
-        report.add("verdict", planted_problem(said))
-    report.add("text", text_problem(read["txt"], said))
-    copies = "copy" in [s["kind"] for s in said["figures"]["stages"]]
+        report.add("verdict", planted_problem(document))
+    report.add("text", text_problem(read["txt"], document))
+    copies = "copy" in [s["kind"] for s in document["figures"]["stages"]]
     report.add("trace", trace_problem(json.loads(read["trace.json"]), copies))
     if shows:
         show(report, pathlib.Path(f"{written}.html"), folder)

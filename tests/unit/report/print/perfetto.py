@@ -62,15 +62,15 @@ def main(trace, environment, shot):
     threading.Thread(target=server.serve_forever, daemon=True).start()
     here = f"http://127.0.0.1:{server.server_port}"
     with Browser() as browser:
-        told = {"url": here + "/of-the-run.json", "query": " ".join(QUERY.split()), **place(events)}
-        browser.open(f"{here}/index.html#!/?{urllib.parse.urlencode(told, quote_via=urllib.parse.quote)}", 1600, 900)
+        query = {"url": here + "/of-the-run.json", "query": " ".join(QUERY.split()), **place(events)}
+        browser.open(f"{here}/index.html#!/?{urllib.parse.urlencode(query, quote_via=urllib.parse.quote)}", 1600, 900)
         browser.wait_for(f"new RegExp({json.dumps(NUMBERS)}).test(document.body.innerText)")
-        found = [int(n) for n in re.search(NUMBERS, browser.run("document.body.innerText")).groups()]
+        numbers = [int(n) for n in re.search(NUMBERS, browser.run("document.body.innerText")).groups()]
         time.sleep(2)   # tracks are painted after that
         browser.screenshot(pathlib.Path(shot))
     server.shutdown()
-    print(f"slices, tracks, arrows, counts, processes named, tracks as main threads, errors: {found}; {shot}")
-    if found != written(events):
+    print(f"slices, tracks, arrows, counts, processes named, tracks as main threads, errors: {numbers}; {shot}")
+    if numbers != written(events):
         print(f"written were {written(events)}")
         return 1
     return 0
