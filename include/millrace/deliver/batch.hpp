@@ -3,9 +3,9 @@
 //   for (auto& [pixels, labels] : run) train_step(pixels, labels);
 //   for (auto& b : run) train_step(b.get<&example::pixels>(), b.get<&example::label>(), b.stream());
 //
-// A batch is move-only. Its destructor releases the slot in the stream given to to_device, and in the streams given to
-// also_used_on(). A batch moved out of the loop is kept until it is destroyed. Any thread may destroy it, even after
-// the end of its session.
+// A batch is move-only. Its destructor releases the slot in the stream of to_device, and in the streams of
+// also_used_on(). A batch moved out of the loop stays valid until it is destroyed. Any thread may destroy it, even
+// after the end of its session.
 // Errors: members that concern the batch throw setup_error once it was released or moved from. Device errors are
 // io_error.
 // Threads: one thread at a time uses a batch. Lifetime: views and keys are valid until release().
@@ -74,11 +74,11 @@ class batch_of : public batch_lease {
   /// setup_error where valid() does.
   tensor_view<const std::uint8_t, 1> replaced() const { return flags(places::row_flags::replaced); }
 
-  /// Returns a copy of a view of this batch in host memory, wherever the batch lies. Blocks until the batch's stream
-  /// has done all work queued so far, so it is meant for inspection.
+  /// Returns a copy of a view of this batch in host memory, for any location of the batch. Blocks until the batch's
+  /// stream has done all work queued so far, so it is meant for inspection.
   template <class T, std::size_t N>
   tensor<std::remove_const_t<T>, N> to_host(const tensor_view<T, N>& view) const {
-    this->held("to_host()");
+    this->checked("to_host()");
     tensor<std::remove_const_t<T>, N> copy(view.shape);
     if (view.memory == memory_kind::host) std::copy_n(view.data, view.size(), copy.data());
     else output().backend().copy_to_host(copy.data(), view.data, view.size_bytes(), stream());
@@ -93,7 +93,7 @@ class batch_of : public batch_lease {
 
   batch_of(const places& where, batch_lease&& lease) noexcept : batch_lease(std::move(lease)), places_(where) {}
   typename places::delivered where(const char* call) const {
-    this->held(call);
+    this->checked(call);
     return {.base = meta().data, .rows = size(), .extent = meta().extent, .memory = output().backend().memory()};
   }
   const places& column_places_of_batch() const noexcept { return places_; }

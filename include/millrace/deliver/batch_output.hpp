@@ -4,7 +4,7 @@
 //   other devices:  a stager copies host slots into a ring of device slots: deliver/device_batch_output.hpp
 //
 // Threads: one trainer calls take(). Any thread may call release(), in any order.
-// Lifetime: leases share ownership of the batch_output, which owns all slot memory. So a batch may outlive its
+// Lifetime: leases share ownership of the batch_output, which owns all slot memory. Therefore a batch may outlive its
 // session.
 // Errors: documented at the members.
 #pragma once
@@ -19,7 +19,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// Hands out batches and takes their slots back.
+/// Delivers batches and frees their slots.
 class batch_output : public pipeline_node {
  public:
   /// Maximum number of streams that use one batch.
@@ -36,18 +36,18 @@ class batch_output : public pipeline_node {
     bool keys = false;   ///< each slot has space for the keys of its rows
   };
   /// Allocates all slots, once the size of a batch is known.
-  virtual void allocate(const memory& wanted) = 0;
-  /// Returns the batch with this number, or why there is none yet. `data` is the address on the device. With
-  /// `stop_at_epoch`, the first batch of an epoch is not taken.
+  virtual void allocate(const memory& needed) = 0;
+  /// Returns the batch with this number, or the reason for its absence. `data` is the address on the device. With
+  /// `stop_at_epoch`, the first batch of an epoch is not returned.
   virtual batch_ring::take_result take(std::uint64_t batch, bool stop_at_epoch) = 0;
-  /// Returns whether take() has an answer. Never calls the device, because the trainer evaluates it while it waits for
-  /// bell().
+  /// Returns whether take() would return something other than not_yet. Never calls the device, because the trainer
+  /// evaluates it while it waits for bell().
   virtual bool can_take(std::uint64_t batch, bool stop_at_epoch) const = 0;
-  /// Makes another stream wait for a leased batch, as the trainer's own stream does.
+  /// Lets another stream wait for a leased batch, as the trainer's own stream does.
   virtual void used_on(std::size_t slot, stream_view stream) = 0;
-  /// Takes a leased slot back once the work of the streams `used_on` is done.
+  /// Frees a leased slot once the work of the streams `used_on` is done.
   virtual void release(std::size_t slot, std::span<const stream_view> used_on) noexcept = 0;
-  /// Returns whether the next batch, which has this number, cannot be made until a lease is released.
+  /// Returns whether the next batch, which has this number, needs the release of a lease.
   virtual bool waits_for_lease(std::uint64_t batch) const = 0;
   /// Returns the number of slots that can be leased.
   virtual std::size_t lease_slots() const noexcept = 0;
@@ -55,16 +55,16 @@ class batch_output : public pipeline_node {
   virtual std::size_t leased() const noexcept = 0;
   /// Returns the state of the slots as text.
   std::string waits(std::uint64_t) const override;
-  /// Returns the time when a batch arrived that was handed out during its copy; 0 if it is not known.
+  /// Returns the arrival time of a batch that was delivered during its copy; 0 if unknown.
   virtual std::uint64_t arrived_ns(std::uint64_t) const noexcept { return 0; }
-  /// Returns the batches that wait to be taken, on the host or on the device.
+  /// Returns the number of batches that are ready, on the host or on the device.
   virtual std::size_t ready() const { return host_.ready(); }
 
   /// Returns the bell that rings when can_take() may have changed.
   doorbell& bell() noexcept { return host_.bell(); }
   /// Returns the ring of host slots.
   batch_ring& host_slots() noexcept { return host_; }
-  /// Returns the device that the batches are for.
+  /// Returns the device of the batches.
   device_backend& backend() const noexcept { return *backend_; }
 
   /// Returns whether this process was forked from the one that created the slots.
@@ -74,7 +74,7 @@ class batch_output : public pipeline_node {
   void set_listener(space_listener* listener) noexcept;
 
  protected:
-  void allocate_host(const memory& wanted, bool fixed);
+  void allocate_host(const memory& needed, bool fixed);
   void free_host_slot(std::size_t slot) noexcept;
 
   batch_ring host_;
@@ -87,16 +87,16 @@ class batch_output : public pipeline_node {
   space_listener* listener_ = nullptr;
 };
 
-/// Throws setup_error: the caller holds every slot, so no further batch can be made. With `fixed`, the caller holds the
-/// one slot of batch `*fixed`.
+/// Throws setup_error: the caller has leased every slot, so no further batch can be created. With `fixed`, the caller
+/// has leased the one slot of batch `*fixed`.
 [[noreturn]] void throw_all_leased(const batch_output& from, std::optional<std::uint64_t> fixed);
 
-/// For devices that use batches where they were written.
+/// For devices that use batches in host memory.
 class host_batch_output final : public batch_output {
  public:
   host_batch_output(std::shared_ptr<device_backend> backend, bool fixed_slots);
 
-  void allocate(const memory& wanted) override { allocate_host(wanted, fixed_slots_); }
+  void allocate(const memory& needed) override { allocate_host(needed, fixed_slots_); }
 
   batch_ring::take_result take(std::uint64_t batch, bool stop_at_epoch) override {
     return host_.take(batch, stop_at_epoch);

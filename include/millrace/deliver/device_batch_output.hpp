@@ -4,13 +4,13 @@
 //   device  RELEASED(events) -> READY(its copy is queued) -> IN_USE(lease) -> RELEASED(events)
 //
 // A stager copies host slots into the ring; a second thread waits for the copies.
-// A copy into a released device slot waits on the device for the release events. A batch is handed out as soon as its
-// copy is queued; the user's stream waits for the copy. So neither the trainer nor the stager waits for the step. The
-// thread that frees host slots waits for copies, and thereby for the steps before them. So it does nothing else. All
-// slots, events and the stream are made at the start. With `fixed_slots`, batch n lies in slot n % device_slots, at
-// the same address every time.
-// Errors: an error of the device takes the position of the next batch. From then on nothing is copied. A host slot
-// whose copy may still run is not freed. take() throws if no further batch can come. Threads, Lifetime: as
+// A copy into a released device slot waits on the device for the release events. A batch is delivered as soon as its
+// copy is queued; the user's stream waits for the copy. Therefore neither the trainer nor the stager waits for the
+// step. The thread that frees host slots waits for copies, and thereby for the steps before them; it has no other task.
+// All slots, events and the stream are created at the start. With `fixed_slots`, batch n is always in slot n %
+// device_slots, at the same address.
+// Errors: an error of the device is delivered at the position of the next batch. After it, nothing is copied. A host
+// slot whose copy may still run is not freed. take() throws if no further batch can arrive. Threads, Lifetime: as in
 // deliver/batch_output.hpp.
 #pragma once
 
@@ -26,20 +26,20 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// Hands out batches through a ring of device slots.
+/// Delivers batches through a ring of device slots.
 class device_batch_output final : public batch_output {
  public:
   struct options {
     std::size_t device_slots = 3;
     stream_view stream{};       ///< stream of the training step
-    bool threaded = true;       ///< false: advance() makes the copies
-    bool fixed_slots = false;   ///< batch n lies in slot n % device_slots
+    bool threaded = true;       ///< false: advance() copies
+    bool fixed_slots = false;   ///< batch n is in slot n % device_slots
   };
 
   device_batch_output(std::shared_ptr<device_backend> backend, options o);
   ~device_batch_output() override;
 
-  void allocate(const memory& wanted) override;
+  void allocate(const memory& needed) override;
 
   batch_ring::take_result take(std::uint64_t batch, bool stop_at_epoch) override;
 
@@ -105,22 +105,22 @@ class device_batch_output final : public batch_output {
   bool finish_oldest() noexcept;
   bool try_to_wait(device_event& event) noexcept;
 
-  /// Call it inside a catch block. The first error is the one that the trainer gets.
+  /// Called inside a catch block. The first error is the one that the trainer receives.
   std::exception_ptr lose_device() noexcept;
 
-  /// Returns the slot for the next batch. Among several free slots it takes the one released first, because its step is
-  /// most likely over. Its event will be recorded anew, so the wait for its old copy has to be over.
+  /// Returns the slot for the next batch. Among several free slots it selects the one released first, because its step
+  /// is most likely over. Its event will be recorded again, so the wait for its old copy must be over.
   template <class Ring>
   auto free_slot_locked(Ring& ring) const -> decltype(ring.data()) {
     if (options_.fixed_slots) {
       auto& s = ring[copied_until_ % ring.size()];
       return s.now == state::released && !in_flight_.any_into(s) ? &s : nullptr;
     }
-    decltype(ring.data()) found = nullptr;
+    decltype(ring.data()) oldest = nullptr;
     for (auto& s : ring)
-      if (s.now == state::released && (!found || s.released_as < found->released_as) && !in_flight_.any_into(s))
-        found = &s;
-    return found;
+      if (s.now == state::released && (!oldest || s.released_as < oldest->released_as) && !in_flight_.any_into(s))
+        oldest = &s;
+    return oldest;
   }
   std::size_t ready_slot_locked(std::uint64_t batch) const noexcept;
   std::size_t leased_locked() const noexcept;
@@ -137,7 +137,7 @@ class device_batch_output final : public batch_output {
   std::uint64_t releases_ = 0;
   bool ended_ = false;
   batch_ring::outcome end_reason_ = batch_ring::outcome::end;
-  std::exception_ptr lost_;   // why the device cannot be used any more
+  std::exception_ptr lost_;   // the reason why the device cannot be used
   copies_under_way in_flight_;
   copy_times times_;
   device_gaps gaps_;

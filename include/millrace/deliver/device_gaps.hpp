@@ -1,18 +1,18 @@
-// Measures how long a device's stream had no batch, by the device's own events. The host clock cannot measure this for
-// a trainer that runs ahead.
+// Measures how long a device's stream had no batch, with the device's own events. The host clock cannot measure this
+// for a trainer that runs ahead.
 //
 //   mr::detail::device_gaps gaps;
 //   gaps.allocate(backend, 64);
 //   gaps.released(stream);      // after the step: the stream's work on a batch ends here
-//   gaps.taken(stream);         // after the stream's wait for the next batch: the stream can continue from here
-//   gaps.collect();             // collects what the device has reached; does not wait
-//   gaps.add_to(figures);       // device_gap_ns, if the device can measure it
+//   gaps.acquired(stream);      // after the stream's wait for the next batch: the stream can continue from here
+//   gaps.collect();             // collects the marks that the device has reached; does not wait
+//   gaps.add_to(metrics);       // device_gap_ns, if the device can measure it
 //
-// A gap is the time between two consecutive marks in one stream. Only the wait for the batch lies between them, or a
-// host that asks for it late. If the device reaches no marks for so long that no free pair is left, the gap does not
-// count. A stream that far behind has no gap. The time between two epochs of a loop is no gap.
-// Errors: passes on the exceptions of recording. If the clock cannot be read, the measurement ends. Threads: any
-// thread may call any member.
+// A gap is the time between two consecutive marks in one stream. Between them is only the wait for the batch, or a host
+// that requests it late. If the device reaches no marks for a long time and no free pair is left, the gap does not
+// count: a stream that is so late has no gap. The time between two epochs of a loop is not a gap.
+// Errors: passes on the exceptions of recording. If the clock cannot be read, the measurement ends. Threads: any thread
+// may call any member.
 #pragma once
 
 #include <millrace/device/device.hpp>
@@ -27,7 +27,7 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 /// Measures the gaps of one stream.
 class device_gaps {
  public:
-  /// Makes `max_under_way` pairs of events. Without a device clock, nothing is measured.
+  /// Creates `max_under_way` pairs of events. Without a device clock, nothing is measured.
   void allocate(std::shared_ptr<device_backend> backend, std::size_t max_under_way) {
     backend_ = std::move(backend);
     for (std::size_t i = 0; i < max_under_way; ++i) {
@@ -46,13 +46,13 @@ class device_gaps {
     begun_ = true;
   }
   /// Marks the end of the stream's wait for the next batch.
-  void taken(stream_view stream) {
+  void acquired(stream_view stream) {
     const std::lock_guard lock(mutex_);
     if (!std::exchange(begun_, false)) return;
     backend_->record(*at(next_).to, stream);
     ++next_;
   }
-  /// Discards the current gap, because the trainer does not ask for the next batch at once.
+  /// Discards the current gap, because the trainer does not request the next batch immediately.
   void pause() noexcept {
     const std::lock_guard lock(mutex_);
     begun_ = false;

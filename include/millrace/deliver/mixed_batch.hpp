@@ -1,13 +1,13 @@
-// A delivered batch whose rows were mixed: beside its columns, both labels of each row, lambda, and how it was mixed.
+// A delivered batch with mixed rows: has its columns, both labels of each row, lambda, and the parameters of the mix.
 //
 //   for (auto& b : run) {
 //     auto [pixels, label_a, label_b, lambda] = b.columns();          // or b.label_a(), b.label_b(), b.lambda()
 //     train_step(pixels, label_a, label_b, lambda, b.stream());
 //   }
 //
-// Its session is session<&example::pixels, &example::label, label_b<&example::label>, lambda>.
-// The views lie where the columns lie, on the host or on a device.
-// Errors, threads and lifetime: as batch_of (deliver/batch.hpp).
+// Its session is session<&example::pixels, &example::label, label_b<&example::label>, lambda>. The views are in the
+// memory of the columns, on the host or on a device.
+// Errors, threads and lifetime: as for batch_of (deliver/batch.hpp).
 #pragma once
 
 #include <millrace/base/version.hpp>
@@ -48,15 +48,15 @@ class mixed_batch : public batch_of<Members...> {
     else return plain::template get<M>();
   }
 
-  /// Returns the labels of the rows that they are mixed with, [size()]. A row that stays as it is has its own.
+  /// Returns the labels of the partner rows, [size()]. A row that is not mixed has its own label.
   tensor_view<label, 1> label_b() const { return part(&detail::mixed_part<label>::label_b, "label_b()"); }
-  /// Returns the weights of label_a, f32 [size()]; label_b weighs the rest. A row that stays as it is has 1.
+  /// Returns the weights of label_a, f32 [size()]; label_b has the rest of the weight. A row that is not mixed has 1.
   tensor_view<float, 1> lambda() const { return part(&detail::mixed_part<label>::lambda, "lambda()"); }
   /// Returns both labels and their weights, for mr::dense_labels().
   auto mixed_labels() const {
     return millrace::mixed_labels<label>{.label_a = label_a(), .label_b = label_b(), .lambda = lambda()};
   }
-  /// Returns how each row is mixed, [size()], for mr::mix_rows() of further columns or of deferred ones.
+  /// Returns the mix of each row, [size()], for mr::mix_rows() of further columns or of deferred ones.
   tensor_view<const row_mix, 1> row_mixes() const { return part(&detail::mixed_part<label>::mixes, "row_mixes()"); }
   /// Returns the views of all columns as a tuple: those of batch<...> in its order, then label_b and lambda.
   auto columns() const { return std::tuple_cat(plain::columns(), std::tuple(label_b(), lambda())); }
@@ -67,7 +67,7 @@ class mixed_batch : public batch_of<Members...> {
   mixed_batch(const typename plain::places& where, batch_lease&& lease) noexcept
       : plain(where, std::move(lease)), part_(where.rows()) {}
 
-  /// Returns the view of a column that mixing adds.
+  /// Returns the view of a column that is added by mixing.
   template <class T>
   tensor_view<T, 1> part(T* (detail::mixed_part<label>::*begin)(std::byte*) const noexcept, const char* name) const {
     const auto b = plain::where(name);

@@ -1,4 +1,4 @@
-// Makes the object that hands out a session's batches: the slots themselves, or copies of them on a device.
+// Creates the object that delivers a session's batches: the slots themselves, or copies of them on a device.
 //
 //   auto output = mr::detail::new_batch_output({.device = mr::host_device()}, true);
 //
@@ -12,7 +12,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// Returns the batch output for the device of the options. `threaded`: copies have threads of their own.
+/// Returns the batch output for the device of the options. `threaded`: copies have their own threads.
 std::shared_ptr<batch_output> new_batch_output(const to_device_options& o, bool threaded);
 
 }}}  // namespace millrace::detail

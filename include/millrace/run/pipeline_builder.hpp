@@ -34,7 +34,7 @@ inline constexpr bool is_expand = requires { &Stage::expanding; };
 template <class Stage>
 inline constexpr bool joins_samples = requires { typename Stage::joins_samples_mark; };
 template <class Stage>
-inline constexpr bool is_packing = requires { requires holds_a_number<decltype(Stage::expanding)>; };
+inline constexpr bool is_packing = requires { requires has_fill_level<decltype(Stage::expanding)>; };
 template <class Stage>
 inline constexpr bool is_batch = false;
 template <auto... Members>
@@ -188,7 +188,7 @@ class pipeline_builder : public built_segments {
       if constexpr (First::template parallel<Now>)
         return add_parallel<In>(std::move(maps), begun, here, std::move(stage), std::move(rest));
       else {
-        if constexpr (is_packing<First>) stage.expanding.set_held(options_.boundaries.buffered_tokens);
+        if constexpr (is_packing<First>) stage.expanding.restore_fill_level(options_.boundaries.buffered_tokens);
         return add_serial<In, Now>(std::move(maps), begun, here,
                                    stateful_expanding<Now, First>(std::move(stage), options_.names), std::move(rest),
                                    &passages_.add(is_packing<First> ? "pack" : "expand", {.may_buffer = true}));

@@ -1,17 +1,17 @@
-// batch: makes items the rows of a batch; member pointers name its columns.
+// batch: turns items into the rows of a batch; member pointers name its columns.
 //
 //   auto flow = mr::shards("train-{000..146}.tar") | mr::map(prepare)
 //             | mr::batch<example>({.size = 256})      // all members; or batch<&example::pixels, &example::label>
 //             | mr::prefetch({.batches = 4})
 //             | mr::to_device({.device = mr::best_device()});
 //
-// item/column/columns.hpp lists what may be a column. The worker that made an item writes its row straight into the
-// slot. The run's first sample fixes the shapes.
+// item/column/columns.hpp lists the allowed types of columns. The worker that created an item writes its row directly
+// into the slot. The run's first sample defines the shapes.
 // Evaluation: pad_last fills up the last batch of an epoch with masked rows. Then every batch has `size` rows on every
-// rank, and each sample comes exactly once over all ranks. b.valid() is 1 for rows with a sample. A masked row comes
-// behind these rows, has zeros (a ragged one: length 0) and an empty key.
-// prefetch sets how many batches on the host are ready or being made. The default is 2 to 4, or up to 16 of batches
-// that take 1 MiB together. It is a hard limit.
+// rank, and each sample occurs exactly once over all ranks. b.valid() is 1 for rows with a sample. Masked rows follow
+// these rows, and have zeros (a ragged one: length 0) and an empty key.
+// prefetch sets the number of batches on the host that are ready or in preparation. The default is 2 to 4, or up to 16
+// batches of 1 MiB in total. It is a hard limit.
 #pragma once
 
 #include <millrace/base/version.hpp>
@@ -26,14 +26,14 @@ namespace millrace { inline namespace MILLRACE_ABI {
 struct batch_options {
   std::size_t size = 32;   ///< rows in a batch
   bool drop_last = true;   ///< true: a short last batch of an epoch is dropped, never decoded; false: delivered
-  bool pad_last = false;   ///< true: it is delivered, whatever drop_last says, and filled up with masked rows
+  bool pad_last = false;   ///< true: it is delivered regardless of drop_last, and filled up with masked rows
   bool allow_empty = false;   ///< lets a short batch leave ranks without a row; false: a setup_error at the start
   bool keys = false;       ///< b.keys() has the key of each row's sample
 };
 
 namespace detail {
 
-/// The item type of a flow after batch: stands for a batch with these columns.
+/// The item type of a flow after batch: represents a batch with these columns.
 template <auto... Members>
 struct batched {
   using batch_mark = void;
@@ -80,15 +80,15 @@ template <class Item, auto... Members>
 constexpr diagnose::mistake mistake_of_columns() {
   using diagnose::mistake;
   if (sizeof...(Members) == 0) return mistake::no_columns;
-  mistake found = (std::same_as<member_owner<Members>, Item> && ...) ? mistake::none : mistake::column_of_another_type;
-  ((found = found == mistake::none ? mistake_of_column<member_type<Members>>() : found), ...);
-  return found;
+  mistake result = (std::same_as<member_owner<Members>, Item> && ...) ? mistake::none : mistake::column_of_another_type;
+  ((result = result == mistake::none ? mistake_of_column<member_type<Members>>() : result), ...);
+  return result;
 }
 
 /// Returns whether a last batch that the samples do not fill is dropped.
 constexpr bool drops_last(const batch_options& o) noexcept { return o.drop_last && !o.pad_last; }
 
-/// Made by batch().
+/// The result of batch().
 template <auto... Members>
 struct batch_stage : stage_tag {
   using takes_buckets_mark = void;
@@ -103,7 +103,7 @@ struct batch_stage : stage_tag {
   using expected_input = typename detail::owner_other_than<detail::item_for_batch<In>, Members...>::type;
 };
 
-/// Made by batch<Item>() of a type whose members cannot be listed.
+/// The result of batch<Item>() for a type whose members cannot be listed.
 struct unlisted_stage : stage_tag {
   using takes_buckets_mark = void;
 
@@ -119,19 +119,19 @@ constexpr batch_stage<member_at<Item, Index>{}...> batch_of_all(const batch_opti
 
 }  // namespace detail
 
-/// Returns the stage that makes batches with these columns, each `[options.size, ...]`.
+/// Returns the stage that builds batches with these columns, each `[options.size, ...]`.
 template <auto... Members>
 constexpr detail::batch_stage<Members...> batch(batch_options options) {
   return {{}, options};
 }
-/// Returns the stage that makes batches with all members of an aggregate, in the order of their declaration. An Item
+/// Returns the stage that builds batches with all members of an aggregate, in the order of their declaration. An Item
 /// has one to 16 members and no base class.
 template <class Item>
   requires(detail::member_count<Item>() > 0)
 constexpr auto batch(batch_options options) {
   return detail::batch_of_all<Item>(options, std::make_index_sequence<detail::member_count<Item>()>{});
 }
-/// Returns the stage that makes batches with these columns.
+/// Returns the stage that builds batches with these columns.
 template <auto... Members>
 constexpr detail::batch_stage<Members...> batch(columns<Members...>, batch_options options) {
   return {{}, options};
@@ -155,12 +155,12 @@ detail::broken_stage batch(detail::diagnose::batch_by_another_name);
 
 /// Options of prefetch().
 struct prefetch_options {
-  std::optional<std::size_t> batches{};   ///< on the host, ready or being made; empty: 2 to 4, or up to 16 small ones
+  std::optional<std::size_t> batches{};   ///< ready or in preparation; empty: 2 to 4, or up to 16 small ones
 };
 
 namespace detail {
 
-/// Made by prefetch().
+/// The result of prefetch().
 struct prefetch_stage : stage_tag {
   using batch_mark = void;
   prefetch_options options{};

@@ -1,29 +1,29 @@
-// bucket: puts samples of similar length into one batch, with as many rows as a budget of tokens allows.
+// bucket: groups samples of similar length into one batch, with as many rows as a budget of tokens allows.
 //
 //   auto flow = mr::shards("train-{000..146}.tar") | mr::map(prepare)              // example: a ragged column `words`
 //             | mr::bucket<&example::words>({.boundaries = {16, 64, 256}, .tokens = 4096})
 //             | mr::batch<&example::words, &example::label>({.size = 256});        // 256, 64 or 16 rows
 //
 // The column is ragged, or an integer that is the length. A sample goes into the first bucket whose boundary is not
-// below its length. A batch from the bucket of boundary n has tokens / n rows, at most batch's `size`. So rows x
+// below its length. A batch from the bucket of boundary n has tokens / n rows, at most batch's `size`. Therefore rows x
 // longest never exceeds `tokens`. A full bucket becomes the next batch; b.size() is its number of rows. Without
 // `tokens` every batch has `size` rows, and the integer may be any kind of samples, from 0 to the last boundary:
 //
-//   mr::bucket<&example::kind>({.boundaries = {1, 2}})     // 1: upright pictures, 2: wide ones; ragged_picture.hpp
+//   mr::bucket<&example::kind>({.boundaries = {1, 2}})     // 1: upright images, 2: wide ones; ragged_picture.hpp
 //
 // The buckets are flushed at the end of a pass and every `flush_every` samples. A flush moves leftover samples into the
-// next longer bucket, and so on, so at most one batch is short. Every sample comes exactly once. None is dropped,
-// whatever drop_last says.
+// next longer bucket, and so on, so at most one batch is short. Every sample is delivered exactly once. None is
+// dropped, regardless of drop_last.
 // The order is the same for any number of threads. A resumed run reads again from the point where the buckets were last
-// empty: at most flush_every samples, and the shards that the shuffle window spans.
-// Several ranks need epoch_batches, which gives each rank that number of batches. Each rank fills its buckets with its
+// empty: at most flush_every samples, and the shards in the shuffle window.
+// Several ranks need epoch_batches, so that each rank has that number of batches. Each rank fills its buckets with its
 // own samples, so rows and lengths differ between ranks. A mean over all ranks must be divided by the sum of their
 // sizes.
-// Memory: all buckets together hold fewer samples than they have rows.
+// Memory: all buckets together store fewer samples than they have rows.
 // If a sample fails, the samples in the buckets are not delivered: they would form short batches that a run without the
 // failure does not have. A resumed run reads them again.
 // Errors: setup_error for invalid options, and for buckets that exceed the memory budget; data_error for a length above
-// the last boundary. Threads: runs on a thread of its own.
+// the last boundary. Threads: runs on its own thread.
 #pragma once
 
 #include <millrace/base/error.hpp>
@@ -55,7 +55,7 @@ concept says_a_length = std::integral<Column> || requires(const Column& c) {
   { c.length() } -> std::convertible_to<std::size_t>;
 };
 
-/// Does the work of the stage, with the interface that serial_segment needs (work/segment/serial_stages.hpp).
+/// Implements the stage, with the interface of serial_segment (work/segment/serial_stages.hpp).
 template <class T, auto Column>
 class bucketing {
  public:
@@ -84,11 +84,11 @@ class bucketing {
     bucket& into = bucket_of(length_of(*s.item));
     held_bytes_ += held_bytes_of(*s.item);
     if (held_bytes_ > max_bytes_)
-      throw setup_error("the buckets hold " + std::to_string(held_bytes_) + " bytes, more than the budget of " +
-                            std::to_string(max_bytes_) + " bytes",
+      throw setup_error("the buckets exceed their budget: got " + std::to_string(held_bytes_) +
+                            " bytes, expected at most " + std::to_string(max_bytes_) + " bytes",
                         "Choose fewer boundaries, fewer tokens, or a larger session_options::memory_bytes");
     into.samples.push_back(std::move(s));
-    if (into.samples.size() == into.rows) give(into.samples, into.rows, out);
+    if (into.samples.size() == into.rows) emit_batch(into.samples, into.rows, out);
   }
   void end_epoch(std::vector<sample<T>>& out) { flush(out); }
 
@@ -108,11 +108,11 @@ class bucketing {
       if (length <= b.boundary) return b;
     throw data_error(named_column<Column>() + " has length " + std::to_string(length) +
                          ", more than the last boundary of bucket(), " + std::to_string(buckets_.back().boundary),
-                     "Add a boundary, or have ragged_options truncate what is longer");
+                     "Add a boundary, or truncate longer rows with ragged_options");
   }
 
-  /// Makes the first `rows` samples of `from` a batch.
-  void give(std::vector<sample<T>>& from, std::size_t rows, std::vector<sample<T>>& out) {
+  /// Emits the first `rows` samples of `from` as a batch.
+  void emit_batch(std::vector<sample<T>>& from, std::size_t rows, std::vector<sample<T>>& out) {
     for (std::size_t i = 0; i < rows; ++i) {
       held_bytes_ -= held_bytes_of(*from[i].item);
       out.push_back(std::move(from[i]));
@@ -125,9 +125,9 @@ class bucketing {
     for (bucket& b : buckets_) {
       for (sample<T>& s : b.samples) left.push_back(std::move(s));
       b.samples.clear();
-      while (left.size() >= b.rows) give(left, b.rows, out);
+      while (left.size() >= b.rows) emit_batch(left, b.rows, out);
     }
-    if (!left.empty()) give(left, left.size(), out);
+    if (!left.empty()) emit_batch(left, left.size(), out);
     since_flush_ = 0;
   }
 
@@ -142,13 +142,14 @@ inline void check(const bucket_options& o) {
   const auto not_ascending = [](std::size_t a, std::size_t b) { return a >= b; };
   if (o.boundaries.empty() || o.boundaries.front() == 0 ||
       std::adjacent_find(o.boundaries.begin(), o.boundaries.end(), not_ascending) != o.boundaries.end())
-    throw setup_error("bucket() needs ascending boundaries from 1 on",
-                      "Say .boundaries = {16, 64, 256}, for instance");
+    throw setup_error("bucket() needs ascending boundaries, each at least 1",
+                      "Set .boundaries = {16, 64, 256}, for example");
   if (o.tokens && *o.tokens < o.boundaries.back())
     throw setup_error("bucket() allows a batch " + std::to_string(*o.tokens) + " tokens, fewer than one row of " +
                           std::to_string(o.boundaries.back()),
                       "Set bucket_options::tokens to a multiple of the last boundary");
-  if (o.flush_every == 0) throw setup_error("bucket({.flush_every = 0}) fills none", "Choose many batches' rows");
+  if (o.flush_every == 0)
+    throw setup_error("bucket() never fills a bucket: got bucket({.flush_every = 0})", "Set the rows of many batches");
 }
 
 /// Returns the first of these columns that has a length; the first one if none has.
@@ -165,7 +166,7 @@ struct bucketed {
   using item = Item;
 };
 
-/// Made by bucket().
+/// The result of bucket().
 template <auto Column>
 struct bucket_stage : stage_tag {
   using bucket_mark = void;
@@ -192,7 +193,7 @@ auto bucket(bucket_options options) {
   detail::check(options);
   return detail::bucket_stage<Column>{{}, std::move(options)};
 }
-/// The same by the first of these columns that has a length.
+/// The same with the first of these columns that has a length.
 template <auto... Members>
 auto bucket(columns<Members...>, bucket_options options) {
   constexpr auto first = detail::first_with_length<Members...>();

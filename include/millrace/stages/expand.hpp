@@ -1,4 +1,4 @@
-// expand: makes any number of items from one item; 0 drops it. flow/stage.hpp shows how to write such a stage.
+// expand: creates any number of items from one item; 0 drops it. flow/stage.hpp shows how to write such a stage.
 //
 //   auto windows = mr::from(clips) | mr::expand(windows_of{.frames = 8})
 //                | mr::filter([](const window& w) { return w.label != 7; });
@@ -6,8 +6,8 @@
 //                  | mr::expand(sentences_of{}, {.max_outputs = 1'000});      // for a stage that cannot know its bound
 //
 // Outputs always keep the order of their inputs. The number of items in an epoch is not known in advance.
-// Threads: a stage with a const push() and no finish() runs on all workers. Any other one runs on a thread of its own,
-// in order.
+// Threads: a stage with a const push() and no finish() runs on all workers. Any other one runs on its own thread, in
+// order.
 // Errors: push() may throw. Emitting more items than max_outputs() promised, or than the option allows, is a
 // setup_error.
 #pragma once
@@ -21,26 +21,26 @@ namespace millrace { inline namespace MILLRACE_ABI {
 
 namespace detail {
 
-/// A stage whose state between two inputs can be restored from one number. `held()` returns the number, `set_held()`
-/// restores the state. The restored state need not give the same first output, only the same later ones.
+/// A stage whose state between two inputs can be restored from one number. `fill_level()` returns the number,
+/// `restore_fill_level()` restores the state. The first output after that may differ, the later ones are the same.
 template <class C>
-concept holds_a_number = requires(C& c, const C& same, std::uint64_t number) {
-  { same.held() } -> std::same_as<std::uint64_t>;
-  c.set_held(number);
+concept has_fill_level = requires(C& c, const C& same, std::uint64_t number) {
+  { same.fill_level() } -> std::same_as<std::uint64_t>;
+  c.restore_fill_level(number);
 };
 
-/// These two look up members lazily: a type without them gets its own error sentence first.
+/// These two access members lazily: a type without them gets its own error sentence first.
 template <class C, class>
 struct output_of {
   using type = typename C::output;
 };
 template <class C, class>
-struct taken_by_push {
+struct push_parameter {
   using type = diagnose::any_type;
 };
 template <class C, class In>
   requires requires { sizeof(decltype(&C::push)); }
-struct taken_by_push<C, In> : diagnose::first_parameter<decltype(&C::push)> {};
+struct push_parameter<C, In> : diagnose::first_parameter<decltype(&C::push)> {};
 
 /// `Bounded`: expand_options has the bound, so the stage needs no max_outputs().
 template <class C, class In, bool Bounded>
@@ -49,7 +49,7 @@ constexpr diagnose::mistake mistake_of_expanding() {
   if constexpr (pushes<C, In> && (Bounded || bounds_outputs<C, In>)) {
     return std::is_move_constructible_v<typename C::output> ? mistake::none : mistake::item_is_immovable;
   } else {
-    using takes = typename taken_by_push<C, In>::type;
+    using takes = typename push_parameter<C, In>::type;
     if constexpr (std::same_as<takes, diagnose::any_type>) return mistake::expanding_is_incomplete;
     else return std::is_convertible_v<In, takes> ? mistake::expanding_is_incomplete : mistake::accepts_another_type;
   }
@@ -59,18 +59,18 @@ constexpr diagnose::mistake mistake_of_expanding() {
 
 /// Options of expand().
 struct expand_options {
-  std::size_t max_outputs = 0;   ///< most outputs of one item; overrides the stage's own max_outputs()
+  std::size_t max_outputs = 0;   ///< maximum outputs of one item; overrides the stage's own max_outputs()
 };
 
 namespace detail {
 
-/// The most outputs of one input, and whether the stage itself promised this bound.
+/// The maximum outputs of one input, and whether the stage itself promised this bound.
 struct output_bound {
   std::size_t count;
   bool promised;
 };
 
-/// Made by expand(). `Bounded`: expand_options has the bound, so the stage needs no max_outputs().
+/// The result of expand(). `Bounded`: expand_options has the bound, so the stage needs no max_outputs().
 template <class C, bool Bounded = false>
 struct expand_stage : stage_tag {
   C expanding;
@@ -83,7 +83,7 @@ struct expand_stage : stage_tag {
   /// Whether push() may run on several threads at once.
   template <class In>
   static constexpr bool parallel = detail::pushes_const<C, In> && !detail::finishes<C>;
-  /// Returns the most outputs that `item` may have.
+  /// Returns the maximum number of outputs of `item`.
   template <class In>
   detail::output_bound max_outputs(const In& item) const {
     if constexpr (Bounded) return {options.max_outputs, false};
@@ -91,7 +91,7 @@ struct expand_stage : stage_tag {
   }
 
   template <class In>
-  using expected_input = typename detail::taken_by_push<C, In>::type;
+  using expected_input = typename detail::push_parameter<C, In>::type;
 };
 
 }  // namespace detail
@@ -108,7 +108,7 @@ template <class C>
 constexpr auto expand(C expanding, expand_options options) {
   if (options.max_outputs == 0)
     throw setup_error("expand() has no bound: got expand(stage, {.max_outputs = 0}), expected 1 or more",
-                      "Say how many items the stage makes of one at most");
+                      "Set the maximum number of outputs per input");
   return detail::expand_stage<C, true>{{}, std::move(expanding), options};
 }
 
@@ -130,7 +130,7 @@ struct filter_of {
   };
 };
 
-/// Made by filter().
+/// The result of filter().
 template <class Keep>
 struct filter_stage : stage_tag {
   Keep keep;

@@ -1,16 +1,16 @@
-// map: makes one item from one item, on many threads at once.
+// map: converts one item into one item, on many threads at once.
 //
 //   auto flow = mr::shards("train-{000..146}.tar")
 //             | mr::map(prepare)                                   // example prepare(const mr::record&, mr::rng&)
 //             | mr::map([](example e) { e.label -= 1;  return e; })
 //             | mr::map(ask_a_server, {.blocking = true, .threads = 16});
 //
-// The callable gets the item. It may also ask for the sample's random stream (mr::rng&) and the worker's scratch memory
-// (mr::scratch&), in this order.
-// Errors: an exception surfaces at its batch, after all earlier batches, with shard, key and position added.
+// The callable receives the item. It may also request the sample's random stream (mr::rng&) and the worker's scratch
+// memory (mr::scratch&), in this order.
+// Errors: an exception is thrown at its batch, after all earlier batches, with shard, key and position added.
 // Threads: the callable runs on several threads at once, so it must be callable when const. A callable that waits
-// (network, locks) sets `.blocking` and gets threads of its own; the workers never wait.
-// Lifetime: the callable is moved, never copied. A flow that holds a move-only callable is moved into the session.
+// (network, locks) sets `.blocking` and gets its own threads; the workers never wait.
+// Lifetime: the callable is moved, never copied. A flow with a move-only callable is moved into the session.
 #pragma once
 
 #include <millrace/base/version.hpp>
@@ -23,20 +23,20 @@ namespace millrace { inline namespace MILLRACE_ABI {
 
 /// Options of map().
 struct map_options {
-  bool blocking = false;   ///< the callable waits: it runs on threads of its own
+  bool blocking = false;   ///< the callable waits: it runs on its own threads
   unsigned threads = 8;    ///< number of these threads; used only if blocking
 };
 
 namespace detail {
 
-/// Whether a callable that is not generic takes its arguments in a wrong order, such as (rng&, item).
+/// Whether a callable that is not generic has its parameters in a wrong order, such as (rng&, item).
 template <class F, class In>
 concept swaps_arguments = !std::same_as<typename diagnose::first_parameter<F>::type, diagnose::any_type> &&
     (std::invocable<F&, rng&, In> || std::invocable<F&, scratch&, In> || std::invocable<F&, rng&, In, scratch&> ||
      std::invocable<F&, rng&, scratch&, In> || std::invocable<F&, scratch&, In, rng&> ||
      std::invocable<F&, scratch&, rng&, In> || std::invocable<F&, In, scratch&, rng&>);
 
-/// Whether a callable takes the item by a reference that is not const.
+/// Whether a callable accepts the item by a reference that is not const.
 template <class F, class In>
 concept takes_lvalues = std::invocable<F&, In&> || std::invocable<F&, In&, rng&> || std::invocable<F&, In&, scratch&> ||
                         std::invocable<F&, In&, rng&, scratch&>;
@@ -45,9 +45,9 @@ template <class F, class In>
 constexpr diagnose::mistake mistake_of_map() {
   using diagnose::mistake;
   if constexpr (callable_on<F, In>) {
-    using made = call_result<F, In>;
-    if constexpr (std::is_void_v<made>) return mistake::returns_nothing;
-    else return std::is_move_constructible_v<made> ? mistake::none : mistake::item_is_immovable;
+    using result = call_result<F, In>;
+    if constexpr (std::is_void_v<result>) return mistake::returns_nothing;
+    else return std::is_move_constructible_v<result> ? mistake::none : mistake::item_is_immovable;
   } else if constexpr (std::invocable<F&, In> || std::invocable<F&, In, rng&> || std::invocable<F&, In, scratch&> ||
                        std::invocable<F&, In, rng&, scratch&>) {
     return mistake::callable_is_mutable;
@@ -58,7 +58,7 @@ constexpr diagnose::mistake mistake_of_map() {
   }
 }
 
-/// Made by map().
+/// The result of map().
 template <class F>
 struct map_stage : stage_tag {
   F callable;
@@ -76,7 +76,7 @@ struct map_stage : stage_tag {
 
 }  // namespace detail
 
-/// Returns the stage that calls `callable` on each item. An overloaded function has no type of its own: wrap it in a
+/// Returns the stage that calls `callable` on each item. An overloaded function has no single type: wrap it in a
 /// lambda.
 template <class F>
 constexpr auto map(F callable, map_options options = {}) {   // millrace: wrap an overloaded function in a lambda

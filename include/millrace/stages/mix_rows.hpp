@@ -1,4 +1,4 @@
-// mix_rows: mixes the rows of a batch in pairs, by mixup or cutmix. mixup and cutmix: by one of them only.
+// mix_rows: mixes the rows of a batch in pairs, by mixup or cutmix. mixup and cutmix: by only one of them.
 //
 //   auto flow = mr::shards("train-{000..146}.tar") | mr::map(prepare)
 //             | mr::batch<&example::pixels, &example::label>({.size = 256})
@@ -9,22 +9,22 @@
 //     train_step(pixels, label_a, label_b, lambda);   // lambda * CE(x, label_a) + (1 - lambda) * CE(x, label_b)
 //   }
 //
-// Include millrace/mix_rows.hpp for it. The first column holds the rows to mix, u8, f16, bf16 or f32, such as pictures.
-// The second holds their labels, which are numbers: get<&example::label>() is label_a. device/mix_rows.hpp has
-// mr::dense_labels() for losses over dense rows.
+// Include millrace/mix_rows.hpp for it. The first column contains the rows to mix, u8, f16, bf16 or f32, such as
+// images. The second contains their labels, which are numbers: get<&example::label>() is label_a. device/mix_rows.hpp
+// has mr::dense_labels() for losses over dense rows.
 // Pairs: rows p and p + stride of the global batch, where floor(p / stride) is even. The default stride is the number
 // of ranks: a rank mixes its rows 0 and 1, 2 and 3, and so on. Both rows of a pair have one lambda and one box.
-// A row without a partner stays as it is, with lambda 1 and its own label as label_b. The same holds for both rows of a
-// pair if one is damaged (session_options::on_damage). A replaced row is a copy of another one, as that was mixed.
+// A row without a partner is not changed: it has lambda 1 and its own label as label_b. The same applies to both rows
+// of a pair if one is damaged (session_options::on_damage). A replaced row is a copy of another row after mixing.
 // Draws: by (seed, epoch, position of the pair's first row in the epoch, stage). They are the one exception to the rule
-// that draws are those of a sample, because a pair has two. Workers and resumes change nothing.
-// Ranks: the stride is kept in the resume point, and taken from there if `.stride` is empty. Every number of ranks that
-// divides it gives the same rows. Another number is refused.
-// The worker that makes the second row of a pair mixes both, while they are in its cache, by the formulas of
-// item/column/row_mix.hpp. With `.deferred` rows stay as they are. Then mr::mix_rows(pixels, b.row_mixes()) mixes them:
+// that draws depend on one sample, because a pair has two. They do not depend on workers or resumes.
+// Ranks: the resume point stores the stride, and restores it if `.stride` is empty. Every number of ranks that divides
+// it produces the same rows. Any other number is an error.
+// The worker that renders the second row of a pair mixes both, while they are in its cache, by the formulas of
+// item/column/row_mix.hpp. With `.deferred`, rows are not changed. Then mr::mix_rows(pixels, b.row_mixes()) mixes them:
 // on the host (device/mix_rows.hpp), or by a kernel with the same bits (device/mix_rows.cuh).
-// Errors: setup_error for options out of range, and for cutmix of rows without a height and a width. setup_error too
-// for a stride that is not a multiple of the ranks.
+// Errors: setup_error for options out of range, for cutmix of rows without a height and a width, and for a stride that
+// is not a multiple of the ranks.
 #pragma once
 
 #include <millrace/base/version.hpp>
@@ -46,10 +46,10 @@ struct mix_rows_options {
   double cutmix_alpha = 0;           ///< the same, for cutmix
   double switch_probability = 0.5;   ///< of cutmix, if both have an alpha
   double probability = 1;            ///< of mixing a pair
-  /// Least and largest side of cutmix's box, as shares of the picture's sides, as timm has it. {}: by alpha.
+  /// Least and largest side of cutmix's box, as shares of the image's sides, as in timm. {}: by alpha.
   std::array<double, 2> cutmix_minmax{};
   std::optional<std::size_t> stride{};        ///< distance of the rows of a pair, over all ranks; empty: the ranks
-  std::optional<std::uint64_t> off_epoch{};   ///< from this epoch on rows stay as they are
+  std::optional<std::uint64_t> off_epoch{};   ///< from this epoch on, rows are not mixed
   /// Order of the axes of a row of three dimensions. Default: [H, W, C] of u8, and [C, H, W] of others.
   std::optional<image_layout> layout{};
   bool deferred = false;             ///< true: labels and lambda only; mr::mix_rows(pixels, b.row_mixes()) mixes
@@ -59,7 +59,7 @@ struct mix_rows_options {
 struct mixup_options {
   double alpha = 1;         ///< lambda is Beta(alpha, alpha); 1/1024 to 1024
   double probability = 1;   ///< of mixing a pair
-  std::optional<std::size_t> stride{};   ///< as in mix_rows_options, and what follows too
+  std::optional<std::size_t> stride{};   ///< as in mix_rows_options, and so are the following
   std::optional<std::uint64_t> off_epoch{};
   bool deferred = false;
 };
@@ -69,7 +69,7 @@ struct cutmix_options {
   double alpha = 1;         ///< lambda is Beta(alpha, alpha) before the box is cut off; 1/1024 to 1024
   double probability = 1;   ///< of mixing a pair
   std::array<double, 2> minmax{};   ///< as mix_rows_options::cutmix_minmax
-  std::optional<std::size_t> stride{};   ///< as in mix_rows_options, and what follows too
+  std::optional<std::size_t> stride{};   ///< as in mix_rows_options, and so are the following
   std::optional<std::uint64_t> off_epoch{};
   std::optional<image_layout> layout{};
   bool deferred = false;
@@ -77,7 +77,7 @@ struct cutmix_options {
 
 namespace detail {
 
-/// The item type of a flow after mix_rows: stands for a batch with these columns.
+/// The item type of a flow after mix_rows: represents a batch with these columns.
 template <auto Pixels, auto Label, auto... Members>
 struct mixed_batched {
   using batch_mark = void;
@@ -101,7 +101,7 @@ struct mixed_rows_item<Pixels, Label, batched<Members...>> {
   }();
 };
 
-/// Made by mix_rows(), mixup() and cutmix().
+/// The result of mix_rows(), mixup() and cutmix().
 template <auto Pixels, auto Label>
 struct mix_rows_stage : stage_tag {
   using batch_mark = void;
@@ -130,9 +130,9 @@ struct mix_rows_stage : stage_tag {
 /// Throws setup_error for options out of range.
 template <auto Pixels, auto Label>
 detail::mix_rows_stage<Pixels, Label> mix_rows(const mix_rows_options& options) {
-  const detail::mix_rows_stage<Pixels, Label> made{{}, options};
-  static_cast<void>(made.rule());
-  return made;
+  const detail::mix_rows_stage<Pixels, Label> stage{{}, options};
+  static_cast<void>(stage.rule());
+  return stage;
 }
 
 /// Returns the stage that mixes rows of `Pixels`, whose labels are `Label`: x = lambda a + (1 - lambda) b.
@@ -143,7 +143,7 @@ auto mixup(const mixup_options& o = {}) {
                                   .off_epoch = o.off_epoch, .deferred = o.deferred});
 }
 
-/// The same for the rows of the first of these columns, whose labels are the second.
+/// The same for rows of the first of these columns, whose labels are the second.
 template <auto Pixels, auto Label, auto... Others>
 auto mixup(columns<Pixels, Label, Others...>, const mixup_options& o = {}) {
   return mixup<Pixels, Label>(o);
@@ -157,7 +157,7 @@ auto cutmix(const cutmix_options& o = {}) {
                                   .stride = o.stride, .off_epoch = o.off_epoch, .layout = o.layout,
                                   .deferred = o.deferred});
 }
-/// The same for the rows of the first of these columns, whose labels are the second.
+/// The same for rows of the first of these columns, whose labels are the second.
 template <auto Pixels, auto Label, auto... Others>
 auto cutmix(columns<Pixels, Label, Others...>, const cutmix_options& o = {}) {
   return cutmix<Pixels, Label>(o);

@@ -1,22 +1,22 @@
-// pack: makes rows of a fixed number of tokens from documents of any length; every token comes exactly once.
+// pack: builds rows of a fixed number of tokens from documents of any length; every token is used exactly once.
 //
 //   auto documents = mr::shards("books-{00..31}.tar") | mr::map(tokenize);    // std::vector<std::uint32_t>, any length
 //   auto rows = documents | mr::pack({.length = 2049, .separator = 50256})    // mr::packed
 //             | mr::batch<&mr::packed::ids>({.size = 32});                    // [32, 2049] u32
-//   auto whole = documents | mr::pack_best_fit({.length = 2049, .segments = true})   // cuts no document that fits
-//              | mr::batch<&mr::packed::ids, &mr::packed::segments>({.size = 32});
+//   auto fitted = documents | mr::pack_best_fit({.length = 2049, .segments = true})   // cuts only longer documents
+//               | mr::batch<&mr::packed::ids, &mr::packed::segments>({.size = 32});
 //
 // pack() puts documents one after the other, each followed by the separator if there is one. It cuts wherever a row is
 // full.
-// pack_best_fit() cuts only documents that are longer than a row. Every other document, and the rest of a cut one, goes
-// whole into the open row that it fits best. The free end of a row is padding. A document whose last piece
-// fills a row of its own gets no separator.
+// pack_best_fit() cuts only documents that are longer than a row. Every other document, and the rest of a cut one, is
+// put uncut into the open row that it fits best. The free end of a row is padding. A document whose last piece fills a
+// row alone gets no separator.
 // Both fill the last rows of a pass with padding. A document without tokens adds nothing, not even a separator.
 // Segments: the number of the token's document in its row, from 1; padding has 0. Positions: the token's offset from
 // the beginning of its piece in the row; padding has 0. Both allow attention to stay inside a document.
-// Rows come in order, for any number of threads. If only map() and batch() follow pack(), a resumed run reads again
-// from the document in which its last row ended. Otherwise it reads again from the beginning of the pass.
-// Errors: setup_error for a length of 0. Threads: runs on a thread of its own.
+// Rows are in order, for any number of threads. If only map() and batch() follow pack(), a resumed run reads again from
+// the document in which its last row ended. Otherwise it reads again from the beginning of the pass.
+// Errors: setup_error for a length of 0. Threads: runs on its own thread.
 #pragma once
 
 #include <millrace/base/error.hpp>
@@ -34,7 +34,7 @@ namespace millrace { inline namespace MILLRACE_ABI {
 /// Options of pack().
 struct pack_options {
   std::size_t length = 1024;                   ///< tokens in a row
-  std::optional<std::uint32_t> separator{};    ///< token put behind each document; default: none
+  std::optional<std::uint32_t> separator{};    ///< token after each document; default: none
   std::optional<std::uint32_t> padding{};      ///< default: the separator, else 0
   bool segments = false, positions = false;    ///< whether packed rows have these columns
 };
@@ -42,7 +42,7 @@ struct pack_options {
 /// Options of pack_best_fit().
 struct pack_best_fit_options {
   std::size_t length = 1024;                   ///< tokens in a row
-  std::optional<std::uint32_t> separator{};    ///< token put behind each document; default: none
+  std::optional<std::uint32_t> separator{};    ///< token after each document; default: none
   std::optional<std::uint32_t> padding{};      ///< default: the separator, else 0
   bool segments = false, positions = false;    ///< whether packed rows have these columns
   std::size_t open_rows = 64;                  ///< rows filled at the same time; more of them leave less padding
@@ -63,7 +63,7 @@ class partial_row {
   std::size_t used() const noexcept { return row_.ids.size(); }
   std::size_t space() const noexcept { return options_->length - used(); }
 
-  /// Adds a piece of a document, then the separator if asked for. Both must fit.
+  /// Adds a piece of a document, then the separator if requested. Both must fit.
   void add(std::span<const std::uint32_t> tokens, bool with_separator) {
     const std::size_t count = tokens.size() + (with_separator ? 1 : 0);
     row_.ids.insert(row_.ids.end(), tokens.begin(), tokens.end());
@@ -90,8 +90,8 @@ class partial_row {
 
 const pack_options& checked(const pack_options& o);
 
-/// Puts documents one after the other. Between two documents its state is the fill level of its row: a resumed run
-/// delivered the content of that row before, so the number of tokens restores the state.
+/// Puts documents one after the other. Between two documents its state is the fill level of its row: the content of
+/// that row was delivered before a resume, so the number of tokens restores the state.
 class packing {
  public:
   using output = packed;
@@ -101,18 +101,18 @@ class packing {
   packing(packing&&) noexcept = default;
 
   std::size_t max_outputs(std::span<const std::uint32_t> document) const {
-    return (held() + document.size() + 1) / options_->length;
+    return (fill_level() + document.size() + 1) / options_->length;
   }
   void push(std::span<const std::uint32_t> document, auto& emit) {
     if (document.empty()) return;
-    bool separator_to_come = options_->separator.has_value();
-    while (!document.empty() || separator_to_come) {
+    bool separator_pending = options_->separator.has_value();
+    while (!document.empty() || separator_pending) {
       if (!row_) row_.emplace(*options_);
       const std::size_t count = std::min(document.size(), row_->space());
-      const bool whole = count == document.size() && row_->space() > count;
-      row_->add(document.first(count), whole && separator_to_come);
+      const bool completes = count == document.size() && row_->space() > count;
+      row_->add(document.first(count), completes && separator_pending);
       document = document.subspan(count);
-      if (whole) separator_to_come = false;
+      if (completes) separator_pending = false;
       if (row_->space() == 0) emit(take());
     }
   }
@@ -120,9 +120,9 @@ class packing {
     if (row_) emit(take());
   }
 
-  std::uint64_t held() const noexcept { return row_ ? row_->used() : 0; }
+  std::uint64_t fill_level() const noexcept { return row_ ? row_->used() : 0; }
   /// Restores the fill level of the first row; its content was delivered before the resume.
-  void set_held(std::uint64_t tokens) {
+  void restore_fill_level(std::uint64_t tokens) {
     if (tokens >= options_->length)
       throw data_error("the resume point has " + std::to_string(tokens) + " tokens in a row of " +
                            std::to_string(options_->length),
@@ -156,9 +156,9 @@ class best_fit_packing {
     if (document.empty()) return;
     const std::size_t length = options_->length;
     for (; document.size() >= length; document = document.subspan(length)) {
-      partial_row whole(*options_);
-      whole.add(document.first(length), false);
-      emit(whole.take());
+      partial_row full_row(*options_);
+      full_row.add(document.first(length), false);
+      emit(full_row.take());
     }
     const bool separator = options_->separator.has_value();
     if (document.empty()) return;
@@ -195,7 +195,7 @@ class best_fit_packing {
   std::vector<partial_row> rows_;   // in the order in which they were opened
 };
 
-/// Made by pack() and pack_best_fit().
+/// The result of pack() and pack_best_fit().
 template <class Packing>
 struct pack_stage : expand_stage<Packing> {
   using joins_samples_mark = void;

@@ -1,15 +1,16 @@
-// shuffle: gives a random order that depends only on seed and epoch, not on the number of threads.
+// shuffle: produces a random order that depends only on seed and epoch, not on the number of threads.
 //
 //   auto flow = mr::shards("train-{000..146}.tar", {.seed = 7}) | mr::shuffle({.window = 8192});
 //
-// Right after a source it changes the order of reading. It permutes the shards by (seed, epoch). Then sample i of that
-// sequence gets the key i + U(seed, epoch, i) * window. Samples are delivered in the order of their keys ("sliding
+// Directly after a source it changes the order of reading. It permutes the shards by (seed, epoch). Then sample i of
+// that sequence gets the key i + U(seed, epoch, i) * window. Samples are delivered in the order of their keys ("sliding
 // jitter"). A sample moves by less than `window` positions. A window of at least as many samples as an epoch has is a
-// uniform permutation of the epoch. Anywhere else it is a buffer of up to `window` finished items, with the same rule.
-// With an index the order is computed, and nothing is held. Without one, about half a window of encoded samples is held
-// at a time. The first epoch holds a complete window before its first batch, because only then it is known whether the
-// window covers the epoch. If the memory budget has no room for that, delivery begins earlier.
-// Errors: setup_error at the end of an epoch that the window covers and the budget did not hold.
+// uniform permutation of the epoch. In any other place it is a buffer of up to `window` finished items, with the same
+// rule.
+// With an index the order is computed, and nothing is buffered. Without one, about half a window of encoded samples is
+// buffered at a time. The first epoch buffers a complete window before its first batch, because only then it is known
+// whether the window covers the epoch. If the memory budget is too small for that, delivery begins earlier.
+// Errors: setup_error at the end of an epoch that the window covers, if the window exceeded the budget.
 #pragma once
 
 #include <millrace/base/version.hpp>
@@ -24,7 +25,7 @@ struct shuffle_options {
 
 namespace detail {
 
-/// Made by shuffle().
+/// The result of shuffle().
 struct shuffle_stage : stage_tag {
   shuffle_options options{};
 

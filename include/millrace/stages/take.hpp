@@ -4,10 +4,10 @@
 //   auto some = mr::shards("train-{00..99}.tar") | mr::shuffle() | mr::take(10'000);    // other samples in each epoch
 //   auto long_ones = mr::lines("huge.txt.gz") | mr::filter(is_long) | mr::take(500);    // the first 500 long ones
 //
-// Right after a source, or after its shuffle, it ends the pass there: damage further on does not matter. Anywhere else
-// the rest of the pass is read and dropped, and a resumed run reads the pass again from its beginning.
-// Errors: setup_error for a count of 0, for an indexed source, and for several ranks. The passes of the last two are
-// counted differently.
+// Directly after a source, or after its shuffle, it ends the pass at this point: later damage does not matter. In any
+// other place the rest of the pass is read and dropped, and a resumed run reads the pass again from its beginning.
+// Errors: setup_error for a count of 0, for an indexed source, and for several ranks: their passes are counted
+// differently.
 #pragma once
 
 #include <millrace/base/error.hpp>
@@ -17,24 +17,24 @@ namespace millrace { inline namespace MILLRACE_ABI {
 
 namespace detail {
 
-/// Does the work as an expanding stage.
+/// Implements the stage as an expanding stage.
 template <class In>
 struct taking {
   using output = In;
   using keeps_name_mark = void;
   std::uint64_t count;
-  std::uint64_t taken = 0;
+  std::uint64_t emitted = 0;
 
   std::size_t max_outputs(const In&) const { return 1; }
   void push(In item, auto& emit) {
-    if (taken == count) return;
-    ++taken;
+    if (emitted == count) return;
+    ++emitted;
     emit(std::move(item));
   }
-  void finish(auto&) { taken = 0; }
+  void finish(auto&) { emitted = 0; }
 };
 
-/// Made by take().
+/// The result of `take()`.
 struct take_stage : stage_tag {
   std::uint64_t count;
 
@@ -53,7 +53,7 @@ struct take_stage : stage_tag {
 
 /// Returns the stage that keeps the first `count` items of each pass. Throws setup_error if `count` is 0.
 inline detail::take_stage take(std::uint64_t count) {
-  if (count == 0) throw setup_error("take(0) leaves nothing of the source", "Take at least one item");
+  if (count == 0) throw setup_error("take() drops all items: got take(0), expected at least 1", "Set a larger count");
   return {{}, count};
 }
 

@@ -6,10 +6,10 @@
 //
 // `stream` is the stream that the training step uses. A batch becomes ready in that stream and is released in it,
 // without a waiting thread.
-// `slots` limits the batches in device memory: copies in progress and batches in use. The host device has no slots of
-// its own; it uses the host slots.
+// `slots` limits the batches in device memory: copies in progress and batches in use. The host device has no separate
+// slots; it uses the host slots.
 // Lifetime: the stream must live until the last batch is released. cudaStreamPerThread names a different stream on each
-// thread: it works only where each batch is released on the thread that got it.
+// thread: it works only if each batch is released on the thread that received it.
 #pragma once
 
 #include <millrace/base/version.hpp>
@@ -23,13 +23,13 @@ struct to_device_options {
   millrace::device device = best_device();
   stream_view stream{};    ///< the stream of the step; default: the device's legacy default stream
   std::size_t slots = 3;   ///< batches in device memory
-  /// True: batch n lies in slot n % session::slots(), always at the same address, as a captured CUDA graph needs it.
+  /// True: batch n is in slot n % session::slots(), always at the same address, as a captured CUDA graph requires.
   bool fixed_slots = false;
 };
 
 namespace detail {
 
-/// Made by to_device().
+/// The result of to_device().
 struct to_device_stage : stage_tag {
   using batch_mark = void;
   to_device_options options{};

@@ -1,12 +1,12 @@
-// The interface that decides how many workers and reads a running session may use. tune/tuning.hpp implements it.
+// The interface that sets the number of workers and reads of a running session. tune/tuning.hpp implements it.
 //
-//   mr::session run{std::move(flow), {.tuning = mr::tuning()}};     // a tuning_rule, which makes an autotuner
+//   mr::session run{std::move(flow), {.tuning = mr::tuning()}};     // a tuning_rule, which creates an autotuner
 //
-// The session creates rule.most() workers and I/O threads. At its start it opens as many as the user asked for: only
-// open ones work. In next(), whenever due() is true, it gives the figures since its start to look(). It then opens as
-// many workers and reads as look() returns.
-// Errors: an error of look() comes out of next() and leaves the session as it is. next() may be called again, and no
-// batch is lost. Threads: the trainer.
+// The session creates rule.most() workers and I/O threads. At its start it opens the number that the user requested:
+// only open ones work. In next(), whenever due() is true, it passes the metrics since its start to evaluate(), and
+// opens the returned numbers of workers and reads.
+// Errors: next() throws an error of evaluate() and the session is not changed. next() may be called again, and no batch
+// is lost. Threads: the trainer.
 #pragma once
 
 #include <millrace/base/version.hpp>
@@ -22,14 +22,14 @@ namespace detail {
 
 class concurrency;   // run/concurrency.hpp, the caller of a rule
 
-/// Decides on the workers and reads of one session while it runs.
+/// Sets the workers and reads of one session while it runs.
 class autotuner {
  public:
   virtual ~autotuner() = default;
-  /// Returns whether look() should be called now, after `batches` delivered batches.
+  /// Returns whether evaluate() should be called now, after `batches` delivered batches.
   virtual bool due(std::uint64_t batches) const noexcept = 0;
-  /// Returns how many workers and reads should be open, given the figures since the start of the session.
-  virtual concurrency_counts look(const flow_figures& since_start) = 0;
+  /// Returns the numbers of workers and reads that should be open, based on the metrics since the start of the session.
+  virtual concurrency_counts evaluate(const flow_figures& since_start) = 0;
 };
 
 /// The workers and reads of a session.
@@ -41,7 +41,7 @@ struct concurrency_limits {
 
 }  // namespace detail
 
-/// Decides how many workers and I/O threads a session may use while it runs. mr::tuning() returns one.
+/// Sets the numbers of workers and I/O threads of a session while it runs. mr::tuning() returns one.
 class tuning_rule {
  public:
   virtual ~tuning_rule() = default;
@@ -49,9 +49,9 @@ class tuning_rule {
  private:
   friend class detail::concurrency;
 
-  /// Returns how many workers and reads a session should create if the user asked for `asked`.
-  /// The session creates fewer reads if the memory budget has no space for them.
-  virtual detail::concurrency_counts most(const detail::concurrency_counts& asked) const = 0;
+  /// Returns how many workers and reads a session should create if the user requested `requested`. The session creates
+  /// fewer reads if the memory budget has no space for them.
+  virtual detail::concurrency_counts most(const detail::concurrency_counts& requested) const = 0;
   /// Returns the autotuner of a session with these limits.
   virtual std::unique_ptr<detail::autotuner> start(const detail::concurrency_limits& of_session) const = 0;
 };

@@ -3,16 +3,16 @@
 //   #include <millrace/tuning.hpp>
 //   mr::session run{std::move(flow), {.epochs = 90, .tuning = mr::tuning()}};
 //
-// Tuning begins with session_options::threads and io_threads. It looks at windows of at least 20 batches and
-// 0.2 s. It makes at most five changes and then settles.
-// It settles when the trainer waits for data less than `data_wait` of its time. It also settles when more workers and
-// reads gain nothing (tuning_search.hpp). Order, random numbers and digests stay the same.
-// Memory stays within the session's budget. Slots are made for all workers. There are never more reads at a time than
-// the budget has space for.
-// A stage whose maps block keeps the threads that it was given. With `threads = 0` nothing is tuned.
+// Tuning begins with session_options::threads and io_threads. It evaluates windows of at least 20 batches and 0.2 s. It
+// changes the numbers at most five times and then settles. It settles when the trainer waits for data less than
+// `data_wait` of its time, or when more workers and reads gain nothing (tuning_search.hpp). Order, random numbers and
+// digests do not change.
+// Memory stays within the session's budget. Slots are created for all workers. Concurrent reads never exceed the space
+// in the budget.
+// A stage whose maps block keeps its own number of threads. With `threads = 0` nothing is tuned.
 // Use tuning for training runs; a benchmark needs fixed numbers.
 // Each decision is a notice of the session, of kind tuning.
-// Errors: setup_error for an option below its least value. Threads: the trainer, in next().
+// Errors: setup_error for an option below its minimum. Threads: the trainer, in next().
 #pragma once
 
 #include <millrace/base/version.hpp>
@@ -32,14 +32,14 @@ struct tuning_options {
 
 namespace detail {
 
-/// Measures windows of a run, and lets a tuning_search decide.
+/// Measures windows of a run, and applies the decisions of a tuning_search.
 class window_tuner final : public autotuner {
  public:
   window_tuner(tuning_options o, const concurrency_limits& of);
 
   bool due(std::uint64_t batches) const noexcept override { return batches >= due_at_; }
 
-  concurrency_counts look(const flow_figures& now) override;
+  concurrency_counts evaluate(const flow_figures& now) override;
 
  private:
   static constexpr std::uint64_t least_window_ns = 200'000'000;
@@ -47,7 +47,7 @@ class window_tuner final : public autotuner {
   static std::uint64_t full_slots(const flow_figures& f);
   void begin(const flow_figures& now);
 
-  static constexpr std::uint64_t window_batches = 20;   // fewer say too little about a share of 2 % of the time
+  static constexpr std::uint64_t window_batches = 20;   // fewer do not measure a share of 2 % of the time
 
   const tuning_options options_;
   notice_outlet* const notices_;
@@ -61,7 +61,7 @@ class window_tuner final : public autotuner {
 class window_tuning final : public tuning_rule {
  public:
   explicit window_tuning(tuning_options o);
-  concurrency_counts most(const concurrency_counts& asked) const override;
+  concurrency_counts most(const concurrency_counts& requested) const override;
   std::unique_ptr<autotuner> start(const concurrency_limits& of_session) const override;
 
  private:
@@ -70,8 +70,8 @@ class window_tuning final : public tuning_rule {
 
 }  // namespace detail
 
-/// Returns a rule for session_options::tuning. Each session that is given the rule is tuned separately.
-/// Throws setup_error if an option has no usable value.
+/// Returns a rule for session_options::tuning. Each session with the rule is tuned separately. Throws setup_error if an
+/// option has no usable value.
 std::shared_ptr<const tuning_rule> tuning(tuning_options o = {});
 
 }}  // namespace millrace

@@ -1,21 +1,21 @@
-// Searches for just enough workers and reads: from windows of a run to moves, without a thread or a clock.
+// Searches for just enough workers and reads: computes moves from windows of a run, without a thread or a clock.
 //
 //   mr::detail::tuning_search search({.open = {.workers = 2, .reads = 4}, .most = {.workers = 16, .reads = 32}});
-//   if (auto d = search.look(window))  apply(d->to), tell(d->text());      // none: nothing to decide yet
+//   if (auto d = search.evaluate(window))  apply(d->to), log(d->text());   // none: nothing to decide yet
 //
-// The reachable rate is the lowest of four rates (tuning_window.hpp). They are those of the step, of the stages that
-// are not tuned, of all workers, and of the reads at their knee. Beyond the knee twice as many reads give little more.
-// Just enough is the least number of workers and reads that reaches this rate. They are then busy 95 % of their time.
-// If the trainer waits for data less than `data_wait` of its time, the search lowers the numbers. If it waits more, the
-// search raises them. These rules make a search end within five moves, with at most three turns back:
+// The reachable rate is the lowest of four rates: those of the step, of the stages that are not tuned, of all workers,
+// and of the reads at their knee. Beyond the knee twice as many reads gain little. "Just enough" is the least number of
+// workers and reads that reaches this rate. They are then busy 95 % of their time. If the trainer waits for data less
+// than `data_wait` of its time, the search lowers the numbers. If it waits more, the search raises them. With these
+// rules a search ends within five moves, with at most three changes of direction:
 // - A number that was too low, or that gained nothing, is not tried again.
 // - A number that rose after a fall does not fall again.
 // - After the third move no number falls while the trainer does not wait: the step may need it.
 //
-// If the model knows no reason for a wait, a second window has to confirm the wait.
-// A search that has ended begins again after three windows in turn with one of two findings. The first: the trainer
-// waits for data that more workers or reads would give. The second: the step, the work or the reads have changed by
-// more than a quarter. Otherwise the numbers stay as they are.
+// If the model has no explanation for a wait, a second window must confirm the wait. A search that has ended restarts
+// after three consecutive windows with one of two findings. The first: the trainer waits for data, and more workers or
+// reads would help. The second: the step, the work or the reads have changed by more than a quarter. Otherwise the
+// numbers do not change.
 // Errors: none. Threads: a value. Source of the law: see flow_figures.hpp. Source of just enough instead of fastest:
 // the stage-based autotuning of tf.data.
 #pragma once
@@ -30,16 +30,16 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-// Condenses a window of a run into a few numbers that say how many workers and reads its step needs.
+// Condenses a window of a run into a few numbers that determine how many workers and reads its step needs.
 //
 //   mr::detail::tuning_window w = mr::detail::tuning_window_of(now - before);
-//   w.rate_of_workers(6);   w.rate_of_reads(8);      // delivered samples per second that so many could keep up with
+//   w.rate_of_workers(6);   w.rate_of_reads(8);      // samples per second that this number can deliver
 //
 // Utilization law (flow_figures.hpp): n threads that work d seconds per sample can do n / d samples per second.
-// One of k outstanding reads takes alone x (1 + contention x (k - 1)) seconds (measure/values/read_levels.hpp).
-// Errors: none; work that the window did not see sets no limit. Threads: a value.
+// One of k outstanding reads lasts alone x (1 + contention x (k - 1)) seconds (measure/values/read_levels.hpp). Errors:
+// none; work that the window did not measure sets no limit. Threads: a value.
 
-/// Figures of one window. Times are in seconds, rates in delivered samples per second.
+/// Metrics of one window. Times are in seconds, rates in delivered samples per second.
 struct tuning_window {
   static constexpr double without_limit = std::numeric_limits<double>::infinity();
 
@@ -56,13 +56,13 @@ struct tuning_window {
   std::optional<double> contention{};   ///< contention of reads, 0 to 1; none: unknown
   concurrency_counts open{};            ///< workers and reads that were open
 
-  /// Returns the rate that `n` workers can keep up with; infinite if they had no work.
+  /// Returns the rate that `n` workers can deliver; infinite if they had no work.
   double rate_of_workers(std::size_t n) const noexcept;
-  /// Returns the rate that `n` reads at a time can keep up with; infinite if too little was read to judge.
+  /// Returns the rate that `n` concurrent reads can deliver; infinite if too little was read to judge.
   double rate_of_reads(std::size_t n) const noexcept;
 };
 
-/// Returns the figures of a window `f` (flow_figures).
+/// Returns the metrics of a window `f` (flow_figures).
 tuning_window tuning_window_of(const flow_figures& f);
 
 /// A decision after a window, and the reason for it.
@@ -75,7 +75,7 @@ struct tuning_decision {
   std::string why{};
 
   /// Returns a line of text:
-  /// "tuning after 60 batches: 2 -> 6 workers, 4 reads; data wait 37.0 %: the step wants 5.4 workers, 1.1 reads"
+  /// "tuning after 60 batches: 2 -> 6 workers, 4 reads; data wait 37.0 %: the step needs 5.4 workers, 1.1 reads"
   std::string text() const;
 };
 
@@ -97,12 +97,12 @@ class tuning_search {
   /// Returns whether the search has ended.
   bool settled() const noexcept { return settled_; }
 
-  /// Decides after a window. Returns nothing if the window gives no reason to decide.
-  std::optional<tuning_decision> look(tuning_window w);
+  /// Decides after a window. Returns nothing if there is no reason for a decision.
+  std::optional<tuning_decision> evaluate(tuning_window w);
 
  private:
   static constexpr double busy_share = 0.95;   // of workers and reads that are just enough
-  static constexpr double gain_of_twice = 1.05;   // beyond the knee, twice the reads give less
+  static constexpr double gain_of_twice = 1.05;   // beyond the knee, twice the reads gain less
 
   struct aim {
     concurrency_counts least{};
@@ -116,13 +116,13 @@ class tuning_search {
     double expected_gain = 0;   // of the move that followed, as a share
   };
 
-  /// The history of one number (workers or reads) in this search. It rises, falls, and rises once more at most.
+  /// The history of one number (workers or reads) in this search. It rises, falls, and rises at most once again.
   struct past {
     std::size_t too_few = 0;
     bool fell = false, rose_again = false;
     void move(std::size_t from, std::size_t to) noexcept;
   };
-  struct seen_reads {
+  struct read_sample {
     std::size_t open = 0;
     double reading_s = 0, outstanding = 1;
   };
@@ -130,30 +130,30 @@ class tuning_search {
   aim aim_for(const tuning_window& w) const;
 
   template <class Rate>
-  static std::size_t least(std::size_t most, double wanted, const Rate& rate_of) {
+  static std::size_t least(std::size_t most, double needed, const Rate& rate_of) {
     std::size_t n = 1;
-    while (n < most && rate_of(n) < wanted) ++n;
+    while (n < most && rate_of(n) < needed) ++n;
     return n;
   }
-  /// Returns the number of reads beyond which twice as many give little more. If the contention is unknown, returns
-  /// four times the open reads.
+  /// Returns the number of reads beyond which twice as many gain little. If the contention is unknown, returns four
+  /// times the open reads.
   std::size_t knee_of(const tuning_window& w) const;
-  concurrency_counts within(const concurrency_counts& wanted) const;
-  /// Returns `wanted` if it is at least an eighth below `open`; else returns `open`.
-  /// Never returns a number that was too low before. Never lowers a number that rose after a fall. Never goes below a
-  /// quarter of `open`, because one window may be wrong.
-  static std::size_t lowered(std::size_t open, std::size_t wanted, const past& p);
-  concurrency_counts nearer(const concurrency_counts& wanted) const;
-  /// Returns lowered numbers for a window without a wait. Raises numbers that have no spare time nevertheless: what
-  /// was read ahead is shrinking.
-  concurrency_counts given_back(const aim& a) const;
+  concurrency_counts within(const concurrency_counts& target) const;
+  /// Returns `target` if it is at least an eighth below `open`; else returns `open`. Never returns a number that was
+  /// too low before. Never lowers a number that rose after a fall. Never goes below a quarter of `open`, because one
+  /// window may be wrong.
+  static std::size_t lowered(std::size_t open, std::size_t target, const past& p);
+  concurrency_counts nearer(const concurrency_counts& target) const;
+  /// Returns lowered numbers for a window without a wait. Nevertheless raises numbers that have no spare time, because
+  /// the read-ahead is shrinking.
+  concurrency_counts reduced(const aim& a) const;
   /// Raises the number that is nearer to its limit by one; changes nothing if both are far from it.
   concurrency_counts one_more(const tuning_window& w) const;
 
-  /// Estimates the contention from read times at two numbers of outstanding reads. One window may not have seen both.
+  /// Estimates the contention from read times at two numbers of outstanding reads. One window may not contain both.
   void learn_contention(tuning_window& w);
-  bool took_back_what_gained_nothing(const tuning_window& w);
-  bool begins_anew(const tuning_window& w);
+  bool reverted_useless_move(const tuning_window& w);
+  bool restarts(const tuning_window& w);
   std::optional<tuning_decision> decide(const tuning_window& w, concurrency_counts to, std::string why);
   void settle(const tuning_window& w);
 
@@ -162,10 +162,10 @@ class tuning_search {
   past workers_{}, reads_{};
   static constexpr std::size_t max_moves = 5;   // a run that needs more is not steady enough to tune
   std::size_t moves_ = 0, waits_in_turn_ = 0, changed_in_turn_ = 0;
-  bool settled_ = false, out_of_reach_ = false;   // out_of_reach_: the trainer waits, and raising helps nothing
+  bool settled_ = false, out_of_reach_ = false;   // out_of_reach_: the trainer waits, and raising does not help
   state before_{};   // state before the last move
   tuning_window settled_at_{};
-  seen_reads here_{}, before_here_{};   // at the current number of reads, and at the one before
+  read_sample here_{}, before_here_{};   // at the current number of reads, and at the one before
 };
 
 }}}  // namespace millrace::detail

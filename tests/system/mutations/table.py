@@ -221,7 +221,7 @@ MUTATIONS = (
              "rows_[i].space() < rows_[best].space()", "rows_[i].space() > rows_[best].space()",
              "stages/pack_test.cpp"),
     mutation("stages: take gives one more", "stages/take",
-             "if (taken == count) return;", "if (taken > count) return;", "stages/take_test.cpp"),
+             "if (emitted == count) return;", "if (emitted > count) return;", "stages/take_test.cpp"),
     mutation("schedule: threads that stop leave what is queued", "work/schedule/worker_executor",
              "if (queue_.empty()) return;", "if (stopping_) return;", "work/schedule/worker_executor_test.cpp"),
     mutation("executor: a session ends before submit() returns", "run/user_executor",

@@ -126,7 +126,7 @@ TEST_CASE("flows without a separate row for each sample, and several ranks witho
   mr::session strict{mr::shards(shards) | mr::map(prepare_but({})) | mr::batch<&row_of::label>({.size = 4}),
                      plain};
   for (auto& b : strict) {
-    CHECK_THROWS_WITH_AS((void)b.valid(), doctest::Contains("does not say which rows are valid"), mr::setup_error);
+    CHECK_THROWS_WITH_AS((void)b.valid(), doctest::Contains("does not record valid or replaced rows"), mr::setup_error);
     break;
   }
 }

@@ -108,7 +108,7 @@ trace run(const settings& s, const mr::session_options& options, std::size_t mos
     t.epochs.push_back(b.epoch());
     t.steps.push_back(b.step());
     if (options.world.value_or(mr::single_process).size == 1) CHECK(b.global_size() == b.size());
-    else CHECK_THROWS_WITH_AS(b.global_size(), doctest::Contains("Add up size() over the ranks"), mr::setup_error);
+    else CHECK_THROWS_WITH_AS(b.global_size(), doctest::Contains("Sum size() over the ranks"), mr::setup_error);
     if (t.batches.size() == most) break;
   }
   for (const auto& stage : session.figures().stages)

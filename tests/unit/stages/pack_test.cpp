@@ -99,7 +99,7 @@ TEST_CASE("with the number of buffered tokens it continues as without the interr
     auto emit_before = into(before), emit_after = into(after), emit_resumed = into(again);
     for (std::size_t d = 0; d < cut; ++d) unbroken.push(all[d], emit_before);
     auto resumed = mr::pack(o).expanding;
-    resumed.set_held(unbroken.held());
+    resumed.restore_fill_level(unbroken.fill_level());
     for (std::size_t d = cut; d < all.size(); ++d) {
       unbroken.push(all[d], emit_after);
       resumed.push(all[d], emit_resumed);

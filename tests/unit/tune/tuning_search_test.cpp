@@ -60,7 +60,7 @@ search_result search_for(const set_up& s, const mr::detail::concurrency_counts& 
   search_result f;
   for (int i = 0; i < windows; ++i) {
     const mr::detail::concurrency_counts was = search.open();
-    if (auto d = search.look(mr::detail::tuning_window_of(s.window(was, 100 + static_cast<std::uint64_t>(i)))))
+    if (auto d = search.evaluate(mr::detail::tuning_window_of(s.window(was, 100 + static_cast<std::uint64_t>(i)))))
       f.decisions.push_back(std::move(*d));
     f.moves += search.open() != was;
   }
@@ -135,7 +135,7 @@ TEST_CASE("a search that has ended restarts when the work has changed, and not b
   const set_up before{.step_ms = 20, .work_ms = 1, .read_ms = 0.5}, after{.step_ms = 20, .work_ms = 3, .read_ms = 0.5};
   std::uint64_t seed = 0;
   const auto look = [&](const set_up& s) {
-    return search.look(mr::detail::tuning_window_of(s.window(search.open(), ++seed)));
+    return search.evaluate(mr::detail::tuning_window_of(s.window(search.open(), ++seed)));
   };
   for (int i = 0; i < 6; ++i) look(before);
   CHECK(search.settled());
@@ -156,15 +156,15 @@ TEST_CASE("one window of waiting without a cause is not a reason to move, two ar
   mr::detail::tuning_window w{.data_wait = 0.3, .rate = 1'000, .read_rate = 1'000, .step_rate = 1'000, .work_s = 3.5e-3,
                       .all_work_s = 3.5e-3, .reads = true, .reading_s = 1e-4, .open = {4, 4}};
   mr::detail::tuning_search search({.open = w.open, .most = most});
-  CHECK_FALSE(search.look(w));
-  const auto d = search.look(w);
+  CHECK_FALSE(search.evaluate(w));
+  const auto d = search.evaluate(w);
   REQUIRE(d);
   CHECK(d->to == mr::detail::concurrency_counts{5, 4});
-  CHECK(d->text().starts_with("tuning after 0 batches: 4 -> 5 workers, 4 reads; data wait 30.0 %: for no reason"));
+  CHECK(d->text().starts_with("tuning after 0 batches: 4 -> 5 workers, 4 reads; data wait 30.0 %: for an unknown"));
   w.work_s = w.all_work_s = 1e-4;   // no stage is near a limit: more workers would not help
   mr::detail::tuning_search idle({.open = w.open, .most = most});
-  CHECK_FALSE(idle.look(w));
-  CHECK(idle.look(w)->settled);
+  CHECK_FALSE(idle.evaluate(w));
+  CHECK(idle.evaluate(w)->settled);
 }
 
 TEST_CASE("workers that gained nothing are released and not requested again") {
@@ -176,14 +176,14 @@ TEST_CASE("workers that gained nothing are released and not requested again") {
                              .all_work_s = work_s, .reads = true, .reading_s = 1e-4, .open = {workers, 1}};
   };
   mr::detail::tuning_search search({.open = {.workers = 4, .reads = 1}, .most = most});
-  const auto up = search.look(window(4));
+  const auto up = search.evaluate(window(4));
   REQUIRE(up);
   CHECK(up->to.workers > 4);
-  const auto back = search.look(window(up->to.workers));
+  const auto back = search.evaluate(window(up->to.workers));
   REQUIRE(back);
   CHECK(back->to.workers == 4);
   for (int i = 0; i < 20; ++i) {
-    const auto d = search.look(window(search.open().workers));
+    const auto d = search.evaluate(window(search.open().workers));
     if (d) CHECK(d->settled);
     CHECK(search.open().workers == 4);
   }
@@ -193,7 +193,7 @@ TEST_CASE("reads stay unchanged in a window that read next to nothing") {
   mr::detail::tuning_window w{.data_wait = 0, .rate = 1'000, .step_rate = 1'000, .work_s = 3.5e-3, .all_work_s = 3.5e-3,
                       .open = {4, 8}};
   mr::detail::tuning_search search({.open = w.open, .most = most});
-  const auto d = search.look(w);
+  const auto d = search.evaluate(w);
   REQUIRE(d);
   CHECK(d->settled);
   CHECK(d->to == w.open);

@@ -11,7 +11,7 @@ namespace millrace { inline namespace MILLRACE_ABI {
 
 MILLRACE_INLINE batch_lease::batch_lease(std::shared_ptr<detail::batch_output> from, const detail::ready_batch& meta,
                                          stream_view stream, const detail::batch_origin& origin)
-    : from_(std::move(from)), meta_(meta), origin_(origin), was_held_(true) {
+    : from_(std::move(from)), meta_(meta), origin_(origin), had_batch_(true) {
   streams_[0] = stream;
 }
 
@@ -25,7 +25,7 @@ MILLRACE_INLINE batch_lease& batch_lease::operator=(batch_lease&& other) noexcep
   origin_ = other.origin_;
   streams_ = other.streams_;
   stream_count_ = other.stream_count_;
-  was_held_ = other.was_held_;
+  had_batch_ = other.had_batch_;
   return *this;
 }
 
@@ -35,29 +35,29 @@ MILLRACE_INLINE void batch_lease::throw_empty(const char* call) {
 }
 
 MILLRACE_INLINE void batch_lease::throw_no_flags() {
-  throw setup_error("the batch does not say which rows are valid or replaced: by on_damage = fail all are valid",
+  throw setup_error("the batch does not record valid or replaced rows: with on_damage = fail all are valid",
                     "Set session_options::on_damage to replace or mask, or batch({.pad_last = true})");
 }
 
 MILLRACE_INLINE std::span<const std::string_view> batch_lease::keys() const {
-  held("keys()");
+  checked("keys()");
   if (!meta_.keys)
     throw setup_error("the batch has no keys: got batch({.keys = false}), expected batch({.keys = true})",
-                      "Ask for them: batch<...>({.size = n, .keys = true})");
+                      "Request them with batch<...>({.size = n, .keys = true})");
   return {meta_.keys, size()};
 }
 
 MILLRACE_INLINE std::size_t batch_lease::global_size() const {
-  held("global_size()");
+  checked("global_size()");
   if (origin_.global_rows == detail::batch_origin::unknown)
-    throw setup_error("global_size() is not known: got bucket() on several ranks, expected batches of one size on "
+    throw setup_error("global_size() is unknown: got bucket() on several ranks, expected batches of one size on "
                       "all of them",
-                      "Add up size() over the ranks");
+                      "Sum size() over the ranks");
   return origin_.global_rows;
 }
 
 MILLRACE_INLINE void batch_lease::also_used_on(stream_view stream) {
-  held("also_used_on()");
+  checked("also_used_on()");
   if (stream_count_ == streams_.size())
     throw setup_error("a batch is used on more than " + std::to_string(streams_.size()) + " streams",
                       "Let one of the streams wait for the others and name only that one");
@@ -67,7 +67,7 @@ MILLRACE_INLINE void batch_lease::also_used_on(stream_view stream) {
 
 MILLRACE_INLINE void batch_lease::release() noexcept {
   if (!from_) return;
-  if (from_->is_forked()) {   // locks may be held by threads that do not exist in the child
+  if (from_->is_forked()) {   // locks may be owned by threads that do not exist in the child
     static_cast<void>(new (std::nothrow) std::shared_ptr<detail::batch_output>(std::move(from_)));
     return;
   }

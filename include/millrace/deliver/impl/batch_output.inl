@@ -29,11 +29,11 @@ MILLRACE_INLINE void batch_output::set_listener(space_listener* listener) noexce
   listener_ = listener;
 }
 
-MILLRACE_INLINE void batch_output::allocate_host(const memory& wanted, bool fixed) {
-  batch_ring::options o{.rows = wanted.rows, .memory = {}, .slot_bytes = wanted.batch_bytes, .fixed = fixed,
-                        .keys = wanted.keys};
-  for (std::size_t i = 0; i < wanted.host_slots; ++i) {
-    host_memory_.push_back(backend_->allocate_host(wanted.batch_bytes));
+MILLRACE_INLINE void batch_output::allocate_host(const memory& needed, bool fixed) {
+  batch_ring::options o{.rows = needed.rows, .memory = {}, .slot_bytes = needed.batch_bytes, .fixed = fixed,
+                        .keys = needed.keys};
+  for (std::size_t i = 0; i < needed.host_slots; ++i) {
+    host_memory_.push_back(backend_->allocate_host(needed.batch_bytes));
     o.memory.push_back(static_cast<std::byte*>(host_memory_.back()));
   }
   host_.start(o);
@@ -47,11 +47,11 @@ MILLRACE_INLINE void batch_output::free_host_slot(std::size_t slot) noexcept {
 
 MILLRACE_INLINE void throw_all_leased(const batch_output& from, std::optional<std::uint64_t> fixed) {
   const std::size_t count = from.leased();
-  const std::string held = std::to_string(count) + (count == 1 ? " batch is" : " batches are") + " still held, ";
+  const std::string in_use = std::to_string(count) + (count == 1 ? " batch is" : " batches are") + " still in use, ";
   throw setup_error(fixed ? "slot " + std::to_string(*fixed % from.lease_slots()) + ", the next batch's, is leased: " +
-                                held + "that one among them"
-                          : "all slots are leased: " + held + "so no further batch can be made",
-                    "Release batches before asking for the next, raise prefetch({.batches}) or to_device({.slots}), or "
+                                in_use + "including this one"
+                          : "all slots are leased: " + in_use + "so no further batch can be created",
+                    "Release batches before requesting the next, raise prefetch({.batches}) or to_device({.slots}), or "
                     "set session_options::leases_released_by_other_threads");
 }
 

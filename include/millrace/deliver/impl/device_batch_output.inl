@@ -14,22 +14,22 @@ MILLRACE_INLINE device_batch_output::device_batch_output(std::shared_ptr<device_
 MILLRACE_INLINE device_batch_output::~device_batch_output() {
   for (auto& s : ring_) {
     if (!s.data) continue;
-    // The work on the device that uses the batch has to be done before its memory is freed.
+    // The work on the device that uses the batch must be done before its memory is freed.
     for (std::size_t i = 0; i < s.release_events; ++i) try_to_wait(*s.released[i]);
     backend_->free_device(s.data);
   }
 }
 
-MILLRACE_INLINE void device_batch_output::allocate(const memory& wanted) {
-  allocate_host(wanted, false);
-  batch_bytes_ = wanted.batch_bytes;
+MILLRACE_INLINE void device_batch_output::allocate(const memory& needed) {
+  allocate_host(needed, false);
+  batch_bytes_ = needed.batch_bytes;
   for (auto& s : ring_) {
     s.copied = backend_->make_event();
     for (auto& event : s.released) event = backend_->make_event();
     s.data = backend_->allocate_device(batch_bytes_);
-    if (wanted.keys) s.keys = batch_keys(wanted.rows);
+    if (needed.keys) s.keys = batch_keys(needed.rows);
   }
-  in_flight_.reserve(ring_.size());   // a copy that is under way has to be known
+  in_flight_.reserve(ring_.size());   // recording a running copy must not fail
   gaps_.allocate(backend_, 4 * ring_.size());
 }
 
@@ -38,30 +38,30 @@ MILLRACE_INLINE batch_ring::take_result device_batch_output::take(std::uint64_t 
     gaps_.pause();
     return {batch_ring::outcome::epoch_end, {}};
   }
-  device_slot* found = nullptr;
+  device_slot* slot = nullptr;
   {
     const std::lock_guard lock(mutex_);
     const auto at = ready_slot_locked(batch);
-    if (at < ring_.size()) found = &ring_[at];
-    if (!found && batch >= copied_until_ && ended_) return {end_reason_, {}};
-    if (!found && lost_) std::rethrow_exception(lost_);
-    if (!found) return {batch_ring::outcome::not_yet, {}};
+    if (at < ring_.size()) slot = &ring_[at];
+    if (!slot && batch >= copied_until_ && ended_) return {end_reason_, {}};
+    if (!slot && lost_) std::rethrow_exception(lost_);
+    if (!slot) return {batch_ring::outcome::not_yet, {}};
   }
-  backend_->check_stream(options_.stream);   // first of all, so that the call may be repeated
+  backend_->check_stream(options_.stream);   // first, so that the call may be repeated
   {
     const std::lock_guard lock(mutex_);
-    found->now = state::in_use;
-    if (!found->meta.error) found->meta.error = lost_;
+    slot->now = state::in_use;
+    if (!slot->meta.error) slot->meta.error = lost_;
   }
   try {
-    if (!found->meta.error) {
-      backend_->stream_waits_for(options_.stream, *found->copied);
-      gaps_.taken(options_.stream);
+    if (!slot->meta.error) {
+      backend_->stream_waits_for(options_.stream, *slot->copied);
+      gaps_.acquired(options_.stream);
     }
   } catch (...) {
-    found->meta.error = lose_device();
+    slot->meta.error = lose_device();
   }
-  return {batch_ring::outcome::ready, found->meta};
+  return {batch_ring::outcome::ready, slot->meta};
 }
 
 MILLRACE_INLINE bool device_batch_output::can_take(std::uint64_t batch, bool stop_at_epoch) const {
@@ -220,9 +220,9 @@ MILLRACE_INLINE void device_batch_output::copy(device_slot& target, const ready_
 }
 
 MILLRACE_INLINE bool device_batch_output::finish_oldest() noexcept {
-  const auto found = in_flight_.oldest();
-  if (!found) return false;
-  const copy_under_way oldest = *found;
+  const auto first = in_flight_.oldest();
+  if (!first) return false;
+  const copy_under_way oldest = *first;
   if (!oldest.failed && try_to_wait(*oldest.target->copied)) free_host_slot(oldest.host_slot);
   // A named variable, because nvcc loses the braces of a call argument within a template.
   const span_ring::span copy{oldest.queued_ns, steady_now_ns(), oldest.batch};

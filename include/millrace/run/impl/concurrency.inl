@@ -31,7 +31,7 @@ MILLRACE_INLINE std::string concurrency::describe() const {
 }
 
 MILLRACE_INLINE bool concurrency::tune(const flow_figures& since_start, const std::vector<pipeline_node*>& all) {
-  const concurrency_counts counts = tuner_->look(since_start);
+  const concurrency_counts counts = tuner_->evaluate(since_start);
   if (counts == limits_.open) return false;
   limits_.open = counts;
   open(all);

@@ -8,7 +8,9 @@ namespace millrace { inline namespace MILLRACE_ABI {
 namespace detail {
 
 MILLRACE_INLINE const pack_options& checked(const pack_options& o) {
-  if (o.length == 0) throw setup_error("pack() was asked for rows of 0 tokens", "Set pack_options::length");
+  if (o.length == 0)
+    throw setup_error("pack() has empty rows: got a length of 0 tokens, expected at least 1",
+                      "Set pack_options::length");
   return o;
 }
 

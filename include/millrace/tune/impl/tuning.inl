@@ -18,16 +18,16 @@ MILLRACE_INLINE window_tuner::window_tuner(tuning_options o, const concurrency_l
       notices_(of.notices),
       search_({.open = of.open, .most = of.most, .data_wait = options_.data_wait}) {}
 
-MILLRACE_INLINE concurrency_counts window_tuner::look(const flow_figures& now) {
+MILLRACE_INLINE concurrency_counts window_tuner::evaluate(const flow_figures& now) {
   if (now.batches < 1 + full_slots(now)) {
     due_at_ = 1 + full_slots(now);   // by then the batch rings are full
   } else if (!begun_) {
     begin(now);
   } else if (const flow_figures window = now - before_; window.wall_ns < least_window_ns) {
-    due_at_ = now.batches + window.batches;   // batches are so short that looking costs more
+    due_at_ = now.batches + window.batches;   // batches are so short that an evaluation costs more
   } else {
     const concurrency_counts was = search_.open();
-    if (std::optional<tuning_decision> d = search_.look(tuning_window_of(window))) {
+    if (std::optional<tuning_decision> d = search_.evaluate(tuning_window_of(window))) {
       d->batches = now.batches;
       if (notices_) notices_->deliver({.kind = notice_kind::tuning, .text = d->text()});
     }
@@ -35,7 +35,7 @@ MILLRACE_INLINE concurrency_counts window_tuner::look(const flow_figures& now) {
       begin(now);
     } else {
       begun_ = false;
-      due_at_ = now.batches + full_slots(now);   // by then the batches made with the old numbers are used up
+      due_at_ = now.batches + full_slots(now);   // by then the batches of the old numbers are used up
     }
   }
   return search_.open();
@@ -54,13 +54,13 @@ MILLRACE_INLINE void window_tuner::begin(const flow_figures& now) {
 MILLRACE_INLINE window_tuning::window_tuning(tuning_options o) : options_(std::move(o)) {
   if (options_.max_reads == 0 || !(options_.data_wait > 0))
     throw setup_error("tuning needs at least one read, and a share of data wait above 0",
-                      "Leave out what you do not need to set");
+                      "Leave out the options that you do not set");
 }
 
-MILLRACE_INLINE concurrency_counts window_tuning::most(const concurrency_counts& asked) const {
+MILLRACE_INLINE concurrency_counts window_tuning::most(const concurrency_counts& requested) const {
   const std::size_t workers =
       options_.max_workers ? *options_.max_workers : share_of_machine(processes_of_machine({})).cores;
-  return {std::max(asked.workers, workers), std::max(asked.reads, options_.max_reads)};
+  return {std::max(requested.workers, workers), std::max(requested.reads, options_.max_reads)};
 }
 
 MILLRACE_INLINE std::unique_ptr<autotuner> window_tuning::start(const concurrency_limits& of_session) const {

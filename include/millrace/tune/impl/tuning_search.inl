@@ -81,19 +81,19 @@ MILLRACE_INLINE std::string tuning_decision::text() const {
          change(from.reads, to.reads) + " reads; data wait " + percent(data_wait) + ": " + why;
 }
 
-MILLRACE_INLINE std::optional<tuning_decision> tuning_search::look(tuning_window w) {
+MILLRACE_INLINE std::optional<tuning_decision> tuning_search::evaluate(tuning_window w) {
   learn_contention(w);
   waits_in_turn_ = w.data_wait >= options_.data_wait ? waits_in_turn_ + 1 : 0;
-  if (settled_ && !begins_anew(w)) return {};
-  if (took_back_what_gained_nothing(w)) return decide(w, before_.open, "more gained nothing");
+  if (settled_ && !restarts(w)) return {};
+  if (reverted_useless_move(w)) return decide(w, before_.open, "more gained nothing");
   const aim a = aim_for(w);
-  if (waits_in_turn_ == 0) return decide(w, given_back(a), "enough: " + a.text);
+  if (waits_in_turn_ == 0) return decide(w, reduced(a), "enough: " + a.text);
   if (a.out_of_reach) return decide(w, nearer(a.least), a.text);
   const concurrency_counts more =
       within({std::max(open_.workers, a.least.workers), std::max(open_.reads, a.least.reads)});
   if (more != open_) return decide(w, more, a.text);
   if (waits_in_turn_ < 2) return {};
-  return decide(w, one_more(w), "for no reason that is seen: " + a.text);
+  return decide(w, one_more(w), "for an unknown reason: " + a.text);
 }
 
 MILLRACE_INLINE void tuning_search::past::move(std::size_t from, std::size_t to) noexcept {
@@ -115,13 +115,13 @@ MILLRACE_INLINE tuning_search::aim tuning_search::aim_for(const tuning_window& w
   else if (within_reach == w.fixed_rate) a.text = w.fixed_name;
   else if (within_reach == all_workers) a.text = "all " + std::to_string(options_.most.workers) + " workers";
   else a.text = "reading";
-  const double wanted = rate / busy_share;
-  a.least = {least(options_.most.workers, wanted, [&](std::size_t n) { return w.rate_of_workers(n); }),
-             w.reads ? least(knee, wanted, [&](std::size_t n) { return w.rate_of_reads(n); }) : open_.reads};
+  const double needed = rate / busy_share;
+  a.least = {least(options_.most.workers, needed, [&](std::size_t n) { return w.rate_of_workers(n); }),
+             w.reads ? least(knee, needed, [&](std::size_t n) { return w.rate_of_reads(n); }) : open_.reads};
   a.tight = 0.97 * std::min(w.rate_of_workers(open_.workers), w.rate_of_reads(open_.reads)) < rate;
-  a.text += a.out_of_reach ? " is the limit, and wants " : " wants ";
+  a.text += a.out_of_reach ? " is the limit, and needs " : " needs ";
   a.text += three_digits(rate * w.work_s) + " workers and " +
-            (w.reads ? three_digits(rate * (w.reading_s + w.unpacking_s)) : "as yet no") + " reads";
+            (w.reads ? three_digits(rate * (w.reading_s + w.unpacking_s)) : "so far no") + " reads";
   return a;
 }
 
@@ -132,25 +132,25 @@ MILLRACE_INLINE std::size_t tuning_search::knee_of(const tuning_window& w) const
   return n;
 }
 
-MILLRACE_INLINE concurrency_counts tuning_search::within(const concurrency_counts& wanted) const {
-  return {std::clamp<std::size_t>(wanted.workers, 1, cap_.workers),
-          std::clamp<std::size_t>(wanted.reads, 1, cap_.reads)};
+MILLRACE_INLINE concurrency_counts tuning_search::within(const concurrency_counts& target) const {
+  return {std::clamp<std::size_t>(target.workers, 1, cap_.workers),
+          std::clamp<std::size_t>(target.reads, 1, cap_.reads)};
 }
 
-MILLRACE_INLINE std::size_t tuning_search::lowered(std::size_t open, std::size_t wanted, const past& p) {
-  wanted = std::max({wanted, p.too_few + 1, open / 4});
-  return !p.rose_again && wanted + std::max<std::size_t>(1, open / 8) <= open ? wanted : open;
+MILLRACE_INLINE std::size_t tuning_search::lowered(std::size_t open, std::size_t target, const past& p) {
+  target = std::max({target, p.too_few + 1, open / 4});
+  return !p.rose_again && target + std::max<std::size_t>(1, open / 8) <= open ? target : open;
 }
 
-MILLRACE_INLINE concurrency_counts tuning_search::nearer(const concurrency_counts& wanted) const {
+MILLRACE_INLINE concurrency_counts tuning_search::nearer(const concurrency_counts& target) const {
   const auto one = [](std::size_t open, std::size_t to, const past& p) {
     if (to > open) return to >= open + open / 8 ? to : open;
     return lowered(open, to, p);
   };
-  return within({one(open_.workers, wanted.workers, workers_), one(open_.reads, wanted.reads, reads_)});
+  return within({one(open_.workers, target.workers, workers_), one(open_.reads, target.reads, reads_)});
 }
 
-MILLRACE_INLINE concurrency_counts tuning_search::given_back(const aim& a) const {
+MILLRACE_INLINE concurrency_counts tuning_search::reduced(const aim& a) const {
   concurrency_counts to = open_;
   if (moves_ < 3)
     to = {lowered(open_.workers, a.least.workers, workers_), lowered(open_.reads, a.least.reads, reads_)};
@@ -167,18 +167,18 @@ MILLRACE_INLINE concurrency_counts tuning_search::one_more(const tuning_window& 
 
 MILLRACE_INLINE void tuning_search::learn_contention(tuning_window& w) {
   if (!w.reads) return;
-  const seen_reads now{w.open.reads, w.reading_s, w.outstanding};
+  const read_sample now{w.open.reads, w.reading_s, w.outstanding};
   if (now.open != here_.open) before_here_ = here_;
   here_ = now;
   const double more = now.outstanding - before_here_.outstanding;
   if (before_here_.open == 0 || std::abs(more) < std::max(0.5, now.outstanding / 8)) return;
   const double slope = (now.reading_s - before_here_.reading_s) / more;
   const double alone_s = now.reading_s - slope * (now.outstanding - 1);
-  const double found = alone_s > 0 ? std::clamp(slope / alone_s, 0.0, 1.0) : 1.0;
-  w.contention = std::max(w.contention.value_or(0), found);   // the estimate of one window tends to be too low
+  const double estimate = alone_s > 0 ? std::clamp(slope / alone_s, 0.0, 1.0) : 1.0;
+  w.contention = std::max(w.contention.value_or(0), estimate);   // the estimate of one window tends to be too low
 }
 
-MILLRACE_INLINE bool tuning_search::took_back_what_gained_nothing(const tuning_window& w) {
+MILLRACE_INLINE bool tuning_search::reverted_useless_move(const tuning_window& w) {
   const double expected = std::exchange(before_.expected_gain, 0);
   if (waits_in_turn_ == 0 || !(expected >= 0.1)) return false;
   const bool workers = open_.workers > before_.open.workers, reads = open_.reads > before_.open.reads;
@@ -191,17 +191,17 @@ MILLRACE_INLINE bool tuning_search::took_back_what_gained_nothing(const tuning_w
   return true;
 }
 
-MILLRACE_INLINE bool tuning_search::begins_anew(const tuning_window& w) {
+MILLRACE_INLINE bool tuning_search::restarts(const tuning_window& w) {
   const auto other = [](double now, double then) { return std::abs(now - then) > then / 4; };
   const bool changed = other(w.work_s, settled_at_.work_s) || other(1 / w.step_rate, 1 / settled_at_.step_rate) ||
                        (w.reads && other(w.reading_s + w.unpacking_s,
                                          settled_at_.reading_s + settled_at_.unpacking_s));
-  const concurrency_counts wanted = aim_for(w).least;
+  const concurrency_counts target = aim_for(w).least;
   const auto less = [](std::size_t open, std::size_t now) {
     return now + std::max<std::size_t>(1, open / 4) <= open;
   };
-  const bool matters = less(open_.workers, wanted.workers) || less(open_.reads, wanted.reads) ||
-                       (waits_in_turn_ > 0 && within(wanted) != open_);
+  const bool matters = less(open_.workers, target.workers) || less(open_.reads, target.reads) ||
+                       (waits_in_turn_ > 0 && within(target) != open_);
   changed_in_turn_ = changed && matters ? changed_in_turn_ + 1 : 0;
   if (changed_in_turn_ >= 3) {
     workers_ = reads_ = {};

@@ -29,8 +29,9 @@ class stateful_expanding {
   /// Runs the stage on a sample and appends its outputs to `out`.
   void push(sample<In> s, std::vector<sample<output>>& out) {
     std::uint64_t buffered = s.held;
-    if constexpr (holds_a_number<C>)
-      buffered = !begun_ || s.ordinal != last_.ordinal || s.epoch != last_.epoch ? stage_.expanding.held() : last_.held;
+    if constexpr (has_fill_level<C>)
+      buffered = !begun_ || s.ordinal != last_.ordinal || s.epoch != last_.epoch ? stage_.expanding.fill_level()
+                                                                                 : last_.held;
     begun_ = true;
     last_ = sample<In>{
         .epoch = s.epoch, .pass = s.pass, .id = s.id, .ordinal = s.ordinal, .held = buffered, .origin = s.origin};
