@@ -2,7 +2,7 @@
 //
 //   const auto red = mr::detail::channel_scale_of(0.485, 0.229, 0);     // mean, std, channel
 //
-// mean and std are fractions of full scale (0..1), as torchvision writes them: scale = 1 / (255 std), bias = -mean /
+// mean and std are fractions of full scale (0..1), as in torchvision: scale = 1 / (255 std), bias = -mean /
 // std.
 // Errors: setup_error for a std that is not above 0, and for numbers that are not finite. Threads: pure.
 #pragma once

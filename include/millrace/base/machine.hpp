@@ -51,7 +51,7 @@ std::size_t usable_memory_bytes();
 struct machine_view {
   unsigned machine_cores = 1;              ///< of the machine
   unsigned own_cores = 1;                  ///< of the affinity mask
-  unsigned parent_cores = 0;               ///< of its parent's; 0: unknown
+  unsigned parent_cores = 0;               ///< of the parent's affinity mask; 0: unknown
   bool parent_starts_all = false;          ///< the parent started all processes of this machine, as torchrun does
   double quota_cores = 0;                  ///< of the cgroup; 0: none
   bool quota_is_shared = true;             ///< the parent is under the same quota

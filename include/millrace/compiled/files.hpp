@@ -42,12 +42,12 @@
 #include <millrace/item/tensor/impl/bad_element_access.inl>
 #include <millrace/item/tensor/impl/column_texts.inl>
 #include <millrace/io/file/impl/append_file.inl>
-#include <millrace/io/file/impl/at_once.inl>
 #include <millrace/io/file/impl/byte_source.inl>
 #include <millrace/io/file/impl/file_list.inl>
 #include <millrace/io/file/impl/foreign_file.inl>
 #include <millrace/io/file/impl/metered_file.inl>
 #include <millrace/io/file/impl/read_file.inl>
+#include <millrace/io/file/impl/run_concurrently.inl>
 #include <millrace/io/file/impl/storage.inl>
 #include <millrace/io/cache/impl/cache_block.inl>
 #include <millrace/io/cache/impl/cache_contents.inl>
@@ -56,9 +56,9 @@
 #include <millrace/io/cache/impl/cache_plan.inl>
 #include <millrace/io/cache/impl/cached_storage.inl>
 #include <millrace/io/tar/format/impl/required_fields.inl>
+#include <millrace/io/tar/format/impl/selected_fields.inl>
 #include <millrace/io/tar/format/impl/tar_fields.inl>
 #include <millrace/io/tar/format/impl/tar_header.inl>
-#include <millrace/io/tar/format/impl/selected_fields.inl>
 #include <millrace/io/tar/read/impl/declared_samples.inl>
 #include <millrace/io/tar/read/impl/gzip_inflater.inl>
 #include <millrace/io/tar/read/impl/plain_tar.inl>

@@ -1,6 +1,7 @@
 // Exact order over an index: the same whatever the workers and ranks, and resumed from any batch.
 #include "indexed_runs.hpp"
 
+#include <millrace/io/index/format/index_file.hpp>
 #include <millrace/run/session.hpp>
 #include <millrace/sources/shards.hpp>
 #include <millrace/stages/expand.hpp>

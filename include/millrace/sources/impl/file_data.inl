@@ -6,7 +6,7 @@
 #include <millrace/base/crc32c.hpp>
 #include <millrace/base/digest.hpp>
 #include <millrace/base/text.hpp>
-#include <millrace/io/file/at_once.hpp>
+#include <millrace/io/file/run_concurrently.hpp>
 #include <millrace/sources/list/shard_list.hpp>
 
 #include <algorithm>
@@ -38,7 +38,7 @@ MILLRACE_INLINE file_data::file_data(std::vector<std::string> names, file_data_o
 MILLRACE_INLINE void file_data::find_sizes() {
   constexpr std::size_t max_named = 3;
   std::vector<std::string> reasons(names_.size());
-  at_once(names_.size(), files_at_once, [&](std::size_t i) {
+  run_concurrently(names_.size(), files_at_once, [&](std::size_t i) {
     if (options_.storage.is_local()) reasons[i] = unreadable_because(names_[i]);
     const auto stamp = reasons[i].empty() ? find_stamp(options_.storage, names_[i]) : std::nullopt;
     if (!stamp && reasons[i].empty()) reasons[i] = "it does not exist";
@@ -90,7 +90,7 @@ MILLRACE_INLINE std::size_t file_data::read(std::span<const located_sample> samp
     return samples.size();
   }
   std::vector<std::exception_ptr> failures(samples.size());
-  at_once(samples.size(), files_at_once, [&](std::size_t i) {
+  run_concurrently(samples.size(), files_at_once, [&](std::size_t i) {
     try {
       record_builder build(pool_);
       records[i] = read_file(file_of(i), build);

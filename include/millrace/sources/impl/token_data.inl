@@ -6,7 +6,7 @@
 #include <millrace/base/crc32c.hpp>
 #include <millrace/base/digest.hpp>
 #include <millrace/base/text.hpp>
-#include <millrace/io/file/at_once.hpp>
+#include <millrace/io/file/run_concurrently.hpp>
 
 #include <algorithm>
 #include <cstring>
@@ -17,7 +17,7 @@ MILLRACE_INLINE token_data::token_data(const file_list& files, const token_data_
     : files_(files), options_(o), windows_(files.size()), sizes_(files.size()) {
   constexpr std::size_t max_threads = 32;
   idle_.reserve(max_open + 1);   // release() must not allocate: destructors call it
-  at_once(files_.size(), max_threads, [&](std::size_t i) {
+  run_concurrently(files_.size(), max_threads, [&](std::size_t i) {
     metered_file source(files_.at(), files_.name(i), reads_);
     sizes_[i] = size_of_open(files_.at(), source.file());
     windows_[i] = token_windows(

@@ -75,7 +75,7 @@ void example(std::string_view record) {
 EXAMPLE
 }
 
-// ---- at_once.hpp
+// ---- run_concurrently.hpp
 #include <string>
 #include <vector>
 struct place {

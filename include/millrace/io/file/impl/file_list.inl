@@ -4,7 +4,7 @@
 #include <millrace/io/file/file_list.hpp>
 
 #include <millrace/base/error.hpp>
-#include <millrace/io/file/at_once.hpp>
+#include <millrace/io/file/run_concurrently.hpp>
 
 #include <cerrno>
 
@@ -24,7 +24,7 @@ MILLRACE_INLINE void file_list::find_files(std::uint64_t report_after_ns) const 
   std::call_once(answers_->once, [&] {
     std::vector<std::optional<file_stamp>> entries(names_.size());
     constexpr std::size_t max_threads = 32;
-    at_once({.step = "finds files in the storage", .names = names_, .max_threads = max_threads,
+    run_concurrently({.step = "finds files in the storage", .names = names_, .max_threads = max_threads,
              .report_after_ns = report_after_ns}, [&](std::size_t i) { entries[i] = find_stamp(at_, names_[i]); });
     std::size_t missing = 0;
     std::string first;

@@ -56,7 +56,7 @@ enum class index_file_state {
 /// An index, or the reason for its absence.
 struct loaded_index {
   index_file_state state = index_file_state::missing;
-  std::string reason{};   ///< why the index is not good
+  std::string reason{};   ///< the reason for any other state than good
   shard_index index{};    ///< set if the state is good or touched
 };
 
@@ -70,7 +70,7 @@ struct stored_index {
 /// The bytes of all entries of a shard, in the order of its members, in any number of pieces.
 using entry_pieces = std::vector<std::vector<std::byte>>;
 
-/// The ending of the names of indexes.
+/// The file name suffix of indexes.
 inline constexpr std::string_view index_ending = ".millrace-index";
 
 /// Returns the path of the shard's index. In a cache folder the name contains a digest of the shard's complete path.

@@ -109,7 +109,7 @@ class shard_index {
     shard_state state = shard_state::complete;
     shard_identity identity{};
     std::uint64_t fingerprint = 0;            ///< digest of all columns except the checksums
-    std::uint64_t damage_offset_bytes = 0;    ///< where the damage is
+    std::uint64_t damage_offset_bytes = 0;    ///< offset of the damage
     std::uint64_t resume_offset_bytes = 0;    ///< after the last sample: reading from here reaches the damage
     shard_counters counters{};                ///< counts of samples and of skipped members
   };

@@ -50,7 +50,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-inline constexpr unsigned stored_at_once = 64;   ///< indexes of a storage that are requested concurrently
+inline constexpr unsigned max_stored_requests = 64;   ///< indexes of a storage that are requested concurrently
 
 /// Options of build_indexes().
 struct index_build_options {

@@ -63,9 +63,9 @@ class entries_build {
     std::vector<std::uint32_t> numbers(std::min(samples_of_piece, index_.samples() - first));
     std::iota(numbers.begin(), numbers.end(), first);
     std::uint64_t bytes = 0;
-    constexpr std::size_t at_once = 8;
+    constexpr std::size_t batch_samples = 8;
     for (std::span<const std::uint32_t> rest = numbers; !rest.empty();) {
-      const auto now = rest.first(std::min(at_once, rest.size()));
+      const auto now = rest.first(std::min(batch_samples, rest.size()));
       rest = rest.subspan(now.size());
       reader.announce(now);
       std::vector<record> records(now.size());

@@ -40,7 +40,7 @@ MILLRACE_INLINE shard_indexes index_builder::run() {
   step_ = &step;
   const unsigned cores = std::max(usable_cores(), 1U);
   const unsigned usual =
-      !options_.files.storage.is_local() ? stored_at_once : options_.entries ? cores : std::min(cores, 8U);
+      !options_.files.storage.is_local() ? max_stored_requests : options_.entries ? cores : std::min(cores, 8U);
   std::size_t count = options_.threads > 0 ? options_.threads : usual;
   const std::size_t requested = count;
   count = std::min(count, shards_.size());

@@ -6,7 +6,7 @@
 #include <millrace/base/digest.hpp>
 #include <millrace/base/radix_sort.hpp>
 #include <millrace/base/text.hpp>
-#include <millrace/io/file/at_once.hpp>
+#include <millrace/io/file/run_concurrently.hpp>
 
 #include <numeric>
 #include <utility>
@@ -49,8 +49,8 @@ MILLRACE_INLINE shard_data::shard_data(std::vector<std::string> names, shard_dat
 
 MILLRACE_INLINE void shard_data::choose(const sample_choice& choice, notice_outlet& notices) {
   if (!options_.files.storage.is_local())
-    at_once({.step = "reads indexes", .names = names_, .max_threads = stored_at_once, .notices = &notices},
-            [this](auto i) { index(i); });
+    run_concurrently({.step = "reads indexes", .names = names_, .max_threads = max_stored_requests,
+                      .notices = &notices}, [this](auto i) { index(i); });
   choice_search search(choice);
   for (std::size_t i = 0; i < names_.size(); ++i) {
     selection_.push_back(search.choose(index(i), names_[i]));
@@ -198,7 +198,7 @@ MILLRACE_INLINE void shard_data::open_together(read_request& r, std::span<const 
   }
   if (unloaded.size() < 2) return;
   std::mutex mutex;
-  at_once(unloaded.size(), stored_at_once, [&](std::size_t i) {
+  run_concurrently(unloaded.size(), max_stored_requests, [&](std::size_t i) {
     try {
       auto opened = acquire(unloaded[i], r.reads);
       const std::lock_guard lock(mutex);

@@ -4,7 +4,7 @@
 #include <millrace/io/index/set/shard_heads.hpp>
 
 #include <millrace/base/error.hpp>
-#include <millrace/io/file/at_once.hpp>
+#include <millrace/io/file/run_concurrently.hpp>
 
 #include <algorithm>
 #include <utility>
@@ -117,7 +117,7 @@ MILLRACE_INLINE set_index build_set_index(const std::vector<std::string>& shards
   const shard_indexes built = build_indexes(shards, options);
   std::vector<std::string> versions(shards.size());
   if (!at.is_local())
-    at_once(shards.size(), 64, [&](std::size_t i) {
+    run_concurrently(shards.size(), 64, [&](std::size_t i) {
       const auto now = at->find(shards[i]);
       if (!now || now->size_bytes != built.heads[i].shard.size_bytes)
         throw data_error("the shard does not match its index: got the size " +

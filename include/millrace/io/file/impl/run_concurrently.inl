@@ -1,7 +1,7 @@
-// Definitions for at_once.hpp.
+// Definitions for run_concurrently.hpp.
 #pragma once
 
-#include <millrace/io/file/at_once.hpp>
+#include <millrace/io/file/run_concurrently.hpp>
 
 #include <millrace/sync/slow_step.hpp>
 #include <millrace/sync/started_thread.hpp>
@@ -15,15 +15,15 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-MILLRACE_INLINE void at_once(const at_once_options& o, const std::function<void(std::size_t)>& act) {
+MILLRACE_INLINE void run_concurrently(const run_concurrently_options& o, const std::function<void(std::size_t)>& act) {
   slow_step step(o.step, {.items = o.names.size(), .notices = o.notices, .after_ns = o.report_after_ns});
-  at_once(o.names.size(), o.max_threads, [&](std::size_t i) {
+  run_concurrently(o.names.size(), o.max_threads, [&](std::size_t i) {
     const slow_step::item here(step, o.names[i]);
     act(i);
   });
 }
 
-MILLRACE_INLINE void at_once(std::size_t count, std::size_t max_threads,
+MILLRACE_INLINE void run_concurrently(std::size_t count, std::size_t max_threads,
                              const std::function<void(std::size_t)>& act) {
   std::atomic<std::size_t> next{0};
   std::mutex mutex;

@@ -1,6 +1,6 @@
 // Sends many requests to a storage concurrently, because latency dominates their time.
 //
-//   mr::detail::at_once(names.size(), 32, [&](std::size_t i) { entries[i] = at->find(names[i]); });
+//   mr::detail::run_concurrently(names.size(), 32, [&](std::size_t i) { entries[i] = at->find(names[i]); });
 //
 // Errors: that of the lowest index; the other calls are still completed. Threads: starts up to `max_threads` - 1
 // threads and waits for them. If the system refuses threads, the calling thread does the rest.
@@ -18,21 +18,21 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 class notice_outlet;
 
-/// Options of at_once() for a list of names at startup. Slow calls are reported (sync/slow_step.hpp).
-struct at_once_options {
+/// Options of run_concurrently() for a list of names at startup. Slow calls are reported (sync/slow_step.hpp).
+struct run_concurrently_options {
   const char* step;                    ///< for the report: "finds files in the storage"
   std::span<const std::string> names;
   std::size_t max_threads = 32;
   notice_outlet* notices = nullptr;   ///< receives the report; null: a line on stderr
   std::uint64_t report_after_ns = 10'000'000'000;
 };
-void at_once(const at_once_options& o, const std::function<void(std::size_t)>& act);
+void run_concurrently(const run_concurrently_options& o, const std::function<void(std::size_t)>& act);
 
 /// Calls `act` with every index below `count`, on up to `max_threads` threads.
-void at_once(std::size_t count, std::size_t max_threads, const std::function<void(std::size_t)>& act);
+void run_concurrently(std::size_t count, std::size_t max_threads, const std::function<void(std::size_t)>& act);
 
 }}}  // namespace millrace::detail
 
 #ifndef MILLRACE_COMPILED
-#include <millrace/io/file/impl/at_once.inl>
+#include <millrace/io/file/impl/run_concurrently.inl>
 #endif
