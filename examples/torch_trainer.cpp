@@ -1,10 +1,10 @@
-// Millrace in a LibTorch trainer: the same network and the same step, first fed as such trainers usually are, then by
-// Millrace. What changes stands between the two lines of dashes: train_before() and train_after().
+// Millrace in a LibTorch trainer: the same network and the same step, first with the usual data loading of such
+// trainers, then with Millrace. The loops train_before() and train_after() are between the two lines of dashes.
 //
-//   torch_trainer              # prints both losses; exit status 1 if they are over 1e-6 apart
-//   torch_trainer --check N    # what torch_checks.hpp promises of tensors that outlive their batches, over N steps
+//   torch_trainer              # prints both losses; exit status 1 if they differ by more than 1e-6
+//   torch_trainer --check N    # checks tensors that outlive their batches over N steps (torch_checks.hpp)
 //
-// There is no shuffle, so both see the same batches. Where LibTorch has a GPU, and Millrace too, all of it runs there.
+// There is no shuffle, so both loops use the same batches. If LibTorch and Millrace have a GPU, everything runs there.
 #include "command_line.hpp"
 #include "shapes.hpp"
 #include "torch_checks.hpp"
@@ -23,7 +23,7 @@ namespace mr = millrace;
 
 namespace {
 
-// The trainer's own types, its network and its step; nothing in here knows Millrace's loop.
+// The types, the network and the step of the trainer, which do not depend on Millrace.
 
 constexpr std::int64_t their_side = 16, their_epochs = 3;
 constexpr std::size_t their_rows = 20;
@@ -71,7 +71,7 @@ mr::image their_decode(const std::vector<std::byte>& file) {
 }
 
 // ---------------------------------------------------------------------------------------------------------------------
-// Before: each sample becomes a tensor of its own, they are stacked, moved, and the loss is read at every step.
+// Before: each sample becomes a tensor, the tensors are stacked and moved, and the loss is read in every step.
 
 double train_before(const std::vector<their_sample>& samples) {
   their_trainer trainer;
@@ -90,11 +90,11 @@ double train_before(const std::vector<their_sample>& samples) {
   return loss;
 }
 
-// After: workers decode into the batch's memory, which is the tensors'; the loss is read where it is wanted.
+// After: workers decode into the memory of the batch, which the tensors share; the loss is read at the end.
 
 struct prepared {
   mr::image pixels;
-  std::int64_t label;   // as torch's losses want it
+  std::int64_t label;   // the type for losses of torch
 };
 
 auto data_flow(const std::vector<their_sample>& samples, std::size_t rows, const mr::device& device) {
@@ -111,7 +111,7 @@ double train_after(const std::vector<their_sample>& samples) {
   mr::session run{data_flow(samples, their_rows, device), {.epochs = their_epochs, .notice = mr::quiet}};
   for (auto& b : run) {
     auto [pixels, labels] = mr::to_torch(std::move(b));
-    loss = trainer.step(pixels.to(trainer.device), labels.to(trainer.device));   // no copy: they are there
+    loss = trainer.step(pixels.to(trainer.device), labels.to(trainer.device));   // no copy: they are on this device
   }
   return loss.item<double>();
 }

@@ -1,8 +1,9 @@
-// The sample training loop: a small convolutional network learns from a stream of labelled pictures.
-//   train_images                                                     # makes a data set of shapes and trains on it
+// The sample training loop: a small convolutional network learns from a stream of labelled images.
+//
+//   train_images                                                     # creates a data set of shapes and trains on it
 //   train_images --data 'my-{000..009}.tar' --val my-val.tar         # your shards: fields jpg (or jpeg) and cls
 //
-// training_settings.hpp shows the other options; training_run.hpp says what a run writes, and what Ctrl-C does.
+// training_settings.hpp lists the other options. training_run.hpp lists the files of a run, and describes Ctrl-C.
 #include "training_run.hpp"
 
 #include <millrace/millrace.hpp>
@@ -12,7 +13,7 @@ namespace mr = millrace;
 
 namespace {
 
-constexpr std::size_t side = 32, validation_rows = 96;   // pixels of the network's input; rows of a batch
+constexpr std::size_t side = 32, validation_rows = 96;   // pixels of the input of the network; rows of a batch
 
 struct example {
   mr::picture pixels;
@@ -23,7 +24,7 @@ example for_training(const mr::record& r, mr::rng& rng) {
   return {mr::jpeg(r["jpg;jpeg"]).random_resized_crop(side, rng, {.scale_min = 0.5}).random_flip(rng),
           r["cls"].as<std::int32_t>()};
 }
-/// With --recipe: fewer operations than the usual two, since a picture here has 32 x 32 pixels.
+/// With --recipe: fewer operations than the usual two, because an image has 32 x 32 pixels only.
 example for_recipe(const mr::record& r, mr::rng& rng) {
   example e = for_training(r, rng);
   mr::photometric_plan colors;
@@ -44,14 +45,14 @@ int train_on(auto training, const training_settings& s, const training_start& st
   for (std::uint64_t epoch = start.first_epoch; epoch < s.epochs && !run.stopped(); ++epoch) {
     run.begin_epoch(epoch);
     for (auto& b : training.epoch(epoch)) {
-      run.saw(b);
+      run.record(b);
       auto columns = b.columns();
       auto& labels = std::get<1>(columns);
       if (s.rotate_labels) std::rotate(labels.span().begin(), labels.span().end() - 1, labels.span().end());
       learner::mixed_labels others;
       if constexpr (requires { b.lambda(); }) others = {b.label_b(), b.lambda()};
       start.net->backward(std::get<0>(columns), labels, run.sums(b), others);
-      if ((b.step() + 1) % s.accumulate != 0) continue;   // gradients add up until the whole batch is through
+      if ((b.step() + 1) % s.accumulate != 0) continue;   // accumulates the gradients of a batch
       start.net->update(run.next_rate(b), b.stream());
       if (!run.updated(b, training.stats().wait_ns)) break;
     }

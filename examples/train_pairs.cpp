@@ -1,13 +1,13 @@
-// The loop of a vision-language trainer: a picture, a question of any length and its answer in one sample.
+// The loop of a vision-language trainer: an image, a question of any length and its answer in one sample.
 //
-//   train_pairs                                  # makes 1,600 pictures with questions, and learns to answer
-//   train_pairs --stop-after 100                 # leaves in the middle, as a killed process would,
-//   train_pairs --resume                         # and goes on behind the last checkpoint, to the same bytes
-//   train_pairs --rotate-queries                 # each picture with the words of another: half of it cannot be learnt
+//   train_pairs                                  # creates 1,600 images with questions, and learns to answer
+//   train_pairs --stop-after 100                 # exits in the middle, as a killed process would,
+//   train_pairs --resume                         # and resumes from the last checkpoint, to the same bytes
+//   train_pairs --rotate-queries                 # each image with the words of another: half cannot be learned
 //
-// Gradients add up over --accumulate batches; after each epoch the model is validated and the best one kept; metrics
-// are summed in the step and logged at an interval. Files of WORK: last.bin (model, optimizer and resume point of one
-// moment), best.bin, train.jsonl.
+// Gradients are accumulated over --accumulate batches. After each epoch the model is validated, and the best one is
+// stored. Metrics are accumulated in the step and logged at an interval. Files of WORK: last.bin (model, optimizer and
+// resume point of one moment), best.bin, train.jsonl.
 #include "checkpoint_note.hpp"
 #include "command_line.hpp"
 #include "pair_model.hpp"
@@ -63,7 +63,7 @@ settings read_settings(command_line& args) {
   return s;
 }
 
-/// What a mix-up between columns would do.
+/// Emulates a program error that mixes up rows of columns.
 void rotate_rows(const mr::padded_view<std::uint32_t, 2>& words) {
   const auto values = words.values.span();
   std::rotate(values.begin(), values.end() - static_cast<std::ptrdiff_t>(words.values.shape[1]), values.end());
@@ -78,9 +78,9 @@ void train(command_line& args) {
   const auto from = s.resume ? checkpoint_note::parse(model.load(last)) : checkpoint_note{};
   double best_accuracy = from.best;
   const std::uint64_t first_epoch = s.resume ? mr::parse_position(from.position).epoch : 0;
-  if (first_epoch >= s.epochs) args.refuse("the checkpoint has all epochs: raise --epochs to go on");
+  if (first_epoch >= s.epochs) args.refuse("the checkpoint has all epochs: raise --epochs to continue");
 
-  // One function for both, so that one type of flow is compiled.
+  // One function for both sets, so that only one type of flow is compiled.
   const auto pairs = [&](const std::string& pattern, std::size_t window, const mr::batch_options& rows) {
     return mr::shards(pattern, {.seed = s.seed})
          | mr::shuffle({.window = window})
@@ -99,24 +99,24 @@ void train(command_line& args) {
   answers_outcome held_out;
 
   for (std::uint64_t epoch = first_epoch; epoch < s.epochs; ++epoch) {
-    std::string position;   // behind the last update; empty between two
+    std::string position;   // after the last update; empty between two updates
     for (auto& b : training.epoch(epoch)) {
       const auto [pixels, words, answers] = b.columns();
       if (s.rotate_queries) rotate_rows(words);
-      const answers_outcome seen = model.backward(pixels, words, answers);
-      loss.add(seen.mean_loss(), static_cast<double>(seen.samples));
+      const answers_outcome outcome = model.backward(pixels, words, answers);
+      loss.add(outcome.mean_loss(), static_cast<double>(outcome.samples));
       accuracy.add(model.logits(), answers);
-      const auto there =
+      const auto count =
           static_cast<double>(std::accumulate(words.lengths.begin(), words.lengths.end(), std::int64_t{0}));
-      padding.add(1 - there / static_cast<double>(words.values.size()), static_cast<double>(words.values.size()));
+      padding.add(1 - count / static_cast<double>(words.values.size()), static_cast<double>(words.values.size()));
       metrics.count("samples", b.size());
       position.clear();
-      if ((b.step() + 1) % s.accumulate != 0) continue;   // gradients add up until the whole batch is through
+      if ((b.step() + 1) % s.accumulate != 0) continue;   // accumulates the gradients of a batch
 
       model.update(4e-3);
       metrics.maybe_log({.step = model.updates(), .epoch = epoch}, out);
       position = b.resume_text();
-      const bool ends_epoch = b.position().epoch > epoch;   // then the checkpoint is written behind the validation
+      const bool ends_epoch = b.position().epoch > epoch;   // then the checkpoint is written after the validation
       if (!ends_epoch && model.updates() % s.save_every == 0)
         model.save(last, checkpoint_note{best_accuracy, position}.text());
       if (model.updates() == s.stop_after) return;
@@ -136,7 +136,7 @@ void train(command_line& args) {
       model.save(best, checkpoint_note{best_accuracy, position}.text());
     }
     if (!position.empty()) model.save(last, checkpoint_note{best_accuracy, position}.text());
-    metrics.restart();   // the next row's rates leave out the validation
+    metrics.restart();   // excludes the validation from the rates of the next row
   }
   out.close();
   std::printf("summary: accuracy=%.3f best=%.3f updates=%llu\n", held_out.accuracy(), best_accuracy,

@@ -1,8 +1,8 @@
-// Learns a class for each pixel: pictures with masks, both under the same random crop and flip.
+// Learns a class for each pixel: images with masks, both with the same random crop and flip.
 //
-//   train_segmentation                                        # makes shapes with masks, and trains on them
+//   train_segmentation                                        # creates shapes with masks, and trains on them
 //   train_segmentation --data 'my-{000..009}.tar' --val my-val.tar --classes 5     # fields jpg, and png or pgm
-//   train_segmentation --shift-masks                          # each picture with the mask of the next
+//   train_segmentation --shift-masks                          # each image with the mask of the next
 //
 // Files of WORK: train.jsonl, and batch.png, the first batch with its masks over it.
 #include "command_line.hpp"
@@ -17,7 +17,7 @@ namespace mr = millrace;
 
 namespace {
 
-constexpr std::size_t side = 32;   // of the network's input, in pixels
+constexpr std::size_t side = 32;   // of the input of the network, in pixels
 struct example {
   mr::picture pixels;
   mr::label_map<> classes;
@@ -25,7 +25,7 @@ struct example {
 
 example for_training(const mr::record& r, mr::rng& rng) {
   mr::picture p = mr::jpeg(r["jpg"]).random_resized_crop(side, rng, {.scale_min = 0.5}).random_flip(rng);
-  return {p, mr::labels(r["png;pgm"]).apply(p.geometry())};   // the same draws: the mask lies on the picture
+  return {p, mr::labels(r["png;pgm"]).apply(p.geometry())};   // the same crop and flip as the image
 }
 
 example for_validation(const mr::record& r) {
@@ -33,7 +33,7 @@ example for_validation(const mr::record& r) {
   return {p, mr::labels(r["png;pgm"]).apply(p.geometry())};
 }
 
-/// What a mix-up between fields would do.
+/// Emulates a program error that mixes up fields.
 void shift(mr::tensor_view<std::uint8_t, 3> masks) {
   std::rotate(masks.span().begin(), masks.span().begin() + side * side, masks.span().end());
 }
@@ -46,8 +46,8 @@ void train(command_line& args) {
   if (!args.rest().empty() || data.empty() != held_out.empty()) args.refuse("--data and --val belong together");
   std::filesystem::create_directories(work);
   if (data.empty()) {
-    const shape_shards made = make_shape_shards({.folder = work, .masks = true});
-    data = made.train, held_out = made.validation;
+    const shape_shards shapes = make_shape_shards({.folder = work, .masks = true});
+    data = shapes.train, held_out = shapes.validation;
   }
   mask_network net({.side = side, .classes = classes});
   mr::session training{mr::shards(data, {.seed = 1}) | mr::shuffle({.window = 2048}) | mr::map(for_training) |
@@ -57,17 +57,17 @@ void train(command_line& args) {
                          {.epochs = epochs}};
   mr::log out(mr::status_line{}, mr::json_lines(work + "/train.jsonl"));
   for (std::uint64_t epoch = 0, step = 0; epoch < epochs; ++epoch) {
-    mask_outcome seen, valid;
+    mask_outcome trained, valid;
     for (auto& b : training.epoch(epoch)) {
       const auto [pixels, masks] = b.columns();
       if (shifted) shift(masks);
       if (step == 0) mr::save_grid(b, work + "/batch.png", {.masks = masks});
-      seen.add(net.step(pixels, masks, 4e-3 / (1 + 0.4 * static_cast<double>(epoch))));
+      trained.add(net.step(pixels, masks, 4e-3 / (1 + 0.4 * static_cast<double>(epoch))));
       ++step;
     }
     for (auto& b : validation.epoch(epoch))
       valid.add(net.evaluate(b.get<&example::pixels>(), b.get<&example::classes>()));
-    out.push({.step = step, .epoch = epoch, .values = {{"loss", seen.mean_loss()}, {"mean_iou", valid.mean_iou()}}});
+    out.push({.step = step, .epoch = epoch, .values = {{"loss", trained.mean_loss()}, {"mean_iou", valid.mean_iou()}}});
     if (epoch + 1 == epochs) std::printf("summary: mean_iou=%.3f\n", valid.mean_iou());
   }
 }

@@ -1,11 +1,11 @@
-// Where the time of a text trainer goes: a small language model learns from real text three times, with tokenising on
-// the caller's thread, on the workers, and done once before.
+// The time budget of a text trainer. A small language model learns from real text three times: tokenized on the
+// caller's thread, on the workers, and once before the training.
 //
-//   train_text                                     # the licences that every Debian has in /usr/share/common-licenses
-//   train_text --work data 'my-{0..9}.txt.gz'      # your own text, one document a line; or a folder of it
+//   train_text                                     # the licenses that every Debian has in /usr/share/common-licenses
+//   train_text --work data 'my-{0..9}.txt.gz'      # your text, one document per line; or a folder of it
 //   train_text --every 32                          # a step 32 times as fast: it learns each 32nd token of a batch
 //
-// The tokenizer (SentencePiece, byte pairs) is trained on the same text first. Files go to WORK.
+// The tokenizer (SentencePiece, byte pairs) is trained on the same text first. Files are written to WORK.
 #include "command_line.hpp"
 #include "language_model.hpp"
 #include "token_shards.hpp"
@@ -31,17 +31,17 @@ struct settings {
 constexpr std::size_t shuffle_window = 2048;
 constexpr std::uint64_t seed = 1;
 
-/// Files of Debian's base-files; the others in that folder are links to them.
+/// Returns the files of Debian's base-files. Other entries of that folder are links to them.
 std::vector<std::string> licences() {
-  std::vector<std::string> found;
+  std::vector<std::string> names;
   for (const auto& file : std::filesystem::directory_iterator("/usr/share/common-licenses"))
-    if (file.is_regular_file() && !file.is_symlink()) found.push_back(file.path().string());
-  std::sort(found.begin(), found.end());
-  return found;
+    if (file.is_regular_file() && !file.is_symlink()) names.push_back(file.path().string());
+  std::sort(names.begin(), names.end());
+  return names;
 }
 
 mr::sentencepiece train_tokenizer(const settings& s) {
-  // SentencePiece takes plain files, their names joined by commas: one file of all the text is made for it.
+  // SentencePiece reads plain files, with names joined by commas. All text is therefore written to one file.
   const std::string all = s.work + "/text.txt", model = s.work + "/tokenizer";
   {
     mr::atomic_file file(all);
@@ -58,17 +58,17 @@ mr::sentencepiece train_tokenizer(const settings& s) {
   const auto status = sentencepiece::SentencePieceTrainer::Train(
       {{"input", all}, {"model_prefix", model}, {"model_type", "bpe"}, {"vocab_size", std::to_string(s.vocabulary)},
        {"hard_vocab_limit", "false"}, {"minloglevel", "2"}});
-  if (!status.ok()) throw mr::data_error("no tokenizer could be trained: " + status.ToString(), "Give more text");
+  if (!status.ok()) throw mr::data_error("no tokenizer could be trained: " + status.ToString(), "Add more text");
   return mr::sentencepiece(model + ".model");
 }
 
 struct outcome {
-  double loss = 0;   // of the last tenth
+  double loss = 0;   // of the last tenth of the steps
   double waits = 0;
-  double tokens_a_second = 0;
+  double tokens_per_second = 0;
 };
 
-/// The same loop each time; only the flow and its threads differ.
+/// Runs the same loop with different flows and threads.
 template <class Flow>
 outcome train(const settings& s, Flow flow, std::optional<unsigned> threads, std::size_t vocabulary) {
   language_model model({.vocabulary = vocabulary});
@@ -80,15 +80,15 @@ outcome train(const settings& s, Flow flow, std::optional<unsigned> threads, std
     const double loss = model.learn(b.get<&mr::packed::ids>().span(), s.length, s.every, b.step());
     if (b.step() >= s.steps - s.steps / 10) o.loss += loss / static_cast<double>(s.steps / 10);
   }
-  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - started;
-  o.tokens_a_second = static_cast<double>(s.steps * s.rows * (s.length - 1)) / took.count();
+  const std::chrono::duration<double> duration = std::chrono::steady_clock::now() - started;
+  o.tokens_per_second = static_cast<double>(s.steps * s.rows * (s.length - 1)) / duration.count();
   o.waits = run.stats().data_wait_share();
   return o;
 }
 
 void print(const char* how, const outcome& o) {
   std::printf("%-44s waits for data %5.1f %% of the time, %8.0f tokens/s, loss %.3f\n", how, 100 * o.waits,
-              o.tokens_a_second, o.loss);
+              o.tokens_per_second, o.loss);
 }
 
 void program(command_line& args) {

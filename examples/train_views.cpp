@@ -1,8 +1,9 @@
-// Learns to see without labels: two large and six small crops of each picture, each with colors of its own.
-//   train_views                                                 # makes shapes, and learns from their pictures alone
+// Self-supervised learning: two large and six small crops of each image, each with different colors.
+//
+//   train_views                                                 # creates shapes, and learns from their images alone
 //   train_views --data 'my-{000..009}.tar' --val my-val.tar     # fields jpg and cls; labels are for the probe
 //
-// A linear classifier on the features says what they are worth, before the training and after.
+// A linear classifier on the features measures their quality, before the training and after it.
 #include "command_line.hpp"
 #include "crops.hpp"
 #include "linear_probe.hpp"
@@ -20,7 +21,7 @@ struct example {
   crops<6> locals;
 };
 
-/// Without new colors the network would tell pictures by theirs, and not look at shapes.
+/// Changes the colors. Otherwise the network would distinguish images by color, and ignore their shapes.
 void add_crop(auto& to, const mr::picture& crop, mr::rng& rng) {
   to.pictures.push_back(crop.random_flip(rng));
   to.colors.emplace_back().color_jitter({.brightness = 0.4, .contrast = 0.4, .saturation = 0.8, .hue = 0.5}, rng)
@@ -28,11 +29,11 @@ void add_crop(auto& to, const mr::picture& crop, mr::rng& rng) {
 }
 
 example for_training(const mr::record& r, mr::rng& rng) {
-  const mr::picture whole = mr::jpeg(r["jpg"]);
+  const mr::picture image = mr::jpeg(r["jpg"]);
   example e;
-  for (int i = 0; i < 2; ++i) add_crop(e.globals, whole.random_resized_crop(32, rng, {.scale_min = 0.5}), rng);
+  for (int i = 0; i < 2; ++i) add_crop(e.globals, image.random_resized_crop(32, rng, {.scale_min = 0.5}), rng);
   for (int i = 0; i < 6; ++i)
-    add_crop(e.locals, whole.random_resized_crop(16, rng, {.scale_min = 0.5, .scale_max = 0.9}), rng);
+    add_crop(e.locals, image.random_resized_crop(16, rng, {.scale_min = 0.5, .scale_max = 0.9}), rng);
   return e;
 }
 
@@ -45,14 +46,14 @@ labelled for_probe(const mr::record& r) {
 }
 
 double probe(view_network& net, const std::string& data, const std::string& held_out) {
-  labelled_features known, asked;
-  for (auto [shards, features] : {std::pair(&data, &known), std::pair(&held_out, &asked)}) {
+  labelled_features training, test;
+  for (auto [shards, features] : {std::pair(&data, &training), std::pair(&held_out, &test)}) {
     mr::session run{mr::shards(*shards) | mr::map(for_probe) |
                         mr::batch<&labelled::pixels, &labelled::label>({.size = 96, .drop_last = false}),
                     {.notice = mr::quiet}};
     for (auto& b : run) features->add(net.features(b.get<&labelled::pixels>()), b.get<&labelled::label>());
   }
-  return linear_probe(known, asked, view_network::feature_count);
+  return linear_probe(training, test, view_network::feature_count);
 }
 
 void train(command_line& args) {
@@ -61,8 +62,8 @@ void train(command_line& args) {
   const auto epochs = args.number("--epochs", std::uint64_t{6});
   if (!args.rest().empty() || data.empty() != held_out.empty()) args.refuse("--data and --val belong together");
   if (data.empty()) {
-    const shape_shards made = make_shape_shards({.folder = work});
-    data = made.train, held_out = made.validation;
+    const shape_shards shapes = make_shape_shards({.folder = work});
+    data = shapes.train, held_out = shapes.validation;
   }
   view_network net({});
   const double untrained = probe(net, data, held_out);

@@ -1,18 +1,19 @@
-// One run of train_images: its folder and log, its learning rate, its best and last model, and what it says at the end.
+// One run of train_images: folder and log, learning rate, best and last model, and the summary.
 //
 //   training_run run(settings, start);
 //   run.begin_epoch(epoch);
-//   run.saw(b), run.sums(b), run.next_rate(b);        // for a batch: before the step, for backward(), for update()
-//   if (!run.updated(b, wait_ns)) break;              // behind an update; false: a signal asked for the end
-//   if (run.trained()) run.validated(outcome);        // behind an epoch
+//   run.record(b), run.sums(b), run.next_rate(b);     // for a batch: before the step, for backward(), for update()
+//   if (!run.updated(b, wait_ns)) break;              // after an update; false: a signal requested the end
+//   if (run.trained()) run.validated(outcome);        // after an epoch
 //   return run.finish(session);                       // the exit status
 //
-// Files of the folder WORK/run-N: train.jsonl, TensorBoard events, best.bin (the best model so far), last.bin (model,
-// optimizer and resume point of one moment, at each epoch's end), and report.html, .txt, .json, .trace.json and
-// batch.png, with the same pictures in TensorBoard, where they are asked for. Progress goes to stderr.
-// Ctrl-C, or the SIGTERM of a batch system, ends the update under way, writes last.bin and what was asked for, and
-// gives the exit status 130 (143); a second one ends the program at once.
-// Errors: those of files. Threads: the one that trains. Lifetime: `settings` and `start` outlive the run.
+// Files of the folder WORK/run-N: train.jsonl, TensorBoard events, best.bin (the best model), last.bin (model,
+// optimizer and resume point of one moment, at the end of each epoch). On request also report.html, .txt, .json,
+// .trace.json, and batch.png, whose images are also in TensorBoard. Progress is printed to stderr.
+//
+// After Ctrl-C, or SIGTERM from a batch system, the run completes the current update, writes last.bin and the requested
+// files, and returns the exit status 130 (143). A second signal ends the program at once.
+// Errors: those of files. Threads: the training thread. Lifetime: `settings` and `start` outlive the run.
 #pragma once
 
 #include "end_signals.hpp"
@@ -43,40 +44,40 @@ class training_run {
       : s_(settings), start_(start), net_(*start.net), folder_(s_.resume.empty() ? make_folder(s_.work) : s_.resume),
         out_(open_log()), metrics_({.every = 20, .device = make_sums(s_.place)}), best_(start.from.best) {}
 
-  /// A signal asked for the end, and the update under way is through.
+  /// Returns whether a signal requested the end, and the current update is complete.
   bool stopped() const { return stopped_; }
 
   void begin_epoch(std::uint64_t epoch) {
     epoch_ = epoch;
     epoch_began_ns_ = now_ns();
     position_.clear();
-    show_ = s_.pictures;
+    write_images_ = s_.pictures;
   }
-  /// Before the step: writes the epoch's first pictures, if they are asked for.
-  void saw(const auto& b) {
+  /// Before the step: counts the samples, and writes the first images of the epoch on request.
+  void record(const auto& b) {
     metrics_.count("samples", b.size());
-    if (!std::exchange(show_, false)) return;
+    if (!std::exchange(write_images_, false)) return;
     millrace::save_grid(b, folder_ + "/batch.png");
     out_.push({.step = net_.updates(), .epoch = epoch_, .images = {millrace::encode_grid(b, "augmented")}});
   }
-  /// Where the step's losses and hits add up.
+  /// Returns the accumulators for losses and correct predictions.
   learner::step_sums sums(const auto& b) { return {.loss = loss_, .accuracy = accuracy_, .stream = b.stream()}; }
-  /// The learning rate of the update behind this batch.
+  /// Returns the learning rate of the update after this batch.
   double next_rate(const auto& b) {
-    const auto samples_seen = static_cast<double>((b.step() + 1) * start_.micro_batch);
-    const double rate = learning_rate(samples_seen / static_cast<double>(s_.epochs * start_.samples_per_epoch));
+    const auto processed = static_cast<double>((b.step() + 1) * start_.micro_batch);
+    const double rate = learning_rate(processed / static_cast<double>(s_.epochs * start_.samples_per_epoch));
     rate_used_.add(rate);
     return rate;
   }
-  /// Whether to go on within the epoch. `wait_ns`: how long the loop has waited for batches so far.
+  /// Returns whether to continue the epoch. `wait_ns`: total time that the loop has waited for batches.
   bool updated(const auto& b, std::uint64_t wait_ns) {
     metrics_.spent_ns("data_wait", wait_ns - std::exchange(waited_ns_, wait_ns));
     metrics_.maybe_log({.step = net_.updates(), .epoch = epoch_}, out_);
     position_ = b.resume_text();
-    stopped_ = asked_to_end != 0 && (b.step() + 1) % start_.epoch_batches != 0;   // one that is through is validated
+    stopped_ = asked_to_end != 0 && (b.step() + 1) % start_.epoch_batches != 0;   // a complete epoch is validated
     return !stopped_;
   }
-  /// Behind the epoch's last batch: whether to validate. Where a signal stopped it, the model is saved instead.
+  /// After the last batch of an epoch: returns whether to validate. After a signal it saves the model instead.
   bool trained() {
     metrics_.finish(out_);
     training_ns_ += now_ns() - epoch_began_ns_;
@@ -92,10 +93,10 @@ class training_run {
     best_ = std::max(best_, held_out.accuracy());
     if (!position_.empty()) save_last();
     stopped_ = asked_to_end != 0 && epoch_ + 1 < s_.epochs;
-    metrics_.restart();   // the next row's rates leave out the validation
+    metrics_.restart();   // excludes the validation from the rates of the next row
   }
 
-  /// Closes the log, writes the report, prints the summary and gives the exit status.
+  /// Closes the log, writes the report, prints the summary, and returns the exit status.
   int finish(const auto& training) {
     out_.close();
     if (s_.report) {
@@ -105,7 +106,7 @@ class training_run {
     }
     std::printf("log: %s/train.jsonl\nTensorBoard: %s\n", folder_.c_str(), events_.c_str());
     if (stopped_) {
-      std::printf("stopped: %llu updates; go on with the same arguments and --resume %s\n",
+      std::printf("stopped: %llu updates; continue with the same arguments and --resume %s\n",
                   static_cast<unsigned long long>(net_.updates()), folder_.c_str());
       return 128 + asked_to_end;
     }
@@ -118,7 +119,7 @@ class training_run {
   }
 
  private:
-  /// The first WORK/run-N that is not there yet.
+  /// Creates the first WORK/run-N that does not exist.
   static std::string make_folder(const std::string& work) {
     std::filesystem::create_directories(work);
     for (int n = 1;; ++n) {
@@ -131,14 +132,14 @@ class training_run {
     events_ = board.path();
     return millrace::log(millrace::status_line{}, millrace::json_lines(folder_ + "/train.jsonl"), std::move(board));
   }
-  /// Sums of device columns add up where they lie.
+  /// Returns accumulators in the memory of the columns.
   static std::shared_ptr<millrace::device_sums> make_sums([[maybe_unused]] const learner_place& place) {
 #ifdef MILLRACE_EXAMPLE_KERNELS
     if (place.on_gpu()) return make_gpu_sums(place.device.ordinal());
 #endif
     return nullptr;
   }
-  /// Linear warm-up, then half a cosine; `progress` goes from 0 to 1.
+  /// Linear warm-up, then half a cosine; `progress` is 0 to 1.
   static double learning_rate(double progress) {
     constexpr double peak = 4e-3, warm_up = 0.1;
     if (progress < warm_up) return peak * progress / warm_up;
@@ -154,14 +155,14 @@ class training_run {
   const training_start& start_;
   learner& net_;
   const std::string folder_;
-  std::string events_{};   // TensorBoard's file
+  std::string events_{};   // path of the TensorBoard file
   millrace::log out_;
   millrace::metrics metrics_;
   millrace::mean_metric loss_ = metrics_.mean("loss"), rate_used_ = metrics_.mean("learning_rate");
   millrace::accuracy_metric accuracy_ = metrics_.accuracy("accuracy");
   std::uint64_t epoch_ = 0, epoch_began_ns_ = 0, training_ns_ = 0, waited_ns_ = 0;
-  std::string position_{};   // behind the epoch's last update
+  std::string position_{};   // after the last update of the epoch
   network_outcome held_out_{};
   double best_;
-  bool show_ = false, stopped_ = false;
+  bool write_images_ = false, stopped_ = false;
 };

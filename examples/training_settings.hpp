@@ -1,17 +1,17 @@
 // The options of train_images.
 //
-//   const training_settings s = read_training_settings(args);   // without --data: makes a data set of shapes
+//   const training_settings s = read_training_settings(args);   // without --data: creates a data set of shapes
 //
 //   train_images --work FOLDER                 # for shapes and runs; else MILLRACE_EXAMPLE_DATA, or millrace-shapes
-//   train_images --device host                 # where a GPU would be taken; kernels: the GPU's kernels on the host,
+//   train_images --device host                 # even if there is a GPU; kernels: the kernels of the GPU on the host,
 //                                              # slow, for a check
 //   train_images --batch 24 --accumulate 4     # four micro-batches of 6 rows for each update
 //   train_images --recipe                      # RandAugment, and rows mixed in pairs (mixup)
-//   train_images --report                      # at the end: what limited the training
-//   train_images --pictures                    # what the network sees at each epoch's start
-//   train_images --resume FOLDER/run-1         # goes on to the same model
+//   train_images --report                      # at the end: the bottleneck of the training
+//   train_images --pictures                    # the first augmented images of each epoch
+//   train_images --resume FOLDER/run-1         # resumes the run, to the same model
 //
-// Errors: setup_error, with the usage, for arguments that are unknown or do not go together; those of shape_shards.hpp.
+// Errors: setup_error, with the usage, for unknown and contradictory arguments; those of shape_shards.hpp.
 #pragma once
 
 #include "command_line.hpp"
@@ -33,12 +33,12 @@ inline constexpr auto training_usage =
 
 struct training_settings {
   std::string data{}, validation{}, work{}, resume{};
-  std::size_t classes = 0;   ///< 0: as many as there are
+  std::size_t classes = 0;   ///< 0: as many as the data have
   std::uint64_t epochs = 12, seed = 1;
   std::size_t batch = 24, accumulate = 1;
   std::optional<unsigned> threads{};
   learner_place place{};
-  /// Each picture gets the label of the one before it, as a mix-up between columns would do: nothing can be learned.
+  /// Gives each image the label of the one before it, to emulate a program error: nothing can be learned.
   bool rotate_labels = false;
   bool recipe = false, report = false, pictures = false;
 };
@@ -67,9 +67,9 @@ inline training_settings read_training_settings(command_line& args) {
   if (s.epochs == 0 || s.accumulate == 0 || s.batch == 0 || s.batch % s.accumulate != 0)
     args.refuse("--epochs is at least 1, and --batch a multiple of --accumulate");
   if (s.data.empty()) {
-    const shape_shards made = make_shape_shards({.folder = s.work});
-    s.data = made.train;
-    s.validation = made.validation;
+    const shape_shards shapes = make_shape_shards({.folder = s.work});
+    s.data = shapes.train;
+    s.validation = shapes.validation;
   } else if (s.validation.empty()) {
     std::printf("no --val: the accuracy is that of the training data, without augmentation\n");
     s.validation = s.data;

@@ -1,11 +1,11 @@
-// What train_images knows before its first batch: how many batches an epoch has, its learner, and where it goes on.
+// The state of train_images before the first batch: the length of an epoch, the learner, and the resume point.
 //
 //   training_start start(args, settings, {.side = 32, .validation_rows = 96});   // one pass over the labels
-//   start.net->backward(...);                                                    // new, or of --resume's last.bin
+//   start.net->backward(...);                                                    // new, or from last.bin of --resume
 //   mr::session training{..., {.resume = start.from.position}};
 //   for (std::uint64_t epoch = start.first_epoch; epoch < settings.epochs; ++epoch) ...
 //
-// Errors: setup_error, with the usage, where the data do not fill a batch or the checkpoint has all epochs; those of
+// Errors: setup_error, with the usage, if the data do not fill a batch or the checkpoint has all epochs; those of
 // label_survey.hpp and learner.hpp.
 #pragma once
 
@@ -21,28 +21,28 @@
 #include <memory>
 
 struct learner_size {
-  std::size_t side = 0;              ///< of the pictures, in pixels
+  std::size_t side = 0;              ///< of the images, in pixels
   std::size_t validation_rows = 0;   ///< of a batch
 };
 
 struct training_start {
-  std::size_t micro_batch = 0;   ///< rows of a batch; settings.accumulate of them make an update
+  std::size_t micro_batch = 0;   ///< rows of a batch; settings.accumulate batches for each update
   std::uint64_t epoch_batches = 0, samples_per_epoch = 0, first_epoch = 0;
   std::unique_ptr<learner> net{};
   checkpoint_note from{};
 
   training_start(const command_line& args, const training_settings& s, const learner_size& size)
       : micro_batch(s.batch / s.accumulate) {
-    const label_survey found = survey_labels(s.data);
-    epoch_batches = found.samples / micro_batch;
+    const label_survey survey = survey_labels(s.data);
+    epoch_batches = survey.samples / micro_batch;
     samples_per_epoch = epoch_batches * micro_batch;
     if (samples_per_epoch == 0) args.refuse("the training data do not fill one batch");
 
     net = make_learner(s.place,
-                       {.side = size.side, .classes = s.classes ? s.classes : found.classes, .seed = s.seed},
+                       {.side = size.side, .classes = s.classes ? s.classes : survey.classes, .seed = s.seed},
                        std::max(micro_batch, size.validation_rows));
     if (!s.resume.empty()) from = checkpoint_note::parse(net->load(s.resume + "/last.bin"));
     first_epoch = net->updates() * s.accumulate / epoch_batches;
-    if (first_epoch >= s.epochs) args.refuse("the checkpoint has all epochs: raise --epochs to go on");
+    if (first_epoch >= s.epochs) args.refuse("the checkpoint has all epochs: raise --epochs to continue");
   }
 };

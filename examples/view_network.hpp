@@ -1,14 +1,15 @@
-// A small network that learns without labels: crops of one picture shall look alike to it, different pictures not.
+// A small network for self-supervised learning: it maps crops of one image to similar features, and different images to
+// different ones.
 //
 //   view_network net({.seed = 1});
 //   double loss = net.step(globals, locals, 1e-3);     // [B, 2, 32, 32, 3] u8 and [B, 6, 16, 16, 3] u8
-//   std::vector<float> f = net.features(pixels);       // of [B, 32, 32, 3]: [B, 64], for a classifier of somebody's
+//   std::vector<float> f = net.features(pixels);       // of [B, 32, 32, 3]: [B, 64], for any classifier
 //
-// Features are the mean of what conv_tower.hpp makes of a crop, and 32 sums of them are compared by VICReg (Bardes,
-// Ponce, LeCun, ICLR 2022): the distance of the crops to their picture's mean; the deviation of these means, which
-// shall be at least 1; their covariances, which shall be 0. Each crop is taken relative to its mean color and contrast.
-// Work is cut into chunks of four samples, which run in parallel; their gradients are added in order. So a seed gives
-// the same weights whatever the number of threads.
+// Features are the mean of the last output of conv_tower.hpp. VICReg (Bardes, Ponce, LeCun, ICLR 2022) compares 32
+// linear combinations of them: the distance of the crops to the mean of their image is minimized, the deviation of
+// these means should be at least 1, and their covariances 0. Each crop is normalized to its mean color and contrast.
+// Work is divided into chunks of four samples, which run in parallel; their gradients are added in order. Therefore a
+// seed leads to the same weights with any number of threads.
 // Errors: setup_error for shapes. Threads: one caller at a time; the work runs in its oneTBB arena.
 #pragma once
 
@@ -25,10 +26,10 @@
 struct view_network_options {
   std::uint64_t seed = 1;
   double weight_decay = 1e-4;
-  double alike = 25, spread = 25, decorrelated = 1;   ///< weights of VICReg's three parts
+  double alike = 25, spread = 25, decorrelated = 1;   ///< weights of the three parts of VICReg
 };
 
-/// `Real` is float for work, double for checking the gradients.
+/// `Real` is float for training, double to check the gradients.
 template <class Real>
 class basic_view_network {
  public:
@@ -42,42 +43,42 @@ class basic_view_network {
     fill_normal(std::span(learned_.weights).subspan(head_at, feature_count * outputs), rng, feature_count);
   }
 
-  /// Forward and backward: returns the loss and sets the gradient.
+  /// Forward and backward pass: returns the loss and sets the gradient.
   double backward(crops_view globals, crops_view locals) {
     const std::size_t samples = globals.shape[0], crops = globals.shape[1] + locals.shape[1];
     for (const auto& view : {globals, locals})
       if (view.shape[0] != samples || samples < 2 || crops < 2 ||
-          !good_picture(view.shape[2], view.shape[3], view.shape[4]))
+          !is_valid_image(view.shape[2], view.shape[3], view.shape[4]))
         throw millrace::setup_error("the network got crops " + millrace::to_string(view.shape),
-                                    "Give [B, crops, side, side, 3] of two samples or more; 8 divides the sides");
+                                  "Pass [B, crops, side, side, 3] of two samples or more, with sides that 8 divides");
     const auto crop = [&](std::size_t s, std::size_t v) {
       return v < globals.shape[1] ? globals[s][v] : locals[s][v - globals.shape[1]];
     };
-    seen_.resize(samples * crops);
+    crops_.resize(samples * crops);
     compared_.assign(samples * crops * outputs, 0);
     for_each_chunk(samples, [&](std::size_t, std::size_t s) {
       for (std::size_t v = 0; v < crops; ++v) {
-        look(seen_[s * crops + v], crop(s, v));
-        multiply(&compared_[(s * crops + v) * outputs], seen_[s * crops + v].features.data(),
+        forward_crop(crops_[s * crops + v], crop(s, v));
+        multiply(&compared_[(s * crops + v) * outputs], crops_[s * crops + v].features.data(),
                  &learned_.weights[head_at], feature_count, outputs);
       }
     });
     const double loss = compare(samples, crops);
     tower_.transpose(learned_.weights);
-    turned_.resize(outputs * feature_count);
+    transposed_.resize(outputs * feature_count);
     for (std::size_t f = 0; f < feature_count; ++f)
       for (std::size_t o = 0; o < outputs; ++o)
-        turned_[o * feature_count + f] = learned_.weights[head_at + f * outputs + o];
+        transposed_[o * feature_count + f] = learned_.weights[head_at + f * outputs + o];
     if (gradients_.size() < chunks_of(samples)) gradients_.resize(chunks_of(samples));
     for (auto& gradient : gradients_) gradient.assign(weight_count, 0);
     for_each_chunk(samples, [&](std::size_t chunk, std::size_t s) {
       for (std::size_t v = 0; v < crops; ++v)
-        look_back(seen_[s * crops + v], &slopes_[(s * crops + v) * outputs], gradients_[chunk]);
+        backward_crop(crops_[s * crops + v], &slopes_[(s * crops + v) * outputs], gradients_[chunk]);
     });
     std::fill(learned_.gradient.begin(), learned_.gradient.end(), Real{0});
     for (std::size_t c = 0; c < chunks_of(samples); ++c)
       for (std::size_t i = 0; i < weight_count; ++i) learned_.gradient[i] += gradients_[c][i];
-    learned_.samples = 1;   // the loss is a mean already
+    learned_.samples = 1;   // the loss is already a mean
     return loss;
   }
   double step(crops_view globals, crops_view locals, double rate) {
@@ -86,16 +87,16 @@ class basic_view_network {
     return loss;
   }
 
-  /// What the network sees in pictures of any size that is a multiple of 8: [B, feature_count].
+  /// Returns the features [B, feature_count] of images, whose side is a multiple of 8.
   std::vector<Real> features(pixels_view pixels) {
-    if (!good_picture(pixels.shape[1], pixels.shape[2], pixels.shape[3]))
+    if (!is_valid_image(pixels.shape[1], pixels.shape[2], pixels.shape[3]))
       throw millrace::setup_error("the network got pixels " + millrace::to_string(pixels.shape),
-                                  "Give [B, side, side, 3] with a side that is a multiple of 8");
+                                  "Pass [B, side, side, 3] with a side that is a multiple of 8");
     std::vector<Real> all(pixels.shape[0] * feature_count);
-    if (seen_.size() < pixels.shape[0]) seen_.resize(pixels.shape[0]);
+    if (crops_.size() < pixels.shape[0]) crops_.resize(pixels.shape[0]);
     for_each_chunk(pixels.shape[0], [&](std::size_t, std::size_t s) {
-      look(seen_[s], pixels[s]);
-      std::copy(seen_[s].features.begin(), seen_[s].features.end(),
+      forward_crop(crops_[s], pixels[s]);
+      std::copy(crops_[s].features.begin(), crops_[s].features.end(),
                 all.begin() + static_cast<std::ptrdiff_t>(s * feature_count));
     });
     return all;
@@ -108,13 +109,13 @@ class basic_view_network {
   static constexpr std::size_t outputs = 32, chunk_samples = 4, last = tower::stages - 1;
   static constexpr std::size_t head_at = tower::weight_count, weight_count = head_at + feature_count * outputs;
 
-  /// What a crop leaves for the way back.
-  struct crop_seen {
+  /// The intermediate results of one crop, which the backward pass needs.
+  struct crop_state {
     typename tower::activations activations;
     std::vector<Real> row, features;
   };
 
-  static bool good_picture(std::size_t height, std::size_t width, std::size_t channels) {
+  static bool is_valid_image(std::size_t height, std::size_t width, std::size_t channels) {
     return height == width && height > 0 && height % 8 == 0 && channels == 3;
   }
   static std::size_t chunks_of(std::size_t samples) { return (samples + chunk_samples - 1) / chunk_samples; }
@@ -125,38 +126,38 @@ class basic_view_network {
     });
   }
 
-  void look(crop_seen& seen, millrace::tensor_view<const std::uint8_t, 3> pixels) const {
+  void forward_crop(crop_state& crop, millrace::tensor_view<const std::uint8_t, 3> pixels) const {
     const auto from = pixels.span();
     const auto places = static_cast<Real>(from.size() / 3);
     std::array<Real, 3> mean{};
     for (std::size_t i = 0; i < from.size(); ++i) mean[i % 3] += static_cast<Real>(from[i]) / places;
     Real squares = 0;
-    seen.row.resize(from.size());
+    crop.row.resize(from.size());
     for (std::size_t i = 0; i < from.size(); ++i) {
-      seen.row[i] = static_cast<Real>(from[i]) - mean[i % 3];
-      squares += seen.row[i] * seen.row[i];
+      crop.row[i] = static_cast<Real>(from[i]) - mean[i % 3];
+      squares += crop.row[i] * crop.row[i];
     }
     const Real contrast = std::sqrt(squares / (3 * places)) + 1;
-    for (Real& value : seen.row) value /= contrast;
-    tower::forward(learned_.weights, seen.activations, seen.row, pixels.shape[0]);
-    const auto& last_output = seen.activations.output[last];
-    seen.features.assign(feature_count, 0);
-    for (std::size_t i = 0; i < last_output.size(); ++i) seen.features[i % feature_count] += last_output[i];
-    for (Real& f : seen.features) f *= static_cast<Real>(feature_count) / static_cast<Real>(last_output.size());
+    for (Real& value : crop.row) value /= contrast;
+    tower::forward(learned_.weights, crop.activations, crop.row, pixels.shape[0]);
+    const auto& last_output = crop.activations.output[last];
+    crop.features.assign(feature_count, 0);
+    for (std::size_t i = 0; i < last_output.size(); ++i) crop.features[i % feature_count] += last_output[i];
+    for (Real& f : crop.features) f *= static_cast<Real>(feature_count) / static_cast<Real>(last_output.size());
   }
 
-  void look_back(crop_seen& seen, const Real* slope, std::vector<Real>& gradient) const {
+  void backward_crop(crop_state& crop, const Real* slope, std::vector<Real>& gradient) const {
     for (std::size_t f = 0; f < feature_count; ++f)
-      multiply(&gradient[head_at + f * outputs], &seen.features[f], slope, 1, outputs);
+      multiply(&gradient[head_at + f * outputs], &crop.features[f], slope, 1, outputs);
     std::vector<Real> back(feature_count, 0);
-    multiply(back.data(), slope, turned_.data(), outputs, feature_count);
-    auto& grad = seen.activations.grad[last];
+    multiply(back.data(), slope, transposed_.data(), outputs, feature_count);
+    auto& grad = crop.activations.grad[last];
     for (std::size_t i = 0; i < grad.size(); ++i)
       grad[i] += back[i % feature_count] * static_cast<Real>(feature_count) / static_cast<Real>(grad.size());
-    tower_.backward(seen.activations, gradient);
+    tower_.backward(crop.activations, gradient);
   }
 
-  /// The loss of what is in compared_, [samples, crops, outputs]; its slope goes to slopes_.
+  /// Returns the loss of compared_, [samples, crops, outputs], and sets its gradient slopes_.
   double compare(std::size_t samples, std::size_t crops) {
     const auto rows = static_cast<Real>(samples), views = static_cast<Real>(crops), dims = static_cast<Real>(outputs);
     const auto alike = static_cast<Real>(options_.alike), spread = static_cast<Real>(options_.spread),
@@ -205,8 +206,8 @@ class basic_view_network {
   view_network_options options_;
   adam<Real> learned_;
   tower tower_;
-  std::vector<Real> turned_, compared_, slopes_;
-  std::vector<crop_seen> seen_;
+  std::vector<Real> transposed_, compared_, slopes_;
+  std::vector<crop_state> crops_;
   std::vector<std::vector<Real>> gradients_;
 };
 

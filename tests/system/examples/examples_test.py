@@ -167,7 +167,7 @@ class Examples(unittest.TestCase):
         arguments = ("--epochs", 2, "--accumulate", 2)
         whole = self.train(*arguments)
         folder, output = self.stop(signal.SIGINT, *arguments, "--report")
-        stopped = re.fullmatch(r"stopped: (\d+) updates; go on with the same arguments and --resume (.*)",
+        stopped = re.fullmatch(r"stopped: (\d+) updates; continue with the same arguments and --resume (.*)",
                                output.splitlines()[-1])
         self.assertIsNotNone(stopped, output)
         self.assertEqual(pathlib.Path(stopped[2]), folder)
