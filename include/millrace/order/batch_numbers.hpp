@@ -1,4 +1,4 @@
-// Numbers the rows of a session's batches by their positions in the run, whatever the number of ranks.
+// Numbers the rows of a session's batches by their positions in the run, independent of the number of ranks.
 //
 //   const mr::detail::batch_numbers numbers{.first_epoch = 3, .first_batch = 20, .epoch_batches = 100,
 //                                           .rows = 64, .mine = {.rank = 1, .size = 4}};
@@ -34,13 +34,13 @@ struct batch_numbers {
 
   /// Returns the number of a batch of the session, if epochs have a fixed number of batches.
   batch_number of(std::uint64_t batch) const noexcept {
-    const std::uint64_t behind = first_batch + batch;
-    return {first_epoch + behind / epoch_batches, behind % epoch_batches};
+    const std::uint64_t number = first_batch + batch;
+    return {first_epoch + number / epoch_batches, number % epoch_batches};
   }
   /// Returns the number of a batch of the session, if an epoch is a pass. `epoch` is that of its samples, `start` the
   /// first batch of that epoch, if it begins in this session.
   batch_number of(std::uint64_t batch, std::uint64_t epoch, std::optional<std::uint64_t> start) const noexcept {
-    // A resume point at the end of a pass does not know that it is one: the epoch behind it has no batch before it.
+    // A resume point at the end of a pass does not show this: the epoch after it has no batch before it.
     return {epoch, start ? batch - *start : batch + (epoch == first_epoch ? first_batch : 0)};
   }
   /// Returns the position of a row of this rank in its epoch.

@@ -1,28 +1,28 @@
-// Maps each position of an epoch to a sample, where the number of samples in each shard is known.
+// Maps each position of an epoch to a sample, if the number of samples in each shard is known.
 //
 //   mr::detail::exact_order order({.seed = 7, .counts = counts, .window = 8192, .global_batch = 1024});
 //   order.batches();                                   // batches of an epoch, the same number for every rank
 //   order.sample_at(3, 70'000);                        // epoch 3, position 70,000: its shard, its index in the shard
 //   mr::detail::lane_cursor mine(order, {.world = r, .epoch = 3, .position = 70'000});   // from there, one by one
 //
-// Order: (seed, pass) permutes the shards. The permuted shards, laid end to end, are the sequence of the pass. A
-// sliding jitter (order/lane_jitter.hpp) shuffles the sequence and moves a sample by less than `window` positions. A
-// window of at least as many samples as the data set gives a uniform permutation of the pass
-// (order/pass_permutation.hpp). Large sets of many shards are cut into lanes, whose lengths differ by at most one. Each
-// lane is shuffled with its share of the window. Position p is ordinal p div lanes of lane p mod lanes. Lanes let each
-// rank read some of the shards only. The number of lanes follows from samples, shards and window (automatic_lanes()),
-// never from the ranks. Position p is also row p mod global_batch of batch p div global_batch. Rank r of R takes the
-// positions p with p mod R = r. R must divide the global batch. The order is the same for every R. Where R does not
-// divide the lanes, ranks share lanes: each computes the order of the complete lane and takes its positions. Without a
-// shuffle, position p is the p-th sample as listed.
+// Order: (seed, pass) permutes the shards. The concatenation of the permuted shards is the sequence of the pass. A
+// sliding jitter (order/lane_jitter.hpp) shuffles the sequence and moves a sample by less than `window` positions. With
+// a window of at least as many samples as the data set, the pass is a uniform permutation (order/pass_permutation.hpp).
+// Large sets of many shards are divided into lanes, whose lengths differ by at most one. Each lane is shuffled with its
+// share of the window. Position p is ordinal p div lanes of lane p mod lanes. With lanes, each rank reads only some of
+// the shards. The number of lanes depends on samples, shards and window (automatic_lanes()), never on the ranks.
+// Position p is also row p mod global_batch of batch p div global_batch. Rank r of R has the positions p with p mod R =
+// r. R must divide the global batch. The order is the same for every R. If R does not divide the lanes, ranks share
+// lanes: each computes the order of the complete lane and uses its own positions. Without a shuffle, position p is the
+// p-th sample as listed.
 //
-// Epoch: an epoch is one exact pass, a fixed number of batches, or endless. The last samples of an exact pass may fill
-// no batch. They are dropped, or delivered as a short batch. The dropped samples are one block of the sequence. A
-// shuffle puts this block elsewhere in each pass. In a short batch, rank r may have fewer rows than rank 0, or none.
-// With a fixed number of batches, or endless, exact passes follow each other across batches and epochs. Nothing is
-// dropped then. Stages that draw random numbers use the pass as the epoch of their rng. So the same sample gets other
-// numbers in each pass.
-// Errors: throws setup_error for options that make no batch, and for a world size that does not divide.
+// Epoch: an epoch is one exact pass, a fixed number of batches, or endless. The last samples of an exact pass may not
+// fill a batch. They are dropped, or delivered as a short batch. The dropped samples are one block of the sequence. A
+// shuffle places this block differently in each pass. In a short batch, rank r may have fewer rows than rank 0, or
+// none. With a fixed number of batches, or endless, exact passes follow each other across batches and epochs, and
+// nothing is dropped. Stages that draw random numbers use the pass as the epoch of their rng. Therefore the same sample
+// gets other numbers in each pass.
+// Errors: throws setup_error for options without a batch, and for a world size that does not divide the global batch.
 // Threads: immutable; any thread may call any member.
 #pragma once
 
@@ -46,13 +46,13 @@ struct exact_order_options {
   static constexpr std::uint64_t endless = ~std::uint64_t{0};
 
   std::uint64_t seed = 0;
-  std::vector<std::uint64_t> counts{};   ///< samples of each shard, in the list as the user gave it
+  std::vector<std::uint64_t> counts{};   ///< samples of each shard, in the user's list
   bool shuffled = true;
   std::size_t window = 8192;          ///< samples, all lanes together
   std::size_t lanes = 0;              ///< 0: automatic_lanes()
   std::size_t global_batch = 1;       ///< rows of a batch, all ranks together
-  bool drop_last = true;              ///< drops the samples of an exact pass that fill no batch
-  bool permutes = true;               ///< false: the order of version 1, where the widest window shuffles lanes only
+  bool drop_last = true;              ///< drops the samples of an exact pass that do not fill a batch
+  bool permutes = true;               ///< false: the order of version 1, in which the widest window shuffles only lanes
   std::uint64_t epoch_batches = exact_pass;   ///< exact_pass, endless, or the batches of an epoch
 };
 
@@ -65,12 +65,12 @@ struct ordered_sample {
   friend bool operator==(const ordered_sample&, const ordered_sample&) = default;
 };
 
-/// Returns the number of lanes that suits an order: 1, except for large sets of many shards.
-/// From 2^18 samples on: the greatest divisor of 48 that leaves each lane 8 shards, a window of 128 samples, and 32
-/// times as many samples as the window.
+/// Returns a suitable number of lanes for an order: 1, except for large sets of many shards. From 2^18 samples on: the
+/// greatest divisor of 48 with at least 8 shards per lane, a window of 128 samples per lane, and 32 times as many
+/// samples as the window.
 std::size_t automatic_lanes(const exact_order_options& o);
 
-/// Returns a warning if `lanes` leave each lane less than 2 samples of a shuffle window; else an empty text.
+/// Returns a warning if `lanes` leave less than 2 samples of a shuffle window for each lane; else an empty text.
 /// `remedy` is its last sentence.
 std::string narrow_window_notice(std::size_t window, std::size_t lanes, std::string_view remedy);
 /// Returns the remedy for lanes of an older order, or for lanes that the user has set.
@@ -84,18 +84,18 @@ class exact_order {
   using options = exact_order_options;
   using cursor = lane_cursor;
 
-  /// Throws setup_error if the options make no batch, no shard has a sample, or a number is too large.
+  /// Throws setup_error if the options do not allow a batch, no shard has a sample, or a number is too large.
   explicit exact_order(options o);
 
-  /// Returns the options, with the number of lanes that the order has.
+  /// Returns the options, with the actual number of lanes.
   const options& settings() const noexcept { return options_; }
   /// Returns whether a pass is a uniform permutation, because the window covers the data set.
   bool permutes() const noexcept { return permutes_; }
   /// Returns the same order with another window. Automatic lanes follow the window.
   exact_order with_window(std::size_t window) const;
-  /// Returns the samples by which the window of one lane moves a sample; the pass where it is permuted.
+  /// Returns by how many samples the window of one lane moves a sample; the length of the pass if it is permuted.
   double lane_window() const noexcept;
-  /// Returns a warning if the lanes leave so little of the window that samples hardly move; else an empty text.
+  /// Returns a warning if the window is too small for the lanes, so that samples hardly move; else an empty text.
   std::string window_notice() const;
   /// Returns whether an epoch is an exact pass.
   bool exact() const noexcept { return options_.epoch_batches == options::exact_pass; }
@@ -110,13 +110,13 @@ class exact_order {
   /// Returns the samples that each pass delivers.
   std::uint64_t pass_length() const noexcept { return samples_ - dropped_; }
 
-  /// Returns the positions of an epoch. Later positions hold nothing.
+  /// Returns the positions of an epoch. Later positions have no sample.
   std::uint64_t positions() const noexcept;
   /// Returns the batches of an epoch, including the short one.
   std::uint64_t batches() const noexcept;
   /// Returns the rows that one rank delivers in this batch of an epoch.
   std::size_t rows(std::uint64_t batch, const world& mine) const noexcept;
-  /// Returns the number of positions that one rank gets out of `positions` that begin at a batch border.
+  /// Returns one rank's number of positions out of `positions`, which begin at a batch boundary.
   static std::uint64_t share(std::uint64_t positions, const world& mine) noexcept;
 
   /// Throws setup_error if the world is invalid, or its size does not divide the global batch.
@@ -133,19 +133,18 @@ class exact_order {
   pass_layout layout_of(std::uint64_t pass) const;
   /// Returns the order of a pass that is permuted. Costs O(samples).
   pass_permutation permutation_of(std::uint64_t pass) const;
-  /// Returns the distance of the lanes that hold the samples of one rank in a pass: lane, lane + step, ...
+  /// Returns the distance of the lanes with the samples of one rank in a pass: lane, lane + step, ...
   std::size_t lane_step(const world& mine) const noexcept;
   /// Returns the order inside one lane.
   lane_jitter lane_of(std::uint64_t pass, std::uint64_t lane) const noexcept;
   /// Returns the start of a lane in the sequence of the pass.
   std::uint64_t lane_begin(std::uint64_t lane) const noexcept;
 
-  /// Returns the sample at a position. Costs O(shards + window / lanes), or O(samples) where the pass is permuted:
-  /// meant for single questions, not for walks.
-  /// Throws setup_error if the epoch or the position does not exist.
+  /// Returns the sample at a position. Costs O(shards + window / lanes), or O(samples) if the pass is permuted: meant
+  /// for single queries, not for iteration. Throws setup_error if the epoch or the position does not exist.
   ordered_sample sample_at(std::uint64_t epoch, std::uint64_t position) const;
 
-  /// Returns the samples that an epoch leaves out: fewer than a batch, and none except in exact passes with drop_last.
+  /// Returns the samples that an epoch drops: fewer than a batch, and none except in exact passes with drop_last.
   std::vector<located_sample> dropped(std::uint64_t epoch) const;
 
  private:

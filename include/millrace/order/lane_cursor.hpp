@@ -1,17 +1,17 @@
-// Walks the positions of one rank in order, starting at any position.
+// Iterates over the positions of one rank in order, starting at any position.
 //
 //   mr::detail::lane_cursor mine(order, {.world = {.rank = 1, .size = 4}, .epoch = 3, .position = resumed_at});
 //   while (auto s = mine.next()) read(s->sample.shard, s->sample.index);     // to the end of the epoch
 //   mine.move_to(4, 0);                                                      // continues with the next epoch
 //
-// A walk from position p equals the rest of a walk from the start of the epoch. So p is the whole state of a resume.
-// A rank starts at its first position that is not below p. Several cursors may walk one exact_order independently, for
-// example one that reads ahead and one that delivers. Each cursor holds the shards of one pass, and the walks of the
-// rank's lanes (memory: order/lane_jitter.hpp), or the permutation of the pass. A lane is entered at its first sample,
-// so the first sample waits for one lane only. A lane that ranks share is walked by each of them, including the samples
-// of the others: about 0.1 us each.
+// Iteration from position p is the same as the rest of an iteration from the start of the epoch. Therefore p is the
+// complete state of a resume. A rank starts at its first position that is not below p. Several cursors may use one
+// exact_order independently, for example one that reads ahead and one that delivers. Each cursor stores the shards of
+// one pass, and the walks of the rank's lanes (memory: order/lane_jitter.hpp), or the permutation of the pass. A lane
+// is entered at its first sample, so the first sample waits for one lane only. If ranks share a lane, each of them
+// walks it, including the samples of the others: about 0.1 us each.
 // Errors: throws setup_error for a world size that does not divide the global batch, and for positions beyond the end
-// of the epoch. The end itself is a valid position that nothing follows. Threads: one thread uses a cursor.
+// of the epoch. The end itself is a valid position, after which nothing follows. Threads: one thread uses a cursor.
 // Lifetime: the exact_order outlives the cursor.
 #pragma once
 
@@ -28,19 +28,19 @@ struct lane_cursor_options {
   std::uint64_t position = 0;   ///< position in the epoch, all ranks together
 };
 
-/// Walks the samples of one rank in an exact_order.
+/// Iterates over the samples of one rank in an exact_order.
 class lane_cursor {
  public:
   using options = lane_cursor_options;
 
-  /// Throws setup_error if the world size does not divide the global batch, or the position lies beyond the end of the
+  /// Throws setup_error if the world size does not divide the global batch, or the position is beyond the end of the
   /// epoch.
   explicit lane_cursor(const exact_order& plan, const options& o = {});
 
   /// Moves to the rank's first position that is not below `position`. Throws setup_error beyond the end of the epoch.
   void move_to(std::uint64_t epoch, std::uint64_t position);
 
-  /// Returns the epoch of the walk.
+  /// Returns the current epoch.
   std::uint64_t epoch() const noexcept { return epoch_; }
   /// Returns the position of the sample that next() returns.
   std::uint64_t position() const noexcept { return position_; }

@@ -6,11 +6,11 @@
 //   mr::detail::lane_walk walk(order, 1'000);       // from there on, one by one
 //   walk.next();
 //
-// Sample i of a lane gets the key i + U(seed, pass, lane, i) * w, where w is the window. Samples come in the order of
-// their keys. If keys are equal, the lower i comes first. Keys and w are in 1/65536 of a sample.
-// Why it can be entered at ordinal j: every sample up to j - w has come by then. No sample from j + w on has come. So
-// the 2 w keys between them determine the rest.
-// Costs: a walk holds about w samples at its start and w / 2 later. at(j) costs O(w). A window of at most one sample
+// Sample i of a lane gets the key i + U(seed, pass, lane, i) * w, where w is the window. Samples are in the order of
+// their keys. If keys are equal, the lower i is first. Keys and w are in 1/65536 of a sample. It can be entered at
+// ordinal j for this reason: every sample up to j - w is before it, and every sample from j + w on is after it.
+// Therefore the 2 w keys between them determine the rest.
+// Cost: a walk stores about w samples at its start and w / 2 later. at(j) costs O(w). A window of at most one sample
 // changes nothing.
 // Errors: none; j must be below the length, and next() must not be called after the end of the lane.
 // Threads: one thread uses a walk.

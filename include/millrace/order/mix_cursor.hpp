@@ -1,11 +1,11 @@
-// Walks the positions of one rank in a mix in order, starting at any position.
+// Iterates over the positions of one rank in a mix in order, starting at any position.
 //
 //   mr::detail::mix_cursor mine(plan, {.world = {.rank = 1, .size = 4}, .epoch = 3, .position = resumed_at});
 //   while (auto s = mine.next()) read(s->sample.shard, s->sample.index);     // to the end of the epoch
 //   mine.move_to(4, 0);                                                      // continues with the next epoch
 //
-// Works like lane_cursor, and holds one lane_cursor for each source. It walks all positions and skips those of other
-// ranks. `pass` of a sample counts the passes of its own source.
+// Works like lane_cursor, and has one lane_cursor for each source. It walks all positions and skips those of other
+// ranks. `pass` of a sample counts the passes of its source.
 // Errors: as lane_cursor. Threads: one thread uses a cursor. Lifetime: the mix_plan outlives the cursor.
 #pragma once
 
@@ -14,12 +14,13 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// Walks the samples of one rank in a mix.
+/// Iterates over the samples of one rank in a mix.
 class mix_cursor {
  public:
   using options = lane_cursor_options;
 
-  /// Throws setup_error if the world size does not divide, or the position lies beyond the end of the epoch.
+  /// Throws setup_error if the world size does not divide the global batch, or the position is beyond the end of the
+  /// epoch.
   explicit mix_cursor(const mix_plan& plan, const options& o = {}) : plan_(&plan), world_(o.world) {
     plan.check(world_);
     for (std::size_t i = 0; i < plan.sources(); ++i) sources_.emplace_back(plan.source(i));
@@ -37,7 +38,7 @@ class mix_cursor {
     enter_phase();
   }
 
-  /// Returns the epoch of the walk.
+  /// Returns the current epoch.
   std::uint64_t epoch() const noexcept { return epoch_; }
   /// Returns the position of the sample that next() returns.
   std::uint64_t position() const noexcept { return position_; }
@@ -46,11 +47,11 @@ class mix_cursor {
   std::optional<ordered_sample> next() {
     if (position_ >= plan_->positions()) return std::nullopt;
     while (walked_ < position_) static_cast<void>(walk());
-    ordered_sample found = walk();
-    found.epoch = epoch_;
-    found.position = position_;
+    ordered_sample s = walk();
+    s.epoch = epoch_;
+    s.position = position_;
     position_ += world_.size;
-    return found;
+    return s;
   }
 
  private:
@@ -66,9 +67,9 @@ class mix_cursor {
     --phase_left_;
     ++walked_;
     ++ordinal_;
-    ordered_sample found = *sources_[source].next();
-    found.sample.shard += plan_->first_shard(source);
-    return found;
+    ordered_sample s = *sources_[source].next();
+    s.sample.shard += plan_->first_shard(source);
+    return s;
   }
 
   const mix_plan* plan_;

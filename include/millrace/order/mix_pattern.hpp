@@ -1,20 +1,20 @@
-// Assigns each position to one of several sources, so that every interval of positions holds their shares.
+// Assigns each position to one of several sources, so that every interval of positions has their shares.
 //
-//   mr::detail::mix_pattern pattern({7, 3});           // of ten positions, seven are source 0's and three source 1's
+//   mr::detail::mix_pattern pattern({7, 3});           // of ten positions, source 0 has seven and source 1 three
 //   pattern.source_at(1'000'003);                      // a pure function of the position
 //   pattern.counts_before(1'000'003);                  // positions of each source before this one
 //   pattern.position_of(1, 300'000);                   // position of sample 300,000 of source 1, counted from 0
 //   mr::detail::mix_pattern::shares_of({0.7, 0.3});    // {7, 3}
 //
-// Shares are whole numbers. So the pattern repeats exactly after their sum, on every machine. The first n positions
-// hold each source n * share / sum times, with an error below 1. With k sources the error is at most 1 - 1 / (2 k - 2).
-// Any n consecutive positions are exact to within 1 with two sources. With more sources they are exact to within
-// 2 - 1 / (k - 1). Exact to within 1 is impossible for three in general: 7 : 3 : 1 has no such sequence of length ten.
-// Source: R. Tijdeman, The chairman assignment problem, Discrete Mathematics 32 (1980): among the sources that may
-// come, take the one with the earliest deadline. This version uses whole numbers; equal deadlines go to the first.
-// Costs: 2 bytes for each position of the period; the period is at most 65,536. source_at() is a look-up. The other
+// Shares are integers. Therefore the pattern repeats exactly after their sum, on every machine. Among the first n
+// positions, each source has n * share / sum, with an error below 1. With k sources the error is at most 1 - 1 / (2 k -
+// 2). Any n consecutive positions are exact to within 1 with two sources. With more sources they are exact to within 2
+// - 1 / (k - 1). Exact to within 1 is impossible for three in general: 7 : 3 : 1 has no such sequence of length ten.
+// Source: R. Tijdeman, The chairman assignment problem, Discrete Mathematics 32 (1980): among the eligible sources,
+// select the one with the earliest deadline. This version uses integers; of equal deadlines the first wins.
+// Cost: 2 bytes for each position of the period; the period is at most 65,536. source_at() is a table access. The other
 // members scan a period.
-// Errors: shares_of() throws setup_error for weights that make no shares. Threads: immutable.
+// Errors: shares_of() throws setup_error for invalid weights. Threads: immutable.
 #pragma once
 
 #include <millrace/flow/exhausted.hpp>
@@ -26,18 +26,18 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-// Says how sources are mixed: their weights, and the behavior when a source runs out.
+// Describes the mix of sources: their weights, and the behavior when a source runs out.
 //
 //   mix_rule rule{.sources = {{.weight = 0.7, .name = "photos"}, {.weight = 0.3}},
 //                 .on_exhausted = mr::exhausted::repeat};
 //
 // order/mix_plan.hpp describes the effect of each value of `exhausted`.
 
-/// One source of a mix: its weight, the seed and window of its shuffle, and what it holds.
+/// One source of a mix: its weight, the seed and window of its shuffle, and its sample counts.
 struct mix_source_spec {
   double weight = 1;
   std::uint64_t seed = 0;
-  std::vector<std::uint64_t> counts{};   ///< samples of each shard; empty where they are not known
+  std::vector<std::uint64_t> counts{};   ///< samples of each shard; empty if unknown
   std::size_t window = 0;                ///< shuffle window in samples; 0: not shuffled
   std::string name{};                    ///< name for messages and reports; empty: the number of the source
 };
@@ -53,8 +53,8 @@ class mix_pattern {
   /// Upper limit of the period.
   static constexpr std::uint64_t longest_period = 65'536;
 
-  /// A source with the share 0 never comes; at least one share must be greater. The sum of the shares, divided by their
-  /// greatest common divisor, must be at most longest_period.
+  /// A source with the share 0 never occurs; at least one share must be greater. The sum of the shares, divided by
+  /// their greatest common divisor, must be at most longest_period.
   explicit mix_pattern(std::vector<std::uint64_t> shares);
 
   /// Returns the shares, divided by their greatest common divisor.
@@ -74,9 +74,9 @@ class mix_pattern {
   /// Returns the position of sample `number` of a source, counted from 0.
   std::uint64_t position_of(std::size_t source, std::uint64_t number) const noexcept;
 
-  /// Returns whole numbers in the proportion of the weights. Takes the smallest sum that is exact to a millionth of a
-  /// share. Without such a sum up to longest_period, takes longest_period and rounds.
-  /// Throws setup_error if there is no weight, a weight is not above 0, or a share is below 1 / longest_period.
+  /// Returns integers in the proportion of the weights. Uses the smallest sum that is exact to a millionth of a share.
+  /// If no sum up to longest_period is exact, rounds with the sum longest_period. Throws setup_error if no weight is
+  /// given, a weight is not above 0, or a share is below 1 / longest_period.
   static std::vector<std::uint64_t> shares_of(const std::vector<double>& weights);
 
  private:

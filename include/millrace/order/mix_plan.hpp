@@ -6,18 +6,19 @@
 //   plan.sample_at(3, 70'000);                // the same as shard and index; shards are numbered across all sources
 //   plan.counts_before(3, 70'000);            // samples of each source since the start of the run
 //
-// A mix_pattern says which source has each position. An exact_order of each source says which of its samples comes
-// then. Sample n of a source is sample n of its own order, pass after pass, as without a mix. When a source runs out:
+// A mix_pattern determines the source of each position. An exact_order of each source determines the next of its
+// samples. Sample n of a source is sample n of its order, pass after pass, as without a mix. When a source runs out:
 // - stop: the epoch ends after the last sample of the first source that runs out. Each epoch begins a pass of every
 //   source.
 // - reweight: the other sources continue in proportion to their weights until all run out. An epoch is one pass of all.
-// - repeat: the source continues with its next pass, in the middle of an epoch if necessary. No source restarts with
-//   an epoch. An epoch is as long as the longest pass in positions of the mix, rounded up to batches. So each sample
-//   comes at least once in the first epoch. `epoch_batches` sets another length.
-// With stop and reweight, a last batch that an epoch does not fill is dropped or short, as in exact_order.
-// Rank r of R takes the positions p with p mod R = r; the order is the same for every R. Sample n of a source may
-// belong to any rank, so every rank walks all positions. Planning therefore costs R times as much for each sample.
-// Errors: throws setup_error for sources without samples and for options that make no batch.
+// - repeat: the source continues with its next pass, in the middle of an epoch if necessary. No source restarts with an
+//   epoch. An epoch is as long as the longest pass in positions of the mix, rounded up to batches. Therefore each
+//   sample occurs at least once in the first epoch. `epoch_batches` sets another length.
+//
+// With stop and reweight, an incomplete last batch of an epoch is dropped or short, as in exact_order. Rank r of R has
+// the positions p with p mod R = r; the order is the same for every R. Sample n of a source may belong to any rank, so
+// every rank walks all positions. Therefore planning costs R times as much for each sample.
+// Errors: throws setup_error for sources without samples and for options without a batch.
 // Threads: immutable; any thread may call any member.
 #pragma once
 
@@ -45,7 +46,7 @@ class mix_plan {
   using options = mix_plan_options;
   using cursor = mix_cursor;
 
-  /// Throws setup_error if a source has no sample, the weights make no shares, or an epoch has no batch.
+  /// Throws setup_error if a source has no sample, the weights are invalid, or an epoch has no batch.
   explicit mix_plan(options o);
 
   /// Returns the options, without the sample counts.
@@ -75,7 +76,7 @@ class mix_plan {
 
   /// Returns the rows that one rank delivers in this batch of an epoch.
   std::size_t rows(std::uint64_t batch, const world& mine) const noexcept;
-  /// Returns the samples at the end of an epoch that drop_last leaves out, because they fill no batch.
+  /// Returns the samples at the end of an epoch that drop_last drops, because they do not fill a batch.
   std::uint64_t dropped_per_pass() const noexcept { return dropped_; }
 
   /// Throws setup_error if the world is invalid, or its size does not divide the global batch.
@@ -91,8 +92,8 @@ class mix_plan {
   const phase& phase_at(std::uint64_t at) const noexcept;
   /// Returns the start of the next phase; the last phase has no end.
   std::uint64_t phase_end(const phase& p) const noexcept;
-  /// Returns the position that phase_at() takes: in the epoch, or with repeat in the run. Throws setup_error beyond the
-  /// end of the epoch.
+  /// Returns the argument of phase_at() for a position: a position in the epoch, or with repeat in the run. Throws
+  /// setup_error beyond the end of the epoch.
   std::uint64_t ordinal_of(std::uint64_t epoch, std::uint64_t position) const;
 
   /// Returns, for each source, its samples before this position of the run. The position may be the end of the epoch.
@@ -107,11 +108,12 @@ class mix_plan {
     std::size_t source = 0;
     std::uint64_t number = 0;   ///< ordinal among all samples that the source delivers in the run
   };
-  /// Returns the source of a position, and the ordinal in that source. Throws setup_error if there is no such position.
+  /// Returns the source of a position, and the ordinal in that source. Throws setup_error if the position does not
+  /// exist.
   spot spot_of(std::uint64_t epoch, std::uint64_t position) const;
 
-  /// Returns the sample at a position. Costs O(shards + window + period of the pattern): meant for single questions.
-  /// Throws setup_error if there is no such position.
+  /// Returns the sample at a position. Costs O(shards + window + period of the pattern): meant for single queries.
+  /// Throws setup_error if the position does not exist.
   ordered_sample sample_at(std::uint64_t epoch, std::uint64_t position) const;
 
  private:
@@ -124,7 +126,7 @@ class mix_plan {
   void lay_phases(std::vector<std::uint64_t> shares);
   void set_length();
 
-  options options_;   // without the counts, which the sources hold
+  options options_;   // without the counts, which are in the sources
   std::vector<exact_order> sources_;
   std::vector<std::uint64_t> first_shards_;
   std::vector<phase> phases_;

@@ -1,14 +1,14 @@
-// Describes one pass through the data set before any shuffle: the shards in their order, laid end to end.
+// Describes one pass through the data set before any shuffle: the concatenated shards in their order.
 //
 //   mr::detail::pass_layout layout({.counts = counts, .shards = {2, 0, 1}, .dropped = 5, .dropped_at = 40});
 //   layout.length();                    // delivered samples: all but the dropped ones
 //   layout.find(17);                    // {shard, index} of delivered sample 17
 //   layout.dropped();                   // shard and index of the other samples
 //
-// `counts` holds the samples of each shard, in the list as the user gave it. `shards` is a permutation of that list.
-// Shards may be empty. The dropped samples are one block at any offset.
-// Errors: none; the number given to find() must be below length(). Threads: immutable; the `nearby` variable of
-// find_from() belongs to one thread.
+// `counts` contains the samples of each shard, in the user's list. `shards` is a permutation of that list. Shards may
+// be empty. The dropped samples are one block at any offset.
+// Errors: none; the argument of find() must be below length(). Threads: immutable; the `nearby` variable of find_from()
+// belongs to one thread.
 #pragma once
 
 #include <millrace/item/sample.hpp>
@@ -53,7 +53,8 @@ class pass_layout {
     return find_from(nearby, number);
   }
 
-  /// Returns the same as find(). It is faster if `nearby` is kept between calls, because numbers of one lane are close.
+  /// Returns the same as find(). It is faster if `nearby` is reused between calls, because numbers of one lane are
+  /// close.
   located_sample find_from(std::size_t& nearby, std::uint64_t number) const noexcept {
     const std::uint64_t ordinal = number < dropped_at_ ? number : number + dropped_;
     if (ordinal < starts_[nearby] || ordinal >= starts_[nearby + 1]) {

@@ -1,11 +1,11 @@
-// A uniform permutation of the samples of one pass: the order where the shuffle window covers the data set.
+// A uniform permutation of the samples of one pass: the order if the shuffle window covers the data set.
 //
 //   const mr::detail::pass_permutation order({.seed = 7, .pass = 2, .length = 40});
 //   order[17];                                    // the index in the sequence of the sample with ordinal 17
 //
 // Fisher-Yates on the counter-based random numbers of (seed, pass).
-// Costs: 4 bytes for each sample (8 from 2^32 samples on). The construction takes 2 ns a sample while these bytes fit
-// the cache, and up to 20 ns beyond. A lookup reads one element.
+// Cost: 4 bytes for each sample (8 from 2^32 samples on). The construction needs 2 ns per sample while these bytes fit
+// in the cache, and up to 20 ns beyond. A lookup reads one element.
 // Errors: std::bad_alloc. Threads: immutable.
 #pragma once
 

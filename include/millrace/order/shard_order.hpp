@@ -2,13 +2,13 @@
 //
 //   mr::detail::shard_order order({.seed = 7, .shards = 147, .shuffled = true, .window = 8192});
 //   order.shards_of(epoch)[k];                              // the k-th shard to read in that epoch
-//   mr::detail::jitter_order<mr::record> window(order);     // takes samples in that order, returns them shuffled
+//   mr::detail::jitter_order<mr::record> window(order);     // receives samples in that order, returns them shuffled
 //
 // (seed, epoch) permutes the shards (Fisher-Yates on counter-based random numbers). Sample i of the epoch's sequence
-// gets the key i + U(seed, epoch, i) * window. Samples are given in the order of their keys: a sliding jitter. A sample
-// moves by less than `window` ordinals, and the jitter holds about half a window of samples. An epoch of at most
-// `window` samples is a uniform permutation instead. The order depends on nothing else. Without a shuffle, the order is
-// the list as the user gave it.
+// gets the key i + U(seed, epoch, i) * window. Samples are returned in the order of their keys: a sliding jitter. A
+// sample moves by less than `window` ordinals, and the jitter stores about half a window of samples. An epoch of at
+// most `window` samples is a uniform permutation instead. The order depends on nothing else. Without a shuffle, the
+// order is the user's list.
 // The length of the first epoch is unknown. Therefore the jitter withholds all samples until more than a window has
 // arrived, or the epoch has ended. If all epochs have the same samples, the later ones withhold none.
 // Errors: setup_error of end_epoch(). Threads: a shard_order is immutable; one thread uses a jitter_order.
@@ -37,7 +37,7 @@ class shard_order {
     std::size_t window = 1;   ///< in samples
     std::size_t lane = 0;     ///< lane l owns shards l, l + lanes, l + 2 * lanes, ... of the epoch's order
     std::size_t lanes = 1;
-    bool permutes = true;       ///< false: the order of versions 4 and 5, where a short epoch is jittered like others
+    bool permutes = true;       ///< false: the order of versions 4 and 5, in which short epochs are jittered
     bool equal_epochs = false;  ///< all epochs have the same samples
   };
 
@@ -46,11 +46,11 @@ class shard_order {
   /// Returns the options.
   const options& settings() const noexcept { return options_; }
 
-  /// Returns the lowest sample index that may come at or after ordinal `ordinal`. All lower indices come earlier,
-  /// whatever their random numbers.
+  /// Returns the lowest sample index that may be at or after ordinal `ordinal`. All lower indices are earlier, for all
+  /// random numbers.
   std::uint64_t first_needed_for(std::uint64_t ordinal) const noexcept;
 
-  /// Returns whether each epoch takes all shards as listed. Then shards_of() need not be called, nor its result held.
+  /// Returns whether each epoch reads all shards as listed. In this case shards_of() and its result are not necessary.
   bool as_listed() const noexcept { return !options_.shuffled && options_.lanes == 1; }
   /// Returns the shards of the lane in the order of an epoch.
   std::vector<std::size_t> shards_of(std::uint64_t epoch) const;
@@ -77,46 +77,46 @@ class shard_order {
   options options_;
 };
 
-/// Takes the samples of an epoch in sequence, and returns them in jittered order once that order is final.
+/// Receives the samples of an epoch in sequence, and returns them in jittered order once that order is final.
 template <class T>
 class jitter_order {
  public:
   /// `order` must outlive this object.
   explicit jitter_order(const shard_order& order) : plan_(&order), withholds_(order.permutes()) {}
 
-  /// Takes the next sample of the sequence.
+  /// Adds the next sample of the sequence.
   void push(sample<T>&& s) {
     const std::uint64_t arrived = order_.arrived();
     epoch_ = s.epoch;
     if (arrived >= plan_->settings().window) withholds_ = false;
     const std::uint64_t key = plan_->jitters() ? plan_->jitter_key(s.epoch, arrived) : arrived << 16;
     held_bytes_ += held_bytes_of(s);
-    std::size_t held_at;
+    std::size_t slot;
     if (spare_.empty()) {
-      held_at = held_.size();
-      held_.push_back(std::move(s));
+      slot = samples_.size();
+      samples_.push_back(std::move(s));
     } else {
-      held_at = spare_.back();
+      slot = spare_.back();
       spare_.pop_back();
-      held_[held_at] = std::move(s);
+      samples_[slot] = std::move(s);
     }
-    order_.push({.key = key, .held_at = held_at});
+    order_.push({.key = key, .slot = slot});
   }
 
   /// Returns whether pop() may be called: no later arrival can sort before the next sample.
   bool ready() const noexcept { return ended_ ? !order_.empty() : !withholds_ && order_.is_certain(); }
 
-  /// Returns the next sample. Call it only if ready().
+  /// Returns the next sample. Requires ready().
   sample<T> pop() {
-    const std::size_t held_at = order_.pop().held_at;
-    spare_.push_back(held_at);
-    sample<T> s = std::move(held_[held_at]);
+    const std::size_t slot = order_.pop().slot;
+    spare_.push_back(slot);
+    sample<T> s = std::move(samples_[slot]);
     held_bytes_ -= held_bytes_of(s);
     return s;
   }
 
-  /// Marks the sequence as complete, so that all held samples become ready. Throws setup_error if the epoch has to be a
-  /// uniform permutation, and samples were released before its end.
+  /// Marks the sequence as complete, so that all buffered samples become ready. Throws setup_error if the epoch must be
+  /// a uniform permutation, and samples were released before its end.
   void end_epoch() {
     ended_ = true;
     length_ = order_.arrived();
@@ -136,29 +136,29 @@ class jitter_order {
     released_ = released_ || withholds_;
     return std::exchange(withholds_, false);
   }
-  /// Drops the held samples.
+  /// Drops the buffered samples.
   void clear() noexcept {
     withholds_ = released_ = false;
     order_.clear();
-    held_.clear();
+    samples_.clear();
     spare_.clear();
     held_bytes_ = 0;
   }
 
-  /// Returns whether no sample is held.
+  /// Returns whether no sample is buffered.
   bool empty() const noexcept { return order_.empty(); }
-  /// Returns the number of held samples.
+  /// Returns the number of buffered samples.
   std::size_t size() const noexcept { return order_.size(); }
-  /// Returns the bytes that the held samples keep alive.
+  /// Returns the bytes that the buffered samples keep alive.
   std::size_t held_bytes() const noexcept { return held_bytes_; }
 
  private:
   struct entry {
     std::uint64_t key = 0, index = 0;
-    std::size_t held_at = 0;
+    std::size_t slot = 0;
   };
 
-  /// Gives all held samples, which are those of a complete epoch, random keys instead of jittered ones.
+  /// Assigns random keys to all buffered samples, which are those of a complete epoch.
   void permute() {
     std::vector<entry> all;
     all.reserve(order_.size());
@@ -167,7 +167,7 @@ class jitter_order {
     order_.start(length_, std::move(all));
   }
   setup_error released_error() const {
-    return setup_error("the shuffle window covers the data set, which memory does not hold: got a window of " +
+    return setup_error("the shuffle window covers the data set and exceeds the memory: got a window of " +
                            std::to_string(plan_->settings().window) + " for a pass of " + std::to_string(length_) +
                            " samples, expected a smaller window or more memory",
                        "Set shuffle's .window below " + std::to_string(length_) +
@@ -176,7 +176,7 @@ class jitter_order {
 
   const shard_order* plan_;
   sliding_jitter<entry> order_;
-  std::vector<sample<T>> held_;
+  std::vector<sample<T>> samples_;
   std::vector<std::size_t> spare_;
   std::size_t held_bytes_ = 0;
   std::uint64_t length_ = 0;   // samples of the last epoch that ended

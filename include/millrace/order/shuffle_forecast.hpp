@@ -1,22 +1,22 @@
 // Forecasts the shuffle quality of an order before anything is read: the largest share of one shard in a batch.
 //
 //   mr::detail::shuffle_forecast forecast(order);
-//   forecast.share();               // 0.031: on average 8 of 256 rows come from one shard
+//   forecast.share();               // 0.031: on average 8 of 256 rows are from one shard
 //   forecast.ideal_share();         // 0.014: the same for a complete shuffle of the data set
-//   forecast.window_within(0.10);   // the window that brings the share within 10 % of the ideal
+//   forecast.window_within(0.10);   // the window with a share within 10 % of the ideal
 //
-// A batch is by default the batch of all ranks together, because their gradients meet in one step. Given a world, it is
-// the rows of one rank. Where a rank has its own lanes, these hold only some of the data. Shares are means over
-// batches, from 0 to 1. A window of the complete data set is a complete shuffle.
-// Method: the ideal is a random estimate from batches drawn without replacement from the whole data set. The share is a
-// random estimate, too. With window w, a sample that comes at key t has its index anywhere in [t - w, t] with equal
-// chance. The key of ordinal j follows from the number of samples that have come by key t. This number is t^2 / 2w at
+// A batch is by default the batch of all ranks together, because their gradients are combined in one step. Given a
+// world, it is the rows of one rank. If a rank has its own lanes, these contain only some of the data. Shares are means
+// over batches, from 0 to 1. A window of the complete data set is a complete shuffle.
+// Method: the ideal is a random estimate from batches drawn without replacement from the complete data set. The share
+// is a random estimate, too. With window w, a sample with key t has its index anywhere in [t - w, t] with equal
+// probability. The key of ordinal j follows from the number of samples with keys up to t. This number is t^2 / 2w at
 // the beginning of the lane, and then grows by 1 per sample. The end of the lane mirrors the beginning. Only the first
-// passes are examined. All random streams are fixed, so the same settings give the same figures. They are accurate to
-// about 3 %.
-// Costs: a figure takes about ten milliseconds, window_within() about twenty figures. Errors: the constructor throws
-// setup_error for a world size that does not divide. Threads: immutable, starts none.
-// Lifetime: the exact_order outlives the forecast.
+// passes are examined. All random streams are fixed, so the same settings produce the same estimates. They are accurate
+// to about 3 %.
+// Cost: about 10 ms for one estimate, and 20 estimates for window_within(). Errors: the constructor throws setup_error
+// for a world size that does not divide the global batch. Threads: immutable, starts none. Lifetime: the exact_order
+// outlives the forecast.
 #pragma once
 
 #include <millrace/order/exact_order.hpp>
@@ -39,7 +39,7 @@ class shard_counter {
 
  private:
   std::vector<std::uint32_t> rows_;
-  std::vector<std::uint64_t> met_;
+  std::vector<std::uint64_t> counted_shards_;
   std::size_t all_ = 0;
   std::uint32_t most_ = 0;
 };
@@ -60,15 +60,15 @@ class shuffle_forecast {
   double share(std::size_t window) const { return share_of(plan_->with_window(window)); }
 
   /// Returns the smallest window, to 5 %, with a share of at most (1 + excess) times the ideal. Returns nothing if no
-  /// window achieves that: in an order of version 1, a batch of fewer rows than lanes meets only some of the data.
+  /// window achieves that: in an order of version 1, a batch of fewer rows than lanes contains only some of the data.
   std::optional<std::size_t> window_within(double excess) const;
 
  private:
-  static constexpr std::size_t draws = 100'000;         // random samples for one figure
+  static constexpr std::size_t draws = 100'000;         // random samples for one estimate
   static constexpr std::size_t max_places = 500'000;   // shards in all layouts together
 
   std::vector<std::size_t> as_listed() const;
-  static rng stream(std::size_t round, std::uint64_t what) noexcept;
+  static rng stream(std::size_t round, std::uint64_t purpose) noexcept;
 
   double share_of(const exact_order& plan) const {
     return plan.permutes() ? ideal_share() : mean_share(plan);
@@ -80,8 +80,8 @@ class shuffle_forecast {
     std::uint64_t pass, lane, ordinal, rows, step;
   };
 
-  template <class Take>
-  static void take_from_lane(const exact_order& plan, const block& s, rng& random, const Take& take) {
+  template <class Count>
+  static void count_in_lane(const exact_order& plan, const block& s, rng& random, const Count& count) {
     const std::uint64_t begin = plan.lane_begin(s.lane), length = plan.lane_begin(s.lane + 1) - begin;
     const auto all = static_cast<double>(length);
     const double window = plan.lane_window();
@@ -90,27 +90,27 @@ class shuffle_forecast {
       lane_walk walk(plan.lane_of(s.pass, s.lane), s.ordinal);
       for (std::uint64_t i = 0; i < s.rows; ++i) {
         while (walk.ordinal() < s.ordinal + i * s.step) static_cast<void>(walk.next());
-        take(begin + walk.next());
+        count(begin + walk.next());
       }
       return;
     }
-    std::vector<std::uint64_t> taken;
+    std::vector<std::uint64_t> indices;
     for (std::uint64_t i = 0; i < s.rows; ++i) {
       const double key = key_of(static_cast<double>(s.ordinal + i * s.step) + random.uniform(), window, all);
       const double low = std::max(0.0, key - window), high = std::min(key, all);
       std::uint64_t index = 0;
       for (int tries = 0; tries < 100; ++tries) {
         index = std::min(static_cast<std::uint64_t>(random.uniform(low, high)), length - 1);
-        if (std::find(taken.begin(), taken.end(), index) == taken.end()) break;
+        if (std::find(indices.begin(), indices.end(), index) == indices.end()) break;
       }
-      taken.push_back(index);
-      take(begin + index);
+      indices.push_back(index);
+      count(begin + index);
     }
   }
 
-  /// Returns the key by which `come` samples of a lane have come. If the window is wider than the lane, all indices are
-  /// equally likely in a range of keys. Any key in this range serves.
-  static double key_of(double come, double window, double all) noexcept;
+  /// Returns the key up to which `delivered` samples of a lane have been delivered. If the window is wider than the
+  /// lane, all indices are equally likely in a range of keys. Any key in this range is suitable.
+  static double key_of(double delivered, double window, double all) noexcept;
 
   const exact_order* plan_;
   world world_;

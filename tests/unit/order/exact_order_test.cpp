@@ -310,7 +310,7 @@ TEST_CASE("options without a valid order, and ranks that would change it, are re
   CHECK(message_of(plan_of({})) == "no shard has a sample");
   CHECK(message_of(plan_of({.counts = {5}, .global_batch = 6})) ==
         "an epoch has only 5 samples, fewer than the global batch of 6, and drop_last drops them");
-  CHECK(message_of(plan_of({.counts = {~std::uint64_t{0}, 2}})) == "the shards have 2^40 samples or more together");
+  CHECK(message_of(plan_of({.counts = {~std::uint64_t{0}, 2}})) == "the shards have 2^40 samples or more in total");
   CHECK(message_of(plan_of({.counts = {5}, .global_batch = 8, .epoch_batches = ~std::uint64_t{0} - 1})) ==
         "an epoch of 18446744073709551614 batches is too long");
 

@@ -227,14 +227,14 @@ TEST_CASE("an endless epoch of a mix never ends") {
 
 TEST_CASE("mixes without valid epochs are refused, by the source's number") {
   const auto make = [](options o) { return [o] { mr::detail::mix_plan plan(o); }; };
-  CHECK_THROWS_WITH_AS(make({})(), doctest::Contains("a mix of no sources"), mr::setup_error);
+  CHECK_THROWS_WITH_AS(make({})(), doctest::Contains("a mix has no sources"), mr::setup_error);
   CHECK_THROWS_WITH_AS(make({.sources = {{.counts = {4}}, {.counts = {0, 0}}}})(),
                        doctest::Contains("source 1 of the mix has no sample"), mr::setup_error);
   CHECK_THROWS_WITH_AS(make({.sources = {{.counts = {4}}}, .global_batch = 5})(),
                        doctest::Contains("fewer samples than the global batch of 5"), mr::setup_error);
   CHECK_THROWS_WITH_AS(make({.sources = {{.counts = {4}}}, .global_batch = 0})(),
                        doctest::Contains("the batch size is 0"), mr::setup_error);
-  CHECK_THROWS_WITH_AS(make({.sources = {{.counts = {4}}}, .epoch_batches = 5})(), doctest::Contains("begin anew"),
+  CHECK_THROWS_WITH_AS(make({.sources = {{.counts = {4}}}, .epoch_batches = 5})(), doctest::Contains("that restart"),
                        mr::setup_error);
   const mr::detail::mix_plan plan({.sources = {{.counts = {40}}}, .global_batch = 12});
   CHECK_THROWS_WITH_AS(plan.check({.rank = 0, .size = 5}), doctest::Contains("do not divide the global batch"),

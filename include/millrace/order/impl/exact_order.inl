@@ -30,9 +30,9 @@ MILLRACE_INLINE exact_order::exact_order(options o)
   for (const std::uint64_t count : options_.counts) {
     samples_ += std::min(count, lane_jitter::max_places);
     if (samples_ >= lane_jitter::max_places)
-      throw setup_error("the shards have 2^40 samples or more together", "Check what counted them");
+      throw setup_error("the shards have 2^40 samples or more in total", "Check the sample counts");
   }
-  if (samples_ == 0) throw setup_error("no shard has a sample", "Look at what the shards hold (examples/inspect)");
+  if (samples_ == 0) throw setup_error("no shard has a sample", "Inspect the shards (examples/inspect)");
   const std::uint64_t batch = options_.global_batch;
   if (exact() && options_.drop_last) dropped_ = samples_ % batch;
   if (pass_length() == 0)
@@ -41,7 +41,7 @@ MILLRACE_INLINE exact_order::exact_order(options o)
                       "Use a smaller batch, more data, or batch({.drop_last = false})");
   if (!exact() && options_.epoch_batches != options::endless && options_.epoch_batches > max_positions / batch)
     throw setup_error("an epoch of " + std::to_string(options_.epoch_batches) + " batches is too long",
-                      "Choose fewer, or an endless one");
+                      "Choose fewer batches, or an endless epoch");
   permutes_ = options_.permutes && options_.shuffled && options_.window >= samples_ && options_.window > 1;
   if (lanes_are_automatic_) options_.lanes = automatic_lanes(options_);
   lane_window_ = lane_jitter::places(options_.window) / options_.lanes;
@@ -54,7 +54,7 @@ MILLRACE_INLINE std::string narrow_window_notice(std::size_t window, std::size_t
 }
 
 MILLRACE_INLINE std::string_view remedy_for_lanes(bool older_order) noexcept {
-  return older_order ? "A run that does not resume from a point of this older order needs no lanes"
+  return older_order ? "Lanes are necessary only to resume in this older order"
                      : "Leave out session_options::lanes, or use a larger shuffle window";
 }
 
@@ -102,7 +102,7 @@ MILLRACE_INLINE void exact_order::check(const world& r) const {
   if (options_.global_batch % r.size != 0)
     throw setup_error(std::to_string(r.size) + " ranks do not divide the global batch of " +
                           std::to_string(options_.global_batch),
-                      "Choose a number that they divide: the order would depend on them otherwise");
+                      "Choose a multiple of the ranks, so that the order does not depend on them");
 }
 
 MILLRACE_INLINE exact_order::spot exact_order::spot_of(std::uint64_t epoch, std::uint64_t position) const {
@@ -114,7 +114,7 @@ MILLRACE_INLINE exact_order::spot exact_order::spot_of(std::uint64_t epoch, std:
   const bool one_epoch = options_.epoch_batches == options::endless;
   if (one_epoch ? epoch > 0 : epoch > max_positions / positions())
     throw setup_error("epoch " + std::to_string(epoch) + " does not exist",
-                      "An endless epoch is the only one, epoch 0");
+                      "A run with an endless epoch has only epoch 0");
   const std::uint64_t since_start = one_epoch ? position : epoch * positions() + position;
   return {since_start / samples_, since_start % samples_};
 }

@@ -24,22 +24,22 @@ MILLRACE_INLINE mix_pattern::mix_pattern(std::vector<std::uint64_t> shares) : sh
 
 MILLRACE_INLINE std::vector<std::uint64_t> mix_pattern::counts(std::uint64_t begin, std::uint64_t end,
                                                                std::uint64_t stride) const {
-  std::vector<std::uint64_t> found(shares_.size(), 0);
-  if (begin >= end) return found;
-  // After `cycle` strides the walk meets the same point of the pattern again.
+  std::vector<std::uint64_t> totals(shares_.size(), 0);
+  if (begin >= end) return totals;
+  // After `cycle` strides the walk is at the same point of the pattern again.
   const std::uint64_t steps = (end - begin - 1) / stride + 1, cycle = period() / std::gcd(period(), stride);
   const auto add = [&](std::uint64_t first, std::uint64_t count) {
     for (std::uint64_t at = (begin + first % cycle * stride) % period(); count > 0; --count) {
-      ++found[sources_[at]];
+      ++totals[sources_[at]];
       at = (at + stride) % period();
     }
   };
   if (steps >= cycle) {
     add(0, cycle);
-    for (std::uint64_t& count : found) count *= steps / cycle;
+    for (std::uint64_t& count : totals) count *= steps / cycle;
   }
   add(steps / cycle * cycle, steps % cycle);
-  return found;
+  return totals;
 }
 
 MILLRACE_INLINE std::uint64_t mix_pattern::position_of(std::size_t source, std::uint64_t number) const noexcept {
@@ -50,19 +50,19 @@ MILLRACE_INLINE std::uint64_t mix_pattern::position_of(std::size_t source, std::
 }
 
 MILLRACE_INLINE std::vector<std::uint64_t> mix_pattern::shares_of(const std::vector<double>& weights) {
-  if (weights.empty()) throw setup_error("a mix of no sources has no samples", "Give it at least one");
+  if (weights.empty()) throw setup_error("a mix has no sources", "Add at least one source");
   double all = 0;
   for (const double weight : weights) {
     if (!is_finite(weight) || weight <= 0)
-      throw setup_error("a source of a mix has the weight " + std::to_string(weight),
-                        "Weights are greater than 0; leave out a source that is not wanted");
+      throw setup_error("a source of a mix has an invalid weight: got "  + std::to_string(weight),
+                        "Set a weight above 0, or leave out the source");
     all += weight;
   }
   const auto longest = static_cast<double>(longest_period);
   for (const double weight : weights)
     if (!(longest * weight / all >= 1))
       throw setup_error("a source of a mix has a share of less than 1 / " + std::to_string(longest_period),
-                        "Give it more weight, or leave it out");
+                        "Increase its weight, or leave out the source");
   for (std::uint64_t sum = weights.size(); sum <= longest_period; ++sum)
     if (std::vector<std::uint64_t> exact = exact_shares(weights, all, sum); !exact.empty()) return exact;
   return rounded_shares(weights, all);
@@ -91,8 +91,8 @@ MILLRACE_INLINE std::vector<std::uint64_t> mix_pattern::rounded_shares(const std
     remainders.emplace_back(std::floor(share) - share, i);
   }
   std::sort(remainders.begin(), remainders.end());
-  const std::uint64_t given = std::accumulate(shares.begin(), shares.end(), std::uint64_t{0});
-  for (std::uint64_t i = 0; i < longest_period - given; ++i) ++shares[remainders[i % remainders.size()].second];
+  const std::uint64_t assigned = std::accumulate(shares.begin(), shares.end(), std::uint64_t{0});
+  for (std::uint64_t i = 0; i < longest_period - assigned; ++i) ++shares[remainders[i % remainders.size()].second];
   return shares;
 }
 
@@ -104,21 +104,21 @@ MILLRACE_INLINE void mix_pattern::lay_out(std::uint64_t period) {
   std::vector<candidate> all;
   for (std::size_t i = 0; i < shares_.size(); ++i)
     if (shares_[i] > 0) all.push_back({static_cast<std::uint16_t>(i), static_cast<std::int64_t>(shares_[i]), 0});
-  const auto whole = static_cast<std::int64_t>(period), scale = static_cast<std::int64_t>(2 * all.size()) - 2;
+  const auto unit = static_cast<std::int64_t>(period), scale = static_cast<std::int64_t>(2 * all.size()) - 2;
   sources_.reserve(period);
   for (std::uint64_t position = 0; position < period; ++position) {
     candidate* first = nullptr;
     std::int64_t first_slack = 0;
     for (candidate& c : all) {
       c.lag += c.share;
-      if (scale * c.lag < whole) continue;   // too early
-      const std::int64_t slack = whole * (scale - 1) - scale * c.lag;   // strides to the deadline * scale * share
+      if (scale * c.lag < unit) continue;   // too early
+      const std::int64_t slack = unit * (scale - 1) - scale * c.lag;   // strides to the deadline * scale * share
       if (first && slack * first->share >= first_slack * c.share) continue;
       first = &c;
       first_slack = slack;
     }
     if (!first) first = &all.front();   // a single source
-    first->lag -= whole;
+    first->lag -= unit;
     sources_.push_back(first->source);
   }
 }

@@ -16,7 +16,7 @@ MILLRACE_INLINE mix_plan::mix_plan(options o) : options_(std::move(o)) {
     const std::uint64_t samples = std::accumulate(s.counts.begin(), s.counts.end(), std::uint64_t{0});
     if (samples == 0)
       throw setup_error("source " + std::to_string(weights.size()) + " of the mix has no sample",
-                        "Leave it out, or look at what its shards hold (examples/inspect)");
+                        "Leave out the source, or inspect its shards (examples/inspect)");
     weights.push_back(s.weight);
     first_shards_.push_back(shards);
     shards += s.counts.size();
@@ -64,7 +64,7 @@ MILLRACE_INLINE void mix_plan::check(const world& r) const {
   if (options_.global_batch % r.size != 0)
     throw setup_error(std::to_string(r.size) + " ranks do not divide the global batch of " +
                           std::to_string(options_.global_batch),
-                      "Choose a number that they divide: the order would depend on them otherwise");
+                      "Choose a multiple of the ranks, so that the order does not depend on them");
 }
 
 MILLRACE_INLINE const mix_plan::phase& mix_plan::phase_at(std::uint64_t at) const noexcept {
@@ -82,7 +82,7 @@ MILLRACE_INLINE std::uint64_t mix_plan::ordinal_of(std::uint64_t epoch, std::uin
   const bool one_epoch = positions_ == exact_order_options::endless;
   if (one_epoch ? epoch > 0 : epoch > max_positions / positions_)
     throw setup_error("epoch " + std::to_string(epoch) + " does not exist",
-                      "An endless epoch is the only one, epoch 0");
+                      "A run with an endless epoch has only epoch 0");
   return cycles() && !one_epoch ? epoch * positions_ + position : position;
 }
 
@@ -122,11 +122,11 @@ MILLRACE_INLINE mix_plan::spot mix_plan::spot_of(std::uint64_t epoch, std::uint6
 
 MILLRACE_INLINE ordered_sample mix_plan::sample_at(std::uint64_t epoch, std::uint64_t position) const {
   const spot s = spot_of(epoch, position);
-  ordered_sample found = sources_[s.source].sample_at(0, s.number);
-  found.epoch = epoch;
-  found.position = position;
-  found.sample.shard += first_shards_[s.source];
-  return found;
+  ordered_sample s_at = sources_[s.source].sample_at(0, s.number);
+  s_at.epoch = epoch;
+  s_at.position = position;
+  s_at.sample.shard += first_shards_[s.source];
+  return s_at;
 }
 
 MILLRACE_INLINE void mix_plan::throw_beyond(std::uint64_t position) const {
@@ -165,7 +165,7 @@ MILLRACE_INLINE void mix_plan::set_length() {
   const std::uint64_t batch = options_.global_batch;
   if (!cycles()) {
     if (options_.epoch_batches != exact_order_options::exact_pass)
-      throw setup_error("epochs of a chosen number of batches need sources that begin anew when they run out",
+      throw setup_error("epochs of a fixed number of batches need sources that restart when they run out",
                         "Mix with on_exhausted = exhausted::repeat");
     if (options_.drop_last) dropped_ = positions_ % batch;
     positions_ -= dropped_;
@@ -186,7 +186,7 @@ MILLRACE_INLINE void mix_plan::set_length() {
   } else if (options_.epoch_batches != exact_order_options::exact_pass) {
     if (options_.epoch_batches > max_positions / batch)
       throw setup_error("an epoch of " + std::to_string(options_.epoch_batches) + " batches is too long",
-                        "Choose fewer, or an endless one");
+                        "Choose fewer batches, or an endless epoch");
     positions_ = options_.epoch_batches * batch;
   } else {
     positions_ = (pass + batch - 1) / batch * batch;

@@ -21,9 +21,9 @@ MILLRACE_INLINE std::vector<std::size_t> shard_order::shards_of(std::uint64_t ep
     for (std::size_t i = order.size(); i > 1; --i) std::swap(order[i - 1], order[random.below(i)]);
   }
   if (options_.lanes == 1) return order;
-  std::size_t kept = 0;
-  for (std::size_t i = options_.lane; i < order.size(); i += options_.lanes) order[kept++] = order[i];
-  order.resize(kept);
+  std::size_t count = 0;
+  for (std::size_t i = options_.lane; i < order.size(); i += options_.lanes) order[count++] = order[i];
+  order.resize(count);
   return order;
 }
 

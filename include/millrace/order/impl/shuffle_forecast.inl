@@ -12,7 +12,7 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 MILLRACE_INLINE void shard_counter::add(std::uint64_t shard) {
   std::uint32_t& rows = rows_[shard];
-  if (rows++ == 0) met_.push_back(shard);
+  if (rows++ == 0) counted_shards_.push_back(shard);
   most_ = std::max(most_, rows);
   ++all_;
 }
@@ -22,8 +22,8 @@ MILLRACE_INLINE double shard_counter::largest_share() const noexcept {
 }
 
 MILLRACE_INLINE void shard_counter::clear() noexcept {
-  for (const std::uint64_t shard : met_) rows_[shard] = 0;
-  met_.clear();
+  for (const std::uint64_t shard : counted_shards_) rows_[shard] = 0;
+  counted_shards_.clear();
   all_ = 0;
   most_ = 0;
 }
@@ -44,16 +44,16 @@ MILLRACE_INLINE double shuffle_forecast::ideal_share() const {
   const pass_layout everything({.counts = plan_->settings().counts, .shards = as_listed()});
   const std::uint64_t all = plan_->samples();
   double sum = 0;
-  std::unordered_set<std::uint64_t> taken;
+  std::unordered_set<std::uint64_t> drawn_numbers;
   for (std::size_t round = 0; round < rounds_; ++round) {
     rng random = stream(round, 0);
-    taken.clear();
+    drawn_numbers.clear();
     counter.clear();
     // Without replacement, after Floyd (Bentley, Programming Pearls, CACM 30(9), 1987).
     for (std::uint64_t last = all - rows_; last < all; ++last) {
-      std::uint64_t chosen = random.below(last + 1);
-      if (!taken.insert(chosen).second) taken.insert(chosen = last);
-      counter.add(everything.find(chosen).shard);
+      std::uint64_t number = random.below(last + 1);
+      if (!drawn_numbers.insert(number).second) drawn_numbers.insert(number = last);
+      counter.add(everything.find(number).shard);
     }
     sum += counter.largest_share();
   }
@@ -61,19 +61,19 @@ MILLRACE_INLINE double shuffle_forecast::ideal_share() const {
 }
 
 MILLRACE_INLINE std::optional<std::size_t> shuffle_forecast::window_within(double excess) const {
-  const double wanted = ideal_share() * (1 + excess);
+  const double target = ideal_share() * (1 + excess);
   // The complete data set. In an order of version 1 a window of 32 times as many samples is about the same.
   const std::size_t widest = static_cast<std::size_t>(plan_->samples()) * (plan_->settings().permutes ? 1 : 32);
-  // The search begins at the order's own window, the most likely answer.
+  // The search begins at the order's window, the most likely result.
   std::size_t too_small = 1, enough = std::clamp<std::size_t>(plan_->settings().window, 1, widest);
-  while (share(enough) > wanted) {
+  while (share(enough) > target) {
     if (enough >= widest) return std::nullopt;
     too_small = enough;
     enough = std::min(std::max(2 * enough, plan_->settings().lanes), widest);
   }
   while (enough - too_small > enough / 20) {
     const std::size_t middle = too_small + (enough - too_small) / 2;
-    (share(middle) > wanted ? too_small : enough) = middle;
+    (share(middle) > target ? too_small : enough) = middle;
   }
   return enough;
 }
@@ -82,8 +82,8 @@ MILLRACE_INLINE std::vector<std::size_t> shuffle_forecast::as_listed() const {
   return shard_order({.shards = plan_->settings().counts.size()}).shards_of(0);
 }
 
-MILLRACE_INLINE rng shuffle_forecast::stream(std::size_t round, std::uint64_t what) noexcept {
-  return rng({.seed = 0, .epoch = round, .sample = what, .stage = ~std::uint64_t{3}});
+MILLRACE_INLINE rng shuffle_forecast::stream(std::size_t round, std::uint64_t purpose) noexcept {
+  return rng({.seed = 0, .epoch = round, .sample = purpose, .stage = ~std::uint64_t{3}});
 }
 
 MILLRACE_INLINE double shuffle_forecast::mean_share(const exact_order& plan) const {
@@ -98,22 +98,22 @@ MILLRACE_INLINE double shuffle_forecast::mean_share(const exact_order& plan) con
     const std::uint64_t first = random.below(plan.pass_length() / batch) * batch, end = first + batch;
     counter.clear();
     const std::uint64_t pass = round % layouts_.size();
-    const auto take = [&](std::uint64_t number) { counter.add(layouts_[pass].find(number).shard); };
+    const auto count = [&](std::uint64_t number) { counter.add(layouts_[pass].find(number).shard); };
     if (!plan.settings().shuffled)
-      for (std::uint64_t p = first + world_.rank; p < end; p += ranks) take(p);
+      for (std::uint64_t p = first + world_.rank; p < end; p += ranks) count(p);
     else
       for (std::uint64_t p = first + world_.rank; p < std::min(end, first + turn); p += ranks)
-        take_from_lane(plan, {.pass = pass, .lane = p % lanes, .ordinal = p / lanes, .rows = (end - p - 1) / turn + 1,
-                              .step = step}, random, take);
+        count_in_lane(plan, {.pass = pass, .lane = p % lanes, .ordinal = p / lanes, .rows = (end - p - 1) / turn + 1,
+                              .step = step}, random, count);
     sum += counter.largest_share();
   }
   return sum / static_cast<double>(rounds_);
 }
 
-MILLRACE_INLINE double shuffle_forecast::key_of(double come, double window, double all) noexcept {
-  if (come > all / 2) return all + window - key_of(all - come, window, all);
+MILLRACE_INLINE double shuffle_forecast::key_of(double delivered, double window, double all) noexcept {
+  if (delivered > all / 2) return all + window - key_of(all - delivered, window, all);
   const double start = std::min(window, all), by_start = start * start / (2 * window);
-  return come < by_start ? std::sqrt(2 * window * come) : start + come - by_start;
+  return delivered < by_start ? std::sqrt(2 * window * delivered) : start + delivered - by_start;
 }
 
 }}}  // namespace millrace::detail

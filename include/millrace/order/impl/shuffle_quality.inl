@@ -24,8 +24,8 @@ MILLRACE_INLINE void shuffle_quality::add(const ordered_sample& s) {
       ++figures_.batches;
     }
   }
-  // Pairs are (0, 1), (2, 3), ... of a shard. Different shards watch different pairs; otherwise small shards would
-  // have too many.
+  // Pairs are (0, 1), (2, 3), ... of a shard. Different pairs of different shards are watched; otherwise small shards
+  // would have too many.
   const std::uint64_t pair = s.sample.index / 2;
   if (((pair + s.sample.shard) & pair_mask_) == 0) watch(s);
 }
@@ -48,15 +48,15 @@ MILLRACE_INLINE void shuffle_quality::begin_batch(const ordered_sample& first) {
 
 MILLRACE_INLINE void shuffle_quality::watch(const ordered_sample& s) {
   if (s.pass != pass_) {
-    half_seen_.clear();
+    first_of_pair_.clear();
     pass_ = s.pass;
   }
   const std::uint64_t number = plan_->spot_of(s.epoch, s.position).number;
-  const auto [first, is_first] = half_seen_.try_emplace(sample_id(s.sample.shard, s.sample.index / 2), number);
+  const auto [first, is_first] = first_of_pair_.try_emplace(sample_id(s.sample.shard, s.sample.index / 2), number);
   if (is_first) return;
   distance_sum_ += static_cast<double>(number - first->second);
   ++figures_.neighbors;
-  half_seen_.erase(first);
+  first_of_pair_.erase(first);
 }
 
 }}}  // namespace millrace::detail
