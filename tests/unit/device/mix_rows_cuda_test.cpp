@@ -66,13 +66,13 @@ TEST_CASE("dense labels of the kernel have the bits of the host's") {
   for (const std::size_t classes : {1U, 2U, 10U, 1'000U})
     for (const double smoothing : {0.0, 0.1}) {
       const labels l(33, classes, random);
-      mr::tensor<float, 2> expected({33, classes}), made({33, classes});
+      mr::tensor<float, 2> expected({33, classes}), actual({33, classes});
       mr::dense_labels(l.views(), expected.view(), {.smoothing = smoothing});
-      mr::tensor_view<float, 2> to = made.view();
+      mr::tensor_view<float, 2> to = actual.view();
       to.memory = on_device;
       mr::dense_labels(l.views(on_device), to, {.smoothing = smoothing}, stream.handle);
       stream.wait();
-      CHECK(std::memcmp(made.data(), expected.data(), made.size() * sizeof(float)) == 0);
+      CHECK(std::memcmp(actual.data(), expected.data(), actual.size() * sizeof(float)) == 0);
     }
 }
 

@@ -27,13 +27,13 @@ TEST_CASE("beyond a limit a run ends with an error that shows the first five, af
     const std::string text = message_of([&] {
       for (auto& b : session) batches += b.size() > 0;
     });
-    std::size_t damaged = 0, whole = 0;
+    std::size_t damaged = 0, intact = 0;
     for (const batch_trace& b : free.batches) {
       for (const row_trace& r : b) damaged += r.replaced || !r.valid;
       if (damaged > 12) break;
-      ++whole;
+      ++intact;
     }
-    CHECK(batches == whole);
+    CHECK(batches == intact);
     CHECK(text.find("too many samples are damaged: got 13 in this session, expected at most 12") != std::string::npos);
     std::size_t errors = 0;
     for (std::size_t at = 0; (at = text.find(" is bad", at)) != std::string::npos; ++at) ++errors;

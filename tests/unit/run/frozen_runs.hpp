@@ -72,7 +72,7 @@ frozen_run run(Flow flow, mr::session_options options, const std::string& resume
 
 struct numbered {
   std::int32_t number;
-  double drawn;
+  double draw;
 };
 
 struct view_of {
@@ -124,8 +124,8 @@ inline std::vector<frozen_flow> frozen_flows(const frozen_data& data) {
   const auto number = [](const mr::record& r, mr::rng& random) {
     return numbered{r["n"].as<std::int32_t>(), random.uniform()};
   };
-  const auto batch = mr::batch<&numbered::number, &numbered::drawn>({.size = 24});
-  const auto short_batch = mr::batch<&numbered::number, &numbered::drawn>({.size = 24, .drop_last = false});
+  const auto batch = mr::batch<&numbered::number, &numbered::draw>({.size = 24});
+  const auto short_batch = mr::batch<&numbered::number, &numbered::draw>({.size = 24, .drop_last = false});
   const auto both = [](auto& b, const auto& take) {
     auto [numbers, draws] = b.columns();
     take(numbers);

@@ -86,11 +86,11 @@ class picky_server {
 
 TEST_CASE("a read waits for late headers, at its first request and later") {
   picky_server server;
-  std::atomic<int> looks{0}, late_requests{0};
+  std::atomic<int> first_requests{0}, late_requests{0};
   std::vector<std::string> notices;
   const auto token = [](int number) { return header_list{{"X-Token", std::to_string(number)}}; };
   const mr::storage at = mr::remote({.current_headers = [&]() -> header_list {
-                                       if (++looks < 3) throw mr::setup_error("half of a file", "Wait");
+                                       if (++first_requests < 3) throw mr::setup_error("half of a file", "Wait");
                                        if (server.accepted == 1) return token(1);
                                        return token(++late_requests < 2 ? 1 : 2);
                                      },
@@ -99,7 +99,7 @@ TEST_CASE("a read waits for late headers, at its first request and later") {
                                      },
                                      .retry = {.limit = std::chrono::minutes(2)}});
   CHECK(mr::read_file(server.url("first"), at).text() == "hello");
-  CHECK(looks == 3);
+  CHECK(first_requests == 3);
   CHECK(server.refusals == 0);
   REQUIRE(notices.size() == 1);
   CHECK(notices[0].find("half of a file") != std::string::npos);
@@ -112,11 +112,11 @@ TEST_CASE("a read waits for late headers, at its first request and later") {
 
 TEST_CASE("headers that a server accepted are requested again as long as transfers are retried") {
   picky_server server;
-  std::atomic<int> looks{0};
+  std::atomic<int> first_requests{0};
   std::vector<std::string> notices;
   const mr::storage at = mr::remote({.current_headers = [&] {
                                        // The first request for keys, and one that is too early.
-                                       return header_list{{"X-Token", ++looks < 3 ? "1" : "2"}};
+                                       return header_list{{"X-Token", ++first_requests < 3 ? "1" : "2"}};
                                      },
                                      .notice = [&](const mr::notice& n) {
                                        if (n.kind == mr::notice_kind::keys) notices.push_back(n.text);
@@ -125,7 +125,7 @@ TEST_CASE("headers that a server accepted are requested again as long as transfe
   CHECK(mr::read_file(server.url("first"), at).text() == "hello");
   server.accepted = 2;
   CHECK(mr::read_file(server.url("second"), at).text() == "hello");
-  CHECK(looks == 3);
+  CHECK(first_requests == 3);
   REQUIRE(notices.size() == 1);
   CHECK(notices[0].find("searches for new keys for up to 120 s") != std::string::npos);
 }

@@ -337,17 +337,17 @@ TEST_CASE("a plan runs its operations on a row") {
   plan.solarize(100).solarize_add(20).autocontrast().gaussian_blur(5, 1).pillow_blur(1.5).equalize().grayscale();
   plan.erase({.left = 5, .top = 6, .width = 20, .height = 30});
   CHECK(operations_of(plan).size() == 19);
-  slow::picture from = slow::random_picture(60, 50, 1), made = from;
+  slow::picture from = slow::random_picture(60, 50, 1), result = from;
   plan.run(from.data, 60, 50, s);
-  slow::run(operations_of(plan), made);
-  CHECK(from == made);
+  slow::run(operations_of(plan), result);
+  CHECK(from == result);
 
   photometric_plan twice = plan;
   twice.apply(twice);
   CHECK(operations_of(twice).size() == 38);
-  slow::run(operations_of(plan), made);
+  slow::run(operations_of(plan), result);
   plan.run(from.data, 60, 50, s);
-  CHECK(from == made);
+  CHECK(from == result);
   CHECK(twice == photometric_plan(plan).apply(plan));
 }
 

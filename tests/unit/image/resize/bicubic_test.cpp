@@ -121,7 +121,7 @@ TEST_CASE("bicubic, fast: planes equal resized planes in real numbers, within on
 
 TEST_CASE("bicubic: portable and vector kernels compute the same bits, and a used resizer those of a fresh one") {
   portable plain;
-  mr::detail::plane_resizer narrow(false), chosen;
+  mr::detail::plane_resizer narrow(false), detected;
   for (std::uint64_t i = 0; i < 600 / stride(6); ++i) {
     auto c = bicubic_case(i);
     slow::stored_planes planes(c.file);
@@ -130,12 +130,12 @@ TEST_CASE("bicubic: portable and vector kernels compute the same bits, and a use
       CAPTURE(i);
       CAPTURE(fast);
       c.filter = resize_filter::bicubic;
-      const auto rendered = slow::render(chosen, c, planes, fast);
+      const auto rendered = slow::render(detected, c, planes, fast);
       REQUIRE(slow::same(rendered, slow::render(plain, c, planes, fast)));
       REQUIRE(slow::same(rendered, slow::render(narrow, c, planes, fast)));
       REQUIRE(slow::same(rendered, slow::render(fresh, c, planes, fast)));
       c.filter = resize_filter::bilinear;
-      REQUIRE(slow::same(slow::render(chosen, c, planes, fast), slow::render(fresh, c, planes, fast)));
+      REQUIRE(slow::same(slow::render(detected, c, planes, fast), slow::render(fresh, c, planes, fast)));
     }
   }
 }

@@ -35,7 +35,7 @@ TEST_CASE("fast: planes equal resized planes in real numbers, within one level")
 
 TEST_CASE("portable and vector kernels compute the same bits, in registers of every width") {
   portable plain;
-  mr::detail::plane_resizer narrow(false), chosen;
+  mr::detail::plane_resizer narrow(false), detected;
   for (std::uint64_t i = 0; i < 600 / stride(6); ++i) {
     const auto c = slow::random_case(i);
     slow::stored_planes planes(c.file);
@@ -44,7 +44,7 @@ TEST_CASE("portable and vector kernels compute the same bits, in registers of ev
       CAPTURE(fast);
       const auto expected = slow::render(plain, c, planes, fast);
       REQUIRE(same(slow::render(narrow, c, planes, fast), expected));
-      REQUIRE(same(slow::render(chosen, c, planes, fast), expected));
+      REQUIRE(same(slow::render(detected, c, planes, fast), expected));
     }
   }
 }
@@ -124,16 +124,16 @@ bool numbers_equal(Resizer& r, const slow::resize_case& c, slow::stored_planes& 
 
 TEST_CASE("numbers are the normalized u8 image, bit for bit, at any alignment") {
   portable plain;
-  mr::detail::plane_resizer narrow(false), chosen;
+  mr::detail::plane_resizer narrow(false), detected;
   for (std::uint64_t i = 0; i < 120; ++i) {
     const auto c = slow::random_case(i);
     slow::stored_planes planes(c.file);
     const std::size_t skew = i % 3 * 4;
     CAPTURE(i);
     REQUIRE(numbers_equal<float>(narrow, c, planes, skew));
-    REQUIRE(numbers_equal<float>(chosen, c, planes, skew));
-    REQUIRE(numbers_equal<mr::f16>(chosen, c, planes, skew));
-    REQUIRE(numbers_equal<mr::bf16>(chosen, c, planes, skew));
+    REQUIRE(numbers_equal<float>(detected, c, planes, skew));
+    REQUIRE(numbers_equal<mr::f16>(detected, c, planes, skew));
+    REQUIRE(numbers_equal<mr::bf16>(detected, c, planes, skew));
     REQUIRE(numbers_equal<float>(plain, c, planes, skew));
   }
 }

@@ -34,15 +34,15 @@ struct copies_of {
 /// Sums of three neighbors; the remainder is delivered at the end of an epoch.
 struct sums_of_three {
   using output = int;
-  int sum = 0, held = 0;
+  int sum = 0, terms = 0;
   std::size_t max_outputs(int) const { return 1; }
   void push(int n, auto& emit) {
     sum += n;
-    if (++held == 3) finish(emit);
+    if (++terms == 3) finish(emit);
   }
   void finish(auto& emit) {
-    if (held > 0) emit(std::exchange(sum, 0));
-    held = 0;
+    if (terms > 0) emit(std::exchange(sum, 0));
+    terms = 0;
   }
 };
 

@@ -37,9 +37,9 @@ TEST_CASE("busy workers get a quarter of a chunk at the earliest, and only if th
 
 TEST_CASE("the workers and the time are queried only when the chunk may end") {
   mr::detail::chunk_clock clock(0);
-  std::size_t calls = 0, looks = 0;
+  std::size_t calls = 0, time_checks = 0;
   for (std::size_t n = 1; n <= 256; ++n)
-    CHECK_FALSE(clock.ends_chunk([&] { return ++calls, false; }, [&] { return ++looks, std::uint64_t{0}; }));
+    CHECK_FALSE(clock.ends_chunk([&] { return ++calls, false; }, [&] { return ++time_checks, std::uint64_t{0}; }));
   CHECK(calls == 5);
-  CHECK(looks == 2);   // after 64 and 256 samples
+  CHECK(time_checks == 2);   // after 64 and 256 samples
 }

@@ -64,9 +64,9 @@ struct explaining_source : scripted_source {
     bool none = false;
     bool empty() const { return none; }
     std::string text() const { return "'jpg'"; }
-  } chosen{};
+  } required{};
   bool knows_piece = true;
-  const fields& having() const { return chosen; }
+  const fields& having() const { return required; }
   std::optional<piece> other_piece_of(const mr::error_location&) const {
     return knows_piece ? std::optional(piece{}) : std::nullopt;
   }
@@ -275,7 +275,7 @@ TEST_CASE("a source explains a missing sample and a missing field, and no other 
   CHECK(explanation(source, no_sample()).find("; .having leaves out samples without 'jpg'") != std::string::npos);
   CHECK(explanation(source, no_field()).find("no 'cls'; a piece is far from 512") != std::string::npos);
   CHECK(explanation(source, scripted_damage()) == error_text(scripted_damage()));
-  source.chosen.none = true;
+  source.required.none = true;
   source.knows_piece = false;
   CHECK(explanation(source, no_sample()) == error_text(no_sample()));
   CHECK(explanation(source, no_field()) == error_text(no_field()));

@@ -44,7 +44,7 @@ TEST_CASE("a thread that finds more to read wakes another one") {
   t.source.place->needed = 3;
   t.stage.withheld = true;
   t.stage.start();
-  REQUIRE(eventually([&] { return t.stage.looks >= 3; }));
+  REQUIRE(eventually([&] { return t.stage.searches >= 3; }));
   let_others_run();   // to sleep
   t.stage.release();
   t.stage.set_active({.workers = 1, .reads = 3});   // wakes one
@@ -71,11 +71,11 @@ TEST_CASE("a signal that wakes a closed thread reaches one that is open") {
     stage_with_sink<scripted_source> t(scripted_source().add(0, 2), {.threads = 4});
     t.stage.withheld = true;
     t.stage.start();
-    REQUIRE(eventually([&] { return t.stage.looks >= 4; }));
+    REQUIRE(eventually([&] { return t.stage.searches >= 4; }));
     for (std::uint64_t i = 0; i < round % 4; ++i) {   // the thread that slept longest sleeps again
       let_others_run();
       t.stage.set_active({.workers = 1, .reads = 4});
-      REQUIRE(eventually([&] { return t.stage.looks >= 5 + i; }));
+      REQUIRE(eventually([&] { return t.stage.searches >= 5 + i; }));
     }
     let_others_run();
     t.stage.release();

@@ -15,19 +15,19 @@ namespace {
 /// A sink that is full at every second check once it has some samples: a worker frees the space right after the check.
 struct freed_after_check final : mr::detail::sample_sink<int> {
   static constexpr std::uint64_t before = 5;
-  std::atomic<std::uint64_t> put_{0}, looks{0}, taken{0};
+  std::atomic<std::uint64_t> put_{0}, checks{0}, consumed{0};
   mr::detail::space_listener* listener = nullptr;
 
-  bool can_accept() override { return put_ < before || ++looks % 2 == 0; }
+  bool can_accept() override { return put_ < before || ++checks % 2 == 0; }
   void put(mr::detail::sample<int>&&) override { ++put_; }
   void end_epoch() override {}
   void finish(std::exception_ptr) override {}
   void publish() override {}
-  std::uint64_t backlog() const noexcept override { return put_ - taken; }
+  std::uint64_t backlog() const noexcept override { return put_ - consumed; }
   std::size_t held_bytes() const noexcept override { return 0; }
   void set_listener(mr::detail::space_listener* producer) override { listener = producer; }
   void take_all() {
-    taken = put_.load();
+    consumed = put_.load();
     listener->space_freed();
   }
 };
@@ -44,7 +44,7 @@ TEST_CASE("a reader that found no space is woken, although there is space when i
   stage.start();
   for (std::uint64_t target = freed_after_check::before; target < 60;) {
     while (sink.put_ < target) std::this_thread::yield();   // without the wake-up the reader sleeps forever
-    for (std::uint64_t last = 0; std::exchange(last, sink.looks.load()) != sink.looks;)
+    for (std::uint64_t last = 0; std::exchange(last, sink.checks.load()) != sink.checks;)
       std::this_thread::sleep_for(std::chrono::milliseconds(5));   // it has gone to sleep
     target = sink.put_ + 1;
     sink.take_all();

@@ -104,7 +104,7 @@ struct small_read_stage final : mr::detail::read_stage_base<Source> {
     return moved;
   }
   portion find_work() override {
-    ++looks;
+    ++searches;
     if (withheld || buffer.finished()) return {};
     auto* from = buffer.first_idle([](const auto&) { return true; });
     if (!from && buffer.open_shards() < open_shards) from = buffer.open_next();
@@ -116,7 +116,7 @@ struct small_read_stage final : mr::detail::read_stage_base<Source> {
   std::size_t open_shards;
   std::size_t most = 32;
   bool withheld = false, was_left_empty = false;
-  std::atomic<std::uint64_t> looks{0};
+  std::atomic<std::uint64_t> searches{0};
   mr::detail::shard_order plan;
   mr::detail::reorder_buffer<Source> buffer;
 };

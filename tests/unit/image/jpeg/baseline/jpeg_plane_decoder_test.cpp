@@ -121,7 +121,7 @@ TEST_CASE("damaged files are refused, or have the planes of libjpeg, without a w
   mr::rng d({.seed = seed_of_run(), .sample = 2});
   mr::detail::jpeg_plane_decoder best, portable(mr::detail::jpeg_plane_decoder::code::portable);
   const std::size_t files = count_of("MILLRACE_TEST_DAMAGED", 1'500);
-  std::size_t refused = 0, taken = 0, warned = 0, unseen = 0;
+  std::size_t refused = 0, accepted = 0, warned = 0, unseen = 0;
   for (std::size_t i = 0; i < files; ++i) {
     const random_jpeg good = draw_file(d, 40);
     random_jpeg bad = draw_file(d, 64);
@@ -140,7 +140,7 @@ TEST_CASE("damaged files are refused, or have the planes of libjpeg, without a w
       CHECK((expected.warnings == 0 || left_out));
       unseen += expected.warnings != 0;
       CHECK(slow::difference_of(got.planes, expected) == "");
-      ++taken;
+      ++accepted;
     } else {
       ++refused;
       warned += by_libjpeg(bad, request).warnings != 0;
@@ -154,7 +154,7 @@ TEST_CASE("damaged files are refused, or have the planes of libjpeg, without a w
     compare(good, y.request, both[first ? 1 : 0], expected);
   }
   CHECK(refused > files / 4);
-  CHECK(taken > files / 10);
+  CHECK(accepted > files / 10);
   CHECK(warned > files / 20);
   CHECK(unseen > 0);
   CHECK(unseen < files / 20);

@@ -61,8 +61,8 @@ TEST_CASE("a shard that ends on a member's boundary is complete without its end 
 
 TEST_CASE("a shard without an end marker is cut if a file next to it counts more samples") {
   const temporary_folder folder;
-  const std::string path = folder / "a.b.tar", whole = small_shard().bytes();
-  save(path, whole.substr(0, small_shard().offset_of(4)));
+  const std::string path = folder / "a.b.tar", tar_bytes = small_shard().bytes();
+  save(path, tar_bytes.substr(0, small_shard().offset_of(4)));
   const auto read_file = [&] { return read_source(std::make_unique<mr::file_source>(path)); };
   CHECK(read_file().error == "");
   CHECK(read_file().samples.size() == 2);
