@@ -2,15 +2,15 @@
 //
 //   const transcode::jpeg_codes codes(counts);                             // words of at most 10 bits, rare ones 16
 //   auto file = transcode::transcode_jpeg(bytes, {.codes = &codes});
-//   const auto again = transcode::jpeg_codes::from_text(codes.text());     // to keep them: hexadecimal digits
+//   const auto again = transcode::jpeg_codes::from_text(codes.text());     // to store them: hexadecimal digits
 //
-// Every symbol of 8-bit baseline JPEGs has a word: 12 DC and 162 AC symbols. So the codes fit every picture, also those
-// that were not counted. Within its limits each code is optimal for the counts. The same counts give the same codes. No
-// word is all ones. AC symbols that are rare, or never came, have words of up to 16 bits: in 10 bits these alone would
-// make the files 3 % larger.
-// A decoder that looks up 11 bits at once finds short words at once, and builds its tables once for the whole set.
-// Errors: setup_error if the limits are not possible, or a text does not hold such codes. Threads: a value.
-// Format: ITU-T T.81, annex C; limited by package-merge (package_merge.hpp).
+// Every symbol of 8-bit baseline JPEGs has a word: 12 DC and 162 AC symbols. The codes can therefore encode every
+// image, also one that was not counted. Within its limits each code is optimal for the counts, and a function of them.
+// No word is all ones. AC symbols with small or zero counts have words of up to 16 bits; with 10 bits the files would
+// be 3 % larger. A decoder with tables of 11 bits finds short words in one lookup, and builds its tables once for the
+// set.
+// Errors: setup_error if the limits are impossible, or if a text does not contain such codes. Threads: a value.
+// Source: ITU-T T.81, annex C; length limits by package-merge (package_merge.hpp).
 #pragma once
 
 #include "jpeg_symbol_counts.hpp"
@@ -43,10 +43,10 @@ struct jpeg_codes_options {
 /// Huffman codes for luma and chroma.
 class jpeg_codes {
  public:
-  /// Makes the best codes for these counts. Throws setup_error if a limit is out of its range.
+  /// Computes the optimal codes for these counts. Throws setup_error if a limit is out of its range.
   explicit jpeg_codes(const jpeg_symbol_counts& counts, const jpeg_codes_options& options = {});
 
-  /// Reads what text() wrote. Throws setup_error for any other text.
+  /// Parses a result of text(). Throws setup_error for any other text.
   static jpeg_codes from_text(std::string_view text);
   /// Returns the codes as hexadecimal digits.
   std::string text() const;
@@ -67,7 +67,7 @@ class jpeg_codes {
   std::array<std::array<std::uint8_t, lengths + ac_words>, jpeg_symbol_counts::tables> ac_{};
 };
 
-/// Returns true for the symbols of 8-bit baseline JPEGs: sizes of 1 to 10, the block's end, and 16 zeros.
+/// Returns true for the symbols of 8-bit baseline JPEGs: sizes of 1 to 10, the end of a block, and 16 zeros.
 constexpr bool is_baseline_ac_symbol(unsigned symbol) noexcept {
   const unsigned size = symbol & 15;
   return (size >= 1 && size <= 10) || symbol == 0x00 || symbol == 0xf0;
@@ -79,7 +79,7 @@ struct code_limits {
   double rare = 0;
 };
 
-/// Writes a code as in DHT. A further symbol that never comes gets the last one of the longest words, all ones.
+/// Writes a code as in DHT. An additional, unused symbol gets the last of the longest words, which is all ones.
 inline void write_limited_code(std::span<const std::uint64_t> counts, bool (*is_symbol)(unsigned),
                                const code_limits& limits, std::span<std::uint8_t> to) {
   constexpr unsigned longest_of_all = 16;
@@ -108,19 +108,19 @@ inline void write_limited_code(std::span<const std::uint64_t> counts, bool (*is_
 }
 
 /// Returns true if the code has a word for each symbol, and none that is all ones.
-inline bool is_whole_code(std::span<const std::uint8_t> code, bool (*is_symbol)(unsigned)) {
-  std::uint32_t words = 0, used = 0;   // used: of 2^16
+inline bool is_complete_code(std::span<const std::uint8_t> code, bool (*is_symbol)(unsigned)) {
+  std::uint32_t words = 0, used = 0;   // used: share of 2^16
   for (unsigned length = 1; length <= 16; ++length) {
     words += code[length - 1];
     used += std::uint32_t{code[length - 1]} << (16 - length);
   }
-  std::bitset<256> found;
+  std::bitset<256> with_word;
   for (const std::uint8_t symbol : code.subspan(16)) {
     if (!is_symbol(symbol)) return false;
-    found.set(symbol);
+    with_word.set(symbol);
   }
   const std::size_t symbols = code.size() - 16;
-  return words == symbols && found.count() == symbols && used < std::uint32_t{1} << 16;
+  return words == symbols && with_word.count() == symbols && used < std::uint32_t{1} << 16;
 }
 
 inline void append_hex(std::string& text, std::span<const std::uint8_t> code) {
@@ -130,7 +130,7 @@ inline void append_hex(std::string& text, std::span<const std::uint8_t> code) {
   }
 }
 
-/// Returns false if the text ends too early or holds no digits.
+/// Returns false if the text is too short or contains other characters.
 inline bool take_hex(std::string_view& text, std::span<std::uint8_t> code) {
   const auto digit = [](char c) { return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1; };
   if (text.size() < 2 * code.size()) return false;
@@ -148,9 +148,9 @@ inline jpeg_codes::jpeg_codes(const jpeg_symbol_counts& counts, const jpeg_codes
       !(options.rare >= 0 && options.rare <= 1))
     throw millrace::setup_error("codes of a JPEG with words of at most " + std::to_string(options.longest_dc) +
                                     " (DC) and " + std::to_string(options.longest_ac) +
-                                    " (AC) bits, but for symbols with a share of " + std::to_string(options.rare) +
+                                    " (AC) bits, except for symbols with a share of " + std::to_string(options.rare) +
                                     ", are not possible",
-                                "Give 4 to 16, 8 to 16 and 0 to 1", {.stage = "jpeg"});
+                                "Use 4 to 16, 8 to 16 and 0 to 1", {.stage = "jpeg"});
   for (std::size_t t = 0; t < jpeg_symbol_counts::tables; ++t) {
     write_limited_code(counts.dc[t], is_baseline_dc_symbol, {.longest = options.longest_dc, .rare = 0}, dc_[t]);
     write_limited_code(counts.ac[t], is_baseline_ac_symbol, {.longest = options.longest_ac, .rare = options.rare},
@@ -168,18 +168,19 @@ inline std::string jpeg_codes::text() const {
 }
 
 inline jpeg_codes jpeg_codes::from_text(std::string_view text) {
-  jpeg_codes made;
+  jpeg_codes codes;
   bool good = true;
   std::string_view rest = text;
   for (std::size_t t = 0; t < jpeg_symbol_counts::tables; ++t)
-    good = good && take_hex(rest, made.dc_[t]) && take_hex(rest, made.ac_[t]) &&
-           is_whole_code(made.dc_[t], is_baseline_dc_symbol) && is_whole_code(made.ac_[t], is_baseline_ac_symbol);
+    good = good && take_hex(rest, codes.dc_[t]) && take_hex(rest, codes.ac_[t]) &&
+           is_complete_code(codes.dc_[t], is_baseline_dc_symbol) &&
+           is_complete_code(codes.ac_[t], is_baseline_ac_symbol);
   if (!good || !rest.empty())
     throw millrace::setup_error(
-        "a text does not hold the codes of JPEGs: got '" + millrace::printable(text.substr(0, 40)) +
+        "a text does not contain the codes of JPEGs: got '" + millrace::printable(text.substr(0, 40)) +
             "', expected hexadecimal digits of codes that have a word for every symbol",
-        "Give what jpeg_codes::text() returned", {.stage = "jpeg"});
-  return made;
+        "Pass a result of jpeg_codes::text()", {.stage = "jpeg"});
+  return codes;
 }
 
 }  // namespace transcode

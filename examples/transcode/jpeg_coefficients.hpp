@@ -1,16 +1,17 @@
-// Reads what a JPEG file stores before pixels are made: its quantized coefficients, tables and markers.
+// Reads the quantized coefficients, tables and markers of a JPEG file, without computing pixels.
 //
 //   transcode::jpeg_coefficients before(file, {.max_scans = 100}), after(rewritten, {});
 //   bool same = after.same_as(before);                // every coefficient, table, sampling factor and marker
-//   bool kept = before.sequential_in_one_scan();      // rewriting would not change the coding process
+//   bool unchanged = before.sequential_in_one_scan(); // rewriting would not change the coding process
 //   before.for_each_block([](int component, const JCOEF* block) noexcept { /* 64 numbers, row by row */ });
 //
-// Each component has as many blocks of 8 x 8 coefficients as its size needs. The blocks that only fill up the last MCUs
+// Each component has as many blocks of 8 x 8 coefficients as its size requires. Blocks that only complete the last MCUs
 // are not compared.
 // Lifetime: `file` must outlive the object. Memory: 2 bytes for each coefficient, within max_memory_bytes.
 // Errors: data_error for any damage, and for a progressive JPEG that lacks scans, which decoders would smooth over.
-// accept_damaged has no effect, because the missing coefficients would be made up. io_error if libjpeg cannot be
-// started. Threads: one at a time.
+// accept_damaged has no effect, because the missing coefficients would be invented. io_error if libjpeg cannot be
+// started.
+// Threads: one at a time.
 #pragma once
 
 #include <millrace/image/jpeg/libjpeg/jpeg_input.hpp>
@@ -48,7 +49,7 @@ class jpeg_coefficients : private millrace::detail::jpeg_input {
 
   /// Returns the number of MCUs between restart markers; 0 if there are none.
   unsigned restart_interval() const noexcept { return info_.restart_interval; }
-  /// Returns the number of MCUs in a row of a scan that holds all components.
+  /// Returns the number of MCUs in a row of a scan of all components.
   std::size_t mcus_per_row() const noexcept {
     if (info_.num_components == 1) return info_.comp_info[0].width_in_blocks;
     return (info_.image_width + mcu_width() - 1) / mcu_width();
@@ -83,8 +84,8 @@ class jpeg_coefficients : private millrace::detail::jpeg_input {
   }
 
   /// Calls use(component, block) for each block, in the order of the scans that a baseline file has. A block is 64
-  /// numbers, row by row, or null: it only fills up the last MCUs. `use` throws nothing.
-  /// Returns false if libjpeg could not give the blocks.
+  /// numbers, row by row, or null: it only completes the last MCUs. `use` must not throw.
+  /// Returns false if libjpeg could not provide the blocks.
   template <class Use>
   bool for_each_block(const Use& use) noexcept {
     if (setjmp(escape_) != 0) return false;
@@ -116,7 +117,7 @@ class jpeg_coefficients : private millrace::detail::jpeg_input {
   /// Returns libjpeg's state, and arrays() the coefficient arrays, for libjpeg's writer.
   jpeg_decompress_struct& info() noexcept { return info_; }
   jvirt_barray_ptr* arrays() noexcept { return arrays_; }
-  /// Returns the application segments and comments, each as a whole, in the order of the file.
+  /// Returns the application segments and comments, complete and in the order of the file.
   std::span<const std::span<const std::byte>> markers() const noexcept { return markers_; }
 
  private:

@@ -1,13 +1,14 @@
-// Counts the Huffman symbols of JPEGs: what codes for a set of files are made of.
+// Counts the Huffman symbols of JPEGs, from which codes for a set of files are computed.
 //
 //   transcode::jpeg_symbol_counts counts;
 //   for (const auto& file : files) transcode::jpeg_transcoder(file).count_symbols(counts);
 //   const transcode::jpeg_codes codes(counts);                                           // see jpeg_codes.hpp
 //
 // The first index is 0 for luma, gray and components of other colors, and 1 for the chroma of YCbCr and YCCK. A DC
-// symbol is the size of a difference in bits. An AC symbol is the zeros before a coefficient times 16, plus its size.
-// Errors: none. Threads: a value. Counts of several threads are added: the order makes no difference.
-// Format: ITU-T T.81, F.1.2.
+// symbol is the size of a difference in bits. An AC symbol is 16 times the number of zeros before a coefficient, plus
+// its size.
+// Errors: none. Threads: a value. The order in which counts of several threads are added does not matter.
+// Source: ITU-T T.81, F.1.2.
 #pragma once
 
 #include <array>
@@ -16,7 +17,7 @@
 
 namespace transcode {
 
-/// How often each symbol comes in files that share their codes.
+/// The frequency of each symbol in files that share their codes.
 struct jpeg_symbol_counts {
   static constexpr std::size_t tables = 2, dc_symbols = 12, ac_symbols = 256;
 

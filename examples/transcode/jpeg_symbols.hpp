@@ -1,16 +1,16 @@
-// Counts the symbols that a baseline JPEG of given coefficients has, for any restart interval, and the bytes it takes.
+// Counts the symbols of a baseline JPEG with given coefficients, for any restart interval, and estimates its size.
 //
 //   transcode::jpeg_symbols symbols(coefficients);
-//   symbols.add_to(counts, 4);                             // with a restart marker behind every four MCUs
+//   symbols.add_to(counts, 4);                             // with a restart marker after every four MCUs
 //   const double more = symbols.coded_bytes(4) - symbols.coded_bytes(0);
 //   const unsigned interval = symbols.interval_within({.growth = 0.02, .shortest = 4});
 //
-// Restarts change the sizes of DC differences alone. So AC symbols are counted once, and DC terms are kept.
-// Bytes are those of coded data with codes of its own, which take no more than 16 bits. They are not exact: a byte of
-// ones takes two bytes, which is not counted, and the bits before a marker are 3.5 on average.
-// Lifetime: needs the coefficients in the constructor only. Memory: two bytes for each block.
-// Errors: data_error for coefficients that baseline coding cannot hold. Threads: const members may run at once.
-// Format: ITU-T T.81, F.1.2.
+// Restarts change the sizes of DC differences only. AC symbols are therefore counted once, and DC terms are stored. The
+// size is that of coded data with optimal codes of at most 16 bits. It is an estimate: bytes of ones, which need two
+// bytes, are not counted, and the bits before a marker are 3.5 on average.
+// Lifetime: only the constructor uses the coefficients. Memory: two bytes for each block.
+// Errors: data_error for coefficients that baseline coding cannot represent. Threads: const members are concurrent.
+// Source: ITU-T T.81, F.1.2.
 #pragma once
 
 #include "jpeg_coefficients.hpp"
@@ -39,15 +39,15 @@ class jpeg_symbols {
   /// Adds the symbols of a file with this restart interval, in MCUs; 0: none.
   void add_to(jpeg_symbol_counts& counts, unsigned restart_interval) const;
 
-  /// Returns about how many bytes the coded data take.
+  /// Returns an estimate of the size of the coded data.
   double coded_bytes(unsigned restart_interval) const;
 
   struct interval_limits {
-    double growth = 0;       ///< most, as a share of the coded data
+    double growth = 0;       ///< limit, as a share of the coded data
     std::size_t shortest = 1;
   };
-  /// Returns the shortest interval that grows the coded data by no more than the limit. The lengths it tries are a
-  /// quarter apart. 0: there is none, or the file has a scan for each component.
+  /// Returns the shortest interval with which the coded data grow by at most the limit; candidates differ by a quarter.
+  /// 0: there is none, or the file has a scan for each component.
   unsigned interval_within(const interval_limits& limits) const;
 
  private:
@@ -68,19 +68,19 @@ class jpeg_symbols {
   bool fits_ = true;          // into a baseline file
 };
 
-/// The place of each coefficient in its block, in the order in which they are coded: T.81, figure A.6.
+/// The position of each coefficient in its block, in coding order: T.81, figure A.6.
 inline constexpr std::array<std::uint8_t, 64> zigzag_places{
     0,  1,  8,  16, 9,  2,  3,  10, 17, 24, 32, 25, 18, 11, 4,  5,  12, 19, 26, 33, 40, 48,
     41, 34, 27, 20, 13, 6,  7,  14, 21, 28, 35, 42, 49, 56, 57, 50, 43, 36, 29, 22, 15, 23,
     30, 37, 44, 51, 58, 59, 52, 45, 38, 31, 39, 46, 53, 60, 61, 54, 47, 55, 62, 63};
 
-/// Returns the size of a number as a symbol has it, in bits.
+/// Returns the size of a number in bits, as symbols encode it.
 constexpr unsigned size_in_bits(int value) noexcept {
   return static_cast<unsigned>(std::bit_width(static_cast<unsigned>(value < 0 ? -value : value)));
 }
 
-/// Returns the bits of all words and their magnitudes, in a code made for them. A further symbol has the word of ones.
-inline double bits_with_own_code(std::span<const std::uint64_t> counts, unsigned size_mask) {
+/// Returns the bits of all words and magnitudes in an optimal code, in which an unused symbol has the word of ones.
+inline double bits_with_optimal_code(std::span<const std::uint64_t> counts, unsigned size_mask) {
   std::vector<std::uint64_t> weights;
   double bits = 0;
   for (unsigned symbol = 0; symbol < counts.size(); ++symbol) {
@@ -105,9 +105,9 @@ inline jpeg_symbols::jpeg_symbols(jpeg_coefficients& from)
     component.blocks_in_mcu = interleaved_ ? from.blocks_in_mcu(static_cast<int>(c)) : 1;
     component.dc.reserve(mcus_ * from.blocks_in_mcu(static_cast<int>(c)));
   }
-  const bool whole = from.for_each_block([&](int c, const JCOEF* block) noexcept {
+  const bool complete = from.for_each_block([&](int c, const JCOEF* block) noexcept {
     auto& component = components_[static_cast<std::size_t>(c)];
-    if (!block) {   // libjpeg's writer repeats the DC term, and has no AC terms
+    if (!block) {   // the writer of libjpeg repeats the DC term, without AC terms
       component.dc.push_back(component.dc.back());
       ++ac_.ac[component.table][0];
       return;
@@ -115,11 +115,11 @@ inline jpeg_symbols::jpeg_symbols(jpeg_coefficients& from)
     component.dc.push_back(block[0]);
     count_ac(block, component.table);
   });
-  if (!whole)
-    throw millrace::io_error("libjpeg does not give a picture's coefficients", "Free memory", {.stage = "jpeg"});
+  if (!complete)
+    throw millrace::io_error("libjpeg does not provide the coefficients of an image", "Free memory", {.stage = "jpeg"});
   jpeg_symbol_counts counts;
-  add_to(counts, 0);   // called for its errors
-  for (const auto& table : ac_.ac) ac_bits_ += bits_with_own_code(table, 15);
+  add_to(counts, 0);   // for its errors
+  for (const auto& table : ac_.ac) ac_bits_ += bits_with_optimal_code(table, 15);
 }
 
 inline void jpeg_symbols::count_ac(const JCOEF* block, std::size_t table) noexcept {
@@ -162,8 +162,8 @@ inline bool jpeg_symbols::count_dc(jpeg_symbol_counts& counts, unsigned restart_
 
 inline void jpeg_symbols::add_to(jpeg_symbol_counts& counts, unsigned restart_interval) const {
   if (!count_dc(counts, restart_interval) || !fits_)
-    throw millrace::data_error("the picture cannot be written as a baseline JPEG: a coefficient is too large",
-                               "As it is, it can only be kept", {.stage = "jpeg"});
+    throw millrace::data_error("the image cannot be written as a baseline JPEG: a coefficient is too large",
+                               "Keep the original file", {.stage = "jpeg"});
   for (std::size_t t = 0; t < counts.ac.size(); ++t)
     for (std::size_t s = 0; s < counts.ac[t].size(); ++s) counts.ac[t][s] += ac_.ac[t][s];
   ++counts.pictures;
@@ -173,7 +173,7 @@ inline double jpeg_symbols::coded_bytes(unsigned restart_interval) const {
   jpeg_symbol_counts counts;
   count_dc(counts, restart_interval);
   double bits = ac_bits_;
-  for (const auto& table : counts.dc) bits += bits_with_own_code(table, 15);
+  for (const auto& table : counts.dc) bits += bits_with_optimal_code(table, 15);
   if (restart_interval == 0) return bits / 8;
   constexpr double bits_of_restart = 16 + 3.5;
   for (const auto& component : components_) {

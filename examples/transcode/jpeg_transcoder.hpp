@@ -1,23 +1,24 @@
-// Transcodes any lossy 8-bit JPEG to a baseline JPEG with the same coefficients: the picture is the same bit for bit.
+// Transcodes any lossy 8-bit JPEG to a baseline JPEG with the same coefficients: the image is the same bit for bit.
 //
 //   std::vector<std::byte> file = transcode::transcode_jpeg(bytes);
 //   auto with_restarts = transcode::transcode_jpeg(bytes, {.restarts_per_row = 8});
 //   auto by_size = transcode::transcode_jpeg(bytes, {.restart_growth = 0.02});
 //   auto with_shared_codes = transcode::transcode_jpeg(bytes, {.codes = &codes});      // see jpeg_codes.hpp
 //
-// Progressive and arithmetic coding become Huffman coding in one scan, with tables made for the picture. Such files
-// decode several times as fast and grow by some percent. An MCU of more than 10 blocks does not fit into one scan; such
-// a picture gets one scan per component. A file that is already sequential in one scan, with the restarts asked for,
-// comes back smaller or unchanged, unless shared codes are asked for. Codes that were made for one picture are the
-// smallest, but a decoder makes its tables of them for each picture. keep_standard_codes avoids that for most files.
-// Markers (EXIF, ICC, Adobe, comments) stay in their order. A rewritten file loses the bytes after the end of the image
-// and the restart markers that are not asked for. Decoding can begin behind a restart marker, so that a crop's decoder
-// passes over more of the picture. restarts_per_row divides a row of MCUs evenly: as many as possible, at least 1 per
-// row. restart_growth takes the shortest interval of at least 64 pixels that makes the coded data grow by at most that
-// share. By default there are none.
-// The function reads the written file again and compares it with the original before it returns.
-// Errors: data_error if the bytes are not an 8-bit lossy JPEG, are damaged, or do not fit into a baseline JPEG. An
-// io_error means that the comparison failed or libjpeg could not be started. setup_error for impossible options.
+// Progressive and arithmetic coding become Huffman coding in one scan, with optimal tables. Such files decode several
+// times faster and grow by some percent. An MCU of more than 10 blocks does not fit into one scan; such an image gets
+// one scan per component. A file that is already sequential in one scan, with the requested restarts, gets smaller or
+// stays unchanged, unless shared codes are requested. Optimal codes are the smallest, but a decoder builds tables for
+// each image. keep_standard_codes avoids that for most files.
+//
+// Markers (EXIF, ICC, Adobe, comments) keep their order. A rewritten file loses the bytes after the end of the image,
+// and restart markers that were not requested. A decoder can start after a restart marker, and therefore skip more of
+// the image for a crop. restarts_per_row divides a row of MCUs evenly: into at most that number of intervals, at least
+// 1. restart_growth selects the shortest interval of at least 64 pixels with which the coded data grow by at most that
+// share. The default is no restart markers. The function reads the written file again and compares it with the
+// original.
+// Errors: data_error if the bytes are not an 8-bit lossy JPEG, are damaged, or do not fit into a baseline JPEG.
+// io_error if the comparison failed or libjpeg could not be started. setup_error for impossible options.
 // Threads: any; calls share nothing. A transcoder is used by one thread at a time. The bytes and codes must outlive it.
 // Memory: at most twice limits.max_memory_bytes.
 #pragma once
@@ -45,12 +46,12 @@
 
 namespace transcode {
 
-/// Options of transcode_jpeg(). At most one of the three for restarts is set.
+/// Options of transcode_jpeg(). Set at most one of the three options for restarts.
 struct jpeg_transcode_options {
-  unsigned restarts_per_row = 0;       ///< most restart intervals in a row of MCUs; 0: no restart markers
+  unsigned restarts_per_row = 0;       ///< limit of restart intervals in a row of MCUs; 0: no restart markers
   unsigned restart_interval = 0;       ///< MCUs between restart markers, at most 65,535; 0: no restart markers
-  double restart_growth = 0;           ///< most growth by restart markers, at most 1; 0: no restart markers
-  const jpeg_codes* codes = nullptr;   ///< the file's codes; null: made for the picture
+  double restart_growth = 0;           ///< limit of the growth by restart markers, at most 1; 0: no restart markers
+  const jpeg_codes* codes = nullptr;   ///< shared codes; null: optimal codes for the image
   bool keep_standard_codes = false;    ///< without `codes`, a file with the codes of T.81 annex K keeps them
   millrace::detail::jpeg_limits limits{};   ///< of each of the two readings; accept_damaged has no effect
 };
@@ -67,8 +68,8 @@ class jpeg_coefficient_writer : private millrace::detail::jpeg_output {
  private:
   bool compress(jpeg_coefficients& from, const coding& as) noexcept;
   bool has_standard_codes(jpeg_coefficients& from) const noexcept;
-  void take_a_scan_for_each() noexcept;
-  void take_codes(const jpeg_codes& codes) noexcept;
+  void use_separate_scans() noexcept;
+  void set_codes(const jpeg_codes& codes) noexcept;
 
   std::array<jpeg_scan_info, 4> scans_{};
 };
@@ -80,27 +81,27 @@ constexpr unsigned restart_interval_of(std::size_t mcus_per_row, unsigned restar
   return static_cast<unsigned>(mcus_per_row / restarts);
 }
 
-/// MCUs of a picture that a decoder reads for a crop.
+/// The MCUs of an image that a decoder reads for a crop.
 struct jpeg_walk {
-  std::uint64_t all = 0;                ///< MCUs of the picture
-  std::uint64_t without_restarts = 0;   ///< from the first to the crop's last
+  std::uint64_t all = 0;                ///< MCUs of the image
+  std::uint64_t without_restarts = 0;   ///< from the first to the last of the crop
   std::uint64_t with_restarts = 0;      ///< in each row from a restart before the crop to its right edge
 };
 
-/// A JPEG that will be transcoded: what transcode_jpeg() does, in steps.
+/// The steps of transcode_jpeg().
 class jpeg_transcoder {
  public:
   /// Reads the coefficients and chooses the restart interval. Throws as transcode_jpeg() does.
   explicit jpeg_transcoder(std::span<const std::byte> data, const jpeg_transcode_options& options = {});
 
-  /// Returns the MCUs between restart markers; 0: there will be none.
+  /// Returns the number of MCUs between restart markers; 0: none.
   unsigned restart_interval() const noexcept { return restart_interval_; }
-  /// Returns about how many bytes the restart markers add; it is right to some percent.
+  /// Returns an estimate of the bytes that restart markers add, with an error of some percent.
   double restart_bytes();
-  /// Draws a random resized crop and returns which MCUs it needs.
+  /// Draws a random resized crop and returns the MCUs that it needs.
   jpeg_walk walk_of_random_crop(millrace::rng& random, const millrace::random_crop_options& options = {}) const;
 
-  /// Adds the symbols that the file will have. Throws data_error if they do not fit into a baseline JPEG.
+  /// Adds the symbols of the resulting file. Throws data_error if they do not fit into a baseline JPEG.
   void count_symbols(jpeg_symbol_counts& counts) { symbols().add_to(counts, restart_interval_); }
 
   /// Returns the baseline JPEG.
@@ -123,8 +124,8 @@ constexpr millrace::picture_size size_in(const millrace::jpeg_header& header) no
 
 inline std::vector<std::byte> jpeg_coefficient_writer::write(jpeg_coefficients& from, const coding& as) {
   if (!compress(from, as))
-    throw millrace::data_error("the picture cannot be written as a baseline JPEG: " + text(),
-                               "As it is, it can only be kept", {.stage = "jpeg"});
+    throw millrace::data_error("the image cannot be written as a baseline JPEG: " + text(),
+                               "Keep the original file", {.stage = "jpeg"});
   return take();
 }
 
@@ -133,13 +134,13 @@ inline bool jpeg_coefficient_writer::compress(jpeg_coefficients& from, const cod
   jpeg_copy_critical_parameters(&from.info(), &info_);
   info_.arith_code = 0;
   info_.optimize_coding = 1;
-  if (as.codes) take_codes(*as.codes);
+  if (as.codes) set_codes(*as.codes);
   else if (as.keep_standard_codes && has_standard_codes(from)) info_.optimize_coding = 0;
   info_.restart_interval = as.restart_interval;
   // If the file has these two, they are among the markers copied below. Readers derive the color space from them.
   info_.write_JFIF_header = 0;
   info_.write_Adobe_marker = 0;
-  if (!from.fits_one_scan()) take_a_scan_for_each();
+  if (!from.fits_one_scan()) use_separate_scans();
   jpeg_write_coefficients(&info_, from.arrays());
   for (const auto& segment : from.markers())
     jpeg_write_marker(&info_, static_cast<int>(segment[1]), reinterpret_cast<const JOCTET*>(segment.data()) + 4,
@@ -148,7 +149,7 @@ inline bool jpeg_coefficient_writer::compress(jpeg_coefficients& from, const cod
   return true;
 }
 
-inline void jpeg_coefficient_writer::take_a_scan_for_each() noexcept {
+inline void jpeg_coefficient_writer::use_separate_scans() noexcept {
   for (int c = 0; c < info_.num_components; ++c) {
     auto& scan = scans_[static_cast<std::size_t>(c)];
     scan.comps_in_scan = 1;
@@ -159,7 +160,7 @@ inline void jpeg_coefficient_writer::take_a_scan_for_each() noexcept {
   info_.num_scans = info_.num_components;
 }
 
-/// The standard's codes are those that libjpeg's writer begins with.
+/// The writer of libjpeg starts with the standard codes.
 inline bool jpeg_coefficient_writer::has_standard_codes(jpeg_coefficients& from) const noexcept {
   if (!from.sequential_in_one_scan()) return false;
   const auto same = [](const JHUFF_TBL* a, const JHUFF_TBL* b) {
@@ -177,7 +178,7 @@ inline bool jpeg_coefficient_writer::has_standard_codes(jpeg_coefficients& from)
   return true;
 }
 
-inline void jpeg_coefficient_writer::take_codes(const jpeg_codes& codes) noexcept {
+inline void jpeg_coefficient_writer::set_codes(const jpeg_codes& codes) noexcept {
   const auto set = [this](JHUFF_TBL*& table, std::span<const std::uint8_t> code) {
     if (!table) table = jpeg_alloc_huff_table(reinterpret_cast<j_common_ptr>(&info_));
     std::copy_n(code.begin(), 16, table->bits + 1);
@@ -192,19 +193,21 @@ inline void jpeg_coefficient_writer::take_codes(const jpeg_codes& codes) noexcep
 }
 
 inline void check_restarts(const jpeg_transcode_options& options) {
-  const int asked = (options.restarts_per_row != 0) + (options.restart_interval != 0) + (options.restart_growth != 0);
+  const int restart_options =
+      (options.restarts_per_row != 0) + (options.restart_interval != 0) + (options.restart_growth != 0);
   constexpr unsigned longest = 65'535;
-  if (asked > 1 || options.restart_interval > longest || !(options.restart_growth >= 0 && options.restart_growth <= 1))
+  if (restart_options > 1 || options.restart_interval > longest ||
+      !(options.restart_growth >= 0 && options.restart_growth <= 1))
     throw millrace::setup_error(
         "the restarts of a JPEG are impossible: got " + std::to_string(options.restarts_per_row) +
             " per row, an interval of " + std::to_string(options.restart_interval) + ", a growth of " +
             std::to_string(options.restart_growth) +
             "; expected one of them, an interval of at most 65535, a growth of 0 to 1",
-        "Give one of the three", {.stage = "jpeg"});
+        "Set one of the three", {.stage = "jpeg"});
 }
 
 inline jpeg_transcoder::jpeg_transcoder(std::span<const std::byte> data, const jpeg_transcode_options& options)
-    // The header is read first for its errors: it describes best what is not a JPEG.
+    // Reads the header first, because its errors describe files that are not JPEGs best.
     : data_(data), options_(options), size_(size_in(millrace::read_jpeg_header(data))), before_(data, options.limits) {
   check_restarts(options);
   if (options.restarts_per_row != 0)
@@ -247,7 +250,7 @@ inline jpeg_walk jpeg_transcoder::walk_of_random_crop(millrace::rng& random,
 }
 
 inline std::vector<std::byte> jpeg_transcoder::write() {
-  if (options_.codes || options_.keep_standard_codes) {   // libjpeg would not see what does not fit
+  if (options_.codes || options_.keep_standard_codes) {   // libjpeg does not check this
     jpeg_symbol_counts counts;
     count_symbols(counts);
   }
@@ -259,8 +262,9 @@ inline std::vector<std::byte> jpeg_transcoder::write() {
     return {data_.begin(), data_.end()};
   jpeg_coefficients after(file, options_.limits);
   if (!after.same_as(before_))
-    throw millrace::io_error("the JPEG that was written does not hold the coefficients of the one that was read",
-                             "Keep the original; this machine's memory or its libjpeg is broken", {.stage = "jpeg"});
+    throw millrace::io_error("the written JPEG does not contain the coefficients of the original",
+                             "Keep the original; the memory or the libjpeg of this machine is broken",
+                             {.stage = "jpeg"});
   return file;
 }
 

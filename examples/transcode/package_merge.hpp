@@ -1,16 +1,17 @@
-// Finds the word lengths of an optimal prefix code whose words have at most given lengths: package-merge.
+// Computes the word lengths of an optimal prefix code with limited word lengths, by package-merge.
 //
-//   const std::vector<std::uint64_t> weights{5, 1, 1, 9};                    // how often each symbol comes
+//   const std::vector<std::uint64_t> weights{5, 1, 1, 9};                    // frequency of each symbol
 //   const std::vector<std::uint8_t> longest{3, 3, 3, 3};                     // for each symbol, in bits
 //   std::vector<std::uint8_t> lengths(weights.size());
 //   transcode::package_merge(weights, longest, lengths);                     // {2, 3, 3, 1}; of 2 bits: {2, 2, 2, 2}
 //
-// Every symbol gets a word, also one of weight 0. The sum of weight times length is the least that the limits allow.
-// The sum of 2^-length is exactly 1. Where several codes are optimal, the same weights always give the same one: of two
-// symbols with equal weights and limits the later one has the longer word, or one as long.
-// Errors: none. There are at least two symbols. The sum of 2^-longest is at most 1. Limits are 1 to 16, and a heavier
-// symbol's is no greater than a lighter one's. The weights' sum is below 2^59.
-// Threads: pure. Source: Larmore and Hirschberg, "A fast algorithm for optimal length-limited Huffman codes", 1990.
+// Every symbol gets a word, also one of weight 0. The sum of weight times length is the minimum within the limits. The
+// sum of 2^-length is exactly 1. If several codes are optimal, the result is still a function of the weights: of two
+// symbols with equal weights and limits, the word of the later one is longer or equally long.
+// Errors: none. There are at least two symbols. The sum of 2^-longest is at most 1. Limits are 1 to 16, and never
+// greater for a heavier symbol than for a lighter one. The sum of the weights is below 2^59.
+// Threads: pure.
+// Source: Larmore and Hirschberg, "A fast algorithm for optimal length-limited Huffman codes", 1990.
 #pragma once
 
 #include <algorithm>
@@ -22,10 +23,10 @@
 
 namespace transcode {
 
-/// Writes the length of each symbol's word into `lengths`. All three are as long.
-/// A level is a length of words; levels begin with the longest. The list of a level holds the symbols that may have
-/// words so long, and the pairs of the list before it. It is in ascending order of weights. Only the places that hold
-/// symbols are kept of a list: the symbols in any part at its front are the lightest ones.
+/// Writes the length of each symbol's word into `lengths`. All three spans have the same size.
+/// A level is a word length; levels begin with the longest. The list of a level contains the symbols that may have
+/// words of this length, and the pairs of the previous list, in ascending order of weights. Only the positions of
+/// symbols are stored of each list, because the symbols in any prefix of it are the lightest ones.
 inline void package_merge(std::span<const std::uint64_t> weights, std::span<const std::uint8_t> longest,
                           std::span<std::uint8_t> lengths) {
   std::vector<std::size_t> lightest(weights.size());
@@ -54,12 +55,12 @@ inline void package_merge(std::span<const std::uint64_t> weights, std::span<cons
   }
 
   std::fill(lengths.begin(), lengths.end(), std::uint8_t{0});
-  std::size_t taken = 2 * weights.size() - 2;
+  std::size_t selected = 2 * weights.size() - 2;
   for (auto level = levels.rbegin(); level != levels.rend(); ++level) {
-    const auto symbols =
-        static_cast<std::size_t>(std::count(level->begin(), level->begin() + static_cast<std::ptrdiff_t>(taken), true));
+    const auto end = level->begin() + static_cast<std::ptrdiff_t>(selected);
+    const auto symbols = static_cast<std::size_t>(std::count(level->begin(), end, true));
     for (std::size_t i = 0; i < symbols; ++i) ++lengths[lightest[i]];
-    taken = 2 * (taken - symbols);
+    selected = 2 * (selected - symbols);
   }
 }
 

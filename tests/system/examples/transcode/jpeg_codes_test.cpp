@@ -123,7 +123,7 @@ TEST_CASE("a text that is no pair of codes is refused") {
       (void)jpeg_codes::from_text(text);
       return false;
     } catch (const mr::setup_error& e) {
-      CHECK(std::string(e.what()).find("does not hold the codes") != std::string::npos);
+      CHECK(std::string(e.what()).find("does not contain the codes") != std::string::npos);
       return true;
     }
   };
