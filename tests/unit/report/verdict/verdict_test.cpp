@@ -293,7 +293,7 @@ TEST_CASE("a disk that serves reads one after the other is a full pipe, one that
     const int answer = one_pipe ? 2 : transfer_or_answer, transfer = one_pipe ? transfer_or_answer : 2;
     mr::rng random({.seed = 11});
     struct reader {
-      int pause = 0, answer = 0, transfer = 0, took = 0, beside = 0;
+      int pause = 0, answer = 0, transfer = 0, duration = 0, concurrent_sum = 0;
     };
     std::vector<reader> all(readers);
     std::vector<std::size_t> line;   // the first waiting reader has the pipe
@@ -308,8 +308,8 @@ TEST_CASE("a disk that serves reads one after the other is a full pipe, one that
       for (std::size_t i = 0; i < readers; ++i) {
         reader& r = all[i];
         if (r.answer == 0 && r.transfer == 0) continue;
-        ++r.took;
-        r.beside += outstanding;
+        ++r.duration;
+        r.concurrent_sum += outstanding;
         if (r.answer > 0 && --r.answer == 0) {
           r.transfer = transfer;
           line.push_back(i);
@@ -318,8 +318,8 @@ TEST_CASE("a disk that serves reads one after the other is a full pipe, one that
       if (line.empty() || --all[line.front()].transfer > 0) continue;
       reader& r = all[line.front()];
       line.erase(line.begin());
-      levels.add(static_cast<std::size_t>((r.beside + r.took / 2) / r.took),
-                 {.reads = 1, .read_ns = 1'000 * static_cast<std::uint64_t>(r.took), .bytes = 100'000});
+      levels.add(static_cast<std::size_t>((r.concurrent_sum + r.duration / 2) / r.duration),
+                 {.reads = 1, .read_ns = 1'000 * static_cast<std::uint64_t>(r.duration), .bytes = 100'000});
       r = {.pause = static_cast<int>(random.below(one_pipe ? 600 : 150))};
     }
     REQUIRE(levels.contention());
