@@ -46,12 +46,12 @@ namespace {
 /// Counts down to the call that is refused; negative: none.
 struct refusal {
   std::atomic<long> left{-1};
-  bool comes() noexcept { return left.load(std::memory_order_relaxed) >= 0 && left.fetch_sub(1) == 0; }
+  bool is_due() noexcept { return left.load(std::memory_order_relaxed) >= 0 && left.fetch_sub(1) == 0; }
 };
-refusal of_memory, of_threads, of_open, of_sync, of_cut;
+refusal memory_countdown, thread_countdown, open_countdown, sync_countdown, cut_countdown;
 
 void* allocated(std::size_t bytes) {
-  if (of_memory.comes()) throw std::bad_alloc();
+  if (memory_countdown.is_due()) throw std::bad_alloc();
   if (void* const memory = std::malloc(bytes == 0 ? 1 : bytes)) return memory;
   throw std::bad_alloc();
 }
@@ -132,7 +132,7 @@ void refuse_memory_to(const Flow& flow_of, long every = 3) {
   for (long nth = 0; any; nth += every) {
     batches got;
     std::string end;
-    any = refused(of_memory, nth, [&] { end = run_to(got, flow_of); });
+    any = refused(memory_countdown, nth, [&] { end = run_to(got, flow_of); });
     CAPTURE(nth);
     if (got.size() > 0 && end != "ok" && !(got.back() == expected[got.size() - 1])) got.pop_back();   // of the test
     CAPTURE(end);
@@ -166,7 +166,7 @@ int pthread_create(pthread_t* thread, const pthread_attr_t* attributes, void* (*
   static const char own = 0;
   const bool ours = ::dladdr(reinterpret_cast<void*>(run), &caller) != 0 && ::dladdr(&own, &here) != 0 &&
                     std::string_view(caller.dli_fname).find("tbb") == std::string_view::npos;
-  return ours && of_threads.comes() ? EAGAIN : next(thread, attributes, run, argument);
+  return ours && thread_countdown.is_due() ? EAGAIN : next(thread, attributes, run, argument);
 }
 
 int open(const char* path, int flags, ...) {
@@ -174,19 +174,19 @@ int open(const char* path, int flags, ...) {
   va_start(more, flags);
   const mode_t mode = va_arg(more, mode_t);
   va_end(more);
-  return of_open.comes() ? (errno = EINTR, -1) : ::openat(AT_FDCWD, path, flags, mode);
+  return open_countdown.is_due() ? (errno = EINTR, -1) : ::openat(AT_FDCWD, path, flags, mode);
 }
 
 int fsync(int file) {
-  return of_sync.comes() ? (errno = EINTR, -1) : static_cast<int>(::syscall(SYS_fsync, file));
+  return sync_countdown.is_due() ? (errno = EINTR, -1) : static_cast<int>(::syscall(SYS_fsync, file));
 }
 
 int fdatasync(int file) {
-  return of_sync.comes() ? (errno = EINTR, -1) : static_cast<int>(::syscall(SYS_fdatasync, file));
+  return sync_countdown.is_due() ? (errno = EINTR, -1) : static_cast<int>(::syscall(SYS_fdatasync, file));
 }
 
 int ftruncate(int file, off_t bytes) noexcept {
-  return of_cut.comes() ? (errno = EINTR, -1) : static_cast<int>(::syscall(SYS_ftruncate, file, bytes));
+  return cut_countdown.is_due() ? (errno = EINTR, -1) : static_cast<int>(::syscall(SYS_ftruncate, file, bytes));
 }
 
 }  // extern "C"
@@ -230,7 +230,7 @@ TEST_CASE("a refused thread is an error with its reason, and the running ones ar
     for (long nth = 0; any; ++nth) {
       batches got;
       std::string end;
-      any = refused(of_threads, nth, [&] { end = run_to(got, flow_of); });
+      any = refused(thread_countdown, nth, [&] { end = run_to(got, flow_of); });
       CAPTURE(nth);
       CHECK((end == "ok" || end.starts_with("the system refused to start a thread: ")));
       CHECK((nth > 0 || end != "ok"));
@@ -249,7 +249,7 @@ TEST_CASE("a file that cannot be finished for want of memory leaves no file and 
   const std::size_t before = open_files();
   bool any = true;
   for (long nth = 0; any; ++nth)
-    any = refused(of_memory, nth, [&] {
+    any = refused(memory_countdown, nth, [&] {
       try {
         mr::atomic_file file(f / "complete");
         file.append("text");
@@ -266,14 +266,14 @@ TEST_CASE("interrupted calls are repeated when files are opened, flushed and sho
   for (long nth = 0; nth < 3; ++nth) {
     CAPTURE(nth);
     std::uint64_t lost = 0;
-    CHECK(refused(of_open, 0, [&] {
+    CHECK(refused(open_countdown, 0, [&] {
       mr::log out(mr::json_lines(f / "run.jsonl"));
       out.push({.step = 1, .values = {{"loss", 1}}});
-      refused(of_sync, 0, [&] { out.close(); });
+      refused(sync_countdown, 0, [&] { out.close(); });
       lost = out.counts().sink_errors;
     }));
     CHECK(lost == 0);
-    CHECK(refused(of_sync, nth % 2, [&] {
+    CHECK(refused(sync_countdown, nth % 2, [&] {
       mr::atomic_file file(f / "complete");
       file.append("text");
       CHECK_NOTHROW(file.commit());
@@ -282,7 +282,7 @@ TEST_CASE("interrupted calls are repeated when files are opened, flushed and sho
   const int half = ::open((f / "run.jsonl").c_str(), O_WRONLY | O_APPEND);
   CHECK(::write(half, "{\"half", 6) == 6);
   ::close(half);
-  CHECK(refused(of_cut, 0, [&] { CHECK_NOTHROW(mr::json_lines(f / "run.jsonl")); }));
+  CHECK(refused(cut_countdown, 0, [&] { CHECK_NOTHROW(mr::json_lines(f / "run.jsonl")); }));
 }
 
 #endif

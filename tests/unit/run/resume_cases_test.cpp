@@ -96,9 +96,9 @@ TEST_CASE("the buffer of a shuffle of any window is not lost: the rest of the ep
     s.drop_last = false;
     for (const std::uint64_t cut : {1, 3, 8, 10}) {
       const piece before = run(s, {.threads = 2}, "", cut);
-      const piece behind = run(s, {.threads = 1, .depth = 4}, before.text, s.batches() - cut);
+      const piece after = run(s, {.threads = 1, .depth = 4}, before.text, s.batches() - cut);
       std::multiset<std::int32_t> labels;
-      for (const piece* half : {&before, &behind})
+      for (const piece* half : {&before, &after})
         for (const rows& batch : half->batches)
           for (const row& r : batch) labels.insert(r.first);
       REQUIRE(labels.size() == 247);

@@ -128,14 +128,14 @@ inline piece run(const settings& s, const conduct& c, const std::string& text, s
     const auto batch = mr::batch<&example::number, &example::draw>(
         {.size = s.global_batch / c.world_size, .drop_last = s.drop_last, .allow_empty = true});
     const auto ahead = mr::prefetch({.batches = c.depth});
-    mr::position behind;
-    if (s.window == 0) run_rank(source | last | batch | ahead, options, most, all, behind);
-    else run_rank(source | mr::shuffle({.window = s.window}) | last | batch | ahead, options, most, all, behind);
+    mr::position reached;
+    if (s.window == 0) run_rank(source | last | batch | ahead, options, most, all, reached);
+    else run_rank(source | mr::shuffle({.window = s.window}) | last | batch | ahead, options, most, all, reached);
     // Each rank has the digest of its own batches, and they add up.
-    const std::uint64_t digest = behind.digest + (rank > 0 ? saved.digest : 0);
-    behind.digest = saved.digest = digest;
-    if (rank > 0) REQUIRE(behind == saved);
-    saved = behind;
+    const std::uint64_t digest = reached.digest + (rank > 0 ? saved.digest : 0);
+    reached.digest = saved.digest = digest;
+    if (rank > 0) REQUIRE(reached == saved);
+    saved = reached;
   }
   if (most > 0) all.text = mr::to_text(saved);
   return all;

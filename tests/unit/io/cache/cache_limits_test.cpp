@@ -124,14 +124,14 @@ TEST_CASE("parts of dead processes are removed; one that is being written is wai
   CHECK(hasty->figures().waits == 1);
   CHECK(hasty->figures().waits_given_up == 1);
   CHECK(hasty->figures().passed_bytes == 4'000);
-  std::thread dies([&] {
+  std::thread writer([&] {
     sleep_ms(100);
     ::close(live);
   });
   p.options.wait_limit = std::chrono::minutes(1);
   const auto patient = p.cache();
   CHECK(read_complete(*patient, "far://a") == p.text("far://a"));
-  dies.join();
+  writer.join();
   CHECK(patient->figures().waits == 1);
   CHECK(patient->figures().misses == 1);
   CHECK(p.block_paths() == std::vector<std::string>{path});

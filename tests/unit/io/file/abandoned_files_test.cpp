@@ -78,9 +78,9 @@ TEST_CASE("the files of a killed writer are removed by the next one of its patte
   {
     const writing_process alive(pattern);
     CHECK(names_in(f).size() == left.size() + foreign.size() + 2);   // its own appeared, the killed one's was removed
-    mr::shard_writer beside({.pattern = pattern, .first_number = 5});
-    beside.write("k", {{"txt", "x"}});
-    beside.close();
+    mr::shard_writer second({.pattern = pattern, .first_number = 5});
+    second.write("k", {{"txt", "x"}});
+    second.close();
     CHECK(names_in(f).size() == left.size() + foreign.size() + 3);
   }
   mr::shard_writer({.pattern = pattern}).write("k", {{"txt", "x"}});

@@ -94,7 +94,7 @@ TEST_CASE("planes of photographs are those of libjpeg, alone and together with t
       return;
     }
     const auto header = mr::read_jpeg_header(file);
-    const exact_request beside(partner, {});
+    const exact_request other(partner, {});
     for (int k = 0; k < 3; ++k) {
       const exact_request x(file, random_region(d, header.width, header.height));
       const auto expected = slow::raw_reader(1 << 30).read(file, header.height, x.request.eighths);
@@ -105,7 +105,7 @@ TEST_CASE("planes of photographs are those of libjpeg, alone and together with t
         REQUIRE(alone);
         CHECK(slow::difference_of(alone.planes, expected) == "");
         const auto both =
-            first ? decoder->decode(x.request, beside.request) : decoder->decode(beside.request, x.request);
+            first ? decoder->decode(x.request, other.request) : decoder->decode(other.request, x.request);
         CHECK(slow::covers(both[first ? 0 : 1].planes, x.request));
         CHECK(slow::difference_of(both[first ? 0 : 1].planes, expected) == "");
       }

@@ -193,10 +193,10 @@ outcome read_bytes(std::string bytes, mr::shard_reader_options options = {}, std
 
 TEST_CASE("a large compressible member is read wherever it is in a compressed shard, of one stream or several") {
   const std::string mask = mask_of(72 * mib);
-  const std::string before = file("a.cls", "1"), behind = file("b.cls", "2");
+  const std::string before = file("a.cls", "1"), after = file("b.cls", "2");
   const std::string last = before + file("b.npy", mask) + end_marker();
   const std::string middle = before + pax(pax_record("size", std::to_string(mask.size()))) +
-                             block({.name = "b.npy", .size_bytes = 0}) + padded(mask) + behind + end_marker();
+                             block({.name = "b.npy", .size_bytes = 0}) + padded(mask) + after + end_marker();
   for (const std::string tool : {"gzip -1", "zstd -1", "lz4", "bzip2 -1", "xz -0"}) {
     if (!have(tool.substr(0, tool.find(' ')))) {
       MESSAGE("skipped: no " << tool);
