@@ -229,7 +229,8 @@ TEST_CASE("a wrong tRNS matters only if alpha is used") {
   const auto file = slow::make_png(samples);
   const auto wrong_size = slow::with_chunk(file, "tRNS", "abcd", "IDAT");
   CHECK(decode(wrong_size, {}).error == "");
-  CHECK(decode(wrong_size, {.layout = png_layout::rgba}).error == "the PNG's tRNS has 4 bytes, expected 6");
+  CHECK(decode(wrong_size, {.layout = png_layout::rgba}).error ==
+        "the PNG's tRNS has the wrong size: got 4 bytes, expected 6");
   auto wrong_crc = slow::with_chunk(file, "tRNS", "abcdef", "IDAT");
   wrong_crc[slow::text_of_file(wrong_crc).find("tRNS") + 6] ^= std::byte{1};
   CHECK(decode(wrong_crc, {}).error == "");
@@ -238,7 +239,7 @@ TEST_CASE("a wrong tRNS matters only if alpha is used") {
   CHECK(decode(wrong_crc, {.composite = true}, {}, {.check_sums = false}).error == "");
   const auto few = slow::make_png(slow::random_samples({.width = 3, .height = 3, .color = 3}, 1), {.colors = 2});
   CHECK(decode(slow::with_chunk(few, "tRNS", "abc", "IDAT"), {.layout = png_layout::rgba}).error ==
-        "the PNG's tRNS has 3 bytes, expected 1 to 2");
+        "the PNG's tRNS has the wrong size: got 3 bytes, expected 1 to 2");
 }
 
 TEST_CASE("a file that is cut anywhere returns the rows before the cut, and an error") {
@@ -337,7 +338,8 @@ TEST_CASE("a forged size allocates no memory") {
   for (const bool interlaced : {false, true}) {
     const slow::png_kind forged{.width = 170'000'000, .height = 1, .color = 6, .depth = 16, .interlaced = interlaced};
     const auto file = slow::png_with_stream(forged, {}, stream);
-    CHECK(decode(file, {}).error.starts_with("the PNG has " + std::to_string(stream.size() + 24) +
+    CHECK(decode(file, {}).error.starts_with("the PNG is too short for its declared size: got " +
+                                             std::to_string(stream.size() + 24) +
                                              " bytes of image data, expected enough for 1360000"));
   }
 }

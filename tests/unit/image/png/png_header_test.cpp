@@ -137,13 +137,13 @@ TEST_CASE("chunks before the image data are checked") {
   CHECK(message_of(slow::with_chunk(file, "IHDR", text.substr(16, 13), "PLTE")) ==
         "the PNG's first chunk is one of two IHDR, expected one IHDR");
   CHECK(message_of(slow::with_chunk(file, "IHDR", text.substr(16, 12), "IHDR")) ==
-        "the PNG's IHDR has 12 bytes, expected 13");
+        "the PNG's IHDR has the wrong size: got 12 bytes, expected 13");
   CHECK(message_of(slow::with_chunk(file, "IEND", "", "IDAT")) == "the PNG has no image data before its IEND");
   CHECK(message_of(slow::with_chunk(file, "PLTE", "abc", "IDAT")) == "the PNG has two palettes");
   const auto plain = slow::file_of_text(text.substr(0, 33) + text.substr(text.find("IDAT") - 4));
   for (const std::size_t bytes : {0U, 4U, 771U})
     CHECK(message_of(slow::with_chunk(plain, "PLTE", std::string(bytes, 'a'), "IDAT")) ==
-          "the PNG's palette has " + std::to_string(bytes) +
+          "the PNG's palette has the wrong size: got " + std::to_string(bytes) +
               " bytes, expected 3 per color and at most 768");
   CHECK(message_of(slow::with_chunk(plain, "PLTE", std::string(768, 'a'), "IDAT")) == "no error");
   CHECK(message_of(slow::with_chunk(small(2), "PLTE", "abcd", "IDAT")) == "no error");

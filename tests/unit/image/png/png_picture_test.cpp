@@ -151,7 +151,7 @@ TEST_CASE("errors of a PNG name it, and damage below the crop is not detected") 
         "the PNG's header declares too many pixels: got 40 x 40 pixels, expected at most max_pixels = 1599");
   const auto wide = slow::make_png(slow::random_samples({.width = 65'536, .height = 1, .color = 0, .depth = 1}, 1));
   CHECK(message_of([&] { static_cast<void>(mr::png(slow::view(wide))); }) ==
-        "the PNG has 65536 x 1 pixels, expected at most 65535 a side");
+        "the PNG is too large: got 65536 x 1 pixels, expected at most 65535 per side");
 
   mr::block_pool pool;
   mr::record_builder build(pool);
