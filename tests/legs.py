@@ -275,8 +275,9 @@ def clang(leg):
     looked_away = "null,vptr" if every else "null,vptr,pointer-overflow"
     units = leg.build([*SANITIZED, *lighter, "-Db_sanitize=address,undefined", "-Dcompiled_optimization=1",
                        IMAGES_IN_CXX23,
-                       f"-Dcpp_args=-D_GLIBCXX_ASSERTIONS {line_tables()} -fno-sanitize-recover=all "
-                       f"-fno-sanitize={looked_away}", "-Dcpp_link_args=-fno-sanitize-recover=all"],
+                       f"-Dcpp_args=-D_GLIBCXX_ASSERTIONS -funsigned-char {line_tables()} "
+                       f"-fno-sanitize-recover=all -fno-sanitize={looked_away}",
+                       "-Dcpp_link_args=-fno-sanitize-recover=all"],
                       lambda name: name.startswith("unit_") and (every or name not in ARITHMETIC_UNITS), CXX="clang++")
     leg.run_tests(steady_addresses(), units, ASAN_OPTIONS=asan_options(),
                   UBSAN_OPTIONS="halt_on_error=1:print_stacktrace=1",

@@ -69,7 +69,7 @@ class item_ring {
     ~used_item() {
       std::destroy_at(&value_);
       // Not sequentially consistent, which would cost a locked instruction. A producer that sleeps until there is space
-      // is woken through counters that are sequentially consistent; they publish this store to it.
+      // reads a sequentially consistent counter before can_accept(), which its consumers change after this store.
       full_.store(false, std::memory_order_release);
     }
     T& operator*() const noexcept { return value_; }

@@ -9,6 +9,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstdint>
@@ -34,8 +35,10 @@ MILLRACE_INLINE int prefer_node([[maybe_unused]] void* memory, [[maybe_unused]] 
 
 MILLRACE_INLINE node_memory::node_memory(std::size_t bytes, unsigned node) {
   const bool large = bytes >= huge_page_bytes;
-  const std::size_t alignment = large ? huge_page_bytes : slot_alignment_bytes;
-  const std::size_t rounded_bytes = (bytes + slot_alignment_bytes - 1) / slot_alignment_bytes * slot_alignment_bytes;
+  // Some kernels have pages of 64 KiB, and munmap() accepts complete pages only.
+  const std::size_t page_bytes = std::max(slot_alignment_bytes, static_cast<std::size_t>(::sysconf(_SC_PAGESIZE)));
+  const std::size_t alignment = large ? huge_page_bytes : page_bytes;
+  const std::size_t rounded_bytes = (bytes + page_bytes - 1) / page_bytes * page_bytes;
   // Unmaps the space before the alignment boundary and after the end.
   const std::size_t mapped = rounded_bytes + alignment;
   void* const all = ::mmap(nullptr, mapped, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

@@ -51,13 +51,16 @@ class copy_times {
     service_ns_.record(spent);
     spans_.record({from, s.end_ns, s.number});
     arrival& a = arrivals_[s.number % arrivals_.size()];
-    a.at_ns.store(s.end_ns, std::memory_order_relaxed);
+    a.batch.store(no_batch, std::memory_order_relaxed);
+    a.at_ns.store(s.end_ns, std::memory_order_release);
     a.batch.store(s.number, std::memory_order_release);
   }
   /// Returns when the copy of one of the last 32 batches arrived; 0 if it has not arrived, and for older batches.
   std::uint64_t arrived_ns(std::uint64_t batch) const noexcept {
     const arrival& a = arrivals_[batch % arrivals_.size()];
-    return a.batch.load(std::memory_order_acquire) == batch ? a.at_ns.load(std::memory_order_relaxed) : 0;
+    if (a.batch.load(std::memory_order_acquire) != batch) return 0;
+    const std::uint64_t at_ns = a.at_ns.load(std::memory_order_acquire);
+    return a.batch.load(std::memory_order_relaxed) == batch ? at_ns : 0;   // else a later copy overwrites this entry
   }
   std::vector<span_ring::span> spans() const { return spans_.snapshot(); }
 
@@ -78,8 +81,9 @@ class copy_times {
   }
 
  private:
+  static constexpr std::uint64_t no_batch = ~std::uint64_t{0};
   struct arrival {
-    std::atomic<std::uint64_t> batch{~std::uint64_t{0}}, at_ns{0};
+    std::atomic<std::uint64_t> batch{no_batch}, at_ns{0};
   };
   std::array<arrival, 32> arrivals_;   // by batch number; the trainer only queries its latest batch
   std::uint64_t started_ns_ = 0;

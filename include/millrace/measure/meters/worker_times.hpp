@@ -60,9 +60,10 @@ class worker_times {
   }
   /// Changes the reason of the wait. Only for a worker that is waiting.
   void wait_for(std::uint64_t now_ns, waits_for what) noexcept {
-    waited(now_ns - std::min(idle_since_ns_.load(std::memory_order_relaxed), now_ns));
+    const std::uint64_t since = idle_since_ns_.load(std::memory_order_relaxed);
+    idle_since_ns_.store(now_ns, std::memory_order_release);   // before the counter: add_to() reads them in this order
+    waited(now_ns - std::min(since, now_ns));
     waiting_for_ = what;
-    idle_since_ns_.store(now_ns, std::memory_order_release);
   }
   /// Ends a stay without a wait: use it instead of leave() if the worker continues later. The time since worked() is
   /// work, too. Has no effect on a worker that is waiting.

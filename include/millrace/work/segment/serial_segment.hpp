@@ -206,7 +206,13 @@ class serial_segment final : public pipeline_node, public space_listener, public
     return moved;
   }
 
-  bool can_accept() { return at_ < waiting_.size() ? next_->can_accept() : next_->settle(); }
+  /// The condition of the sleep for space. A consumer frees an entry of item_ring first, then changes the counter that
+  /// backlog() reads, then looks for sleepers. Therefore this reads the counter first: item_ring's own accesses are not
+  /// sequentially consistent.
+  bool can_accept() {
+    static_cast<void>(next_->backlog());
+    return at_ < waiting_.size() ? next_->can_accept() : next_->settle();
+  }
 
   void work() {
     name_worker_thread("millrace-serial");

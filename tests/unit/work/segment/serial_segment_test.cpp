@@ -1,5 +1,6 @@
 // The segment with a separate thread, and without the thread where nothing depends on it: order, ends, space, errors.
 #include "../../../eventually.hpp"
+#include "../../../thorough.hpp"
 #include "recording_sink.hpp"
 
 #include <millrace/work/segment/sample_names.hpp>
@@ -9,6 +10,7 @@
 
 #include <new>
 #include <stdexcept>
+#include <thread>
 
 namespace {
 
@@ -343,4 +345,50 @@ TEST_CASE("a thread that sleeps for input or for space is stopped") {
     CHECK(t.in.backlog() == (for_space ? 1 : 0));
     CHECK(t.sink.log().empty());
   }
+}
+
+namespace {
+
+/// Removes samples from an input of four entries as fast as they arrive; the segment's thread sleeps for space often.
+struct small_input final : mr::detail::ticket_gate {
+  small_input() { entrance.connect(*this); }
+  void set_available(std::uint64_t tickets) override { tickets_.store(tickets); }
+  std::uint64_t available() const noexcept override { return tickets_.load(); }
+
+  mr::detail::ticket_input<int> entrance{{.capacity = 4}};
+
+ private:
+  std::atomic<std::uint64_t> tickets_{0};
+};
+
+}  // namespace
+
+TEST_CASE("no wake-up of a thread that sleeps for space is lost") {
+  const int count = 100'000 / static_cast<int>(stride(5));
+  small_input next;
+  mr::detail::serial_segment<int, pass_through> segment({}, {.capacity = 4}, next.entrance);
+  counting_listener space;
+  auto& in = segment.entrance();
+  in.set_listener(&space);
+  segment.start();
+  std::thread producer([&] {
+    for (int n = 0; n < count; ++n) {
+      while (!in.can_accept()) std::this_thread::yield();
+      in.put({.item = n});
+      in.publish();
+    }
+  });
+  // A lost wake-up leaves the segment asleep, and this loop without an end.
+  bool in_order = true;
+  for (int n = 0; n < count; ++n) {
+    const auto ticket = static_cast<std::uint64_t>(n);
+    while (next.available() <= ticket) std::this_thread::yield();
+    std::size_t bytes = 0;
+    in_order = in_order && *next.entrance.take(ticket, bytes).item == n;
+    next.entrance.freed(1, bytes);
+  }
+  producer.join();
+  segment.stop();
+  segment.join();
+  CHECK(in_order);
 }

@@ -97,8 +97,9 @@ MILLRACE_INLINE bool plain_tar::apply_record(std::string_view key, std::string_v
   const auto only = [value](auto allowed) {
     return !value.empty() && std::all_of(value.begin(), value.end(), allowed);
   };
+  const auto is_ascii = [](char c) { return static_cast<signed char>(c) > 0; };   // plain char is unsigned on aarch64
   if (key == "path") {
-    if (!long_name_.empty() || !only([](char c) { return c > 0; })) return false;
+    if (!long_name_.empty() || !only(is_ascii)) return false;
     long_name_ = value;
     return true;
   }
@@ -111,7 +112,7 @@ MILLRACE_INLINE bool plain_tar::apply_record(std::string_view key, std::string_v
   }
   if (key == "mtime" || key == "atime" || key == "ctime" || key == "uid" || key == "gid")
     return value.size() <= 30 && only([](char c) { return (c >= '0' && c <= '9') || c == '.' || c == '-'; });
-  if (key == "uname" || key == "gname" || key == "comment") return only([](char c) { return c > 0; });
+  if (key == "uname" || key == "gname" || key == "comment") return only(is_ascii);
   return false;
 }
 
