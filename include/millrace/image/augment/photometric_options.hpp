@@ -23,8 +23,8 @@ namespace millrace { inline namespace MILLRACE_ABI {
 /// How pixels of rotated, sheared and translated images are interpolated.
 enum class interpolation : std::uint8_t {
   nearest,    ///< the nearest pixel
-  bilinear,   ///< of 2 x 2 pixels
-  bicubic     ///< of 4 x 4 pixels
+  bilinear,   ///< interpolates 2 x 2 pixels
+  bicubic     ///< interpolates 4 x 4 pixels
 };
 
 /// The mean color of ImageNet. It is black for a network, because normalization maps it to 0.
@@ -62,38 +62,38 @@ struct color_jitter_options {
   color_factors contrast{};     ///< 0 is the mean gray
   color_factors saturation{};   ///< 0 is gray
   hue_shifts hue{};             ///< shifts hues
-  double probability = 1;       ///< of any change
+  double probability = 1;       ///< probability of any change
 };
 
 /// Options of a random blur with torchvision's kernel.
 struct gaussian_blur_options {
-  std::size_t size = 9;     ///< of the kernel, in pixels; odd, at most 1001
+  std::size_t size = 9;     ///< kernel size in pixels; odd, at most 1001
   double sigma_min = 0.1;   ///< minimum sigma, in pixels; above 0
   double sigma_max = 2;     ///< maximum sigma
-  double probability = 1;   ///< of any change
+  double probability = 1;   ///< probability of any change
 };
 
 /// Options of a random blur with Pillow's boxes.
 struct pillow_blur_options {
   double radius_min = 0.1;   ///< minimum radius, in pixels: Pillow's name for sigma
   double radius_max = 2;     ///< maximum radius, at most 1000
-  double probability = 1;    ///< of any change
+  double probability = 1;    ///< probability of any change
 };
 
 /// Options of random erasing, with torchvision's numbers. timm's areas are 0.02 to 1/3 and its ratios 0.3 to 1/0.3.
 struct random_erasing_options {
-  double probability = 0.5;       ///< of any change
+  double probability = 0.5;       ///< probability of any change
   double scale_min = 0.02;        ///< minimum area of a box, as a fraction of the image's
   double scale_max = 0.33;        ///< maximum area
   double ratio_min = 0.3;         ///< minimum height / width
   double ratio_max = 3.3;         ///< maximum height / width
   std::size_t max_boxes = 1;      ///< 1 to this number of boxes, equally likely; they share the area
-  rgb_color fill = mean_color;    ///< of the boxes
+  rgb_color fill = mean_color;    ///< color of the boxes
 };
 
 /// Options of operations that move pixels.
 struct warp_options {
-  interpolation filter = interpolation::nearest;   ///< between pixels
+  interpolation filter = interpolation::nearest;   ///< interpolation between pixels
   rgb_color fill{};                                ///< color of pixels from outside the image
 };
 
@@ -111,26 +111,26 @@ struct rand_augment_options {
   std::size_t bins = 31;                                    ///< torchvision: number of bins
   double deviation = 0.5;      ///< timm: standard deviation of the level; above 100: uniform, up to the magnitude
   bool increasing = true;      ///< timm: a higher level increases the effect of all operations ("inc1")
-  double probability = 0.5;    ///< timm: of each operation
-  std::optional<interpolation> filter{};   ///< between pixels; empty: as published
+  double probability = 0.5;    ///< timm: probability of each operation
+  std::optional<interpolation> filter{};   ///< interpolation between pixels; empty: as published
   std::optional<rgb_color> fill{};         ///< color of pixels from outside the image; empty: as published
 };
 
 /// Options of TrivialAugmentWide, with torchvision's numbers.
 struct trivial_augment_options {
   std::size_t bins = 31;                           ///< number of magnitudes
-  interpolation filter = interpolation::nearest;   ///< between pixels
+  interpolation filter = interpolation::nearest;   ///< interpolation between pixels
   rgb_color fill{};                                ///< color of pixels from outside the image
 };
 
 /// The published policies of AutoAugment. Each is a list of pairs of operations; one pair is drawn.
 enum class augment_policy : std::uint8_t {
-  torchvision_imagenet,   ///< of the paper, with torchvision's numbers
+  torchvision_imagenet,   ///< ImageNet policy of the paper, with torchvision's numbers
   torchvision_cifar10,    ///< the same for CIFAR-10
   torchvision_svhn,       ///< the same for SVHN
-  timm_original,          ///< of the paper, with timm's numbers
+  timm_original,          ///< ImageNet policy of the paper, with timm's numbers
   timm_originalr,         ///< the same, with the variant of posterize
-  timm_v0,                ///< of TensorFlow's EfficientNet
+  timm_v0,                ///< policy of TensorFlow's EfficientNet
   timm_v0r                ///< the same, with the variant of posterize
 };
 
@@ -138,7 +138,7 @@ enum class augment_policy : std::uint8_t {
 struct auto_augment_options {
   augment_policy policy = augment_policy::torchvision_imagenet;   ///< which pairs
   double deviation = 0;                    ///< timm: standard deviation of each level; above 100: levels are uniform
-  std::optional<interpolation> filter{};   ///< between pixels; empty: as published
+  std::optional<interpolation> filter{};   ///< interpolation between pixels; empty: as published
   std::optional<rgb_color> fill{};         ///< color of pixels from outside the image; empty: as published
 };
 
@@ -148,7 +148,7 @@ struct aug_mix_options {
   std::size_t width = 3;      ///< chains that are mixed
   std::optional<std::size_t> depth{};               ///< operations in a chain; empty: 1 to 3, equally likely
   bool all_operations = true;                       ///< brightness, contrast, color and sharpness, too
-  interpolation filter = interpolation::bilinear;   ///< between pixels
+  interpolation filter = interpolation::bilinear;   ///< interpolation between pixels
   rgb_color fill{};                                 ///< color of pixels from outside the image
 };
 

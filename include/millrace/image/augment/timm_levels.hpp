@@ -27,7 +27,7 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 enum class timm_bits : std::uint8_t { from_none, from_four, to_four };   ///< 0 to 4, 4 to 8, 4 down to 0
 
 struct timm_levels {
-  double width = 0, height = 0;   ///< of the image
+  double width = 0, height = 0;   ///< size of the image
   bool increasing = false;        ///< a higher level increases the effect of solarize and the enhancements
   timm_bits bits = timm_bits::from_none;
   std::optional<interpolation> filter{};

@@ -65,7 +65,7 @@ struct alignas(64) gaussian_block {
 /// A line of results. Kernels along rows read samples on both sides of a result; kernels along columns read results.
 struct gaussian_line {
   const gaussian_weights& weights;
-  const std::int8_t* samples = nullptr;          ///< of the line's first result; a distance of d pixels is 3 d
+  const std::int8_t* samples = nullptr;          ///< at the line's first result; a distance of d pixels is 3 d
   const gaussian_block* const* rows = nullptr;   ///< row d above is rows[-d], row d below is rows[d]
   std::size_t blocks = 0;
 };
@@ -147,7 +147,7 @@ class gaussian_blur {
     return static_cast<std::size_t>(place);
   }
 
-  std::vector<std::int8_t> samples_;       ///< of one row, minus 128, including mirrored samples
+  std::vector<std::int8_t> samples_;       ///< samples of one row, minus 128, including mirrored ones
   aligned_vector<gaussian_block> blocks_;  ///< results along rows that are still needed, with 7 fraction bits
   std::vector<const gaussian_block*> rows_;
   std::vector<std::uint8_t> output_;

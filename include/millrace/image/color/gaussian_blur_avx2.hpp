@@ -64,7 +64,7 @@ struct avx2_gaussian {
   }
 
  private:
-  static constexpr std::size_t vectors = gaussian_block::size / 16;   // of results
+  static constexpr std::size_t vectors = gaussian_block::size / 16;   // vectors of results per block
 
   /// The first of each two vectors contains bytes 0 to 7 and 16 to 23, so that packing restores the order.
   struct sums {

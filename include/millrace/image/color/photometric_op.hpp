@@ -21,9 +21,9 @@ enum class warp_filter : std::uint8_t { nearest, bilinear, bicubic };
 /// The kinds of operations. The comments name the members of photometric_op that each kind uses.
 enum class photometric_kind : std::uint8_t {
   brightness,         ///< value: the factor, |factor| <= 2^20
-  contrast,           ///< the same
-  saturation,         ///< the same
-  sharpness,          ///< the same
+  contrast,           ///< as brightness
+  saturation,         ///< as brightness
+  sharpness,          ///< as brightness
   hue,                ///< value: a fraction of the color circle, -1 to 1
   grayscale,
   invert,

@@ -35,7 +35,7 @@ struct label_source {
   bytes field{};
   std::size_t width = 0, height = 0;   ///< 1 to 65,535 each
   std::size_t sample_bytes = 1;        ///< 1 or 2
-  bool big_endian = false;             ///< for samples of two bytes
+  bool big_endian = false;             ///< byte order of samples of two bytes
   std::size_t data_at = 0;             ///< offset of the samples in the field, for formats that are read in place
   row_function rows_of = nullptr;
 };

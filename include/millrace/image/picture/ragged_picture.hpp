@@ -33,7 +33,7 @@ namespace millrace { inline namespace MILLRACE_ABI {
 struct ragged_picture_options {
   picture_size max{};            ///< largest image; required, because slots reserve this size
   std::size_t multiple_of = 1;   ///< rounds both sides of the rows up to a multiple of this, but not above `max`
-  rgb_color color{};             ///< of the padding
+  rgb_color color{};             ///< color of the padding
 
   /// Compares all numbers.
   friend bool operator==(const ragged_picture_options& a, const ragged_picture_options& b) noexcept {

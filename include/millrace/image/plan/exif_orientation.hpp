@@ -1,6 +1,6 @@
 // Finds the orientation in an image's EXIF data: how viewers show the stored rows and columns.
 //
-//   int seen = mr::detail::exif_orientation(segment);           // of a JPEG's APP1 segment
+//   int seen = mr::detail::exif_orientation(segment);           // a JPEG's APP1 segment
 //   int same = mr::detail::tiff_orientation(segment.subspan(6));   // PNG and WebP store it without the "Exif" prefix
 //
 // Errors: none. Threads: pure. Format: CIPA DC-008, 4.6.4.

@@ -30,15 +30,15 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 struct pair_rule_options {
   double mixup_alpha = 0;    ///< 0: no mixup
   double cutmix_alpha = 0;   ///< 0: no cutmix
-  double switch_probability = 0.5;   ///< of cutmix, if both have an alpha
-  double probability = 1;            ///< of mixing a pair
+  double switch_probability = 0.5;   ///< probability of cutmix, if both have an alpha
+  double probability = 1;            ///< probability of mixing a pair
   std::array<double, 2> cutmix_minmax{};   ///< minimum and maximum side of the box, as fractions; 0: use alpha
 };
 
 /// How a pair of rows is mixed.
 struct pair_mix {
   bool mixes = false;    ///< false: both rows stay unchanged
-  row_mix row{};         ///< of each row, without its partner
+  row_mix row{};         ///< how to mix each row, without its partner
   float lambda = 1;      ///< weight of the row's own label
 };
 

@@ -32,7 +32,7 @@ enum class erase_fill : std::uint8_t { zero, noise };
 
 /// Options of normalized_picture::random_erase(). The defaults are timm's.
 struct random_erase_options {
-  double probability = 0.5;       ///< of erasing
+  double probability = 0.5;       ///< probability of erasing
   double scale_min = 0.02;        ///< minimum area, as a fraction of the image's; 0 < scale_min <= scale_max
   double scale_max = 1.0 / 3;     ///< maximum area, as a fraction of the image's; at most 1
   double ratio_min = 0.3;         ///< minimum height / width; 1/1024 <= ratio_min <= ratio_max

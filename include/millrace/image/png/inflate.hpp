@@ -28,7 +28,7 @@ enum class inflate_status : std::uint8_t {
   more,                ///< the limit is reached
   ended,               ///< the stream has ended
   cut_short,           ///< the input ended before the stream
-  bad_header,          ///< of the zlib stream
+  bad_header,          ///< invalid zlib header
   bad_block_type,
   bad_stored_length,
   bad_code_lengths,    ///< not a valid code

@@ -172,7 +172,7 @@ class picture_renderer {
   plane_resizer resizer_;
   row_finisher finisher_;
   shared_requests requests_;
-  std::vector<built_in_result> outcomes_;   // of each job
+  std::vector<built_in_result> outcomes_;   // one per job
   std::uint64_t built_in_pictures_ = 0, built_in_progressive_ = 0, shared_ = 0;
 };
 

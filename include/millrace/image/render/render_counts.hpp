@@ -30,9 +30,9 @@ struct built_in_result {
 struct render_counts {
   std::uint64_t built_in = 0, built_in_progressive = 0;   ///< decoded by the built-in decoder
   std::uint64_t smaller = 0, by_entries = 0, by_restarts = 0, entries_refused = 0;
-  std::uint64_t bytes = 0, pixels = 0;   ///< of the files, as stored
+  std::uint64_t bytes = 0, pixels = 0;   ///< sizes of the files, as stored
   std::uint64_t shared = 0;              ///< images rendered from the planes of another image
-  jpeg_counts libjpeg{};                 ///< of the images that libjpeg decoded
+  jpeg_counts libjpeg{};                 ///< counts of the images that libjpeg decoded
 
   /// Adds a rendered image.
   void add(const picture_job& job, const built_in_result& result) noexcept {

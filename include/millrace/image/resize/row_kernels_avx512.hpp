@@ -21,7 +21,7 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 struct avx512_interleaving {
   alignas(64) std::uint8_t from[96];
   constexpr avx512_interleaving() : from() {
-    constexpr unsigned quarter_of[4] = {0, 2, 1, 3};   // of eight columns
+    constexpr unsigned quarter_of[4] = {0, 2, 1, 3};   // the quarter of each eight columns
     for (unsigned p = 0; p < 32; ++p)
       for (unsigned c = 0; c < 3; ++c)
         from[3 * p + c] = static_cast<std::uint8_t>(16 * quarter_of[p / 8] + p % 8 + 8 * c + (c == 2 ? 48 : 0));

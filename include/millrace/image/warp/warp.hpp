@@ -135,7 +135,7 @@ class warp {
   }
 
   struct fixed_line {
-    std::int64_t x, x_step, y, y_step;   // of the row's first pixel, with 16 fraction bits
+    std::int64_t x, x_step, y, y_step;   // source of the row's first pixel, with 16 fraction bits
   };
 
   /// Copies four bytes per pixel, except for the last one, which may be the last of the image.

@@ -29,8 +29,8 @@ enum : unsigned { slow_advance = 192, beyond_block = 64, ends_block = 128 };
 struct alignas(8) coefficient_entry {
   std::uint8_t bits;        // consumed from the stream
   std::uint8_t advance;     // added to the coefficient's number; + ends_block
-  std::uint8_t shift;       // of the window to the last symbol's magnitude: 64 - bits
-  std::uint8_t magnitude;   // its size in bits; shift and magnitude together are the control word of BEXTR
+  std::uint8_t shift;       // shift of the window to the last symbol's magnitude: 64 - bits
+  std::uint8_t magnitude;   // size of the magnitude in bits; shift and magnitude together are the control word of BEXTR
   std::int16_t bias;        // added to the magnitude bits: 1 - 2^size if the sign bit is 0, or the value itself
   std::int8_t value;        // first symbol's coefficient, if it is within the index
   std::uint8_t run;         // zeros before the first symbol's coefficient

@@ -30,8 +30,8 @@ struct alignas(8) band_entry {
 
   std::uint8_t bits;        // consumed from the stream, without those of a run of blocks
   std::uint8_t run;         // zeros before the coefficient; at an end: number of bits of the run of blocks
-  std::uint8_t shift;       // of the window to the magnitude: 64 - bits
-  std::uint8_t magnitude;   // its size in bits
+  std::uint8_t shift;       // shift of the window to the magnitude: 64 - bits
+  std::uint8_t magnitude;   // size of the magnitude in bits
   std::int16_t bias;        // added to the magnitude bits
   std::uint8_t kind;
 };

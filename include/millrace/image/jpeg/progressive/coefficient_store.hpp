@@ -120,8 +120,8 @@ class coefficient_store {
 
  private:
   struct layout {
-    std::size_t columns = 0;   // of the full image
-    std::size_t first_row = 0, rows = 0, first_column = 0, stored_columns = 0;   // of the region
+    std::size_t columns = 0;   // columns of the full image
+    std::size_t first_row = 0, rows = 0, first_column = 0, stored_columns = 0;   // range of the region
     std::size_t first_set = 0, first_pair = 0;
 
     std::size_t row_pairs() const noexcept { return (stored_columns + 1) / 2; }

@@ -148,7 +148,7 @@ class progressive_decoder {
           stream.end_bit = data_.end_bit();
         },
         [&](std::size_t row, std::size_t from, std::size_t to) {
-          std::size_t first = to, end = to;   // of the blocks within the region
+          std::size_t first = to, end = to;   // range of the blocks within the region
           if (store_.row_is_stored(c, row)) {
             first = std::clamp(store_.first_stored_column(c), from, to);
             end = std::clamp(store_.end_stored_column(c), from, to);

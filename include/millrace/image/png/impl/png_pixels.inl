@@ -43,7 +43,7 @@ MILLRACE_INLINE void png_pixels::read_transparent_color() {
   if (header_.transparency.empty()) return;
   const std::size_t bytes = 2 * header_.channels();
   check_transparency(bytes, bytes);
-  const std::size_t used = header_.depth == 16 ? 2 : 1;   // of the two bytes of a sample
+  const std::size_t used = header_.depth == 16 ? 2 : 1;   // bytes used of a sample with two bytes
   for (std::size_t i = 0; i < header_.channels(); ++i)
     for (std::size_t k = 0; k < used; ++k)
       transparent_color_[used * i + k] = std::to_integer<std::uint8_t>(header_.transparency[2 * i + 2 - used + k]);
