@@ -13,7 +13,7 @@
 
 #include <millrace/base/impl/json_objects.inl>
 #include <millrace/sync/impl/batch_ring.inl>
-#include <millrace/sync/impl/started_thread.inl>
+#include <millrace/sync/impl/start_thread.inl>
 #include <millrace/order/impl/exact_order.inl>
 #include <millrace/order/impl/lane_cursor.inl>
 #include <millrace/order/impl/lane_jitter.inl>
@@ -82,7 +82,7 @@
 #include <millrace/run/impl/pipeline_builder.inl>
 #include <millrace/run/impl/quarantine_list.inl>
 #include <millrace/run/impl/run_core.inl>
-#include <millrace/run/impl/session_over.inl>
+#include <millrace/run/impl/session_errors.inl>
 #include <millrace/run/impl/stall_watcher.inl>
 #include <millrace/run/impl/start_steps.inl>
 #include <millrace/run/impl/user_executor.inl>

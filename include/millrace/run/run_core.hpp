@@ -21,7 +21,7 @@
 #include <millrace/run/concurrency.hpp>
 #include <millrace/run/damage_account.hpp>
 #include <millrace/run/flow_facts.hpp>
-#include <millrace/run/session_over.hpp>
+#include <millrace/run/session_errors.hpp>
 #include <millrace/run/stall_watcher.hpp>
 #include <millrace/run/start_steps.hpp>
 #include <millrace/work/batch/batch_segment.hpp>

@@ -15,7 +15,7 @@
 #include <millrace/base/machine.hpp>
 #include <millrace/measure/meters/read_meter.hpp>
 #include <millrace/sync/notice_outlet.hpp>
-#include <millrace/sync/started_thread.hpp>
+#include <millrace/sync/start_thread.hpp>
 
 #include <atomic>
 #include <condition_variable>
@@ -39,7 +39,7 @@ class slow_step {
   explicit slow_step(std::string step, options o)
       : step_(std::move(step)), options_(o), started_ns_(steady_now_ns()) {
     try {
-      thread_ = started_thread([this] { watch(); });
+      thread_ = start_thread([this] { watch(); });
     } catch (...) {
       // The step itself continues.
     }

@@ -4,7 +4,7 @@
 #include <millrace/deliver/device_batch_output.hpp>
 
 #include <millrace/measure/meters/trace_range.hpp>
-#include <millrace/sync/started_thread.hpp>
+#include <millrace/sync/start_thread.hpp>
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
@@ -123,8 +123,8 @@ MILLRACE_INLINE void device_batch_output::add_to(timeline& t, std::uint64_t star
 MILLRACE_INLINE void device_batch_output::start() {
   times_.start();
   if (!options_.threaded) return;
-  stager_ = started_thread([this] { queue_copies(); });
-  waiter_ = started_thread([this] { wait_for_copies(); });
+  stager_ = start_thread([this] { queue_copies(); });
+  waiter_ = start_thread([this] { wait_for_copies(); });
 }
 
 MILLRACE_INLINE void device_batch_output::stop() noexcept {

@@ -20,7 +20,7 @@
 #include <millrace/read/stage/reader_limit.hpp>
 #include <millrace/read/stage/reorder_buffer.hpp>
 #include <millrace/sync/doorbell.hpp>
-#include <millrace/sync/started_thread.hpp>
+#include <millrace/sync/start_thread.hpp>
 #include <millrace/work/schedule/dispatcher.hpp>
 #include <millrace/work/segment/sample_names.hpp>
 

@@ -6,7 +6,7 @@
 #include <millrace/base/clock.hpp>
 #include <millrace/base/machine.hpp>
 #include <millrace/measure/meters/read_meter.hpp>
-#include <millrace/sync/started_thread.hpp>
+#include <millrace/sync/start_thread.hpp>
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
@@ -17,7 +17,7 @@ MILLRACE_INLINE stall_watcher::stall_watcher(stall_options options, const traine
       trainer_(&trainer),
       describe_waits_(std::move(describe_waits)),
       notices_(&notices),
-      thread_(started_thread([this] { watch(); })) {}
+      thread_(start_thread([this] { watch(); })) {}
 
 MILLRACE_INLINE stall_watcher::~stall_watcher() {
   {

@@ -4,7 +4,7 @@
 #include <millrace/train/log.hpp>
 
 #include <millrace/base/error.hpp>
-#include <millrace/sync/started_thread.hpp>
+#include <millrace/sync/start_thread.hpp>
 
 #include <algorithm>
 #include <csignal>
@@ -162,7 +162,7 @@ MILLRACE_INLINE void log::start() {
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);
   try {
-    writer_ = detail::started_thread([state = state_] { state->run(); });
+    writer_ = detail::start_thread([state = state_] { state->run(); });
   } catch (...) {
     pthread_sigmask(SIG_SETMASK, &before, nullptr);
     throw;

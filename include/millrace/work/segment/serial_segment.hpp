@@ -18,7 +18,7 @@
 #include <millrace/measure/meters/read_meter.hpp>
 #include <millrace/measure/meters/trace_range.hpp>
 #include <millrace/sync/doorbell.hpp>
-#include <millrace/sync/started_thread.hpp>
+#include <millrace/sync/start_thread.hpp>
 #include <millrace/work/schedule/dispatcher.hpp>
 #include <millrace/work/segment/stage_passages.hpp>
 #include <millrace/work/segment/ticket_input.hpp>
@@ -77,7 +77,7 @@ class serial_segment final : public pipeline_node, public space_listener, public
   }
   void start() override {
     started_ns_ = steady_now_ns();
-    if (options_.threaded) thread_ = started_thread([this] { work(); });
+    if (options_.threaded) thread_ = start_thread([this] { work(); });
   }
 
   /// Passes on the waiting samples, or processes one sample. Returns false if neither is possible.

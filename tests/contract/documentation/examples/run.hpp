@@ -98,7 +98,7 @@ void engine(const mr::session_options& options, std::size_t budget, mr::detail::
 EXAMPLE
 }
 
-// ---- session_over.hpp
+// ---- session_errors.hpp
 void engine(std::exception_ptr first_error) {
 EXAMPLE
 }

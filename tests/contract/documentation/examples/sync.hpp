@@ -34,7 +34,7 @@ void example(const std::vector<std::string>& names, const place* at, std::vector
 EXAMPLE
 }
 
-// ---- started_thread.hpp
+// ---- start_thread.hpp
 void read_all();
 void work(std::size_t index);
 void example(std::vector<std::thread>& all) {

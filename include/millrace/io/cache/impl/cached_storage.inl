@@ -5,7 +5,7 @@
 
 #include <millrace/base/error.hpp>
 #include <millrace/io/file/posix_files.hpp>
-#include <millrace/sync/started_thread.hpp>
+#include <millrace/sync/start_thread.hpp>
 
 #include <algorithm>
 #include <cstring>

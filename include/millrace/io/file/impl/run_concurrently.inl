@@ -4,7 +4,7 @@
 #include <millrace/io/file/run_concurrently.hpp>
 
 #include <millrace/sync/slow_step.hpp>
-#include <millrace/sync/started_thread.hpp>
+#include <millrace/sync/start_thread.hpp>
 
 #include <algorithm>
 #include <atomic>

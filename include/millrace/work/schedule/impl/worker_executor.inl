@@ -4,7 +4,7 @@
 #include <millrace/work/schedule/worker_executor.hpp>
 
 #include <millrace/measure/meters/trace_range.hpp>
-#include <millrace/sync/started_thread.hpp>
+#include <millrace/sync/start_thread.hpp>
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 

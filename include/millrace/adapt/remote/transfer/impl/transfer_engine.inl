@@ -3,7 +3,7 @@
 
 #include <millrace/adapt/remote/transfer/transfer_engine.hpp>
 
-#include <millrace/sync/started_thread.hpp>
+#include <millrace/sync/start_thread.hpp>
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
@@ -15,7 +15,7 @@ MILLRACE_INLINE transfer_engine::transfer_engine(remote_options o)
   const long connections = static_cast<long>(options_.requests) + 4;
   curl_multi_setopt(multi_.get(), CURLMOPT_MAX_TOTAL_CONNECTIONS, connections);
   curl_multi_setopt(multi_.get(), CURLMOPT_MAXCONNECTS, connections);
-  thread_ = started_thread([this] { run(); });
+  thread_ = start_thread([this] { run(); });
 }
 
 MILLRACE_INLINE transfer_engine::~transfer_engine() {

@@ -5,7 +5,7 @@
 
 #include <millrace/base/crc32c.hpp>
 #include <millrace/io/index/read/indexed_reader.hpp>
-#include <millrace/sync/started_thread.hpp>
+#include <millrace/sync/start_thread.hpp>
 
 #include <algorithm>
 #include <atomic>

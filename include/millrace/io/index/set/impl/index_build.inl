@@ -7,7 +7,7 @@
 #include <millrace/base/machine.hpp>
 #include <millrace/io/file/atomic_file.hpp>
 #include <millrace/io/index/format/tar_index_scan.hpp>
-#include <millrace/sync/started_thread.hpp>
+#include <millrace/sync/start_thread.hpp>
 
 #include <algorithm>
 #include <cstdio>

@@ -52,5 +52,5 @@ struct run_end {
 }}}  // namespace millrace::detail
 
 #ifndef MILLRACE_COMPILED
-#include <millrace/run/impl/session_over.inl>
+#include <millrace/run/impl/session_errors.inl>
 #endif

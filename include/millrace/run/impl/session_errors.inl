@@ -1,7 +1,7 @@
-// Definitions for session_over.hpp.
+// Definitions for session_errors.hpp.
 #pragma once
 
-#include <millrace/run/session_over.hpp>
+#include <millrace/run/session_errors.hpp>
 
 #include <algorithm>
 #include <string>

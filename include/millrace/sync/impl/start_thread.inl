@@ -1,7 +1,7 @@
-// Definitions for started_thread.hpp.
+// Definitions for start_thread.hpp.
 #pragma once
 
-#include <millrace/sync/started_thread.hpp>
+#include <millrace/sync/start_thread.hpp>
 
 #include <millrace/base/error.hpp>
 
@@ -10,7 +10,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-MILLRACE_INLINE std::thread started_thread(std::function<void()> body) {
+MILLRACE_INLINE std::thread start_thread(std::function<void()> body) {
   try {
     return std::thread(std::move(body));
   } catch (const std::system_error& why) {
@@ -22,7 +22,7 @@ MILLRACE_INLINE std::thread started_thread(std::function<void()> body) {
 MILLRACE_INLINE void start_threads(std::vector<std::thread>& all, std::size_t count,
                                    const std::function<void(std::size_t)>& body) {
   all.reserve(all.size() + count);
-  for (std::size_t i = 0; i < count; ++i) all.push_back(started_thread([body, i] { body(i); }));
+  for (std::size_t i = 0; i < count; ++i) all.push_back(start_thread([body, i] { body(i); }));
 }
 
 }}}  // namespace millrace::detail

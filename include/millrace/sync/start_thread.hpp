@@ -1,6 +1,6 @@
 // Starts a thread, or reports that the system refused one.
 //
-//   std::thread reader = mr::detail::started_thread([&] { read_all(); });
+//   std::thread reader = mr::detail::start_thread([&] { read_all(); });
 //   mr::detail::start_threads(all, 4, [&](std::size_t i) { work(i); });   // 4 more in std::vector<std::thread> all
 //
 // Errors: io_error with the system's reason; the threads that were started before continue. Threads: any.
@@ -16,7 +16,7 @@
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 /// Starts a thread.
-std::thread started_thread(std::function<void()> body);
+std::thread start_thread(std::function<void()> body);
 
 /// Adds `count` threads, of which the i-th runs body(i). Existing threads are not affected.
 void start_threads(std::vector<std::thread>& all, std::size_t count, const std::function<void(std::size_t)>& body);
@@ -24,5 +24,5 @@ void start_threads(std::vector<std::thread>& all, std::size_t count, const std::
 }}}  // namespace millrace::detail
 
 #ifndef MILLRACE_COMPILED
-#include <millrace/sync/impl/started_thread.inl>
+#include <millrace/sync/impl/start_thread.inl>
 #endif
