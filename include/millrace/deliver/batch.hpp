@@ -41,7 +41,7 @@ class batch_of : public batch_lease {
   batch_of(batch_of&& other) noexcept = default;
   batch_of& operator=(batch_of&& other) noexcept = default;
   batch_of(const batch_of&) = delete;
-  /// Exists for its message: the compiler shows it for `for (auto b : run)`.
+  /// Declared for its error message, which the compiler shows for `for (auto b : run)`.
   template <std::same_as<batch_of> SameBatch>
   __attribute__((unavailable("millrace: a batch cannot be copied: it is a lease on memory. Write for (auto& b : run), "
                              "or std::move it.")))
@@ -54,7 +54,7 @@ class batch_of : public batch_lease {
   auto get() const {
     return view<detail::index_of_member<M, Members...>()>(where("get()"));
   }
-  /// Exists for its message: the compiler shows it for a column that the batch does not have.
+  /// Declared for its error message, which the compiler shows for a column that the batch does not have.
   template <auto M>
     requires(detail::index_of_member<M, Members...>() == sizeof...(Members))
   __attribute__((unavailable("millrace: get<...> names a column that batch<...> does not list. Add it to batch<...>.")))
@@ -71,7 +71,7 @@ class batch_of : public batch_lease {
   /// without session_options::on_damage and batch({.pad_last = true}).
   tensor_view<const std::uint8_t, 1> valid() const { return flags(places::row_flags::valid); }
   /// Returns 1 for each row that is a copy of another one, because its sample is damaged: u8 [size()]. Throws
-  /// setup_error where valid() does.
+  /// setup_error in the same cases as valid().
   tensor_view<const std::uint8_t, 1> replaced() const { return flags(places::row_flags::replaced); }
 
   /// Returns a copy of a view of this batch in host memory, for any location of the batch. Blocks until the batch's

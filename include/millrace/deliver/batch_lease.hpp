@@ -61,7 +61,7 @@ class batch_lease {
   std::string resume_text() const { return to_text(checked("resume_text()").origin_.next); }
   /// Returns the stream of to_device.
   stream_view stream() const { return checked("stream()").streams_[0]; }
-  /// Returns the GPU of the batch, as cudaSetDevice numbers it; -1 on the host.
+  /// Returns the GPU of the batch, as numbered by cudaSetDevice; -1 on the host.
   int device_ordinal() const { return checked("device_ordinal()").from_->backend().ordinal(); }
   /// Returns the slot of the batch, in [0, session::slots()). With to_device({.fixed_slots = true}) it is step() %
   /// slots().

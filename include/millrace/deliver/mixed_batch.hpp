@@ -31,7 +31,7 @@ class mixed_batch : public batch_of<Members...> {
   mixed_batch(mixed_batch&& other) noexcept = default;
   mixed_batch& operator=(mixed_batch&& other) noexcept = default;
   mixed_batch(const mixed_batch&) = delete;
-  /// Exists for its message: the compiler shows it for `for (auto b : run)`.
+  /// Declared for its error message, which the compiler shows for `for (auto b : run)`.
   template <std::same_as<mixed_batch> SameBatch>
   __attribute__((unavailable("millrace: a batch cannot be copied: it is a lease on memory. Write for (auto& b : run), "
                              "or std::move it.")))

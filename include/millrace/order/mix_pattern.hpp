@@ -84,7 +84,7 @@ class mix_pattern {
 
   /// Rounds the largest remainders up.
   static std::vector<std::uint64_t> rounded_shares(const std::vector<double>& weights, double all);
-  void lay_out(std::uint64_t period);
+  void assign_sources(std::uint64_t period);
 
   std::vector<std::uint64_t> shares_;
   std::vector<std::uint16_t> sources_;   // one period

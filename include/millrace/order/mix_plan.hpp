@@ -119,11 +119,11 @@ class mix_plan {
  private:
   static constexpr std::uint64_t max_positions = std::uint64_t{1} << 62;
 
-  [[noreturn]] void throw_beyond(std::uint64_t position) const;
+  [[noreturn]] void throw_out_of_range(std::uint64_t position) const;
 
   /// Returns the source with a share that runs out first in the phase, and the number of positions until then.
   std::pair<std::size_t, std::uint64_t> first_exhausted(const phase& p) const;
-  void lay_phases(std::vector<std::uint64_t> shares);
+  void compute_phases(std::vector<std::uint64_t> shares);
   void set_length();
 
   options options_;   // without the counts, which are in the sources

@@ -15,15 +15,15 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// The open and the greatest number of workers and I/O threads.
+/// The open and the maximum number of workers and I/O threads.
 class concurrency {
  public:
   /// `workers` is the number of workers at the start; without workers, nothing is tuned.
   concurrency(const session_options& o, unsigned workers, notice_outlet& notices);
 
-  /// Returns the greatest number of workers that tuning may open.
+  /// Returns the maximum number of workers that tuning may open.
   unsigned max_workers() const noexcept { return static_cast<unsigned>(limits_.most.workers); }
-  /// Returns the greatest number of I/O threads that tuning may open.
+  /// Returns the maximum number of I/O threads that tuning may open.
   unsigned max_reads() const noexcept { return static_cast<unsigned>(limits_.most.reads); }
 
   /// Opens the current numbers in all pipeline nodes. Does nothing without a rule.

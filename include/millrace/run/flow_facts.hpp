@@ -1,4 +1,4 @@
-// The facts about a flow that a session needs, whatever the types of its stages, and the rules about them.
+// The facts about a flow that a session needs, independent of the types of its stages, and the rules about them.
 //
 //   const mr::detail::flow_facts facts = mr::detail::facts_of(flow);          // run/session_order.hpp
 //   mr::detail::check_flow(facts);

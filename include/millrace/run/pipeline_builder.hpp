@@ -279,7 +279,7 @@ class pipeline_builder : public built_segments {
     return result;
   }
 
-  /// Returns the greatest number of threads that a map requests.
+  /// Returns the maximum number of threads that a map requests.
   template <class... Maps>
   static unsigned own_threads_of(const stage_list<Maps...>& maps) {
     if constexpr (sizeof...(Maps) == 0) return 0;

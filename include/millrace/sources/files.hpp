@@ -101,7 +101,7 @@ auto files(const Names& names, const files_options& options = {}) {
   return detail::flow<record, source>{{}, source(std::move(matches), options), options.seed};
 }
 
-/// Exists for its message: the compiler shows it for a second argument that is not options.
+/// Declared for its error message, which the compiler shows for a second argument that is not options.
 template <class Names, class Other>
   requires(!std::is_convertible_v<const Other&, files_options>)
 __attribute__((unavailable("millrace: the second argument of files() is its options. Name the option, such as "

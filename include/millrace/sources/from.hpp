@@ -35,7 +35,7 @@ struct source_options {
 namespace detail {
 
 template <class R>
-concept walkable = requires(const R& range) {
+concept iterable = requires(const R& range) {
   std::begin(range) == std::end(range);
   *std::begin(range);
 };
@@ -51,7 +51,7 @@ using stored_source = std::conditional_t<std::is_function_v<std::remove_referenc
 
 /// Everything that from() accepts. A generator that cannot be copied must be an rvalue.
 template <class Source, class Plain = stored_source<Source>>
-concept begins_a_flow = source_like<Plain> || walkable<Plain> ||
+concept source_argument = source_like<Plain> || iterable<Plain> ||
                         (generator<Plain> && std::constructible_from<Plain, Source>);
 
 /// A source over a range, which it references or owns.
@@ -96,12 +96,12 @@ namespace diagnose {
 
 struct no_source {
   template <class Source>
-    requires(!detail::begins_a_flow<Source> && !detail::generator<detail::stored_source<Source>>)
+    requires(!detail::source_argument<Source> && !detail::generator<detail::stored_source<Source>>)
   __attribute__((unavailable("millrace: from() is given no source: expected a range, a callable that returns "
                              "std::optional<item>, or a type with item, shards() and open(shard, epoch). Pass one.")))
   no_source(Source&&) {}
   template <class Source>
-    requires(!detail::begins_a_flow<Source> && detail::generator<detail::stored_source<Source>>)
+    requires(!detail::source_argument<Source> && detail::generator<detail::stored_source<Source>>)
   __attribute__((unavailable("millrace: the generator in from() cannot be copied. Move it: from(std::move(it)).")))
   no_source(Source&&) {}
 };
@@ -111,7 +111,7 @@ struct no_source {
 }  // namespace detail
 
 /// Returns a flow that reads `source`: a range, a callable that returns std::optional<item>, or a source type.
-template <detail::begins_a_flow Source>
+template <detail::source_argument Source>
 constexpr auto from(Source&& source, source_options options = {}) {
   using plain = detail::stored_source<Source>;
   const auto start = [&options]<class S>(S s) {
@@ -119,10 +119,10 @@ constexpr auto from(Source&& source, source_options options = {}) {
   };
   if constexpr (detail::source_like<plain>) {
     return start(plain(std::forward<Source>(source)));
-  } else if constexpr (detail::walkable<plain> && std::is_lvalue_reference_v<Source>) {
+  } else if constexpr (detail::iterable<plain> && std::is_lvalue_reference_v<Source>) {
     // An aliasing pointer that owns nothing: the caller owns the range.
     return start(detail::range_source<plain>{std::shared_ptr<const plain>(std::shared_ptr<void>(), &source)});
-  } else if constexpr (detail::walkable<plain>) {
+  } else if constexpr (detail::iterable<plain>) {
     return start(detail::range_source<plain>{std::make_shared<const plain>(std::move(source))});
   } else {
     return start(detail::generator_source<plain>{std::make_shared<plain>(std::forward<Source>(source))});

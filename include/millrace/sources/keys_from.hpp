@@ -33,7 +33,7 @@ namespace detail {
 
 /// Returns the rule that selects lists of keys in a folder.
 inline folder_rule key_lists(bool allow_missing) noexcept {
-  folder_rule rule = texts_of_a_folder;
+  folder_rule rule = text_folder_rule;
   rule.ignore_missing = allow_missing;
   return rule;
 }

@@ -31,9 +31,9 @@ struct lines_options {
 
 namespace detail {
 
-bool names_a_text(std::string_view name) noexcept;
-inline constexpr folder_rule texts_of_a_folder{
-    names_a_text, "Files of lines end in .txt, .jsonl, .ndjson, .json, .csv or .tsv, optionally followed by .gz, "
+bool is_text_name(std::string_view name) noexcept;
+inline constexpr folder_rule text_folder_rule{
+    is_text_name, "Files of lines end in .txt, .jsonl, .ndjson, .json, .csv or .tsv, optionally followed by .gz, "
                   ".zst, .bz2, .xz or .lz4; name others with a pattern"};
 
 /// The source that lines() returns: text files, read line by line.
@@ -67,17 +67,17 @@ class lines_source {
 /// is missing.
 template <detail::file_names Names = std::vector<std::string>>
 std::vector<std::string> list_texts(const Names& names) {
-  return detail::list_files(names, {.rule = detail::texts_of_a_folder, .at = {}});
+  return detail::list_files(names, {.rule = detail::text_folder_rule, .at = {}});
 }
 /// Returns a flow of lines. `names` is one pattern or a list. Throws setup_error if a file is missing.
 template <detail::file_names Names = std::vector<std::string>>
 auto lines(const Names& names, const lines_options& options = {}) {
-  const detail::shard_listing_options listing{.rule = detail::texts_of_a_folder, .at = options.storage};
+  const detail::shard_listing_options listing{.rule = detail::text_folder_rule, .at = options.storage};
   return detail::flow<line, detail::lines_source>{
       {}, detail::lines_source(detail::list_files(names, listing), options), options.seed};
 }
 
-/// Exists for its message: the compiler shows it for a second argument that is not options.
+/// Declared for its error message, which the compiler shows for a second argument that is not options.
 template <class Names, class Other>
   requires(!std::is_convertible_v<const Other&, lines_options>)
 __attribute__((unavailable("millrace: the second argument of lines() is its options. Name the option, such as "

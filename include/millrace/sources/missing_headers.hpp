@@ -115,7 +115,7 @@ picture any_picture(detail::diagnose::needs_pictures);     // millrace: #include
 picture webp(detail::diagnose::needs_webp);                // millrace: #include <millrace/adapt/webp.hpp>
 void write_reports(detail::diagnose::needs_report, detail::diagnose::needs_report);   // millrace/report.hpp
 void save_grid(detail::diagnose::needs_metrics, detail::diagnose::needs_metrics);     // millrace/metrics.hpp
-/// Exists for its message: remote storages have their own header.
+/// Declared for its error message: remote storages have their own header.
 template <class Marker = remote_options>
   requires(!detail::is_complete<Marker>)
 __attribute__((unavailable("millrace: this name needs #include <millrace/adapt/remote.hpp>")))

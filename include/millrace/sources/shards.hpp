@@ -163,13 +163,13 @@ class shards_source {
 template <detail::file_names Names = std::vector<std::string>>
 auto shards(const Names& names, const shards_options& options = {}) {
   using source = detail::shards_source;
-  detail::folder_rule rule = detail::shards_of_a_folder;
+  detail::folder_rule rule = detail::shard_folder_rule;
   rule.unreadable_at_most = options.damaged_shards_at_most.value_or(0);
   const detail::shard_listing_options listing{.rule = rule, .at = options.storage, .notice = options.notice};
   return detail::flow<record, source>{{}, source(detail::list_files(names, listing), options), options.seed};
 }
 
-/// Exists for its message: the compiler shows it for a second argument that is not options.
+/// Declared for its error message, which the compiler shows for a second argument that is not options.
 template <class Names, class Other>
   requires(!std::is_convertible_v<const Other&, shards_options>)
 __attribute__((unavailable("millrace: the second argument of shards() is its options. Name the option, such as "

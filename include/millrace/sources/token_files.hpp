@@ -92,9 +92,9 @@ class token_files_source {
   token_files_options options_;
 };
 
-bool names_tokens(std::string_view name) noexcept;
-inline constexpr folder_rule tokens_of_a_folder{
-    names_tokens, "Tokens are in .u8 to .u64, .i8 to .i64, .bin and .npy files"};
+bool is_token_name(std::string_view name) noexcept;
+inline constexpr folder_rule token_folder_rule{
+    is_token_name, "Tokens are in .u8 to .u64, .i8 to .i64, .bin and .npy files"};
 
 }  // namespace detail
 
@@ -102,12 +102,12 @@ inline constexpr folder_rule tokens_of_a_folder{
 /// in .u8 to .u64, .i8 to .i64, .bin or .npy. Throws setup_error for missing files and for bad options.
 template <detail::file_names Names = std::vector<std::string>>
 auto token_files(const Names& names, const token_files_options& options = {}) {
-  const detail::shard_listing_options listing{.rule = detail::tokens_of_a_folder, .at = options.storage};
+  const detail::shard_listing_options listing{.rule = detail::token_folder_rule, .at = options.storage};
   return detail::flow<packed, detail::token_files_source>{
       {}, detail::token_files_source(detail::list_files(names, listing), options), options.seed};
 }
 
-/// Exists for its message: the compiler shows it for a second argument that is not options.
+/// Declared for its error message, which the compiler shows for a second argument that is not options.
 template <class Names, class Other>
   requires(!std::is_convertible_v<const Other&, token_files_options>)
 __attribute__((unavailable("millrace: the second argument of token_files() is its options. Name the option, such as "

@@ -51,7 +51,7 @@ struct bucket_options {
 namespace detail {
 
 template <class Column>
-concept says_a_length = std::integral<Column> || requires(const Column& c) {
+concept has_length = std::integral<Column> || requires(const Column& c) {
   { c.length() } -> std::convertible_to<std::size_t>;
 };
 
@@ -155,7 +155,7 @@ inline void check(const bucket_options& o) {
 /// Returns the first of these columns that has a length; the first one if none has.
 template <auto First, auto... Rest>
 constexpr auto first_with_length() {
-  if constexpr (says_a_length<member_type<First>> || !(says_a_length<member_type<Rest>> || ...)) return First;
+  if constexpr (has_length<member_type<First>> || !(has_length<member_type<Rest>> || ...)) return First;
   else return first_with_length<Rest...>();
 }
 
@@ -174,7 +174,7 @@ struct bucket_stage : stage_tag {
 
   template <class In>
   static constexpr diagnose::mistake mistake_on =
-      !detail::says_a_length<detail::member_type<Column>> ? diagnose::mistake::no_length
+      !detail::has_length<detail::member_type<Column>> ? diagnose::mistake::no_length
       : !std::same_as<detail::member_owner<Column>, In>   ? diagnose::mistake::accepts_another_type
                                                           : diagnose::mistake::none;
   template <class>

@@ -19,7 +19,7 @@ MILLRACE_INLINE mix_pattern::mix_pattern(std::vector<std::uint64_t> shares) : sh
   const std::uint64_t common = std::accumulate(shares_.begin(), shares_.end(), std::uint64_t{0},
                                                [](std::uint64_t a, std::uint64_t b) { return std::gcd(a, b); });
   for (std::uint64_t& share : shares_) share /= common;
-  lay_out(std::accumulate(shares_.begin(), shares_.end(), std::uint64_t{0}));
+  assign_sources(std::accumulate(shares_.begin(), shares_.end(), std::uint64_t{0}));
 }
 
 MILLRACE_INLINE std::vector<std::uint64_t> mix_pattern::counts(std::uint64_t begin, std::uint64_t end,
@@ -96,7 +96,7 @@ MILLRACE_INLINE std::vector<std::uint64_t> mix_pattern::rounded_shares(const std
   return shares;
 }
 
-MILLRACE_INLINE void mix_pattern::lay_out(std::uint64_t period) {
+MILLRACE_INLINE void mix_pattern::assign_sources(std::uint64_t period) {
   struct candidate {
     std::uint16_t source;
     std::int64_t share, lag;   // lag: positions due so far minus positions received, in 1/period

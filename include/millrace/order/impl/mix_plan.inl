@@ -29,7 +29,7 @@ MILLRACE_INLINE mix_plan::mix_plan(options o) : options_(std::move(o)) {
                                     .epoch_batches = exact_order_options::endless}));
     s.counts.clear();
   }
-  lay_phases(mix_pattern::shares_of(weights));
+  compute_phases(mix_pattern::shares_of(weights));
   set_length();
 }
 
@@ -78,7 +78,7 @@ MILLRACE_INLINE std::uint64_t mix_plan::phase_end(const phase& p) const noexcept
 }
 
 MILLRACE_INLINE std::uint64_t mix_plan::ordinal_of(std::uint64_t epoch, std::uint64_t position) const {
-  if (position > positions_) throw_beyond(position);
+  if (position > positions_) throw_out_of_range(position);
   const bool one_epoch = positions_ == exact_order_options::endless;
   if (one_epoch ? epoch > 0 : epoch > max_positions / positions_)
     throw setup_error("epoch " + std::to_string(epoch) + " does not exist",
@@ -113,7 +113,7 @@ MILLRACE_INLINE std::vector<std::uint64_t> mix_plan::counts_of(const world& mine
 }
 
 MILLRACE_INLINE mix_plan::spot mix_plan::spot_of(std::uint64_t epoch, std::uint64_t position) const {
-  if (position == positions_) throw_beyond(position);
+  if (position == positions_) throw_out_of_range(position);
   const std::uint64_t at = ordinal_of(epoch, position);
   const phase& p = phase_at(at);
   const std::size_t source = p.pattern.source_at(at - p.begin);
@@ -129,7 +129,7 @@ MILLRACE_INLINE ordered_sample mix_plan::sample_at(std::uint64_t epoch, std::uin
   return s_at;
 }
 
-MILLRACE_INLINE void mix_plan::throw_beyond(std::uint64_t position) const {
+MILLRACE_INLINE void mix_plan::throw_out_of_range(std::uint64_t position) const {
     throw setup_error("an epoch has " + std::to_string(positions_) + " positions, and " + std::to_string(position) +
                           " is out of range",
                       "Positions count from 0");
@@ -145,7 +145,7 @@ MILLRACE_INLINE std::pair<std::size_t, std::uint64_t> mix_plan::first_exhausted(
   return first;
 }
 
-MILLRACE_INLINE void mix_plan::lay_phases(std::vector<std::uint64_t> shares) {
+MILLRACE_INLINE void mix_plan::compute_phases(std::vector<std::uint64_t> shares) {
   phases_.push_back({0, mix_pattern(shares), std::vector<std::uint64_t>(sources_.size(), 0)});
   std::tie(measure_, positions_) = first_exhausted(phases_.front());
   if (options_.on_exhausted != exhausted::reweight) return;

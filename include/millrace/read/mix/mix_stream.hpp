@@ -5,7 +5,7 @@
 //   while (!one.is_exhausted(counts)) use(one.take());
 //
 // The order is that of a shuffle() directly after the source: first the shards, then the samples within the window.
-// Errors: those of the source, completed with the shard's name. Threads: belongs to one.
+// Errors: those of the source, completed with the shard's name. Threads: one thread at a time.
 #pragma once
 
 #include <millrace/measure/meters/read_meter.hpp>
@@ -37,7 +37,7 @@ concept watchable_source = requires(const Source& s, std::shared_ptr<read_meter>
 
 /// Whether all passes of a source have the same samples.
 template <class Source>
-inline constexpr bool repeats_itself = requires { requires Source::same_every_pass; };
+inline constexpr bool same_samples_each_pass = requires { requires Source::same_every_pass; };
 
 /// Reads one source of a mix, one shard at a time.
 template <class Source>
@@ -53,7 +53,7 @@ class mix_stream {
                .shards = source.shards(),
                .shuffled = o.window > 0,
                .window = std::max<std::size_t>(1, o.window),
-               .equal_epochs = repeats_itself<Source>}) {}
+               .equal_epochs = same_samples_each_pass<Source>}) {}
   mix_stream(const mix_stream&) = delete;
   mix_stream& operator=(const mix_stream&) = delete;
 

@@ -1,4 +1,4 @@
-// Several sources as one stream: reads each sample from the source whose turn it is.
+// Several sources as one stream: reads each sample from the source that the pattern selects.
 //
 //   mr::detail::mix_streams in(rule, 7, shards, lines);                      // 7: the seed
 //   auto reader = in.open(0, epoch);
@@ -11,7 +11,7 @@
 // Each source is read one shard at a time, and one thread reads all sources.
 // Errors: those of the sources, completed with the shard's name. Also setup_error for a source without samples, and for
 // windows that together use more than a quarter of the memory.
-// Threads: as any source. Lifetime: a run begins with pass 0 of each source.
+// Threads: like any source. Lifetime: a run begins with pass 0 of each source.
 #pragma once
 
 #include <millrace/base/digest.hpp>

@@ -3,7 +3,7 @@
 //   mr::detail::block_reader<mr::detail::shard_data> reader(data, plan.positions(), samples);
 //   while (auto record = reader.next()) use(*record);
 //
-// Errors: the error of a sample that cannot be read, after all samples before it. Threads: a reader belongs to one.
+// Errors: the error of a sample that cannot be read, after all samples before it. Threads: one thread uses a reader.
 #pragma once
 
 #include <millrace/item/record.hpp>

@@ -15,7 +15,7 @@
 // An epoch's short last batch may have no row for this rank. The reader then returns the epoch's last sample as a void
 // row: every rank has that batch, and a rank that begins with it must know the shapes.
 // Errors: the error of a sample that cannot be read, after all samples before it.
-// Threads: open() from any; a reader belongs to one. Lifetime: readers share ownership of the data and the plan.
+// Threads: open() from any; one thread uses a reader. Lifetime: readers share ownership of the data and the plan.
 #pragma once
 
 #include <millrace/base/digest.hpp>

@@ -5,7 +5,7 @@
 //
 // `Data::access` belongs to one reader. It is constructed with the samples that the reader will request, and its
 // read(located_sample) returns an item. Its checksum() is that of the last item.
-// Errors: those of read(), at the sample that cannot be read. Threads: a reader belongs to one.
+// Errors: those of read(), at the sample that cannot be read. Threads: one thread uses a reader.
 #pragma once
 
 #include <millrace/base/digest.hpp>

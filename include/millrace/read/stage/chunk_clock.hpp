@@ -21,23 +21,23 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 class chunk_clock {
  public:
   static constexpr std::size_t full_samples = 256;   ///< of a full chunk
-  static constexpr std::uint64_t hungry_ns = 20'000, long_ns = 1'000'000;
+  static constexpr std::uint64_t idle_ns = 20'000, long_ns = 1'000'000;
 
   explicit chunk_clock(std::uint64_t start_ns) noexcept : start_ns_(start_ns) {}
 
-  /// Counts a sample, and returns whether the chunk ends with it. `is_hungry` returns whether the workers are idle.
-  template <class Hungry, class Now = decltype(&steady_now_ns)>
-  bool ends_chunk(const Hungry& is_hungry, const Now& now_ns = &steady_now_ns) {
-    if (++samples_ != next_look_) return false;
-    next_look_ *= 4;
-    const bool hungry = is_hungry();
-    if (!hungry && samples_ < full_samples / 4) return false;
-    return now_ns() - start_ns_ > (hungry ? hungry_ns : long_ns);
+  /// Counts a sample, and returns whether the chunk ends with it. `workers_idle` returns whether the workers are idle.
+  template <class Idle, class Now = decltype(&steady_now_ns)>
+  bool ends_chunk(const Idle& workers_idle, const Now& now_ns = &steady_now_ns) {
+    if (++samples_ != next_check_) return false;
+    next_check_ *= 4;
+    const bool idle = workers_idle();
+    if (!idle && samples_ < full_samples / 4) return false;
+    return now_ns() - start_ns_ > (idle ? idle_ns : long_ns);
   }
 
  private:
   std::uint64_t start_ns_;
-  std::size_t samples_ = 0, next_look_ = 1;
+  std::size_t samples_ = 0, next_check_ = 1;
 };
 
 }}}  // namespace millrace::detail

@@ -147,7 +147,7 @@ class interleaved_read_stage final : public read_stage_base<Source> {
 
   bool pass_on() override;
   portion find_work() override;
-  bool wants_room() override { return !had_room_ || bytes_wanted_; }
+  bool needs_space() override { return !had_space_ || bytes_wanted_; }
   void finish(std::exception_ptr error) override;
 
   /// Converts the suspect samples in an error of lane `of` to rows of this rank.
@@ -162,7 +162,7 @@ class interleaved_read_stage final : public read_stage_base<Source> {
   std::uint64_t ordinal_;                // ordinal of that sample among those of this rank
   std::uint64_t empty_passes_ = 0;     // passes since the last sample
   bool finished_ = false;
-  bool had_room_ = true;        // as of the last pass_on(): a worker may free space at any time after that
+  bool had_space_ = true;        // as of the last pass_on(): a worker may free space at any time after that
   bool bytes_wanted_ = false;   // a lane waits for more of its share
 };
 

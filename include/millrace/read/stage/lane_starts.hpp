@@ -120,7 +120,7 @@ void enter_lane(lane_start& at, const Lane& l, std::uint64_t pass) {
 }
 
 /// Returns the entry point of each lane of this rank, so that the rank continues with sample `ordinal`.
-/// Throws the errors of the source; data_error if 100 passes in turn have no sample for this rank.
+/// Throws the errors of the source; data_error if 100 consecutive passes have no sample for this rank.
 template <class Source>
 lane_starts find_lane_starts(const Source& source, const lane_starts_options& o) {
   lane_starts starts;

@@ -18,12 +18,12 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// A limit in bytes that grows by need.
+/// A limit in bytes that grows on demand.
 class read_ahead_limit {
  public:
   static constexpr std::size_t first_bytes = std::size_t{64} << 20;
 
-  /// `most` is the greatest limit.
+  /// `most` is the maximum.
   explicit read_ahead_limit(std::size_t most) noexcept : most_(most), now_(std::min(most, first_bytes)) {}
 
   /// Returns the current limit.

@@ -3,7 +3,7 @@
 //   class my_read_stage : public mr::detail::read_stage_base<mr::detail::shards_source> {
 //     bool pass_on() override { return buffer.pass_on(); }                       // these are called under the lock
 //     portion find_work() override { return {.of = &buffer, .from = buffer.front(), .most = 64}; }
-//     bool wants_room() override { return !buffer.had_room(); }
+//     bool needs_space() override { return !buffer.had_space(); }
 //     void finish(std::exception_ptr error) override { buffer.finish(std::move(error)); }
 //   };
 //
@@ -111,7 +111,7 @@ class read_stage_base : public read_stage, public space_listener {
     bool in_turn = false;    // all later shards wait for this one
   };
 
-  /// The number of I/O threads, and the greatest limit of the bytes that they read ahead.
+  /// The number of I/O threads, and the maximum limit of the bytes that they read ahead.
   struct base_options {
     std::size_t threads, read_ahead_bytes;
   };
@@ -125,7 +125,7 @@ class read_stage_base : public read_stage, public space_listener {
   virtual portion find_work() = 0;
   /// Returns whether samples wait for space, or readers for fewer bytes that are read ahead. The answer is as of the
   /// last pass_on(): space that is freed later only wakes a reader that requested it.
-  virtual bool wants_room() = 0;
+  virtual bool needs_space() = 0;
   /// Ends the run. An error is delivered at the position of the next sample.
   virtual void finish(std::exception_ptr error) = 0;
 
@@ -161,7 +161,7 @@ class read_stage_base : public read_stage, public space_listener {
   /// Returns whether another thread would find work in addition to `mine`.
   bool finds_other_work(const portion& mine);
   /// Requests a wake-up of one thread when there is space, if any is needed. Returns false if there is space already.
-  bool expect_room();
+  bool request_space();
   /// Requests one wake-up of any thread when the workers have processed half of their backlog. A wake-up at every
   /// sample would cost the workers too much. Returns false if they have already processed that many.
   bool request_wake();

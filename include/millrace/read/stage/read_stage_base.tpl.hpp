@@ -156,7 +156,7 @@ MILLRACE_INLINE void read_stage_base<Source>::work_until_stopped(
     const bool stalled = is_stalled();
     const portion work = find_work();
     // While this thread sleeps or its read is slow, another one passes on waiting samples.
-    if (!expect_room() && !stalled) continue;
+    if (!request_space() && !stalled) continue;
     if (work.from) {
       if (finds_other_work(work)) wake_one();
       read_into(lock, work, read);
@@ -177,26 +177,26 @@ MILLRACE_INLINE bool read_stage_base<Source>::is_stalled() {
 
 template <class Source>
 MILLRACE_INLINE bool read_stage_base<Source>::finds_other_work(const portion& mine) {
-  mine.from->in_hand = true;
+  mine.from->has_reader = true;
   const bool has_work = find_work().from != nullptr;
-  mine.from->in_hand = false;
+  mine.from->has_reader = false;
   return has_work;
 }
 
 template <class Source>
-MILLRACE_INLINE bool read_stage_base<Source>::expect_room() {
-  if (!wants_room()) return true;
+MILLRACE_INLINE bool read_stage_base<Source>::request_space() {
+  if (!needs_space()) return true;
   return next_->backlog() > 0 && request_wake();
 }
 
 template <class Source>
 MILLRACE_INLINE void read_stage_base<Source>::read_into(std::unique_lock<std::mutex>& lock, const portion& work,
                                                         chunk& read) {
-  work.from->in_hand = true;
+  work.from->has_reader = true;
   lock.unlock();
   read_chunk(read, work);
   lock.lock();
-  work.from->in_hand = false;
+  work.from->has_reader = false;
   ahead_.saw_backlog(next_->backlog());
   work.of->append(*work.from, read.samples);
   if (!read.more) work.of->end(*work.from, std::exchange(read.error, nullptr));

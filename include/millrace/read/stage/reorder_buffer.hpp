@@ -57,7 +57,7 @@ struct open_shard {
   fifo<sample<item>> samples{};
   std::exception_ptr error{};
   bool done = false;
-  bool in_hand = false;        // a thread is reading it now
+  bool has_reader = false;        // a thread is reading it now
   bool cut = false;            // its remaining samples are not needed
 };
 
@@ -103,7 +103,7 @@ class reorder_buffer {
   /// Returns whether the run is over: finish() was passed on.
   bool finished() const noexcept { return finished_; }
   /// Returns whether the next segment had space at the last pass_on().
-  bool had_room() const noexcept { return room_; }
+  bool had_space() const noexcept { return has_space_; }
   /// Returns the number of open shards.
   std::size_t open_shards() const noexcept { return shards_.size(); }
   /// Returns the shard of the next sample, or null.
@@ -116,7 +116,7 @@ class reorder_buffer {
   template <class Readable>
   shard* first_idle(const Readable& readable) const {
     for (const auto& p : shards_)
-      if (!p->done && !p->in_hand && readable(*p)) return p.get();
+      if (!p->done && !p->has_reader && readable(*p)) return p.get();
     return nullptr;
   }
   /// Returns the bytes of the samples in the queues of all shards. May be called from any thread.
@@ -177,7 +177,7 @@ class reorder_buffer {
   std::uint64_t first_ordinal_;     // ordinal in that epoch of the first sample that is not dropped
   std::uint64_t passed_on_ = 0;   // includes dropped samples
   bool begun_ = false, epoch_ended_ = false, finished_ = false;
-  bool room_ = true;
+  bool has_space_ = true;
 };
 
 }}}  // namespace millrace::detail

@@ -91,7 +91,7 @@ MILLRACE_INLINE void reorder_buffer<Source>::end(shard& ended, std::exception_pt
 template <class Source>
 MILLRACE_INLINE bool reorder_buffer<Source>::pass_on() {
   bool moved = false;
-  while ((room_ = next_->can_accept()) && !finished_) {
+  while ((has_space_ = next_->can_accept()) && !finished_) {
     if (ordinal_ >= options_.take && !shards_.empty() && !shards_.front()->cut) {
       cut_pass();
     } else if (jitter_.ready()) {

@@ -63,7 +63,7 @@ class shard_read_stage final : public read_stage_base<Source> {
 
   bool pass_on() override;
   portion find_work() override;
-  bool wants_room() override { return !order_.had_room() || bytes_wanted_; }
+  bool needs_space() override { return !order_.had_space() || bytes_wanted_; }
   void finish(std::exception_ptr error) override { order_.finish(std::move(error)); }
 
   /// Returns the first shard in order that a thread may read now, or null. May open it.

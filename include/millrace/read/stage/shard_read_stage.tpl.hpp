@@ -68,7 +68,7 @@ MILLRACE_INLINE bool shard_read_stage<Source>::ahead_is_full() {
 template <class Source>
 MILLRACE_INLINE bool shard_read_stage<Source>::may_read(const shard& from, bool full) const {
   // Samples that bypass the queue count as queued while the input is full.
-  const bool counts_input = order_.bypasses_queue(from) && !order_.had_room();
+  const bool counts_input = order_.bypasses_queue(from) && !order_.had_space();
   const std::uint64_t queued = from.samples.size() + (counts_input ? next_->backlog() : 0);
   const bool in_turn = &from == order_.front();
   if (!(in_turn ? full : bytes_wanted_) && queued < max_queued) return true;

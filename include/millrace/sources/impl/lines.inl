@@ -9,7 +9,7 @@ namespace millrace { inline namespace MILLRACE_ABI {
 
 namespace detail {
 
-MILLRACE_INLINE bool names_a_text(std::string_view name) noexcept {
+MILLRACE_INLINE bool is_text_name(std::string_view name) noexcept {
   constexpr std::array<std::string_view, 5> compressions{".gz", ".zst", ".bz2", ".xz", ".lz4"};
   constexpr std::array<std::string_view, 6> endings{".txt", ".jsonl", ".ndjson", ".json", ".csv", ".tsv"};
   if (name.empty() || name.front() == '.') return false;

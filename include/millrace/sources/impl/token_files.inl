@@ -80,7 +80,7 @@ MILLRACE_INLINE auto token_files_source::plan(const indexed_run_options& o) cons
   return std::make_unique<planned>(std::make_shared<token_data>(files_, data), o);
 }
 
-MILLRACE_INLINE bool names_tokens(std::string_view name) noexcept {
+MILLRACE_INLINE bool is_token_name(std::string_view name) noexcept {
   constexpr std::string_view endings[] = {".u16", ".u32", ".bin", ".npy", ".u8", ".u64", ".i8", ".i16", ".i32", ".i64"};
   return !name.starts_with('.') && std::any_of(std::begin(endings), std::end(endings),
                                                [name](std::string_view end) { return name.ends_with(end); });

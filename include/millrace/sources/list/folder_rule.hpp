@@ -1,6 +1,6 @@
 // The rule that selects the files of a folder that a source reads.
 //
-//   inline constexpr folder_rule shards_of_a_folder{names_a_shard, "Shards end in .tar, ..."};
+//   inline constexpr folder_rule shard_folder_rule{is_shard_name, "Shards end in .tar, ..."};
 //
 // Threads: a value.
 #pragma once

@@ -31,9 +31,9 @@ namespace millrace { inline namespace MILLRACE_ABI {
 
 namespace detail {
 
-bool names_a_shard(std::string_view name) noexcept;
-inline constexpr folder_rule shards_of_a_folder{
-    names_a_shard, "Shards end in .tar, .tgz, .tar.gz, .tar.zst, .tar.bz2, .tar.xz or .tar.lz4"};
+bool is_shard_name(std::string_view name) noexcept;
+inline constexpr folder_rule shard_folder_rule{
+    is_shard_name, "Shards end in .tar, .tgz, .tar.gz, .tar.zst, .tar.bz2, .tar.xz or .tar.lz4"};
 
 /// Returns the path after "file:", and other text unchanged. Throws setup_error for other schemes and for commands.
 std::string_view local_path(std::string_view location);
@@ -42,7 +42,7 @@ bool exists(const std::string& path) noexcept;
 bool is_folder(const std::string& path) noexcept;
 
 /// Returns the sorted paths that a glob matches.
-std::vector<std::string> glob_matches(const std::string& pattern, const folder_rule& rule = shards_of_a_folder);
+std::vector<std::string> glob_matches(const std::string& pattern, const folder_rule& rule = shard_folder_rule);
 
 std::vector<std::string> shards_in(const std::string& folder, const folder_rule& rule);
 
@@ -58,7 +58,7 @@ std::int64_t time_of_file_ns(const std::string& path) noexcept;
 
 /// The place where files are listed, and the rule for files of a folder.
 struct shard_listing_options {
-  folder_rule rule = shards_of_a_folder;
+  folder_rule rule = shard_folder_rule;
   storage at{};
   notice_function notice{};   ///< receives the report of a slow listing; empty: stderr
   std::uint64_t report_after_ns = 10'000'000'000;

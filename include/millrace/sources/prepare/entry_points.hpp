@@ -78,7 +78,7 @@ entry_points make_entry_points(
     const Names& names,
     const std::function<std::vector<std::byte>(std::string_view field, std::span<const std::byte> payload)>& make,
     const entry_points_options& options = {}) {
-  const detail::shard_listing_options listing{.rule = detail::shards_of_a_folder, .at = options.storage,
+  const detail::shard_listing_options listing{.rule = detail::shard_folder_rule, .at = options.storage,
                                               .notice = options.notice};
   return detail::add_entry_points(detail::list_files(names, listing), make, options);
 }

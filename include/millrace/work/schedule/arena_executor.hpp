@@ -41,7 +41,7 @@ class arena_executor final : public worker_executor {
       : shared_cores_(o.shared_cores),
         limit_(tbb::global_control::max_allowed_parallelism, max_threads(o.workers)),
         arena_(static_cast<int>(o.workers), 0),
-        few_(static_cast<int>(std::max<std::size_t>(1, o.shared_cores)), 0) {
+        small_arena_(static_cast<int>(std::max<std::size_t>(1, o.shared_cores)), 0) {
     arena_.initialize();
     if (o.cores.empty()) return;
     cores_ = std::make_shared<core_choice>(core_choice{o.cores, allowed_cores(numbers_of_list("0-4095"))});
@@ -56,7 +56,7 @@ class arena_executor final : public worker_executor {
     // oneTBB may start a thread here, which must not inherit the cores of a pinned caller.
     std::optional<core_scope> anywhere;
     if (cores_) anywhere.emplace(cores_->process);
-    tbb::task_arena& to = worker < shared_cores_ && stages() == 1 ? few_ : arena_;
+    tbb::task_arena& to = worker < shared_cores_ && stages() == 1 ? small_arena_ : arena_;
     to.enqueue([task = std::move(task), cores = cores_, worker] {
       std::optional<core_scope> here;
       if (cores) here.emplace(cores->tasks);
@@ -82,7 +82,7 @@ class arena_executor final : public worker_executor {
   const std::size_t shared_cores_;
   tbb::global_control limit_;
   tbb::task_arena arena_;
-  tbb::task_arena few_;   // with a place for each shared core; for the first workers of a single stage
+  tbb::task_arena small_arena_;   // with a place for each shared core; for the first workers of a single stage
   std::shared_ptr<const core_choice> cores_;   // null: any. Shared, because a task in the queue may outlive this
 };
 

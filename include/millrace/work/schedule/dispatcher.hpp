@@ -144,7 +144,7 @@ class dispatcher final : public worker_task,
   /// Wakes or starts workers while tickets are claimable.
   void wake_workers();
   /// Lets a worker sleep until it is woken. Returns false if it must leave instead.
-  bool stay(std::size_t index, std::uint64_t now) noexcept;
+  bool sleep(std::size_t index, std::uint64_t now) noexcept;
   /// Records whether wake_workers() has no worker to wake or to start. Under mutex_.
   void update_all_running() noexcept;
   bool submit(std::size_t index) noexcept;

@@ -94,7 +94,7 @@ class ticket_gate {
   virtual void set_last() noexcept {}
 };
 
-/// A running piece of a session: a source, a segment, or the batch output.
+/// A running part of a session: a source, a segment, or the batch output.
 class pipeline_node {
  public:
   virtual ~pipeline_node() = default;

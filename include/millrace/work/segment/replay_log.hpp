@@ -29,7 +29,7 @@ enum class replay_start { sample, pass, run };
 /// Records the point at which reading restarts after each batch.
 class replay_log {
  public:
-  /// The begin of a shard in a pass.
+  /// The start of a shard in a pass.
   struct shard_begin {
     std::uint64_t pass = 0;
     std::uint64_t shard = 0;    ///< ordinal in the pass's order
@@ -49,7 +49,7 @@ class replay_log {
   /// single order.
   replay_log(const shard_order& order, replay_start from, bool in_lanes);
 
-  /// Records the begin of a shard. Called in the order of the pass.
+  /// Records the start of a shard. Called in the order of the pass.
   void shard_begins(const shard_begin& p);
   /// Records the end of a batch. Called in the order of batches.
   void batch_ends(const batch_end& b);

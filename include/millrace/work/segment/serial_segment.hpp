@@ -71,7 +71,7 @@ class serial_segment final : public pipeline_node, public space_listener, public
     const bool in_progress = removed > 0 && (since == 0 || asleep_for_space_);   // otherwise it waits for the next one
     std::string text = std::string(Stage::name) + " (one thread): at sample " + std::to_string(removed - in_progress);
     if (since != 0)
-      text += (asleep_for_space_ ? ", waits for room since " : ", waits for input since ") +
+      text += (asleep_for_space_ ? ", waits for space since " : ", waits for input since ") +
               seconds_text(now_ns - std::min(now_ns, since));
     return text;
   }

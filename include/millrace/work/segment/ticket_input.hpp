@@ -114,7 +114,7 @@ class ticket_input final : public sample_sink<T> {
   };
 
   static constexpr std::uint64_t max_empty_passes = 100;   // of a flow whose stages may buffer items over many passes
-  static constexpr std::size_t prefetched = 16;   // samples may have waited for long since they were read
+  static constexpr std::size_t prefetched = 16;   // samples may have been read long ago
 
   const options options_;
   item_ring<sample<T>> ring_;

@@ -48,7 +48,7 @@ EXAMPLE
 // ---- folder_rule.hpp
 namespace rules {
 using mr::detail::folder_rule;
-using mr::detail::names_a_shard;
+using mr::detail::is_shard_name;
 EXAMPLE
 }
 

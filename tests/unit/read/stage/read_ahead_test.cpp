@@ -75,7 +75,7 @@ std::vector<std::int64_t> numbers_of(Flow flow, const mr::session_options& optio
 
 }  // namespace
 
-TEST_CASE("a run whose readers wait for room continues to its end") {
+TEST_CASE("a run whose readers wait for space continues to its end") {
   const stall_watchdog watchdog;
   struct {
     std::size_t shards;

@@ -84,7 +84,7 @@ TEST_CASE("a signal that wakes a closed thread reaches one that is open") {
   }
 }
 
-TEST_CASE("a thread that waits for room is woken when half of the backlog was removed, once") {
+TEST_CASE("a thread that waits for space is woken when half of the backlog was removed, once") {
   stage_with_sink<scripted_source> t(scripted_source().add(0, 40), {.threads = 1});
   t.sink.waiting = 10;
   t.sink.room = 4;

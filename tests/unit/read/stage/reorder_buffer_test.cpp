@@ -66,9 +66,9 @@ TEST_CASE("at most as many samples are forwarded as the sink has space for, and 
   CHECK(t.sink.log() == "0 1");
   CHECK(a->samples.size() == 2);
   CHECK(t.buffer.queued_bytes() == 2 * sizeof(int));
-  CHECK(t.buffer.had_room());   // as at the last pass_on()
+  CHECK(t.buffer.had_space());   // as at the last pass_on()
   CHECK_FALSE(t.buffer.pass_on());
-  CHECK_FALSE(t.buffer.had_room());
+  CHECK_FALSE(t.buffer.had_space());
   CHECK(t.sink.published == 1);   // also if nothing was passed on
   t.sink.room = 10;
   t.append(a, 4, 1);   // there is space, but two samples precede it
@@ -76,10 +76,10 @@ TEST_CASE("at most as many samples are forwarded as the sink has space for, and 
   CHECK(t.buffer.queued_bytes() == 3 * sizeof(int));
   t.sink.room = 1;
   CHECK(t.buffer.pass_on());
-  CHECK_FALSE(t.buffer.had_room());
+  CHECK_FALSE(t.buffer.had_space());
   t.sink.room = 10;
   CHECK(t.pass_on() == "0 1 2 3 4");
-  CHECK(t.buffer.had_room());
+  CHECK(t.buffer.had_space());
   CHECK(t.buffer.queued_bytes() == 0);
   t.append(a, 5, 1);
   CHECK(t.sink.log() == "0 1 2 3 4 5");
@@ -139,7 +139,7 @@ TEST_CASE("a shard that is ended, being read or not readable is not idle") {
   t.end(a);
   CHECK(t.buffer.first_idle(any) == b);
   CHECK(t.buffer.unfinished_shards() == 2);
-  b->in_hand = true;
+  b->has_reader = true;
   CHECK(t.buffer.first_idle(any) == c);
   CHECK(t.buffer.unfinished_shards() == 2);
   CHECK(t.buffer.first_idle([&](const auto& s) { return &s != c; }) == nullptr);

@@ -79,7 +79,7 @@ struct small_read_stage final : mr::detail::read_stage_base<Source> {
     if (!work.from) return pass_on();
     this->read_into(lock, work, this->read_by_advance_);
     was_left_empty = this->read_by_advance_.samples.empty() && this->read_by_advance_.bytes == 0 &&
-                     this->read_by_advance_.more && !this->read_by_advance_.error && !work.from->in_hand;
+                     this->read_by_advance_.more && !this->read_by_advance_.error && !work.from->has_reader;
     pass_on();
     return true;
   }
@@ -110,7 +110,7 @@ struct small_read_stage final : mr::detail::read_stage_base<Source> {
     if (!from && buffer.open_shards() < open_shards) from = buffer.open_next();
     return {.of = &buffer, .from = from, .most = most, .in_turn = from == buffer.front()};
   }
-  bool wants_room() override { return !buffer.had_room(); }
+  bool needs_space() override { return !buffer.had_space(); }
   void finish(std::exception_ptr error) override { buffer.finish(std::move(error)); }
 
   std::size_t open_shards;

@@ -189,7 +189,7 @@ TEST_CASE("the speed of readers that prefetch later shards does not count for th
   CHECK_FALSE(gain_of(gains, mr::knob::io_threads).at_most);
   CHECK(gain_of(gains, mr::knob::storage_speed).gain == doctest::Approx(1));
   CHECK(mr::what_if(f, {.io_threads = 8}).gain == doctest::Approx(0).epsilon(0.05));
-  // The others wait for room instead of data.
+  // The others wait for space instead of data.
   read.busy_ns = in_ns(10);
   read.blocked_ns = in_ns(30);
   read.items = f.samples;

@@ -277,7 +277,7 @@ TEST_CASE("the thread is woken by space, and its time without space is counted s
   t.put({0, 1, 2});
   std::uint64_t blocked_ns = 0;
   for (int n = 0; n < 3; ++n) {
-    REQUIRE(t.sleeps("at sample " + std::to_string(n) + ", waits for room"));
+    REQUIRE(t.sleeps("at sample " + std::to_string(n) + ", waits for space"));
     const std::uint64_t now = mr::detail::steady_now_ns();
     const auto before = t.figures(now), after = t.figures(now + 1'000'000);
     CHECK(after.blocked_ns == before.blocked_ns + 1'000'000);
@@ -304,12 +304,12 @@ TEST_CASE("the thread is woken when an end can be written, without space for a s
   REQUIRE(t.logs("0 epoch"));
   t.sink.room = 0;
   t.put({1});
-  REQUIRE(t.sleeps("waits for room"));
+  REQUIRE(t.sleeps("waits for space"));
   CHECK(t.in.backlog() == 1);
   t.sink.settled = true;
   t.segment.space_freed();
   REQUIRE(eventually([&] { return t.in.backlog() == 0; }));
-  REQUIRE(t.sleeps("waits for room"));
+  REQUIRE(t.sleeps("waits for space"));
   t.sink.free(1);
   CHECK(t.logs("0 epoch 1"));
 }
@@ -324,7 +324,7 @@ TEST_CASE("without memory for a sample that is passed on, the run ends there") {
   REQUIRE(t.logs("0 failed"));
   CHECK(error_text(t.sink.error()).find("memory is exhausted") != std::string::npos);
   CHECK(error_text(t.sink.error()).find("stage pass") != std::string::npos);
-  REQUIRE(t.sleeps("waits for room"));   // the sink has not yet written the error
+  REQUIRE(t.sleeps("waits for space"));   // the sink has not yet written the error
   t.sink.settled = true;
   t.segment.space_freed();
   REQUIRE(t.sleeps("waits for input"));
@@ -339,7 +339,7 @@ TEST_CASE("a thread that sleeps for input or for space is stopped") {
     segment_with_sink<pass_through> t(true);
     t.sink.room = 0;
     if (for_space) t.put({0, 1});
-    REQUIRE(t.sleeps(for_space ? "waits for room" : "waits for input"));
+    REQUIRE(t.sleeps(for_space ? "waits for space" : "waits for input"));
     t.segment.stop();
     t.segment.join();
     CHECK(t.in.backlog() == (for_space ? 1 : 0));

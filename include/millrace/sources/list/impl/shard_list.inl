@@ -22,7 +22,7 @@ namespace millrace { inline namespace MILLRACE_ABI {
 
 namespace detail {
 
-MILLRACE_INLINE bool names_a_shard(std::string_view name) noexcept {
+MILLRACE_INLINE bool is_shard_name(std::string_view name) noexcept {
   constexpr std::array<std::string_view, 7> endings{".tar",     ".tar.gz", ".tgz",    ".tar.zst",
                                                     ".tar.bz2", ".tar.xz", ".tar.lz4"};
   return !name.empty() && name.front() != '.' &&

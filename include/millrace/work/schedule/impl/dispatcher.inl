@@ -144,7 +144,7 @@ MILLRACE_INLINE std::string dispatcher::waits(std::uint64_t now_ns) const {
     text += std::string(", thread ") + thread;
   }
   if (for_input > 0) text += "; " + std::to_string(for_input) + " wait for input";
-  if (for_space > 0) text += "; " + std::to_string(for_space) + " wait for room";
+  if (for_space > 0) text += "; " + std::to_string(for_space) + " wait for space";
   return text;
 }
 
@@ -162,7 +162,7 @@ MILLRACE_INLINE void dispatcher::run_as_worker(std::size_t index) noexcept {
     const std::size_t count = claim(s.at_once, first);
     if (count == 0) {
       now = steady_now_ns();
-      if (!stay(index, now)) break;
+      if (!sleep(index, now)) break;
       s.times->begin(start = now = steady_now_ns());
       continue;
     }
@@ -252,7 +252,7 @@ MILLRACE_INLINE void dispatcher::wake_workers() {
   }
 }
 
-MILLRACE_INLINE bool dispatcher::stay(std::size_t index, std::uint64_t now) noexcept {
+MILLRACE_INLINE bool dispatcher::sleep(std::size_t index, std::uint64_t now) noexcept {
   if (!on_workers() || executor_->stages() > 1) return false;
   if (last_known_.load() && head_.load() >= available_.load()) return false;
   std::unique_lock lock(mutex_);
@@ -277,7 +277,7 @@ MILLRACE_INLINE bool dispatcher::submit(std::size_t index) noexcept {
     executor_->submit(shared_from_this(), index);
     return true;
   } catch (...) {
-    return false;   // out of memory: the next change of a counter tries again
+    return false;   // out of memory: the next change of a counter causes a retry
   }
 }
 
