@@ -6,7 +6,7 @@
 //     state = continue_with(folded, data.subspan(done));
 //   }
 //
-// Starting from a state of 0, the folded bytes lead to the same state as the bytes that they replace.
+// Starting from a state of 0, the folded bytes lead to the state that follows the bytes that they replace.
 //
 // Errors: none. Threads: pure. Source: Gopal et al., "Fast CRC Computation for Generic Polynomials Using PCLMULQDQ
 // Instruction" (Intel, 2009).

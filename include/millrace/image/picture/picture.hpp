@@ -5,8 +5,8 @@
 //   p.shape();                       // [224, 224, 3]
 //   mr::image pixels = p.pixels();   // decodes now; a batch renders directly into its row instead
 //
-// Result: u8 RGB [height, width, 3]; gray and CMYK files become RGB. Each call returns a new plan, and means what it
-// would mean on the pixels, in the order of the calls.
+// Result: u8 RGB [height, width, 3]; gray and CMYK files become RGB. Each call returns a new plan. The calls have the
+// same effect as on pixels, in the order of the calls.
 // Nothing is decoded until the plan is rendered. Rendering is one pass. It decodes only the rows and columns that the
 // result needs. Then one antialiased resize, bilinear or bicubic, writes the result, flipped if requested, to its
 // destination. Several resizes are merged into one resize from the source.
