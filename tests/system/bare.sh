@@ -1,5 +1,5 @@
 #!/bin/sh
-# The README's commands in an empty Debian, which is made on the spot and removed at the end:
+# Runs the README's commands in an empty Debian, which this script creates and removes at the end:
 #
 #   sh tests/system/bare.sh                           # Debian 12: each command of the README's Start; over an hour
 #   sh tests/system/bare.sh trixie                    # Debian 13
@@ -7,10 +7,10 @@
 #   sh tests/system/bare.sh trixie lint errors        # these legs of tests/run.sh
 #   sh tests/system/bare.sh bookworm -c 'sh bench/run.sh pictures --quick'   # this command line
 #
-# The empty Debian is what `debootstrap --variant=minbase` makes: no compiler, no recommended packages. It gets a clone
-# of what is committed here. Needs root rights and the right to mount. Packages come from where this machine gets its
-# own; the empty system and what was downloaded for it lie under build/bare for a week. Ends with `N passed, N failed,
-# N skipped`: a command counts for one, tests/run.sh for what it counts. Exit status 77: it cannot be done here.
+# `debootstrap --variant=minbase` installs the empty Debian: no compiler, no recommended packages. It has a clone of
+# the current commit. Needs root rights and the right to mount. Packages are downloaded from this machine's package
+# sources; build/bare keeps the empty system and the downloads for a week. Ends with `N passed, N failed, N skipped`:
+# tests/run.sh adds its own counts, any other command counts as one. Exit status 77: this machine cannot run the checks.
 set -eu
 root=$(cd "$(dirname "$0")/../.." && pwd)
 . "$root/.ci/setup.sh"
@@ -28,22 +28,22 @@ esac
 [ $# = 0 ] || shift
 [ "${1:-}" != -c ] || [ $# = 2 ] || fail "-c takes one command line, such as -c 'sh bench/run.sh engine --quick'"
 
-[ "$(id -u)" = 0 ] || cannot "an empty Debian cannot be made without root rights. Run this as root or with sudo."
+[ "$(id -u)" = 0 ] || cannot "an empty Debian needs root rights. Run this as root or with sudo."
 { command -v debootstrap && command -v git; } >/dev/null 2>&1 || install_packages bare
 command -v debootstrap >/dev/null 2>&1 || cannot "debootstrap is not installed. Install it with the package manager."
-[ -e "$root/.git" ] || cannot "this folder is no git clone, so what is committed is not known. Run this in a clone."
+[ -e "$root/.git" ] || cannot "this folder is not a git clone, so there is no commit to test. Run this in a clone."
 
-# One folder for each process that runs this; those of processes that were killed go.
+# One folder for each process that runs this script. Folders of killed processes are removed.
 temporary=${TMPDIR:-/tmp}
 for old in "$temporary"/millrace-bare.*; do
   if [ -O "$old" ] && ! kill -0 "${old##*.}" 2>/dev/null; then rm -rf --one-file-system "$old"; fi
 done
 work=$temporary/millrace-bare.$$
-mkdir -m 755 "$work" || fail "cannot make the folder $work"
+mkdir -m 755 "$work" || fail "cannot create the folder $work"
 system=$work/root
 child=
 
-# All mounts are in a namespace of the child and go with it.
+# All mounts are in a namespace of the child and end with it.
 clean_up() {
   trap '' HUP INT TERM
   [ -z "$child" ] || { kill -KILL "$child" 2>/dev/null && wait "$child" 2>/dev/null; } || true
@@ -63,7 +63,7 @@ unshare --mount --pid --fork sh -c 'mount -t tmpfs tmpfs "$1" && mount -t proc p
   cannot "this machine allows no mounts, so an empty Debian cannot run in it. Use a virtual machine, or a container" \
     "with the capability SYS_ADMIN."
 
-# attended COMMAND...: runs it so that signals are heeded meanwhile; what it prints is kept in $work/printed.
+# attended COMMAND...: runs it, handles signals meanwhile, and stores its output in $work/printed.
 attended() {
   rm -f "$work/pipe"
   mkfifo "$work/pipe"
@@ -89,7 +89,7 @@ sources() {
     done
 }
 sources >"$work/sources"
-if [ ! -s "$work/sources" ] && command -v apt-get >/dev/null 2>&1; then   # there are no lists yet
+if [ ! -s "$work/sources" ] && command -v apt-get >/dev/null 2>&1; then   # no package lists yet
   apt_get update >"$work/printed" 2>&1 || true
   sources >"$work/sources"
 fi
@@ -98,7 +98,7 @@ http_proxy=${http_proxy:-$(apt-config shell proxy Acquire::http::Proxy 2>/dev/nu
 export http_proxy
 
 make_system() {
-  # In namespaces of its own, so that its mounts end with it.
+  # In its own namespaces, so that its mounts end with it.
   set -- debootstrap --variant=minbase "$suite" "$system" ${mirror:+"$mirror"}
   exec unshare --mount --pid --fork --kill-child "$@"
 }
@@ -109,11 +109,11 @@ if [ -n "$(find "$cache/$suite.tar" -mtime -7 2>/dev/null)" ]; then
   say "unpacking the empty $suite of $(date -r "$cache/$suite.tar" '+%Y-%m-%d %H:%M')"
   tar -C "$system" --numeric-owner -xf "$cache/$suite.tar"
 else
-  say "making an empty $suite"
+  say "installing an empty $suite"
   if ! attended make_system; then
     grep -q "Failed getting release file\|Couldn't download" "$work/printed" &&
-      cannot "Debian's packages are out of reach, so there is no empty $suite. Look at this machine's network."
-    fail "debootstrap could not make an empty $suite; its own message is above"
+      cannot "Debian's packages cannot be downloaded, so $suite cannot be installed. Check this machine's network."
+    fail "debootstrap could not install an empty $suite; its own message is above"
   fi
   rm -f "$system"/var/cache/apt/archives/*.deb
   (umask 077 && tar -C "$system" --numeric-owner -cf "$cache/$suite.tar.$$" .)
@@ -121,7 +121,7 @@ else
   rm -rf "$cache/$suite" && mkdir "$cache/$suite"
 fi
 
-# Packages come from where this machine's come from, by the same way.
+# Use this machine's package sources, proxies and certificates.
 [ ! -s "$work/sources" ] || cp "$work/sources" "$system/etc/apt/sources.list"
 apt-config dump 2>/dev/null | grep -E '^Acquire::(http|https|ftp|Proxy|Check|Retries)' \
   >"$system/etc/apt/apt.conf.d/90machine" || true
@@ -135,12 +135,12 @@ fi
 
 printf '[safe]\n\tdirectory = *\n' >"$work/.gitconfig"   # the clone may be another user's
 changed=$(HOME=$work git -C "$root" status --porcelain | wc -l)
-[ "$changed" = 0 ] || say "what is not committed is not in the clone: $changed files"
+[ "$changed" = 0 ] || say "uncommitted changes are not in the clone: $changed files"
 HOME=$work git clone -q --depth 1 "file://$root" "$system/millrace" || fail "git could not clone $root"
 commit=$(HOME=$work git -C "$root" rev-parse --short HEAD)
 say "the empty $suite with a clone of $commit is there after $(($(date +%s) - started)) s"
 
-# inside NETWORK COMMAND...: in the empty system, in namespaces that end with the command; --net: without a network.
+# inside NETWORK COMMAND...: runs it in the empty system, in its own namespaces. NETWORK --net: without a network.
 inside() {
   network=$1
   shift
@@ -171,13 +171,13 @@ inside() {
 passed=0 failed=0 skipped=0
 : >"$work/verdicts"
 
-# try NETWORK COMMAND: runs one command line in the clone and counts it, or what it has counted.
+# try NETWORK COMMAND: runs one command line in the clone and adds its counts, or 1.
 try() {
   say "$suite: $2"
   began=$(date +%s)
   status=0
   attended inside "$1" sh -c "cd /millrace && $2" || status=$?
-  took=$(($(date +%s) - began))
+  seconds=$(($(date +%s) - began))
   counts=$(sed -n 's/^\([0-9]*\) passed, \([0-9]*\) failed, \([0-9]*\) skipped$/\1 \2 \3/p' "$work/printed" |
     tail -n 1)
   [ -n "$counts" ] || counts="1 0 0"
@@ -190,14 +190,14 @@ try() {
   verdict="ok" && [ "$status" = 0 ] || verdict="FAILED, exit status $status"
   set -- "$2" $counts
   passed=$((passed + $2)) failed=$((failed + $3)) skipped=$((skipped + $4))
-  say "$suite: $verdict after $took s: $1" | tee -a "$work/verdicts"
+  say "$suite: $verdict after $seconds s: $1" | tee -a "$work/verdicts"
 }
 
-# What the README has its reader type; the comments behind are not needed.
+# The README's commands without their trailing comments.
 readme_commands() { sed -n "s/^\($1 [^#]*[^# ]\) *\(#.*\)\{0,1\}\$/\1/p" "$system/millrace/README.md"; }
 quickstart() {
   try "" "$(readme_commands sh | grep quickstart | head -n 1)"
-  # Not optimized, which compiles sooner. Without dpkg-dev Meson has another libdir than Debian.
+  # Not optimized, because that compiles faster. Without dpkg-dev, Meson's libdir is not Debian's.
   try --net "$(readme_commands meson | sed 's/-Dcompiled=enabled/& -Dcompiled_optimization=0 -Ddebug=false/' |
     sed ':a; N; $!ba; s/\n/ \&\& /g') && g++ -std=c++20 tests/contract/install/consumer.cpp \
     \$(pkg-config --cflags --libs millrace-compiled) -o consumer && ./consumer"
@@ -207,7 +207,7 @@ if [ $# = 0 ]; then
   quickstart
   readme_commands sh | grep -v quickstart >"$work/commands"
   while read -r command <&3; do try "" "$command"; done 3<"$work/commands"
-  try "" "sh bench/run.sh engine --quick"   # without a name the command above lists them
+  try "" "sh bench/run.sh engine --quick"   # without a name, the command above lists the benchmarks
 elif [ "$1" = quickstart ]; then
   quickstart
   shift

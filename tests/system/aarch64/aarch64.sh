@@ -1,8 +1,8 @@
 #!/bin/sh
-# The own JPEG decoder and the resizer on an emulated aarch64: the planes and pixels of this machine, bit for bit, where
-# planes are compared with libjpeg's. Ends with `N passed, N failed, N skipped`.
+# Checks that the built-in JPEG decoder and the resizer produce the same planes and pixels on an emulated aarch64 as on
+# this machine, where the planes are compared with libjpeg's. Ends with `N passed, N failed, N skipped`.
 #
-#   sh tests/system/aarch64/aarch64.sh [PICTURES]            # 1000 of them without a number
+#   sh tests/system/aarch64/aarch64.sh [IMAGES]              # default: 1000
 #
 # Needs Debian's g++-aarch64-linux-gnu and qemu-user; without them it is skipped, by name.
 set -eu

@@ -1,4 +1,4 @@
-// Reads pictures from stdin and compares what this machine makes of them with what is written there.
+// Reads cases from stdin and compares this machine's output with the recorded output.
 #include "picture_case.hpp"
 
 #include <cinttypes>
@@ -16,7 +16,7 @@ int main() {
       continue;
     }
     ++failed;
-    std::printf("FAILED picture %d: refusal %" PRIu64 " and %" PRIu64 "; planes %s, exact %s, fast %s, numbers %s\n",
+    std::printf("FAILED image %d: refusal %" PRIu64 " and %" PRIu64 "; planes %s, exact %s, fast %s, numbers %s\n",
                 passed + failed, c.expected.refusal, got.refusal, got.planes == c.expected.planes ? "same" : "differ",
                 got.exact == c.expected.exact ? "same" : "differ", got.fast == c.expected.fast ? "same" : "differ",
                 got.numbers == c.expected.numbers ? "same" : "differ");

@@ -1,10 +1,10 @@
-// One JPEG, what is wanted of it, and all that comes out: the same on every machine.
+// One JPEG, the requested geometry, and digests of the output, which must be the same on every machine.
 //
 //   case_runner run;
-//   const picture_case::outcome got = run.all_of(c);        // of c.file and c.wanted; c.expected is not looked at
+//   const picture_case::outcome got = run.all_of(c);        // reads c.file and c.geometry, ignores c.expected
 //   write_case(file, c);  read_case(file, c);               // false at the end of the file
 //
-// Needs no libjpeg, so that a cross compiler without one builds it.
+// Does not need libjpeg, so a cross compiler without it can build this.
 #pragma once
 
 #include <millrace/base/digest.hpp>
@@ -23,18 +23,18 @@ namespace mr = millrace;
 namespace detail = millrace::detail;
 
 struct picture_case {
-  /// A box of the picture, the size that it is made, whether it is mirrored.
+  /// A box of the image, its size after resizing, and whether it is mirrored.
   struct request {
     std::uint32_t image_width = 0, image_height = 0, left = 0, top = 0, width = 0, height = 0, columns = 0, rows = 0,
                   flipped = 0;
   };
-  /// Digests are 0 of what was refused.
+  /// The digests are 0 if the image was refused.
   struct outcome {
     std::uint64_t refusal = 0, planes = 0, exact = 0, fast = 0, numbers = 0;
     bool operator==(const outcome&) const = default;
   };
 
-  request wanted{};
+  request geometry{};
   outcome expected{};
   std::vector<std::byte> file{};
 };
@@ -43,31 +43,31 @@ class case_runner {
  public:
   using outcome = picture_case::outcome;
 
-  /// Decoded alone, and beside itself: both have to come out the same, or the refusal is 255.
+  /// Decodes the image alone and in a pair with itself. If the results differ, the refusal is 255.
   outcome all_of(const picture_case& c) {
-    const detail::resize_plan plan = plan_of(c.wanted);
-    const detail::plane_box box = detail::resize_source_box(plan, {c.wanted.image_width, c.wanted.image_height});
-    const mr::detail::jpeg_planes_request ask{.bytes = c.file, .left = box.left, .top = box.top, .right = box.right,
+    const detail::resize_plan plan = plan_of(c.geometry);
+    const detail::plane_box box = detail::resize_source_box(plan, {c.geometry.image_width, c.geometry.image_height});
+    const mr::detail::jpeg_planes_request request{.bytes = c.file, .left = box.left, .top = box.top, .right = box.right,
                                       .bottom = box.bottom};
-    const outcome alone = outcome_of(decoder_.decode(ask), plan);
-    const auto both = decoder_.decode(ask, ask);
+    const outcome alone = outcome_of(decoder_.decode(request), plan);
+    const auto both = decoder_.decode(request, request);
     for (const mr::detail::jpeg_planes_result& result : both)
       if (outcome_of(result, plan) != alone) return {.refusal = 255};
     return alone;
   }
 
-  /// Good until the next call.
+  /// Valid until the next call.
   mr::detail::jpeg_planes_result planes_of(const picture_case& c) { return decoder_.decode({.bytes = c.file}); }
 
  private:
-  static detail::resize_plan plan_of(const picture_case::request& wanted) {
-    detail::resize_plan plan{.rows = mr::detail::plan_axis(wanted.image_height),
-                             .columns = mr::detail::plan_axis(wanted.image_width)};
-    plan.rows.crop(wanted.top, wanted.height);
-    plan.columns.crop(wanted.left, wanted.width);
-    plan.rows.resize(wanted.rows);
-    plan.columns.resize(wanted.columns);
-    if (wanted.flipped != 0) plan.columns.flip();
+  static detail::resize_plan plan_of(const picture_case::request& geometry) {
+    detail::resize_plan plan{.rows = mr::detail::plan_axis(geometry.image_height),
+                             .columns = mr::detail::plan_axis(geometry.image_width)};
+    plan.rows.crop(geometry.top, geometry.height);
+    plan.columns.crop(geometry.left, geometry.width);
+    plan.rows.resize(geometry.rows);
+    plan.columns.resize(geometry.columns);
+    if (geometry.flipped != 0) plan.columns.flip();
     return plan;
   }
 
@@ -107,7 +107,7 @@ class case_runner {
 
 inline void write_case(std::FILE* to, const picture_case& c) {
   const std::uint64_t size = c.file.size();
-  std::fwrite(&c.wanted, sizeof c.wanted, 1, to);
+  std::fwrite(&c.geometry, sizeof c.geometry, 1, to);
   std::fwrite(&c.expected, sizeof c.expected, 1, to);
   std::fwrite(&size, sizeof size, 1, to);
   std::fwrite(c.file.data(), 1, c.file.size(), to);
@@ -115,8 +115,8 @@ inline void write_case(std::FILE* to, const picture_case& c) {
 
 inline bool read_case(std::FILE* from, picture_case& c) {
   std::uint64_t size = 0;
-  const auto whole = [&](auto& value) { return std::fread(&value, sizeof value, 1, from) == 1; };
-  if (!whole(c.wanted) || !whole(c.expected) || !whole(size)) return false;
+  const auto read_value = [&](auto& value) { return std::fread(&value, sizeof value, 1, from) == 1; };
+  if (!read_value(c.geometry) || !read_value(c.expected) || !read_value(size)) return false;
   c.file.resize(size);
   return std::fread(c.file.data(), 1, size, from) == size;
 }

@@ -1,4 +1,4 @@
-// Writes pictures and what this machine makes of them, after comparing their planes with libjpeg's:
+// Writes images and this machine's output for them, after comparing their planes with libjpeg's:
 //
 //   write_cases FILE [COUNT]
 #include "../../unit/image/random_jpegs.hpp"
@@ -16,8 +16,8 @@ int main(int argc, char** argv) {
   foreign::case_runner run;
   for (unsigned long i = 0; i < count; ++i) {
     const slow::random_jpeg f = slow::draw_file(d, i % 10 == 0 ? 300 : 70);
-    foreign::picture_case c{.wanted = {}, .expected = {}, .file = f.bytes};
-    auto& w = c.wanted;
+    foreign::picture_case c{.geometry = {}, .expected = {}, .file = f.bytes};
+    auto& w = c.geometry;
     const auto below = [&d](std::size_t limit) { return static_cast<std::uint32_t>(d.below(limit)); };
     w.image_width = static_cast<std::uint32_t>(f.width);
     w.image_height = static_cast<std::uint32_t>(f.height);
@@ -35,12 +35,12 @@ int main(int argc, char** argv) {
       std::fprintf(stderr, "%s: %s\n", slow::describe(f).c_str(), difference.c_str());
       return 1;
     }
-    // Every fourth one is damaged: what is refused, and what comes out of the others, has to be the same as well.
+    // Every fourth image is damaged. Refusals and the output of the others must be the same on both machines, too.
     if (i % 4 == 3) c.file = slow::damaged(c.file, d);
     const auto now = run.planes_of(c);
     const bool resized = now && (now.planes.image_width != static_cast<int>(f.width) ||
                                  now.planes.image_height != static_cast<int>(f.height));
-    if (resized) continue;   // the header was hit: the request is of another picture
+    if (resized) continue;   // the header is damaged: the geometry no longer fits
     c.expected = run.all_of(c);
     foreign::write_case(to, c);
   }

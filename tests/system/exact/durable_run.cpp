@@ -1,10 +1,11 @@
-// A run that may be killed at any moment: tests/system/exact/kill.py does, and starts it again.
+// A run that may be killed at any moment. tests/system/exact/kill.py kills and restarts it.
 //
-//   durable_run FOLDER --data SHARDS --batches-per-save 3 --threads 2 ...          # goes on behind FOLDER/saved
-//   durable_run --indexes SHARDS                                   # what state each index is in: good, missing, ...
+//   durable_run FOLDER --data SHARDS --batches-per-save 3 --threads 2 ...          # resumes from FOLDER/saved
+//   durable_run --indexes SHARDS                                   # the state of each index: good, missing, ...
 //
-// FOLDER/log gets a line "position-in-the-run number drawn" for each delivered sample. FOLDER/saved holds the length of
-// the log and the resume point, of one moment, and is replaced at once. A restart cuts the log to that length.
+// Each delivered sample adds a line "position-in-the-run number random-value" to FOLDER/log. FOLDER/saved contains the
+// length of the log and the resume point of the same moment, and is replaced atomically. A restart truncates the log to
+// that length.
 #include "../../../examples/command_line.hpp"
 
 #include <millrace/io/file/atomic_file.hpp>
@@ -30,7 +31,7 @@ namespace {
 
 struct example {
   std::int32_t number;
-  double drawn;
+  double random_value;
 };
 
 example prepare(const mr::record& r, mr::rng& random) {
@@ -38,7 +39,7 @@ example prepare(const mr::record& r, mr::rng& random) {
 }
 
 void must(bool good, const std::string& what) {
-  if (!good) throw mr::io_error(what + " failed", "Look at the disk");
+  if (!good) throw mr::io_error(what + " failed", "Check the disk");
 }
 
 class durable_log {
@@ -86,17 +87,17 @@ void run(command_line& args) {
   durable_log log(folder[0]);
   if (!log.resume().empty() && mr::parse_position(log.resume()).epoch == epochs) return;
   mr::session session{mr::shards(data, {.seed = 3}) | mr::shuffle({.window = 500}) | mr::map(prepare) |
-                          mr::batch<&example::number, &example::drawn>({.size = 24}),
+                          mr::batch<&example::number, &example::random_value>({.size = 24}),
                       {.epochs = epochs, .threads = threads, .notice = mr::quiet, .resume = log.resume()}};
   std::printf("indexed\n");
   std::fflush(stdout);
   for (auto& b : session) {
-    const auto [numbers, drawn] = b.columns();
+    const auto [numbers, random_values] = b.columns();
     std::string lines;
     for (std::size_t i = 0; i < b.size(); ++i) {
       char line[80];
       std::snprintf(line, sizeof line, "%zu %d %.17g\n",
-                    static_cast<std::size_t>(b.step()) * 24 + i, numbers.host()[i], drawn.host()[i]);
+                    static_cast<std::size_t>(b.step()) * 24 + i, numbers.host()[i], random_values.host()[i]);
       lines += line;
     }
     log.append(lines);
@@ -108,20 +109,21 @@ void run(command_line& args) {
 }
 
 void show_indexes(command_line& args) {
-  std::map<std::string, int> seen;
+  std::map<std::string, int> counts;
   for (const auto& pattern : args.rest())
     for (const std::string& shard : mr::list_shards(pattern)) {
-      const mr::detail::loaded_index found = mr::detail::load_index(mr::detail::index_path(shard),
+      const mr::detail::loaded_index loaded = mr::detail::load_index(mr::detail::index_path(shard),
                                                                     mr::detail::identify_shard(shard));
       const char* const names[] = {"good", "missing", "stale", "damaged"};
-      std::string name = names[static_cast<int>(found.state)];
-      if (found.state == mr::detail::index_file_state::good) {
-        const std::uint32_t known = found.index.known_checksums();
-        name += known == 0 ? ", no checksums" : known == found.index.members() ? ", all checksums" : ", some checksums";
+      std::string name = names[static_cast<int>(loaded.state)];
+      if (loaded.state == mr::detail::index_file_state::good) {
+        const std::uint32_t checksums = loaded.index.known_checksums();
+        const bool all = checksums == loaded.index.members();
+        name += checksums == 0 ? ", no checksums" : all ? ", all checksums" : ", some checksums";
       }
-      ++seen[name];
+      ++counts[name];
     }
-  for (const auto& [name, count] : seen) std::printf("%s: %d\n", name.c_str(), count);
+  for (const auto& [name, count] : counts) std::printf("%s: %d\n", name.c_str(), count);
 }
 
 }  // namespace

@@ -1,10 +1,10 @@
-# kill -9 at any moment: a run goes on from its last durable resume point, and an index is whole or not there.
+# kill -9 at any moment: a run resumes from its last durable resume point, and an index is complete or missing.
 #
 #   python3 tests/system/exact/kill.py
-#   MILLRACE_KILLS=200 MILLRACE_FIRST_SEED=7 python3 tests/system/exact/kill.py        # so many kills of each kind
+#   MILLRACE_KILLS=200 MILLRACE_FIRST_SEED=7 python3 tests/system/exact/kill.py        # 200 kills of each kind
 #
-# The program is durable_run.cpp. Its log, cut where its last durable point says, has to be the beginning of the log of
-# the run that nobody killed, after every kill; and at the end they have to be the same bytes.
+# The program is durable_run.cpp. After each kill, its log, truncated at its last durable point, must be a prefix of the
+# log of an uninterrupted run. At the end, both logs must be identical.
 import io
 import os
 import pathlib
@@ -18,7 +18,7 @@ from programs import ROOT, Broken, Job, compiled, run, seeded, times
 sys.path.insert(0, str(ROOT / "tests"))
 from checks import Report
 
-MANY = 120   # shards, so that it takes a while to write their indexes
+MANY = 120   # shards, so that writing their indexes takes some time
 
 
 def write_shards(folder, shards, samples):
@@ -42,7 +42,7 @@ def remove_indexes(data):
 
 
 def index_files(data):
-    """Whoever replaces a file makes another one of that name."""
+    """Names with inodes: a replaced file has another inode."""
     return {(entry.name, entry.inode()) for entry in os.scandir(data.parent) if entry.name.endswith("-index")}
 
 
@@ -73,8 +73,8 @@ class Kills:
             raise Broken(printed)
         return {state: int(count) for state, count in (line.rsplit(": ", 1) for line in printed.splitlines())}
 
-    def runs(self, report, wanted):
-        """Killed while it starts, indexes, delivers and saves; each time gone on with, till the end is reached."""
+    def runs(self, report, kill_count):
+        """Kills a run while it starts, indexes, delivers and saves; restarts it each time until it completes."""
         data = write_shards(self.folder / "data", 50, 40)
         self.must_run("unbroken", data)
         unbroken = self.log("unbroken")
@@ -83,7 +83,7 @@ class Kills:
         seconds = time.monotonic() - started
         kills = chains = 0
         places = set()
-        while kills < wanted:
+        while kills < kill_count:
             chains += 1
             random, name = seeded(chains), f"run-{chains}"
             remove_indexes(data)
@@ -92,7 +92,7 @@ class Kills:
                 arguments = ["--step-us", 1000, "--batches-per-save", random.choice((1, 2, 3, 7)),
                              "--threads", random.randrange(4)]
                 with Job(self.command(name, data, *arguments)) as job:
-                    if kills >= wanted or job.ends_within(random.uniform(0, random.choice((0.1, 0.5, 1)) * seconds)):
+                    if kills >= kill_count or job.ends_within(random.uniform(0, random.choice((0.1, 0.5, 1)) * seconds)):
                         if not job.ends_within(1800) or job.process.returncode != 0:
                             problem = "the last piece failed: " + job.process.stdout.read()
                         break
@@ -110,12 +110,12 @@ class Kills:
             report.add(f"a run killed {len(story)} times", problem and f"{problem}; durable at bytes {story}")
         print(f"result: kill runs={chains} kills={kills} durable_points={len(places)}")
 
-    def index_builds(self, report, wanted):
-        """Killed while the indexes are made: each is whole, or as if nobody had begun it."""
+    def index_builds(self, report, kill_count):
+        """Kills the run while it builds indexes: each index must be complete or missing."""
         data = write_shards(self.folder / "many", MANY, 3)
         self.must_run("expected", data)
         amid, wrong = 0, []
-        for kill in range(wanted):
+        for kill in range(kill_count):
             remove_indexes(data)
             with Job(self.command(f"build-{kill}", data)) as job:
                 wait_for(job, lambda: len(index_files(data)), seeded(kill).randrange(MANY))
@@ -127,13 +127,13 @@ class Kills:
         self.must_run("after", data)
         if self.log("after") != self.log("expected"):
             wrong.append("another order after it")
-        report.add(f"{wanted} kills while indexes are made, {amid} of them with some made", "\n".join(wrong))
+        report.add(f"{kill_count} kills while indexes are built, {amid} of them with some built", "\n".join(wrong))
 
-    def checksums(self, report, wanted):
-        """Killed while what was learned is written: each index is the old or the new one."""
+    def checksums(self, report, kill_count):
+        """Kills the run while it writes checksums: each index must be the old or the new one."""
         data = self.folder / "many/*.tar"
         amid, wrong = 0, []
-        for kill in range(wanted):
+        for kill in range(kill_count):
             remove_indexes(data)
             with Job(self.command(f"closing-{kill}", data, "--epochs", 1)) as job:
                 job.process.stdout.readline()
@@ -149,17 +149,17 @@ class Kills:
             wrong.append("another order after it")
         states = self.index_states(data)
         if states != {"good, all checksums": MANY}:
-            wrong.append(f"a whole run leaves {states}")
-        report.add(f"{wanted} kills while checksums are written, {amid} of them with some written", "\n".join(wrong))
+            wrong.append(f"a complete run leaves {states}")
+        report.add(f"{kill_count} kills while checksums are written, {amid} of them with some written", "\n".join(wrong))
 
 
 def main():
-    report, wanted = Report(), times("MILLRACE_KILLS", 10)
+    report, kill_count = Report(), times("MILLRACE_KILLS", 10)
     with tempfile.TemporaryDirectory(prefix="millrace-kill-") as name:
         try:
             kills = Kills(pathlib.Path(name), compiled("durable_run", ROOT / "tests/system/exact/durable_run.cpp"))
             for kind in (kills.runs, kills.index_builds, kills.checksums):
-                kind(report, wanted)
+                kind(report, kill_count)
         except Broken as problem:
             report.add("kill", str(problem))
     return report.close()

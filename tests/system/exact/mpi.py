@@ -1,10 +1,10 @@
-# examples/mpi_train ends with the same bytes whatever the number of ranks, killed and resumed or not.
+# examples/mpi_train writes the same bytes for each number of ranks, whether or not it was killed and resumed.
 #
 #   python3 tests/system/exact/mpi.py
-#   MILLRACE_KILLS=100 MILLRACE_FIRST_SEED=7 python3 tests/system/exact/mpi.py      # so many kills
+#   MILLRACE_KILLS=100 MILLRACE_FIRST_SEED=7 python3 tests/system/exact/mpi.py      # 100 kills
 #
-# Every second kill -9 takes the whole job, mpirun too; the others take one rank, and mpirun has to end the rest. The
-# next start has another number of ranks. Skipped where Open MPI or its compiler flags are not there.
+# Every second kill -9 ends the complete job with mpirun. The others end one rank, and mpirun must end the rest. Each
+# restart uses another number of ranks. Skipped if Open MPI or its compiler flags are missing.
 import pathlib
 import shutil
 import struct
@@ -34,7 +34,7 @@ class Training:
                                 flags=["-DOMPI_SKIP_MPICXX=1", *mpi_flags("--cflags")], libraries=mpi_flags("--libs"))
         make_shapes = compiled("make_shapes", ROOT / "examples/make_shapes.cpp")
         run([make_shapes, folder / "data", "--samples", 960, "--shards", 8])
-        # What a killed job leaves behind goes with the folder.
+        # Files that a killed job leaves are removed with the folder.
         self.environment = AS_ROOT | {"TMPDIR": str(folder), "OMPI_MCA_btl_vader_backing_directory": str(folder)}
 
     def command(self, ranks, model, *arguments):
@@ -50,11 +50,11 @@ class Training:
         return model.read_bytes()
 
     def steps(self, model):
-        """The number of updates stands in the file's head."""
+        """The number of updates, which the file's header contains."""
         return struct.unpack_from("<5Q", model.read_bytes())[4] if model.exists() else 0
 
     def killed_and_resumed(self, random, max_kills):
-        """From the start to the end, killed on the way at random steps; (bytes, kills, what happened)."""
+        """Runs from start to end with kills at random steps; returns (bytes, kills, log of the steps)."""
         model = self.folder / "killed.bin"
         model.unlink(missing_ok=True)
         story, turn = [], random.randrange(len(RANKS))
@@ -92,11 +92,11 @@ def main():
                        else "the same model")
             _, status = run(training.command(5, training.folder / "5.bin"), **training.environment)
             report.add("5 ranks are refused", None if status != 0 else "they are not")
-            wanted, kills, chains, started = times("MILLRACE_KILLS", 6), 0, 0, time.monotonic()
-            while kills < wanted:
+            kill_count, kills, chains, started = times("MILLRACE_KILLS", 6), 0, 0, time.monotonic()
+            while kills < kill_count:
                 chains += 1
-                final, made, story = training.killed_and_resumed(seeded(chains), wanted - kills)
-                kills += made
+                final, new_kills, story = training.killed_and_resumed(seeded(chains), kill_count - kills)
+                kills += new_kills
                 report.add(f"killed and resumed: {story}", None if final == unbroken else "another model")
             print(f"{kills} kills in {chains} trainings, {time.monotonic() - started:.0f} s")
         except Broken as problem:

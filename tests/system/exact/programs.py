@@ -1,8 +1,8 @@
-# What the checks of this folder share: programs compiled once, killed jobs, and how often and from which seed to try.
+# Shared by the checks of this folder: compiled programs, killable jobs, repetition counts and seeds.
 #
 #   reader = compiled("dump_samples", ROOT / "tests/system/exact/dump_samples.cpp")      # build/exact/dump_samples
-#   with Job([reader, "a.tar"]) as job: job.kill_after(0.2)                       # it and all that it started
-#   times("MILLRACE_KILLS", 10), seeded(3)                                        # a long run sets the first by hand
+#   with Job([reader, "a.tar"]) as job: job.kill_after(0.2)                       # it and its children
+#   times("MILLRACE_KILLS", 10), seeded(3)                    # a long run sets the first in the environment
 import contextlib
 import os
 import pathlib
@@ -32,20 +32,20 @@ def seeded(number):
 
 def processes_of(session):
     """{process: its command} of those that have not ended."""
-    found = {}
+    processes = {}
     for folder in pathlib.Path("/proc").iterdir():
         if not folder.name.isdigit():
             continue
         with contextlib.suppress(OSError):   # it has just ended
-            # The name of the program, in parentheses, may hold anything; behind it: state, parent, group, session.
+            # The program's name in parentheses may contain any characters. State, parent, group, session follow.
             fields = (folder / "stat").read_text().rpartition(")")[2].split()
             if int(fields[3]) == session and fields[0] != "Z":
-                found[int(folder.name)] = (folder / "cmdline").read_bytes().split(b"\0")[0].decode()
-    return found
+                processes[int(folder.name)] = (folder / "cmdline").read_bytes().split(b"\0")[0].decode()
+    return processes
 
 
 class Job:
-    """A command in a session of its own, so that all that it starts can be found."""
+    """A command in its own session, so that all processes that it starts can be found."""
 
     def __init__(self, command, **environment):
         self.process = subprocess.Popen([str(part) for part in command], stdin=subprocess.DEVNULL,
@@ -58,13 +58,13 @@ class Job:
     def __exit__(self, *_):
         self.kill()
 
-    def kill(self, chosen=lambda pid: True):
-        """kill -9 to what was chosen of the job; then waits for all of it."""
+    def kill(self, selected=lambda pid: True):
+        """Sends kill -9 to the selected processes of the job, then waits for all of them."""
         end = time.monotonic() + 600
-        if chosen(self.process.pid):
-            self.process.kill()   # at once: to look for the others takes a while
+        if selected(self.process.pid):
+            self.process.kill()   # first: finding the others takes time
         for pid in processes_of(self.process.pid):
-            if chosen(pid):
+            if selected(pid):
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)
         while processes_of(self.process.pid):
@@ -83,7 +83,7 @@ class Job:
 
 
 def run(command, **environment):
-    """What the command printed, and its status."""
+    """The command's output and exit status."""
     done = subprocess.run([str(part) for part in command], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                           stderr=subprocess.STDOUT, text=True, timeout=1800, env=os.environ | environment)
     return done.stdout, done.returncode

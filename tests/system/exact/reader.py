@@ -1,12 +1,12 @@
-# An independent reader agrees with ours on every well-formed shard: keys, fields and bytes, in their order.
+# An independent reader and Millrace agree on every well-formed shard: keys, fields and bytes, in the same order.
 #
 #   python3 tests/system/exact/reader.py
-#   MILLRACE_SHARDS=1000 MILLRACE_FIRST_SEED=7 python3 tests/system/exact/reader.py      # so many shards of tarfile's
+#   MILLRACE_SHARDS=1000 MILLRACE_FIRST_SEED=7 python3 tests/system/exact/reader.py      # number of tarfile's shards
 #
-# The reader is Python's tarfile and WebDataset's rules of grouping, as written here. Shards of ours are read by it;
-# shards that tarfile writes, in all its formats, are read by shards() as a stream and, where plain, by an index.
-# Where pip can install the webdataset package (under build/), its own writer and reader are asked too.
-# Two of our rules are not the package's: dot files in a folder are no samples, and only the letters A to Z are lowered.
+# The reader uses Python's tarfile and the grouping rules of WebDataset, as written here. It reads Millrace's shards.
+# shards() reads the shards that tarfile writes, in all its formats, as a stream and, if uncompressed, with an index.
+# If pip can install the webdataset package (under build/), its own writer and reader are compared, too.
+# Millrace differs from the package in two rules: dot files in a folder are not samples, and only A to Z are lowered.
 import io
 import pathlib
 import re
@@ -52,13 +52,13 @@ def parsed(lines):
         yield key, list(zip(words[::2], words[1::2]))
 
 
-def difference(found, expected):
-    if found == expected:
+def difference(samples, expected):
+    if samples == expected:
         return None
-    for number, (one, other) in enumerate(zip(found, expected)):
+    for number, (one, other) in enumerate(zip(samples, expected)):
         if one != other:
             return f"sample {number}: {str(one)[:300]}\ninstead of  {str(other)[:300]}"
-    return f"{len(found)} samples instead of {len(expected)}"
+    return f"{len(samples)} samples instead of {len(expected)}"
 
 
 class Reader:
@@ -73,7 +73,7 @@ class Reader:
         return list(parsed(done.stdout))
 
     def compare(self, name, shards, also=()):
-        """`also`: what reads them besides, as (name, command)."""
+        """`also`: additional readers as (name, command)."""
         expected = [sample for shard in shards for sample in expected_samples(shard)]
         plain = all(path.suffix == ".tar" for path in shards)
         problems = [] if expected else ["no sample is in them"]
@@ -96,7 +96,7 @@ def add_file(tar, name, data, **more):
 
 
 def write_by_tarfile(path, form, random):
-    """Anything that is well-formed: what a sample can be named, and what lies between samples."""
+    """Any well-formed shard: all kinds of sample names, and members between samples."""
     compression = path.name.partition(".tar")[2].removeprefix(".")
     with tarfile.open(path, f"w:{compression}", format=form, encoding="utf-8") as tar:
         tags = ["", "a/", "./", "deep/er.dir/", "é/流/", "__in__side/", "UP/"]
@@ -124,7 +124,7 @@ def write_by_tarfile(path, form, random):
 
 
 def package_python():
-    """A Python with the webdataset package; or why there is none."""
+    """A Python with the webdataset package, or the reason why it is missing."""
     venv = FOLDER / "venv"
     python = venv / "bin" / "python"
     for command in ([python, "-c", "import webdataset"], [sys.executable, "-m", "venv", "--clear", venv],
@@ -181,11 +181,11 @@ def main():
                     if shards:
                         reader.compare(f"tarfile, {form}{ending}", shards)
 
-            # What Python's readers take for whole: shards without all of their end marker.
-            whole = min(folder.glob("ours/own-*.tar")).read_bytes()
+            # Python's readers accept shards with an incomplete end marker.
+            shard_bytes = min(folder.glob("ours/own-*.tar")).read_bytes()
             for missing in (1, 511, 512, 513, 1023, 1024):
                 path = folder / f"unmarked-{missing}.tar"
-                path.write_bytes(whole[:-missing])
+                path.write_bytes(shard_bytes[:-missing])
                 reader.compare(f"shard_writer, {missing} bytes of the end marker missing", [path], also)
 
             if python:

@@ -1,10 +1,10 @@
 // Samples as text, and shards of all kinds, for tests/system/exact/reader.py.
 //
 //   samples read stream|index FILE...   # by shards() as a stream, or by an index
-//   samples write FOLDER SEED           # shards of shard_writer, and some made by hand
+//   samples write FOLDER SEED           # shards of shard_writer, and handwritten ones
 //
-// A sample is a line: key, then name and payload of each field, in the shard's order, all in hexadecimal with blanks
-// between them.
+// Each sample is a line: the key, then name and payload of each field in the shard's order, in hexadecimal, separated
+// by spaces.
 #include "../../../examples/command_line.hpp"
 #include "../../unit/io/tar_bytes.hpp"
 
@@ -30,7 +30,7 @@ void append_hexadecimal(std::string& text, std::string_view bytes) {
   }
 }
 
-/// One worker, so one after the other, in order.
+/// One worker, so samples arrive in order.
 template <class Source>
 void print_samples(Source source) {
   auto flow = std::move(source) | mr::map([](const mr::record& r) {
@@ -58,7 +58,7 @@ std::string random_text(mr::rng& random, std::size_t most, std::string_view lett
   return text;
 }
 
-/// What shard_writer takes: short and long keys, folders, letters beyond ASCII, empty and large payloads.
+/// Input of shard_writer: short and long keys, folders, non-ASCII letters, empty and large payloads.
 void write_own(const std::string& folder, std::uint64_t seed) {
   mr::rng random({.seed = seed});
   mr::shard_writer shards({.pattern = folder + "/own-%d.tar", .max_samples = 40, .max_bytes = 1 << 20});
@@ -83,7 +83,7 @@ void write_own(const std::string& folder, std::uint64_t seed) {
   shards.close();
 }
 
-/// What the tests of io/ are made of.
+/// The shards that the tests of io/ use.
 void write_by_hand(const std::string& folder) {
   using namespace tar_test;
   const std::string long_name = std::string(70, 'd') + "/" + std::string(90, 'n') + ".txt";
@@ -101,7 +101,7 @@ void write_by_hand(const std::string& folder) {
 
 void work(command_line& args) {
   std::vector<std::string> words = args.rest();
-  if (words.size() < 2) args.refuse("expected what to do, and with what");
+  if (words.size() < 2) args.refuse("expected a command and its argument");
   const std::string what = words[0], first = words[1];
   if (what == "read") return read(first, {words.begin() + 2, words.end()});
   write_own(first, std::stoull(words.at(2)));

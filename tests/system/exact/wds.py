@@ -1,4 +1,4 @@
-# The webdataset package's own writer and reader, for reader.py: run by a Python that has it.
+# The webdataset package's own writer and reader, for reader.py: run by a Python that has the package.
 #
 #   python wds.py write FOLDER SEED
 #   python wds.py read FILE...            # samples as lines, as tests/system/exact/samples.cpp prints them
@@ -21,7 +21,7 @@ def write(folder, seed):
 
 
 def read(files):
-    # A list is taken as it is, one shard after the other.
+    # A list is read as it is, one shard after the other.
     for sample in webdataset.WebDataset(files, shardshuffle=False, empty_check=False):
         words = [sample["__key__"].encode()]
         for name, data in sample.items():

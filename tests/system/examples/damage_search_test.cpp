@@ -21,7 +21,7 @@ constexpr std::uint64_t samples_of_shard = 30;
 
 std::string name_of(std::uint64_t sample) { return "n/" + std::to_string(sample); }
 
-/// Shards of shapes, the 5th, the 33rd and the 34th of which are damaged.
+/// Shards of shapes. Samples 5, 33 and 34 are damaged.
 std::vector<std::string> write_shards(const std::string& folder) {
   mr::shard_writer out({.pattern = folder + "/s-%d.tar", .max_samples = samples_of_shard});
   for (std::uint64_t n = 0; n < 3 * samples_of_shard; ++n) {
@@ -41,7 +41,7 @@ struct example {
   std::uint64_t length;
 };
 
-/// Trains an epoch; returns how many samples it had.
+/// Trains one epoch and returns its number of samples.
 std::uint64_t train(const std::vector<std::string>& shards, const mr::key_list& without) {
   auto flow = mr::shards(shards, {.notice = mr::quiet, .without = without})
             | mr::map([](const mr::record& r) { return example{mr::jpeg(r["jpg"]).resize(8, 8), r["txt"].size()}; })
@@ -51,7 +51,7 @@ std::uint64_t train(const std::vector<std::string>& shards, const mr::key_list& 
   return samples;
 }
 
-/// Changes a byte of the file, and leaves its time.
+/// Changes one byte of the file but not its modification time.
 void change(const std::string& path, std::string_view text) {
   struct ::stat before {};
   REQUIRE(::stat(path.c_str(), &before) == 0);
@@ -67,18 +67,18 @@ void change(const std::string& path, std::string_view text) {
 
 }  // namespace
 
-TEST_CASE("what a search lists, a training leaves out, and is clean") {
+TEST_CASE("training skips the samples that a search lists, and reads no damage") {
   const temporary_folder f;
   const auto shards = write_shards(f.path());
   const std::string list = f / "q.jsonl";
   CHECK_THROWS_AS(train(shards, {}), mr::data_error);
 
-  const damage_totals found = damage_search(shards, list).run(2);
-  CHECK(found.shards == 3);
-  CHECK(found.samples == 90);
-  CHECK(found.damaged == 3);
-  CHECK(found.cut == 0);
-  CHECK(found.added == 3);
+  const damage_totals totals = damage_search(shards, list).run(2);
+  CHECK(totals.shards == 3);
+  CHECK(totals.samples == 90);
+  CHECK(totals.damaged == 3);
+  CHECK(totals.cut == 0);
+  CHECK(totals.added == 3);
   const mr::key_list damaged = mr::keys_from(list);
   CHECK(damaged.size() == 3);
   CHECK(damaged.contains(name_of(5), "s-0.tar"));
@@ -86,7 +86,7 @@ TEST_CASE("what a search lists, a training leaves out, and is clean") {
   CHECK(damaged.contains(name_of(34), "s-1.tar"));
   CHECK(train(shards, damaged) == 87);
 
-  // The training has learned all checksums but theirs: now a label changes in place.
+  // The training recorded the checksums of all other samples. Now a label is edited in place.
   change(shards[2], "label 77");
   change(shards[2], "label 88");
   CHECK_THROWS_AS(train(shards, damaged), mr::data_error);
@@ -99,16 +99,16 @@ TEST_CASE("what a search lists, a training leaves out, and is clean") {
   CHECK(train(shards, all) == 85);
 }
 
-TEST_CASE("a shard that is cut gets a note, and its samples before that are looked at") {
+TEST_CASE("a truncated shard gets an entry, and the samples before the cut are searched") {
   const temporary_folder f;
   const auto shards = write_shards(f.path());
   std::filesystem::resize_file(shards[1], std::filesystem::file_size(shards[1]) - 4096);
   std::filesystem::remove(shards[2]);
   const std::string list = f / "q.jsonl";
-  const damage_totals found = damage_search(shards, list).run(8);
-  CHECK(found.damaged == 3);
-  CHECK(found.cut == 2);
-  CHECK(found.added == 5);
+  const damage_totals totals = damage_search(shards, list).run(8);
+  CHECK(totals.damaged == 3);
+  CHECK(totals.cut == 2);
+  CHECK(totals.added == 5);
   CHECK(mr::keys_from(list).size() == 3);
   CHECK(damage_search(shards, list).run(1).added == 0);
   CHECK(train({shards[0]}, mr::keys_from(list)) == 29);

@@ -1,4 +1,4 @@
-# Entry points that inspect makes for the JPEGs of shards.
+# Entry points that inspect builds for the JPEGs of shards.
 #
 #   python3 entries_test.py FOLDER_OF_THE_PROGRAMS [unittest arguments]
 import bz2
@@ -56,18 +56,18 @@ class Entries(unittest.TestCase):
         folder.mkdir()
         for number in range(2):
             (folder / f"{number}.tar").write_bytes((self.shapes / f"train-00{number}.tar").read_bytes())
-        made = r"^entry points: (\d) of 2 shards made now, (\d+) samples: (\d+) fields, \S+ MB \((\S+) % of the " \
+        pattern = r"^entry points: (\d) of 2 shards made now, (\d+) samples: (\d+) fields, \S+ MB \((\S+) % of the " \
                r"shards\), \S+ s\n$"
-        first = re.match(made, run("inspect", "--entries", "--mcus", 2, "--threads", 3, folder))
+        first = re.match(pattern, run("inspect", "--entries", "--mcus", 2, "--threads", 3, folder))
         self.assertEqual(first[1], "2")
         self.assertLessEqual(float(first[4]), 3.6)
         self.assertEqual(len(list(folder.glob("*.millrace-index"))), 2)
-        again = re.match(made, run("inspect", "--entries", folder))
+        again = re.match(pattern, run("inspect", "--entries", folder))
         self.assertEqual(again.group(1, 2, 3), ("0", first[2], first[3]))
         lines = run("inspect", folder).splitlines()
         self.assertRegex(lines[2], rf"; entry points of {first[3]} fields, ")
         self.assertNotIn("entry points", run("inspect", self.shapes / "train-002.tar"))
-        # Indexes of shards where nobody may write lie elsewhere.
+        # Indexes of shards in read-only folders are stored elsewhere.
         apart = self.folder / "indexes"
         self.assertRegex(run("inspect", "--entries", "--indexes", apart, self.shapes / "train-002.tar"),
                          "1 of 1 shards")

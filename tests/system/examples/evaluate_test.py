@@ -1,8 +1,8 @@
-# Runs examples/evaluate by several numbers of ranks: each prints the same accuracy, and predicts each sample once.
+# Runs examples/evaluate with several numbers of ranks: each run prints the same accuracy and predicts each sample once.
 #
 #   python3 evaluate_test.py FOLDER_OF_THE_PROGRAMS [unittest arguments]
 #
-# Skipped where mpirun is not there.
+# Skipped if mpirun is missing.
 import os
 import pathlib
 import re
@@ -48,19 +48,19 @@ class Evaluation(unittest.TestCase):
         return re.findall(r"accuracy: .*", done.stdout), lines
 
     def test_the_accuracy_is_that_of_one_rank_and_each_sample_is_predicted_once(self):
-        (printed,), (whole,) = self.evaluate(1)
-        correct = sum(label == predicted for _, label, predicted in map(str.split, whole))
-        self.assertEqual(len(whole), 192)
+        (printed,), (all_lines,) = self.evaluate(1)
+        correct = sum(label == predicted for _, label, predicted in map(str.split, all_lines))
+        self.assertEqual(len(all_lines), 192)
         self.assertEqual(printed, f"accuracy: {correct / 192:.4f} of 192 samples")
-        self.assertGreater(correct, 50)   # of ten classes: it is no chance
-        self.assertEqual(sorted(line.split()[0] for line in whole), sorted(f"val/{i}" for i in range(192)))
+        self.assertGreater(correct, 50)   # ten classes: guessing gives about 19
+        self.assertEqual(sorted(line.split()[0] for line in all_lines), sorted(f"val/{i}" for i in range(192)))
         # 192 samples fill the last batch, leave fewer rows than ranks, or are fewer than one batch of all ranks.
         for ranks in (2, 3, 4, 6):
             for batch in (5, 16, 64, 191):
                 with self.subTest(ranks=ranks, batch=batch):
                     (again,), lines = self.evaluate(ranks, "--batch", batch)
                     self.assertEqual(again, printed)
-                    self.assertEqual(sorted(sum(lines, [])), sorted(whole))
+                    self.assertEqual(sorted(sum(lines, [])), sorted(all_lines))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-# Runs the example programs as a reader of the README would, and looks at what they print and write.
+# Runs the example programs as the README describes, and checks their output and files.
 #
 #   python3 examples_test.py FOLDER_OF_THE_PROGRAMS [unittest arguments]
 import collections
@@ -30,7 +30,7 @@ def run(name, *arguments, fails=False):
 
 
 def samples_of(shards):
-    """(key, jpg, label) of every sample, as Python's tarfile reads them."""
+    """(key, jpg, label) of every sample, read by Python's tarfile."""
     for shard in sorted(shards):
         with tarfile.open(shard) as tar:
             fields = collections.defaultdict(dict)
@@ -42,7 +42,7 @@ def samples_of(shards):
 
 
 def png_pixels(file):
-    """(width, height) and the bytes of all rows of an RGB picture without filters, as Python's zlib reads it."""
+    """(width, height) and the bytes of all rows of an RGB PNG image without filters, read by Python's zlib."""
     chunks, at = {}, 8
     while at < len(file):
         length = int.from_bytes(file[at:at + 4], "big")
@@ -58,7 +58,7 @@ def png_pixels(file):
 
 
 class Trained:
-    """What one run of train_images printed and wrote."""
+    """Output and files of one run of train_images."""
 
     def __init__(self, *arguments):
         lines = run("train_images", *arguments).splitlines()
@@ -103,7 +103,7 @@ class Examples(unittest.TestCase):
         self.assertEqual(len(samples), 2400)
         for start in range(0, 2400, 10):
             self.assertEqual(sorted(label for _, _, label in samples[start:start + 10]), list(range(10)))
-        # The frame header: height and width, then for the first component its sampling factors.
+        # The frame header: height and width, then the sampling factors of the first component.
         frames = [re.search(rb"\xff[\xc0\xc2]..\x08(.{4})(?:\x03.(.)|\x01)", jpg, re.DOTALL) for _, jpg, _ in samples]
         self.assertEqual({frame[2] for frame in frames} - {None}, {b"\x11", b"\x21", b"\x22"})
         self.assertGreater(len({frame[1] for frame in frames}), 20)
@@ -126,27 +126,27 @@ class Examples(unittest.TestCase):
         self.assertGreater(self.train("--data", self.shapes / "train-00{0,1}.tar", "--epochs", 1).accuracy, 0)
 
     def test_rotated_labels_drop_it_to_chance(self):
-        self.assertLess(self.train("--rotate-labels", "--epochs", 3).accuracy, 0.15)   # with the right ones: 0.78
+        self.assertLess(self.train("--rotate-labels", "--epochs", 3).accuracy, 0.15)   # with correct labels: 0.78
 
     def test_the_recipe_mixes_rows_and_is_learnt(self):
         one, other = self.train("--recipe", "--epochs", 3), self.train("--recipe", "--epochs", 3, "--threads", 0)
         self.assertGreaterEqual(one.accuracy, 0.5)
         self.assertEqual(one.series("loss"), other.series("loss"))
-        # Of a mixture of two classes nobody is certain.
+        # No prediction for a mixture of two classes is certain.
         plain = self.train("--epochs", 3)
         self.assertGreater(one.series("loss")[-1][1], plain.series("loss")[-1][1])
 
     def test_micro_batches_add_up_to_the_same_training(self):
-        whole = self.train("--epochs", 1)
+        one_part = self.train("--epochs", 1)
         parts = self.train("--epochs", 1, "--accumulate", 4)
-        self.assertEqual([step for step, _ in whole.series("loss")], [step for step, _ in parts.series("loss")])
-        self.assertEqual(whole.series("learning_rate"), parts.series("learning_rate"))
+        self.assertEqual([step for step, _ in one_part.series("loss")], [step for step, _ in parts.series("loss")])
+        self.assertEqual(one_part.series("learning_rate"), parts.series("learning_rate"))
         # Sums in another order differ in their last bits, and those differences grow from step to step.
-        for (_, one), (_, other), most in zip(whole.series("loss"), parts.series("loss"), [1e-4, 1e-3, 1e-3]):
+        for (_, one), (_, other), most in zip(one_part.series("loss"), parts.series("loss"), [1e-4, 1e-3, 1e-3]):
             self.assertAlmostEqual(one, other, delta=most)
 
     def stop(self, number, *arguments):
-        """Sends train_images a signal once it has logged, and gives its folder and what it printed."""
+        """Sends train_images a signal after its first log line; returns its folder and output."""
         for _ in range(10):   # on a busy machine a run may end before the signal arrives
             before = set(self.shapes.glob("run-*"))
             process = subprocess.Popen([PROGRAMS / "train_images", "--work", self.shapes, *map(str, arguments)],
@@ -165,7 +165,7 @@ class Examples(unittest.TestCase):
 
     def test_ctrl_c_ends_the_step_saves_reports_and_goes_on_to_the_same_model(self):
         arguments = ("--epochs", 2, "--accumulate", 2)
-        whole = self.train(*arguments)
+        complete = self.train(*arguments)
         folder, output = self.stop(signal.SIGINT, *arguments, "--report")
         stopped = re.fullmatch(r"stopped: (\d+) updates; continue with the same arguments and --resume (.*)",
                                output.splitlines()[-1])
@@ -176,13 +176,13 @@ class Examples(unittest.TestCase):
         for name in ("last.bin", "report.html", "report.json"):
             self.assertGreater((folder / name).stat().st_size, 100)
         rows = [json.loads(line) for line in (folder / "train.jsonl").read_text().splitlines()]
-        self.assertEqual(max(row["step"] for row in rows), int(stopped[1]))   # the log has all that was done
+        self.assertEqual(max(row["step"] for row in rows), int(stopped[1]))   # the log contains every update
         rest = self.train(*arguments, "--resume", folder)
         self.assertEqual(rest.model.parent, folder)
-        self.assertEqual(rest.accuracy, whole.accuracy)
+        self.assertEqual(rest.accuracy, complete.accuracy)
         self.assertEqual(rest.series("loss")[-1][0], 200)
         for file in ("best.bin", "last.bin"):
-            self.assertTrue(filecmp.cmp(folder / file, whole.model.parent / file, shallow=False), file)
+            self.assertTrue(filecmp.cmp(folder / file, complete.model.parent / file, shallow=False), file)
         self.assertIn("has all epochs", run("train_images", "--work", self.shapes, *arguments, "--resume", folder,
                                             fails=True))
 
@@ -197,7 +197,7 @@ class Examples(unittest.TestCase):
             other = self.train("--epochs", 1, *arguments)
             self.assertEqual(other.series("loss"), reference.series("loss"))
             self.assertEqual(other.accuracy, reference.accuracy)
-        # What the last one was asked to show: 24 pictures of 32 x 32, five to a line; TensorBoard has them as a JPEG.
+        # The last run writes 24 images of 32 x 32 pixels, five per row. TensorBoard stores them as a JPEG.
         size, pixels = png_pixels((other.events.parent / "batch.png").read_bytes())
         self.assertEqual(size, (5 * 34 - 2, 5 * 34 - 2))
         self.assertGreater(len(set(pixels)), 200)
@@ -207,8 +207,8 @@ class Examples(unittest.TestCase):
         self.assertNotEqual(self.train("--epochs", 1, "--seed", 2).series("loss"), reference.series("loss"))
 
     def test_reports_of_a_training_are_whole(self):
-        said = run("train_images", "--work", self.shapes, "--epochs", 1, "--report")
-        page = pathlib.Path(re.search("^report: (.*)$", said, re.MULTILINE)[1])
+        printed = run("train_images", "--work", self.shapes, "--epochs", 1, "--report")
+        page = pathlib.Path(re.search("^report: (.*)$", printed, re.MULTILINE)[1])
         checks = subprocess.run([sys.executable, PAGE_TEST, "--written", page.with_suffix(""), PROGRAMS / "page"],
                                 capture_output=True, text=True, timeout=600)   # screenshots stay there
         self.assertEqual(checks.returncode, 0, checks.stdout + checks.stderr)
@@ -216,7 +216,7 @@ class Examples(unittest.TestCase):
         self.assertGreater(pictures["jpegs"], 0)
         self.assertEqual(pictures["jpegs"], pictures["own_together"] + pictures["own_alone"] + pictures["libjpeg"])
         self.assertEqual(pictures["bytes_per_pixel"], pictures["bytes"] / pictures["pixels"])
-        self.assertIn(f"{pictures['jpegs']:,} JPEGs: built-in decoder".replace(",", " "), said)
+        self.assertIn(f"{pictures['jpegs']:,} JPEGs: built-in decoder".replace(",", " "), printed)
 
     def test_the_kernels_train_as_the_host_does(self):
         if "found no nvcc" in run("train_images", "--device", "kernels", "--epochs", 0, fails=True):
@@ -239,8 +239,8 @@ class Examples(unittest.TestCase):
         """(accuracy, updates) of a run of train_pairs, and its folder."""
         work = self.folder / name
         printed = run("train_pairs", "--work", work, *arguments)
-        found = re.fullmatch(r"summary: accuracy=(\d\.\d{3}) best=\d\.\d{3} updates=(\d+)\n", printed)
-        return (float(found[1]), int(found[2])) if found else None, work
+        summary = re.fullmatch(r"summary: accuracy=(\d\.\d{3}) best=\d\.\d{3} updates=(\d+)\n", printed)
+        return (float(summary[1]), int(summary[2])) if summary else None, work
 
     def test_pairs_are_learnt_and_a_killed_run_ends_with_the_same_bytes(self):
         (accuracy, updates), work = self.pairs("pairs")
@@ -249,14 +249,14 @@ class Examples(unittest.TestCase):
         rows = [json.loads(line) for line in (work / "train.jsonl").read_text().splitlines()]
         padding = [row["padding_share"] for row in rows if "padding_share" in row]
         self.assertTrue(all(0.1 < share < 0.7 for share in padding), padding)
-        whole = [(work / name).read_bytes() for name in ("last.bin", "best.bin")]
+        weights = [(work / name).read_bytes() for name in ("last.bin", "best.bin")]
         self.assertIsNone(self.pairs("pairs", "--stop-after", 137)[0])
-        self.assertNotEqual((work / "last.bin").read_bytes(), whole[0])
+        self.assertNotEqual((work / "last.bin").read_bytes(), weights[0])
         self.pairs("pairs", "--resume", "--threads", 3)
-        self.assertEqual([(work / name).read_bytes() for name in ("last.bin", "best.bin")], whole)
+        self.assertEqual([(work / name).read_bytes() for name in ("last.bin", "best.bin")], weights)
 
     def test_pairs_with_the_words_of_another_picture_cannot_be_learnt(self):
-        # What is asked for is then a guess between two things that the picture shows.
+        # The prediction is then a guess between two objects in the image.
         (accuracy, _), _ = self.pairs("rotated", "--rotate-queries")
         self.assertLess(accuracy, 0.65)
         self.assertGreater(accuracy, 0.3)
@@ -301,16 +301,16 @@ class Examples(unittest.TestCase):
     def test_inspect_names_damage_and_goes_on(self):
         folder = self.folder / "damaged"
         folder.mkdir()
-        whole = (self.shapes / "train-000.tar").read_bytes()
-        (folder / "a.tar").write_bytes(whole[:len(whole) // 2 + 100])
-        (folder / "b.tar").write_bytes(whole)
+        shard_bytes = (self.shapes / "train-000.tar").read_bytes()
+        (folder / "a.tar").write_bytes(shard_bytes[:len(shard_bytes) // 2 + 100])
+        (folder / "b.tar").write_bytes(shard_bytes)
         buffer = io.BytesIO()
         with tarfile.open(fileobj=buffer, mode="w") as tar:
             member = tarfile.TarInfo("x.jpg")
             member.size = 4
             tar.addfile(member, io.BytesIO(b"jpeg"))
         (folder / "c.tar").write_bytes(buffer.getvalue())
-        (folder / "d.tar").write_bytes(whole[:-1024])
+        (folder / "d.tar").write_bytes(shard_bytes[:-1024])
         done = subprocess.run([PROGRAMS / "inspect", folder], capture_output=True, text=True, timeout=900)
         self.assertEqual(done.returncode, 1)
         a, b, c, d, total = done.stdout.splitlines()
@@ -327,11 +327,11 @@ class Examples(unittest.TestCase):
                   (1, 0): lambda jpg: b""}
         expected = set()
         for number in range(3):
-            with tarfile.open(self.shapes / f"train-00{number}.tar") as whole, \
+            with tarfile.open(self.shapes / f"train-00{number}.tar") as shard, \
                  tarfile.open(folder / f"s-{number}.tar", "w", format=tarfile.USTAR_FORMAT) as tar:
                 pictures = 0
-                for member in whole:
-                    data = whole.extractfile(member).read()
+                for member in shard:
+                    data = shard.extractfile(member).read()
                     if member.name.endswith(".jpg"):
                         if hurt := broken.get((number, pictures)):
                             data = hurt(data)
@@ -374,11 +374,11 @@ class Examples(unittest.TestCase):
         else:
             self.assertEqual(done.returncode, 0, done.stderr)
             self.assertRegex(done.stdout, losses)
-        # The kernels' bodies on the host: what they learn, and that both ways of loading feed them the same batches.
+        # Runs the kernels' bodies on the host. Both ways of loading must feed them the same batches.
         first, later = (re.fullmatch(losses, run("cuda_trainer", "--host", "--samples", 160, "--epochs", epochs))
                         for epochs in (1, 8))
-        for seen in (first, later):
-            self.assertEqual(seen[1], seen[2])
+        for match in (first, later):
+            self.assertEqual(match[1], match[2])
         self.assertLess(float(later[1]), 0.9 * float(first[1]))
 
     def test_own_stage(self):
@@ -390,7 +390,7 @@ class Examples(unittest.TestCase):
             for _ in range(2):
                 self.assertEqual(run("own_storage", "--work", f"{folder}/vault"), printed)
             encrypted = (pathlib.Path(folder) / "vault" / "secret-0.tar").read_bytes()
-            self.assertLess(encrypted.count(b"ustar"), 5)   # of 100 headers; the toy's key has bytes of zero
+            self.assertLess(encrypted.count(b"ustar"), 5)   # of 100 headers; the toy's key contains zero bytes
 
     def test_own_trainer(self):
         self.assertRegex(run("own_trainer"), r"^final loss before (\d\.\d+), after \1, difference 0\.0e\+00\n$")

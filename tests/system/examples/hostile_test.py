@@ -1,5 +1,5 @@
-# What the example programs do with hostile data: names do nothing on a terminal, nothing is written outside of the
-# folders that were named, and what claims to be huge takes no memory.
+# The example programs with hostile data: names do not control the terminal, the programs write only below the folders
+# in their arguments, and huge declared sizes allocate no memory.
 #
 #   python3 hostile_test.py FOLDER_OF_THE_PROGRAMS [unittest arguments]
 import io
@@ -22,16 +22,16 @@ KEYS = ["plain/1", "../../../way/out", "/tmp/millrace-absolute", "\x1b[2J\x1b]0;
 
 
 def run(name, *arguments, cwd=None):
-    """(exit status, stdout and stderr as bytes, most memory in MB)"""
+    """(exit status, stdout and stderr as bytes, peak memory in MB)"""
     with subprocess.Popen([PROGRAMS / name, *map(os.fspath, arguments)], stdout=subprocess.PIPE,
                           stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, cwd=cwd) as child:
         timer = threading.Timer(120, child.kill)
         timer.start()
-        said = child.stdout.read()
+        printed = child.stdout.read()
         _, status, used = os.wait4(child.pid, 0)
         timer.cancel()
         child.returncode = os.waitstatus_to_exitcode(status)
-        return child.returncode, said, used.ru_maxrss / 1024
+        return child.returncode, printed, used.ru_maxrss / 1024
 
 
 def files_below(folder):
@@ -48,52 +48,52 @@ def write_shard(path, samples):
 
 class Hostile(unittest.TestCase):
     def setUp(self):
-        self.kept = tempfile.TemporaryDirectory()
-        self.folder = pathlib.Path(self.kept.name)
+        self.temporary = tempfile.TemporaryDirectory()
+        self.folder = pathlib.Path(self.temporary.name)
         self.data = self.folder / "data"
         self.data.mkdir()
 
     def tearDown(self):
-        self.kept.cleanup()
+        self.temporary.cleanup()
 
-    def assert_safe(self, said):
-        for at, byte in enumerate(said):
+    def assert_safe(self, output):
+        for at, byte in enumerate(output):
             if byte not in b"\n\t" and not 0x20 <= byte < 0x7f:
-                self.fail(f"the byte {byte:#x} is printed behind {said[max(0, at - 60):at]}")
-        self.assertLess(len(said), 100_000)
-        self.assertFalse([line for line in said.splitlines() if line.startswith(b"millrace: ok")])
+                self.fail(f"the byte {byte:#x} is printed after {output[max(0, at - 60):at]}")
+        self.assertLess(len(output), 100_000)
+        self.assertFalse([line for line in output.splitlines() if line.startswith(b"millrace: ok")])
 
     def test_inspect(self):
         write_shard(self.data / "a.tar", [(f"{key}.{field}", b"not a jpeg") for key in KEYS
                                           for field in ("jpg", "c\x1b[2Jls")])
         before = files_below(self.folder)
-        status, said, _ = run("inspect", self.data / "a.tar")
+        status, output, _ = run("inspect", self.data / "a.tar")
         self.assertEqual(status, 1)
-        self.assertIn(b"c\\x1b[2jls", said)
-        self.assert_safe(said)
+        self.assertIn(b"c\\x1b[2jls", output)
+        self.assert_safe(output)
         self.assertEqual(files_below(self.folder), before)
 
         listed = self.folder / "q.jsonl"
-        status, said, _ = run("inspect", "--quarantine", listed, self.data / "a.tar")
+        status, output, _ = run("inspect", "--quarantine", listed, self.data / "a.tar")
         self.assertEqual(status, 1)
-        self.assert_safe(said)
+        self.assert_safe(output)
         lines = listed.read_bytes().splitlines()
         self.assertEqual(len(lines), len(KEYS))
         self.assert_safe(b"".join(lines).decode("utf-8").replace("\ufffd", "?").encode("utf-8"))
-        found = set()
+        keys = set()
         for line in lines:
             entry = json.loads(line)
-            found.add(bytes.fromhex(entry["key_hex"]) if "key_hex" in entry else entry["key"].encode())
-        self.assertEqual(found, {key.encode("utf-8", "surrogateescape") for key in KEYS})
+            keys.add(bytes.fromhex(entry["key_hex"]) if "key_hex" in entry else entry["key"].encode())
+        self.assertEqual(keys, {key.encode("utf-8", "surrogateescape") for key in KEYS})
         self.assertEqual(files_below(self.folder), before | {str(listed)})
 
     def test_inspect_many_fields(self):
         write_shard(self.data / "a.tar", [(f"k{n // 1000}.f{n}{'x' * 150}", b"") for n in range(5000)])
-        status, said, _ = run("inspect", self.data / "a.tar")
+        status, output, _ = run("inspect", self.data / "a.tar")
         self.assertEqual(status, 0)
-        self.assertIn(b" and more (", said)
-        self.assertIn(b" of 5 samples); ok", said)
-        self.assert_safe(said)
+        self.assertIn(b" and more (", output)
+        self.assertIn(b" of 5 samples); ok", output)
+        self.assert_safe(output)
 
     def test_inspect_huge_claims(self):
         member = tarfile.TarInfo("b.jpg")
@@ -102,12 +102,12 @@ class Hostile(unittest.TestCase):
             data = tarfile.TarInfo("a.cls").tobuf() + member.tobuf(tarfile.GNU_FORMAT) + b"x" * 4096
             for name, bytes_of in (("plain.tar", data), ("packed.tar", zlib_gzip(data))):
                 (self.data / name).write_bytes(bytes_of)
-                status, said, used = run("inspect", self.data / name)
+                status, output, used = run("inspect", self.data / name)
                 self.assertEqual(status, 1)
                 if name == "plain.tar":
-                    self.assertIn(limit, said)
+                    self.assertIn(limit, output)
                 self.assertLess(used, LIMIT_MB)
-                self.assert_safe(said)
+                self.assert_safe(output)
 
     def test_repack(self):
         good = [key for key in KEYS if all(ord(c) >= 0x20 and c != "." for c in key.rpartition("/")[2])]
@@ -116,9 +116,9 @@ class Hostile(unittest.TestCase):
             if key not in good:
                 write_shard(self.data / f"bad-{number}.tar", [(f"{key}.cls", b"1")])
         before = files_below(self.folder)
-        status, said, _ = run("repack", self.data / "good.tar", "out/%03d.tar", cwd=self.folder)
-        self.assertEqual(status, 0, said)
-        self.assert_safe(said)
+        status, output, _ = run("repack", self.data / "good.tar", "out/%03d.tar", cwd=self.folder)
+        self.assertEqual(status, 0, output)
+        self.assert_safe(output)
         with tarfile.open(self.folder / "out/000.tar", encoding="utf-8", errors="surrogateescape") as tar:
             self.assertEqual([m.name for m in tar], [f"{key}.cls" for key in good])
         new = {str(self.folder / "out" / name) for name in ("000.tar", "%03d.tar.repack")}
@@ -126,10 +126,10 @@ class Hostile(unittest.TestCase):
         bad = sorted(self.data.glob("bad-*.tar"))
         self.assertEqual(len(bad), len(KEYS) - len(good))
         for shard in bad:
-            status, said, _ = run("repack", shard, f"out/{shard.stem}-%d.tar", cwd=self.folder)
-            self.assertEqual(status, 1, said)
-            self.assertIn(b"has a control character", said)
-            self.assert_safe(said)
+            status, output, _ = run("repack", shard, f"out/{shard.stem}-%d.tar", cwd=self.folder)
+            self.assertEqual(status, 1, output)
+            self.assertIn(b"has a control character", output)
+            self.assert_safe(output)
         self.assertFalse(pathlib.Path("/tmp/millrace-absolute.cls").exists())
 
     def test_pack_folder(self):
@@ -142,9 +142,9 @@ class Hostile(unittest.TestCase):
         os.symlink("/etc", self.data / "h" / "link")
         os.mkfifo(self.data / "h" / "pipe.jpg")
         before = files_below(self.folder)
-        status, said, _ = run("pack_folder", self.data, "out/%d.tar", cwd=self.folder)
-        self.assertEqual(status, 0, said)
-        self.assert_safe(said)
+        status, output, _ = run("pack_folder", self.data, "out/%d.tar", cwd=self.folder)
+        self.assertEqual(status, 0, output)
+        self.assert_safe(output)
         new = {str(self.folder / "out" / name) for name in ("0.tar", "classes.txt")}
         self.assertEqual(files_below(self.folder), before | new)
         listed = (self.folder / "out/classes.txt").read_bytes().decode("utf-8").splitlines()
@@ -157,23 +157,23 @@ class Hostile(unittest.TestCase):
 
         with open(self.data / "h" / "huge.jpg", "wb") as huge:
             huge.truncate((1 << 30) + 1)
-        status, said, used = run("pack_folder", self.data, "again/%d.tar", cwd=self.folder)
+        status, output, used = run("pack_folder", self.data, "again/%d.tar", cwd=self.folder)
         self.assertEqual(status, 1)
-        self.assertIn(b"1073741825 bytes (expected: at most 1073741824)", said)
-        self.assertIn(b"--max-file-bytes", said)
+        self.assertIn(b"1073741825 bytes (expected: at most 1073741824)", output)
+        self.assertIn(b"--max-file-bytes", output)
         self.assertLess(used, LIMIT_MB)
         self.assertEqual(list((self.folder / "again").glob("*.tar")), [])
 
     def test_make_shapes(self):
-        status, said, _ = run("make_shapes", "out\x1b[2J", "--samples", "80", cwd=self.folder)
-        self.assertEqual(status, 0, said)
-        self.assert_safe(said)
+        status, output, _ = run("make_shapes", "out\x1b[2J", "--samples", "80", cwd=self.folder)
+        self.assertEqual(status, 0, output)
+        self.assert_safe(output)
         self.assertEqual({pathlib.Path(name).relative_to(self.folder).parts[0] for name in files_below(self.folder)},
                          {"out\x1b[2J"})
 
     def make_picture(self):
-        status, said, _ = run("make_shapes", "shapes", "--samples", "80", cwd=self.folder)
-        self.assertEqual(status, 0, said)
+        status, output, _ = run("make_shapes", "shapes", "--samples", "80", cwd=self.folder)
+        self.assertEqual(status, 0, output)
         shard = sorted((self.folder / "shapes").glob("train-*.tar"))[0]
         with tarfile.open(shard) as tar:
             return next(tar.extractfile(m).read() for m in tar if m.name.endswith(".jpg"))

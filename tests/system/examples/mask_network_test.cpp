@@ -10,7 +10,7 @@ namespace mr = millrace;
 
 namespace {
 
-/// Pictures of noise with masks of noise, of which some pixels are ignored.
+/// Random images with random masks, in which some pixels are ignored.
 struct masked_noise {
   mr::tensor<std::uint8_t, 4> pixels;
   mr::tensor<std::uint8_t, 3> masks;
@@ -51,12 +51,12 @@ TEST_CASE("the gradient of every part of the network for masks is the slope of t
                                   count - 1 - random.below(16)};
     const std::size_t at = places[i % 4];
     double& w = net.weights()[at];
-    const double kept = w;
-    w = kept + step;
+    const double original = w;
+    w = original + step;
     const double above = net.evaluate(b.x(), b.y()).loss_sum;
-    w = kept - step;
+    w = original - step;
     const double below = net.evaluate(b.x(), b.y()).loss_sum;
-    w = kept;
+    w = original;
     const double slope = (above - below) / (2 * step);
     INFO("weight ", at);
     REQUIRE(std::abs(slope - gradient[at]) < 1e-4 + 1e-4 * std::abs(slope));
@@ -71,33 +71,33 @@ TEST_CASE("the network for masks learns the same with any number of threads") {
   CHECK(one != mask_network({.side = 16, .classes = 5, .seed = 5}).weights());
 }
 
-TEST_CASE("what it predicts is what the counts say, without the ignored pixels") {
+TEST_CASE("the counts match the predictions, without ignored pixels") {
   mask_network net({.side = 16, .classes = 5, .seed = 1});
   const masked_noise b(5, 16, 9);
-  const mask_outcome seen = net.evaluate(b.x(), b.y());
+  const mask_outcome outcome = net.evaluate(b.x(), b.y());
   mask_outcome expected;
   for (std::size_t i = 0; i < b.masks.size(); ++i)
     if (b.masks.span()[i] != 255) {
       ++expected.counts[b.masks.span()[i]][net.predicted().span()[i]];
       ++expected.pixels;
     }
-  CHECK(seen.counts == expected.counts);
-  CHECK(seen.pixels == expected.pixels);
+  CHECK(outcome.counts == expected.counts);
+  CHECK(outcome.pixels == expected.pixels);
 }
 
 TEST_CASE("mean IoU counts the classes that are there or are predicted") {
-  mask_outcome seen;
-  CHECK(seen.mean_iou() == 0);
-  seen.counts[0][0] = 6, seen.counts[0][1] = 2, seen.counts[1][1] = 2;   // 6 of 8, 2 of 4
-  CHECK(seen.mean_iou() == doctest::Approx((0.75 + 0.5) / 2));
-  seen.counts[1][7] = 4;   // a class that is only predicted: 2 of 8, 0 of 4
-  CHECK(seen.mean_iou() == doctest::Approx((0.75 + 0.25) / 3));
-  mask_outcome twice = seen;
-  twice.add(seen);
-  CHECK(twice.mean_iou() == seen.mean_iou());
+  mask_outcome outcome;
+  CHECK(outcome.mean_iou() == 0);
+  outcome.counts[0][0] = 6, outcome.counts[0][1] = 2, outcome.counts[1][1] = 2;   // 6 of 8, 2 of 4
+  CHECK(outcome.mean_iou() == doctest::Approx((0.75 + 0.5) / 2));
+  outcome.counts[1][7] = 4;   // a class that is only predicted: 2 of 8, 0 of 4
+  CHECK(outcome.mean_iou() == doctest::Approx((0.75 + 0.25) / 3));
+  mask_outcome twice = outcome;
+  twice.add(outcome);
+  CHECK(twice.mean_iou() == outcome.mean_iou());
 }
 
-TEST_CASE("pictures and masks of other sizes or classes are refused") {
+TEST_CASE("images and masks of other sizes or classes are refused") {
   mask_network net({.side = 16, .classes = 5});
   const masked_noise b(2, 16, 1), larger(2, 24, 1), fewer(1, 16, 1);
   CHECK_THROWS_WITH_AS(net.step(larger.x(), larger.y(), 1e-3), doctest::Contains("16 pixels a side"), mr::setup_error);

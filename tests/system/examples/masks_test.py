@@ -1,4 +1,4 @@
-# Masks, and the example programs that train on them or on several crops of one picture.
+# Masks, and the example programs that train on them or on several crops of one image.
 #
 #   python3 masks_test.py FOLDER_OF_THE_PROGRAMS [unittest arguments]
 import json
@@ -43,13 +43,13 @@ class Masks(unittest.TestCase):
         height, width = struct.unpack(">HH", frame[1])
         head, mask = fields[name + ".pgm"][:-width * height], fields[name + ".pgm"][-width * height:]
         self.assertEqual(head.split(), [b"P5", b"%d" % width, b"%d" % height, b"255"])
-        noted = json.loads(fields[name + ".json"])
-        self.assertEqual(noted["class"], int(fields[name + ".cls"]))
-        value = bytes([noted["class"] + 1])
+        description = json.loads(fields[name + ".json"])
+        self.assertEqual(description["class"], int(fields[name + ".cls"]))
+        value = bytes([description["class"] + 1])
         self.assertEqual(set(mask), {0, value[0]})
         rows = [mask[y * width:(y + 1) * width] for y in range(height)]
         hit = [y for y in range(height) if value in rows[y]]
-        self.assertEqual(noted["box"], [min(rows[y].index(value) for y in hit), hit[0],
+        self.assertEqual(description["box"], [min(rows[y].index(value) for y in hit), hit[0],
                                         max(rows[y].rindex(value) for y in hit) + 1, hit[-1] + 1])
 
     def test_masks_come_beside_the_same_pictures(self):
@@ -80,13 +80,13 @@ class Masks(unittest.TestCase):
         rows = [json.loads(line) for line in (work / "train.jsonl").read_text().splitlines()]
         self.assertAlmostEqual(rows[-1]["mean_iou"], learnt, places=3)
         self.assertGreater((work / "batch.png").stat().st_size, 12 * 32 * 32 * 3)
-        # What is left: all of it is ground.
+        # All remaining pixels belong to the ground.
         self.assertLess(self.mean_iou(work, "--shift-masks"), 0.15)
 
     def test_features_that_are_learnt_without_labels_tell_classes_better(self):
         printed = run("train_views", "--work", self.folder / "work", "--epochs", 3)
-        found = re.fullmatch(r"summary: probe=(\d\.\d{3}) untrained=(\d\.\d{3})", printed.splitlines()[-1])
-        learnt, untrained = float(found[1]), float(found[2])
+        summary = re.fullmatch(r"summary: probe=(\d\.\d{3}) untrained=(\d\.\d{3})", printed.splitlines()[-1])
+        learnt, untrained = float(summary[1]), float(summary[2])
         self.assertGreater(untrained, 0.15)   # chance is 0.1
         self.assertGreater(learnt, untrained + 0.07)
 

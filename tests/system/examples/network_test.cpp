@@ -64,16 +64,16 @@ TEST_CASE("every layer's gradient is the slope of the loss") {
   const double step = 1e-6;
   const std::size_t count = gradient.size();
   for (int i = 0; i < 120; ++i) {
-    // A third in the first block, whose weights are few, a third anywhere, a third among the last, the dense layer's.
+    // A third in the small first block, a third anywhere, a third in the dense layer at the end.
     const std::size_t places[] = {random.below(448), random.below(count), count - 1 - random.below(500)};
     const std::size_t at = places[i % 3];
     double& w = net.weights()[at];
-    const double kept = w;
-    w = kept + step;
+    const double original = w;
+    w = original + step;
     const double above = loss();
-    w = kept - step;
+    w = original - step;
     const double below = loss();
-    w = kept;
+    w = original;
     const double slope = (above - below) / (2 * step);
     INFO("weight ", at);
     REQUIRE(std::abs(slope - gradient[at]) < 1e-5 + 1e-4 * std::abs(slope));
@@ -87,48 +87,48 @@ TEST_CASE("the weights do not depend on the number of threads, and do on the see
   CHECK(network({.seed = 1}).weights() != network({.seed = 2}).weights());
 }
 
-TEST_CASE("accumulated batches make the same update as one batch of all") {
+TEST_CASE("accumulated batches produce the same update as one large batch") {
   const labelled_noise all(16, 32, 7);
-  network whole({.seed = 3}), halves({.seed = 3});
-  whole.step(all.x(), all.y(), 1e-3);
+  network unsplit({.seed = 3}), halves({.seed = 3});
+  unsplit.step(all.x(), all.y(), 1e-3);
   auto x = all.x();
   auto y = all.y();
   x.shape[0] = y.shape[0] = 8;
-  network_outcome seen = halves.backward(x, y);
+  network_outcome outcome = halves.backward(x, y);
   x.data += 8 * 32 * 32 * 3;
   y.data += 8;
-  seen.add(halves.backward(x, y));
+  outcome.add(halves.backward(x, y));
   halves.update(1e-3);
-  CHECK(seen.samples == 16);
-  for (std::size_t i = 0; i < whole.weights().size(); ++i)
-    REQUIRE(std::abs(whole.weights()[i] - halves.weights()[i]) < 2e-5F);
+  CHECK(outcome.samples == 16);
+  for (std::size_t i = 0; i < unsplit.weights().size(); ++i)
+    REQUIRE(std::abs(unsplit.weights()[i] - halves.weights()[i]) < 2e-5F);
 }
 
-TEST_CASE("gradients that are put together elsewhere make the same update") {
+TEST_CASE("gradients that are combined elsewhere produce the same update") {
   const labelled_noise all(16, 32, 7);
-  network whole({.seed = 3}), pieced({.seed = 3});
+  network unsplit({.seed = 3}), pieced({.seed = 3});
   auto x = all.x();
   auto y = all.y();
   x.shape[0] = y.shape[0] = 8;
-  std::vector<float> sum(whole.gradient().size(), 0);
+  std::vector<float> sum(unsplit.gradient().size(), 0);
   const std::vector<float> nothing = sum;
   for (int half = 0; half < 2; ++half) {
-    whole.backward(x, y);
+    unsplit.backward(x, y);
     pieced.backward(x, y);
     for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += pieced.gradient()[i];
     pieced.set_gradient(nothing, 0);
-    pieced.update(1e-3);   // of no sample: none
+    pieced.update(1e-3);   // no samples: no update
     x.data += 8 * 32 * 32 * 3;
     y.data += 8;
   }
   pieced.set_gradient(sum, 16);
-  whole.update(1e-3);
+  unsplit.update(1e-3);
   pieced.update(1e-3);
-  for (std::size_t i = 0; i < sum.size(); ++i)   // sums of four chunks in another order
-    REQUIRE(std::abs(whole.weights()[i] - pieced.weights()[i]) < 2e-5F);
+  for (std::size_t i = 0; i < sum.size(); ++i)   // four chunks, summed in another order
+    REQUIRE(std::abs(unsplit.weights()[i] - pieced.weights()[i]) < 2e-5F);
 }
 
-TEST_CASE("a batch is learnt by heart, and its logits tell the outcome") {
+TEST_CASE("the network memorizes a batch, and its logits match the outcome") {
   network net({.seed = 1});
   const labelled_noise b(20, 32, 9);
   const double before = net.evaluate(b.x(), b.y()).mean_loss();
@@ -145,7 +145,7 @@ TEST_CASE("a batch is learnt by heart, and its logits tell the outcome") {
   }
 }
 
-TEST_CASE("u8 pixels and the same ones as f32 in 0..1 give the same loss") {
+TEST_CASE("u8 pixels and the same pixels as f32 in 0..1 have the same loss") {
   network net({.seed = 1});
   const labelled_noise b(4, 32, 2);
   std::vector<float> pixels;
@@ -154,15 +154,15 @@ TEST_CASE("u8 pixels and the same ones as f32 in 0..1 give the same loss") {
   CHECK(net.evaluate(x, b.y()).loss_sum == doctest::Approx(net.evaluate(b.x(), b.y()).loss_sum).epsilon(1e-4));
 }
 
-TEST_CASE("a loaded network goes on exactly where the saved one stopped, and other files are refused") {
+TEST_CASE("a loaded network continues exactly where the saved one stopped, and other files are refused") {
   const temporary_folder folder;
   const std::string path = folder / "model.bin";
   const labelled_noise b(8, 32, 1);
   network first({.seed = 1}), second({.seed = 2});
   first.step(b.x(), b.y(), 1e-3);
-  first.save(path, "where the data stood");
+  first.save(path, "position of the data");
   CHECK_FALSE(std::filesystem::exists(path + ".part"));
-  CHECK(second.load(path) == "where the data stood");
+  CHECK(second.load(path) == "position of the data");
   first.step(b.x(), b.y(), 1e-3);
   second.step(b.x(), b.y(), 1e-3);
   CHECK(first.weights() == second.weights());
@@ -171,7 +171,7 @@ TEST_CASE("a loaded network goes on exactly where the saved one stopped, and oth
   CHECK_THROWS_AS(larger.load(path), mr::data_error);
   basic_network<double> wider({.side = 32});
   CHECK_THROWS_AS(wider.load(path), mr::data_error);
-  const auto kept = second.weights();
+  const auto weights_before = second.weights();
   std::fstream(path, std::ios::in | std::ios::out | std::ios::binary).seekp(5'000).put('\x55');
   CHECK_THROWS_AS(second.load(path), mr::data_error);
   first.save(path, "a note");
@@ -179,7 +179,7 @@ TEST_CASE("a loaded network goes on exactly where the saved one stopped, and oth
   CHECK_THROWS_AS(second.load(path), mr::data_error);
   std::filesystem::resize_file(path, 20'000);
   CHECK_THROWS_AS(second.load(path), mr::data_error);
-  CHECK(second.weights() == kept);
+  CHECK(second.weights() == weights_before);
   CHECK_THROWS_AS(second.load(folder / "missing"), mr::io_error);
   CHECK_THROWS_AS(second.save(folder / "missing/model.bin"), mr::io_error);
 }

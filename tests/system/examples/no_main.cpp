@@ -1,2 +1,2 @@
-// The program of every_example has this main(): those of the examples are in namespaces of their own.
+// The main() of the program of every_example: the examples' own ones are in separate namespaces.
 int main() { return 0; }

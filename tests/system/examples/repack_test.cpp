@@ -24,7 +24,7 @@ bool has(const std::string& text, std::string_view part) { return text.find(part
 TEST_CASE("sides are those of the tighter limit, and never grow") {
   using repack_detail::picture_sides;
   CHECK(sides(500, 375, {}) == picture_sides{500, 375});
-  CHECK(sides(500, 375, {.short_side = 256}) == picture_sides{341, 256});   // as torchvision rounds
+  CHECK(sides(500, 375, {.short_side = 256}) == picture_sides{341, 256});   // rounds like torchvision
   CHECK(sides(375, 500, {.short_side = 256}) == picture_sides{256, 341});
   CHECK(sides(500, 375, {.short_side = 375}) == picture_sides{500, 375});
   CHECK(sides(500, 375, {.short_side = 376}) == picture_sides{500, 375});
@@ -35,45 +35,45 @@ TEST_CASE("sides are those of the tighter limit, and never grow") {
   CHECK(sides(1, 65'500, {.max_side = 10}) == picture_sides{1, 10});
 }
 
-TEST_CASE("a picture made smaller has the pixels of the library's own resize, and its markers") {
+TEST_CASE("a shrunk image has the pixels of the library's resize, and its markers") {
   const std::vector<slow::marker> markers{{JPEG_APP0 + 1, std::string("Exif\0\0MM", 8)}, {JPEG_APP0 + 2, "ICC_PROFILE"},
                                           {JPEG_COM, "a comment"}};
   for (const auto stored : {JCS_GRAYSCALE, JCS_YCbCr, JCS_RGB, JCS_CMYK, JCS_YCCK}) {
-    mr::image large({120, 160, slow::channels_of(stored)});   // smooth: 4:2:0 takes little away
+    mr::image large({120, 160, slow::channels_of(stored)});   // smooth: 4:2:0 changes little
     for (std::size_t i = 0; i < large.size(); ++i)
       large.data()[i] = static_cast<std::uint8_t>(40 + i / large.shape()[2] % 160 + 20 * (i % large.shape()[2]) / 3);
     const auto file = slow::make_jpeg(large, {.stored = stored, .progressive = true, .markers = markers});
-    const auto made = repack_picture(slow::view(file), {.short_side = 60, .quality = 98});
-    CHECK(made.shrunk);
-    CHECK(made.before.progressive);
-    const auto header = mr::read_jpeg_header(made.file);
+    const auto repacked = repack_picture(slow::view(file), {.short_side = 60, .quality = 98});
+    CHECK(repacked.shrunk);
+    CHECK(repacked.before.progressive);
+    const auto header = mr::read_jpeg_header(repacked.file);
     CHECK(header.width == 80);
     CHECK(header.height == 60);
     CHECK(header.components == (stored == JCS_GRAYSCALE ? 1 : 3));
     CHECK_FALSE(header.progressive);
     const auto expected = mr::jpeg(slow::view(file)).resize(60, 80).pixels();
-    CHECK(slow::compare(mr::jpeg(slow::view(made.file)).pixels(), slow::real(expected)).mean < 1);
-    const std::string kept = slow::leading_markers(made.file);
+    CHECK(slow::compare(mr::jpeg(slow::view(repacked.file)).pixels(), slow::real(expected)).mean < 1);
+    const std::string markers = slow::leading_markers(repacked.file);
     const bool cmyk = slow::channels_of(stored) == 4;
-    CHECK(kept.size() == 20 + 12 + (cmyk ? 0 : 15) + 13);
-    CHECK(has(kept, "JFIF"));
-    CHECK(has(kept, "Exif"));
-    CHECK(has(kept, "ICC_PROFILE") != cmyk);
-    CHECK(has(kept, "a comment"));
-    CHECK_FALSE(has(kept, "Adobe"));
+    CHECK(markers.size() == 20 + 12 + (cmyk ? 0 : 15) + 13);
+    CHECK(has(markers, "JFIF"));
+    CHECK(has(markers, "Exif"));
+    CHECK(has(markers, "ICC_PROFILE") != cmyk);
+    CHECK(has(markers, "a comment"));
+    CHECK_FALSE(has(markers, "Adobe"));
   }
 }
 
-TEST_CASE("a picture that is small enough keeps its coefficients") {
+TEST_CASE("an image that is small enough keeps its coefficients") {
   const auto file = slow::make_jpeg(slow::photo(60, 80, 3, 2), {.progressive = true});
-  const auto made = repack_picture(slow::view(file), {.max_side = 80, .short_side = 60, .quality = 1});
-  CHECK_FALSE(made.shrunk);
-  CHECK(slow::coefficients(made.file) == slow::coefficients(file));
+  const auto repacked = repack_picture(slow::view(file), {.max_side = 80, .short_side = 60, .quality = 1});
+  CHECK_FALSE(repacked.shrunk);
+  CHECK(slow::coefficients(repacked.file) == slow::coefficients(file));
   const auto with = repack_picture(slow::view(file), {.short_side = 30, .restarts = {.per_row = 100}});
   CHECK(slow::restart_markers(with.file) + 1 == 3 * 2);   // 40 x 30 pixels in MCUs of 16 x 16
 }
 
-TEST_CASE("restarts by size and shared codes keep coefficients, and tell what they gain") {
+TEST_CASE("restarts by size and shared codes keep coefficients, and report their gain") {
   const auto file = slow::make_jpeg(slow::photo(200, 300, 3, 5), {.sampling = {{{2, 2}, {1, 1}, {1, 1}, {1, 1}}},
                                                                   .progressive = true});
   transcode::jpeg_symbol_counts counts;
@@ -85,20 +85,20 @@ TEST_CASE("restarts by size and shared codes keep coefficients, and tell what th
   const auto plain = repack_picture(slow::view(file), {});
   CHECK(plain.restarts.mcus == 0);
   for (const auto& options : {by_size, both}) {
-    const auto made = repack_picture(slow::view(file), options);
-    CHECK(slow::coefficients(made.file) == slow::coefficients(file));
-    const auto& gain = made.restarts;
+    const auto repacked = repack_picture(slow::view(file), options);
+    CHECK(slow::coefficients(repacked.file) == slow::coefficients(file));
+    const auto& gain = repacked.restarts;
     CHECK(gain.mcus == 19 * 13);
-    CHECK(gain.intervals == slow::restart_markers(made.file) + 1);
+    CHECK(gain.intervals == slow::restart_markers(repacked.file) + 1);
     CHECK(gain.intervals > 3);
     CHECK(gain.walk.all == 16 * gain.mcus);
     CHECK(gain.walk.with_restarts < gain.walk.without_restarts);
     CHECK(gain.bytes > 0);
-    CHECK(gain.bytes < 0.02 * static_cast<double>(made.file.size()));
+    CHECK(gain.bytes < 0.02 * static_cast<double>(repacked.file.size()));
   }
 }
 
-TEST_CASE("symbols of a picture made smaller are those of the smaller one") {
+TEST_CASE("symbols of a shrunk image are those of the smaller one") {
   const auto file = slow::make_jpeg(slow::photo(120, 160, 3, 6), {});
   const repack_options options{.short_side = 60, .quality = 90};
   transcode::jpeg_symbol_counts of_task, of_made;
@@ -109,7 +109,7 @@ TEST_CASE("symbols of a picture made smaller are those of the smaller one") {
 
 namespace {
 
-/// Shards of four samples, each with two pictures and a text.
+/// Shards of four samples, each with two images and a text.
 struct picture_shards {
   temporary_folder folder{};
   std::vector<std::vector<std::byte>> pictures{};
@@ -141,16 +141,16 @@ struct picture_shards {
 
 }  // namespace
 
-TEST_CASE("codes are those of the first pictures, in whole samples, for any number of threads") {
+TEST_CASE("codes use the first images, in complete samples, for any number of threads") {
   const picture_shards data(3);
   for (const unsigned threads : {1U, 2U, 5U})
-    for (const auto& [asked, used] : {std::pair{1U, 2U}, {2U, 2U}, {3U, 4U}, {9U, 10U}, {24U, 24U}, {10'000U, 24U}})
-      CHECK(make_repack_codes({.shards = data.names, .pictures = asked, .threads = threads}) ==
+    for (const auto& [requested, used] : {std::pair{1U, 2U}, {2U, 2U}, {3U, 4U}, {9U, 10U}, {24U, 24U}, {10'000U, 24U}})
+      CHECK(make_repack_codes({.shards = data.names, .pictures = requested, .threads = threads}) ==
             data.codes_of_first(used));
   CHECK(data.codes_of_first(2) != data.codes_of_first(24));
 }
 
-TEST_CASE("a damaged picture is named before any code is made of it, or left out") {
+TEST_CASE("a damaged image is reported before any code uses it, or skipped") {
   temporary_folder folder;
   const auto good = slow::make_jpeg(slow::photo(40, 40, 3, 1), {});
   {
@@ -181,19 +181,19 @@ TEST_CASE("damage is an error, whatever is asked for") {
 }
 
 TEST_CASE("markers are found among fill bytes, up to where the image ends or a file is cut") {
-  const auto kept = [](std::string_view text) {
-    const auto found = mr::jpeg_metadata(std::as_bytes(std::span(text)));
-    return std::string(reinterpret_cast<const char*>(found.data()), found.size());
+  const auto metadata_of = [](std::string_view text) {
+    const auto metadata = mr::jpeg_metadata(std::as_bytes(std::span(text)));
+    return std::string(reinterpret_cast<const char*>(metadata.data()), metadata.size());
   };
   using namespace std::string_literals;
   const std::string comment = "\xff\xfe\0\4hi"s, soi = "\xff\xd8"s;
   const std::string other = "\xff\xe5\0\3x"s, end = "\xff\xd9"s;
-  CHECK(kept(soi + "\xff\xe0\0\2"s + "\xff\xff\xff"s + comment + "\xff\xee\0\2"s + other + "\xff\xda\0\2code"s +
+  CHECK(metadata_of(soi + "\xff\xe0\0\2"s + "\xff\xff\xff"s + comment + "\xff\xee\0\2"s + other + "\xff\xda\0\2code"s +
              "\xff\0\xff\xd0\xff\xff"s + comment + "code"s + end + comment + comment) == comment + other + comment);
-  CHECK(kept(soi + comment + "\xff\xe1\0\x09short"s) == comment);
-  CHECK(kept(soi + "\xff\xd0"s + comment) == comment);
-  CHECK(kept(soi).empty());
-  CHECK(kept("").empty());
+  CHECK(metadata_of(soi + comment + "\xff\xe1\0\x09short"s) == comment);
+  CHECK(metadata_of(soi + "\xff\xd0"s + comment) == comment);
+  CHECK(metadata_of(soi).empty());
+  CHECK(metadata_of("").empty());
 }
 
 namespace {
@@ -203,7 +203,7 @@ std::string slow_read(const std::string& path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-/// A folder with inputs 0.tar, 1.tar, ... and what repack_progress says of it.
+/// A folder with inputs 0.tar, 1.tar, ... and its repack_progress.
 struct repacking {
   temporary_folder folder{};
   repack_task task{.list = folder / "out/%d.tar.repack", .options = "quality 90"};
@@ -230,7 +230,7 @@ struct repacking {
 
 }  // namespace
 
-TEST_CASE("what is finished is known by its file and by the list") {
+TEST_CASE("the output file and the list identify a finished shard") {
   repacking r(3);
   CHECK(repack_progress(r.task).count() == 0);
   r.make_output(0);
@@ -282,21 +282,21 @@ TEST_CASE("other options, other inputs and files of somebody else are refused by
   }
 }
 
-TEST_CASE("a list that was cut short names what it names") {
+TEST_CASE("a truncated list keeps its complete entries") {
   repacking r(3);
   CHECK(r.problem() == "");
-  const auto whole = std::filesystem::file_size(r.task.list);
-  for (std::uintmax_t size = 0; size < whole; size += 7) {
+  const auto list_bytes = std::filesystem::file_size(r.task.list);
+  for (std::uintmax_t size = 0; size < list_bytes; size += 7) {
     std::filesystem::resize_file(r.task.list, size);
     CHECK(r.problem() == "");
-    CHECK(std::filesystem::file_size(r.task.list) == whole);
+    CHECK(std::filesystem::file_size(r.task.list) == list_bytes);
   }
   r.make_output(2);
-  std::filesystem::resize_file(r.task.list, whole - 1);
+  std::filesystem::resize_file(r.task.list, list_bytes - 1);
   CHECK(has(r.problem(), "2.tar' exists already"));
 }
 
-TEST_CASE("a line that is made once stands in the list, and is made again only where it is not") {
+TEST_CASE("a line is computed once and stored in the list, and computed again only if it is missing") {
   repacking r(3);
   int calls = 0;
   r.task.make_common_line = [&] { return "codes: " + std::to_string(++calls); };
@@ -312,7 +312,7 @@ TEST_CASE("a line that is made once stands in the list, and is made again only w
   CHECK(calls == 1);
   CHECK(has(slow_read(r.task.list), "repack 1: quality 90\ncodes: 1\n0.tar: 5 bytes"));
 
-  // Nothing is made for a run that is refused.
+  // A refused run computes nothing.
   repacking other(2);
   other.task.make_common_line = [&] { return "codes: " + std::to_string(++calls); };
   std::filesystem::create_directories(other.folder / "out");
@@ -327,7 +327,7 @@ TEST_CASE("a line that is made once stands in the list, and is made again only w
   CHECK(calls == 1);
 }
 
-TEST_CASE("a list that was cut short makes the same line again") {
+TEST_CASE("after truncation of the list, the same line is computed again") {
   repacking r(2);
   int calls = 0;
   r.task.make_common_line = [&] {
@@ -335,21 +335,21 @@ TEST_CASE("a list that was cut short makes the same line again") {
     return std::string("codes: the same");
   };
   CHECK(r.problem() == "");
-  const std::string whole = slow_read(r.task.list);
-  for (std::uintmax_t size = 0; size < whole.size(); size += 3) {
+  const std::string list_text = slow_read(r.task.list);
+  for (std::uintmax_t size = 0; size < list_text.size(); size += 3) {
     std::filesystem::resize_file(r.task.list, size);
     CHECK(r.problem() == "");
-    CHECK(slow_read(r.task.list) == whole);
+    CHECK(slow_read(r.task.list) == list_text);
   }
   const int before = calls;
   CHECK(r.problem() == "");
   CHECK(calls == before);
-  std::filesystem::resize_file(r.task.list, whole.find("same"));
+  std::filesystem::resize_file(r.task.list, list_text.find("same"));
   r.task.make_common_line = [] { return std::string("codes: others"); };
   CHECK(has(r.problem(), "it has 'codes: the '"));
 }
 
-TEST_CASE("what an interrupted run left half written is removed, and nothing else") {
+TEST_CASE("partial files of an interrupted run are removed, and nothing else") {
   repacking r(2);
   CHECK(r.problem() == "");
   for (const char* name : {".0.tar.4711-0.partial", ".1.tar.1-12.partial", ".2.tar.4711-0.partial", ".0.tar", "0.tar.x",

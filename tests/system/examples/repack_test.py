@@ -1,5 +1,5 @@
-# Runs repack as one would, and reads what it wrote with Python's tarfile. What becomes of a picture's coefficients and
-# pixels is tested by transcode/jpeg_transcoder_test.cpp.
+# Runs repack as a user would, and reads its output with Python's tarfile. transcode/jpeg_transcoder_test.cpp tests the
+# coefficients and pixels of the images.
 #
 #   python3 repack_test.py FOLDER_OF_THE_PROGRAMS [unittest arguments]
 import gzip
@@ -51,23 +51,23 @@ def restarts(picture):
 
 
 def sorted_fields(contents):
-    """As repack writes them: a sample's fields by name, samples in their order."""
+    """In the order in which repack writes: samples in their order, the fields of each by name."""
     order = {name.partition(".")[0]: number for number, (name, _) in reversed(list(enumerate(contents)))}
     return sorted(contents, key=lambda member: (order[member[0].partition(".")[0]], member[0]))
 
 
 def huffman_tables(picture):
-    """{DHT's class and number: the words by length and the symbols}."""
-    found, at = {}, 2
+    """{class and number of a DHT segment: numbers of code words by length, and the symbols}."""
+    tables, at = {}, 2
     while picture[at + 1] != 0xda:
         end = at + 2 + int.from_bytes(picture[at + 2:at + 4], "big")
         segment = picture[at + 4:end] if picture[at + 1] == 0xc4 else b""
         while segment:
             length = 17 + sum(segment[1:17])
-            found[segment[0]] = segment[1:length]
+            tables[segment[0]] = segment[1:length]
             segment = segment[length:]
         at = end
-    return found
+    return tables
 
 
 class Repack(unittest.TestCase):
@@ -76,8 +76,8 @@ class Repack(unittest.TestCase):
         cls.temporary = tempfile.TemporaryDirectory()
         cls.folder = pathlib.Path(cls.temporary.name)
         cls.data = cls.folder / "in"
-        made = run("make_shapes", cls.data, "--samples", 1200, "--shards", 6)
-        assert made.returncode == 0, made.stderr
+        done = run("make_shapes", cls.data, "--samples", 1200, "--shards", 6)
+        assert done.returncode == 0, done.stderr
         cls.shards = sorted(cls.data.glob("train-*.tar"))
         cls.pictures = [data for shard in cls.shards for name, data in members(shard) if is_picture(name)]
 
@@ -90,7 +90,7 @@ class Repack(unittest.TestCase):
         self.assertEqual(done.returncode != 0, fails, done.stdout + done.stderr)
         return done.stderr if fails else done.stdout
 
-    def made(self, pattern):
+    def outputs(self, pattern):
         return sorted(self.folder.glob(pattern))
 
     def assert_same_bytes(self, ours, theirs):
@@ -105,7 +105,7 @@ class Repack(unittest.TestCase):
         self.assertEqual(len(line), 1)
         self.assertIn("1200 samples in 6 shards, 0 shards were finished; 1200 pictures", line[0])
         self.assertIn(f"of them {progressive} progressive, 0 arithmetic, 0 made smaller, 0 damaged", line[0])
-        for before, after in zip(self.shards, self.made("whole/*.tar"), strict=True):
+        for before, after in zip(self.shards, self.outputs("whole/*.tar"), strict=True):
             self.assertEqual(before.name, after.name)
             for (name, old), (new_name, new) in zip(members(before), members(after), strict=True):
                 self.assertEqual(name, new_name)
@@ -120,10 +120,10 @@ class Repack(unittest.TestCase):
     def test_any_number_of_threads_and_a_second_time_give_the_same_bytes(self):
         for threads in (1, 2, 7):
             self.repack(self.data / "train-{000..002}.tar", f"threads{threads}/%d.tar", "--threads", threads)
-        self.assert_same_bytes(self.made("threads2/*.tar"), self.made("threads1/*.tar"))
-        self.assert_same_bytes(self.made("threads7/*.tar"), self.made("threads1/*.tar"))
+        self.assert_same_bytes(self.outputs("threads2/*.tar"), self.outputs("threads1/*.tar"))
+        self.assert_same_bytes(self.outputs("threads7/*.tar"), self.outputs("threads1/*.tar"))
         self.repack(self.folder / "threads1", "again/%d.tar")
-        self.assert_same_bytes(self.made("again/*.tar"), self.made("threads1/*.tar"))
+        self.assert_same_bytes(self.outputs("again/*.tar"), self.outputs("threads1/*.tar"))
 
     def test_a_run_that_is_killed_goes_on_behind_its_last_shard(self):
         self.kill_and_go_on("restarts", "--restarts-per-row", 2)
@@ -133,35 +133,35 @@ class Repack(unittest.TestCase):
 
     def kill_and_go_on(self, name, *options):
         shards = self.data / "train-{000..005}.tar"
-        whole, broken = f"{name}-unbroken/%02d.tar", f"{name}-broken/%02d.tar"
-        self.repack(shards, whole, *options)
+        unbroken, broken = f"{name}-unbroken/%02d.tar", f"{name}-broken/%02d.tar"
+        self.repack(shards, unbroken, *options)
         killed = 0
         command = [PROGRAMS / "repack", shards, self.folder / broken, "--threads", "1", *map(str, options)]
-        # Before anything is written, and, of codes, while they are made; then behind some shards.
+        # Interrupts before the first output, while codes are computed, and after some shards.
         for seconds in (0.01, 0.05, 0.2):
             process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
             time.sleep(seconds)
             killed += process.poll() is None
             process.kill()
             process.wait()
-        for wanted in ("*.repack", 1, 2, 4):
-            before = {path: path.stat().st_mtime_ns for path in self.made(f"{name}-broken/*.tar")}
+        for condition in ("*.repack", 1, 2, 4):
+            before = {path: path.stat().st_mtime_ns for path in self.outputs(f"{name}-broken/*.tar")}
             process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
             while process.poll() is None and not (
-                    self.made(f"{name}-broken/{wanted}") if isinstance(wanted, str) else
-                    len(self.made(f"{name}-broken/*.tar")) >= wanted):
+                    self.outputs(f"{name}-broken/{condition}") if isinstance(condition, str) else
+                    len(self.outputs(f"{name}-broken/*.tar")) >= condition):
                 time.sleep(0.001)
             killed += process.poll() is None
             process.kill()
             process.wait()
             self.assertEqual({path: path.stat().st_mtime_ns for path in before}, before)
-            finished = self.made(f"{name}-broken/*.tar")
-            self.assert_same_bytes(finished, self.made(f"{name}-unbroken/*.tar")[:len(finished)])
+            finished = self.outputs(f"{name}-broken/*.tar")
+            self.assert_same_bytes(finished, self.outputs(f"{name}-unbroken/*.tar")[:len(finished)])
         self.assertGreater(killed, 0)
-        kept = len(self.made(f"{name}-broken/*.tar"))
+        count = len(self.outputs(f"{name}-broken/*.tar"))
         line = self.repack(shards, broken, *options)
-        self.assertIn(f"{1200 - 200 * kept} samples in {6 - kept} shards, {kept} shards were finished", line)
-        self.assert_same_bytes(self.made(f"{name}-broken/*.tar"), self.made(f"{name}-unbroken/*.tar"))
+        self.assertIn(f"{1200 - 200 * count} samples in {6 - count} shards, {count} shards were finished", line)
+        self.assert_same_bytes(self.outputs(f"{name}-broken/*.tar"), self.outputs(f"{name}-unbroken/*.tar"))
         self.assertEqual(sorted(path.name for path in (self.folder / f"{name}-broken").iterdir()),
                          ["%02d.tar.repack"] + [f"0{i}.tar" for i in range(6)])
         lists = [(self.folder / f"{name}-{kind}/%02d.tar.repack").read_text() for kind in ("broken", "unbroken")]
@@ -170,10 +170,10 @@ class Repack(unittest.TestCase):
     def test_an_output_that_was_removed_is_made_again(self):
         shards = self.data / "train-{000..002}.tar"
         self.repack(shards, "hole/%d.tar")
-        whole = {path: path.read_bytes() for path in self.made("hole/*.tar")}
+        before = {path: path.read_bytes() for path in self.outputs("hole/*.tar")}
         (self.folder / "hole/1.tar").unlink()
         self.assertIn("200 samples in 1 shards, 2 shards were finished", self.repack(shards, "hole/%d.tar"))
-        self.assertEqual({path: path.read_bytes() for path in self.made("hole/*.tar")}, whole)
+        self.assertEqual({path: path.read_bytes() for path in self.outputs("hole/*.tar")}, before)
 
     def test_damage_stops_the_run_behind_the_shards_before_it_or_is_kept_by_name(self):
         (self.folder / "damaged").mkdir()
@@ -184,10 +184,10 @@ class Repack(unittest.TestCase):
                             "a/13.jpg": jpg[:-2]}
         write(self.folder / "damaged/1.tar", bad.items())
         write(self.folder / "damaged/2.tar", good)
-        for _ in range(3):   # whatever is done first, the first one is named
+        for _ in range(3):   # the error names the first shard, whichever completes first
             error = self.repack(self.folder / "damaged", "stopped/%d.tar", fails=True)
             self.assertRegex(error, r"(?s)the JPEG cannot be decoded: .*damaged/1\.tar.*key a/7,")
-            self.assertEqual([path.name for path in self.made("stopped/*.tar")], ["0.tar"])
+            self.assertEqual([path.name for path in self.outputs("stopped/*.tar")], ["0.tar"])
         line = run("repack", self.folder / "damaged", self.folder / "stopped/%d.tar", "--keep-damaged")
         self.assertEqual(line.returncode, 0, line.stderr)
         self.assertIn("80 samples in 2 shards, 1 shards were finished", line.stdout)
@@ -215,7 +215,7 @@ class Repack(unittest.TestCase):
         (self.folder / "odd").mkdir()
         jpg = self.pictures[0]
         plain = [("README", b"x"), ("d/.hidden.jpg", b"x"), ("d/k.Left.JPG", jpg), ("d/k.json", b"{ }\n"),
-                 ("d/k.right.jpeg", jpg), ("d/k.png", b"not looked at"), ("e.", b""), ("e.txt", b"")]
+                 ("d/k.right.jpeg", jpg), ("d/k.png", b"not decoded"), ("e.", b""), ("e.txt", b"")]
         write(self.folder / "odd/plain.tar", plain[:6] + plain[7:])
         packed = gzip.compress((self.folder / "odd/plain.tar").read_bytes())
         (self.folder / "odd/other.tar.gz").write_bytes(packed)
@@ -223,11 +223,12 @@ class Repack(unittest.TestCase):
         self.assertEqual(sorted(lines[1:]), ["dot files passed over: 2", "names without a dot passed over: 2"])
         self.assertIn("4 pictures", lines[0])
         for number in (5, 6):
-            made = dict(members(self.folder / f"from-odd/{number}.tar"))
-            self.assertEqual(sorted(made), ["d/k.json", "d/k.left.jpg", "d/k.png", "d/k.right.jpeg", "e.txt"])
-            self.assertEqual((made["d/k.json"], made["d/k.png"], made["e.txt"]), (b"{ }\n", b"not looked at", b""))
-            self.assertEqual(coding(made["d/k.left.jpg"]), 0xc0)
-        write(self.folder / "odd/plain.tar", plain)   # with a field that has no name: this one cannot be written
+            fields = dict(members(self.folder / f"from-odd/{number}.tar"))
+            self.assertEqual(sorted(fields), ["d/k.json", "d/k.left.jpg", "d/k.png", "d/k.right.jpeg", "e.txt"])
+            unchanged = (fields["d/k.json"], fields["d/k.png"], fields["e.txt"])
+            self.assertEqual(unchanged, (b"{ }\n", b"not decoded", b""))
+            self.assertEqual(coding(fields["d/k.left.jpg"]), 0xc0)
+        write(self.folder / "odd/plain.tar", plain)   # has a field without a name: cannot be written
         self.assertRegex(self.repack(self.folder / "odd/plain.tar", "refused/%d.tar", fails=True),
                          r"(?s)has no name.*plain\.tar")
 
@@ -260,7 +261,7 @@ class Repack(unittest.TestCase):
         self.assertTrue(0 < growth < 2)
         self.assertTrue(40 < read < without < 95)
         self.assertIn("one pair for all pictures", lines[2])
-        pictures = [data for path in self.made("shared/*.tar") for name, data in members(path) if is_picture(name)]
+        pictures = [data for path in self.outputs("shared/*.tar") for name, data in members(path) if is_picture(name)]
         first = max((huffman_tables(picture) for picture in pictures), key=len)
         self.assertEqual(sorted(first), [0x00, 0x01, 0x10, 0x11])
         for kind, table in first.items():
@@ -275,7 +276,7 @@ class Repack(unittest.TestCase):
             with_restarts += restarts(picture) > 0
         self.assertGreater(with_restarts, len(pictures) / 2)
         self.repack(shards, "shared-alone/%d.tar", *both, "--threads", 1)
-        self.assert_same_bytes(self.made("shared-alone/*.tar"), self.made("shared/*.tar"))
+        self.assert_same_bytes(self.outputs("shared-alone/*.tar"), self.outputs("shared/*.tar"))
         self.assertIn("created with other options", self.repack(shards, "shared/%d.tar", fails=True))
         record = self.folder / "shared/%d.tar.repack"
         record.write_text(record.read_text().replace("\ncodes: 0", "\ncodes: 1"))
@@ -284,8 +285,8 @@ class Repack(unittest.TestCase):
     def test_the_programs_that_make_shards_write_restarts_too(self):
         done = run("make_shapes", self.folder / "shapes", "--samples", 20, "--shards", 1, "--restarts-per-row", "auto")
         self.assertEqual(done.returncode, 0, done.stderr)
-        made = [data for name, data in members(self.folder / "shapes/train-000.tar") if is_picture(name)]
-        self.assertGreater(sum(restarts(picture) > 0 for picture in made), 10)
+        images = [data for name, data in members(self.folder / "shapes/train-000.tar") if is_picture(name)]
+        self.assertGreater(sum(restarts(picture) > 0 for picture in images), 10)
         photos = self.folder / "photos/some"
         photos.mkdir(parents=True)
         for number, picture in enumerate(self.pictures[:20]):

@@ -8,7 +8,7 @@
 
 namespace mr = millrace;
 
-TEST_CASE("ten samples in a row hold each class once, in an order that changes") {
+TEST_CASE("ten consecutive samples contain each class once, in a varying order") {
   std::set<std::string> orders;
   for (std::uint64_t ten = 0; ten < 20; ++ten) {
     std::set<std::int32_t> labels;
@@ -34,7 +34,7 @@ TEST_CASE("a sample depends on its seed and index alone") {
   CHECK(a.jpeg != make_shape({.seed = 2, .index = 7}).jpeg);
 }
 
-TEST_CASE("pictures come in many sizes, landscape and portrait, and are JPEGs of that size") {
+TEST_CASE("images have many sizes, landscape and portrait, and are JPEGs of that size") {
   std::size_t landscape = 0, portrait = 0;
   for (std::uint64_t i = 0; i < 60; ++i) {
     mr::rng random({.seed = i});
@@ -54,34 +54,34 @@ TEST_CASE("pictures come in many sizes, landscape and portrait, and are JPEGs of
   CHECK(s.jpeg[1] == std::byte{0xd8});
 }
 
-TEST_CASE("a mask holds the pixels that have the shape's color, and the box is its bounds") {
+TEST_CASE("a mask covers the pixels with the shape's color, and the box is its bounding box") {
   for (std::uint64_t i = 0; i < 60; ++i) {
     const auto label = static_cast<std::int32_t>(i % 10);
     mr::rng random({.seed = i}), again({.seed = i});
-    const drawn_shape drawn = draw_shape_and_mask(label, random);
-    CHECK(std::ranges::equal(drawn.pixels.span(), draw_shape(label, again).span()));   // no draw more or less
-    const auto [height, width, channels] = drawn.pixels.shape();
-    REQUIRE(drawn.mask.shape() == std::array<std::size_t, 3>{height, width, 1});
+    const drawn_shape labelled = draw_shape_and_mask(label, random);
+    CHECK(std::ranges::equal(labelled.pixels.span(), draw_shape(label, again).span()));   // the same random draws
+    const auto [height, width, channels] = labelled.pixels.shape();
+    REQUIRE(labelled.mask.shape() == std::array<std::size_t, 3>{height, width, 1});
     std::array<std::size_t, 4> bounds{width, height, 0, 0};
-    // The shape has one color and noise, the ground is at least 130 away from it before waves and noise.
+    // The shape has one color plus noise. The ground's color differs by at least 130 before waves and noise.
     double sum[3] = {}, inside = 0, strangers = 0;
     for (std::size_t y = 0; y < height; ++y)
       for (std::size_t x = 0; x < width; ++x) {
-        const int value = drawn.mask(y, x, 0);
+        const int value = labelled.mask(y, x, 0);
         if (value == 0) continue;
         REQUIRE(value == label + 1);
         bounds = {std::min(bounds[0], x), std::min(bounds[1], y), std::max(bounds[2], x + 1),
                   std::max(bounds[3], y + 1)};
         ++inside;
-        for (std::size_t c = 0; c < 3; ++c) sum[c] += drawn.pixels(y, x, c);
+        for (std::size_t c = 0; c < 3; ++c) sum[c] += labelled.pixels(y, x, c);
       }
-    CHECK(bounds == drawn.box);
+    CHECK(bounds == labelled.box);
     REQUIRE(inside > 300);
     for (std::size_t y = 0; y < height; ++y)
       for (std::size_t x = 0; x < width; ++x) {
         double off = 0;
-        for (std::size_t c = 0; c < 3; ++c) off += std::pow(drawn.pixels(y, x, c) - sum[c] / inside, 2);
-        strangers += (drawn.mask(y, x, 0) != 0) != (std::sqrt(off) < 65);
+        for (std::size_t c = 0; c < 3; ++c) off += std::pow(labelled.pixels(y, x, c) - sum[c] / inside, 2);
+        strangers += (labelled.mask(y, x, 0) != 0) != (std::sqrt(off) < 65);
       }
     CHECK(strangers < 0.02 * static_cast<double>(width * height));
   }

@@ -1,4 +1,4 @@
-# Runs train_text and tokenize_shards as a reader would, and looks at what they print and write.
+# Runs train_text and tokenize_shards as a user would, and checks their output and files.
 #
 #   python3 text_test.py FOLDER_OF_THE_PROGRAMS [unittest arguments]
 import pathlib
@@ -38,12 +38,12 @@ class Text(unittest.TestCase):
             outcomes = OUTCOME.findall(printed)
             self.assertEqual([how for how, _, _ in outcomes], ["a", "b", "c"], printed)
             losses = [float(loss) for _, _, loss in outcomes]
-            self.assertEqual(losses[0], losses[1])   # where it is tokenised changes nothing
+            self.assertEqual(losses[0], losses[1])   # the place of tokenization does not matter
             self.assertLess(abs(losses[2] - losses[0]), 0.3)
             self.assertLess(max(losses), 4.3)        # a guess has ln 120 = 4.8
             self.assertGreater(float(outcomes[0][1]), 0)
 
-            # What the tool writes is what training read, whatever the number of threads and files.
+            # The tool writes the tokens that training read, for each number of threads and files.
             cached = (work / "tokens-00000.u16").read_bytes()
             tokens = int(re.search(r"tokens=(\d+)", printed)[1])
             self.assertEqual(len(cached), 2 * tokens)

@@ -1,6 +1,6 @@
-# One of the examples in which another library trains: the usual loop and Millrace's have to see the same.
+# One of the examples in which another library trains: its usual loop and Millrace's must read the same samples.
 #
-#   python3 trainers_test.py FOLDER_OF_THE_PROGRAMS PROGRAM      # exit status 77 where it was not built
+#   python3 trainers_test.py FOLDER_OF_THE_PROGRAMS PROGRAM      # exit status 77 if it was not built
 import pathlib
 import re
 import subprocess
@@ -12,7 +12,7 @@ LOSSES = r"(?:final|average) loss before (\d\.\d+), after \1, difference 0\.0e\+
 
 
 def run(*arguments):
-    """What it printed; it has to end well."""
+    """Its output. Fails unless its exit status is 0."""
     done = subprocess.run([FOLDER / NAME, *arguments], capture_output=True, text=True, timeout=900,
                           stdin=subprocess.DEVNULL)
     if done.returncode != 0:
@@ -21,15 +21,15 @@ def run(*arguments):
 
 
 def expect(pattern, printed):
-    found = re.fullmatch(pattern, printed)
-    if not found:
+    match = re.fullmatch(pattern, printed)
+    if not match:
         sys.exit(f"{NAME}: expected {pattern!r}, it printed {printed!r}")
-    return found
+    return match
 
 
 def torch_trainer():
     assert float(expect(LOSSES, run())[1]) < 2.25, "it learns nothing"
-    # Tensors that outlive their batches: AddressSanitizer has to be there to see what is read too late.
+    # Tensors that outlive their batches: only AddressSanitizer detects reads after free.
     assert b"__asan_init" in (FOLDER / NAME).read_bytes()
     expect("1000 steps: no copy, and what was kept stayed as it was\n", run("--check", "1000"))
 

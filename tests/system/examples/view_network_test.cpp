@@ -12,10 +12,10 @@ namespace mr = millrace;
 namespace {
 
 mr::tensor<std::uint8_t, 5> noise(std::array<std::size_t, 5> shape, std::uint64_t seed) {
-  mr::tensor<std::uint8_t, 5> made(shape);
+  mr::tensor<std::uint8_t, 5> crops(shape);
   mr::rng random({.seed = seed});
-  for (auto& value : made.span()) value = static_cast<std::uint8_t>(random.below(256));
-  return made;
+  for (auto& value : crops.span()) value = static_cast<std::uint8_t>(random.below(256));
+  return crops;
 }
 
 std::vector<float> weights_after(int threads) {
@@ -45,12 +45,12 @@ TEST_CASE("the gradient of every part of the network for views is the slope of t
       const std::size_t places[] = {random.below(448), random.below(head), head + random.below(count - head)};
       const std::size_t at = places[i % 3];
       double& w = net.weights()[at];
-      const double kept = w;
-      w = kept + step;
+      const double original = w;
+      w = original + step;
       const double above = net.backward(globals.view(), locals.view());
-      w = kept - step;
+      w = original - step;
       const double below = net.backward(globals.view(), locals.view());
-      w = kept;
+      w = original;
       const double slope = (above - below) / (2 * step);
       steepest = std::max(steepest, std::abs(slope));
       INFO("weight ", at);
@@ -66,7 +66,7 @@ TEST_CASE("the network for views learns the same with any number of threads") {
   CHECK(one != view_network({.seed = 5}).weights());
 }
 
-TEST_CASE("features do not depend on a crop's mean color and contrast, and do on what it shows") {
+TEST_CASE("features depend on the content of a crop, not on its mean color and contrast") {
   view_network net({});
   const auto crops = noise({2, 1, 16, 16, 3}, 3);
   mr::tensor<std::uint8_t, 4> pictures({3, 16, 16, 3});
@@ -96,19 +96,19 @@ TEST_CASE("crops of other shapes are refused") {
   CHECK_THROWS_AS(net.features(odd.view()[0]), mr::setup_error);
 }
 
-TEST_CASE("a linear probe gets right what a line divides, and nothing where features say nothing") {
-  labelled_features known, asked, empty;
+TEST_CASE("a linear probe solves linearly separable classes, and guesses if features carry no information") {
+  labelled_features train, test, empty;
   mr::rng random({.seed = 1});
-  for (auto* all : {&known, &asked})
+  for (auto* all : {&train, &test})
     for (int i = 0; i < 600; ++i) {
       const float x = static_cast<float>(random.uniform(-1, 1)), y = static_cast<float>(random.uniform(50, 60));
       all->add(std::array{x, y, 3.0F}, std::array{x > 0.2F ? 1 : x < -0.2F ? 2 : 0});
     }
-  labelled_features blind = known, blind_asked = asked;
-  for (auto* all : {&blind, &blind_asked})
+  labelled_features blind = train, blind_test = test;
+  for (auto* all : {&blind, &blind_test})
     for (std::size_t i = 0; i < all->features.size(); i += 3) all->features[i] = random.uniform();
   // The middle class of three on a line never has the largest linear score; 0.8 of the samples are of the others.
-  CHECK(linear_probe(known, asked, 3) > 0.75);
-  CHECK(linear_probe(blind, blind_asked, 3) < 0.5);
-  CHECK_THROWS_AS(linear_probe(known, empty, 3), mr::setup_error);
+  CHECK(linear_probe(train, test, 3) > 0.75);
+  CHECK(linear_probe(blind, blind_test, 3) < 0.5);
+  CHECK_THROWS_AS(linear_probe(train, empty, 3), mr::setup_error);
 }

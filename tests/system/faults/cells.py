@@ -1,13 +1,13 @@
-# Which calls fail in which ways, and what a run may come to: the tables and the verdict of faults.py.
+# The tables of failing calls and the verdict on a run, for faults.py.
 #
 #   for cell in cells_of("reader", {"read": 12, "alloc": 400}, 6, 20): ...   # Cell(stage, call, kind, nth, sticky)
-#   verdict(cell, outcome, clean)                                           # "exact", "located", "told", or a problem
+#   verdict(cell, outcome, clean)                               # "exact", "located", "reported", or a problem
 import json
 import os
 import re
 from typing import NamedTuple
 
-# How each call may fail. HARMLESS has what may make no difference if it happens once.
+# How each call may fail. Failures in HARMLESS must have no effect if they happen once.
 KINDS = {
     "open": ["EINTR", "ENOENT", "EACCES", "EMFILE", "EIO", "ESTALE", "ENOMEM"],
     "read": ["EINTR", "EAGAIN", "ESTALE", "EIO", "short", "tiny", "end"],
@@ -28,9 +28,9 @@ KINDS = {
 HARMLESS = {("open", "EINTR"), ("read", "EINTR"), ("read", "EAGAIN"), ("read", "ESTALE"), ("read", "short"),
             ("read", "tiny"), ("write", "EINTR"), ("write", "short"), ("write", "tiny"), ("lock", "EINTR"),
             ("sync", "EINTR"), ("clock", "forward"), ("clock", "ahead"), ("clock", "back")}
-# So it would go on for ever; or once is for ever.
+# These would never end, or one failure is permanent.
 NEVER_STICKY = {"EINTR", "forward", "ahead", "back"}
-# These go on without a file or a row, say so on stderr, and count what they lost.
+# These continue without a file or a row, log that on stderr, and count the lost rows.
 LOGS = {"json_lines", "status_line", "tensorboard", "metrics"}
 
 
@@ -51,8 +51,8 @@ class Cell(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """What a run of the program printed, and what it left."""
-    status: int | None   # None: it was still going on when its time was over
+    """Output of a run, and the resources that it left open."""
+    status: int | None   # None: it exceeded its time limit
     calls: int
     fired: int
     place: list
@@ -66,7 +66,7 @@ class Outcome(NamedTuple):
 
 
 def numbers_to_try(calls, most):
-    """All of 1 to calls + 1, or `most` of them: the first ones, the last one, and others evenly between."""
+    """All of 1 to calls + 1, or `most` of them: the first ones, the last one, and others at even distances."""
     if calls + 1 <= most:
         return list(range(1, calls + 2))
     few = max(1, most // 3)
@@ -87,8 +87,8 @@ def cells_of(stage, calls, max_runs, max_allocations):
                     yield Cell(stage, call, kind, nth, sticky)
 
 
-def is_part_of(some, every):
-    """Whether `some` are `every`, in order, with gaps."""
+def is_subsequence(some, every):
+    """Whether `some` is a subsequence of `every`."""
     rest = iter(every)
     return all(row in rest for row in some)
 
@@ -106,17 +106,17 @@ def problem_with_files(cell, outcome, clean):
                     return f"{name} has the line {line!r}"
         elif name == "saved":
             if data not in (b"a" * 5000, b"b" * 5000):
-                return f"{name} is not whole: {len(data)} bytes"
+                return f"{name} is incomplete: {len(data)} bytes"
         elif name.endswith(".tar") and data != clean.files.get(name):
-            return f"{name} is another one"
-        # An empty one is being made, as far as readers are concerned.
+            return f"{name} has other content"
+        # For readers, an empty index is under construction.
         elif name.endswith("-index") and data and len(data) != len(clean.files.get(name, b"")):
-            return f"{name} is not whole: {len(data)} bytes"
+            return f"{name} is incomplete: {len(data)} bytes"
     return None
 
 
 def names_the_cause(cell, end):
-    """An error says which file it is about; one of the machine, what the machine lacks."""
+    """Whether an error names its file, or the resource that the machine lacks."""
     if cell.call == "alloc":
         return bool(re.search("memory|bad_alloc", end))
     if cell.call == "thread":
@@ -125,7 +125,7 @@ def names_the_cause(cell, end):
 
 
 def verdict(cell, outcome, clean):
-    """How the run went on: exact, located, told; or what is wrong, in a sentence that begins with !"""
+    """exact, located or reported; or the problem, in a sentence that begins with !"""
     if outcome.status is None:
         return "! it hangs"
     if outcome.status != 0:
@@ -139,27 +139,27 @@ def verdict(cell, outcome, clean):
     if outcome.end == "ok":
         if outcome.rows == clean.rows:
             return "exact"
-        # A status line shows the latest of each value, so what it shows without one of them is another line.
-        kept = cell.stage == "status_line" or is_part_of(outcome.rows, clean.rows)
-        if cell.stage in LOGS and kept and len(clean.rows) - len(outcome.rows) <= outcome.lost:
+        # A status line shows the latest of each value, so a lost value changes the line.
+        is_subset = cell.stage == "status_line" or is_subsequence(outcome.rows, clean.rows)
+        if cell.stage in LOGS and is_subset and len(clean.rows) - len(outcome.rows) <= outcome.lost:
             if outcome.fired and "sink failed" in outcome.stderr:
-                return "told"
+                return "reported"
         return f"! {len(outcome.rows)} rows of {len(clean.rows)}, others or fewer, without an error"
     if not outcome.fired:
         return f"! no call failed, and yet: {outcome.end}"
     if outcome.rows != clean.rows[:len(outcome.rows)]:
         return f"! before its error it delivered other rows: {outcome.end}"
     if (cell.call, cell.kind) in HARMLESS and not cell.sticky or cell.kind in ("short", "tiny"):
-        return f"! it should have gone on: {outcome.end}"
+        return f"! it should have continued: {outcome.end}"
     if not names_the_cause(cell, outcome.end):
-        return f"! the error does not say what it is about: {outcome.end}"
+        return f"! the error does not name its cause: {outcome.end}"
     return "located"
 
 
 def files_below(folder):
-    found = {}
+    files = {}
     for path, _, names in os.walk(folder):
         for name in names:
             with open(os.path.join(path, name), "rb") as file:
-                found[name] = file.read()
-    return found
+                files[name] = file.read()
+    return files

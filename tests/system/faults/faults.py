@@ -1,16 +1,16 @@
-# Each call that our own code makes of the system fails, once or from then on: the run goes on exactly, or it ends in
-# one located error, behind the batches that came before.
+# Injects a failure, once or permanently, into each system call of the library: the run must continue with the same
+# batches, or end with one located error after the batches before it.
 #
-#   python3 tests/system/faults/faults.py                 # every call of every stage, one by one: an hour
-#   python3 tests/system/faults/faults.py --quick         # some of each, in two minutes
+#   python3 tests/system/faults/faults.py                 # every call of every stage: an hour
+#   python3 tests/system/faults/faults.py --quick         # some of each: two minutes
 #   python3 tests/system/faults/faults.py --stages reader,lines --calls read,alloc
-#   python3 tests/system/faults/faults.py --cell reader:read:EIO:3:sticky     # one run, with what it printed
+#   python3 tests/system/faults/faults.py --cell reader:read:EIO:3:sticky     # one run, with its output
 #
-# Beside that, scenarios: files that change while they are read, callables that throw, trainers that stop.
+# It also runs scenarios: files that change while they are read, callables that throw, trainers that stop.
 #
-# As SQLite tests itself: the Nth call fails for N = 1, 2, ... until a run passes without a failure. shim.cpp lets calls
-# fail, subject.cpp has the stages, cells.py says which failures there are and what a run may come to. Left out is what
-# oneTBB, libjpeg, libarchive, zlib and the C library allocate and start for themselves.
+# As in SQLite's tests, the Nth call fails for N = 1, 2, ... until a run passes without a failure. shim.cpp injects the
+# failures, subject.cpp has the stages, cells.py lists the failures and judges the runs. Calls that oneTBB, libjpeg,
+# libarchive, zlib and the C library issue for themselves do not fail.
 import argparse
 import os
 import pathlib
@@ -27,9 +27,9 @@ from cells import KINDS, Cell, Outcome, cells_of, files_below, verdict
 
 HERE = pathlib.Path(__file__).resolve().parent
 BUILT = ROOT / "build" / "faults"
-RUN_LIMIT_SECONDS = 600   # guards against hangs alone
+RUN_LIMIT_SECONDS = 600   # only guards against hangs
 STATE_WORDS = 27   # shim_state.hpp
-TOLD_OF_A_CELL = 3
+DETAILED_FAILURES = 3
 ALL = 1_000_000
 ARGUMENTS = re.compile(r"\bmillrace::v\w+::|\bdetail::|<.*>|\(.*\)|^.* (?=\S+$)")
 
@@ -43,7 +43,7 @@ def built():
 
 
 class Runs:
-    """Runs of the program, each in a folder of its own."""
+    """Runs of the program, each in its own folder."""
 
     def __init__(self, folder, program, shim):
         self.folder, self.program, self.shim = pathlib.Path(folder), program, shim
@@ -69,22 +69,22 @@ class Runs:
         except subprocess.TimeoutExpired as late:
             status, printed, stderr = None, "", (late.stderr or b"").decode(errors="replace")
         calls, fired, frames, *place_of_call = struct.unpack(f"<{STATE_WORDS}Q", (place / "state").read_bytes())
-        said = {}
+        values = {}
         rows = []
         for word, _, rest in (line.partition(" ") for line in printed.splitlines()):
             if word == "row":
                 rows.append(rest)
             else:
-                said[word] = rest
-        left = ", ".join(f"{said[what]} {what}" for what in ("descriptors", "threads") if what in said)
+                values[word] = rest
+        left = ", ".join(f"{values[what]} {what}" for what in ("descriptors", "threads") if what in values)
         outcome = Outcome(status=status, calls=calls, fired=fired, place=place_of_call[:frames], rows=rows,
-                          end=said.get("end", ""), lost=int(said.get("lost", 0)), left=left,
-                          again=said.get("again", ""), files=files_below(place / "out" / "armed"), stderr=stderr)
+                          end=values.get("end", ""), lost=int(values.get("lost", 0)), left=left,
+                          again=values.get("again", ""), files=files_below(place / "out" / "armed"), stderr=stderr)
         shutil.rmtree(place)
         return outcome
 
     def functions(self, addresses):
-        """The names of the library's functions that a call was made in, the innermost first, without arguments."""
+        """The library's functions that led to a call, the innermost first, without arguments."""
         if not addresses or not shutil.which("addr2line"):
             return []
         printed = subprocess.run(["addr2line", "-Cfse", self.program, *map(hex, addresses)], capture_output=True,
@@ -93,7 +93,7 @@ class Runs:
         return [name[-100:] for name in names if not name.startswith("std::")]
 
 
-def told(runs, cell, outcome, what):
+def failure_text(runs, cell, outcome, what):
     lines = [f"{cell}: {what.lstrip('! ')}", f"  again: python3 {pathlib.Path(__file__).resolve().relative_to(ROOT)}"
              f" --cell {cell}"]
     lines += [f"  in {name}" for name in runs.functions(outcome.place)[:8]]
@@ -112,10 +112,10 @@ def one_cell(runs, cell):
 
 
 class Matrix:
-    """What each stage came to, for each call."""
+    """The results of each stage, for each call."""
 
     def __init__(self):
-        self.counts = {}   # {(stage, call): {"exact": n, "located": n, "told": n, "wrong": n, "runs": n}}
+        self.counts = {}   # {(stage, call): {"exact": n, "located": n, "reported": n, "wrong": n, "runs": n}}
 
     def add(self, cell, what, fired):
         counts = self.counts.setdefault((cell.stage, cell.call), {})
@@ -125,13 +125,14 @@ class Matrix:
     def show(self):
         calls = [call for call in KINDS if any(c == call for _, c in self.counts)]
         stages = list(dict.fromkeys(stage for stage, _ in self.counts))
-        print("\nEach cell: runs that went on exactly / ended in a located error / told of it; ! what is unexplained")
+        print("\nEach cell: exact runs / located errors / reported losses; ! unexplained runs")
         print(f"{'':14}" + "".join(f"{call:>13}" for call in calls))
         for stage in stages:
             line = f"{stage:14}"
             for call in calls:
                 counts = self.counts.get((stage, call))
-                text = "" if not counts else "/".join(str(counts.get(kind, 0)) for kind in ("exact", "located", "told"))
+                kinds = ("exact", "located", "reported")
+                text = "" if not counts else "/".join(str(counts.get(kind, 0)) for kind in kinds)
                 if counts and counts.get("wrong"):
                     text += f"!{counts['wrong']}"
                 line += f"{text:>13}"
@@ -141,36 +142,37 @@ class Matrix:
             for kind, count in counts.items():
                 total[kind] = total.get(kind, 0) + count
         print(f"{len(self.counts)} cells, {sum(total.values())} runs: " +
-              ", ".join(f"{total.get(kind, 0)} {kind}" for kind in ("exact", "located", "told", "not reached")) +
+              ", ".join(f"{total.get(kind, 0)} {kind}" for kind in ("exact", "located", "reported", "not reached")) +
               f", {total.get('wrong', 0)} unexplained", flush=True)
 
 
-def try_stage(runs, report, matrix, stage, wanted):
+def try_stage(runs, report, matrix, stage, options):
     clean = runs.run(Cell(stage, "read", "EIO", 0, False))
     if clean.status != 0 or clean.end != "ok" or clean.left:
         report.add(f"{stage} without a fault", f"{clean.end} {clean.left}\n{clean.stderr}")
         return
     calls = {call: outcome.calls for call, outcome in in_parallel(
-        lambda call: runs.run(Cell(stage, call, KINDS[call][0], 0, False)), wanted.calls, wanted.jobs)}
-    if wanted.quick:
+        lambda call: runs.run(Cell(stage, call, KINDS[call][0], 0, False)), options.calls, options.jobs)}
+    if options.quick:
         max_runs, max_allocations = 2, 12
     else:
-        max_runs, max_allocations = ALL, wanted.most
+        max_runs, max_allocations = ALL, options.most
     cells = list(cells_of(stage, calls, max_runs, max_allocations))
     problems = {}
-    for cell, outcome in in_parallel(runs.run, cells, wanted.jobs):
+    for cell, outcome in in_parallel(runs.run, cells, options.jobs):
         what = verdict(cell, outcome, clean)
         matrix.add(cell, what, outcome.fired)
-        known = problems.setdefault(cell.call, [])
+        texts = problems.setdefault(cell.call, [])
         if what.startswith("!"):
-            known.append(told(runs, cell, outcome, what) if len(known) < TOLD_OF_A_CELL else f"{cell}: {what[2:]}")
-    for call, found in problems.items():
-        tried = sum(cell.call == call for cell in cells)
-        report.add(f"{stage}: {call}, {tried} runs", "\n".join(found))
+            detailed = len(texts) < DETAILED_FAILURES
+            texts.append(failure_text(runs, cell, outcome, what) if detailed else f"{cell}: {what[2:]}")
+    for call, texts in problems.items():
+        runs_of_call = sum(cell.call == call for cell in cells)
+        report.add(f"{stage}: {call}, {runs_of_call} runs", "\n".join(texts))
 
 
 def try_scenario(runs, report, name):
-    """A scenario checks itself; it says `ok`, twice, or what is wrong."""
+    """A scenario checks itself. It prints `ok` twice, or its problem."""
     outcome = runs.run(Cell(name, "read", "EIO", 0, False))
     good = outcome.status == 0 and outcome.end == "ok" and not outcome.left and outcome.again.endswith(" ok")
     report.add(name, None if good else f"status {outcome.status}, {outcome.end} {outcome.left}\n{outcome.again}\n"
@@ -185,18 +187,18 @@ def main():
     words.add_argument("--most", type=int, default=ALL, help="runs for the allocations of a stage")
     words.add_argument("--jobs", type=int, default=JOBS)
     words.add_argument("--cell", type=Cell.named)
-    wanted = words.parse_args()
+    options = words.parse_args()
     with tempfile.TemporaryDirectory(prefix="millrace-faults-") as folder:
         runs = Runs(folder, *built())
-        if wanted.cell:
-            return one_cell(runs, wanted.cell)
+        if options.cell:
+            return one_cell(runs, options.cell)
         report, matrix = Report(), Matrix()
         stages, scenarios = runs.names("stage"), runs.names("scenario")
-        for name in wanted.stages or [*scenarios, *stages]:
+        for name in options.stages or [*scenarios, *stages]:
             if name in scenarios:
                 try_scenario(runs, report, name)
             else:
-                try_stage(runs, report, matrix, name, wanted)
+                try_stage(runs, report, matrix, name, options)
         matrix.show()
     return report.close()
 

@@ -1,4 +1,4 @@
-// Stands between a program and the C library (LD_PRELOAD), and lets the Nth call of one function fail.
+// Replaces functions of the C library (LD_PRELOAD), so that the Nth call of one function fails.
 //
 //   FAULTS_CALL=read FAULTS_KIND=EIO FAULTS_NTH=3 FAULTS_STICKY=0 FAULTS_STATE=file LD_PRELOAD=./shim.so subject ...
 //
@@ -6,10 +6,10 @@
 // FAULTS_KIND: the name of an errno; of reads and writes also `short` (half of it), `tiny` (at most 7 bytes) and `end`
 // (a read of 0 bytes); of the clock `forward` (the steady clock jumps by an hour), `ahead` and `back` (the wall clock
 // jumps by a day). FAULTS_STICKY=1: each later call fails, too.
-// A call counts if it is made after faults_arm() and comes from our own code: from the main executable, or from the
-// C++ library on its behalf. What oneTBB, libjpeg, libarchive, zlib and the C library call for themselves is left out.
-// So is the memory of exceptions, for which the C++ library has a reserve. Clocks jump for all.
-// faults_threads() counts the threads that our own code has started and that have not ended.
+// A call counts if it happens after faults_arm() and originates in our own code: in the main executable, or in the C++
+// library on its behalf. Calls that oneTBB, libjpeg, libarchive, zlib and the C library issue for themselves do not
+// count, nor does the memory of exceptions, for which the C++ library has a reserve. Clocks jump for all callers.
+// faults_threads() counts the running threads that our own code started.
 // Threads: any. faults_spare(true) exempts the calling thread, until faults_spare(false).
 #include "shim_order.hpp"
 
@@ -34,47 +34,47 @@ namespace {
 
 template <class Function>
 Function* real(const char* name) {
-  void* const found = ::dlsym(RTLD_NEXT, name);
-  return reinterpret_cast<Function*>(found);
+  void* const function = ::dlsym(RTLD_NEXT, name);
+  return reinterpret_cast<Function*>(function);
 }
 
-/// Makes the call, or returns -1 with the wanted errno.
+/// Performs the call, or returns -1 with the errno of the injection.
 template <class Call>
 auto attempt(std::string_view name, void* caller, const Call& call) -> decltype(call()) {
   if (!fails(name, caller)) return call();
-  errno = wanted.error;
+  errno = injection.error;
   return decltype(call())(-1);
 }
 
-/// Moves bytes: `call` gets how many of them it may move.
+/// Moves bytes. The argument of `call` limits their number.
 template <class Call>
 ssize_t move_bytes(std::string_view name, void* caller, std::size_t bytes, const Call& call) {
   if (!fails(name, caller)) return call(bytes);
-  if (wanted.how == failure::half) return call(bytes > 1 ? bytes / 2 : bytes);
-  if (wanted.how == failure::few) return call(std::min<std::size_t>(bytes, 7));
-  if (wanted.how == failure::end) return 0;
-  errno = wanted.error;
+  if (injection.how == failure::half) return call(bytes > 1 ? bytes / 2 : bytes);
+  if (injection.how == failure::few) return call(std::min<std::size_t>(bytes, 7));
+  if (injection.how == failure::end) return 0;
+  errno = injection.error;
   return -1;
 }
 
-/// The same for bytes that go to parts; fewer of them are the first parts, or a piece of the first.
+/// The same for scattered bytes: a short move fills the first parts, or a piece of the first.
 template <class Call>
 ssize_t move_parts(void* caller, const iovec* to, int count, const Call& call) {
   std::size_t bytes = 0;
   for (int i = 0; i < count; ++i) bytes += to[i].iov_len;
   return move_bytes("read", caller, bytes, [&](std::size_t n) {
-    int whole = 0;
-    for (; whole < count && n >= to[whole].iov_len; ++whole) n -= to[whole].iov_len;
+    int complete = 0;
+    for (; complete < count && n >= to[complete].iov_len; ++complete) n -= to[complete].iov_len;
     const iovec piece{to->iov_base, n};
-    return whole > 0 ? call(to, whole) : call(&piece, 1);
+    return complete > 0 ? call(to, complete) : call(&piece, 1);
   });
 }
 
 std::int64_t jump_s(clockid_t clock) {
-  if (!state || state->fired.load(std::memory_order_relaxed) == 0 || wanted.call != "clock") return 0;
-  if (clock == CLOCK_MONOTONIC) return wanted.how == failure::clock_forward ? 3'600 : 0;
+  if (!state || state->fired.load(std::memory_order_relaxed) == 0 || injection.call != "clock") return 0;
+  if (clock == CLOCK_MONOTONIC) return injection.how == failure::clock_forward ? 3'600 : 0;
   if (clock != CLOCK_REALTIME) return 0;
-  return wanted.how == failure::clock_ahead ? 86'400 : wanted.how == failure::clock_back ? -86'400 : 0;
+  return injection.how == failure::clock_ahead ? 86'400 : injection.how == failure::clock_back ? -86'400 : 0;
 }
 
 void* allocate(std::size_t bytes, std::size_t alignment, void* caller) {
@@ -84,7 +84,7 @@ void* allocate(std::size_t bytes, std::size_t alignment, void* caller) {
   return memory;
 }
 
-/// A thread that our own code has started. By its name it is not known: oneTBB's inherit those of ours.
+/// A thread that our own code started. Its name does not identify it: oneTBB's threads inherit our names.
 struct counted_thread {
   void* (*run)(void*);
   void* argument;
@@ -135,7 +135,7 @@ int openat(int folder, const char* path, int flags, ...) {
 FILE* fopen(const char* path, const char* mode) {
   static const auto next = real<FILE*(const char*, const char*)>("fopen");
   if (!fails("open", __builtin_return_address(0))) return next(path, mode);
-  errno = wanted.error;
+  errno = injection.error;
   return nullptr;
 }
 
@@ -196,12 +196,12 @@ int ftruncate(int file, off_t bytes) noexcept {
   static const auto next = real<int(int, off_t)>("ftruncate");
   return attempt("cut", __builtin_return_address(0), [&] { return next(file, bytes); });
 }
-/// The descriptor is gone either way, as with Linux.
+/// The descriptor is closed either way, as on Linux.
 int close(int file) {
   static const auto next = real<int(int)>("close");
   const bool failing = fails("close", __builtin_return_address(0));
   const int result = next(file);
-  if (failing) errno = wanted.error;
+  if (failing) errno = injection.error;
   return failing ? -1 : result;
 }
 
@@ -220,7 +220,7 @@ int mkdir(const char* path, mode_t mode) noexcept {
 DIR* opendir(const char* path) {
   static const auto next = real<DIR*(const char*)>("opendir");
   if (!fails("folder", __builtin_return_address(0))) return next(path);
-  errno = wanted.error;
+  errno = injection.error;
   return nullptr;
 }
 int flock(int file, int how) noexcept {
@@ -231,29 +231,29 @@ int flock(int file, int how) noexcept {
 void* mmap(void* at, std::size_t bytes, int protection, int flags, int file, off_t offset) noexcept {
   static const auto next = real<void*(void*, std::size_t, int, int, int, off_t)>("mmap");
   if (!fails("map", __builtin_return_address(0))) return next(at, bytes, protection, flags, file, offset);
-  errno = wanted.error;
+  errno = injection.error;
   return MAP_FAILED;
 }
 void* mmap64(void* at, std::size_t bytes, int protection, int flags, int file, off64_t offset) noexcept {
   static const auto next = real<void*(void*, std::size_t, int, int, int, off64_t)>("mmap64");
   if (!fails("map", __builtin_return_address(0))) return next(at, bytes, protection, flags, file, offset);
-  errno = wanted.error;
+  errno = injection.error;
   return MAP_FAILED;
 }
 
 void* malloc(std::size_t bytes) {
   const auto caller = reinterpret_cast<std::uintptr_t>(__builtin_return_address(0)) - 1;
-  if (program.holds(caller) && fails("alloc", __builtin_return_address(0))) return errno = ENOMEM, nullptr;
+  if (program.contains(caller) && fails("alloc", __builtin_return_address(0))) return errno = ENOMEM, nullptr;
   return __libc_malloc(bytes);
 }
 void* calloc(std::size_t count, std::size_t bytes) {
   const auto caller = reinterpret_cast<std::uintptr_t>(__builtin_return_address(0)) - 1;
-  if (program.holds(caller) && fails("alloc", __builtin_return_address(0))) return errno = ENOMEM, nullptr;
+  if (program.contains(caller) && fails("alloc", __builtin_return_address(0))) return errno = ENOMEM, nullptr;
   return __libc_calloc(count, bytes);
 }
 void* realloc(void* old, std::size_t bytes) {
   const auto caller = reinterpret_cast<std::uintptr_t>(__builtin_return_address(0)) - 1;
-  if (program.holds(caller) && fails("alloc", __builtin_return_address(0))) return errno = ENOMEM, nullptr;
+  if (program.contains(caller) && fails("alloc", __builtin_return_address(0))) return errno = ENOMEM, nullptr;
   return __libc_realloc(old, bytes);
 }
 int posix_memalign(void** to, std::size_t alignment, std::size_t bytes) {
@@ -266,13 +266,13 @@ void* aligned_alloc(std::size_t alignment, std::size_t bytes) {
   return __libc_memalign(alignment, bytes);
 }
 
-int pthread_create(pthread_t* made, const pthread_attr_t* attributes, void* (*run)(void*), void* argument) {
+int pthread_create(pthread_t* thread, const pthread_attr_t* attributes, void* (*run)(void*), void* argument) {
   static const auto next = real<int(pthread_t*, const pthread_attr_t*, void* (*)(void*), void*)>("pthread_create");
-  if (fails("thread", __builtin_return_address(0))) return wanted.error;
-  if (!is_ours(__builtin_return_address(0))) return next(made, attributes, run, argument);
+  if (fails("thread", __builtin_return_address(0))) return injection.error;
+  if (!is_ours(__builtin_return_address(0))) return next(thread, attributes, run, argument);
   auto* const task = new (__libc_malloc(sizeof(counted_thread))) counted_thread{run, argument};
   ++live_threads;
-  const int error = next(made, attributes, run_counted, task);
+  const int error = next(thread, attributes, run_counted, task);
   if (error == 0) return 0;
   --live_threads;
   std::free(task);
@@ -296,7 +296,7 @@ int pthread_cond_clockwait(pthread_cond_t* news, pthread_mutex_t* mutex, clockid
 
 }  // extern "C"
 
-// The C++ library takes its memory through these, too, for strings and threads.
+// The C++ library also allocates through these, for strings and threads.
 void* operator new(std::size_t bytes) { return allocate(bytes, 0, __builtin_return_address(0)); }
 void* operator new[](std::size_t bytes) { return allocate(bytes, 0, __builtin_return_address(0)); }
 void* operator new(std::size_t bytes, std::align_val_t alignment) {

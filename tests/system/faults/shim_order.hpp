@@ -1,8 +1,8 @@
-// Which call is to fail, and whether a call is made by our own code: the half of shim.cpp that decides.
+// The decisions of shim.cpp: which call must fail, and whether a call originates in our own code.
 //
-//   if (fails("read", __builtin_return_address(0))) return errno = wanted.error, -1;
+//   if (fails("read", __builtin_return_address(0))) return errno = injection.error, -1;
 //
-// shim.cpp says what the environment says. Only shim.cpp includes this.
+// shim.cpp documents the environment variables. Only shim.cpp includes this.
 #pragma once
 
 #include "shim_state.hpp"
@@ -24,7 +24,7 @@ namespace {
 
 struct code_range {
   std::uintptr_t base = 0, begin = 0, end = 0;
-  bool holds(std::uintptr_t address) const noexcept { return address >= begin && address < end; }
+  bool contains(std::uintptr_t address) const noexcept { return address >= begin && address < end; }
 };
 
 enum class failure { with_errno, half, few, end, clock_forward, clock_ahead, clock_back };
@@ -38,7 +38,7 @@ struct order {
 };
 
 code_range program, shim, cpp_library, unwinder;
-order wanted;
+order injection;
 fault_state* state = nullptr;
 std::atomic<bool> armed{false};
 thread_local bool spared = false;
@@ -47,7 +47,7 @@ bool has_name(const char* path, std::string_view name) {
   return std::string_view(path).find(name) != std::string_view::npos;
 }
 
-int look_at_object(dl_phdr_info* object, std::size_t, void* number) {
+int inspect_object(dl_phdr_info* object, std::size_t, void* number) {
   code_range range;
   range.base = object->dlpi_addr;
   for (int i = 0; i < object->dlpi_phnum; ++i) {
@@ -57,7 +57,7 @@ int look_at_object(dl_phdr_info* object, std::size_t, void* number) {
     range.end = range.begin + header.p_memsz;
   }
   if ((*static_cast<int*>(number))++ == 0) program = range;
-  else if (range.holds(reinterpret_cast<std::uintptr_t>(&look_at_object))) shim = range;
+  else if (range.contains(reinterpret_cast<std::uintptr_t>(&inspect_object))) shim = range;
   else if (has_name(object->dlpi_name, "libstdc++")) cpp_library = range;
   else if (has_name(object->dlpi_name, "libgcc_s")) unwinder = range;
   return 0;
@@ -68,8 +68,8 @@ int errno_named(std::string_view name) {
       {"EIO", EIO},       {"EINTR", EINTR},   {"EAGAIN", EAGAIN}, {"ESTALE", ESTALE}, {"ENOENT", ENOENT},
       {"EACCES", EACCES}, {"ENOSPC", ENOSPC}, {"EMFILE", EMFILE}, {"ENOMEM", ENOMEM}, {"EROFS", EROFS},
       {"EXDEV", EXDEV},   {"EDQUOT", EDQUOT}, {"EPIPE", EPIPE}};
-  for (const auto& [known, number] : all)
-    if (name == known) return number;
+  for (const auto& [errno_name, number] : all)
+    if (name == errno_name) return number;
   std::fprintf(stderr, "shim: unknown FAULTS_KIND\n");
   std::_Exit(99);
 }
@@ -79,19 +79,19 @@ void read_order() {
              *sticky = std::getenv("FAULTS_STICKY"), *file = std::getenv("FAULTS_STATE");
   if (!call || !kind || !nth || !file) return;
   const std::string_view how = kind;
-  wanted.call = call;
-  wanted.nth = std::strtoull(nth, nullptr, 10);
-  wanted.sticky = sticky && *sticky == '1';
-  if (how == "short") wanted.how = failure::half;
-  else if (how == "tiny") wanted.how = failure::few;
-  else if (how == "end") wanted.how = failure::end;
-  else if (how == "forward") wanted.how = failure::clock_forward;
-  else if (how == "ahead") wanted.how = failure::clock_ahead;
-  else if (how == "back") wanted.how = failure::clock_back;
-  else wanted.error = errno_named(how);
-  const int opened = ::open(file, O_RDWR | O_CLOEXEC);
-  void* const at = ::mmap(nullptr, sizeof(fault_state), PROT_READ | PROT_WRITE, MAP_SHARED, opened, 0);
-  ::close(opened);
+  injection.call = call;
+  injection.nth = std::strtoull(nth, nullptr, 10);
+  injection.sticky = sticky && *sticky == '1';
+  if (how == "short") injection.how = failure::half;
+  else if (how == "tiny") injection.how = failure::few;
+  else if (how == "end") injection.how = failure::end;
+  else if (how == "forward") injection.how = failure::clock_forward;
+  else if (how == "ahead") injection.how = failure::clock_ahead;
+  else if (how == "back") injection.how = failure::clock_back;
+  else injection.error = errno_named(how);
+  const int descriptor = ::open(file, O_RDWR | O_CLOEXEC);
+  void* const at = ::mmap(nullptr, sizeof(fault_state), PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
+  ::close(descriptor);
   if (at != MAP_FAILED) state = static_cast<fault_state*>(at);
 }
 
@@ -101,43 +101,43 @@ struct walk {
   std::size_t count = 0;
 };
 
-_Unwind_Reason_Code look_at_frame(_Unwind_Context* context, void* data) {
+_Unwind_Reason_Code inspect_frame(_Unwind_Context* context, void* data) {
   auto& w = *static_cast<walk*>(data);
   const std::uintptr_t at = _Unwind_GetIP(context) - 1;
-  if (shim.holds(at) || unwinder.holds(at)) return _URC_NO_REASON;
+  if (shim.contains(at) || unwinder.contains(at)) return _URC_NO_REASON;
   if (w.find_caller) {
-    if (cpp_library.holds(at)) return _URC_NO_REASON;
-    w.ours = program.holds(at);
+    if (cpp_library.contains(at)) return _URC_NO_REASON;
+    w.ours = program.contains(at);
     return _URC_END_OF_STACK;
   }
-  if (program.holds(at)) w.frames[w.count++] = at - program.base;
+  if (program.contains(at)) w.frames[w.count++] = at - program.base;
   return w.count == fault_state::max_frames ? _URC_END_OF_STACK : _URC_NO_REASON;
 }
 
 bool is_ours(void* caller) {
   const auto at = reinterpret_cast<std::uintptr_t>(caller) - 1;
-  if (program.holds(at)) return true;
-  if (!cpp_library.holds(at)) return false;
+  if (program.contains(at)) return true;
+  if (!cpp_library.contains(at)) return false;
   walk w;
   w.find_caller = true;
-  _Unwind_Backtrace(look_at_frame, &w);
+  _Unwind_Backtrace(inspect_frame, &w);
   return w.ours;
 }
 
-void note_place() {
+void record_frames() {
   walk w;
-  _Unwind_Backtrace(look_at_frame, &w);
+  _Unwind_Backtrace(inspect_frame, &w);
   std::copy_n(w.frames, w.count, state->frames);
   state->frame_count = w.count;
 }
 
-/// Returns whether this call is to fail.
+/// Returns whether this call must fail.
 bool fails(std::string_view call, void* caller) {
-  if (!armed.load(std::memory_order_relaxed) || spared || call != wanted.call || !is_ours(caller)) return false;
+  if (!armed.load(std::memory_order_relaxed) || spared || call != injection.call || !is_ours(caller)) return false;
   const std::uint64_t number = state->calls.fetch_add(1) + 1;
-  if (number != wanted.nth && !(wanted.sticky && number > wanted.nth)) return false;
+  if (number != injection.nth && !(injection.sticky && number > injection.nth)) return false;
   spared = true;
-  if (state->fired.fetch_add(1) == 0) note_place();
+  if (state->fired.fetch_add(1) == 0) record_frames();
   spared = false;
   return true;
 }
@@ -145,11 +145,11 @@ bool fails(std::string_view call, void* caller) {
 struct start {
   start() {
     int number = 0;
-    ::dl_iterate_phdr(look_at_object, &number);
+    ::dl_iterate_phdr(inspect_object, &number);
     read_order();
     walk w;
     w.find_caller = true;
-    _Unwind_Backtrace(look_at_frame, &w);   // what the unwinder loads, it loads now
+    _Unwind_Backtrace(inspect_frame, &w);   // loads the unwinder's libraries now
   }
 } const started;
 

@@ -1,8 +1,8 @@
-// What shim.cpp and the driver share: a file of this layout that both have mapped, so that it tells of a crash as well.
+// The state that shim.cpp shares with the driver: a file that both map, which therefore survives a crash.
 //
-//   fault_state* state = ...;      // the file that FAULTS_STATE names, as faults.py has made it
-//   state->calls                   // calls of the chosen function from our own code since faults_arm()
-//   state->fired                   // how many of them have failed; frames[] is where the first one was made
+//   fault_state* state = ...;      // the file that FAULTS_STATE names; faults.py creates it
+//   state->calls                   // calls of the selected function from our own code since faults_arm()
+//   state->fired                   // number of failed ones; frames[] is the stack of the first
 #pragma once
 
 #include <atomic>

@@ -1,11 +1,11 @@
-// A program that runs one stage of the library while calls fail under it: faults.py and shim.cpp say which.
+// A program that runs one stage of the library while calls fail, as faults.py and shim.cpp specify.
 //
-//   subject data FOLDER                     # makes what the stages read
-//   subject list                            # names the stages and the scenarios
-//   subject run STAGE FOLDER OUT            # armed, and then again without faults in the same process
+//   subject data FOLDER                     # creates the input of the stages
+//   subject list                            # lists the stages and the scenarios
+//   subject run STAGE FOLDER OUT            # with faults, then again without faults in the same process
 //
-// It prints a line `row DIGEST` for each batch or record, `end ok` or `end KIND TEXT`, what the second run was like,
-// and what is left: descriptors and threads of ours.
+// It prints a line `row DIGEST` for each batch or record, `end ok` or `end KIND TEXT`, the result of the second run,
+// and the numbers of remaining descriptors and threads of the library.
 #include "subject.hpp"
 
 #include <millrace/base/error.hpp>
@@ -27,7 +27,7 @@ std::size_t open_descriptors() {
   return count;
 }
 
-/// Those that the library has started and not ended, after a while.
+/// Threads of the library that still run after some time.
 int threads_left() {
   int left = 0;
   for (int i = 0; i < 12'000 && (left = faults_threads ? faults_threads() : 0) > 0; ++i)
@@ -40,7 +40,7 @@ struct result {
   delivered to{};
 };
 
-/// Names the kind of the exception that is being handled.
+/// Returns the kind of the current exception.
 std::string described() {
   try {
     throw;

@@ -1,4 +1,4 @@
-// What the parts of the program under faults share: its stages, what one has delivered, and the shim's switches.
+// Shared by the parts of the program under faults: its stages, the delivered rows, and the shim's functions.
 //
 //   void reader(const places& at, delivered& to) { deliver(mr::shards(at.data + "/tar/*.tar") | ..., {}, to); }
 #pragma once
@@ -14,7 +14,7 @@
 #include <tuple>
 #include <vector>
 
-// The shim's; without it they are not there.
+// Functions of the shim, null without it.
 extern "C" {
 __attribute__((weak)) void faults_arm();
 __attribute__((weak)) void faults_disarm();
@@ -22,7 +22,7 @@ __attribute__((weak)) void faults_spare(bool on);
 __attribute__((weak)) int faults_threads();
 }
 
-/// While it lives, calls of this thread do not fail.
+/// During its lifetime, calls of this thread do not fail.
 class spared {
  public:
   spared() { spare(true); }
@@ -36,12 +36,12 @@ class spared {
   }
 };
 
-/// Where a stage reads, and where it may write. The second folder is empty at first.
+/// The folders that a stage reads and writes. The second one is initially empty.
 struct places {
   std::string data, out;
 };
 
-/// What a stage has delivered, in order. Its memory is there from the start.
+/// The rows that a stage delivered, in order. The memory is allocated in advance.
 class delivered {
  public:
   delivered() { rows_.reserve(4'096); }
@@ -52,7 +52,7 @@ class delivered {
   }
   void add(std::string_view text) { add(std::span<const char>(text)); }
   const std::vector<std::uint64_t>& rows() const noexcept { return rows_; }
-  /// What the stage itself counted as lost.
+  /// Losses that the stage itself counted.
   std::uint64_t told_lost = 0;
 
  private:
@@ -77,12 +77,12 @@ struct stage {
   void (*run)(const places& at, delivered& to);
 };
 
-/// subject_data.cpp: what all stages read.
+/// subject_data.cpp: the input of all stages.
 void make_data(const std::string& folder);
 /// subject_flows.cpp and subject_text.cpp: from the source to the batch.
 std::span<const stage> flow_stages();
 std::span<const stage> text_stages();
-/// subject_files.cpp: what writes files.
+/// subject_files.cpp: the stages that write files.
 std::span<const stage> file_stages();
 /// subject_scenarios.cpp: files that change, callables that throw, trainers that stop.
 std::span<const stage> scenarios();

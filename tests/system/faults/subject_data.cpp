@@ -1,4 +1,4 @@
-// The data that the stages read: small, of every kind, and the same each time.
+// The input of the stages: small, of every kind, and deterministic.
 #include "subject.hpp"
 
 #include <millrace/image/jpeg/jpeg_encoder.hpp>
@@ -15,7 +15,7 @@ namespace mr = millrace;
 namespace {
 
 void must(bool good, const char* what) {
-  if (!good) throw mr::io_error(std::string("making the data failed: ") + what, "Look at the disk");
+  if (!good) throw mr::io_error(std::string("creating the data failed: ") + what, "Check the disk");
 }
 
 std::string text_of(mr::rng& random, std::size_t bytes) {
@@ -74,8 +74,8 @@ void make_data(const std::string& folder) {
   write_samples(folder + "/gz");
   must(std::system(("gzip " + folder + "/gz/*.tar").c_str()) == 0, "gzip");
   write_samples(folder + "/known");
-  const auto known = mr::list_shards(folder + "/known/*.tar");
-  mr::detail::build_indexes(known);
+  const auto indexed = mr::list_shards(folder + "/known/*.tar");
+  mr::detail::build_indexes(indexed);
   write_pictures(folder + "/jpg");
   write_lines(folder + "/text");
   write_tokens(folder + "/tokens");

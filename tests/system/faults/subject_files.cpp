@@ -1,4 +1,4 @@
-// The stages that write files, and read back what they wrote.
+// The stages that write files and read them back.
 #include "subject.hpp"
 
 #include <millrace/io/file/atomic_file.hpp>
@@ -21,7 +21,7 @@ std::string text_of(const std::filesystem::path& path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-/// A clock that stands still, so that files can be compared.
+/// A constant clock, so that files can be compared.
 mr::instant noon() { return {.steady_ns = 1'000'000'000, .unix_ns = 1'700'000'000'000'000'000}; }
 
 mr::log_options standing_still() { return {.hold = {}, .now = noon}; }
@@ -30,7 +30,7 @@ mr::row row_of(std::uint64_t step) {
   return {.step = step, .epoch = 0, .values = {{"loss", 1.0 / static_cast<double>(step + 1)}, {"rate", 0.1}}};
 }
 
-/// Adds each line of a file, and what the log says that it lost.
+/// Adds each line of a file, and the number of losses that the log reports.
 void add_lines(delivered& to, const std::string& path, const mr::log_counts& counts) {
   const spared here;
   std::ifstream file(path);
@@ -83,7 +83,7 @@ void tensorboard(const places& at, delivered& to) {
     for (std::size_t begin = 0; begin < text.size();) {
       std::uint64_t length = 0;
       if (begin + 12 <= text.size()) std::memcpy(&length, text.data() + begin, 8);
-      // The first record holds a name of this process's own.
+      // The first record contains a name of this process.
       if (begin > 0) to.add(std::string_view(text).substr(begin, length + 16));
       begin += length + 16;
     }
@@ -109,7 +109,7 @@ void metrics(const places& at, delivered& to) {
   add_lines(to, at.out + "/metrics.jsonl", out.counts());
 }
 
-/// Whoever reads shards must find whole ones: those of this run, or what was there before.
+/// Readers must only ever see complete shards: those of this run, or the previous ones.
 void add_shards(delivered& to, const places& at) {
   const spared here;
   for (int i = 0; i < 3; ++i) to.add(text_of(at.out + "/s-" + std::to_string(i) + ".tar"));
@@ -124,7 +124,7 @@ void shard_writer(const places& at, delivered& to) {
   add_shards(to, at);
 }
 
-/// A checkpoint's note is replaced twice; the file holds one of the two, whole.
+/// Replaces a checkpoint's file twice. The file must contain one of the two versions completely.
 void checkpoint(const places& at, delivered& to) {
   const std::string path = at.out + "/saved";
   for (const char letter : {'a', 'b'}) {

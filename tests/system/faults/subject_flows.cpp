@@ -43,7 +43,7 @@ struct twice {
   }
 };
 
-/// Has a state, so it runs on a thread of its own.
+/// Has a state, so it runs on its own thread.
 struct sums {
   using output = numbered;
   std::uint64_t sum = 0;
@@ -76,8 +76,8 @@ void index_build(const places& at, delivered& to) {
           quietly(), to);
 }
 
-/// Shards that have indexes, and links to them in a folder of this run's own: a reader may replace an index.
-std::string known(const places& at) {
+/// Shards with indexes, linked into this run's own folder, because a reader may replace an index.
+std::string link_indexed_shards(const places& at) {
   const spared here;
   const std::filesystem::path own = at.out + "/known";
   std::filesystem::create_directories(own);
@@ -91,7 +91,7 @@ std::string known(const places& at) {
 }
 
 void index_read(const places& at, delivered& to) {
-  deliver(mr::shards(known(at) + "/*.tar", {.seed = 5, .notice = mr::quiet}) |
+  deliver(mr::shards(link_indexed_shards(at) + "/*.tar", {.seed = 5, .notice = mr::quiet}) |
               mr::shuffle({.window = 16}) | mr::map(prepare) | rows(),
           quietly(2), to);
 }
@@ -118,7 +118,7 @@ void render(const places& at, delivered& to) {
           quietly(2), to);
 }
 
-/// Epoch by epoch, with keys, a watch for stalls and a batch that is kept.
+/// Reads epoch by epoch, with keys, stall detection and a moved batch.
 void delivery(const places& at, delivered& to) {
   auto options = quietly(3);
   options.stalls = {.after = std::chrono::minutes(1)};
@@ -128,16 +128,16 @@ void delivery(const places& at, delivered& to) {
                   options};
   for (std::uint64_t epoch = 0; epoch < 3; ++epoch)
     for (auto& b : run.epoch(epoch)) {
-      const auto kept = std::move(b);
-      add_columns(to, kept);
+      const auto moved = std::move(b);
+      add_columns(to, moved);
       const spared here;
-      for (const auto key : kept.keys()) to.add(key);
+      for (const auto key : moved.keys()) to.add(key);
     }
 }
 
 void copy(const places& at, delivered& to) {
   const mr::device device = [] {
-    const spared here;   // the device is the test's own
+    const spared here;   // the device belongs to the test
     return copying_device({.latency_ns = 50'000});
   }();
   deliver(mr::shards(at.data + "/tar/*.tar", {.seed = 5, .index = mr::index::off}) | mr::map(prepare) | rows() |
@@ -147,16 +147,16 @@ void copy(const places& at, delivered& to) {
 
 void mix(const places& at, delivered& to) {
   const mr::shards_options plain{.seed = 5, .notice = mr::quiet};
-  const std::string folder = known(at);
+  const std::string folder = link_indexed_shards(at);
   deliver(mr::mix({.seed = 5}, mr::weighted{mr::shards(folder + "/s-{0..1}.tar", plain), 0.6},
                   mr::weighted{mr::shards(folder + "/s-{2..3}.tar", plain), 0.4}) |
               mr::map(prepare) | rows(),
           quietly(), to);
 }
 
-/// Two halves; the resume point goes through text.
+/// Reads two halves; the resume point is converted to text and back.
 void resume(const places& at, delivered& to) {
-  const std::string folder = known(at);
+  const std::string folder = link_indexed_shards(at);
   const auto flow = [&] {
     return mr::shards(folder + "/*.tar", {.seed = 5, .notice = mr::quiet}) |
            mr::shuffle({.window = 16}) | mr::map(prepare) | rows();
@@ -175,7 +175,7 @@ void resume(const places& at, delivered& to) {
   deliver(flow(), options, to);
 }
 
-/// Without an index a resumed run reads again.
+/// Without an index, a resumed run reads the samples again.
 void replay(const places& at, delivered& to) {
   auto options = quietly(2);
   const auto flow = [&] {

@@ -1,4 +1,4 @@
-// Runs a flow to its end and adds each batch to what was delivered.
+// Runs a flow to its end and adds each batch to the delivered rows.
 #pragma once
 
 #include "subject.hpp"

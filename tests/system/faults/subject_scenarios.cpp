@@ -1,6 +1,6 @@
-// What no single call decides: files that change while they are read, callables that throw, trainers that stop.
+// Scenarios beyond single calls: files that change while they are read, callables that throw, trainers that stop.
 //
-// Each scenario checks itself and throws broken_promise where something is otherwise.
+// Each scenario checks itself and throws broken_promise on a violation.
 #include "subject_run.hpp"
 
 #include <millrace/millrace.hpp>
@@ -45,7 +45,7 @@ counted count(const mr::line& l) {
   return {mr::detail::digest_bytes(std::as_bytes(std::span(text.data(), text.size())))};
 }
 
-/// One shard after the other, and not far ahead, so that the later ones are read after the change.
+/// Reads one shard after the other with little prefetching, so that later shards are read after the change.
 mr::session_options step_by_step(std::uint64_t epochs = 1) {
   auto o = quietly(epochs);
   o.io_threads = 1;
@@ -70,7 +70,7 @@ auto tokens_of(const std::string& folder) {
 
 enum class change { none, cut_in_half, cut_to_nothing, grows, is_replaced };
 
-/// Of the last file of a folder.
+/// Changes of the last file of a folder.
 void apply(change what, const std::filesystem::path& path) {
   const auto size = std::filesystem::file_size(path);
   if (what == change::cut_in_half) std::filesystem::resize_file(path, size / 2);
@@ -82,7 +82,7 @@ void apply(change what, const std::filesystem::path& path) {
   }
 }
 
-/// What comes of a run whose last file changes when its first batch, or its first one of that file, is there.
+/// The result of a run whose last file changes when its first batch, or the first batch of that file, arrives.
 template <class FlowOf>
 std::string end_of(const FlowOf& flow_of, const std::string& folder, std::size_t when, change what, delivered& rows) {
   std::vector<std::filesystem::path> files;
@@ -118,7 +118,7 @@ void change_files(const places& at, const char* kind, const FlowOf& flow_of, del
       const auto& all = expected.rows();
       const bool prefix = rows.rows().size() <= all.size() &&
                           std::equal(rows.rows().begin(), rows.rows().end(), all.begin());
-      // Text has no marks of its own: until it is opened, and where it grows, it is as valid after the change.
+      // Text has no checksums: a file that changes before it is opened, or that grows, is still valid.
       const bool text = std::string_view(kind) == "text" || std::string_view(kind) == "tokens";
       const bool other_text = text && end == "ok" && (when == 0 || what == change::grows);
       expect(prefix || other_text, name + "other rows, " + end);
@@ -136,12 +136,12 @@ void tokens_change(const places& at, delivered& to) { change_files(at, "tokens",
 
 struct unrelated {};
 
-/// An example of whatever may be thrown.
+/// Throws an example of each kind of exception.
 void throw_kind(int kind) {
   if (kind == 0) throw 7;
   if (kind == 1) throw std::string("text");
   if (kind == 2) throw std::bad_alloc();
-  if (kind == 3) throw mr::data_error("a bad label", "Look at it");
+  if (kind == 3) throw mr::data_error("a bad label", "Check it");
   if (kind == 4) throw unrelated();
   if (kind == 5) throw std::logic_error("a mistake");
 }
@@ -173,7 +173,7 @@ void throw_all(const FlowOf& flow_of, const char* stage) {
       expect(batches == 10, name + std::to_string(batches) + " batches before the error: " + end);
       expect(end.find("position 4") != std::string::npos && end.find(stage) != std::string::npos,
              name + "not located: " + end);
-      expect(second != "ok", name + "the session goes on after its error");
+      expect(second != "ok", name + "the session continues after its error");
     }
 }
 
@@ -187,7 +187,7 @@ std::vector<std::uint64_t> numbers() {
   return all;
 }
 
-/// Of 40 and more, and of one thread's whatever comes first among those of a batch.
+/// Items from 40 on throw. The error must be the first one of a batch for one thread.
 void thrown_by_maps(const places&, delivered& to) {
   const auto flow_of = [](int kind, bool blocking) {
     return mr::from(numbers()) | mr::map(
@@ -203,34 +203,34 @@ void thrown_by_maps(const places&, delivered& to) {
   to.add("done");
 }
 
-/// Breaks off at each batch, and lets a batch outlive its session.
+/// Leaves the loop at each batch, with a batch that outlives its session.
 void left_early(const places& at, delivered& to) {
   for (std::uint64_t when = 0; when < 20; ++when) {
     const auto start = std::chrono::steady_clock::now();
     using run_type = decltype(mr::session{samples_of(""), step_by_step()});
     auto run = std::make_unique<run_type>(samples_of(at.data + "/tar"), step_by_step(100));
-    typename run_type::batch kept;
+    typename run_type::batch last_batch;
     for (auto& b : *run)
       if (b.step() == when) {
-        kept = std::move(b);
+        last_batch = std::move(b);
         break;
       }
-    const auto labels = kept.template get<&example::label>().host();
+    const auto labels = last_batch.template get<&example::label>().host();
     const std::vector<std::int32_t> before(labels.begin(), labels.end());
-    std::thread([&] { run.reset(); }).join();   // while the trainer is at its step
-    const auto took = std::chrono::steady_clock::now() - start;
+    std::thread([&] { run.reset(); }).join();   // during the trainer's step
+    const auto elapsed = std::chrono::steady_clock::now() - start;
     expect(std::equal(labels.begin(), labels.end(), before.begin()), "a batch changes after its session");
-    expect(took < std::chrono::minutes(2), "leaving takes more than 2 minutes");
+    expect(elapsed < std::chrono::minutes(2), "leaving needs more than 2 minutes");
   }
   to.add("done");
 }
 
-/// The readers and workers have to stop at their bounds while the trainer sleeps.
+/// The readers and workers must stop at their limits while the trainer sleeps.
 void sleeping_trainer(const places&, delivered& to) {
-  std::atomic<std::uint64_t> made{0};
+  std::atomic<std::uint64_t> item_count{0};
   constexpr std::size_t item_bytes = std::size_t{64} << 10, ahead_bytes = std::size_t{4} << 20;
   const auto next = [&]() -> std::optional<mr::packed> {
-    ++made;
+    ++item_count;
     return mr::packed{.ids = std::vector<std::uint32_t>(item_bytes / 4, 1)};
   };
   auto o = quietly(mr::endless);
@@ -240,9 +240,10 @@ void sleeping_trainer(const places&, delivered& to) {
   std::uint64_t step = 0;
   for (auto& b : run) {
     std::this_thread::sleep_for(std::chrono::milliseconds(step == 0 ? 400 : 20));
-    // What is ahead, in slots, and one chunk that a reader holds.
+    // The read-ahead, the slots, and one chunk in a reader.
     const std::uint64_t most = ahead_bytes / item_bytes + 4 * (b.step() + 4) + 64;
-    expect(made <= most, std::to_string(made) + " items were read ahead of batch " + std::to_string(b.step()));
+    const std::uint64_t count = item_count;
+    expect(count <= most, std::to_string(count) + " items were read before batch " + std::to_string(b.step()));
     if (++step == 10) break;
   }
   to.add("done");

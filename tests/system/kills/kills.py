@@ -1,17 +1,17 @@
-# kill -9 at random moments, to everything that writes files: what was told of is there, and nothing half is taken for
-# a whole.
+# kill -9 at random moments, to everything that writes files: acknowledged records must exist, and no reader may accept
+# partial ones.
 #
 #   python3 tests/system/kills/kills.py                              # 10,000 kills
 #   python3 tests/system/kills/kills.py --kills 500 --only indexes --seed 7
 #
-# kills_subject.cpp writes, and tells through a pipe each record for which add(), flush(), close(), commit() or their
-# like had returned. The moment of a kill is uniform over the time that a whole run of that kind takes. After each kill
-# the library's own readers look at the folder, and another run goes on in it. After some kills a run is left alone to
-# its end: it has to come to it, and to remove the temporary files of those before.
+# kills_subject.cpp writes. It acknowledges a record through a pipe when add(), flush(), close(), commit() or a similar
+# call returns. The moment of a kill is uniform over the duration of a complete run of that kind. After each kill, the
+# library's own readers check the folder, and another run continues in it. After some kills, a run completes without a
+# kill: it must succeed, and remove the temporary files of the killed runs.
 #
-# Nothing shows that a file was not brought to the disk: the kernel lives on.
+# This does not test that files reached the disk, because the kernel survives.
 #
-#   python3 tests/system/kills/kills.py --planted --kills 400        # mistakes planted in copies of headers: all found?
+#   python3 tests/system/kills/kills.py --planted --kills 400        # detects bugs planted in copies of headers
 import argparse
 import contextlib
 import pathlib
@@ -28,13 +28,13 @@ from checks import JOBS, ROOT, Report, in_parallel, linked_program
 from planting import Edit, plant
 
 HERE = pathlib.Path(__file__).resolve().parent
-RUN_LIMIT_SECONDS = 900   # guards against hangs alone
+RUN_LIMIT_SECONDS = 900   # only guards against hangs
 NEEDS_DATA = ("indexes", "checksums", "sessions")
-MAX_RECORDS = 700   # of a folder: checksums are for 800 members
-TOLD_OF_A_KIND = 3
+MAX_RECORDS = 700   # per folder: checksums exist for 800 members
+MAX_PROBLEMS = 3
 
 
-# (the kind that turns red, what is planted)
+# (the kind that fails, the planted bug)
 PLANTED = [
     ("json_lines", [Edit("io/file/append_file", "record.data() + done, record.size() - done);",
                          "record.data() + done, (record.size() - done + 1) / 2);"),
@@ -80,19 +80,19 @@ PLANTED = [
 
 
 def built(folder, planted=None):
-    """The program; with the headers in the folder `planted` in the place of the tree's."""
+    """The program, compiled with the headers in the folder `planted` instead of the tree's."""
     return linked_program(folder / "kills_subject", sorted(HERE.glob("*.cpp")), level="-O0" if planted else "-O1",
                           planted=planted)
 
 
 class Checker:
-    """A process that looks at folders."""
+    """A process that checks folders."""
 
     def __init__(self, program):
         self.process = subprocess.Popen([program, "check"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
     def records(self, kind, folder, acknowledged):
-        """(how many there are, None) or (None, what is wrong)."""
+        """(number of records, None) or (None, problem)."""
         print(kind, folder, acknowledged, file=self.process.stdin, flush=True)
         answer = self.process.stdout.readline().strip() or "the checker has ended"
         word, _, number = answer.partition(" ")
@@ -104,7 +104,7 @@ class Checker:
 
 
 class Kind:
-    """One kind of files, and what it came to."""
+    """One kind of files, with its results."""
 
     def __init__(self, program, data, folder, name, cleans, seed):
         self.program, self.data, self.folder, self.name, self.cleans = program, data, folder, name, cleans
@@ -113,7 +113,7 @@ class Kind:
         self.problems = []
 
     def begin(self):
-        """A folder in which nothing has been written."""
+        """A folder before the first write."""
         place = self.folder / f"{self.name}-{self.chains}"
         self.chains += 1
         place.mkdir()
@@ -123,7 +123,7 @@ class Kind:
         return place
 
     def write(self, place, first, delay=None):
-        """(whether it was killed, the records that are safe, what is wrong). Without a delay it is left alone."""
+        """(whether it was killed, number of safe records, problem). Without a delay it is not killed."""
         with subprocess.Popen([self.program, "write", self.name, place, str(first)], stdin=subprocess.DEVNULL,
                               stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
             limit = threading.Timer(RUN_LIMIT_SECONDS, process.kill)
@@ -133,17 +133,17 @@ class Kind:
                     with contextlib.suppress(subprocess.TimeoutExpired):
                         process.wait(delay)
                     process.kill()
-                # The pipe is larger than all that is told.
-                told, said = process.communicate()
+                # The pipe can buffer the complete output.
+                stdout, stderr = process.communicate()
             finally:
                 limit.cancel()
         killed = process.returncode == -9 and delay is not None
-        numbers = [int(line) for line in told.split()]
+        numbers = [int(line) for line in stdout.split()]
         problem = None
         if numbers != list(range(first, first + len(numbers))):
-            problem = f"it told of {numbers[:5]}... and not of {first}..."
+            problem = f"it acknowledged {numbers[:5]}..., expected {first}..."
         elif not killed and process.returncode != 0:
-            problem = f"exit status {process.returncode}: {said.decode(errors='replace').strip()}"
+            problem = f"exit status {process.returncode}: {stderr.decode(errors='replace').strip()}"
         return killed, first + len(numbers), problem
 
     def usual_seconds(self):
@@ -153,7 +153,7 @@ class Kind:
             problem = self.write(place, 0)[2]
             shutil.rmtree(place)
             if problem:
-                self.problems.append(f"a run that nobody kills: {problem}")
+                self.problems.append(f"a run without a kill: {problem}")
             return time.monotonic() - started
         return min(one_run() for _ in range(3))
 
@@ -161,7 +161,7 @@ class Kind:
         return [path.name for ending in (".*.partial", "*.part") for path in place.rglob(ending)]
 
     def chain(self, checker, seconds, max_kills):
-        """Kills in one folder; then a run that is left alone."""
+        """Kills in one folder, then a complete run."""
         place, records = self.begin(), 0
         for left in reversed(range(max_kills + 1)):
             delay = self.random.uniform(0, seconds) if left > 0 and records < MAX_RECORDS else None
@@ -172,53 +172,53 @@ class Kind:
             if not problem:
                 records, problem = checker.records(self.name, place, safe)
             if not problem and delay is None and self.cleans and self.partials(place):
-                problem = f"a whole run leaves {self.partials(place)[:3]}"
+                problem = f"a complete run leaves {self.partials(place)[:3]}"
             if problem:
                 self.problems.append(f"folder {self.chains - 1}, kill {self.kills} of seed and kind: {problem}")
             if problem or delay is None:
                 break
         shutil.rmtree(place)
 
-    def run(self, wanted):
+    def run(self, kill_count):
         checker = Checker(self.program)
         seconds = self.usual_seconds()
-        while self.kills < wanted and len(self.problems) < TOLD_OF_A_KIND:
-            self.chain(checker, seconds, min(wanted - self.kills, self.random.randint(1, 12)))
+        while self.kills < kill_count and len(self.problems) < MAX_PROBLEMS:
+            self.chain(checker, seconds, min(kill_count - self.kills, self.random.randint(1, 12)))
         checker.close()
         return seconds
 
 
-def kinds_of(program, folder, wanted):
+def kinds_of(program, folder, options):
     (folder / "data").mkdir(parents=True)
     subprocess.run([program, "data", folder / "data"], check=True)
     listed = subprocess.run([program, "list"], capture_output=True, text=True, check=True).stdout
-    return [Kind(program, folder / "data", folder, name, cleans == "1", wanted.seed)
-            for name, cleans in (line.split() for line in listed.splitlines()) if wanted.only in (None, name)]
+    return [Kind(program, folder / "data", folder, name, cleans == "1", options.seed)
+            for name, cleans in (line.split() for line in listed.splitlines()) if options.only in (None, name)]
 
 
-def kill_all(report, folder, wanted):
-    kinds = kinds_of(built(ROOT / "build" / "kills"), folder, wanted)
+def kill_all(report, folder, options):
+    kinds = kinds_of(built(ROOT / "build" / "kills"), folder, options)
     if not kinds:
-        report.add("kills", f"there is no kind {wanted.only}")
+        report.add("kills", f"there is no kind {options.only}")
         return
-    for kind, seconds in in_parallel(lambda kind: kind.run(-(-wanted.kills // len(kinds))), kinds, wanted.jobs):
+    for kind, seconds in in_parallel(lambda kind: kind.run(-(-options.kills // len(kinds))), kinds, options.jobs):
         report.add(f"{kind.name}: {kind.kills} kills within {1e3 * seconds:.0f} ms, {kind.temporary} of them with "
-                   f"a temporary file left; {kind.ends} runs came to their end", "\n".join(kind.problems))
+                   f"a temporary file left; {kind.ends} runs completed", "\n".join(kind.problems))
     print(f"result: kills={sum(kind.kills for kind in kinds)}")
 
 
-def try_planted(report, folder, wanted):
+def try_planted(report, folder, options):
     for number, (name, edits) in enumerate(PLANTED):
-        if wanted.only not in (None, name):
+        if options.only not in (None, name):
             continue
         place = folder / str(number)
         plant(edits, place / "include")
         program = built(place, place / "include")
-        kind, = kinds_of(program, place / "runs", argparse.Namespace(only=name, seed=wanted.seed))
-        kind.run(wanted.kills)
-        told = kind.problems[0][:150] if kind.problems else ""
-        report.add(f"{edits[0].file}: {name} turned red after {kind.kills} kills: {told}",
-                   None if told else f"{name} stays green for {kind.kills} kills")
+        kind, = kinds_of(program, place / "runs", argparse.Namespace(only=name, seed=options.seed))
+        kind.run(options.kills)
+        failure = kind.problems[0][:150] if kind.problems else ""
+        report.add(f"{edits[0].file}: {name} failed after {kind.kills} kills: {failure}",
+                   None if failure else f"{name} passes despite {kind.kills} kills")
 
 
 def main():
@@ -227,14 +227,14 @@ def main():
     words.add_argument("--only", help="one kind")
     words.add_argument("--seed", default="1")
     words.add_argument("--jobs", type=int, default=JOBS)
-    words.add_argument("--planted", action="store_true", help="so many kills for each mistake")
-    wanted = words.parse_args()
+    words.add_argument("--planted", action="store_true", help="number of kills for each planted bug")
+    options = words.parse_args()
     report = Report()
     with tempfile.TemporaryDirectory(prefix="millrace-kills-") as name:
-        if wanted.planted:
-            try_planted(report, pathlib.Path(name), wanted)
+        if options.planted:
+            try_planted(report, pathlib.Path(name), options)
         else:
-            kill_all(report, pathlib.Path(name), wanted)
+            kill_all(report, pathlib.Path(name), options)
     return report.close()
 
 

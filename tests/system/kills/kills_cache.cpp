@@ -1,4 +1,4 @@
-// A cache on a disk, and what a killed process leaves in it.
+// A cache on a disk, and its content after a kill.
 #include "kills_subject.hpp"
 
 #include "../../unit/io/cache/distant_files.hpp"
@@ -38,26 +38,26 @@ bool reads_right(mr::storage_interface& cache, distant_files& below, std::uint64
   return read_complete(cache, name, 10'000) == below.files.at(name).text;
 }
 
-/// Two caches on one folder, as of two processes that are killed at the same time.
-void write_cache(const records& wanted) {
+/// Two caches in one folder, like two processes that are killed at the same time.
+void write_cache(const records& range) {
   const auto below = far_away();
-  const auto one = cache_in(wanted.folder, below), two = cache_in(wanted.folder, below);
-  std::atomic<bool> over{false}, beside_right{true};
-  std::thread beside([&] {
-    for (std::uint64_t n = wanted.first; !over && beside_right; ++n)
-      beside_right = reads_right(*two, *below, n * 7 / 3);
+  const auto one = cache_in(range.folder, below), two = cache_in(range.folder, below);
+  std::atomic<bool> over{false}, other_right{true};
+  std::thread other([&] {
+    for (std::uint64_t n = range.first; !over && other_right; ++n)
+      other_right = reads_right(*two, *below, n * 7 / 3);
   });
   bool right = true;
-  for (std::uint64_t n = wanted.first; right && n < wanted.first + wanted.count; ++n) {
+  for (std::uint64_t n = range.first; right && n < range.first + range.count; ++n) {
     right = reads_right(*one, *below, n);
     if (right) acknowledge(n);
   }
   over = true;
-  beside.join();
-  if (!right || !beside_right) wrong("a file has other bytes");
+  other.join();
+  if (!right || !other_right) wrong("a file has other bytes");
 }
 
-std::uint64_t bytes_kept(const std::string& folder, bool parts_too) {
+std::uint64_t cached_bytes(const std::string& folder, bool parts_too) {
   std::uint64_t sum = 0;
   for (const auto& entry : mr::detail::list_cache(mr::detail::cache_root(folder))) {
     sum += entry.bytes;
@@ -67,16 +67,16 @@ std::uint64_t bytes_kept(const std::string& folder, bool parts_too) {
 }
 
 std::uint64_t check_cache(const std::string& folder, std::uint64_t acknowledged) {
-  if (bytes_kept(folder, true) > limit_bytes) wrong("a kill leaves more than the limit");
+  if (cached_bytes(folder, true) > limit_bytes) wrong("a kill leaves more than the limit");
   const auto below = far_away();
   const auto cache = cache_in(folder, below);
-  const std::uint64_t kept = bytes_kept(folder, false);
-  if (kept > limit_bytes) wrong("a start leaves more than the limit");
-  if (kept == 0 && acknowledged > 0) wrong("a kill leaves nothing");
+  const std::uint64_t bytes = cached_bytes(folder, false);
+  if (bytes > limit_bytes) wrong("a start leaves more than the limit");
+  if (bytes == 0 && acknowledged > 0) wrong("a kill leaves nothing");
   for (std::uint64_t n = 0; n < known_objects; ++n)
     if (!reads_right(*cache, *below, n)) wrong(name_of(n) + " has other bytes");
   if (cache->figures().damaged_blocks > 0) wrong("a kill leaves a damaged block");
-  if (bytes_kept(folder, false) > limit_bytes) wrong("reading leaves more than the limit");
+  if (cached_bytes(folder, false) > limit_bytes) wrong("reading leaves more than the limit");
   return acknowledged;
 }
 

@@ -1,4 +1,4 @@
-// What is replaced at once: shards, notes, indexes and the checksums in them, reports.
+// Files that are replaced atomically: shards, resume points, indexes with their checksums, reports.
 #include "kills_subject.hpp"
 
 #include <millrace/io/file/atomic_file.hpp>
@@ -28,17 +28,17 @@ namespace {
 
 constexpr std::uint64_t samples_of_shard = 3, max_bytes = 200'000;
 
-void write_shards(const records& wanted) {
-  mr::shard_writer shards({.pattern = wanted.folder + "/s-%06d.tar", .max_samples = samples_of_shard,
-                           .first_number = wanted.first});
-  for (std::uint64_t shard = wanted.first; shard < wanted.first + wanted.count; ++shard)
+void write_shards(const records& range) {
+  mr::shard_writer shards({.pattern = range.folder + "/s-%06d.tar", .max_samples = samples_of_shard,
+                           .first_number = range.first});
+  for (std::uint64_t shard = range.first; shard < range.first + range.count; ++shard)
     for (std::uint64_t i = 0; i < samples_of_shard; ++i) {
       const std::uint64_t n = shard * samples_of_shard + i;
       shards.write("k" + std::to_string(n), {{"txt", long_text(n, max_bytes)}});
-      if (i == 0 && shard > wanted.first) acknowledge(shard - 1);   // a write ends the shard before it
+      if (i == 0 && shard > range.first) acknowledge(shard - 1);   // a write completes the previous shard
     }
   shards.close();
-  acknowledge(wanted.first + wanted.count - 1);
+  acknowledge(range.first + range.count - 1);
 }
 
 std::uint64_t check_shards(const std::string& folder, std::uint64_t acknowledged) {
@@ -50,18 +50,18 @@ std::uint64_t check_shards(const std::string& folder, std::uint64_t acknowledged
   for (const std::string& path : listed) {
     mr::shard_reader shard(std::make_unique<mr::file_source>(path), pool, {.strict = true});
     while (const auto record = shard.next()) {
-      if (mr::text((*record)["txt"]) != long_text(n, max_bytes)) wrong(path + " holds another sample");
-      if (++n % samples_of_shard == 0 && shard.next()) wrong(path + " holds a sample more");
+      if (mr::text((*record)["txt"]) != long_text(n, max_bytes)) wrong(path + " contains another sample");
+      if (++n % samples_of_shard == 0 && shard.next()) wrong(path + " contains an extra sample");
     }
     if (n % samples_of_shard != 0) wrong(path + " is half a shard");
   }
-  if (n / samples_of_shard > acknowledged + 1) wrong("more than one shard that was not told of");
+  if (n / samples_of_shard > acknowledged + 1) wrong("more than one shard without acknowledgment");
   return n / samples_of_shard;
 }
 
-void write_notes(const records& wanted) {
-  for (std::uint64_t n = wanted.first; n < wanted.first + wanted.count; ++n) {
-    mr::atomic_file file(wanted.folder + "/saved");
+void write_notes(const records& range) {
+  for (std::uint64_t n = range.first; n < range.first + range.count; ++n) {
+    mr::atomic_file file(range.folder + "/saved");
     file.append(long_text(n, 3'000'000));
     file.commit();
     acknowledge(n);
@@ -72,15 +72,15 @@ std::uint64_t check_notes(const std::string& folder, std::uint64_t acknowledged)
   const std::string text = content_of(folder + "/saved");
   for (const std::uint64_t done : {acknowledged, acknowledged + 1})
     if (done == 0 ? !std::filesystem::exists(folder + "/saved") : text == long_text(done - 1, 3'000'000)) return done;
-  wrong("the note is neither the last one that was told of nor the one behind it");
+  wrong("the resume point is neither the last acknowledged one nor the next one");
 }
 
 std::vector<std::string> data_of(const std::string& folder) { return mr::list_shards(folder + "/*.tar"); }
 
-/// Every record is another time of a shard, for which an index has to be made.
-void write_indexes(const records& wanted) {
-  const auto shards = data_of(wanted.folder);
-  for (std::uint64_t n = wanted.first; n < wanted.first + wanted.count; ++n) {
+/// Every record changes the time of a shard, so its index must be built again.
+void write_indexes(const records& range) {
+  const auto shards = data_of(range.folder);
+  for (std::uint64_t n = range.first; n < range.first + range.count; ++n) {
     const std::string& path = shards[n % shards.size()];
     const timespec time{.tv_sec = static_cast<time_t>(1'700'000'000 + n), .tv_nsec = 0};
     const timespec times[] = {time, time};
@@ -95,30 +95,31 @@ std::uint64_t check_indexes(const std::string& folder, std::uint64_t acknowledge
   const auto shards = data_of(folder);
   using enum mr::detail::index_file_state;
   for (std::uint64_t i = 0; i < shards.size(); ++i) {
-    const auto found = mr::detail::load_index(mr::detail::index_path(shards[i]), mr::detail::identify_shard(shards[i]));
+    const auto loaded =
+        mr::detail::load_index(mr::detail::index_path(shards[i]), mr::detail::identify_shard(shards[i]));
     const bool at_work = i == acknowledged % shards.size(), done = i < acknowledged;
-    const bool sound = found.state == good ? found.index.samples() == 100
-                                           : done ? at_work && found.state == touched : found.state == missing;
-    if (!sound) wrong(shards[i] + ": " + (found.reason.empty() ? "its index is another one" : found.reason));
+    const bool sound = loaded.state == good ? loaded.index.samples() == 100
+                                           : done ? at_work && loaded.state == touched : loaded.state == missing;
+    if (!sound) wrong(shards[i] + ": " + (loaded.reason.empty() ? "its index has other content" : loaded.reason));
   }
   return acknowledged;
 }
 
-/// The checksum of a member, as if it had been read.
+/// The checksum that reading a member would record.
 std::uint32_t checksum_of(std::uint32_t member) { return member * 2'654'435'761U | 1; }
 
 /// Every record is the checksum of a member of a shard.
-void write_checksums(const records& wanted) {
-  const auto shards = data_of(wanted.folder);
+void write_checksums(const records& range) {
+  const auto shards = data_of(range.folder);
   mr::detail::build_indexes(shards);
-  mr::detail::remove_abandoned_indexes(mr::detail::index_path(shards[0]));   // as whoever keeps them does
-  for (std::uint64_t n = wanted.first; n < wanted.first + wanted.count; ++n) {
+  mr::detail::remove_abandoned_indexes(mr::detail::index_path(shards[0]));   // as the owner of indexes does
+  for (std::uint64_t n = range.first; n < range.first + range.count; ++n) {
     const std::string& path = shards[n % shards.size()];
-    auto known = mr::detail::load_index(mr::detail::index_path(path), mr::detail::identify_shard(path));
+    auto loaded = mr::detail::load_index(mr::detail::index_path(path), mr::detail::identify_shard(path));
     const auto member = static_cast<std::uint32_t>(n / shards.size());
-    if (known.state != mr::detail::index_file_state::good || member >= known.index.members()) wrong("no such member");
-    known.index.set_checksum(member, checksum_of(member));
-    mr::detail::store_index(mr::detail::index_path(path), known.index);
+    if (loaded.state != mr::detail::index_file_state::good || member >= loaded.index.members()) wrong("no such member");
+    loaded.index.set_checksum(member, checksum_of(member));
+    mr::detail::store_index(mr::detail::index_path(path), loaded.index);
     acknowledge(n);
   }
 }
@@ -128,16 +129,17 @@ std::uint64_t check_checksums(const std::string& folder, std::uint64_t acknowled
   using enum mr::detail::index_file_state;
   std::uint64_t all = 0;
   for (std::uint64_t i = 0; i < shards.size(); ++i) {
-    const auto found = mr::detail::load_index(mr::detail::index_path(shards[i]), mr::detail::identify_shard(shards[i]));
-    if (found.state == missing && acknowledged == 0) continue;
-    if (found.state != good) wrong(shards[i] + ": " + found.reason);
-    const std::uint64_t known = found.index.known_checksums();
-    for (std::uint32_t m = 0; m < known; ++m)
-      if (found.index.checksum(m) != checksum_of(m)) wrong(shards[i] + " has another checksum");
-    if (known < (acknowledged + shards.size() - 1 - i) / shards.size()) wrong(shards[i] + " has lost a checksum");
-    all += known;
+    const auto loaded =
+        mr::detail::load_index(mr::detail::index_path(shards[i]), mr::detail::identify_shard(shards[i]));
+    if (loaded.state == missing && acknowledged == 0) continue;
+    if (loaded.state != good) wrong(shards[i] + ": " + loaded.reason);
+    const std::uint64_t checksums = loaded.index.known_checksums();
+    for (std::uint32_t m = 0; m < checksums; ++m)
+      if (loaded.index.checksum(m) != checksum_of(m)) wrong(shards[i] + " has another checksum");
+    if (checksums < (acknowledged + shards.size() - 1 - i) / shards.size()) wrong(shards[i] + " has lost a checksum");
+    all += checksums;
   }
-  if (all > acknowledged + 1) wrong("more than one checksum that was not told of");
+  if (all > acknowledged + 1) wrong("more than one checksum without acknowledgment");
   return all;
 }
 
@@ -145,12 +147,12 @@ struct numbered {
   std::int32_t number;
 };
 
-/// Every second record is that a session has indexes, every other one that it is over.
-void write_sessions(const records& wanted) {
-  for (std::uint64_t n = wanted.first; n < wanted.first + wanted.count; n += 2) {
-    for (const std::string& shard : data_of(wanted.folder)) std::filesystem::remove(mr::detail::index_path(shard));
+/// Odd records: a session has indexes. Even records: the session ended.
+void write_sessions(const records& range) {
+  for (std::uint64_t n = range.first; n < range.first + range.count; n += 2) {
+    for (const std::string& shard : data_of(range.folder)) std::filesystem::remove(mr::detail::index_path(shard));
     {
-      mr::session run{mr::shards(wanted.folder + "/*.tar", {.notice = mr::quiet}) |
+      mr::session run{mr::shards(range.folder + "/*.tar", {.notice = mr::quiet}) |
                           mr::map([](const mr::record& r) { return numbered{r["n"].as<std::int32_t>()}; }) |
                           mr::batch<&numbered::number>({.size = 100}),
                       {.threads = 1, .io_threads = 1, .memory_bytes = std::size_t{64} << 20, .notice = mr::quiet}};
@@ -164,12 +166,12 @@ void write_sessions(const records& wanted) {
 std::uint64_t check_sessions(const std::string& folder, std::uint64_t acknowledged) {
   using enum mr::detail::index_file_state;
   for (const std::string& shard : data_of(folder)) {
-    const auto found = mr::detail::load_index(mr::detail::index_path(shard), mr::detail::identify_shard(shard));
-    const bool amid = acknowledged % 2 == 1;   // the session has indexes, which only grow now
-    if (found.state != good && (amid || found.state != missing)) wrong(shard + ": " + found.reason);
-    if (found.state == good && found.index.samples() != 100) wrong(shard + ": its index is another one");
+    const auto loaded = mr::detail::load_index(mr::detail::index_path(shard), mr::detail::identify_shard(shard));
+    const bool amid = acknowledged % 2 == 1;   // the session has indexes, which can only grow
+    if (loaded.state != good && (amid || loaded.state != missing)) wrong(shard + ": " + loaded.reason);
+    if (loaded.state == good && loaded.index.samples() != 100) wrong(shard + ": its index has other content");
   }
-  return acknowledged + acknowledged % 2;   // the next run begins another one
+  return acknowledged + acknowledged % 2;   // the next run begins another session
 }
 
 mr::run_report report_of_round(std::uint64_t n) {
@@ -181,9 +183,9 @@ mr::run_report report_of_round(std::uint64_t n) {
   return r;
 }
 
-void write_reports(const records& wanted) {
-  for (std::uint64_t n = wanted.first; n < wanted.first + wanted.count; ++n) {
-    mr::write_reports(report_of_round(n), wanted.folder + "/report");
+void write_reports(const records& range) {
+  for (std::uint64_t n = range.first; n < range.first + range.count; ++n) {
+    mr::write_reports(report_of_round(n), range.folder + "/report");
     acknowledge(n);
   }
 }
@@ -199,7 +201,7 @@ std::uint64_t check_reports(const std::string& folder, std::uint64_t acknowledge
   for (const std::string ending : {".txt", ".json", ".html", ".trace.json", ".predictions"}) {
     const std::string path = folder + "/report" + ending, text = content_of(path);
     const bool old = acknowledged == 0 ? !std::filesystem::exists(path) : text == report_text(ending, acknowledged - 1);
-    if (!old && text != report_text(ending, acknowledged)) wrong(path + " is no whole report");
+    if (!old && text != report_text(ending, acknowledged)) wrong(path + " is not a complete report");
   }
   return acknowledged;
 }

@@ -1,4 +1,4 @@
-// What is appended to: quarantine lists, logs of JSON lines, TensorBoard's files.
+// Append-only files: quarantine lists, logs of JSON lines, TensorBoard's files.
 #include "kills_subject.hpp"
 
 #include <millrace/base/json_objects.hpp>
@@ -15,15 +15,15 @@ namespace mr = millrace;
 
 namespace {
 
-/// A clock that stands still, so that records can be compared.
+/// A constant clock, so that records can be compared.
 mr::instant noon() { return {.steady_ns = 1'000'000'000, .unix_ns = 1'700'000'000'000'000'000}; }
 
 mr::log_options at_once() { return {.hold = {}, .now = noon}; }
 
-void write_quarantine(const records& wanted) {
-  mr::quarantine_list list(wanted.folder + "/q.jsonl");
-  if (list.size() != wanted.first) wrong("the list has another number of entries than it had");
-  for (std::uint64_t n = wanted.first; n < wanted.first + wanted.count; ++n) {
+void write_quarantine(const records& range) {
+  mr::quarantine_list list(range.folder + "/q.jsonl");
+  if (list.size() != range.first) wrong("the list's number of entries has changed");
+  for (std::uint64_t n = range.first; n < range.first + range.count; ++n) {
     if (!list.add({.shard = "s.tar", .key = long_text(n, 100'000), .reason = "killed"})) wrong("it is listed already");
     acknowledge(n);
   }
@@ -32,16 +32,16 @@ void write_quarantine(const records& wanted) {
 std::uint64_t check_quarantine(const std::string& folder, std::uint64_t acknowledged) {
   const std::string path = folder + "/q.jsonl", copy = folder + "/copied.jsonl";
   if (!std::filesystem::exists(path)) return 0;
-  // As the next run reads it, before its own list repairs the file.
+  // Reads it like the next run, before that run's list repairs the file.
   const mr::key_list before = mr::keys_from(path);
   std::filesystem::copy_file(path, copy);
   const std::uint64_t listed = mr::quarantine_list(copy).size();
   const mr::key_list keys = mr::keys_from(copy);
   std::filesystem::remove(copy);
   if (keys.size() != listed || before.size() != listed) wrong("keys_from() and the list count otherwise");
-  if (listed > acknowledged + 1) wrong("more than one entry that was not told of");
+  if (listed > acknowledged + 1) wrong("more than one entry without acknowledgment");
   for (std::uint64_t n = 0; n < listed; ++n)
-    if (!keys.contains(long_text(n, 100'000), "s.tar")) wrong("entry " + std::to_string(n) + " is another one");
+    if (!keys.contains(long_text(n, 100'000), "s.tar")) wrong("entry " + std::to_string(n) + " has other content");
   return listed;
 }
 
@@ -55,15 +55,15 @@ mr::row row_of(std::uint64_t n) {
 }
 
 template <class Sink>
-void write_log(const records& wanted, Sink sink) {
+void write_log(const records& range, Sink sink) {
   mr::log out(at_once(), std::move(sink));
-  for (std::uint64_t n = wanted.first; n < wanted.first + wanted.count; ++n) {
-    if (!out.push(row_of(n)) || !out.flush()) wrong("the log does not take a row");
+  for (std::uint64_t n = range.first; n < range.first + range.count; ++n) {
+    if (!out.push(row_of(n)) || !out.flush()) wrong("the log refuses a row");
     acknowledge(n);
   }
 }
 
-void write_json(const records& wanted) { write_log(wanted, mr::json_lines(wanted.folder + "/run.jsonl")); }
+void write_json(const records& range) { write_log(range, mr::json_lines(range.folder + "/run.jsonl")); }
 
 std::uint64_t check_json(const std::string& folder, std::uint64_t acknowledged) {
   const std::string path = folder + "/run.jsonl", text = content_of(path);
@@ -74,22 +74,22 @@ std::uint64_t check_json(const std::string& folder, std::uint64_t acknowledged) 
   std::uint64_t n = 0;
   while (const auto line = lines.next()) {
     if (line->text() == tail && !mr::detail::is_complete_json_object(tail)) break;
-    std::string found;
+    std::string messages;
     mr::detail::json_objects(line->text(), path).for_each([&](const auto& members) {
-      for (const auto& m : members) found += m.key == "message" ? m.text : "";
+      for (const auto& m : members) messages += m.key == "message" ? m.text : "";
     });
-    if (found != long_text(n, 60'000)) wrong("line " + std::to_string(n) + " is another one");
+    if (messages != long_text(n, 60'000)) wrong("line " + std::to_string(n) + " has other content");
     ++n;
   }
-  if (n > acknowledged + 1) wrong("more than one line that was not told of");
+  if (n > acknowledged + 1) wrong("more than one line without acknowledgment");
   return n;
 }
 
-void write_tensorboard(const records& wanted) {
-  write_log(wanted, mr::tensorboard({.folder = wanted.folder, .now = noon}));
+void write_tensorboard(const records& range) {
+  write_log(range, mr::tensorboard({.folder = range.folder, .now = noon}));
 }
 
-/// Every file is read as TensorBoard reads it: record by record, up to the first that is cut.
+/// Reads every file as TensorBoard does: record by record, up to the first truncated one.
 std::uint64_t check_tensorboard(const std::string& folder, std::uint64_t) {
   std::set<std::uint64_t> steps;
   for (const auto& entry : std::filesystem::directory_iterator(folder)) {

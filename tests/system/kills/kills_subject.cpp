@@ -1,9 +1,9 @@
-// A program that kills.py kills, and that then looks at what it has left.
+// A program that kills.py kills, and that checks the files after a kill.
 //
-//   kills_subject list                             # KIND CLEANS, a line for each
+//   kills_subject list                             # a line KIND CLEANS for each kind
 //   kills_subject data FOLDER                      # the shards that some kinds read
-//   kills_subject write KIND FOLDER FIRST          # a line for each record that is safe
-//   kills_subject check                            # reads lines KIND FOLDER SAFE; answers `records N` or what is wrong
+//   kills_subject write KIND FOLDER FIRST          # prints a line for each safe record
+//   kills_subject check                            # reads lines KIND FOLDER SAFE; answers `records N` or the problem
 #include "kills_subject.hpp"
 
 #include <millrace/io/tar/write/shard_writer.hpp>
@@ -35,10 +35,10 @@ void answer_checks() {
   std::string name, folder;
   for (std::uint64_t acknowledged = 0; std::cin >> name >> folder >> acknowledged;) {
     try {
-      const std::uint64_t found = find(name).check(folder, acknowledged);
-      if (found < acknowledged)
-        wrong(std::to_string(found) + " of " + std::to_string(acknowledged) + " records are left");
-      std::cout << "records " << found << std::endl;
+      const std::uint64_t count = find(name).check(folder, acknowledged);
+      if (count < acknowledged)
+        wrong(std::to_string(count) + " of " + std::to_string(acknowledged) + " records are left");
+      std::cout << "records " << count << std::endl;
     } catch (const std::exception& e) {
       std::string text = e.what();
       for (char& c : text)

@@ -1,4 +1,4 @@
-// What is written under kill -9, kind by kind: how, and what has to be found afterwards.
+// The kinds of files that are written under kill -9, with their writers and checks.
 //
 //   for (const kind& k : line_kinds()) k.write({.folder = folder, .first = 7, .count = 60});
 //   const std::uint64_t records = k.check(folder, 7);
@@ -20,12 +20,12 @@ struct records {
 
 struct kind {
   const char* name;
-  std::uint64_t count;   // records of one run
-  /// Goes on behind the first records. Calls acknowledge() for each record that is safe.
-  void (*write)(const records& wanted);
-  /// Returns how many records there are. Throws if fewer than `acknowledged`, or if one is not as it was written.
+  std::uint64_t count;   // of one run
+  /// Continues after the first records. Calls acknowledge() for each safe record.
+  void (*write)(const records& range);
+  /// Returns the number of records. Throws if it is less than `acknowledged`, or if a record differs.
   std::uint64_t (*check)(const std::string& folder, std::uint64_t acknowledged);
-  /// True if a run removes the temporary files of those that were killed before it.
+  /// True if a run removes the temporary files of killed runs.
   bool cleans;
 };
 
@@ -33,17 +33,17 @@ struct kind {
 std::span<const kind> file_kinds();
 /// kills_cache.cpp: blocks of a cache.
 std::span<const kind> cache_kinds();
-/// kills_lines.cpp: what is appended to.
+/// kills_lines.cpp: append-only files.
 std::span<const kind> line_kinds();
 
-/// Tells whoever reads standard output that the record is safe. It has no buffer.
+/// Reports on standard output, without a buffer, that the record is safe.
 void acknowledge(std::uint64_t record);
 
 [[noreturn]] inline void wrong(const std::string& what) {
   throw millrace::data_error(what, "Repeat it with the same seed and kind");
 }
 
-/// A record's text: its length is anything up to many pages, so that a kill falls into the middle of a write.
+/// A record's text, of up to many pages, so that kills can interrupt a write.
 inline std::string long_text(std::uint64_t number, std::uint64_t max_bytes) {
   const char letter = static_cast<char>('a' + number % 26);
   return std::to_string(number) + ':' + std::string(number * 7'919'013 % max_bytes, letter);

@@ -38,12 +38,12 @@ struct longest_and_space {
 };
 
 longest_and_space measure(std::span<const std::uint8_t> code) {
-  longest_and_space found;
+  longest_and_space result;
   for (unsigned length = 1; length <= 16; ++length) {
-    if (code[length - 1] != 0) found.longest = length;
-    found.space += std::uint32_t{code[length - 1]} << (16 - length);
+    if (code[length - 1] != 0) result.longest = length;
+    result.space += std::uint32_t{code[length - 1]} << (16 - length);
   }
-  return found;
+  return result;
 }
 
 std::set<unsigned> symbols_of(std::span<const std::uint8_t> code) { return {code.begin() + 16, code.end()}; }
@@ -71,7 +71,7 @@ TEST_CASE("every symbol of the baseline alphabet has a word within the limits, a
       const auto of_dc = measure(codes.dc(table)), of_ac = measure(codes.ac(table));
       CHECK(of_dc.longest <= limits.longest_dc);
       CHECK(of_ac.longest <= (limits.rare == 0 ? limits.longest_ac : 16));
-      // All but one of the longest words are there.
+      // All but one of the longest words exist.
       CHECK(of_dc.space == (1U << 16) - (1U << (16 - of_dc.longest)));
       CHECK(of_ac.space == (1U << 16) - (1U << (16 - of_ac.longest)));
       mr::detail::component_tables tables;
@@ -115,7 +115,7 @@ TEST_CASE("more frequent symbols have no longer words, and luma and chroma have 
   CHECK(codes.ac(1)[0] == 1);   // a word of one bit
 }
 
-TEST_CASE("a text that is no pair of codes is refused") {
+TEST_CASE("a text that is not a pair of codes is refused") {
   mr::rng random({.seed = 3});
   const std::string good = jpeg_codes(drawn_counts(random)).text();
   const auto refused = [](const std::string& text) {
@@ -132,15 +132,15 @@ TEST_CASE("a text that is no pair of codes is refused") {
   CHECK(refused(good + "0"));
   CHECK(refused(good + "00"));
   for (std::size_t size = 0; size < good.size(); ++size) CHECK(refused(good.substr(0, size)));
-  int kept = 0;
+  int accepted = 0;
   for (std::size_t i = 0; i < good.size(); ++i)
     for (const char c : {'0', '1', '7', 'f', 'g', 'A', '-'}) {
       std::string other = good;
       other[i] = c;
-      if (other != good && !refused(other)) ++kept;
+      if (other != good && !refused(other)) ++accepted;
     }
-  CHECK(kept == 0);   // a symbol twice, one too few or too many, no such symbol
-  // As many words as symbols, but more than there are.
+  CHECK(accepted == 0);   // a symbol twice, one too few or too many, no such symbol
+  // As many words as symbols, but more than exist.
   CHECK(refused("0c" + std::string(30, '0') + good.substr(32)));
 }
 
@@ -152,7 +152,7 @@ TEST_CASE("impossible limits are refused") {
     CHECK_THROWS_AS(jpeg_codes({}, limits), mr::setup_error);
 }
 
-TEST_CASE("the built-in decoder makes its tables once for a set with shared codes") {
+TEST_CASE("the built-in decoder builds its tables once for a set with shared codes") {
   mr::rng random({.seed = 4});
   std::vector<std::vector<std::byte>> files;
   jpeg_symbol_counts counts;
@@ -180,5 +180,5 @@ TEST_CASE("the built-in decoder makes its tables once for a set with shared code
     look_up(store_of_own_codes, file);
   }
   CHECK(store.size() == 2);
-  CHECK(store_of_own_codes.size() == 16);   // as many as it keeps
+  CHECK(store_of_own_codes.size() == 16);   // the capacity of the store
 }

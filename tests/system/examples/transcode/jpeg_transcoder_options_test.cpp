@@ -65,7 +65,7 @@ TEST_CASE("shared codes and restarts anywhere keep every kind of file's coeffici
 }
 
 TEST_CASE("symbols are counted as libjpeg writes them") {
-  // A code of its own has a word for those symbols alone that come, and the counts are those of the best code.
+  // An image's own code has words only for symbols that occur, and the counts are those of the best code.
   mr::rng random({.seed = 15});
   for (const auto& l : layouts)
     for (const unsigned interval : {0U, 1U, 3U, 7U}) {
@@ -83,7 +83,7 @@ TEST_CASE("symbols are counted as libjpeg writes them") {
           auto& symbols = coded[byte(at) >> 4][byte(at) & 15];
           std::size_t words = 0;
           for (std::size_t length = 1; length <= 16; ++length) words += byte(at + length);
-          symbols.clear();   // of several scans the last one's would stay: such files have one table for each
+          symbols.clear();   // keeps only the last scan's: files with several scans have one table for each
           for (std::size_t i = 0; i < words; ++i) symbols.push_back(byte(at + 17 + i));
           std::sort(symbols.begin(), symbols.end());
           at += 17 + words;
@@ -99,7 +99,7 @@ TEST_CASE("symbols are counted as libjpeg writes them") {
     }
 }
 
-TEST_CASE("restarts by growth take the shortest interval that costs no more, and their cost is known") {
+TEST_CASE("restarts by growth use the shortest interval within the cost, and report the cost") {
   mr::rng random({.seed = 16});
   for (int i = 0; i < 12; ++i) {
     const bool gray = i % 4 == 3;
@@ -117,7 +117,7 @@ TEST_CASE("restarts by growth take the shortest interval that costs no more, and
       before = interval;
       CHECK((interval == 0 || interval >= (i % 2 && !gray ? 4U : 8U)));
       const auto grown = static_cast<double>(transcoder.write().size() - plain);
-      // libjpeg's own codes are not quite the best ones, and coded bytes of ones are not counted.
+      // libjpeg's own codes are not optimal, and stuffed bytes are not counted.
       CHECK(grown <= growth * static_cast<double>(plain) + 32);
       CHECK(transcoder.restart_bytes() == doctest::Approx(grown).epsilon(0.1).scale(300));
     }
@@ -138,9 +138,9 @@ TEST_CASE("a crop's decoder reads from a restart before it to its right edge, ro
       std::uint64_t last = 0;
       for (std::uint64_t mcu = 0; mcu < in_row * rows; ++mcu) {
         const std::uint64_t x = mcu % in_row * 16, y = mcu / in_row * 16;
-        const bool wanted =
+        const bool expected =
             x + 16 > box.left && x < box.left + box.width && y + 16 > box.top && y < box.top + box.height;
-        if (!wanted) continue;
+        if (!expected) continue;
         last = mcu + 1;
         for (std::uint64_t i = interval == 0 ? 0 : mcu - mcu % interval; i <= mcu; ++i) read[i] = true;
       }
@@ -166,9 +166,9 @@ TEST_CASE("the standard's codes are kept where a file has them, and no others") 
     const auto picture = pixels(l, random);
     slow::jpeg_recipe recipe{.stored = l.stored, .sampling = l.sampling, .quality = 80};
     const auto standard = slow::make_jpeg(picture, recipe);
-    const auto kept = transcode_jpeg(standard, {.restart_interval = 2, .keep_standard_codes = true});
-    CHECK(tables(kept) == tables(standard));
-    CHECK(slow::coefficients(kept) == slow::coefficients(standard));
+    const auto transcoded = transcode_jpeg(standard, {.restart_interval = 2, .keep_standard_codes = true});
+    CHECK(tables(transcoded) == tables(standard));
+    CHECK(slow::coefficients(transcoded) == slow::coefficients(standard));
     CHECK(transcode_jpeg(standard, {.keep_standard_codes = true}) == standard);
     CHECK(tables(transcode_jpeg(standard, {.restart_interval = 2})) != tables(standard));
     recipe.optimize_tables = true;

@@ -84,13 +84,13 @@ TEST_CASE("a baseline file gets smaller, or stays as it is") {
 
 TEST_CASE("a smaller file that is sequential in one scan stays, whatever its tables") {
   // Coefficients that fit the standard's tables, which AVI frames leave out: 420 bytes less.
-  const auto whole = slow::make_jpeg(slow::photo(16, 16, 3, 5), {.quality = 30});
+  const auto complete = slow::make_jpeg(slow::photo(16, 16, 3, 5), {.quality = 30});
   std::vector<std::byte> without;
-  for (std::size_t i = 0; i < whole.size();) {
-    if (whole[i] != std::byte{0xff} || whole[i + 1] != std::byte{0xc4}) without.push_back(whole[i++]);
-    else i += 2 + (std::to_integer<std::size_t>(whole[i + 2]) << 8) + std::to_integer<std::size_t>(whole[i + 3]);
+  for (std::size_t i = 0; i < complete.size();) {
+    if (complete[i] != std::byte{0xff} || complete[i + 1] != std::byte{0xc4}) without.push_back(complete[i++]);
+    else i += 2 + (std::to_integer<std::size_t>(complete[i + 2]) << 8) + std::to_integer<std::size_t>(complete[i + 3]);
   }
-  REQUIRE(without.size() + 400 < whole.size());
+  REQUIRE(without.size() + 400 < complete.size());
   CHECK(transcode_jpeg(without) == without);
 }
 
@@ -115,7 +115,7 @@ TEST_CASE("restart markers divide each row of MCUs evenly") {
   CHECK(restart_interval_of(8188, 1) == 8188);
 }
 
-TEST_CASE("more blocks than a scan holds get a scan for each component") {
+TEST_CASE("more blocks than a scan may contain get a scan for each component") {
   const slow::jpeg_recipe recipe{.sampling = {{{4, 2}, {2, 1}, {2, 1}, one}}, .arithmetic = true,
                                  .scan_for_each = true};
   const auto before = slow::make_jpeg(slow::photo(61, 77, 3, 4), recipe);
@@ -143,19 +143,19 @@ TEST_CASE("markers stay as they are, whatever libjpeg would write") {
   CHECK(slow::coefficients(transcode_jpeg(file)) == slow::coefficients(file));
 }
 
-TEST_CASE("markers between the scans come to the front, and many of them take no longer") {
+TEST_CASE("markers between the scans move to the front, and many of them cost no extra time") {
   auto file = slow::make_jpeg(slow::photo(40, 50, 3, 13), {.progressive = true});
   std::size_t second_table = 0;
-  for (std::size_t i = 0, found = 0; i + 1 < file.size() && found < 2; ++i)
-    if (file[i] == std::byte{0xff} && file[i + 1] == std::byte{0xc4} && ++found == 2) second_table = i;
+  for (std::size_t i = 0, tables = 0; i + 1 < file.size() && tables < 2; ++i)
+    if (file[i] == std::byte{0xff} && file[i + 1] == std::byte{0xc4} && ++tables == 2) second_table = i;
   REQUIRE(second_table > 0);
   std::string comments;
   for (int i = 0; i < 150'000; ++i) comments += "\xff\xfe" + std::string{'\0', '\4', static_cast<char>(i), 'x'};
   const auto between = std::as_bytes(std::span(comments));
   file.insert(file.begin() + static_cast<std::ptrdiff_t>(second_table), between.begin(), between.end());
-  const auto made = transcode_jpeg(file);
-  CHECK(slow::leading_markers(made) == slow::leading_markers(file) + comments);
-  CHECK(slow::coefficients(made) == slow::coefficients(file));
+  const auto transcoded = transcode_jpeg(file);
+  CHECK(slow::leading_markers(transcoded) == slow::leading_markers(file) + comments);
+  CHECK(slow::coefficients(transcoded) == slow::coefficients(file));
 }
 
 TEST_CASE("junk between header segments and before the end is left out") {
@@ -179,7 +179,7 @@ TEST_CASE("junk between header segments and before the end is left out") {
     }
 }
 
-TEST_CASE("what is cut short is refused wherever it is cut, and never made up") {
+TEST_CASE("a truncated file is refused wherever it is cut, and never completed") {
   for (const bool progressive : {false, true})
     for (const bool arithmetic : {false, true}) {
       const auto file =
@@ -191,19 +191,19 @@ TEST_CASE("what is cut short is refused wherever it is cut, and never made up") 
 
 TEST_CASE("flipped bits are refused, or keep their coefficients") {
   mr::rng random({.seed = 8});
-  const auto whole = slow::make_jpeg(slow::photo(40, 40, 3, 8), {.progressive = true});
-  int refused = 0, taken = 0;
+  const auto complete = slow::make_jpeg(slow::photo(40, 40, 3, 8), {.progressive = true});
+  int refused = 0, accepted = 0;
   for (int i = 0; i < 400; ++i) {
-    auto file = whole;
+    auto file = complete;
     file[random.below(file.size())] ^= std::byte{1} << static_cast<int>(random.below(8));
     if (problem_of(file) != "") ++refused;
-    else if (++taken) REQUIRE(slow::coefficients(transcode_jpeg(file)) == slow::coefficients(file));
+    else if (++accepted) REQUIRE(slow::coefficients(transcode_jpeg(file)) == slow::coefficients(file));
   }
   CHECK(refused > 50);
-  CHECK(taken > 50);
+  CHECK(accepted > 50);
 }
 
-TEST_CASE("a progressive file without its last scans is refused: decoders smooth over what is missing") {
+TEST_CASE("a progressive file without its last scans is refused: decoders smooth over missing coefficients") {
   auto file = slow::make_jpeg(slow::photo(40, 40, 3, 9), {.progressive = true});
   std::size_t last_scan = 0;
   for (std::size_t i = 0; i + 1 < file.size(); ++i)
@@ -213,14 +213,14 @@ TEST_CASE("a progressive file without its last scans is refused: decoders smooth
   CHECK(has(problem_of(file), "lacks scans"));
 }
 
-TEST_CASE("coefficients that baseline coding cannot hold are refused, behind however much was written") {
+TEST_CASE("coefficients beyond baseline coding are refused, after any amount of output") {
   const slow::jpeg_recipe recipe{
       .arithmetic = true,
       .markers = {{JPEG_COM, std::string(65'000, 'c')}, {JPEG_COM, std::string(65'000, 'd')}},
       .more_in_coefficient = 20'000};
   const auto file = slow::make_jpeg(slow::photo(16, 16, 3, 10), recipe);
   CHECK(has(problem_of(file), "cannot be written as a baseline JPEG"));
-  // libjpeg looks at coefficients only while it makes codes.
+  // libjpeg checks coefficients only while it computes codes.
   const jpeg_codes codes{jpeg_symbol_counts()};
   for (const int more : {1200, 20'000}) {
     slow::jpeg_recipe other = recipe;
@@ -242,7 +242,7 @@ TEST_CASE("limits and foreign files are named") {
   CHECK(has(problem_of(cut), "it can only be kept"));
 }
 
-TEST_CASE("sides that claim too much are refused before memory is taken for them") {
+TEST_CASE("huge declared sides are refused before memory is allocated") {
   auto file = slow::make_jpeg(slow::photo(16, 16, 3, 14), {});
   const std::array start_of_frame{std::byte{0xff}, std::byte{0xc0}};
   const auto frame = std::search(file.begin(), file.end(), start_of_frame.begin(), start_of_frame.end());
@@ -285,5 +285,5 @@ TEST_CASE("comparing sees any difference") {
   for (std::size_t i = 0; i + 5 < coarser.size(); ++i)
     if (coarser[i] == std::byte{0xff} && coarser[i + 1] == std::byte{0xdb}) coarser[i + 5] = std::byte{77};
   jpeg_coefficients fine(file, {}), coarse(coarser, {});
-  CHECK_FALSE(fine.same_as(coarse));   // the same numbers, times other ones
+  CHECK_FALSE(fine.same_as(coarse));   // equal coefficients, different quantization
 }

@@ -40,7 +40,7 @@ std::uint64_t space(const length_list& lengths) {
   return sum;
 }
 
-/// The least cost of all lists of lengths that leave no more than all words, tried one by one.
+/// The lowest cost of all valid lists of lengths, by exhaustive search.
 std::uint64_t least_cost(const weight_list& weights, const length_list& longest) {
   std::uint64_t least = ~std::uint64_t{0};
   const std::function<void(std::size_t, std::uint64_t, std::uint64_t)> place = [&](std::size_t at, std::uint64_t used,
@@ -114,14 +114,14 @@ TEST_CASE("longer words for light symbols cost as little as any") {
   }
 }
 
-TEST_CASE("a limit that does not bind gives the cost of Huffman's code") {
+TEST_CASE("a limit that does not bind has the cost of Huffman's code") {
   mr::rng random({.seed = 2});
   for (int i = 0; i < 50; ++i) {
     weight_list weights(2 + random.below(200));
     for (auto& w : weights) w = 1 + random.below(50);   // no word needs more than 16 bits
     CHECK(cost(weights, merged(weights, 16)) == huffman_cost(weights));
   }
-  // Fibonacci's numbers have the longest words: 15 bits for 16 symbols.
+  // Fibonacci numbers produce the longest words: 15 bits for 16 symbols.
   weight_list fibonacci{1, 1};
   while (fibonacci.size() < 16) fibonacci.push_back(fibonacci.end()[-1] + fibonacci.end()[-2]);
   const auto lengths = merged(fibonacci, 16);

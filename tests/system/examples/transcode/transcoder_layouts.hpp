@@ -1,4 +1,4 @@
-// Kinds of JPEGs that the transcoder takes, and their pixels by libjpeg.
+// Kinds of JPEGs that the transcoder accepts, and their pixels decoded by libjpeg.
 #pragma once
 
 #include "../../../unit/image/jpeg_recipes.hpp"
@@ -15,7 +15,7 @@ namespace slow {
 struct layout {
   J_COLOR_SPACE stored;
   std::array<std::pair<int, int>, 4> sampling;
-  bool own_decoder;   ///< takes it, once it is baseline
+  bool own_decoder;   ///< accepts it after conversion to baseline
 };
 
 inline constexpr std::pair<int, int> one{1, 1};
