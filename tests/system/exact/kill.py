@@ -92,7 +92,8 @@ class Kills:
                 arguments = ["--step-us", 1000, "--batches-per-save", random.choice((1, 2, 3, 7)),
                              "--threads", random.randrange(4)]
                 with Job(self.command(name, data, *arguments)) as job:
-                    if kills >= kill_count or job.ends_within(random.uniform(0, random.choice((0.1, 0.5, 1)) * seconds)):
+                    delay = random.uniform(0, random.choice((0.1, 0.5, 1)) * seconds)
+                    if kills >= kill_count or job.ends_within(delay):
                         if not job.ends_within(1800) or job.process.returncode != 0:
                             problem = "the last piece failed: " + job.process.stdout.read()
                         break
@@ -150,7 +151,8 @@ class Kills:
         states = self.index_states(data)
         if states != {"good, all checksums": MANY}:
             wrong.append(f"a complete run leaves {states}")
-        report.add(f"{kill_count} kills while checksums are written, {amid} of them with some written", "\n".join(wrong))
+        report.add(f"{kill_count} kills while checksums are written, {amid} of them with some written",
+                   "\n".join(wrong))
 
 
 def main():

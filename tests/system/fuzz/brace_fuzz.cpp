@@ -1,4 +1,4 @@
-// A libFuzzer target: braces in shard patterns, against a slow expander that first makes a tree of the pattern.
+// A libFuzzer target: braces in shard patterns, against a slow expander that first parses the pattern into a tree.
 // fuzz.py builds and runs it.
 #include <millrace/sources/list/brace_expansion.hpp>
 
@@ -21,7 +21,7 @@ constexpr std::size_t max_results = 100;
 
 using names = std::vector<std::string>;
 
-/// A character, or a group: the alternatives between its commas, each a list of these.
+/// A character, or a group: its comma-separated alternatives, each a list of these.
 struct part {
   std::string plain{};      // without the backslash
   bool escaped = false, group = false;
@@ -120,7 +120,7 @@ names choices(const part& group) {
       for (auto& name : expand(one)) all.push_back(std::move(name));
     return all;
   }
-  std::string plain;   // an escaped character or a group makes it something else than a range
+  std::string plain;   // empty if there is an escaped character or a group, which excludes a range
   bool may_be_range = true;
   for (const part& p : group.alternatives[0]) {
     may_be_range = may_be_range && !p.group && !p.escaped;
@@ -175,10 +175,10 @@ void slow::check(std::span<const std::byte> input, draw) {
     expected = expand(parse(pattern, at, 0, ended_by));
   } catch (const refused&) {
   }
-  seen().count(ours.has_value());
+  counters().count(ours.has_value());
   if (ours.has_value() != expected.has_value())
-    found(ours ? "taken, against the rules" : "refused, against the rules: " + refusal);
-  if (ours != expected) found("other names: " + std::to_string(ours->size()) + ", first " + ours->front() +
+    fail(ours ? "accepted, against the rules" : "refused, against the rules: " + refusal);
+  if (ours != expected) fail("other names: " + std::to_string(ours->size()) + ", first " + ours->front() +
                               "; expected " + std::to_string(expected->size()) + ", first " + expected->front());
 }
 

@@ -1,14 +1,14 @@
-# Every parser of bytes that nobody has looked at, for so long: the targets NAME_fuzz.cpp with libFuzzer,
-# AddressSanitizer and UndefinedBehaviorSanitizer. Each compares the library with a second, slower implementation.
+# Runs every parser of untrusted bytes for a limited time: the targets NAME_fuzz.cpp with libFuzzer, AddressSanitizer
+# and UndefinedBehaviorSanitizer. Each compares the library with a second, slower implementation.
 #
 #   python3 tests/system/fuzz/fuzz.py                          # all targets one after the other, two minutes in all
 #   python3 tests/system/fuzz/fuzz.py tar --runs 100000000     # one of them; rates are in bench/history.md
 #   python3 tests/system/fuzz/fuzz.py --replay build/fuzz/tar-crash-0123 [--smaller]
 #
-# What a target has learnt is in build/fuzz/NAME/corpus, and the next run begins with that. build/fuzz/totals has a line
-# for each run. --replay runs every check on one input, whose name says of which target it is; with --smaller libFuzzer
-# then looks for the smallest input that still fails, for a minute. Ends with `N passed, N failed, N skipped`. Skipped
-# where clang++ comes without libFuzzer.
+# build/fuzz/NAME/corpus keeps the inputs of a target for its next run. build/fuzz/totals has a line for each run.
+# --replay runs every check on one input, whose file name contains the target. With --smaller, libFuzzer then searches
+# for a minute for the smallest input that still fails. Ends with `N passed, N failed, N skipped`. Skipped if clang++
+# has no libFuzzer.
 import argparse
 import dataclasses
 import datetime
@@ -26,36 +26,36 @@ from legs import steady_addresses
 FOLDER = ROOT / "build" / "fuzz"
 SOURCES = ROOT / "tests" / "system" / "fuzz"
 SANITIZERS = "-fsanitize=address,undefined"
-# Without what records comparisons, which would take half of the time: the targets' own changes know what they change.
-# With NDEBUG pools do not fill the half megabyte of a released block.
+# Comparisons are not recorded, which would cost half of the time: the targets' own mutators know their formats.
+# With NDEBUG, pools do not fill the half megabyte of a released block.
 COMPILE = ["-gline-tables-only", "-DNDEBUG", SANITIZERS, "-fsanitize-coverage=inline-8bit-counters,pc-table",
            "-fno-sanitize-recover=all", f"-I{ROOT / 'include'}"]
 LIBRARIES = ["-ltbb", "-larchive", "-lz", "-ljpeg"]
 SMOKE_SECONDS = 120
-SMOKE_LEVEL, LEVEL = "-O1", "-O2"   # what two minutes run takes longer to compile than it gains
+SMOKE_LEVEL, LEVEL = "-O1", "-O2"   # for two minutes, -O2 costs more time to compile than it saves
 LEAST_PART = 0.01            # of an idle core's rate
 FINDING = re.compile(r"^(?:FOUND|ERROR|==\d+==\s*ERROR|.*: runtime error|Test unit written to).*", re.MULTILINE)
-PAIR_WAYS = re.compile(r"(\d+) files: the built-in decoder took (\d+), (\d+) of them progressive, .*; "
-                       r"(\d+) pictures, (\d+) errors, (\d+) accepted though damaged, "
-                       r"(\d+) by entries, (\d+) by wrong ones, (\d+) by restart markers")
-WAYS = re.compile(r"(\d+) inputs: (\d+) accepted, (\d+) refused")
+PAIR_COUNTERS = re.compile(r"(\d+) files: the built-in decoder decoded (\d+), (\d+) of them progressive, .*; "
+                           r"(\d+) images, (\d+) errors, (\d+) accepted though damaged, "
+                           r"(\d+) by entries, (\d+) by wrong ones, (\d+) by restart markers")
+COUNTERS = re.compile(r"(\d+) inputs: (\d+) accepted, (\d+) refused")
 
 
 @dataclasses.dataclass(frozen=True)
 class Target:
-    """What is particular to a target."""
+    """Parameters of a target."""
     share: int                   # of the time of all targets
     rate: int                    # executions a second on an idle core
     largest_bytes: int = 4096
-    max_megabytes: int = 2      # at once; an input has no reason for more
-    # Pools poison released blocks, half a megabyte for each reader, which takes more time than reading. The unit tests
-    # are run with it.
+    max_megabytes: int = 2      # of one allocation; no input needs more
+    # Pools poison released blocks, half a megabyte for each reader, which costs more time than reading. The unit tests
+    # cover that.
     poisoning: bool = False
-    optional_library: str = ""   # the target is skipped where it is not installed
+    optional_library: str = ""   # the target is skipped if it is not installed
 
 
 TARGETS = {
-    # A picture here is below 65,536 pixels.
+    # Images have at most 65,536 pixels.
     "jpeg_pair": Target(share=36, rate=2_700, max_megabytes=64, poisoning=True),
     "tar": Target(share=24, rate=20_000, max_megabytes=4),
     "index": Target(share=12, rate=80_000, poisoning=True),
@@ -69,7 +69,7 @@ TARGETS = {
     "jpeg_header": Target(share=8, rate=40_000, poisoning=True),
     "json": Target(share=8, rate=30_000, largest_bytes=512, poisoning=True, optional_library="simdjson"),
     "store_text": Target(share=8, rate=30_000, largest_bytes=512, poisoning=True),
-    # A picture here is below 65,536 pixels, of 8 bytes each.
+    # Images have at most 65,536 pixels of 8 bytes.
     "png": Target(share=16, rate=4_000, max_megabytes=8, poisoning=True, optional_library="libpng"),
 }
 
@@ -101,7 +101,7 @@ def compiled(name, level):
 
 
 def run(name, program, *arguments):
-    """Its exit status and what it printed, which is in build/fuzz/NAME/log too."""
+    """The exit status and the output, which is also in build/fuzz/NAME/log."""
     target = TARGETS[name]
     environment = os.environ | {
         "ASAN_OPTIONS": f"quarantine_size_mb=4:malloc_context_size=4:allow_user_poisoning={int(target.poisoning)}",
@@ -115,18 +115,18 @@ def run(name, program, *arguments):
     return done.returncode, log.read_text(errors="replace")
 
 
-def went_every_way(printed):
-    """None, or what the inputs did not lead to."""
-    if ways := PAIR_WAYS.search(printed):
-        files, taken, *others = map(int, ways.groups())
-        return None if taken > files // 20 and min(others) > 0 else ways[0]
-    ways = WAYS.search(printed)
-    inputs, accepted, refused = map(int, ways.groups())
-    return None if accepted > inputs // 1000 and refused > 0 else ways[0]
+def unreached_paths(printed):
+    """None, or the counters if some path was not reached."""
+    if counters := PAIR_COUNTERS.search(printed):
+        files, decoded, *others = map(int, counters.groups())
+        return None if decoded > files // 20 and min(others) > 0 else counters[0]
+    counters = COUNTERS.search(printed)
+    inputs, accepted, refused = map(int, counters.groups())
+    return None if accepted > inputs // 1000 and refused > 0 else counters[0]
 
 
 def fuzz(name, report, runs, seconds):
-    """So many runs, or if that is none, so many seconds."""
+    """Runs a target `runs` times or, if that is None, for `seconds`."""
     program = compiled(name, LEVEL if runs else SMOKE_LEVEL)
     amount = f"-runs={runs}" if runs else f"-max_total_time={seconds}"
     for folder in ("corpus", "seeds"):
@@ -134,20 +134,22 @@ def fuzz(name, report, runs, seconds):
     begin = time.monotonic()
     status, printed = run(name, program, "--seeds=seeds", "-entropic=0", "-print_final_stats=1", amount,
                           "corpus", "seeds")
-    took = time.monotonic() - begin
-    found = "\n".join(dict.fromkeys(match[0] for match in FINDING.finditer(printed)))
-    how = f"(all of it: build/fuzz/{name}/log; fuzz.py --replay FILE repeats it)"
-    report.add(f"{name}: no input fails", f"{found}\n{how}" if status != 0 else None)
+    seconds_used = time.monotonic() - begin
+    findings = "\n".join(dict.fromkeys(match[0] for match in FINDING.finditer(printed)))
+    how = f"(complete output: build/fuzz/{name}/log; fuzz.py --replay FILE repeats it)"
+    report.add(f"{name}: no input fails", f"{findings}\n{how}" if status != 0 else None)
     executed = max(map(int, re.findall(r"number_of_executed_units: (\d+)", printed)), default=0)
     with (FOLDER / "totals").open("a") as totals:
-        totals.write(f"{datetime.date.today()} {name} {executed} executions in {took:.0f} s, exit status {status}\n")
+        totals.write(f"{datetime.date.today()} {name} {executed} executions in {seconds_used:.0f} s, "
+                     f"exit status {status}\n")
     if status != 0:
         return
-    print(f"{name}: {executed} executions; {(WAYS.search(printed) or PAIR_WAYS.search(printed))[0]}", flush=True)
+    counters = COUNTERS.search(printed) or PAIR_COUNTERS.search(printed)
+    print(f"{name}: {executed} executions; {counters[0]}", flush=True)
     least = runs or LEAST_PART * TARGETS[name].rate * seconds
-    problem = f"{executed} executions in {took:.0f} seconds" if executed < least else None
-    report.add(f"{name}: it got somewhere", problem)
-    report.add(f"{name}: inputs went every way", went_every_way(printed))
+    problem = f"{executed} executions in {seconds_used:.0f} seconds" if executed < least else None
+    report.add(f"{name}: it is fast enough", problem)
+    report.add(f"{name}: inputs reached every path", unreached_paths(printed))
 
 
 def replay(path, report, smaller):
@@ -162,7 +164,7 @@ def replay(path, report, smaller):
         smallest.unlink(missing_ok=True)
         run(name, program, "--all", "-minimize_crash=1", "-max_total_time=60", f"-exact_artifact_path={smallest}",
             path.resolve())
-        print(f"a smaller one: {smallest}" if smallest.exists() else "there is none smaller")
+        print(f"smaller input: {smallest}" if smallest.exists() else "there is no smaller input")
 
 
 def main():
@@ -172,23 +174,23 @@ def main():
     parser.add_argument("--runs", type=int, help="of each target")
     parser.add_argument("--replay", type=pathlib.Path)
     parser.add_argument("--smaller", action="store_true")
-    asked = parser.parse_args()
+    options = parser.parse_args()
     FOLDER.mkdir(parents=True, exist_ok=True)
     report = Report()
     if lacks_libfuzzer():
-        report.skip("fuzz", "this clang++ comes without libFuzzer (Debian: libclang-rt-14-dev)")
+        report.skip("fuzz", "this clang++ has no libFuzzer (Debian: libclang-rt-14-dev)")
         return report.close()
-    if asked.replay:
-        replay(asked.replay, report, asked.smaller)
+    if options.replay:
+        replay(options.replay, report, options.smaller)
         return report.close()
-    names = [asked.name] if asked.name else [*TARGETS]
+    names = [options.name] if options.name else [*TARGETS]
     for name in names:
         if is_missing(TARGETS[name].optional_library):
             report.skip(name, f"{TARGETS[name].optional_library} is not installed")
     names = [name for name in names if not is_missing(TARGETS[name].optional_library)]
     parts = max(1, sum(TARGETS[name].share for name in names))
     for name in names:
-        fuzz(name, report, asked.runs, max(1, asked.seconds * TARGETS[name].share // parts))
+        fuzz(name, report, options.runs, max(1, options.seconds * TARGETS[name].share // parts))
     return report.close()
 
 

@@ -1,8 +1,8 @@
-// What libFuzzer's bytes mean to jpeg_pair_fuzz.cpp: knobs, then two files one after the other.
+// The layout of an input of jpeg_pair_fuzz.cpp: knobs, then two files one after the other.
 //
 //   slow::fuzz_input in({data, size});
 //   in.file[0], in.crop(1), in.knob[slow::fuzz_input::mode]
-//   size = in.write({data, max_size});           // never more than there is room for: files are cut
+//   size = in.write({data, max_size});           // truncates the files if necessary
 #pragma once
 
 #include <millrace/image/jpeg/baseline/jpeg_planes_request.hpp>
@@ -53,7 +53,7 @@ struct fuzz_input {
     return knobs + first + second;
   }
 
-  /// For planes; half of them lie inside a picture of 16 x 16 and the others anywhere.
+  /// For planes. Half of the crops are inside an image of 16 x 16, the others anywhere.
   mr::detail::jpeg_planes_request crop(std::size_t i) const {
     const std::uint8_t* k = knob.data() + crops + 4 * i;
     const auto place = [](std::uint8_t v) { return std::size_t{v < 128 ? v % 16U : v - 128U}; };
@@ -61,7 +61,7 @@ struct fuzz_input {
             .bottom = place(k[1]) + place(k[3]) + 1, .eighths = eighths(i)};
   }
 
-  /// Most files are decoded at their own size.
+  /// Most files are decoded at full size.
   int eighths(std::size_t i) const { return 1 << std::min(knob[plans + 2 * i] >> 5, 3); }
 
   /// MCUs between entry points.

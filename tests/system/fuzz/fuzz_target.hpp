@@ -1,10 +1,10 @@
-// What the targets NAME_fuzz.cpp of the parsers share; one program includes it once. A target defines
+// Shared by the targets NAME_fuzz.cpp of the parsers. A target defines
 //
-//   void slow::write_seeds(const slow::seed_folder& seeds);       // whole inputs, by our own writers
+//   void slow::write_seeds(const slow::seed_folder& seeds);       // valid inputs, by our own writers
 //   void slow::check(std::span<const std::byte> input, slow::draw choose);
 //
-// and calls slow::found() where our parser and a slow second one disagree. `choose` is drawn from the input's bytes, so
-// that libFuzzer's taste for what reaches more code does not choose; with --all it always says yes.
+// and calls slow::fail() if our parser and a slow second one disagree. `choose` depends on all bytes of the input, so
+// that libFuzzer's preference for new code does not influence it. With --all it always returns true.
 //
 //   NAME_fuzz --seeds=FOLDER FOLDER      # writes seeds first
 //   NAME_fuzz --all crash-...            # one input again, with every check
@@ -34,33 +34,33 @@ namespace slow {
 
 namespace mr = millrace;
 
-/// Ends the run: the library and its reference disagree.
-[[noreturn]] inline void found(const std::string& what) {
+/// Aborts the run: the library and its reference disagree.
+[[noreturn]] inline void fail(const std::string& what) {
   std::fprintf(stderr, "FOUND: %s\n", what.c_str());
   std::abort();
 }
 
-inline void expect(bool holds, const char* what) {
-  if (!holds) found(what);
+inline void expect(bool condition, const char* what) {
+  if (!condition) fail(what);
 }
 
-/// How many inputs the parser took and refused; printed at the end, for fuzz.py.
+/// Numbers of inputs that the parser accepted and refused, printed at the end for fuzz.py.
 struct statistics {
   std::uint64_t inputs = 0, accepted = 0, refused = 0;
 
-  void count(bool taken) noexcept { ++(taken ? accepted : refused); }
+  void count(bool is_accepted) noexcept { ++(is_accepted ? accepted : refused); }
   void print() const {
     std::printf("%llu inputs: %llu accepted, %llu refused\n", static_cast<unsigned long long>(inputs),
                 static_cast<unsigned long long>(accepted), static_cast<unsigned long long>(refused));
   }
 };
 
-inline statistics& seen() {
+inline statistics& counters() {
   static statistics s;
   return s;
 }
 
-/// Chances that an input has by its bytes.
+/// Random choices that depend on the bytes of the input.
 class draw {
  public:
   explicit draw(std::span<const std::byte> input)
@@ -78,7 +78,7 @@ class draw {
   mr::rng rng_;
 };
 
-/// Where a target puts what libFuzzer begins with.
+/// The folder of the initial inputs.
 class seed_folder {
  public:
   explicit seed_folder(std::string_view path) : path_(path) { std::filesystem::create_directories(path_); }
@@ -94,7 +94,7 @@ class seed_folder {
   mutable int count_ = 0;
 };
 
-/// An input in memory, in pieces of at most so many bytes.
+/// An input in memory, in pieces of at most `piece` bytes.
 class span_source final : public mr::byte_source {
  public:
   explicit span_source(std::span<const std::byte> bytes, std::size_t piece = ~std::size_t{0}) noexcept
@@ -118,16 +118,16 @@ inline std::string_view text_of(std::span<const std::byte> bytes) noexcept {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
-/// Whether the first bytes tell of a compression: libarchive's decompressors are not what is looked at here.
+/// Whether the first bytes indicate compression. libarchive's decompressors are not tested here.
 inline bool looks_compressed(std::string_view text) noexcept {
   using namespace std::string_view_literals;
   for (const auto mark : {"\x1f\x8b"sv, "BZh"sv, "\xfd" "7zXZ"sv, "\x28\xb5\x2f\xfd"sv, "\x04\x22\x4d\x18"sv,
                           "\x02\x21\x4c\x18"sv})
     if (text.starts_with(mark)) return true;
-  return text.size() > 3 && text.substr(1, 3) == "\x2a\x4d\x18"sv;   // a frame of zstd that is skipped
+  return text.size() > 3 && text.substr(1, 3) == "\x2a\x4d\x18"sv;   // a skippable zstd frame
 }
 
-/// Takes a byte of the input that says how to look at the rest; 0 from an empty one.
+/// Removes and returns the first byte, which selects how the rest is tested; 0 if the input is empty.
 inline unsigned take_knob(std::span<const std::byte>& input) noexcept {
   if (input.empty()) return 0;
   const auto knob = std::to_integer<unsigned>(input[0]);
@@ -147,14 +147,14 @@ extern "C" int LLVMFuzzerInitialize(int* count, char*** arguments) {
     if (a.starts_with(option)) slow::write_seeds(slow::seed_folder(a.substr(option.size())));
     if (a == "--all") slow::draw::all() = true;
   }
-  std::atexit([] { slow::seen().print(); });
+  std::atexit([] { slow::counters().print(); });
   return 0;
 }
 
-/// libFuzzer hands out a copy of exactly the input's size, so that AddressSanitizer sees what reads too far.
+/// libFuzzer passes a copy of exactly the input's size, so that AddressSanitizer detects reads past its end.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const auto input = std::as_bytes(std::span(data, size));
-  ++slow::seen().inputs;
+  ++slow::counters().inputs;
   slow::check(input, slow::draw(input));
   return 0;
 }

@@ -1,8 +1,9 @@
-// A libFuzzer target: the file of an index. It is taken exactly when a slow reader of the documented layout takes it;
-// then all of it lies inside its shard, and writing it gives the same file. fuzz.py builds and runs it.
+// A libFuzzer target: the file of an index. The library must accept it if and only if a slow reader of the documented
+// layout does. Then all entries are inside the shard, and writing the index produces the same file. fuzz.py builds and
+// runs it.
 //
-// The first byte of the input says which marks, sizes and checksums are made right, so that changes get behind them.
-// fuzz.py allows no allocation of a megabyte: a file of some kilobytes has no reason for one.
+// The first byte of the input selects which marks, sizes and checksums are repaired, so that mutations reach later
+// checks. fuzz.py limits allocations, because a file of some kilobytes never needs a large one.
 #include <millrace/base/crc32c.hpp>
 #include <millrace/io/index/entries/entries_build.hpp>
 #include <millrace/io/index/format/index_file.hpp>
@@ -42,7 +43,7 @@ void put(file_bytes& file, std::size_t at, T value) {
   std::memcpy(file.data() + at, &value, sizeof value);
 }
 
-/// The layout of index_format.hpp, read at fixed places.
+/// The layout of index_format.hpp, read at fixed offsets.
 struct slow_index {
   __extension__ using wide = unsigned __int128;
 
@@ -64,13 +65,13 @@ struct slow_index {
   wide right_bytes() const { return wide{entries_at()} + entry_bytes(); }
   static constexpr std::size_t columns_at_with_entries = head_bytes + second_head_bytes;
 
-  /// The checksum of the second head: of the first one's, and of what is before it.
+  /// The checksum of the second head, over the first head's checksum and all bytes before.
   std::uint32_t second_checksum() const {
     const auto all = std::span(file);
     return mr::crc32c(all.subspan(head_bytes, 12), mr::crc32c(all.subspan(head_bytes - 4, 4)));
   }
 
-  /// Entry i of a column, whose entries begin behind those before it.
+  /// Entry i of a column, which begins after the previous column.
   std::uint32_t at(std::size_t column, std::size_t i) const {
     const std::size_t before = column < 3 ? column * samples : 3 * samples + (column - 3) * members;
     return number<std::uint32_t>(file, columns_at() + 4 * (before + i));
@@ -145,7 +146,7 @@ struct slow_index {
   }
 };
 
-/// A file in memory, whose content is replaced.
+/// A file in memory with replaceable content.
 class memory_file {
  public:
   memory_file() : file_(::memfd_create("index", MFD_CLOEXEC)) { slow::expect(bool(file_), "no memfd"); }
@@ -189,12 +190,12 @@ void make_right(file_bytes& file, unsigned knob) {
   if ((knob & 8) != 0 && now.has_entries()) put(file, head_bytes + 12, now.second_checksum());
 }
 
-/// All that an index tells of lies inside the shard and the index.
+/// All positions in an index must be inside the shard and the index.
 void walk(const mr::detail::shard_index& index) {
   const std::uint64_t shard_bytes = index.identity().size_bytes;
   std::uint64_t next_sample = 0;
   std::uint32_t next_member = 0;
-  std::uint32_t letters = 0;   // of every byte, so that AddressSanitizer sees each
+  std::uint32_t letters = 0;   // reads every byte, for AddressSanitizer
   const auto look_at = [&](std::string_view text) { letters = mr::crc32c(mr::detail::bytes_of(text), letters); };
   for (std::uint32_t s = 0; s < index.samples(); ++s) {
     const auto sample = index.sample(s);
@@ -214,8 +215,8 @@ void walk(const mr::detail::shard_index& index) {
   look_at(index.damage());
 }
 
-/// A sound index of another shard: its reader ends with samples or an error. Entries lie in `file`, and are handed out
-/// under their checksum only.
+/// A valid index of another shard: reading ends with samples or an error. Entries are stored in `file`, and are
+/// returned only if their checksum matches.
 void read_zeros_by(mr::detail::shard_index& index, const file_bytes& file) {
   static mr::block_pool pool;
   static const file_bytes zeros(4096);
@@ -269,9 +270,9 @@ void slow::write_seeds(const seed_folder& seeds) {
     const mr::detail::entry_maker half = [](std::string_view, std::span<const std::byte> payload) {
       return file_bytes(payload.begin(), payload.begin() + static_cast<std::ptrdiff_t>(payload.size() / 2));
     };
-    const auto made = mr::detail::build_entries({.storage = local, .shard = path, .build = half}, index);
+    const auto entries = mr::detail::build_entries({.storage = local, .shard = path, .build = half}, index);
     file_bytes with = index_bytes(index);
-    for (const auto& piece : made.pieces) with.insert(with.end(), piece.begin(), piece.end());
+    for (const auto& piece : entries.pieces) with.insert(with.end(), piece.begin(), piece.end());
     for (const char knob : {'\0', '\x0f'}) seeds.add(std::string(1, knob) + std::string(text_of(with)));
   }
 }
@@ -286,30 +287,30 @@ void slow::check(std::span<const std::byte> input, draw choose) {
     if ((knob & 0x30) != 0x10) shard.modified_ns = number<std::int64_t>(file, 24);
   }
   auto loaded = load(file, shard);
-  const bool taken = loaded.state == state::good || loaded.state == state::touched;
-  seen().count(taken);
+  const bool accepted = loaded.state == state::good || loaded.state == state::touched;
+  counters().count(accepted);
   const state right = file.empty() ? state::missing
                       : file.size() < head_bytes ? state::damaged : slow_index(file).state_for(shard);
   if (loaded.state != right)
-    found("state " + std::to_string(int(loaded.state)) + " (" + loaded.reason + "), expected " +
+    fail("state " + std::to_string(int(loaded.state)) + " (" + loaded.reason + "), expected " +
           std::to_string(int(right)));
-  if (!taken) return;
+  if (!accepted) return;
   walk(loaded.index);
   file_bytes again = mr::detail::index_bytes(loaded.index);
-  // A writer counts the checksums; a reader needs no such count.
+  // Writers count the checksums; readers do not need that count.
   put(again, head_bytes - 8, number<std::uint32_t>(file, head_bytes - 8));
   put(again, head_bytes - 4, number<std::uint32_t>(file, head_bytes - 4));
   file_bytes front(file.begin(), file.begin() + static_cast<std::ptrdiff_t>(slow_index(file).entries_at()));
   if (slow_index(file).has_entries()) put(again, head_bytes + 12, number<std::uint32_t>(file, head_bytes + 12));
-  if (again != front) found("it is written in another way than it was read");
+  if (again != front) fail("writing it produces another file");
   if (choose.one_in(4)) read_zeros_by(loaded.index, file);
 }
 
-/// A number of the head or of a column, which most changes would not hit.
+/// Changes a number of the head or of a column, which most mutations would miss.
 extern "C" std::size_t LLVMFuzzerCustomMutator(std::uint8_t* data, std::size_t size, std::size_t max_size,
                                                unsigned seed) {
   mr::rng d({.seed = seed});
-  constexpr std::size_t front = 1 + head_bytes;   // the knob, and what is never a column
+  constexpr std::size_t front = 1 + head_bytes;   // the knob and the head
   if (size < front || d.chance(0.3)) return LLVMFuzzerMutate(data, size, max_size);
   data[0] = static_cast<std::uint8_t>(d.chance(0.9) ? 0x2f : d.below(256));
   const std::size_t words = (size - front) / 4;

@@ -1,5 +1,5 @@
-// A libFuzzer target: the headers of a JPEG. Where libjpeg reads them, ours says the same or names its rule; the EXIF
-// orientation is that of a slow walk over segments and directory. fuzz.py builds and runs it.
+// A libFuzzer target: the headers of a JPEG. If libjpeg reads them, the library must return the same or name its rule.
+// The EXIF orientation must match a slow walk over segments and directory. fuzz.py builds and runs it.
 #include <millrace/image/jpeg/jpeg_header.hpp>
 
 #include "../../unit/image/jpeg_recipes.hpp"
@@ -15,7 +15,7 @@ namespace {
 
 namespace mr = millrace;
 
-/// libjpeg's reading of the headers, up to the first scan.
+/// libjpeg's result for the headers, up to the first scan.
 struct libjpeg_header : slow::escaping_decompressor {
   bool read = false;
   unsigned width = 0, height = 0;
@@ -42,7 +42,7 @@ struct libjpeg_header : slow::escaping_decompressor {
   }
 };
 
-/// The orientation in a TIFF header with its directory, by their description; 0 if there is none.
+/// The orientation in a TIFF header with its directory, by the specification; 0 if there is none.
 int orientation_of_tiff(const std::vector<unsigned>& tiff) {
   if (tiff.size() < 8 || tiff[0] != tiff[1] || (tiff[0] != 'I' && tiff[0] != 'M')) return 0;
   const auto number = [&](std::size_t at, std::size_t bytes) {
@@ -65,7 +65,7 @@ int orientation_of_tiff(const std::vector<unsigned>& tiff) {
 /// The last orientation before the frame header.
 int orientation_of(std::span<const std::byte> file) {
   const auto byte = [&](std::size_t at) { return std::to_integer<unsigned>(file[at]); };
-  int found = 1;
+  int orientation = 1;
   for (std::size_t at = 2; at + 1 < file.size();) {
     if (byte(at) != 0xff || byte(at + 1) == 0xff) {
       ++at;
@@ -81,14 +81,14 @@ int orientation_of(std::span<const std::byte> file) {
     if (marker == 0xe1 && length >= 8 && slow::text_of(file.subspan(at + 2, 6)) == std::string_view("Exif\0\0", 6)) {
       std::vector<unsigned> tiff;
       for (std::size_t i = at + 8; i < at + length; ++i) tiff.push_back(byte(i));
-      if (const int one = orientation_of_tiff(tiff); one != 0) found = one;
+      if (const int one = orientation_of_tiff(tiff); one != 0) orientation = one;
     }
     at += length;
   }
-  return found;
+  return orientation;
 }
 
-/// What jpeg_header.hpp refuses by rules of its own: libjpeg goes on, or decodes what we do not.
+/// Whether jpeg_header.hpp refuses a header by its own rules, where libjpeg continues or decodes more kinds.
 bool is_our_rule(const std::string& error, const libjpeg_header& theirs) {
   return error.find("first marker is damaged") != std::string::npos ||
          error.find("inside its headers") != std::string::npos ||
@@ -131,7 +131,7 @@ std::vector<std::byte> whole_file(mr::rng& d) {
   return file;
 }
 
-/// The middle of the file is where its markers are.
+/// Markers are in the middle of the file.
 void change_marker(mr::rng& d, std::vector<std::byte>& f) {
   std::vector<std::size_t> markers;
   for (std::size_t i = 0; i + 3 < f.size(); ++i)
@@ -172,9 +172,9 @@ void slow::check(std::span<const std::byte> input, draw choose) {
   } catch (const mr::data_error& e) {
     refusal = e.message();
   }
-  seen().count(refusal.empty());
+  counters().count(refusal.empty());
   if (refusal.empty() && h.orientation != orientation_of(input))
-    found("orientation " + std::to_string(h.orientation) + ", expected " + std::to_string(orientation_of(input)));
+    fail("orientation " + std::to_string(h.orientation) + ", expected " + std::to_string(orientation_of(input)));
   static_cast<void>(mr::refusal_of_header(input));
   const std::size_t metadata_bytes = mr::jpeg_metadata(input).size();
   expect(metadata_bytes <= input.size(), "more metadata than there are bytes");
@@ -182,12 +182,12 @@ void slow::check(std::span<const std::byte> input, draw choose) {
   const libjpeg_header theirs(input);
   if (!theirs.read) return;
   if (!refusal.empty()) {
-    if (!is_our_rule(refusal, theirs)) found("libjpeg reads the header, but: " + refusal);
+    if (!is_our_rule(refusal, theirs)) fail("libjpeg reads the header, but: " + refusal);
     return;
   }
   if (h.width != theirs.width || h.height != theirs.height || h.components != theirs.components ||
       h.progressive != theirs.progressive || h.arithmetic != theirs.arithmetic)
-    found("another header: " + std::to_string(h.width) + " x " + std::to_string(h.height) + " x " +
+    fail("another header: " + std::to_string(h.width) + " x " + std::to_string(h.height) + " x " +
           std::to_string(h.components) + ", by libjpeg " + std::to_string(theirs.width) + " x " +
           std::to_string(theirs.height) + " x " + std::to_string(theirs.components));
 }
@@ -204,7 +204,7 @@ extern "C" std::size_t LLVMFuzzerCustomMutator(std::uint8_t* data, std::size_t s
     return LLVMFuzzerMutate(data, file.size(), max_size);
   }
   for (std::uint64_t times = d.below(3) + 1; times > 0; --times) change_marker(d, file);
-  const std::size_t kept = std::min(file.size(), max_size);
-  if (kept > 0) std::memcpy(data, file.data(), kept);
-  return kept;
+  const std::size_t length = std::min(file.size(), max_size);
+  if (length > 0) std::memcpy(data, file.data(), length);
+  return length;
 }

@@ -1,9 +1,9 @@
-// Changes to a fuzz_input that know what a JPEG looks like; most others would end at its first table.
+// Mutations of a fuzz_input that respect the structure of a JPEG. Most other changes would break its first table.
 //
 //   mr::rng d({.seed = seed});
 //   slow::jpeg_mutator(d, LLVMFuzzerMutate).change(input);
 //
-// Whole new files come from libjpeg, so that the fuzzer needs no files to begin with. Pictures are kept small.
+// libjpeg writes new files, so that the fuzzer needs no initial ones. Images are small.
 #pragma once
 
 #include "../../unit/image/random_jpegs.hpp"
@@ -36,13 +36,13 @@ class jpeg_mutator {
     }
   }
 
-  /// A file without damage; a few of them none that the built-in decoder takes.
+  /// A file without damage. The built-in decoder does not support a few of them.
   file_bytes whole_file() {
     const std::size_t largest = d_.chance(0.9) ? 24 : 48;
     if (d_.chance(0.3)) return progressive_file(largest);
     if (d_.chance(0.8)) {
       auto f = draw_file(d_, largest);
-      if (!f.recipe.optimize_tables || d_.chance(0.3)) return f.bytes;   // decoding tables take long to build
+      if (!f.recipe.optimize_tables || d_.chance(0.3)) return f.bytes;   // decoding tables are slow to build
       f.recipe.optimize_tables = false;
       return make_file(photo(f.height, f.width, f.channels, d_.bits()), f.recipe);
     }
@@ -57,7 +57,7 @@ class jpeg_mutator {
   }
 
  private:
-  /// Files with many scans do not fit into an input.
+  /// Without many scans, which do not fit into an input.
   file_bytes progressive_file(std::size_t largest) {
     constexpr std::size_t max_bytes = 1'900;
     for (;;) {
@@ -78,15 +78,15 @@ class jpeg_mutator {
   static auto iterator(Bytes& f, std::size_t at) { return f.begin() + static_cast<std::ptrdiff_t>(at); }
 
   static std::vector<segment> segments_of(const file_bytes& f) {
-    std::vector<segment> found;
+    std::vector<segment> segments;
     for (std::size_t at = 2; at + 4 <= f.size() && f[at] == std::byte{0xff};) {
       const std::size_t end = at + 2 + (number(f, at + 2) << 8 | number(f, at + 3));
       if (end > f.size()) break;
-      found.push_back({at, end, number(f, at + 1)});
-      if (found.back().marker == 0xda) break;
+      segments.push_back({at, end, number(f, at + 1)});
+      if (segments.back().marker == 0xda) break;
       at = end;
     }
-    return found;
+    return segments;
   }
 
   static std::size_t begin_of_data(const file_bytes& f) {
@@ -147,7 +147,7 @@ class jpeg_mutator {
     }
   }
 
-  /// A later scan's header, or the scan as a whole: left out, or once more.
+  /// Removes or repeats a later scan's header, or the complete scan.
   void change_scan(file_bytes& f, std::size_t data) {
     std::vector<std::size_t> scans;
     for (std::size_t i = data; i + 14 < f.size(); ++i)
@@ -165,7 +165,7 @@ class jpeg_mutator {
     }
   }
 
-  /// Another restart marker, or none.
+  /// Changes or removes a restart marker.
   void change_marker(file_bytes& f, std::size_t data) {
     std::vector<std::size_t> places;
     for (std::size_t i = data; i + 1 < f.size(); ++i)
@@ -191,7 +191,7 @@ class jpeg_mutator {
       case 2:
         f.erase(begin, end);
         return;
-      case 3: {   // once more, somewhere else
+      case 3: {   // repeated elsewhere
         const file_bytes copy(begin, end);
         const std::size_t to = all[d_.below(all.size())].at;
         f.insert(iterator(f, to), copy.begin(), copy.end());
@@ -218,7 +218,7 @@ class jpeg_mutator {
     }
   }
 
-  /// More words of some length in a Huffman code: one, or all that there are.
+  /// Adds code words of some length to a Huffman code: one, or as many as possible.
   void change_code(file_bytes& f, const std::vector<segment>& all) {
     std::vector<segment> codes;
     for (const segment& s : all)
@@ -251,7 +251,7 @@ class jpeg_mutator {
     }
   }
 
-  /// By libFuzzer, which brings in what it has seen the code compare with.
+  /// By libFuzzer, which inserts values that the code compares with.
   void change_anyhow(file_bytes& f, std::size_t begin, std::size_t end) {
     std::vector<std::uint8_t> part(end - begin + 32);
     for (std::size_t i = begin; i < end; ++i) part[i - begin] = std::to_integer<std::uint8_t>(f[i]);
@@ -261,7 +261,7 @@ class jpeg_mutator {
     f.insert(to, bytes.begin(), bytes.end());
   }
 
-  /// What is large is slow, and shows nothing else. A few stay, for the limits.
+  /// Large files are slow without further benefit. A few remain, for the limits.
   void keep_small(file_bytes& f) {
     if (d_.chance(0.02)) return;
     for (const segment& s : segments_of(f)) {

@@ -1,11 +1,11 @@
-// A libFuzzer target: two files beside each other. Whatever the bytes, each has the planes and pixels that libjpeg
-// gives it, or libjpeg's error, and nothing of its partner. With its entry points it has the same planes; with wrong
-// ones it reads and writes no memory that is not its own. fuzz.py builds and runs it.
+// A libFuzzer target: two files decoded together. For any bytes, each must have libjpeg's planes and pixels or
+// libjpeg's error, and nothing of its partner. With its entry points it has the same planes. With wrong ones it must
+// not access foreign memory. fuzz.py builds and runs it.
 //
-//   jpeg_pair_fuzz --seeds=FOLDER FOLDER             # writes whole files to FOLDER first
+//   jpeg_pair_fuzz --seeds=FOLDER FOLDER             # writes valid files to FOLDER first
 //   jpeg_pair_fuzz --all crash-...                   # one input again, with every check
 //
-// Each file lies in a heap block of exactly its size. At the end it says how many files went which way.
+// Each file is in a heap block of exactly its size. At the end, the target prints its counters.
 #include <millrace/image/jpeg/baseline/entry_walk.hpp>
 #include <millrace/image/jpeg/baseline/jpeg_plane_decoder.hpp>
 #include <millrace/image/jpeg/progressive/progressive_decoder.hpp>
@@ -34,7 +34,7 @@ extern "C" std::size_t LLVMFuzzerMutate(std::uint8_t* data, std::size_t size, st
 
 namespace mr = millrace;
 using slow::fuzz_input;
-using slow::seen, slow::exact_bytes;
+using slow::counters, slow::exact_bytes;
 
 namespace {
 
@@ -43,8 +43,8 @@ namespace {
   std::abort();
 }
 
-/// Which checks an input gets: drawn from its bytes, so that libFuzzer's taste for what reaches more code does not
-/// choose. All of them with --all, to make an input smaller that fails.
+/// The checks of an input: they depend on all of its bytes, so that libFuzzer's preference for new code does not
+/// influence them. With --all, all checks run, to minimize a failing input.
 class check_choice {
  public:
   explicit check_choice(std::span<const std::uint8_t> data)
@@ -62,7 +62,7 @@ class check_choice {
   mr::rng draw_;
 };
 
-/// What is kept from one input to the next, as a worker keeps it.
+/// State that persists across inputs, like that of a worker.
 struct workbench {
   mr::detail::jpeg_plane_decoder best{}, portable{mr::detail::jpeg_plane_decoder::code::portable};
   mr::detail::entry_walk walk{};
@@ -82,8 +82,8 @@ class pair_check {
       memory_[i].reset(new std::byte[file.size()]);
       if (!file.empty()) std::memcpy(memory_[i].get(), file.data(), file.size());
       bytes_[i] = {memory_[i].get(), file.size()};
-      ask_[i] = in.crop(i);
-      ask_[i].bytes = bytes_[i];
+      request_[i] = in.crop(i);
+      request_[i].bytes = bytes_[i];
       plan_[i] = in.plan(i);
       every_mcus_[i] = in.every_mcus(i);
     }
@@ -93,72 +93,72 @@ class pair_check {
     planes();
     if (choice_.one_in(8)) pictures();
     if (choice_.one_in(16))
-      for (const auto& file : bytes_) whole_picture(file);
+      for (const auto& file : bytes_) full_image(file);
   }
 
  private:
   void planes() {
     for (std::size_t i = 0; i < 2; ++i) {
-      const auto got = bench_.best.decode(ask_[i]);
+      const auto got = bench_.best.decode(request_[i]);
       refusal_[i] = got.refusal;
-      ++seen().files;
+      ++counters().files;
       if (got.refusal == mr::jpeg_refusal::progressive) {
         progressive_planes(i);
         continue;
       }
-      // More than the reference decodes. Without planes libjpeg is asked only for the statistics.
-      const auto scale = static_cast<std::uint64_t>(8 / ask_[i].eighths);
-      known_[i] = scale * scale * std::uint64_t(got.planes.image_width) * std::uint64_t(got.planes.image_height) <=
-                  4'000'000;
-      if (!known_[i] || (!got && !choice_.one_in(16))) continue;
-      const auto bottom = got ? std::min(ask_[i].bottom, static_cast<std::size_t>(got.planes.image_height))
-                              : ask_[i].bottom;
-      raw_[i] = slow::raw_reader().read(bytes_[i], bottom, ask_[i].eighths);
-      seen().taken += got ? 1 : 0;
-      seen().refused_unwarned += !got && !raw_[i].error && raw_[i].warnings == 0 ? 1 : 0;
-      if (got && raw_[i].error) fail("libjpeg gives an error for what the built-in decoder takes");
-      // Restart intervals that are left out are not looked at.
+      // The reference does not decode larger images. Without planes, libjpeg runs only for the statistics.
+      const auto scale = static_cast<std::uint64_t>(8 / request_[i].eighths);
+      has_reference_[i] = scale * scale * std::uint64_t(got.planes.image_width) *
+                              std::uint64_t(got.planes.image_height) <= 4'000'000;
+      if (!has_reference_[i] || (!got && !choice_.one_in(16))) continue;
+      const auto bottom = got ? std::min(request_[i].bottom, static_cast<std::size_t>(got.planes.image_height))
+                              : request_[i].bottom;
+      raw_[i] = slow::raw_reader().read(bytes_[i], bottom, request_[i].eighths);
+      counters().decoded += got ? 1 : 0;
+      counters().refused_unwarned += !got && !raw_[i].error && raw_[i].warnings == 0 ? 1 : 0;
+      if (got && raw_[i].error) fail("libjpeg reports an error, but the built-in decoder does not");
+      // Skipped restart intervals are not checked.
       const bool left_out = got.entries != mr::detail::entry_origin::none;
-      seen().by_markers += left_out;
-      if (got && raw_[i].warnings != 0 && !left_out) fail("libjpeg warns of what the built-in decoder takes");
+      counters().by_markers += left_out;
+      if (got && raw_[i].warnings != 0 && !left_out) fail("libjpeg warns, but the built-in decoder does not");
       expect_planes("alone", i, got);
     }
     for (std::size_t i = 0; i < 2; ++i)
       if (choice_.one_in(3)) by_entries(i);
     pair("both", bench_.best, choice_.one_in(2) ? 0 : 1);
     if (choice_.one_in(16)) {
-      for (std::size_t i = 0; i < 2; ++i) expect_planes("portable, alone", i, bench_.portable.decode(ask_[i]));
+      for (std::size_t i = 0; i < 2; ++i) expect_planes("portable, alone", i, bench_.portable.decode(request_[i]));
       pair("portable, both", bench_.portable, 0);
     }
     if (!choice_.one_in(16)) return;
-    const mr::detail::jpeg_planes_request list[] = {ask_[0], ask_[1], ask_[1], ask_[0], ask_[0]};
+    const mr::detail::jpeg_planes_request list[] = {request_[0], request_[1], request_[1], request_[0], request_[0]};
     bench_.best.decode_each(list, [&](std::size_t n, const mr::detail::jpeg_planes_result& got) {
       expect_planes("in a list", n == 1 || n == 2 ? 1 : 0, got);
     });
   }
 
-  /// The right entries change nothing. Wrong ones may give other samples, and leave nothing behind.
+  /// Correct entries change nothing. Wrong ones may produce other samples, but must not affect later calls.
   void by_entries(std::size_t i) {
     const auto right = bench_.walk.run(bytes_[i], {.every_mcus = every_mcus_[i], .max_per_thousand = 1'000'000,
                                                    .fewest_entries = 1});
     if (right.empty()) return;
     auto& decoder = choice_.one_in(8) ? bench_.portable : bench_.best;
-    auto ask = ask_[i];
-    const exact_bytes kept(right);
-    ask.entries = kept.view();
-    const auto got = decoder.decode(ask);
-    seen().by_entries += got.entries == mr::detail::entry_origin::packed;
+    auto request = request_[i];
+    const exact_bytes packed(right);
+    request.entries = packed.view();
+    const auto got = decoder.decode(request);
+    counters().by_entries += got.entries == mr::detail::entry_origin::packed;
     if (got.entries_refused) fail("a file's own entries are refused");
     expect_planes("by entries", i, got);
-    const exact_bytes kept_wrong(wrong_entries(right));
-    ask.entries = kept_wrong.view();
-    const auto other = decoder.decode(ask);
-    seen().by_wrong_entries += other.entries == mr::detail::entry_origin::packed;
+    const exact_bytes packed_wrong(wrong_entries(right));
+    request.entries = packed_wrong.view();
+    const auto other = decoder.decode(request);
+    counters().by_wrong_entries += other.entries == mr::detail::entry_origin::packed;
     if (other.entries_refused) expect_planes("with entries that are refused", i, other);
-    else if (other && !slow::covers(other.planes, ask)) fail("wrong entries: not all that was asked for");
+    else if (other && !slow::covers(other.planes, request)) fail("wrong entries: incomplete planes");
     touch(other.planes);
-    expect_planes("after wrong entries", i, decoder.decode(ask_[i]));
-    expect_planes("beside wrong entries", 1 - i, decoder.decode(ask, ask_[1 - i])[1]);
+    expect_planes("after wrong entries", i, decoder.decode(request_[i]));
+    expect_planes("together with wrong entries", 1 - i, decoder.decode(request, request_[1 - i])[1]);
   }
 
   std::vector<std::byte> wrong_entries(std::vector<std::byte> entries) {
@@ -174,42 +174,42 @@ class pair_check {
     return entries;
   }
 
-  /// Reads each sample, so that AddressSanitizer looks at it.
+  /// Reads each sample, so that AddressSanitizer checks it.
   void touch(const mr::detail::jpeg_planes& planes) {
     for (const mr::detail::plane_view& p : std::span(planes.component).first(std::size_t(planes.components)))
       for (int y = 0; y < p.height; ++y) {
         const std::uint8_t* const row = p.data + static_cast<std::size_t>(y) * p.stride_bytes;
         samples_ = std::accumulate(row, row + p.width, samples_);
       }
-    if (samples_ == 1) std::puts("");   // so that the sums are needed
+    if (samples_ == 1) std::puts("");   // so that the sums are not optimized away
   }
 
-  /// The whole file is looked at for any part of it, as libjpeg does.
+  /// Any part depends on the complete file, as in libjpeg.
   void progressive_planes(std::size_t i) {
-    const auto got = bench_.progressive.decode(ask_[i]);
+    const auto got = bench_.progressive.decode(request_[i]);
     const auto check = [&](const char* how, const mr::detail::jpeg_planes_result& planes) {
       if (planes.refusal != got.refusal)
         fail(std::string(how) + ": " + refusal_name(planes.refusal) + ", not " + refusal_name(got.refusal));
       if (!planes) return;
-      if (!slow::covers(planes.planes, ask_[i])) fail(std::string(how) + ": not all that was asked for");
+      if (!slow::covers(planes.planes, request_[i])) fail(std::string(how) + ": not all that was asked for");
       if (const auto gap = slow::difference_of(planes.planes, raw_[i]); !gap.empty())
         fail(std::string(how) + ": " + gap);
     };
     if (got || choice_.one_in(16)) {
       raw_[i] = slow::raw_reader().read(bytes_[i], got ? std::size_t(got.planes.image_height) : 65'500,
-                                        ask_[i].eighths);
-      seen().taken += got ? 1 : 0;
-      seen().progressive += got ? 1 : 0;
-      seen().refused_unwarned += !got && !raw_[i].error && raw_[i].warnings == 0 ? 1 : 0;
-      if (got && raw_[i].error) fail("libjpeg gives an error for a progressive file that the built-in decoder takes");
-      if (got && raw_[i].warnings != 0) fail("libjpeg warns of a progressive file that the built-in decoder takes");
+                                        request_[i].eighths);
+      counters().decoded += got ? 1 : 0;
+      counters().progressive += got ? 1 : 0;
+      counters().refused_unwarned += !got && !raw_[i].error && raw_[i].warnings == 0 ? 1 : 0;
+      if (got && raw_[i].error) fail("libjpeg refuses a progressive file, but the built-in decoder does not");
+      if (got && raw_[i].warnings != 0) fail("libjpeg warns of a progressive file, but the built-in decoder does not");
       check("progressive", got);
     }
-    if (choice_.one_in(4)) check("progressive, portable", bench_.portable_progressive.decode(ask_[i]));
+    if (choice_.one_in(4)) check("progressive, portable", bench_.portable_progressive.decode(request_[i]));
   }
 
   void pair(const char* how, mr::detail::jpeg_plane_decoder& decoder, std::size_t first) {
-    const auto both = decoder.decode(ask_[first], ask_[1 - first]);
+    const auto both = decoder.decode(request_[first], request_[1 - first]);
     expect_planes(how, first, both[0]);
     expect_planes(how, 1 - first, both[1]);
   }
@@ -218,8 +218,8 @@ class pair_check {
     const std::string where = std::string(how) + ", file " + std::to_string(i) + ": ";
     if (got.refusal != refusal_[i])
       fail(where + refusal_name(got.refusal) + ", but alone: " + refusal_name(refusal_[i]));
-    if (!got || !known_[i]) return;
-    if (!slow::covers(got.planes, ask_[i])) fail(where + "not all that was asked for");
+    if (!got || !has_reference_[i]) return;
+    if (!slow::covers(got.planes, request_[i])) fail(where + "not all that was asked for");
     if (const auto gap = slow::difference_of(got.planes, raw_[i]); !gap.empty()) fail(where + gap);
   }
 
@@ -237,8 +237,8 @@ class pair_check {
       const mr::rng plan({.seed = plan_[i]});
       const auto expected = slow::outcome_of(bytes_[i], turbo, plan, bench_.turbo, how_);
       alone[i] = slow::outcome_of(bytes_[i], either, plan, bench_.own, how_);
-      const std::string where = "picture " + std::to_string(i) + ": ";
-      // Restart intervals that the crop does not touch are not looked at.
+      const std::string where = "image " + std::to_string(i) + ": ";
+      // Restart intervals outside the crop are not checked.
       const bool warned = !expected.error.empty() || expected.warnings != 0;
       if (warned && alone[i].error.empty() && alone[i].warnings == 0 && has_restarts(bytes_[i])) {
         if (expected.error.empty() && same_bits && !slow::same(alone[i].pixels, expected.pixels))
@@ -247,15 +247,15 @@ class pair_check {
       }
       if (alone[i].error != expected.error)
         fail(where + "\"" + alone[i].error + "\", but by libjpeg: \"" + expected.error + "\"");
-      // Only libjpeg reads on from the last block to the end of the image, where it may warn of other bytes.
+      // Only libjpeg reads from the last block to the end of the image, where it may warn of other bytes.
       if (alone[i].warnings > expected.warnings)
         fail(where + std::to_string(alone[i].warnings) + " warnings, but by libjpeg " +
              std::to_string(expected.warnings));
       if (alone[i].damaged != expected.damaged) fail(where + "damage is not counted alike");
       if (alone[i].pixels.shape() != expected.pixels.shape()) fail(where + "another shape");
       if (same_bits && !slow::same(alone[i].pixels, expected.pixels)) fail(where + "other pixels than by libjpeg");
-      ++(expected.error.empty() ? seen().pictures : seen().errors);
-      seen().accepted += expected.damaged;
+      ++(expected.error.empty() ? counters().pictures : counters().errors);
+      counters().accepted += expected.damaged;
     }
     together(either, alone);
   }
@@ -265,7 +265,7 @@ class pair_check {
     return read_scan_header(file, header) == mr::jpeg_refusal::none && header.restart_interval > 0;
   }
 
-  /// One error at most; without one, each has the pixels that it has alone.
+  /// At most one error. Without an error, each image has the same pixels as alone.
   void together(const mr::jpeg_options& options, const std::array<slow::outcome, 2>& alone) {
     std::vector<mr::picture> planned;
     std::vector<std::size_t> index;
@@ -276,13 +276,13 @@ class pair_check {
       } catch (const mr::data_error&) {
       }
     }
-    std::vector<mr::image> made;
-    for (const auto& p : planned) made.emplace_back(p.shape());
+    std::vector<mr::image> images;
+    for (const auto& p : planned) images.emplace_back(p.shape());
     std::vector<const mr::picture*> items;
     std::vector<std::span<std::uint8_t>> rows;
     for (std::size_t k = 0; k < planned.size(); ++k) {
       items.push_back(&planned[k]);
-      rows.push_back(made[k].span());
+      rows.push_back(images[k].span());
     }
     std::string expected, error;
     for (const std::size_t i : index)
@@ -295,27 +295,27 @@ class pair_check {
     if (error != expected) fail("together: \"" + error + "\", but alone: \"" + expected + "\"");
     for (std::size_t k = 0; k < planned.size(); ++k) {
       if (!alone[index[k]].error.empty()) continue;
-      if (!error.empty()) made[k] = planned[k].pixels(bench_.own);   // after the partner's error
-      if (!slow::same(made[k], alone[index[k]].pixels))
+      if (!error.empty()) images[k] = planned[k].pixels(bench_.own);   // after the partner's error
+      if (!slow::same(images[k], alone[index[k]].pixels))
         fail("together: the pixels of file " + std::to_string(index[k]) + " are not those that it has alone");
     }
   }
 
-  /// Without a plan nothing lies between the pixels and libjpeg itself.
-  void whole_picture(std::span<const std::byte> file) {
+  /// Without a plan, the pixels are exactly libjpeg's.
+  void full_image(std::span<const std::byte> file) {
     const slow::plain_libjpeg plain(file, max_pixels);
     if (plain.too_large || plain.components == 4) return;
     const bool accepts = (mode_ & 128) != 0;
-    mr::image made;
+    mr::image pixels;
     std::string error;
     try {
-      made = mr::jpeg(mr::bytes::borrowed(file), {.accept_damaged = accepts, .limits = limits}).pixels(bench_.own);
+      pixels = mr::jpeg(mr::bytes::borrowed(file), {.accept_damaged = accepts, .limits = limits}).pixels(bench_.own);
     } catch (const mr::data_error& e) {
       error = e.message();
     }
     if (error.empty()) {
-      if (plain.error) fail("pixels where libjpeg gives an error");
-      if (!slow::same(made, plain.pixels)) fail("the whole picture has other pixels than libjpeg gives");
+      if (plain.error) fail("pixels although libjpeg reports an error");
+      if (!slow::same(pixels, plain.pixels)) fail("the full image has other pixels than libjpeg's");
     } else if (!plain.error && plain.warnings == 0 && error.starts_with("the JPEG cannot be decoded")) {
       fail("libjpeg decodes it without a warning, but: " + error);
     }
@@ -327,12 +327,12 @@ class pair_check {
   workbench& bench_;
   std::array<std::unique_ptr<std::byte[]>, 2> memory_;
   std::array<std::span<const std::byte>, 2> bytes_;
-  std::array<mr::detail::jpeg_planes_request, 2> ask_;
+  std::array<mr::detail::jpeg_planes_request, 2> request_;
   std::array<std::uint64_t, 2> plan_{};
   std::array<std::size_t, 2> every_mcus_{};
   std::uint64_t samples_ = 0;
   std::array<mr::jpeg_refusal, 2> refusal_{};
-  std::array<bool, 2> known_{};
+  std::array<bool, 2> has_reference_{};
   std::array<slow::raw_planes, 2> raw_;
 };
 
@@ -360,7 +360,7 @@ extern "C" int LLVMFuzzerInitialize(int* count, char*** arguments) {
     if (a.starts_with(option)) write_seeds(a.substr(option.size()));
     if (a == "--all") check_choice::all() = true;
   }
-  std::atexit([] { seen().print(); });
+  std::atexit([] { counters().print(); });
   return 0;
 }
 
@@ -372,7 +372,7 @@ extern "C" std::size_t LLVMFuzzerCustomMutator(std::uint8_t* data, std::size_t s
   return in.write({data, max_size});
 }
 
-/// A file of each.
+/// Combines one file of each.
 extern "C" std::size_t LLVMFuzzerCustomCrossOver(const std::uint8_t* a, std::size_t a_size, const std::uint8_t* b,
                                                  std::size_t b_size, std::uint8_t* to, std::size_t max_size,
                                                  unsigned seed) {
@@ -385,10 +385,10 @@ extern "C" std::size_t LLVMFuzzerCustomCrossOver(const std::uint8_t* a, std::siz
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const fuzz_input in({data, size});
-  static workbench kept;
-  // Memory that was taken for this file alone ends with it, so that AddressSanitizer sees what reads too far.
+  static workbench shared_bench;
+  // Memory that was allocated only for this file ends with it, so that AddressSanitizer detects reads past its end.
   check_choice choice({data, size});
-  const auto anew = choice.one_in(64) ? std::make_unique<workbench>() : nullptr;
-  pair_check(in, choice, anew ? *anew : kept).run();
+  const auto fresh = choice.one_in(64) ? std::make_unique<workbench>() : nullptr;
+  pair_check(in, choice, fresh ? *fresh : shared_bench).run();
   return 0;
 }

@@ -1,4 +1,4 @@
-// What jpeg_pair_fuzz.cpp counts, and says at its end.
+// The counters of jpeg_pair_fuzz.cpp, which it prints at its end.
 #pragma once
 
 #include <cstdint>
@@ -6,16 +6,16 @@
 
 namespace slow {
 
-/// How many files went which way.
+/// Numbers of files on each path.
 struct pair_statistics {
-  std::uint64_t files = 0, taken = 0, progressive = 0, refused_unwarned = 0, pictures = 0, errors = 0, accepted = 0;
+  std::uint64_t files = 0, decoded = 0, progressive = 0, refused_unwarned = 0, pictures = 0, errors = 0, accepted = 0;
   std::uint64_t by_entries = 0, by_wrong_entries = 0, by_markers = 0;
 
   void print() const {
-    std::printf("%llu files: the built-in decoder took %llu, %llu of them progressive, and left %llu to libjpeg that "
-                "libjpeg does not warn of; %llu pictures, %llu errors, %llu accepted though damaged, "
+    std::printf("%llu files: the built-in decoder decoded %llu, %llu of them progressive, and left %llu to libjpeg "
+                "without a warning; %llu images, %llu errors, %llu accepted though damaged, "
                 "%llu by entries, %llu by wrong ones, %llu by restart markers\n",
-                static_cast<unsigned long long>(files), static_cast<unsigned long long>(taken),
+                static_cast<unsigned long long>(files), static_cast<unsigned long long>(decoded),
                 static_cast<unsigned long long>(progressive), static_cast<unsigned long long>(refused_unwarned),
                 static_cast<unsigned long long>(pictures), static_cast<unsigned long long>(errors),
                 static_cast<unsigned long long>(accepted), static_cast<unsigned long long>(by_entries),
@@ -23,7 +23,7 @@ struct pair_statistics {
   }
 };
 
-inline pair_statistics& seen() {
+inline pair_statistics& counters() {
   static pair_statistics s;
   return s;
 }

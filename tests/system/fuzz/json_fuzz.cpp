@@ -1,5 +1,5 @@
-// A libFuzzer target: fields of JSON documents. json_field, which reads by simdjson, gives what a slow reader of RFC
-// 8259 finds, and refuses what that refuses. fuzz.py builds and runs it where simdjson is installed.
+// A libFuzzer target: fields of JSON documents. json_field, which uses simdjson, must return the values of a slow
+// reader of RFC 8259, and refuse the same documents. fuzz.py builds and runs it if simdjson is installed.
 //
 // The first byte of the input chooses the field and its type. simdjson refuses a document with an integer beyond 64
 // bits or a number beyond the range of a double, which the RFC allows; such documents are not compared.
@@ -96,18 +96,18 @@ void compare(std::string_view text, const char* name, const std::optional<json_v
   } catch (const mr::data_error& e) {
     refusal = e.message();
   }
-  slow::seen().count(ours.has_value());
+  slow::counters().count(ours.has_value());
   const bool no_json = refusal.starts_with("the text is not valid JSON: ");
-  if (no_json == document.has_value()) slow::found(no_json ? "refused, but JSON: " + refusal : "taken, but no JSON");
+  if (no_json == document.has_value()) slow::fail(no_json ? "refused, but JSON: " + refusal : "accepted, but not JSON");
   const auto expected = value_of<T>(expected_at);
-  if (ours.has_value() != expected.has_value()) slow::found(ours ? "a value where there is none" : refusal);
+  if (ours.has_value() != expected.has_value()) slow::fail(ours ? "a value that does not exist" : refusal);
   if constexpr (std::is_same_v<T, mr::tensor<double, 2>>) {
     const auto same = [](double a, double b) { return a == b || (std::isnan(a) && std::isnan(b)); };
     if (ours && (ours->shape() != expected->shape() || !std::equal(ours->span().begin(), ours->span().end(),
                                                                    expected->span().begin(), same)))
-      slow::found("another matrix");
+      slow::fail("another matrix");
   } else {
-    if (ours != expected) slow::found("another value");
+    if (ours != expected) slow::fail("another value");
   }
 }
 
@@ -146,9 +146,9 @@ extern "C" std::size_t LLVMFuzzerCustomMutator(std::uint8_t* data, std::size_t s
                                                unsigned seed) {
   mr::rng d({.seed = seed});
   if (d.chance(0.1)) {
-    static constexpr std::string_view whole[] = {"\1{\"a\": 1, \"b\": [2, 3]}", "\3{\"a\": [[1, 2], [3.5, 4]]}",
+    static constexpr std::string_view examples[] = {"\1{\"a\": 1, \"b\": [2, 3]}", "\3{\"a\": [[1, 2], [3.5, 4]]}",
                                                  "\4{\"a\": {\"b\": [0, 1.25, 2]}}", "\2{\"a\": true}"};
-    size = slow::text_mutator::begin_anew(whole[d.below(4)], data, max_size);
+    size = slow::text_mutator::restart_with(examples[d.below(4)], data, max_size);
   }
   return slow::text_mutator(d, LLVMFuzzerMutate,
                             {"{", "}", "[", "]", "\"", ",", ":", "\"a\"", "\"b\"", "\\u00ff", "\\ud83d\\ude00", "null",

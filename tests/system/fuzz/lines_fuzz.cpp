@@ -1,7 +1,7 @@
-// A libFuzzer target: lines of a text, against a slow splitter of the whole text. fuzz.py builds and runs it.
+// A libFuzzer target: lines of a text, against a slow splitter of the complete text. fuzz.py builds and runs it.
 //
-// The first bytes of the input are options: the longest line, and which of them are on. With some inputs lines come
-// first that fill the first chunk of the file up to a few bytes, so that the rest lies over two chunks.
+// The first bytes of the input select options and the longest line. Some inputs are preceded by lines that almost fill
+// the first chunk of the file, so that the rest spans two chunks.
 #include <millrace/io/file/foreign_file.hpp>
 #include <millrace/sources/line_reader.hpp>
 
@@ -74,7 +74,7 @@ lines_read split(std::string_view text, const mr::line_reader_options& o) {
       one.remove_prefix(3);
       begin += 3;
     }
-    // The reader reports a line that is both as too long: it looks for ends before it looks at bytes.
+    // The reader reports a line that is both as too long, because it searches line ends before it checks bytes.
     if (one.size() > o.limits.max_line_bytes) all.bad.push_back({"long", number});
     else if (o.check_utf8 && !is_utf8(one)) all.bad.push_back({"utf8", number});
     else if (one.empty() && o.skip_empty) ++all.empty;
@@ -145,16 +145,16 @@ void slow::check(std::span<const std::byte> input, draw choose) {
   std::copy(text.begin(), text.end(), exact.get());
   const lines_read ours = read({exact.get(), text.size()}, o, choose.one_in(8) ? 1 + choose.below(7) : ~std::size_t{0});
   const lines_read expected = split(text, o);
-  seen().count(ours.bad.empty());
+  counters().count(ours.bad.empty());
   if (ours.bad.size() != expected.bad.size())
-    found(std::to_string(ours.bad.size()) + " bad lines, expected " + std::to_string(expected.bad.size()));
+    fail(std::to_string(ours.bad.size()) + " bad lines, expected " + std::to_string(expected.bad.size()));
   for (std::size_t i = 0; i < ours.bad.size(); ++i)
     if (!(ours.bad[i] == expected.bad[i]))
-      found("line " + std::to_string(ours.bad[i].number) + " is bad: '" + ours.bad[i].problem + "'; expected line " +
+      fail("line " + std::to_string(ours.bad[i].number) + " is bad: '" + ours.bad[i].problem + "'; expected line " +
             std::to_string(expected.bad[i].number) + ", '" + expected.bad[i].problem + "'");
   if (ours.lines.size() != expected.lines.size())
-    found(std::to_string(ours.lines.size()) + " lines, expected " + std::to_string(expected.lines.size()));
+    fail(std::to_string(ours.lines.size()) + " lines, expected " + std::to_string(expected.lines.size()));
   for (std::size_t i = 0; i < ours.lines.size(); ++i)
-    if (!(ours.lines[i] == expected.lines[i])) found("another line " + std::to_string(expected.lines[i].number));
-  if (ours.empty != expected.empty) found("another number of empty lines");
+    if (!(ours.lines[i] == expected.lines[i])) fail("another line " + std::to_string(expected.lines[i].number));
+  if (ours.empty != expected.empty) fail("another number of empty lines");
 }

@@ -1,8 +1,8 @@
-// A libFuzzer target: .npy files. What mr::array() takes has the type, shape and elements that a slow reader of NumPy's
-// format finds, and what it refuses is none. fuzz.py builds and runs it.
+// A libFuzzer target: .npy files. mr::array() must return the type, shape and elements of a slow reader of NumPy's
+// format, and refuse the same files. fuzz.py builds and runs it.
 //
-// The first byte of the input chooses the element type, and whether lengths are made right.
-// mr::array() takes more spellings than NumPy: numbers with leading zeros, "(3)" for "(3,)".
+// The first byte of the input selects the element type, and whether lengths are repaired.
+// mr::array() accepts more spellings than NumPy: numbers with leading zeros, "(3)" for "(3,)".
 #include <millrace/item/tensor/array.hpp>
 
 #include "fuzz_target.hpp"
@@ -70,7 +70,7 @@ std::optional<std::vector<std::size_t>> shape_of(const std::vector<std::string>&
   }
 }
 
-/// The array in a file that begins with NumPy's mark; nothing if it is none that is read.
+/// The array in a file that begins with NumPy's mark; nothing if mr::array() must refuse it.
 std::optional<slow_array> read_npy(const std::string& file) {
   const auto byte = [&](std::size_t at) { return std::size_t{static_cast<unsigned char>(file[at])}; };
   if (file.size() < 10 || (byte(6) != 1 && byte(6) != 2) || byte(7) != 0) return std::nullopt;
@@ -122,7 +122,7 @@ void check_array(const std::string& file) {
   } catch (const mr::data_error& e) {
     refusal = e.message();
   }
-  slow::seen().count(ours.has_value());
+  slow::counters().count(ours.has_value());
   auto expected = file.starts_with("\x93NUMPY") ? read_npy(file) : std::nullopt;
   const bool is_bool = expected && std::is_same_v<T, std::uint8_t> && expected->type == "|b1";
   if (expected && !is_bool && expected->type != mr::detail::npy_type<T>()) expected.reset();
@@ -133,7 +133,7 @@ void check_array(const std::string& file) {
       if (extent == 0) bytes = 0;
     if (bytes != expected->elements.size()) expected.reset();
   }
-  if (ours.has_value() != expected.has_value()) slow::found(ours ? "taken, against the format" : "refused: " + refusal);
+  if (ours.has_value() != expected.has_value()) slow::fail(ours ? "accepted, but invalid" : "refused: " + refusal);
   if (!ours) return;
   slow::expect(ours->shape == expected->shape, "another shape");
   slow::expect(ours->data.size() * sizeof(T) == expected->elements.size(), "another number of elements");
@@ -142,7 +142,7 @@ void check_array(const std::string& file) {
                  "other elements");
 }
 
-/// A file as NumPy writes it; a few are of another type or order.
+/// A file as NumPy writes it. A few have another type or order.
 std::string whole_input(mr::rng& d) {
   static const char* const types[] = {"<f4", "|u1", "<i8", "<i2", ">f4", "|O", "|b1"};
   static const char* const shapes[] = {"(3,)", "(2, 3)", "()", "(0, 99999999999)", "(1, 2, 1, 2)", "(12,)", "(3)",
@@ -170,7 +170,7 @@ void slow::write_seeds(const seed_folder& seeds) {
 void slow::check(std::span<const std::byte> input, draw) {
   const unsigned knob = take_knob(input);
   std::string file(text_of(input));
-  // The header ends behind its first line.
+  // The header ends after its first line.
   if (const std::size_t end = file.find('\n'); knob % 16 >= 4 && end != std::string::npos && file.size() > 12) {
     const std::size_t begin = file[6] == 1 ? 10 : 12;
     for (std::size_t i = 8; i < begin && end + 1 >= begin; ++i)
@@ -194,7 +194,7 @@ void slow::check(std::span<const std::byte> input, draw) {
 extern "C" std::size_t LLVMFuzzerCustomMutator(std::uint8_t* data, std::size_t size, std::size_t max_size,
                                                unsigned seed) {
   mr::rng d({.seed = seed});
-  if (d.chance(0.3)) size = slow::text_mutator::begin_anew(whole_input(d), data, max_size);
+  if (d.chance(0.3)) size = slow::text_mutator::restart_with(whole_input(d), data, max_size);
   return slow::text_mutator(d, LLVMFuzzerMutate,
                             {"{", "}", "(", ")", ",", ":", "'", "descr", "shape", "fortran_order", "True", "False",
                              "<f4", "|u1", "<i8", "<i2", "\x93NUMPY", "\n"})

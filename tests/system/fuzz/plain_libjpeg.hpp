@@ -1,4 +1,4 @@
-// A whole picture by libjpeg as its manual uses it: what it makes of any bytes, and how often it warns on the way.
+// Decodes a full image with libjpeg as in its manual: the result for any bytes, and the number of warnings.
 #pragma once
 
 #include <millrace/item/tensor/tensor.hpp>

@@ -1,9 +1,9 @@
-// A libFuzzer target: PNG files. What our decoder takes has the pixels that libpng gives, and where one of them refuses
-// a file, so does the other, or one of our written rules says why; rows before the damage are the same. Regions are
-// those of the whole picture, and a plan renders the pixels as it renders a PPM of them. fuzz.py builds and runs it.
+// A libFuzzer target: PNG files. Our decoder must produce libpng's pixels. If one of them refuses a file, the other
+// must too, except for the documented rules below. Rows before the damage are equal. Regions match the full image, and
+// a plan renders the pixels like those of an equal PPM. fuzz.py builds and runs it.
 //
-// The first byte of the input chooses whether checksums are looked at, the second one the region. Most inputs have
-// wrong checksums, so most of them are decoded without a look at them, by both.
+// The first byte of the input selects whether checksums are checked, the second one the region. Most inputs have wrong
+// checksums, so both decoders ignore the checksums of most inputs.
 #include <millrace/image/labels/label_map.hpp>
 #include <millrace/image/png/png.hpp>
 #include <millrace/image/png/png_decoder.hpp>
@@ -28,7 +28,7 @@ using slow::plain_libpng;
 
 constexpr std::uint64_t max_pixels = 65'536;
 
-/// A decoder that is kept, as a worker keeps it.
+/// A persistent decoder, like that of a worker.
 mr::detail::png_decoder& kept_decoder() {
   static mr::detail::png_decoder d;
   return d;
@@ -43,37 +43,37 @@ struct decoded {
 
 decoded decode(std::span<const std::byte> file, png_layout layout, bool check_sums,
                const png_region* region = nullptr) {
-  decoded made;
+  decoded result;
   auto& d = kept_decoder();
   try {
-    made.header = d.open(file, {.max_pixels = max_pixels, .check_sums = check_sums});
-    const png_region whole{.right = made.header.width, .bottom = made.header.height};
-    d.decode(region ? *region : whole, {.layout = layout}, [&](std::size_t, std::span<const std::uint8_t> row) {
-      made.row_bytes = row.size();
-      made.pixels.insert(made.pixels.end(), row.begin(), row.end());
-      ++made.rows;
+    result.header = d.open(file, {.max_pixels = max_pixels, .check_sums = check_sums});
+    const png_region full{.right = result.header.width, .bottom = result.header.height};
+    d.decode(region ? *region : full, {.layout = layout}, [&](std::size_t, std::span<const std::uint8_t> row) {
+      result.row_bytes = row.size();
+      result.pixels.insert(result.pixels.end(), row.begin(), row.end());
+      ++result.rows;
     });
   } catch (const mr::data_error& e) {
-    made.error = e.message();
-    slow::expect(!made.error.empty() && e.where().stage == "png", "an error without a message or its stage");
+    result.error = e.message();
+    slow::expect(!result.error.empty() && e.where().stage == "png", "an error without a message or its stage");
   }
-  return made;
+  return result;
 }
 
 bool contains(std::string_view text, std::initializer_list<std::string_view> words) {
   return std::any_of(words.begin(), words.end(), [&](auto w) { return text.find(w) != std::string_view::npos; });
 }
 
-/// Why we may refuse what libpng takes: it does not look behind the last row, ignores a wrong tRNS, and lets unknown
-/// chunks stand before IHDR.
+/// Whether we may refuse a file that libpng accepts: it ignores data after the last row and a wrong tRNS, and accepts
+/// unknown chunks before IHDR.
 bool may_refuse(const std::string& ours) {
   return contains(ours, {"max_pixels", "after its last row", "wrong Adler-32", "tRNS", "first chunk is"});
 }
 
-/// Why libpng may refuse what we take: a palette that lacks and is not needed, an empty one of RGB, a second one behind
-/// the image data, or a stream that has more than all rows and does not end. zlib looks at a match behind the last byte
-/// while it makes the last row.
-bool may_take(const decoded& ours, const plain_libpng& theirs) {
+/// Whether libpng may refuse a file that we accept: a missing but unnecessary palette, an empty one of RGB, a second
+/// one after the image data, or a stream that continues after all rows without an end. zlib reads a match after the
+/// last byte while it inflates the last row.
+bool may_accept(const decoded& ours, const plain_libpng& theirs) {
   return contains(theirs.error, {"Missing PLTE before IDAT", "Invalid palette", "PLTE: duplicate",
                                  "Not enough image data"}) ||
          (theirs.error.starts_with("IDAT: invalid") && (ours.header.interlaced || theirs.rows_read + 1 == ours.rows));
@@ -81,17 +81,17 @@ bool may_take(const decoded& ours, const plain_libpng& theirs) {
 
 void compare(const char* layout, const decoded& ours, const plain_libpng& theirs) {
   const std::string where = std::string(layout) + ": ";
-  if (theirs.too_large) return slow::expect(!ours.error.empty(), "pixels of a picture that is too large");
-  if (ours.error.empty() && !theirs.error.empty() && !may_take(ours, theirs))
-    slow::found(where + "pixels, but libpng says: " + theirs.error);
+  if (theirs.too_large) return slow::expect(!ours.error.empty(), "pixels of an image that is too large");
+  if (ours.error.empty() && !theirs.error.empty() && !may_accept(ours, theirs))
+    slow::fail(where + "pixels, but libpng says: " + theirs.error);
   if (!ours.error.empty() && theirs.error.empty() && !may_refuse(ours.error))
-    slow::found(where + "libpng takes it, but: " + ours.error);
+    slow::fail(where + "libpng accepts it, but: " + ours.error);
   if (ours.pixels.empty() || theirs.pixels.empty()) return;
-  if (ours.row_bytes != theirs.row_bytes) slow::found(where + "rows of another length");
+  if (ours.row_bytes != theirs.row_bytes) slow::fail(where + "rows of another length");
   const std::size_t rows = std::min(ours.rows, theirs.rows_read);
   if (!std::equal(ours.pixels.begin(), ours.pixels.begin() + static_cast<std::ptrdiff_t>(rows * ours.row_bytes),
                   theirs.pixels.begin()))
-    slow::found(where + "other pixels than libpng's");
+    slow::fail(where + "other pixels than libpng's");
 }
 
 png_region region_of(unsigned knob, const mr::detail::png_header& h) {
@@ -101,41 +101,41 @@ png_region region_of(unsigned knob, const mr::detail::png_header& h) {
           .bottom = top + 1 + d.below(h.height - top)};
 }
 
-/// A region is that part of the whole, and may have no damage where the whole has.
-void check_region(std::span<const std::byte> file, png_layout layout, bool check_sums, const decoded& whole,
+/// A region equals that part of the full image, and may have no error where the full image has one.
+void check_region(std::span<const std::byte> file, png_layout layout, bool check_sums, const decoded& full,
                   unsigned knob) {
-  if (whole.pixels.empty()) return;
-  const png_region r = region_of(knob, whole.header);
+  if (full.pixels.empty()) return;
+  const png_region r = region_of(knob, full.header);
   const decoded part = decode(file, layout, check_sums, &r);
-  if (whole.error.empty() && !part.error.empty()) slow::found("a region has an error: " + part.error);
-  const std::size_t pixel = whole.row_bytes / whole.header.width;
-  for (std::size_t y = r.top; y < r.top + part.rows && y < whole.rows; ++y)
+  if (full.error.empty() && !part.error.empty()) slow::fail("a region has an error: " + part.error);
+  const std::size_t pixel = full.row_bytes / full.header.width;
+  for (std::size_t y = r.top; y < r.top + part.rows && y < full.rows; ++y)
     if (!std::equal(part.pixels.begin() + static_cast<std::ptrdiff_t>((y - r.top) * part.row_bytes),
                     part.pixels.begin() + static_cast<std::ptrdiff_t>((y - r.top + 1) * part.row_bytes),
-                    whole.pixels.begin() + static_cast<std::ptrdiff_t>(y * whole.row_bytes + r.left * pixel)))
-      slow::found("a region has other pixels than the whole");
+                    full.pixels.begin() + static_cast<std::ptrdiff_t>(y * full.row_bytes + r.left * pixel)))
+      slow::fail("a region has other pixels than the full image");
   if (part.error.empty()) slow::expect(part.rows == r.bottom - r.top, "a region lacks rows");
 }
 
-/// The picture of the user, and the label map.
+/// The user's picture, and the label map.
 void check_picture(std::span<const std::byte> file, const decoded& rgb, unsigned knob) {
   static mr::scratch s;
   const mr::bytes field = mr::bytes::borrowed(file, "png");
   try {
     const mr::picture p = mr::png(field, {.limits = {.max_pixels = max_pixels}});
-    slow::expect(p.width() == rgb.header.width && p.height() == rgb.header.height, "a picture of another size");
+    slow::expect(p.width() == rgb.header.width && p.height() == rgb.header.height, "an image of another size");
     const png_region r = region_of(knob + 1, rgb.header);
     const mr::crop_box box{.left = r.left, .top = r.top, .width = r.right - r.left, .height = r.bottom - r.top};
     const auto planned = [&](mr::picture q) { return q.crop(box).resize(1 + knob % 40, 1 + knob % 23).flip(); };
-    const mr::image made = planned(p).pixels(s);
-    if (!rgb.error.empty()) return;   // behind the box
+    const mr::image result = planned(p).pixels(s);
+    if (!rgb.error.empty()) return;   // after the box
     std::string ppm = "P6 " + std::to_string(p.width()) + " " + std::to_string(p.height()) + " 255\n";
     ppm.append(reinterpret_cast<const char*>(rgb.pixels.data()), rgb.pixels.size());
     const mr::image expected = planned(mr::pnm(mr::bytes::borrowed(ppm, "ppm"))).pixels(s);
-    slow::expect(std::equal(made.span().begin(), made.span().end(), expected.span().begin()),
+    slow::expect(std::equal(result.span().begin(), result.span().end(), expected.span().begin()),
                  "a plan renders other pixels than of a PPM");
   } catch (const mr::data_error& e) {
-    if (rgb.error.empty()) slow::found(std::string("a picture has an error: ") + e.what());
+    if (rgb.error.empty()) slow::fail(std::string("an image has an error: ") + e.what());
   }
   try {
     const auto map = mr::labels<std::uint16_t>(field);
@@ -162,12 +162,12 @@ void slow::check(std::span<const std::byte> input, draw choose) {
   const unsigned knob = take_knob(input);
   const std::vector<std::byte> file(input.begin(), input.end());   // of exactly its size
   const decoded samples = decode(file, png_layout::samples, check_sums);
-  seen().count(samples.error.empty());
+  counters().count(samples.error.empty());
   compare("samples", samples, plain_libpng(file, plain_libpng::as::samples, check_sums, max_pixels));
   check_region(file, png_layout::samples, check_sums, samples, knob);
   if (choose.one_in(3)) {
     const decoded rgba = decode(file, png_layout::rgba, check_sums);
-    // libpng ignores a tRNS before the palette, and one that is longer than it, after cutting it to what the depth has.
+    // libpng ignores a tRNS before the palette and one that is longer than the palette, which it limits by the depth.
     const auto& h = rgba.header;
     const bool ignored = h.color == mr::detail::png_color::palette && !h.transparency.empty() &&
                          (h.transparency.size() > std::size_t{1} << h.depth ||
@@ -186,7 +186,7 @@ extern "C" std::size_t LLVMFuzzerCustomMutator(std::uint8_t* data, std::size_t s
   if (size < knobs + 8 || d.chance(0.05)) input = whole_input(d);
   else if (d.chance(0.1)) input[d.below(knobs)] = static_cast<char>(d.below(256));
   else input = input.substr(0, knobs) + slow::png_mutator(d, LLVMFuzzerMutate).changed(input.substr(knobs), max_size);
-  const std::size_t kept = std::min(input.size(), max_size);
-  std::copy_n(input.data(), kept, data);
-  return kept;
+  const std::size_t length = std::min(input.size(), max_size);
+  std::copy_n(input.data(), length, data);
+  return length;
 }

@@ -1,9 +1,9 @@
-// Changes to a PNG that know what one looks like: chunks, IHDR, the compressed stream, the rows in it.
+// Mutations of a PNG that respect its structure: chunks, IHDR, the compressed stream, the rows in it.
 //
 //   mr::rng d({.seed = seed});
 //   file = slow::png_mutator(d, LLVMFuzzerMutate).changed(file, max_size);
 //
-// Whole new files are small and of every kind. Changed ones have right checksums half of the time.
+// New files are small and of every kind. Half of the changed ones have correct checksums.
 #pragma once
 
 #include "../../unit/image/png/png_files.hpp"
@@ -49,34 +49,34 @@ class png_mutator {
     auto chunks = chunks_of(file);
     if (chunks.empty()) return whole_file(d_);
     for (std::uint64_t times = d_.below(3) + 1; times > 0 && !chunks.empty(); --times) change(chunks);
-    std::string made = file.substr(0, 8);
-    for (const chunk& c : chunks) made += c.intact ? chunk_of(c.name, c.data) : c.as_it_is();
-    return made;
+    std::string result = file.substr(0, 8);
+    for (const chunk& c : chunks) result += c.intact ? chunk_of(c.name, c.data) : c.as_it_is();
+    return result;
   }
 
  private:
   struct chunk {
     std::string name, data, sum;
-    bool intact = false;   ///< gets a right checksum
+    bool intact = false;   ///< its checksum is computed
 
     std::string as_it_is() const {
-      std::string made;
-      put_number(made, data.size());
-      return made + name + data + sum;
+      std::string result;
+      put_number(result, data.size());
+      return result + name + data + sum;
     }
   };
 
   static std::vector<chunk> chunks_of(const std::string& file) {
-    std::vector<chunk> found;
+    std::vector<chunk> chunks;
     for (std::size_t at = 8; at + 12 <= file.size();) {
       std::size_t length = 0;
       for (std::size_t i = 0; i < 4; ++i) length = length << 8 | static_cast<unsigned char>(file[at + i]);
       length = std::min(length, file.size() - at - 12);
-      found.push_back({.name = file.substr(at + 4, 4), .data = file.substr(at + 8, length),
+      chunks.push_back({.name = file.substr(at + 4, 4), .data = file.substr(at + 8, length),
                        .sum = file.substr(at + 8 + length, 4)});
       at += 12 + length;
     }
-    return found;
+    return chunks;
   }
 
   std::string anyhow(const std::string& text, std::size_t max_size) {
@@ -98,7 +98,7 @@ class png_mutator {
       case 3:
         if (!c.data.empty()) c.data.resize(d_.below(c.data.size()));
         return;
-      case 4: {   // once more, or somewhere else
+      case 4: {   // repeated, or moved elsewhere
         chunk copy = c;
         if (d_.chance(0.5)) c.name = "IDAT";
         chunks.insert(chunks.begin() + static_cast<std::ptrdiff_t>(d_.below(chunks.size() + 1)), std::move(copy));
@@ -126,7 +126,7 @@ class png_mutator {
     return places.empty() ? d_.below(chunks.size()) : places[d_.below(places.size())];
   }
 
-  /// Size, depth, color, interlacing: one of them another.
+  /// Changes one of size, depth, color and interlacing.
   void change_head(chunk& head) {
     if (head.data.size() < 13) return;
     head.intact = true;
@@ -140,7 +140,7 @@ class png_mutator {
     }
   }
 
-  /// Takes the stream out of its chunks.
+  /// Extracts the stream from its chunks.
   static std::string take_stream(std::vector<chunk>& chunks) {
     std::string stream;
     for (const chunk& c : chunks)
@@ -148,7 +148,7 @@ class png_mutator {
     std::erase_if(chunks, [](const chunk& c) { return c.name == "IDAT"; });
     return stream;
   }
-  /// Puts it back in pieces of some size, before the last chunk.
+  /// Inserts it in pieces of some size before the last chunk.
   void put_stream(std::vector<chunk>& chunks, std::string_view stream) {
     const std::size_t piece_bytes = d_.chance(0.5) ? d_.below(30) + 1 : 4096;
     std::size_t at = chunks.empty() ? 0 : chunks.size() - 1;

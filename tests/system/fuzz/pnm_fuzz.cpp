@@ -1,5 +1,4 @@
-// A libFuzzer target: PNM files, as pictures and as label maps, against a slow reader that takes the header apart.
-// fuzz.py builds and runs it.
+// A libFuzzer target: PNM files, as images and as label maps, against a slow reader. fuzz.py builds and runs it.
 #include <millrace/image/labels/label_map.hpp>
 #include <millrace/image/pnm/pnm.hpp>
 
@@ -18,7 +17,7 @@ namespace mr = millrace;
 
 struct slow_pnm {
   std::size_t width = 0, height = 0, channels = 0, largest = 0;
-  std::vector<unsigned> samples{};   // fewer than the header says if the file is cut
+  std::vector<unsigned> samples{};   // fewer than in the header if the file is truncated
   std::size_t sample_bytes = 1, data_bytes = 0;
 
   std::size_t count() const { return width * height * channels; }
@@ -26,7 +25,7 @@ struct slow_pnm {
 
 bool is_blank(char c) { return std::string_view(" \t\n\v\f\r").find(c) != std::string_view::npos; }
 
-/// Takes the blanks and comments before a number, and its digits. Nothing if either is missing, or if it is too large.
+/// Removes spaces and comments, then reads a number. Nothing if either is missing, or if the number is too large.
 std::optional<std::size_t> take_number(std::string_view& text) {
   const std::size_t before = text.size();
   while (!text.empty() && (is_blank(text[0]) || text[0] == '#')) {
@@ -43,22 +42,22 @@ std::optional<std::size_t> take_number(std::string_view& text) {
 
 std::optional<slow_pnm> read_slowly(std::string_view text) {
   if (!text.starts_with("P5") && !text.starts_with("P6")) return std::nullopt;
-  slow_pnm made{.channels = text[1] == '6' ? 3U : 1U};
+  slow_pnm pnm{.channels = text[1] == '6' ? 3U : 1U};
   text.remove_prefix(2);
-  for (std::size_t* const number : {&made.width, &made.height, &made.largest}) {
-    const auto taken = take_number(text);
-    if (!taken) return std::nullopt;
-    *number = *taken;
+  for (std::size_t* const number : {&pnm.width, &pnm.height, &pnm.largest}) {
+    const auto value = take_number(text);
+    if (!value) return std::nullopt;
+    *number = *value;
   }
   if (text.empty() || !is_blank(text[0])) return std::nullopt;
   text.remove_prefix(1);
-  made.sample_bytes = made.largest < 256 ? 1 : 2;
-  made.data_bytes = text.size();
+  pnm.sample_bytes = pnm.largest < 256 ? 1 : 2;
+  pnm.data_bytes = text.size();
   const auto byte = [&](std::size_t at) { return static_cast<unsigned>(static_cast<unsigned char>(text[at])); };
-  for (std::size_t at = 0; at + made.sample_bytes <= text.size() && made.samples.size() < made.count();
-       at += made.sample_bytes)
-    made.samples.push_back(made.sample_bytes == 1 ? byte(at) : byte(at) * 256 + byte(at + 1));
-  return made;
+  for (std::size_t at = 0; at + pnm.sample_bytes <= text.size() && pnm.samples.size() < pnm.count();
+       at += pnm.sample_bytes)
+    pnm.samples.push_back(pnm.sample_bytes == 1 ? byte(at) : byte(at) * 256 + byte(at + 1));
+  return pnm;
 }
 
 bool is_complete(const std::optional<slow_pnm>& p) { return p && p->samples.size() == p->count(); }
@@ -69,8 +68,8 @@ void check_picture(std::string_view text, const std::optional<slow_pnm>& expecte
     pixels = mr::pnm(mr::bytes::borrowed(text)).pixels();
   } catch (const mr::data_error&) {
   }
-  slow::seen().count(pixels.has_value());
-  if (pixels.has_value() != is_complete(expected)) slow::found(pixels ? "a picture that is none" : "no picture");
+  slow::counters().count(pixels.has_value());
+  if (pixels.has_value() != is_complete(expected)) slow::fail(pixels ? "invalid image" : "no image");
   if (!pixels) return;
   slow::expect(pixels->shape() == std::array<std::size_t, 3>{expected->height, expected->width, 3}, "another size");
   const auto largest = static_cast<double>(expected->largest);
@@ -90,7 +89,7 @@ void check_labels(std::string_view text, const std::optional<slow_pnm>& expected
   }
   const bool is_map = is_complete(expected) && expected->channels == 1 && expected->sample_bytes <= sizeof(T) &&
                       expected->data_bytes == expected->count() * expected->sample_bytes;
-  if (labels.has_value() != is_map) slow::found(labels ? "a label map that is none" : "no label map");
+  if (labels.has_value() != is_map) slow::fail(labels ? "invalid label map" : "no label map");
   if (!labels) return;
   slow::expect(labels->shape() == std::array<std::size_t, 2>{expected->height, expected->width}, "another map's size");
   for (std::size_t i = 0; i < labels->size(); ++i)

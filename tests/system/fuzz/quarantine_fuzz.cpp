@@ -1,8 +1,8 @@
-// A libFuzzer target: quarantine lists. A line is taken or refused as a slow reader of RFC 8259 says. A file that can
-// be opened has an entry for each line, takes a new one, and gives all of them back, also to keys_from(). fuzz.py
-// builds and runs it.
+// A libFuzzer target: quarantine lists. The library must accept the same lines as a slow reader of RFC 8259. A file
+// that can be opened has an entry for each line, accepts a new one, and returns all of them, also to keys_from().
+// fuzz.py builds and runs it.
 //
-// The first byte of the input says whether the rest is a line or a file.
+// The first byte of the input selects whether the rest is a line or a file.
 #include <millrace/run/quarantine_list.hpp>
 #include <millrace/sources/keys_from.hpp>
 
@@ -23,7 +23,7 @@ namespace {
 namespace mr = millrace;
 using slow::json_value;
 
-/// What a line lists: a shard and a key; a note about the shard has no key.
+/// The entry of a line: a shard and a key. A note about the shard has no key.
 using entry = std::pair<std::string, std::string>;
 
 std::optional<std::string> bytes_of(const std::string& digits) {
@@ -38,7 +38,7 @@ std::optional<std::string> bytes_of(const std::string& digits) {
   return bytes;
 }
 
-/// The entry of a line, by the description in keys_from.hpp; nothing if the line has to be refused.
+/// The entry of a line, as documented in keys_from.hpp; nothing if the line must be refused.
 std::optional<entry> entry_of(std::string_view line) {
   const auto document = slow::json_reader(line, {.any_word = true, .any_character = true, .join_surrogates = true,
                                                  .lone_surrogates = true}).document();
@@ -60,7 +60,7 @@ std::optional<entry> entry_of(std::string_view line) {
   if (key_digits && !(key = bytes_of(*key_digits))) return std::nullopt;
   if (key.value_or("").empty() && !is_note) return std::nullopt;
   const std::string path = shard.value_or(""), name = path.substr(path.rfind('/') + 1);
-  return entry(name.empty() ? path : name, key.value_or(""));   // a folder is no shard, and not any shard
+  return entry(name.empty() ? path : name, key.value_or(""));   // a folder is not a shard
 }
 
 void check_line(std::string_view line) {
@@ -71,11 +71,11 @@ void check_line(std::string_view line) {
     ours = entry(name.empty() ? listed.shard : name, listed.key);
   } catch (const mr::data_error&) {
   }
-  slow::seen().count(ours.has_value());
-  if (ours != entry_of(line)) slow::found(ours ? "a line was taken that lists something else" : "a line was refused");
+  slow::counters().count(ours.has_value());
+  if (ours != entry_of(line)) slow::fail(ours ? "a line was accepted with another entry" : "a line was refused");
 }
 
-/// In memory where the system has a folder for that: the list flushes each entry.
+/// In memory if the system has such a folder, because the list flushes each entry.
 const std::string& path() {
   static const std::string name = [] {
     const std::string folder = std::filesystem::is_directory("/dev/shm") ? "/dev/shm" : ".";
@@ -91,7 +91,7 @@ std::string content() {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-/// The entries of the lines; nothing if one has to be refused.
+/// The entries of the lines; nothing if one must be refused.
 std::optional<std::set<entry>> entries_of(std::string_view text) {
   std::set<entry> all;
   while (!text.empty()) {
@@ -108,24 +108,24 @@ std::optional<std::set<entry>> entries_of(std::string_view text) {
 
 void check_file(std::string_view text) {
   std::ofstream(path(), std::ios::binary).write(text.data(), static_cast<std::streamsize>(text.size()));
-  const std::string_view whole = text.substr(0, text.rfind('\n') + 1), tail = text.substr(whole.size());
+  const std::string_view lines = text.substr(0, text.rfind('\n') + 1), tail = text.substr(lines.size());
   std::uint64_t size = 0;
-  bool taken = false;
+  bool accepted = false;
   try {
     mr::quarantine_list list(path());
     size = list.size();
-    taken = true;
+    accepted = true;
   } catch (const mr::data_error&) {
   }
-  slow::seen().count(taken);
+  slow::counters().count(accepted);
   const std::string repaired = content();
-  const bool kept = repaired.size() > whole.size();
-  if (repaired != (kept ? std::string(text) + "\n" : std::string(whole))) slow::found("the file was changed");
-  if (!kept && !tail.empty() && tail.front() == '{' && tail.back() == '}' && entry_of(tail))
-    slow::found("a whole line at the end was removed");
+  const bool has_rest = repaired.size() > lines.size();
+  if (repaired != (has_rest ? std::string(text) + "\n" : std::string(lines))) slow::fail("the file was changed");
+  if (!has_rest && !tail.empty() && tail.front() == '{' && tail.back() == '}' && entry_of(tail))
+    slow::fail("a complete line at the end was removed");
   const auto expected = entries_of(repaired);
-  if (taken != expected.has_value()) slow::found(taken ? "taken with a bad line" : "refused, but all lines are good");
-  if (!taken) return;
+  if (accepted != expected.has_value()) slow::fail(accepted ? "accepted with a bad line" : "refused without one");
+  if (!accepted) return;
   slow::expect(size == expected->size(), "the list has another number of entries");
 
   const mr::damaged_sample fresh{.shard = "folder/new\xff.tar", .key = "k\n\"\x80", .reason = std::string(tail)};

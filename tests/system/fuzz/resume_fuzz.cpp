@@ -1,7 +1,7 @@
-// A libFuzzer target: the text of a resume point. What parse_position() takes is what a slow reader of the documented
-// format takes, and to_text() gives it back to the byte. fuzz.py builds and runs it.
+// A libFuzzer target: the text of a resume point. parse_position() must accept the same texts as a slow reader of the
+// documented format, and to_text() must return the same bytes. fuzz.py builds and runs it.
 //
-// The first byte of the input says whether the checksum is made right, so that changes get behind it.
+// The first byte of the input selects whether the checksum is repaired, so that mutations reach later checks.
 #include <millrace/base/crc32c.hpp>
 #include <millrace/item/position.hpp>
 
@@ -18,7 +18,7 @@ namespace {
 
 namespace mr = millrace;
 
-/// The words between blanks.
+/// The words between spaces.
 std::vector<std::string> words_of(std::string_view text) {
   std::vector<std::string> words(1);
   for (const char c : text) {
@@ -29,7 +29,7 @@ std::vector<std::string> words_of(std::string_view text) {
 }
 
 /// The number of a word "name=123" in its only spelling; nothing if it is something else.
-std::optional<std::uint64_t> decimal(const std::string& word, const std::string& name, std::uint64_t most) {
+std::optional<std::uint64_t> decimal(const std::string& word, const std::string& name, std::uint64_t max) {
   if (word.size() <= name.size() + 1 || word.substr(0, name.size() + 1) != name + "=") return std::nullopt;
   const std::string digits = word.substr(name.size() + 1);
   if (digits.size() > 1 && digits[0] == '0') return std::nullopt;
@@ -37,7 +37,7 @@ std::optional<std::uint64_t> decimal(const std::string& word, const std::string&
   for (const char c : digits) {
     if (c < '0' || c > '9') return std::nullopt;
     value = 10 * value + static_cast<unsigned>(c - '0');
-    if (value > most) return std::nullopt;
+    if (value > max) return std::nullopt;
   }
   return static_cast<std::uint64_t>(value);
 }
@@ -47,7 +47,7 @@ bool hexadecimal(const std::string& word, const std::string& name, std::size_t d
          word.find_first_not_of("0123456789abcdef", name.size() + 1) == std::string::npos;
 }
 
-/// Whether the text is a resume point, by position.hpp's description of it.
+/// Whether the text is a resume point as documented in position.hpp.
 bool is_resume_point(std::string_view text) {
   if (text.ends_with('\n')) text.remove_suffix(1);
   constexpr std::uint64_t wide = std::numeric_limits<std::uint64_t>::max(), narrow = 0xffffffff;
@@ -92,7 +92,7 @@ std::string whole_input(mr::rng& d) {
   p.version = static_cast<std::uint32_t>(d.below(8) + 1);
   mr::detail::for_each_field(p, [&]<class T>(const mr::detail::position_field& field, T& member) {
     if (field.name != std::string_view("version"))
-      member = static_cast<T>(std::min(d.chance(0.3) ? d.bits() : d.below(100), field.most));
+      member = static_cast<T>(std::min(d.chance(0.3) ? d.bits() : d.below(100), field.max));
   });
   if (d.chance(0.3) && p.has_index()) p.choice = d.bits();
   if (d.chance(0.3)) p.stride = static_cast<std::uint32_t>(d.chance(0.5) ? d.bits() : d.below(9));
@@ -126,20 +126,20 @@ void slow::check(std::span<const std::byte> input, draw) {
   } catch (const mr::data_error& e) {
     refusal = e.message();
   }
-  seen().count(refusal.empty());
+  counters().count(refusal.empty());
   const bool right = is_resume_point(text);
-  if (right != refusal.empty()) found((right ? "refused though it is a resume point: " : "taken: ") + refusal + text);
+  if (right != refusal.empty()) fail((right ? "refused though it is a resume point: " : "accepted: ") + refusal + text);
   if (!right) return;
   const std::string again = mr::to_text(p);
   if (text.ends_with('\n')) text.pop_back();
-  if (again != text) found("the text " + text + " comes back as " + again);
-  if (!(mr::parse_position(again) == p)) found("another position than before: " + again);
+  if (again != text) fail("the text " + text + " is written as " + again);
+  if (!(mr::parse_position(again) == p)) fail("another position than before: " + again);
 }
 
 extern "C" std::size_t LLVMFuzzerCustomMutator(std::uint8_t* data, std::size_t size, std::size_t max_size,
                                                unsigned seed) {
   mr::rng d({.seed = seed});
-  if (d.chance(0.3)) size = slow::text_mutator::begin_anew(whole_input(d), data, max_size);
+  if (d.chance(0.3)) size = slow::text_mutator::restart_with(whole_input(d), data, max_size);
   return slow::text_mutator(d, LLVMFuzzerMutate,
                             {" shares=2", " stride=3", " choice=0000000000000001", " held=3", " times=00000000",
                               " step=1", "=", " ", "ffffffffffffffff", "seed",

@@ -1,9 +1,8 @@
-// A libFuzzer target: the files of other tools that count samples. JSON that is read as sizes.json and as a wids index
-// gives what a slow reader of RFC 8259 gives; the first line of a DALI index is parsed by hand. fuzz.py builds and runs
-// it.
+// A libFuzzer target: files of other tools that count samples. sizes.json and wids indexes must match a slow reader of
+// RFC 8259, and the first line of a DALI index a separate parser. fuzz.py builds and runs it.
 //
-// The library's reader is more lenient than the RFC in two points: control characters in strings, and words made of the
-// characters of numbers. A surrogate without its other half stands for itself.
+// The library's reader is more lenient than the RFC in two points: it accepts control characters in strings, and words
+// of the characters of numbers. A surrogate without its other half represents itself.
 #include <millrace/sources/list/sidecar_counts.hpp>
 
 #include "fuzz_target.hpp"
@@ -32,8 +31,8 @@ std::optional<std::uint64_t> whole_number(const std::string& digits) {
 }
 
 void add(counts& all, const std::string& path, std::uint64_t count) {
-  const auto [known, added] = all.emplace(path.substr(path.rfind('/') + 1), count);
-  if (!added && known->second != count) known->second.reset();
+  const auto [entry, added] = all.emplace(path.substr(path.rfind('/') + 1), count);
+  if (!added && entry->second != count) entry->second.reset();
 }
 
 void count_members(counts& all, const slow::json_value& v, bool wids) {
@@ -60,16 +59,16 @@ void check_json(std::string_view text, bool wids) {
   } catch (const mr::data_error& e) {
     slow::expect(e.where().offset_bytes <= text.size(), "an error outside of the file");
   }
-  slow::seen().count(ours.has_value());
+  slow::counters().count(ours.has_value());
   const auto expected = slow::json_reader(text, {.any_word = true, .any_character = true, .join_surrogates = true,
                                                  .lone_surrogates = true}).document();
-  if (ours.has_value() != expected.has_value()) slow::found(ours ? "taken, but no JSON" : "refused, but JSON");
+  if (ours.has_value() != expected.has_value()) slow::fail(ours ? "accepted, but not JSON" : "refused, but JSON");
   if (!ours) return;
   counts all;
   count_members(all, *expected, wids);
   for (const auto& [name, count] : all) {
     const auto* const got = ours->find(name);
-    if (!got || *got != count) slow::found("another count of " + mr::printable(name));
+    if (!got || *got != count) slow::fail("another count of " + mr::printable(name));
   }
 }
 
@@ -79,14 +78,14 @@ void check_dali(std::string_view text) {
     ours = mr::detail::count_of_dali_index(text, "input");
   } catch (const mr::data_error&) {
   }
-  slow::seen().count(ours.has_value());
+  slow::counters().count(ours.has_value());
   const std::string line(text.substr(0, text.find('\n')));
   if (const std::size_t blank = line.find(' '); line.substr(0, 3) == "v1." && blank != std::string::npos) {
     std::string digits = line.substr(blank + 1);
     digits.resize(std::min(digits.size(), digits.find('\r')));
     expected = whole_number(digits);
   }
-  if (ours != expected) slow::found("a DALI index counts " + std::to_string(ours.value_or(0)) + ", expected " +
+  if (ours != expected) slow::fail("a DALI index counts " + std::to_string(ours.value_or(0)) + ", expected " +
                                     std::to_string(expected.value_or(0)));
 }
 

@@ -1,7 +1,7 @@
-// JSON as RFC 8259 describes it, read in the plainest way: what the library's readers are compared with.
+// A simple reader of JSON (RFC 8259), the reference for the library's readers.
 //
 //   slow::json_reader reader(text);
-//   std::optional<slow::json_value> value = reader.document();      // nothing if the text is no JSON
+//   std::optional<slow::json_value> value = reader.document();      // nothing if the text is not JSON
 #pragma once
 
 #include <cstddef>
@@ -16,7 +16,7 @@ struct json_value {
   enum class kind { word, string, array, object };
 
   kind what = kind::word;
-  std::string text{};                  // a word or a number as it stands; the content of a string
+  std::string text{};                  // a word or a number unchanged; the content of a string
   std::vector<std::string> keys{};     // of an object, one for each of its members
   std::vector<json_value> members{};   // of an object or an array
 };
@@ -25,9 +25,9 @@ class json_reader {
  public:
   struct rules {
     bool any_word = false;        ///< a word of digits, signs, dots and e need not be a number
-    bool any_character = false;   ///< control characters may stand in strings
+    bool any_character = false;   ///< strings may contain control characters
     bool join_surrogates = false; ///< two of them are one character, and one alone is an error
-    bool lone_surrogates = false; ///< ... and one alone stands for itself
+    bool lone_surrogates = false; ///< ... and one alone represents itself
     int deepest = 64;
   };
 
@@ -97,8 +97,8 @@ class json_reader {
       return i - from;
     };
     if (v.text.starts_with('-')) ++i;
-    const std::size_t first = i, whole = digits();
-    if (whole == 0 || (whole > 1 && v.text[first] == '0')) return false;
+    const std::size_t first = i, integer_digits = digits();
+    if (integer_digits == 0 || (integer_digits > 1 && v.text[first] == '0')) return false;
     if (i < v.text.size() && v.text[i] == '.' && (++i, digits() == 0)) return false;
     if (i < v.text.size() && (v.text[i] == 'e' || v.text[i] == 'E')) {
       ++i;
@@ -138,7 +138,7 @@ class json_reader {
     return true;
   }
 
-  /// Four digits behind the place; leaves it at the last of them.
+  /// Reads the next four digits, and stops at the last of them.
   bool digits_of_unit(unsigned& unit) {
     unit = 0;
     for (int i = 0; i < 4; ++i) {

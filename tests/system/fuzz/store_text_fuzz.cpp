@@ -1,8 +1,8 @@
-// A libFuzzer target: texts that object stores and their tools write. XML by a slow reader that first makes a tree,
-// profile files by one that goes line by line over a list of words, percent encoding and times by their inverse.
-// fuzz.py builds and runs it.
+// A libFuzzer target: texts of object stores and their tools. The references are a slow reader of XML that builds a
+// tree, a line by line reader of profile files, and the inverse functions of percent encoding and times. fuzz.py builds
+// and runs it.
 //
-// The first byte of the input says which of them the rest is.
+// The first byte of the input selects the kind of the rest.
 #include <millrace/adapt/remote/store/object_url.hpp>
 #include <millrace/adapt/remote/store/profile_file.hpp>
 #include <millrace/adapt/remote/store/uri_encoding.hpp>
@@ -24,13 +24,13 @@ namespace mr = millrace;
 
 struct refused {};
 
-/// An element, its text without that of its children, and these.
+/// An element with its own text and its children.
 struct node {
   std::string name{}, text{};
   std::vector<node> children{};
 };
 
-/// Reads by the grammar of XML 1.0, a function for each rule.
+/// Implements the grammar of XML 1.0, one function for each rule.
 class slow_xml {
  public:
   explicit slow_xml(std::string_view text) : in_(text) {}
@@ -90,9 +90,9 @@ class slow_xml {
   }
   std::string character() {
     const std::string entity = until(";");
-    static const std::map<std::string, std::string> known{
+    static const std::map<std::string, std::string> entities{
         {"lt", "<"}, {"gt", ">"}, {"amp", "&"}, {"quot", "\""}, {"apos", "'"}};
-    if (const auto found = known.find(entity); found != known.end()) return found->second;
+    if (const auto it = entities.find(entity); it != entities.end()) return it->second;
     if (entity.empty() || entity[0] != '#') throw refused();
     const bool hex = entity.size() > 1 && entity[1] == 'x';
     const std::string digits = entity.substr(hex ? 2 : 1);
@@ -113,10 +113,10 @@ class slow_xml {
     need("<");
     if (in_.starts_with("!")) throw refused();
     const std::string full = name();
-    node made{.name = full.substr(full.find(':') == std::string::npos ? 0 : full.find(':') + 1)};
+    node result{.name = full.substr(full.find(':') == std::string::npos ? 0 : full.find(':') + 1)};
     while (true) {
       const bool apart = blanks();
-      if (take("/>")) return made;
+      if (take("/>")) return result;
       if (take(">")) break;
       if (!apart) throw refused();
       name();
@@ -129,16 +129,16 @@ class slow_xml {
     }
     while (!take("</")) {
       if (comment()) continue;
-      if (take("<![CDATA[")) made.text += until("]]>");
-      else if (take("&")) made.text += character();
-      else if (in_.starts_with("<")) made.children.push_back(element(depth + 1));
-      else made.text += next();
+      if (take("<![CDATA[")) result.text += until("]]>");
+      else if (take("&")) result.text += character();
+      else if (in_.starts_with("<")) result.children.push_back(element(depth + 1));
+      else result.text += next();
     }
     need(full);
     if (!in_.empty() && std::string_view(" \t\r\n>").find(in_[0]) == std::string_view::npos) throw refused();
     blanks();
     need(">");
-    return made;
+    return result;
   }
 
   std::string_view in_;
@@ -169,10 +169,10 @@ void check_xml(std::string_view text) {
     expected = std::move(all);
   } catch (const refused&) {
   }
-  slow::seen().count(ours.has_value());
+  slow::counters().count(ours.has_value());
   if (ours.has_value() != expected.has_value())
-    slow::found(ours ? "taken, but not XML" : "refused, but XML: " + refusal);
-  if (ours != expected) slow::found("other elements");
+    slow::fail(ours ? "accepted, but not XML" : "refused, but XML: " + refusal);
+  if (ours != expected) slow::fail("other elements");
 }
 
 std::string without_edges(std::string text) {
@@ -182,7 +182,7 @@ std::string without_edges(std::string text) {
   return text;
 }
 
-/// The values of [s], by their names; nothing if the file has to be refused.
+/// The values of [s] by name; nothing if the file must be refused.
 std::optional<std::map<std::string, std::string>> slow_profile(std::string_view text) {
   std::map<std::string, std::string> values;
   std::string section, above;
@@ -231,11 +231,11 @@ void check_profile(std::string_view text) {
     ours = mr::detail::profile_file::parse(text, "input");
   } catch (const mr::setup_error&) {
   }
-  slow::seen().count(ours.has_value());
-  if (ours.has_value() != expected.has_value()) slow::found(ours ? "taken, against the rules" : "refused");
+  slow::counters().count(ours.has_value());
+  if (ours.has_value() != expected.has_value()) slow::fail(ours ? "accepted, against the rules" : "refused");
   if (!ours) return;
   for (const auto& [name, value] : *expected)
-    if (ours->value("s", name) != value) slow::found("another value of " + name);
+    if (ours->value("s", name) != value) slow::fail("another value of " + name);
 }
 
 void check_words(std::string_view text) {
@@ -245,7 +245,7 @@ void check_words(std::string_view text) {
   if (const auto decoded = mr::detail::uri_decoded(text))
     slow::expect(mr::detail::uri_decoded(mr::detail::uri_encoded(*decoded, slash::encoded)) == decoded, "other text");
   const auto seconds = mr::detail::utc_seconds(text);
-  slow::seen().count(seconds.has_value());
+  slow::counters().count(seconds.has_value());
   if (seconds && *seconds >= 0)
     slow::expect(mr::detail::utc_seconds(mr::detail::basic_utc(*seconds)) == seconds || *seconds > 253'402'300'799,
                  "another time");
@@ -286,10 +286,10 @@ extern "C" std::size_t LLVMFuzzerCustomMutator(std::uint8_t* data, std::size_t s
                                                unsigned seed) {
   mr::rng d({.seed = seed});
   if (d.chance(0.1)) {
-    static constexpr std::string_view whole[] = {
+    static constexpr std::string_view examples[] = {
         std::string_view("\0<a><b>1</b><b/></a>", 20), "\1[s]\na = b\nc =\n  d = e # f\n", "\2"
                                                                                              "2015-08-30T12:36:00Z"};
-    size = slow::text_mutator::begin_anew(whole[d.below(3)], data, max_size);
+    size = slow::text_mutator::restart_with(examples[d.below(3)], data, max_size);
   }
   return slow::text_mutator(d, LLVMFuzzerMutate,
                             {"<a>", "</a>", "<b/>", "<", ">", "/", "&lt;", "&#x41;", "&#", ";", "<![CDATA[",

@@ -1,6 +1,6 @@
-// A libFuzzer target: tar archives. Our reader gives the members that libarchive alone gives; where it refuses,
-// libarchive does too, or one of our written rules says why. The plain reader agrees with it, samples are those of a
-// slow grouping, and an index gives the samples that reading the shard gives. fuzz.py builds and runs it.
+// A libFuzzer target: tar archives. Our reader must return libarchive's members, and refuse an archive only if
+// libarchive does or a documented rule requires it. The plain reader must agree, samples must match a slow grouping,
+// and an index must return the same samples as reading the shard. fuzz.py builds and runs it.
 #include <millrace/io/tar/read/plain_tar.hpp>
 #include <millrace/io/tar/read/tar_reader.hpp>
 #include <millrace/io/tar/write/shard_writer.hpp>
@@ -29,11 +29,11 @@ struct member {
   std::string payload{};
 };
 
-/// The members up to the end or up to an error; the last one may have no payload.
+/// The members up to the end or an error; the last one may have no payload.
 struct listing {
   std::vector<member> members{};
   std::string error{};
-  bool in_payload = false;      // the error came while the last member's payload was read
+  bool in_payload = false;      // the error occurred in the last member's payload
   bool without_marker = false, compressed = false;
 };
 
@@ -97,7 +97,7 @@ listing by_libarchive(std::span<const std::byte> tar) {
       if (result == ARCHIVE_EOF) break;
       if (failed(result)) return all;
       std::string& payload = all.members.back().payload;
-      // It may hand out more than the size that it gave; tar_reader calls that damage.
+      // It may return more than the size in the header; tar_reader reports that as damage.
       if (static_cast<std::uint64_t>(at) + size > payload.size()) {
         all.error = "a payload that does not fit";
         return all;
@@ -108,7 +108,7 @@ listing by_libarchive(std::span<const std::byte> tar) {
   }
 }
 
-/// The rules of tar_reader.hpp and tar_fields.hpp by which it refuses what libarchive takes.
+/// The rules of tar_reader.hpp and tar_fields.hpp that refuse archives that libarchive accepts.
 bool is_our_rule(const std::string& error) {
   for (const char* rule :
        {"has data after an end marker", "more than 16 MiB of zeros", "has a global pax header that is damaged or cut",
@@ -120,7 +120,7 @@ bool is_our_rule(const std::string& error) {
   return false;
 }
 
-/// GNU headers of files that are not sparse may have a time of star's where libarchive looks for a size.
+/// GNU headers of files that are not sparse may have star's time where libarchive expects a size.
 bool may_differ_in_size(std::span<const std::byte> tar, const member& m) {
   const mr::detail::tar_header_chain headers(slow::text_of(tar).substr(static_cast<std::size_t>(m.offset)));
   const std::string_view header = headers.main();
@@ -141,25 +141,25 @@ void compare_with_libarchive(std::span<const std::byte> tar, const listing& ours
   for (std::size_t i = 0; i < both && !sizes_differ; ++i) {
     const member &a = ours.members[i], &b = theirs.members[i];
     const std::string where = "member " + std::to_string(i) + ", " + mr::printable(a.name) + ": ";
-    if (a.name != b.name) slow::found(where + "libarchive calls it " + mr::printable(b.name));
-    if (a.regular != b.regular) slow::found(where + "another kind than by libarchive");
+    if (a.name != b.name) slow::fail(where + "libarchive calls it " + mr::printable(b.name));
+    if (a.regular != b.regular) slow::fail(where + "another kind than by libarchive");
     sizes_differ = a.size != b.size;
     if (sizes_differ && !may_differ_in_size(tar, a))
-      slow::found(where + std::to_string(a.size) + " bytes, by libarchive " + std::to_string(b.size));
+      slow::fail(where + std::to_string(a.size) + " bytes, by libarchive " + std::to_string(b.size));
     const bool last = i + 1 == both;
-    const bool whole = !last || (!ours.in_payload && !theirs.in_payload);
-    if (!sizes_differ && whole && a.payload != b.payload) slow::found(where + "another payload than by libarchive");
+    const bool complete = !last || (!ours.in_payload && !theirs.in_payload);
+    if (!sizes_differ && complete && a.payload != b.payload) slow::fail(where + "another payload than by libarchive");
   }
   if (sizes_differ) return;
   if (ours.error.empty()) {
-    if (!theirs.error.empty() && !only_a_part_of_the_marker(tar, ours)) slow::found("taken; " + theirs.error);
+    if (!theirs.error.empty() && !only_a_part_of_the_marker(tar, ours)) slow::fail("accepted; " + theirs.error);
     if (ours.members.size() != theirs.members.size())
-      slow::found(std::to_string(ours.members.size()) + " members, by libarchive " +
+      slow::fail(std::to_string(ours.members.size()) + " members, by libarchive " +
                   std::to_string(theirs.members.size()));
   } else if (!is_our_rule(ours.error)) {
-    if (theirs.error.empty()) slow::found("refused: " + ours.error + "; not by libarchive");
+    if (theirs.error.empty()) slow::fail("refused: " + ours.error + "; not by libarchive");
     if (ours.members.size() != theirs.members.size())
-      slow::found("refused: " + ours.error + " after " + std::to_string(ours.members.size()) +
+      slow::fail("refused: " + ours.error + " after " + std::to_string(ours.members.size()) +
                   " members, by libarchive after " + std::to_string(theirs.members.size()));
   }
 }
@@ -173,17 +173,17 @@ void compare_with_plain_tar(std::span<const std::byte> tar, const listing& ours)
       case mr::detail::plain_tar::result::odd: return;
       case mr::detail::plain_tar::result::end:
         if (i != ours.members.size() || !ours.error.empty() || ours.without_marker)
-          slow::found("the plain reader is at a proper end after " + std::to_string(i) + " members; tar_reader: " +
+          slow::fail("the plain reader ends without an error after " + std::to_string(i) + " members; tar_reader: " +
                       std::to_string(ours.members.size()) + " " + ours.error);
         return;
       case mr::detail::plain_tar::result::member: break;
     }
     const auto& a = plain.member();
-    if (i >= ours.members.size()) slow::found("the plain reader has a member more; tar_reader: " + ours.error);
+    if (i >= ours.members.size()) slow::fail("the plain reader has another member; tar_reader: " + ours.error);
     const member& b = ours.members[i];
     if (a.name != b.name || a.regular != b.regular || a.offset_bytes != b.offset ||
         (a.regular && (a.size_bytes != b.size || a.payload_offset_bytes != b.payload_at || b.sparse)))
-      slow::found("the plain reader has " + mr::printable(a.name) + ", " + std::to_string(a.size_bytes) + " bytes at " +
+      slow::fail("the plain reader has " + mr::printable(a.name) + ", " + std::to_string(a.size_bytes) + " bytes at " +
                   std::to_string(a.offset_bytes) + "; tar_reader has " + mr::printable(b.name) + ", " +
                   std::to_string(b.size) + " at " + std::to_string(b.offset));
   }
@@ -202,20 +202,20 @@ void compare_samples(const tar_test::outcome& by_shard, const listing& ours) {
   std::vector<std::string> keys;
   for (const member& m : ours.members)
     if (const auto key = key_of(m); key && (keys.empty() || keys.back() != *key)) keys.push_back(*key);
-  const bool whole = by_shard.error.empty();
-  // What belongs to no sample is passed over, whatever its payload is.
+  const bool no_error = by_shard.error.empty();
+  // Members outside samples are skipped without reading their payload.
   const bool passed_over = ours.in_payload && !key_of(ours.members.back());
-  if (whole && !ours.error.empty() && !passed_over)
-    slow::found("the samples have no error, but the members: " + ours.error);
+  if (no_error && !ours.error.empty() && !passed_over)
+    slow::fail("the samples have no error, but the members: " + ours.error);
   if (passed_over) return;
-  slow::expect(whole ? by_shard.samples.size() == keys.size() : by_shard.samples.size() <= keys.size(),
+  slow::expect(no_error ? by_shard.samples.size() == keys.size() : by_shard.samples.size() <= keys.size(),
                "another number of samples than by a slow grouping");
   for (std::size_t i = 0; i < by_shard.samples.size(); ++i)
     slow::expect(by_shard.samples[i].starts_with(keys[i] + ":"), "another key than by a slow grouping");
 }
 
-/// libarchive decides by the headers before it whether a hard link has a payload, and from the middle of a shard they
-/// are not known.
+/// Whether a hard link has a payload depends on previous headers in libarchive, which are unavailable when reading
+/// starts in the middle of a shard.
 bool has_link_with_payload(std::span<const std::byte> tar) {
   const std::string_view all = slow::text_of(tar);
   for (std::size_t at = 0; at + 512 <= all.size(); at += 512)
@@ -268,26 +268,27 @@ void slow::check(std::span<const std::byte> input, draw choose) {
   if (looks_compressed(text_of(input))) return;
   const std::size_t piece = choose.one_in(16) ? 1 + choose.below(700) : ~std::size_t{0};
   const listing ours = by_tar_reader(std::make_unique<span_source>(input, piece));
-  seen().count(ours.error.empty());
-  expect(!ours.compressed, "taken for compressed");
+  counters().count(ours.error.empty());
+  expect(!ours.compressed, "treated as compressed");
   compare_with_plain_tar(input, ours);
   if (choose.one_in(4)) compare_with_libarchive(input, ours);
   if (has_link_with_payload(input)) return;
   if (choose.one_in(8)) {
     const mr::shard_reader_options options{.fields = {}, .limits = {.max_member_bytes = max_payload}};
-    const tar_test::outcome whole = tar_test::read_source(std::make_unique<span_source>(input), options);
-    compare_samples(whole, ours);
+    const tar_test::outcome expected = tar_test::read_source(std::make_unique<span_source>(input), options);
+    compare_samples(expected, ours);
     tar_test::memory_source source(std::string(text_of(input)), {.in_parts = choose.one_in(2)});
     if (auto indexed = tar_test::read_by_index(source, options)) {
-      // Of a damaged header libarchive may say another thing, and later, when it has seen no others before it.
-      if (!whole.error.empty() && !indexed->error.empty()) {
-        indexed->message = whole.message;
-        indexed->where = whole.where;
+      // Without the previous headers, libarchive may report another error for a damaged header, and later.
+      if (!expected.error.empty() && !indexed->error.empty()) {
+        indexed->message = expected.message;
+        indexed->where = expected.where;
       }
-      if (const std::string gap = tar_test::difference(whole, *indexed); !gap.empty()) found("an index differs" + gap);
+      const std::string gap = tar_test::difference(expected, *indexed);
+      if (!gap.empty()) fail("an index differs" + gap);
     }
   }
-  // In a damaged shard libarchive may keep in mind what a damaged header said.
+  // In a damaged shard, libarchive may remember values of a damaged header.
   if (ours.error.empty() && !ours.members.empty() && choose.one_in(16))
     compare_from_the_middle(input, ours, choose.below(ours.members.size()));
 }
@@ -297,7 +298,7 @@ extern "C" std::size_t LLVMFuzzerCustomMutator(std::uint8_t* data, std::size_t s
   std::string tar(reinterpret_cast<const char*>(data), size);
   mr::rng d({.seed = seed});
   slow::tar_mutator(d, LLVMFuzzerMutate).change(tar);
-  const std::size_t kept = std::min(tar.size(), max_size);
-  if (kept > 0) std::memcpy(data, tar.data(), kept);
-  return kept;
+  const std::size_t length = std::min(tar.size(), max_size);
+  if (length > 0) std::memcpy(data, tar.data(), length);
+  return length;
 }

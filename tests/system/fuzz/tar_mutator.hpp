@@ -1,9 +1,9 @@
-// Changes to an archive that know what a tar looks like; most others would end at the checksum of its first header.
+// Mutations of an archive that respect its structure. Most other changes would break the first header's checksum.
 //
 //   mr::rng d({.seed = seed});
 //   slow::tar_mutator(d, LLVMFuzzerMutate).change(tar);              // a std::string
 //
-// Mostly the checksums of headers are right afterwards.
+// Usually repairs the checksums of headers.
 #pragma once
 
 #include "../../unit/io/tar_bytes.hpp"
@@ -132,7 +132,7 @@ class tar_mutator {
     }
   }
 
-  /// A record in a payload, whose member gets its size.
+  /// Replaces a record of a payload, and adjusts the member's size.
   void change_records(std::string& tar, std::size_t at) {
     if (at < block || at + block > tar.size()) return;
     std::string records;

@@ -1,4 +1,4 @@
-// Changes to an input of knobs and a text made of words: libFuzzer's own, and others that take a word as a whole.
+// Mutations of an input of knobs and a text of words: libFuzzer's own, and others that change complete words.
 //
 //   mr::rng d({.seed = seed});
 //   slow::text_mutator(d, LLVMFuzzerMutate, {"shape", "True", "0"}).change(data, size, max_size, knobs);
@@ -24,25 +24,25 @@ class text_mutator {
  public:
   using any_mutation = std::size_t (*)(std::uint8_t* data, std::size_t size, std::size_t max_size);
 
-  text_mutator(mr::rng& d, any_mutation any, std::initializer_list<std::string_view> known)
-      : d_(d), any_(any), known_(known) {}
+  text_mutator(mr::rng& d, any_mutation any, std::initializer_list<std::string_view> words)
+      : d_(d), any_(any), words_(words) {}
 
-  /// Begins anew with a whole input, which most changes of a damaged one would not lead to. Returns the new size.
-  static std::size_t begin_anew(std::string_view whole, std::uint8_t* data, std::size_t max_size) {
-    const std::size_t size = std::min(whole.size(), max_size);
-    std::copy_n(whole.data(), size, data);
+  /// Starts again with a valid input, which mutations of a damaged one rarely reach. Returns the new size.
+  static std::size_t restart_with(std::string_view text, std::uint8_t* data, std::size_t max_size) {
+    const std::size_t size = std::min(text.size(), max_size);
+    std::copy_n(text.data(), size, data);
     return size;
   }
 
-  /// Leaves the first `knobs` bytes alone most of the time. Returns the new size.
+  /// Usually does not change the first `knobs` bytes. Returns the new size.
   std::size_t change(std::uint8_t* data, std::size_t size, std::size_t max_size, std::size_t knobs) {
     if (size <= knobs || d_.chance(0.3)) return any_(data, size, max_size);
     if (knobs > 0 && d_.chance(0.1)) data[d_.below(knobs)] = static_cast<std::uint8_t>(d_.below(256));
     std::string text(reinterpret_cast<const char*>(data) + knobs, size - knobs);
     for (std::uint64_t times = d_.below(3) + 1; times > 0; --times) change_word(text);
-    const std::size_t kept = std::min(text.size(), max_size - knobs);
-    std::copy_n(text.data(), kept, data + knobs);
-    return knobs + kept;
+    const std::size_t length = std::min(text.size(), max_size - knobs);
+    std::copy_n(text.data(), length, data + knobs);
+    return knobs + length;
   }
 
  private:
@@ -63,7 +63,7 @@ class text_mutator {
 
   std::string any_word() {
     static constexpr std::uint64_t edges[] = {0, 1, 2, 127, 255, 65535, 0xffffffff, ~std::uint64_t{0}};
-    if (known_.size() > 0 && d_.chance(0.6)) return std::string(known_[d_.below(known_.size())]);
+    if (words_.size() > 0 && d_.chance(0.6)) return std::string(words_[d_.below(words_.size())]);
     return std::to_string(d_.chance(0.5) ? edges[d_.below(8)] + d_.below(2) : d_.below(20));
   }
 
@@ -91,7 +91,7 @@ class text_mutator {
 
   mr::rng& d_;
   any_mutation any_;
-  std::vector<std::string_view> known_;
+  std::vector<std::string_view> words_;
 };
 
 }  // namespace slow
