@@ -8,7 +8,7 @@
 # that suits the loader best. All deliver the same: batches of 256, a random crop resized to 224 x 224, flipped at
 # random, u8 or normalized f16, by two workers. A loader that cannot be installed, fails, or delivers other pixels is
 # skipped with the reason. counted.py measures, contenders.py lists the loaders; each loader's program is written for
-# speed as its users would. Prints the tables of bench/README.md and the row of README.md.
+# speed as its users would. Prints the tables of bench/README.md and the result in README.md.
 import argparse
 import datetime
 import json
@@ -259,9 +259,7 @@ def print_readme_row(table, a, facts):
     print(f"\n{facts['date']}, {facts['cpu']}, {facts['cores']} cores, load {facts['load']} to "
           f"{facts['load at the end']}, {a.rounds} rounds of {a.seconds:g} s, set {name}, {a.elements[0]}:")
     if ours and peers:
-        print(f"| the same by {', '.join(peer for _, peer in peers)}, in one run with Millrace's "
-              f"{statistics.median(ours):,.0f} | {', '.join(f'{rate:,.0f}' for rate, _ in peers)} | "
-              "`sh bench/run.sh peers` |")
+        print(f"**{statistics.median(ours):,.0f}**. Others: {', '.join(f'{peer} {rate:,.0f}' for rate, peer in peers)}")
 
 
 def load():

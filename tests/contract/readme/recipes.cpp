@@ -23,6 +23,7 @@ struct any_model {
 namespace pictures {
 #include "images_1.hpp"
 #include "images_2.hpp"
+#include "README_3.hpp"
 }
 namespace png {
 #include "images_3.hpp"
@@ -119,6 +120,8 @@ std::vector<std::uint32_t> from_tf_data::tokenize(std::string_view) { return {};
 int main() {
   any_model model;
   pictures::train(model);
+  pictures::train(millrace::shards("train.tar") | millrace::map(pictures::for_training) |
+                      millrace::batch<pictures::example>({.size = 2}), model, "");
   (void)&png::prepare_png;
   (void)&masks::prepare_mask;
   (void)&boxes::prepare_boxes;
