@@ -129,7 +129,7 @@ class engine final : public batch_engine<Batch> {
                  core_.host_slots()) {
     auto& first = builder_.template build<typename source::item>(skip_planned_stages(std::move(flow.stages)));
     {
-      const start_steps::step counting(core_.start_of_run(), "finds where reading begins", reads());
+      const start_steps::step counting(core_.start_of_run(), "determines where reading begins", reads());
       read_stage_ = read_stage_for<Flow>(*planned_, source_, facts, this->read_options(options.epochs), first);
     }
     this->start({.order = planned_.get(), .read = read_stage_.get(), .names = names_, .damaged = &damaged_}, builder_);

@@ -321,8 +321,8 @@ TEST_CASE("options without a valid order, and ranks that would change it, are re
   CHECK(message_of(as_rank(3, 4)) == "no error");
   CHECK(message_of(as_rank(0, 3)) == "3 ranks do not divide the global batch of 64");
   CHECK(message_of(as_rank(0, 8)) == "no error");   // ranks share the 12 lanes
-  CHECK(message_of(as_rank(2, 2)) == "there is no rank 2 of 2");
-  CHECK(message_of(as_rank(0, 0)) == "there is no rank 0 of 0");
+  CHECK(message_of(as_rank(2, 2)) == "the world is invalid: got rank 2 of 2");
+  CHECK(message_of(as_rank(0, 0)) == "the world is invalid: got rank 0 of 0");
   CHECK(message_of([&] { plan.sample_at(0, 960); }) == "an epoch has 960 positions, and 960 is out of range");
   CHECK(message_of([&] { mr::detail::lane_cursor(plan, {.position = 961}); }) ==
         "an epoch has 960 positions, and 961 is out of range");

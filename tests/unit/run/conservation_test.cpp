@@ -80,7 +80,7 @@ TEST_CASE("a source that loses a sample is detected at the end of that epoch, wi
     CHECK(other_rank.starts_with("epoch 0 delivered 104 samples in 9 batches, and drops 0: 104 in total (expected: "
                                  "105 in 9"));
     const std::string at_the_end = loss_of(shards, 2, {.epochs = 1, .epoch_batches = 9, .threads = threads}, batches);
-    CHECK(at_the_end.starts_with("epoch 0 had delivered, when the run was over, 192 samples in 8 batches"));
+    CHECK(at_the_end.starts_with("epoch 0 had delivered at the end of the run 192 samples in 8 batches"));
     CHECK(batches == 8);
   }
 }

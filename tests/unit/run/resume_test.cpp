@@ -152,7 +152,7 @@ TEST_CASE("contradicting options are refused at the start") {
                        mr::setup_error);
   CHECK_NOTHROW(start(flow(shards, {}), {.world = mr::world{.rank = 0, .size = 5}}));   // ranks share lanes
   CHECK_THROWS_WITH_AS(start(flow(shards, {}), {.world = mr::world{.rank = 2, .size = 2}}),
-                       doctest::Contains("there is no rank 2 of 2"), mr::setup_error);
+                       doctest::Contains("the world is invalid: got rank 2 of 2"), mr::setup_error);
   const std::string end = run(shards, {.epochs = 1}).positions.back();
   CHECK_THROWS_WITH_AS(start(flow(shards, {}), {.epochs = 1, .resume = end}), doctest::Contains("the run is over"),
                        mr::setup_error);

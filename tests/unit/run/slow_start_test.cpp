@@ -250,7 +250,7 @@ TEST_CASE("a resumed session that counts samples reports it") {
   };
   mr::session run{flow(at), options};
   CHECK(run.next().size() == 4);
-  CHECK_MESSAGE(first.find("start: finds where reading begins") != std::string::npos, first);
+  CHECK_MESSAGE(first.find("start: determines where reading begins") != std::string::npos, first);
   CHECK_MESSAGE(first.find("m:s-") != std::string::npos, first);
 }
 

@@ -98,7 +98,7 @@ MILLRACE_INLINE std::uint64_t exact_order::share(std::uint64_t positions, const 
 
 MILLRACE_INLINE void exact_order::check(const world& r) const {
   if (r.size == 0 || r.rank >= r.size)
-    throw setup_error("there is no " + r.describe(), "Ranks count from 0");
+    throw setup_error("the world is invalid: got " + r.describe(), "Ranks are numbered from 0");
   if (options_.global_batch % r.size != 0)
     throw setup_error(std::to_string(r.size) + " ranks do not divide the global batch of " +
                           std::to_string(options_.global_batch),
@@ -109,7 +109,7 @@ MILLRACE_INLINE exact_order::spot exact_order::spot_of(std::uint64_t epoch, std:
   if (position >= positions())
     throw setup_error("an epoch has " + std::to_string(positions()) + " positions, and " + std::to_string(position) +
                           " is out of range",
-                      "Positions count from 0");
+                      "Positions are numbered from 0");
   if (exact()) return {epoch, position};
   const bool one_epoch = options_.epoch_batches == options::endless;
   if (one_epoch ? epoch > 0 : epoch > max_positions / positions())

@@ -60,7 +60,7 @@ MILLRACE_INLINE std::size_t mix_plan::rows(std::uint64_t batch, const world& min
 
 MILLRACE_INLINE void mix_plan::check(const world& r) const {
   if (r.size == 0 || r.rank >= r.size)
-    throw setup_error("there is no " + r.describe(), "Ranks count from 0");
+    throw setup_error("the world is invalid: got " + r.describe(), "Ranks are numbered from 0");
   if (options_.global_batch % r.size != 0)
     throw setup_error(std::to_string(r.size) + " ranks do not divide the global batch of " +
                           std::to_string(options_.global_batch),
@@ -132,7 +132,7 @@ MILLRACE_INLINE ordered_sample mix_plan::sample_at(std::uint64_t epoch, std::uin
 MILLRACE_INLINE void mix_plan::throw_out_of_range(std::uint64_t position) const {
     throw setup_error("an epoch has " + std::to_string(positions_) + " positions, and " + std::to_string(position) +
                           " is out of range",
-                      "Positions count from 0");
+                      "Positions are numbered from 0");
   }
 
 MILLRACE_INLINE std::pair<std::size_t, std::uint64_t> mix_plan::first_exhausted(const phase& p) const {

@@ -51,7 +51,7 @@ class delivery_account {
   }
   /// Completes the account after the last batch. Throws conservation_error if an epoch is incomplete.
   void finish() const {
-    if (batch_ > 0) throw violation("had delivered, when the run was over,");
+    if (batch_ > 0) throw violation("had delivered at the end of the run");
   }
 
   /// Returns this rank's share of the run's digest so far: a wrapping sum.

@@ -52,7 +52,7 @@ MILLRACE_INLINE void run_core::start(run_parts parts) {
     const core_scope here(cores_);   // threads that start now inherit these cores
     connect(std::move(parts));
     start_threads();
-    start_.enter("waits for the first sample, which fixes the shapes");
+    start_.enter("waits for the first sample, which defines the shapes");
     if (!learn_shapes()) return;
     start_.enter("allocates slots");
     allocate();

@@ -54,8 +54,8 @@ class bounded_emitter {
       throw setup_error("an expanding stage emitted more items than the " + most +
                             " that its max_outputs() promised for this input",
                         "Correct max_outputs(), which reserves the space");
-    throw setup_error("an expanding stage emits too many items of this input: got more than " + most + ", expected " +
-                          most + " at most, as expand(stage, {.max_outputs = " + most + "}) says",
+    throw setup_error("an expanding stage emitted too many items for this input: got more than " + most +
+                          ", expected at most " + most + ", the bound of expand(stage, {.max_outputs = " + most + "})",
                       "Raise expand_options::max_outputs");
   }
 

@@ -335,7 +335,7 @@ TEST_CASE("contradicting options are refused at the start, by name") {
                                  "source has 3 shards");
   options.lanes = 48;
   options.world = {.rank = 2, .size = 2};
-  refused({50, 50}, options, "there is no rank 2 of 2");
+  refused({50, 50}, options, "the world is invalid: got rank 2 of 2");
   options.world = {.rank = 0, .size = 2};
   options.resume = run_flow(flow(numbers_in_shards{{50, 50}}, 2), options, 1).positions.back();
   options.lanes = 1;

@@ -36,8 +36,8 @@ MILLRACE_INLINE std::string_view local_path(std::string_view location) {
       const std::size_t path_at = location.find('/', 2);
       const std::string_view host = location.substr(2, path_at == std::string_view::npos ? path_at : path_at - 2);
       if (path_at == std::string_view::npos || (!host.empty() && host != "localhost"))
-        throw setup_error("'file:" + printable(location) + "' names another machine",
-                          "Write file:///path for a path on this one");
+        throw setup_error("'file:" + printable(location) + "' refers to another machine",
+                          "Write file:///path for a local path");
       location.remove_prefix(path_at);
     }
     return location;
@@ -46,7 +46,7 @@ MILLRACE_INLINE std::string_view local_path(std::string_view location) {
                                                             "0123456789+.-");
   const std::string_view rest = scheme_end == std::string_view::npos ? "" : location.substr(scheme_end);
   if (location.starts_with("pipe:"))
-    throw setup_error("'" + printable(location) + "' is a command, and data sets never run commands here",
+    throw setup_error("'" + printable(location) + "' is a command, and commands are never run",
                       "Download the shards first, or mount the storage as a file system");
   if (scheme_end != 0 && rest.starts_with("://"))
     throw setup_error("'" + printable(location) + "' is not a local file: the scheme '" +
