@@ -1,7 +1,7 @@
 // The numbers of workers and I/O threads of a session: the existing ones, the open ones, and the changes by tuning.
 //
 //   mr::detail::concurrency threads(options, workers, notices);
-//   threads.max_workers();  threads.max_reads();       // the most that the session allocates for
+//   threads.max_workers();  threads.max_reads();       // the maximum for which the session allocates
 //   threads.open(nodes);                                 // before the nodes start: opens the requested numbers
 //   threads.start(reads_that_memory_allows);             // once that number is known: starts the tuner
 //   if (threads.due(batches) && threads.tune(metrics, nodes)) warm_up();   // true: the open numbers have changed
@@ -22,9 +22,9 @@ class concurrency {
   concurrency(const session_options& o, unsigned workers, notice_outlet& notices);
 
   /// Returns the maximum number of workers that tuning may open.
-  unsigned max_workers() const noexcept { return static_cast<unsigned>(limits_.most.workers); }
+  unsigned max_workers() const noexcept { return static_cast<unsigned>(limits_.max.workers); }
   /// Returns the maximum number of I/O threads that tuning may open.
-  unsigned max_reads() const noexcept { return static_cast<unsigned>(limits_.most.reads); }
+  unsigned max_reads() const noexcept { return static_cast<unsigned>(limits_.max.reads); }
 
   /// Opens the current numbers in all pipeline nodes. Does nothing without a rule.
   void open(const std::vector<pipeline_node*>& all) const;

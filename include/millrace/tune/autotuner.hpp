@@ -2,7 +2,7 @@
 //
 //   mr::session run{std::move(flow), {.tuning = mr::tuning()}};     // a tuning_rule, which creates an autotuner
 //
-// The session creates rule.most() workers and I/O threads. At its start it opens the number that the user requested:
+// The session creates rule.max() workers and I/O threads. At its start it opens the number that the user requested:
 // only open ones work. In next(), whenever due() is true, it passes the metrics since its start to evaluate(), and
 // opens the returned numbers of workers and reads.
 // Errors: next() throws an error of evaluate() and the session is not changed. next() may be called again, and no batch
@@ -35,7 +35,7 @@ class autotuner {
 /// The workers and reads of a session.
 struct concurrency_limits {
   concurrency_counts open{};   ///< open at the start
-  concurrency_counts most{};   ///< created, so that they can be opened
+  concurrency_counts max{};   ///< created, so that they can be opened
   notice_outlet* notices = nullptr;   ///< of the session
 };
 
@@ -51,7 +51,7 @@ class tuning_rule {
 
   /// Returns how many workers and reads a session should create if the user requested `requested`. The session creates
   /// fewer reads if the memory budget has no space for them.
-  virtual detail::concurrency_counts most(const detail::concurrency_counts& requested) const = 0;
+  virtual detail::concurrency_counts max(const detail::concurrency_counts& requested) const = 0;
   /// Returns the autotuner of a session with these limits.
   virtual std::unique_ptr<detail::autotuner> start(const detail::concurrency_limits& of_session) const = 0;
 };

@@ -61,7 +61,7 @@ class window_tuner final : public autotuner {
 class window_tuning final : public tuning_rule {
  public:
   explicit window_tuning(tuning_options o);
-  concurrency_counts most(const concurrency_counts& requested) const override;
+  concurrency_counts max(const concurrency_counts& requested) const override;
   std::unique_ptr<autotuner> start(const concurrency_limits& of_session) const override;
 
  private:

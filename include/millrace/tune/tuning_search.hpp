@@ -1,6 +1,6 @@
 // Searches for just enough workers and reads: computes moves from windows of a run, without a thread or a clock.
 //
-//   mr::detail::tuning_search search({.open = {.workers = 2, .reads = 4}, .most = {.workers = 16, .reads = 32}});
+//   mr::detail::tuning_search search({.open = {.workers = 2, .reads = 4}, .max = {.workers = 16, .reads = 32}});
 //   if (auto d = search.evaluate(window))  apply(d->to), log(d->text());   // none: nothing to decide yet
 //
 // The reachable rate is the lowest of four rates: those of the step, of the stages that are not tuned, of all workers,
@@ -81,7 +81,7 @@ struct tuning_decision {
 
 /// The start and the limits of a search. `data_wait` is as in tuning_options.
 struct tuning_search_options {
-  concurrency_counts open{}, most{};
+  concurrency_counts open{}, max{};
   double data_wait = 0.02;
 };
 
@@ -90,7 +90,7 @@ class tuning_search {
  public:
   using options = tuning_search_options;
 
-  explicit tuning_search(options o) : options_(o), open_(o.open), cap_(o.most) {}
+  explicit tuning_search(options o) : options_(o), open_(o.open), cap_(o.max) {}
 
   /// Returns the workers and reads that should be open now.
   const concurrency_counts& open() const noexcept { return open_; }
@@ -130,9 +130,9 @@ class tuning_search {
   aim aim_for(const tuning_window& w) const;
 
   template <class Rate>
-  static std::size_t least(std::size_t most, double needed, const Rate& rate_of) {
+  static std::size_t least(std::size_t limit, double needed, const Rate& rate_of) {
     std::size_t n = 1;
-    while (n < most && rate_of(n) < needed) ++n;
+    while (n < limit && rate_of(n) < needed) ++n;
     return n;
   }
   /// Returns the number of reads beyond which twice as many gain little. If the contention is unknown, returns four

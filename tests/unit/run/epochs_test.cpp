@@ -90,13 +90,13 @@ TEST_CASE("an exception of a tuning rule leaves next(), and no batch is lost") {
   struct rule final : mr::tuning_rule {
     struct tuner final : mr::detail::autotuner {
       bool due(std::uint64_t batches) const noexcept override { return batches % 5 == 0 && batches > last; }
-      mr::detail::concurrency_counts look(const mr::flow_figures& f) override {
+      mr::detail::concurrency_counts evaluate(const mr::flow_figures& f) override {
         last = f.batches;
         throw std::runtime_error("no workers");
       }
       std::uint64_t last = 0;
     };
-    mr::detail::concurrency_counts most(const mr::detail::concurrency_counts& now) const override { return now; }
+    mr::detail::concurrency_counts max(const mr::detail::concurrency_counts& now) const override { return now; }
     std::unique_ptr<mr::detail::autotuner> start(const mr::detail::concurrency_limits&) const override {
       return std::make_unique<tuner>();
     }

@@ -56,7 +56,7 @@ struct search_result {
 };
 
 search_result search_for(const set_up& s, const mr::detail::concurrency_counts& start, int windows = 12) {
-  mr::detail::tuning_search search({.open = start, .most = most});
+  mr::detail::tuning_search search({.open = start, .max = most});
   search_result f;
   for (int i = 0; i < windows; ++i) {
     const mr::detail::concurrency_counts was = search.open();
@@ -131,7 +131,7 @@ TEST_CASE("settings that are not tuned are the limit: no more workers than it ne
 }
 
 TEST_CASE("a search that has ended restarts when the work has changed, and not before") {
-  mr::detail::tuning_search search({.open = {.workers = 2, .reads = 4}, .most = most});
+  mr::detail::tuning_search search({.open = {.workers = 2, .reads = 4}, .max = most});
   const set_up before{.step_ms = 20, .work_ms = 1, .read_ms = 0.5}, after{.step_ms = 20, .work_ms = 3, .read_ms = 0.5};
   std::uint64_t seed = 0;
   const auto look = [&](const set_up& s) {
@@ -155,14 +155,14 @@ TEST_CASE("a search that has ended restarts when the work has changed, and not b
 TEST_CASE("one window of waiting without a cause is not a reason to move, two are one for one more worker") {
   mr::detail::tuning_window w{.data_wait = 0.3, .rate = 1'000, .read_rate = 1'000, .step_rate = 1'000, .work_s = 3.5e-3,
                       .all_work_s = 3.5e-3, .reads = true, .reading_s = 1e-4, .open = {4, 4}};
-  mr::detail::tuning_search search({.open = w.open, .most = most});
+  mr::detail::tuning_search search({.open = w.open, .max = most});
   CHECK_FALSE(search.evaluate(w));
   const auto d = search.evaluate(w);
   REQUIRE(d);
   CHECK(d->to == mr::detail::concurrency_counts{5, 4});
   CHECK(d->text().starts_with("tuning after 0 batches: 4 -> 5 workers, 4 reads; data wait 30.0 %: for an unknown"));
   w.work_s = w.all_work_s = 1e-4;   // no stage is near a limit: more workers would not help
-  mr::detail::tuning_search idle({.open = w.open, .most = most});
+  mr::detail::tuning_search idle({.open = w.open, .max = most});
   CHECK_FALSE(idle.evaluate(w));
   CHECK(idle.evaluate(w)->settled);
 }
@@ -175,7 +175,7 @@ TEST_CASE("workers that gained nothing are released and not requested again") {
                                      .work_s = work_s,
                              .all_work_s = work_s, .reads = true, .reading_s = 1e-4, .open = {workers, 1}};
   };
-  mr::detail::tuning_search search({.open = {.workers = 4, .reads = 1}, .most = most});
+  mr::detail::tuning_search search({.open = {.workers = 4, .reads = 1}, .max = most});
   const auto up = search.evaluate(window(4));
   REQUIRE(up);
   CHECK(up->to.workers > 4);
@@ -192,7 +192,7 @@ TEST_CASE("workers that gained nothing are released and not requested again") {
 TEST_CASE("reads stay unchanged in a window that read next to nothing") {
   mr::detail::tuning_window w{.data_wait = 0, .rate = 1'000, .step_rate = 1'000, .work_s = 3.5e-3, .all_work_s = 3.5e-3,
                       .open = {4, 8}};
-  mr::detail::tuning_search search({.open = w.open, .most = most});
+  mr::detail::tuning_search search({.open = w.open, .max = most});
   const auto d = search.evaluate(w);
   REQUIRE(d);
   CHECK(d->settled);

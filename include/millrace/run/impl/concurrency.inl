@@ -11,8 +11,8 @@ MILLRACE_INLINE concurrency::concurrency(const session_options& o, unsigned work
     : rule_(workers > 0 ? o.tuning : nullptr) {
   limits_.notices = &notices;
   limits_.open = {workers, workers > 0 ? std::max(1U, o.io_threads) : 0};
-  limits_.most = rule_ ? rule_->most(limits_.open) : limits_.open;
-  if (o.executor) limits_.most.workers = workers;   // the user decides about its other threads
+  limits_.max = rule_ ? rule_->max(limits_.open) : limits_.open;
+  if (o.executor) limits_.max.workers = workers;   // the user decides about its other threads
 }
 
 MILLRACE_INLINE void concurrency::open(const std::vector<pipeline_node*>& all) const {
@@ -21,7 +21,7 @@ MILLRACE_INLINE void concurrency::open(const std::vector<pipeline_node*>& all) c
 }
 
 MILLRACE_INLINE void concurrency::start(std::size_t reads_within_memory) {
-  limits_.most.reads = std::clamp(reads_within_memory, limits_.open.reads, limits_.most.reads);
+  limits_.max.reads = std::clamp(reads_within_memory, limits_.open.reads, limits_.max.reads);
   if (rule_) tuner_ = rule_->start(limits_);
 }
 

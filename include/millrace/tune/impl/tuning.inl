@@ -16,7 +16,7 @@ namespace detail {
 MILLRACE_INLINE window_tuner::window_tuner(tuning_options o, const concurrency_limits& of)
     : options_(std::move(o)),
       notices_(of.notices),
-      search_({.open = of.open, .most = of.most, .data_wait = options_.data_wait}) {}
+      search_({.open = of.open, .max = of.max, .data_wait = options_.data_wait}) {}
 
 MILLRACE_INLINE concurrency_counts window_tuner::evaluate(const flow_figures& now) {
   if (now.batches < 1 + full_slots(now)) {
@@ -57,7 +57,7 @@ MILLRACE_INLINE window_tuning::window_tuning(tuning_options o) : options_(std::m
                       "Leave out the options that you do not set");
 }
 
-MILLRACE_INLINE concurrency_counts window_tuning::most(const concurrency_counts& requested) const {
+MILLRACE_INLINE concurrency_counts window_tuning::max(const concurrency_counts& requested) const {
   const std::size_t workers =
       options_.max_workers ? *options_.max_workers : share_of_machine(processes_of_machine({})).cores;
   return {std::max(requested.workers, workers), std::max(requested.reads, options_.max_reads)};

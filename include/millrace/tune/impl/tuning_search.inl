@@ -105,7 +105,7 @@ MILLRACE_INLINE void tuning_search::past::move(std::size_t from, std::size_t to)
 MILLRACE_INLINE tuning_search::aim tuning_search::aim_for(const tuning_window& w) const {
   const std::size_t knee = knee_of(w);
   const double all_workers =
-      w.all_work_s > 0 ? static_cast<double>(options_.most.workers) / w.all_work_s : tuning_window::without_limit;
+      w.all_work_s > 0 ? static_cast<double>(options_.max.workers) / w.all_work_s : tuning_window::without_limit;
   const double all_reads = w.rate_of_reads(knee);
   aim a;
   const double within_reach = std::min({w.fixed_rate, all_workers, all_reads});
@@ -113,10 +113,10 @@ MILLRACE_INLINE tuning_search::aim tuning_search::aim_for(const tuning_window& w
   a.out_of_reach = within_reach < 0.98 * w.step_rate;
   if (!a.out_of_reach) a.text = "the step";
   else if (within_reach == w.fixed_rate) a.text = w.fixed_name;
-  else if (within_reach == all_workers) a.text = "all " + std::to_string(options_.most.workers) + " workers";
+  else if (within_reach == all_workers) a.text = "all " + std::to_string(options_.max.workers) + " workers";
   else a.text = "reading";
   const double needed = rate / busy_share;
-  a.least = {least(options_.most.workers, needed, [&](std::size_t n) { return w.rate_of_workers(n); }),
+  a.least = {least(options_.max.workers, needed, [&](std::size_t n) { return w.rate_of_workers(n); }),
              w.reads ? least(knee, needed, [&](std::size_t n) { return w.rate_of_reads(n); }) : open_.reads};
   a.tight = 0.97 * std::min(w.rate_of_workers(open_.workers), w.rate_of_reads(open_.reads)) < rate;
   a.text += a.out_of_reach ? " is the limit, and needs " : " needs ";
@@ -127,8 +127,8 @@ MILLRACE_INLINE tuning_search::aim tuning_search::aim_for(const tuning_window& w
 
 MILLRACE_INLINE std::size_t tuning_search::knee_of(const tuning_window& w) const {
   std::size_t n = 1;
-  if (!w.contention) return std::min(options_.most.reads, 4 * open_.reads);
-  while (n < options_.most.reads && w.rate_of_reads(2 * n) >= gain_of_twice * w.rate_of_reads(n)) ++n;
+  if (!w.contention) return std::min(options_.max.reads, 4 * open_.reads);
+  while (n < options_.max.reads && w.rate_of_reads(2 * n) >= gain_of_twice * w.rate_of_reads(n)) ++n;
   return n;
 }
 
@@ -205,7 +205,7 @@ MILLRACE_INLINE bool tuning_search::restarts(const tuning_window& w) {
   changed_in_turn_ = changed && matters ? changed_in_turn_ + 1 : 0;
   if (changed_in_turn_ >= 3) {
     workers_ = reads_ = {};
-    cap_ = options_.most;
+    cap_ = options_.max;
   } else if (out_of_reach_ || waits_in_turn_ < 3) {
     return false;
   }
