@@ -1,10 +1,9 @@
-# Joins files of tests into one to compile: what they include is compiled once, and so is what they instantiate alike.
+# Joins test files into one, so that their common headers and instantiations are compiled once.
 #
-#   python3 tests/join.py OUTPUT ROOT FILE...          # tests/meson.build, where -Djoined_tests=true
+#   python3 tests/join.py OUTPUT ROOT FILE...          # tests/meson.build, with -Djoined_tests=true
 #
-# Each file's code goes into a namespace of its own, as names in it need not differ from another's. The lines that the
-# compiler and doctest name are those of the files. A file that includes something below its first line of code is
-# refused.
+# Each file's code is placed in its own namespace, so that files may use equal names. The compiler and doctest report
+# the lines of the original files. A file with an #include after its first line of code is refused.
 import os
 import pathlib
 import re
@@ -15,10 +14,10 @@ BEFORE_CODE = re.compile(r"\s*(//.*|#.*)?$")
 
 
 def parts_of(path, folder):
-    """The lines down to the last #include, as they read in a file of the folder, and those below."""
-    def found_from_folder(line):
-        beside = (include := LOCAL_INCLUDE.match(line)) and path.parent / include[2]
-        return f'{include[1]}"{os.path.relpath(beside, folder)}"' if beside and beside.exists() else line
+    """The lines up to the last #include, adapted to a file in the folder, and the remaining lines."""
+    def adapted(line):
+        local = (include := LOCAL_INCLUDE.match(line)) and path.parent / include[2]
+        return f'{include[1]}"{os.path.relpath(local, folder)}"' if local and local.exists() else line
 
     lines = path.read_text().splitlines()
     head = max((number for number, line in enumerate(lines, 1) if re.match(r"\s*#\s*include", line)), default=0)
@@ -27,7 +26,7 @@ def parts_of(path, folder):
     for number, line in enumerate(lines[:head], 1):
         if not BEFORE_CODE.match(line):
             sys.exit(f"{path}:{number}: code above an #include: it cannot be joined")
-    return [found_from_folder(line) for line in lines[:head]], lines[head:]
+    return [adapted(line) for line in lines[:head]], lines[head:]
 
 
 def joined(paths, root, folder):
@@ -37,7 +36,7 @@ def joined(paths, root, folder):
         name = path.relative_to(root).as_posix()   # the same in every clone
         heads += [f'#line 1 "{name}"', *head]
         bodies += [f"namespace {re.sub(r'[^a-z0-9]', '_', name)} {{", f'#line {len(head) + 1} "{name}"', *body, "}"]
-    # For g++ a file that #line names is an included one, and it warns of templates of its anonymous namespace.
+    # g++ treats a file that #line names as included, and warns of templates of its anonymous namespace.
     quiet = ["#ifndef __clang__", '#pragma GCC diagnostic ignored "-Wsubobject-linkage"', "#endif"]
     return "\n".join([*quiet, *heads, *bodies, ""])
 

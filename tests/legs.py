@@ -1,10 +1,10 @@
-# The legs of tests/run.sh, in the order in which they start: two at a time, so that one compiles while the other waits
-# (those that kill programs, delay answers or install packages do), links or runs something long alone. Each is a
-# function that is given a Leg, runs steps and counts what passed; a new one is a function more in LEGS. Its docstring
-# is what `sh tests/run.sh --help` prints.
+# The legs of tests/run.sh, in the order in which they start. Two run at a time, so that one compiles while the other
+# waits, links or runs a long program (legs that kill programs, delay answers or install packages mostly wait). Each leg
+# is a function with a Leg as its parameter, which runs steps and counts results. LEGS lists the legs, whose docstrings
+# `sh tests/run.sh --help` prints.
 #
-# Every line that is printed begins with its leg. Every step writes to build/logs/LEG.log; a leg that fails prints the
-# end of it and the command that repeats the leg.
+# Every printed line begins with its leg. Every step writes to build/logs/LEG.log. A failed leg prints the end of its
+# log and the command that repeats the leg.
 import os
 import pathlib
 import re
@@ -24,15 +24,15 @@ from leg import BUILD, INTERRUPTED, Leg
 LEGS_AT_ONCE = 2
 SANITIZED = ["-Dcuda=disabled", "-Dtests=enabled", "-Djoined_tests=true", "-Dexamples=disabled", "-Dbench=disabled",
              "-Doptimization=0", "-Ddebug=false", "-Db_lundef=false"]
-# What these do with memory, the other units do as well.
+# The other units use memory in the same ways as these.
 ARITHMETIC_UNITS = [f"unit_{name}" for name in "examples order report run_allocation run_resume tune".split()]
-# What AddressSanitizer's build runs, g++'s does not run again, but for pixels, digests, kernels and half floats: the
-# compilers contract and order those differently.
+# g++'s build does not repeat the tests of AddressSanitizer's build, except pixels, digests, kernels and half floats,
+# which the compilers contract and order differently.
 CONTRACTED_UNITS = [f"unit_{name}" for name in
                     "base device device_cuda fake_cuda_values gpu_network image image_jpeg nvtx run_frozen "
                     "train_cuda transcode".split()]
 GCC_EXAMPLES = ["dlib_trainer", "torch_trainer"]   # clang++ 14 does not compile dlib's headers, nor LibTorch's
-# Trainers of C++23 compile the headers too, and the tests of everything else compile them as C++20.
+# Trainers may use C++23. All other tests compile the headers as C++20.
 IMAGES_IN_CXX23 = "-Dimage_tests_std=c++2b"
 THREADED_UNITS = [f"unit_{name}" for name in
                   "adapt_tbb cuda_contract deliver deliver_cuda fake_cuda measure read run run_damage sources sync "
@@ -40,7 +40,7 @@ THREADED_UNITS = [f"unit_{name}" for name in
 
 
 def steady_addresses():
-    """Where the kernel spreads addresses wider than clang 14's sanitizers bear, a command that narrows them."""
+    """A command that reduces the randomization of addresses if clang 14's sanitizers do not support the kernel's."""
     bits = pathlib.Path("/proc/sys/vm/mmap_rnd_bits")
     try:
         wide = int(bits.read_text()) > 28
@@ -51,20 +51,20 @@ def steady_addresses():
 
 
 def line_tables():
-    """A sanitizer names functions without them, and lines with them, for a fifth more of compiling."""
+    """With line tables, a sanitizer reports lines in addition to functions, for a fifth more compile time."""
     return "-gline-tables-only" if os.environ.get("MILLRACE_LINES") else "-g0"
 
 
 def asan_options():
-    """With a short memory of where blocks came from and less that is kept back, which takes a third less time."""
+    """With short allocation stacks and a small quarantine, which saves a third of the time."""
     options = "detect_leaks=1:detect_stack_use_after_return=1"
-    if os.environ.get("MILLRACE_LINES"):   # all of it, to look for the cause
+    if os.environ.get("MILLRACE_LINES"):   # complete stacks, to find the cause
         return options
     return f"{options}:malloc_context_size=5:quarantine_size_mb=32:min_uar_stack_size_log=16:max_uar_stack_size_log=16"
 
 
 def lint(leg):
-    """the rules of the tree, and that each rule finds what is planted for it"""
+    """the rules of the tree, and that each rule detects the mistake planted for it"""
     leg.run_check("contract/lint/lint_test.py")
     leg.run_check("contract/lint/lint.py")
     leg.run_check("contract/lint/boundary_test.py")
@@ -78,31 +78,31 @@ def lint(leg):
 
 
 def errors(leg):
-    """the compiler's message for every mistake that has a sentence of ours (g++, clang++)"""
+    """the compiler's message for every mistake with a sentence of the library (g++, clang++)"""
     leg.run_check("contract/errors/runner_test.py")
     leg.run_check("contract/errors/run_error_tests.py")
 
 
 def headers(leg):
-    """each header alone, twice, among leaked macros (g++, clang++); standard headers; linking; what including costs"""
+    """each header alone, twice, among leaked macros (g++, clang++); standard headers; linking; the cost of including"""
     leg.run_check("contract/headers/standard_names.py")
     leg.run_checks("contract/headers/headers.py", "contract/headers/costs.py", "contract/headers/older_standards.py",
                    "contract/headers/missing_headers.py")
 
 
 def documentation(leg):
-    """Doxygen's reference: no warning, no public type or function without a word; needs Doxygen alone"""
+    """Doxygen's reference: no warning, no undocumented public type or function; needs only Doxygen"""
     leg.run_check("contract/documentation/documentation.py")
     leg.say("  the reference: build/documentation/html/index.html")
 
 
 def header_examples(leg):
-    """the example that each public header begins with compiles"""
+    """the example at the beginning of each public header compiles"""
     leg.run_check("contract/documentation/examples.py")
 
 
 def readme(leg):
-    """the README's programs compile as they stand (g++, clang++) and run, the recipes too; what they name exists"""
+    """the README's programs and recipes compile unchanged (g++, clang++) and run; all names in it exist"""
     leg.run_check("contract/readme/readme.py")
 
 
@@ -116,48 +116,48 @@ def bench(leg):
                 *renamed.get(source.name, [COMPILED]), *library_flags("--cflags"), source]
 
     sources = {str(source.relative_to(ROOT)): source for source in sorted((ROOT / "bench").rglob("*.cpp"))}
-    # Most of what they include is the same. Those whose parts the preprocessor chooses cannot be joined.
+    # Most of their headers are the same. Files with #if cannot be joined.
     to_join = [name for name, source in sources.items()
                if source.parent.name == "bench" and "\n#if" not in source.read_text()]
     together = BUILD / "bench_sources" / "joined.cpp"
     together.parent.mkdir(parents=True, exist_ok=True)
     together.write_text(join.joined([sources[name] for name in to_join], ROOT, together.parent))
     commands = {name: command_for(source) for name, source in sources.items() if name not in to_join}
-    said = leg.run_beside_each_other(commands | {"the others as one file": command_for(together)}, may_fail=True)
-    joined = said.pop("the others as one file")
-    said |= {name: "" for name in to_join}
+    outputs = leg.run_concurrently(commands | {"the others as one file": command_for(together)}, may_fail=True)
+    joined = outputs.pop("the others as one file")
+    outputs |= {name: "" for name in to_join}
     if joined:
-        # To name the one that is wrong, if it is wrong alone as well.
-        each = leg.run_beside_each_other({name: command_for(sources[name]) for name in to_join}, may_fail=True)
-        said |= each if any(each.values()) else {name: joined for name in to_join}
+        # Compiles each file separately to find the broken one, if it is also broken alone.
+        each = leg.run_concurrently({name: command_for(sources[name]) for name in to_join}, may_fail=True)
+        outputs |= each if any(each.values()) else {name: joined for name in to_join}
     for name in sources:
-        leg.expect(name, said[name])
+        leg.expect(name, outputs[name])
 
 
 def fast_unit(leg):
-    """g++: builds the unit tests that contract or order numbers by themselves, and runs them; a part of unit"""
-    # unit_nvtx needs a library that is no unit test, and is built with everything else.
+    """g++: builds and runs the unit tests that depend on contraction and order of operations; a part of unit"""
+    # unit_nvtx needs a library that is not a unit test, so the leg unit builds it.
     unit(leg, lambda name: name.startswith("unit_") and name not in ("unit_examples", "unit_nvtx"))
 
 
 def unit(leg, among=lambda name: True):
-    """g++: builds examples and some tests without a warning and runs them; all tests where MILLRACE_GCC=all"""
-    # What takes the time is compiling: nothing is optimised but what says so, and there is no debug information.
-    # The sanitizers' builds have no CUDA: between them both kinds are built.
+    """g++: builds examples and some tests without a warning and runs them; all tests with MILLRACE_GCC=all"""
+    # Most of the time is compilation, so only selected files are optimized, and there is no debug information.
+    # The sanitizers' builds have no CUDA, so that both kinds are built.
     every = os.environ.get("MILLRACE_GCC") == "all"
-    wanted = None if every else lambda name: among(name) and name not in GCC_EXAMPLES and (
+    is_selected = None if every else lambda name: among(name) and name not in GCC_EXAMPLES and (
         not name.startswith("unit_") or name in (*ARITHMETIC_UNITS, *CONTRACTED_UNITS))
     programs = leg.build(["-Dcuda=auto", "-Dtests=enabled", "-Djoined_tests=true", "-Dexamples=enabled",
                           "-Dbench=disabled", "-Doptimization=0", "-Ddebug=false", "-Dcompiled_optimization=1",
-                          IMAGES_IN_CXX23], wanted, CXX="g++")
-    # Those of GCC_EXAMPLES, most of which is another library's headers, are compiled once, by the leg header_only.
+                          IMAGES_IN_CXX23], is_selected, CXX="g++")
+    # The leg header_only compiles GCC_EXAMPLES, which mostly consist of other libraries' headers.
     leg.run_tests((), None if every else [
         name for name in leg.tests_of(programs) if among(name) and name not in GCC_EXAMPLES])
 
 
 def header_only(leg):
-    """builds every example without the compiled library: with clang++, or g++ where a library needs that; runs those"""
-    # clang++ takes half the time.
+    """builds every example without the compiled library: with clang++, or g++ if a library needs it; runs the latter"""
+    # clang++ needs half the time.
     options = ["-Dheader_only=true", "-Dcuda=disabled", "-Dtests=enabled", "-Dexamples=enabled", "-Dbench=disabled",
                "-Doptimization=0", "-Ddebug=false"]
     programs = leg.build(options, lambda name: name == "every_example", CXX="clang++")
@@ -169,7 +169,7 @@ def header_only(leg):
 
 
 def bare(leg):
-    """the README's first command, and installing, in an empty Debian 12 and 13; a leg with a broken program"""
+    """the README's first command and the installation in an empty Debian 12 and 13; a leg with a broken program"""
     leg.run_check("system/leg_test.py")
     leg.run_check("system/setup_test.py")
     for suite in ("bookworm", "trixie"):
@@ -191,14 +191,13 @@ def digest(leg):
     """the same digest header-only with -Ofast -ffast-math -march=native (g++, clang++), and at -O0 with the library"""
     source = ROOT / "tests" / "unit" / "run" / "digest.cpp"
     if not source.exists():
-        leg.skip("digest", "tests/unit/run/digest.cpp is not there")
+        leg.skip("digest", "tests/unit/run/digest.cpp does not exist")
         return
     folder = BUILD / "digest"
     folder.mkdir(parents=True, exist_ok=True)
     programs, compilations, links = {}, {}, {}
-    # g++'s compiled library is not made for this alone: unit_run_frozen, in the leg unit, compares its digests with
-    # kept ones.
-    # -Ofast would not add -ffast-math where g++'s pragmas have another level.
+    # g++'s compiled library is not built only for this: unit_run_frozen, in the leg unit, compares its digests with
+    # recorded ones. -Ofast does not add -ffast-math if g++'s pragmas select another level.
     native = [(compiler, ["-Ofast", "-ffast-math", "-march=native"], []) for compiler in COMPILERS]
     for compiler, flags, mode in [*native, ("clang++", ["-O0"], [COMPILED])]:
         name = " ".join([compiler, *flags, *mode])
@@ -208,46 +207,46 @@ def digest(leg):
                                                 f"{program}.o"]
         library = [compiled_library(compiler, "-O1")] if mode else []
         links[f"link that of {name}"] = [compiler, f"{program}.o", *library, "-o", program, *library_flags("--libs")]
-    leg.run_beside_each_other(compilations)
-    leg.run_beside_each_other(links)
-    seen = leg.run_beside_each_other({name: [program] for name, program in programs.items()})
-    reference = next(iter(seen.values()))
-    for name, printed in seen.items():
+    leg.run_concurrently(compilations)
+    leg.run_concurrently(links)
+    outputs = leg.run_concurrently({name: [program] for name, program in programs.items()})
+    reference = next(iter(outputs.values()))
+    for name, printed in outputs.items():
         leg.expect(f"digest of {name}", None if printed == reference and printed.strip() else
                    f"it printed {printed!r}; the first one {reference!r}")
 
 
 def aarch64(leg):
-    """the own JPEG decoder and the resizer on an emulated aarch64: the planes and pixels of this machine"""
+    """the built-in JPEG decoder and the resizer on an emulated aarch64 produce this machine's planes and pixels"""
     script = ROOT / "tests" / "system" / "aarch64" / "aarch64.sh"
     leg.count("aarch64", leg.run("aarch64.sh", ["sh", script], may_fail=True))
 
 
 def fuzz(leg):
-    """for two minutes, libFuzzer's inputs by every parser and by a second one; beside it, 60,000 undamaged crops"""
+    """two minutes of libFuzzer's inputs for every parser and a second one; concurrently, 60,000 undamaged crops"""
     leg.run_checks("system/fuzz/fuzz.py", "unit/image/corpus.py --crops 60000 --entries 3000")
 
 
 def exact(leg):
-    """the same samples and bytes over ranks by MPI, kill -9 and resume, and by Python's readers"""
+    """the same samples and bytes with MPI ranks, after kill -9 and resume, and with Python's readers"""
     leg.run_checks("system/exact/mpi.py", "system/exact/kill.py", "system/exact/reader.py")
 
 
 def remote(leg):
-    """objects of servers that misbehave, of nginx, and of stores that others have written: moto and rclone's server"""
+    """objects from misbehaving servers, nginx, and independent stores: moto and rclone's server"""
     leg.run_checks("system/remote/object_stores.py", "system/remote/web.py")
     leg.run_checks("system/remote/first_batch.py", "system/remote/spoiled_runs.py")
     leg.run_check("system/remote/cache_kills.py")
 
 
 def faults(leg):
-    """calls of the system fail one by one, files change and callables throw: exact runs, or one located error each"""
+    """system calls fail one by one, files change and callables throw: each run is exact or has one located error"""
     leg.count("faults.py", leg.run("faults.py", [sys.executable, ROOT / "tests" / "system" / "faults" / "faults.py",
                                                  "--quick"], may_fail=True))
 
 
 def kills(leg):
-    """kill -9 at random moments to all that writes files; memory, threads and descriptors of runs that go on and on"""
+    """kill -9 at random moments to all writers of files; memory, threads and descriptors of long runs"""
     leg.count("kills.py", leg.run("kills.py", [sys.executable, ROOT / "tests" / "system" / "kills" / "kills.py",
                                                "--kills", "100"], may_fail=True))
     leg.count("soak.py", leg.run("soak.py", [sys.executable, ROOT / "tests" / "system" / "soak" / "soak.py",
@@ -256,8 +255,8 @@ def kills(leg):
 
 
 def planted(leg):
-    """bugs of the CUDA path that are planted one by one: each turns its test program red"""
-    # One for each test program; all of them where MILLRACE_PLANTED=all.
+    """bugs planted one by one in the CUDA path: each makes its test program fail"""
+    # One for each test program; all of them with MILLRACE_PLANTED=all.
     brief = {} if os.environ.get("MILLRACE_PLANTED") == "all" else {"MILLRACE_BRIEF": "1"}
     leg.run_check("cuda/planted/planted_test.py")
     leg.run_check("cuda/planted/planted.py", **brief)
@@ -265,35 +264,35 @@ def planted(leg):
 
 def clang(leg):
     """clang++ with AddressSanitizer (leaks too), UndefinedBehaviorSanitizer and the standard library's assertions"""
-    # All programs where MILLRACE_ASAN=all. A null pointer is a fault, which AddressSanitizer tells of by itself; where
-    # a pointer overflows it is told of what is read there, and the fuzzers, who bring such numbers, look for it too.
-    # Those that are mostly engines do not look for misaligned addresses. The others do, stages and text among them,
-    # which lay out batches. AddressSanitizer's checks are calls in engines, which are less to compile.
+    # All programs with MILLRACE_ASAN=all. AddressSanitizer itself reports null pointers and reads through overflowed
+    # pointers; the fuzzers, whose inputs cause overflows, check pointer arithmetic, too. Programs that are mostly
+    # engines do not check alignment. The others do, including stages and text, which lay out batches. In engines,
+    # AddressSanitizer's checks are function calls, which compile faster.
     every = os.environ.get("MILLRACE_ASAN") == "all"
     lighter = [] if every else ["-Dengine_tests_args=-fno-sanitize=alignment,-mllvm,"
                                 "-asan-instrumentation-with-call-threshold=0"]
-    looked_away = "null,vptr" if every else "null,vptr,pointer-overflow"
+    unchecked = "null,vptr" if every else "null,vptr,pointer-overflow"
     units = leg.build([*SANITIZED, *lighter, "-Db_sanitize=address,undefined", "-Dcompiled_optimization=1",
                        IMAGES_IN_CXX23,
                        f"-Dcpp_args=-D_GLIBCXX_ASSERTIONS -funsigned-char {line_tables()} "
-                       f"-fno-sanitize-recover=all -fno-sanitize={looked_away}",
+                       f"-fno-sanitize-recover=all -fno-sanitize={unchecked}",
                        "-Dcpp_link_args=-fno-sanitize-recover=all"],
                       lambda name: name.startswith("unit_") and (every or name not in ARITHMETIC_UNITS), CXX="clang++")
     leg.run_tests(steady_addresses(), units, ASAN_OPTIONS=asan_options(),
                   UBSAN_OPTIONS="halt_on_error=1:print_stacktrace=1",
-                  MILLRACE_BRIEF="1", MILLRACE_DIGEST_SEEDS="1", MILLRACE_PAIRS="150")   # unit looks at all of them
+                  MILLRACE_BRIEF="1", MILLRACE_DIGEST_SEEDS="1", MILLRACE_PAIRS="150")   # unit tests all of them
 
 
 def tsan(leg):
-    """clang++ with ThreadSanitizer, against a oneTBB that is built with it too; nothing is suppressed"""
+    """clang++ with ThreadSanitizer, with a oneTBB that is also built with it; nothing is suppressed"""
     parts = ROOT / "tests" / "system" / "tsan"
     prefix = leg.run("oneTBB with ThreadSanitizer", ["sh", parts / "one_tbb.sh"]).split("\n")[-2]
     environment = {"PKG_CONFIG_PATH": f"{prefix}/lib/pkgconfig", "LD_LIBRARY_PATH": f"{prefix}/lib",
-                   "MILLRACE_BRIEF": "1", "MILLRACE_DIGEST_SEEDS": "1",   # unit looks at all of them
-                   # Children of fork() start threads, as the cases of fork() have to.
+                   "MILLRACE_BRIEF": "1", "MILLRACE_DIGEST_SEEDS": "1",   # unit tests all of them
+                   # Children of fork() start threads in the tests of fork().
                    "TSAN_OPTIONS": "halt_on_error=1:second_deadlock_stack=1:die_after_fork=0"}
     wrapper = steady_addresses()
-    # All programs where MILLRACE_TSAN=all; without it those whose own business threads are. Others only use them.
+    # All programs with MILLRACE_TSAN=all; without it, those that test threads. Others only use them.
     every = os.environ.get("MILLRACE_TSAN") == "all"
 
     folder = BUILD / "tsan"
@@ -349,7 +348,7 @@ def main(names):
         for name, leg in LEGS.items():
             print(f"  {name:<13} {leg.__doc__}")
         return 0 if unknown[0] in ("-h", "--help") else 2
-    # A second clone, or a leg after another one, finds what was compiled before.
+    # Other clones and later legs reuse compiled objects.
     os.environ.setdefault("CCACHE_BASEDIR", str(ROOT))
     os.environ.setdefault("CCACHE_NOHASHDIR", "1")
 

@@ -1,4 +1,4 @@
-# What plants mistakes in copies of our headers and looks whether a test program turns red: cuda/planted/planted.py and
+# Plants mistakes in copies of our headers and checks that a test program fails, for cuda/planted/planted.py and
 # system/mutations/mutations.py.
 #
 #   build = Build("g++", ["-O0"], SCRATCH)
@@ -6,9 +6,9 @@
 #   plant([Edit("base/random", "below(span + 1)", "below(span)")], folder / "include")
 #   kind, what = build.outcome_of("unit/base/random_test.cpp", folder, objects, [folder / "include"])
 #
-# A planted header lies before include/ on the compiler's path, so that the tree itself is never touched. An edit
-# replaces a text that stands in its file exactly once. A file without an ending is x.hpp and its definitions together.
-# A header examples/FOLDER/x is planted with all headers of its folder, as they include each other from there.
+# The folder of planted headers precedes include/ on the compiler's path, so that the tree itself is never changed. An
+# edit replaces a text that its file contains exactly once. A file without an ending is x.hpp with its definitions. A
+# header examples/FOLDER/x is planted with all headers of its folder, because they include each other.
 import pathlib
 import re
 import shutil
@@ -20,7 +20,7 @@ from checks import ROOT, Broken, in_parallel, launcher, library_flags
 
 INCLUDE, EXAMPLES, TESTS = ROOT / "include", ROOT / "examples", ROOT / "tests"
 LIMIT_SECONDS = 60
-UNPLANTED_LIMIT_SECONDS = 900   # guards against hangs alone
+UNPLANTED_LIMIT_SECONDS = 900   # only guards against hangs
 
 
 class Edit(typing.NamedTuple):
@@ -47,7 +47,7 @@ def place_of(name):
 
 
 def files_of(root, name):
-    """The file of that name; of a name without an ending all that there are of its parts."""
+    """The file of that name. For a name without an ending, all existing parts."""
     if pathlib.PurePath(name).suffix:
         return [name]
     folder, _, stem = name.rpartition("/")
@@ -56,21 +56,21 @@ def files_of(root, name):
 
 
 def plant(edits, folder):
-    """Writes the headers that the edits change."""
+    """Writes the changed headers."""
     shutil.rmtree(folder, ignore_errors=True)
     for edit in edits:
         texts = {}
         root, name = place_of(edit.file)
-        beside = pathlib.PurePath(name).parent
-        if root == EXAMPLES and not (folder / beside).exists():
-            shutil.copytree(root / beside, folder / beside)
+        parent = pathlib.PurePath(name).parent
+        if root == EXAMPLES and not (folder / parent).exists():
+            shutil.copytree(root / parent, folder / parent)
         for file in files_of(root, name):
             planted = folder / file
             texts[file] = (planted if planted.exists() else root / file).read_text()
-        # Each line as far as it is indented.
+        # Ignores the indentation of each line.
         old = re.compile(r"\n *".join(re.escape(line.lstrip()) for line in edit.old.split("\n")))
         if sum(len(old.findall(text)) for text in texts.values()) != 1:
-            raise Broken(f"the text is no longer there, or not once: {edit.file}\n{edit.old}")
+            raise Broken(f"the file must contain the text once: {edit.file}\n{edit.old}")
         for file, text in texts.items():
             if old.search(text):
                 planted = folder / file
@@ -79,23 +79,23 @@ def plant(edits, folder):
 
 
 class Build(typing.NamedTuple):
-    """How test programs are made: `flags` are for compiling and for linking, `defines` for compiling alone."""
+    """The commands that build test programs: `flags` for compiling and linking, `defines` only for compiling."""
     compiler: str
     flags: list
     scratch: pathlib.Path
     defines: tuple = ()
-    include: tuple = ()   # folders beside include/ and tests/
+    include: tuple = ()   # in addition to include/ and tests/
 
     def compile_command(self, source, to, include=()):
         folders = [*include, INCLUDE, *self.include, TESTS]
-        # doctest is the system's, or what Meson has fetched.
+        # doctest is the system's or the one that Meson downloaded.
         fetched = [f"-isystem{folder}" for folder in sorted((ROOT / "subprojects").glob("doctest-*/"))]
         return [*launcher(), self.compiler, "-std=c++20", *self.flags, *self.defines,
                 *(f"-I{folder}" for folder in folders), *fetched, *library_flags("--cflags"), "-c", str(source),
                 "-o", str(to)]
 
     def common_objects(self, sources):
-        """What all programs are linked with, compiled once."""
+        """The common objects of all programs, compiled once."""
         folder = self.scratch / "common"
         folder.mkdir(parents=True, exist_ok=True)
         objects = [folder / f"{source.stem}.o" for source in sources]
@@ -105,7 +105,7 @@ class Build(typing.NamedTuple):
         return objects
 
     def outcome_of(self, program, folder, objects, include=(), limit_seconds=LIMIT_SECONDS):
-        """('green' | 'check' | 'fault' | 'time-out', what happened where)."""
+        """('green' | 'check' | 'fault' | 'time-out', description)."""
         folder.mkdir(parents=True, exist_ok=True)
         run_or_break(self.compile_command(TESTS / program, folder / "test.o", include), "it does not compile")
         own = ["-lcrypto"] if "adapt/remote" in str(program) else []
@@ -126,13 +126,13 @@ class Build(typing.NamedTuple):
         return "check", f"failed: {where}"
 
     def check_unplanted(self, program, objects, limit_seconds=UNPLANTED_LIMIT_SECONDS):
-        """None where the program is green as the tree stands; else what is wrong."""
+        """None if the program passes with the unchanged tree; otherwise its problem."""
         folder = folder_for(self.scratch, program)
         try:
             kind, what = self.outcome_of(program, folder, objects, limit_seconds=limit_seconds)
         except Broken as problem:
             return str(problem)
         if kind != "green":
-            return f"it has to be green as the tree stands: {what}"
+            return f"it must pass with the unchanged tree: {what}"
         shutil.rmtree(folder)
         return None

@@ -2,7 +2,7 @@
 # Every test, or some legs of them:
 #
 #   sh tests/run.sh                                   # all legs; installs missing Debian packages first
-#   sh tests/run.sh unit clang                        # these two; tests/legs.py says what each leg does
+#   sh tests/run.sh unit clang                        # these two; tests/legs.py describes each leg
 #   sh tests/run.sh fast                              # before a commit: lint, messages of compilers, some unit tests
 #
 # Prints progress, the wall time and the processor time, and ends with `N passed, N failed, N skipped`, the sum over all

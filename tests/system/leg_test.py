@@ -1,9 +1,9 @@
-# A program that does not build is one failure of its leg: the others are built and their tests run.
+# A program that does not build is one failure of its leg. The other programs are built, and their tests run.
 #
 #   python3 tests/system/leg_test.py
 #
-# A project of three programs takes the place of ours: one that is good, one whose library is not there, and one that
-# built before and no longer compiles, so that a program of its older text lies about.
+# A project of three programs replaces ours: one builds, one lacks its library, and one compiled before but no longer
+# does, so that an outdated program exists.
 import pathlib
 import shutil
 import subprocess
@@ -27,15 +27,15 @@ from checks import StepFailed
 from leg import Leg
 leg = Leg("toy")
 try:
-    wanted = WANTED
-    units = leg.build([], wanted)
-    leg.run_tests(**({"tests": units} if wanted else {}))
+    is_selected = SELECTED
+    units = leg.build([], is_selected)
+    leg.run_tests(**({"tests": units} if is_selected else {}))
 except StepFailed as problem:
     print(f"broke off: {problem}")
 print("counts", leg.passed, leg.failed, leg.skipped)
 """
 GOOD = "int main() { return 0; }\n"
-# What doctest prints of a failed assertion, far above the end.
+# doctest's output for a failed assertion, far above the end.
 FAILS = r"""#include <cstdio>
 int main() {
   std::puts("x_test.cpp:7:\nTEST CASE:  one is two\n\nx_test.cpp:9: ERROR: CHECK( 1 == 2 ) is NOT correct!\n"
@@ -54,12 +54,13 @@ def main():
             (root / name).parent.mkdir(exist_ok=True)
             shutil.copy(ROOT / name, root / name)
 
-        def leg_of(library="[]", was_good=GOOD, wanted="None"):
+        def leg_of(library="[]", was_good=GOOD, is_selected="None"):
             (root / "meson.build").write_text(PROJECT.replace("LIBRARY", library))
             (root / "good.cpp").write_text(GOOD)
             (root / "was_good.cpp").write_text(was_good)
-            done = subprocess.run([sys.executable, "-c", RUN_A_LEG.replace("WANTED", wanted)], cwd=root, text=True,
-                                  stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+            program = RUN_A_LEG.replace("SELECTED", is_selected)
+            done = subprocess.run([sys.executable, "-c", program], cwd=root, text=True, stdout=subprocess.PIPE,
+                                  stderr=subprocess.STDOUT)
             return done.stdout
 
         def expect(name, printed, *parts, without=()):
@@ -79,7 +80,7 @@ def main():
         expect("of those that are wanted none builds", printed, "FAILED unit_was_good does not build", "counts 0 1 0",
                without=["broke off"])
         expect("mended, all run again", leg_of(), "counts 4 0 0", without=["FAILED"])
-        expect("a failed assertion is told with its test case", leg_of(was_good=FAILS), "TEST CASE:  one is two",
+        expect("a failed assertion is printed with its test case", leg_of(was_good=FAILS), "TEST CASE:  one is two",
                "x_test.cpp:9: ERROR: CHECK( 1 == 2 ) is NOT correct!", "values: CHECK( 1 == 2 )", "counts 3 1 0")
     return report.close()
 

@@ -1,4 +1,4 @@
-# What .ci/setup.sh says where it cannot install packages. The commands that it calls are replaced.
+# The messages of .ci/setup.sh if it cannot install packages. The test replaces the commands that it calls.
 #
 #   python3 tests/system/setup_test.py
 import os
@@ -13,8 +13,8 @@ from checks import ROOT, Report
 NOT_INSTALLED = "exit 1"
 
 
-def said(**commands):
-    """What install_packages says, where these commands do what is given. No terminal is there."""
+def outcome_of(**commands):
+    """Status and output of install_packages with these commands, without a terminal."""
     with tempfile.TemporaryDirectory() as folder:
         for name, text in commands.items():
             command = pathlib.Path(folder) / name
@@ -36,9 +36,9 @@ def main():
     report = Report()
     user = {"id": "echo 1000", "dpkg-query": NOT_INSTALLED, "apt-get": "exit 100"}
     expect(report, "a sudo that needs a password is named, and no mirror",
-           said(**user, sudo='echo "sudo: a password is required" >&2; exit 1'),
+           outcome_of(**user, sudo='echo "sudo: a password is required" >&2; exit 1'),
            ["sudo needs a password", "apt-get install g++"], ["mirror", "one more attempt"])
-    expect(report, "a sudo that works is used, and a mirror that fails is named", said(
+    expect(report, "a sudo that works is used, and a mirror that fails is named", outcome_of(
         **user, sudo='[ "$1" != -n ] || shift; exec "$@"'), ["package mirror"], ["password"])
     return report.close()
 

@@ -1,14 +1,14 @@
-# Tests of the tests: mistakes that are easy to make are made in the library one by one, and a unit test finds each.
+# Tests of the tests: plants easy mistakes in the library, one at a time. A unit test must detect each.
 #
 #   python3 tests/system/mutations/mutations.py                        # all of them, with g++ -O0
-#   python3 tests/system/mutations/mutations.py sync "take gives"      # those whose name holds one of these texts
-#   python3 tests/system/mutations/mutations.py --texts                # only looks whether each can still be made
+#   python3 tests/system/mutations/mutations.py sync "take gives"      # those whose name contains one of these texts
+#   python3 tests/system/mutations/mutations.py --texts                # only checks that each still applies
 #   python3 tests/system/mutations/mutations.py --compiler clang++ --flags '-O0 -fsanitize=address,undefined'
 #
-# The table is table.py. First each test program has to be green as the tree stands. A mistake is found if the program
-# then fails a check, crashes, or does not end within a minute, or within three times what it took before, compiled and
-# run, if that is more. Each mistake has to compile without a warning. Prints a line for each and ends with `N passed, N
-# failed, N skipped`. Needs no GPU. Two mistakes are in code for x86-64 alone, with SSE4.2 and with AVX2.
+# The table is table.py. First, each test program must pass with the unchanged tree. A mistake is detected if the
+# program then fails a check, crashes, or exceeds its time limit: one minute, or three times its previous time to
+# compile and run, if that is more. Each mistake must compile without a warning. Prints a line for each and ends with `N
+# passed, N failed, N skipped`. Needs no GPU. Two mistakes are in code for x86-64 only, with SSE4.2 and with AVX2.
 import argparse
 import pathlib
 import shlex
@@ -25,7 +25,7 @@ LIMIT_UNPLANTED_SECONDS = 600
 
 
 def timed(function):
-    """What `function` does with an item, and the seconds it takes."""
+    """A function that returns the result of `function` and the seconds it needed."""
     def call(item):
         started = time.monotonic()
         return function(item), time.monotonic() - started
@@ -38,7 +38,7 @@ def program_of(test):
 
 
 def lost_text(build, mutations):
-    """None, or the first mutation that cannot be made."""
+    """None, or the first mutation that does not apply."""
     for mutation in mutations:
         try:
             plant([mutation.edit], folder_for(build.scratch, mutation.name) / "include")
@@ -53,28 +53,28 @@ def main():
     parser.add_argument("--compiler", default="g++")
     parser.add_argument("--flags", type=shlex.split, default=["-O0"], help="for compiling and for linking")
     parser.add_argument("--jobs", type=int, default=JOBS, help="as many are compiled at a time")
-    parser.add_argument("--texts", action="store_true", help="only look whether each mistake can still be made")
+    parser.add_argument("--texts", action="store_true", help="only check that each mistake still applies")
     options = parser.parse_args()
     build = Build(options.compiler, options.flags, ROOT / "build" / "mutations", tuple(WARNINGS), (EXAMPLES,))
     report = Report()
-    chosen = [m for m in MUTATIONS if not options.names or any(name in m.name for name in options.names)]
-    if not chosen:
+    selected = [m for m in MUTATIONS if not options.names or any(name in m.name for name in options.names)]
+    if not selected:
         report.add("mutations", "none has such a name")
         return report.close()
 
     if options.texts:
-        report.add(f"the texts of {len(chosen)} mutations stand in the headers, once each", lost_text(build, chosen))
+        report.add(f"the headers contain the texts of {len(selected)} mutations, once each", lost_text(build, selected))
         return report.close()
 
     objects = build.common_objects([TESTS / "main.cpp"])
-    limits = {}   # of the programs that are green as the tree stands
+    limits = {}   # of the programs that pass with the unchanged tree
 
     def unplanted(test):
         return build.check_unplanted(program_of(test), objects, limit_seconds=LIMIT_UNPLANTED_SECONDS)
 
     def planted(mutation):
         if mutation.test not in limits:
-            return f"{mutation.test} is red without it", ""
+            return f"{mutation.test} fails without it", ""
         folder = folder_for(build.scratch, mutation.name)
         try:
             plant([mutation.edit], folder / "include")
@@ -83,18 +83,18 @@ def main():
         except Broken as problem:
             return str(problem), ""
         if kind == "green":
-            return f"NOT found: {mutation.test} stays green", ""
+            return f"NOT detected: {mutation.test} passes", ""
         shutil.rmtree(folder)
         return None, what
 
-    tests = sorted({mutation.test for mutation in chosen})
+    tests = sorted({mutation.test for mutation in selected})
     for test, (problem, seconds) in in_parallel(timed(unplanted), tests, options.jobs):
-        report.add(f"{test} as the tree stands, {seconds:.0f} s", problem)
+        report.add(f"{test} with the unchanged tree, {seconds:.0f} s", problem)
         if not problem:
             limits[test] = max(LIMIT_SECONDS, 3 * seconds)
-    for mutation, ((problem, what), seconds) in in_parallel(timed(planted), chosen, options.jobs):
-        found = "" if problem else f"found by {mutation.test} in "
-        report.add(f"{mutation.name}: {found}{seconds:.0f} s" + (f" ({what})" if what else ""), problem)
+    for mutation, ((problem, what), seconds) in in_parallel(timed(planted), selected, options.jobs):
+        detected = "" if problem else f"detected by {mutation.test} in "
+        report.add(f"{mutation.name}: {detected}{seconds:.0f} s" + (f" ({what})" if what else ""), problem)
     return report.close()
 
 

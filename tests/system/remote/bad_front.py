@@ -1,9 +1,9 @@
-# A server before another one, whose answers it spoils on command as bad_server.py does: for what other servers say,
-# signatures and all.
+# A proxy that corrupts the answers of another server on command, as bad_server.py does, to test the answers and
+# signatures of real servers.
 #
 #   with bad_front(folder, endpoint) as front: front.url, front.mood = "any=17"
 #
-# `folder` has the files that the server behind has: the last parts of their paths are the same.
+# `folder` has the same files as the other server, with equal last parts of their paths.
 import contextlib
 import http.client
 import pathlib
@@ -15,16 +15,16 @@ import random
 
 
 class Front(Handler):
-    """Answers as the server behind does, or worse."""
+    """Passes on the answer of the other server, or a corrupted one."""
 
     def answer_request(self):
         server = self.server
         with server.lock:
-            number = server.asked[self.path] = server.asked.get(self.path, 0) + 1
-        drawn = random.Random(f"{server.mood} {self.path} {number} {self.headers.get('Range')}")
-        share = drawn.random()
+            number = server.request_counts[self.path] = server.request_counts.get(self.path, 0) + 1
+        choice = random.Random(f"{server.mood} {self.path} {number} {self.headers.get('Range')}")
+        share = choice.random()
         kinds = FATAL if share < 0.02 and server.mood.startswith("worse") else HEALABLE if share < 0.35 else ["ok"]
-        kind, _, argument = drawn.choice(kinds).partition("=")
+        kind, _, argument = choice.choice(kinds).partition("=")
         status, headers, body = self.behind()
         path = pathlib.Path(server.folder) / urllib.parse.unquote(self.path.partition("?")[0]).lstrip("/")
         parts = path.relative_to(server.folder).parts
@@ -41,14 +41,14 @@ class Front(Handler):
         return getattr(self, "answer_" + kind, self.answer_ok)(argument)
 
     def behind(self):
-        """The answer of the server behind, to the same question with the same signature."""
+        """The answer of the other server to the same request with the same signature."""
         there = http.client.HTTPConnection(self.server.behind, timeout=600)
         there.putrequest("GET", self.path, skip_host=True, skip_accept_encoding=True)
         for name, value in self.headers.items():
             there.putheader(name, value)
         there.endheaders()
         got = there.getresponse()
-        return got.status, got.headers, got.read()   # their names may have any case
+        return got.status, got.headers, got.read()   # names of headers may have any case
 
     def pass_on(self, status, headers, body):
         self.send_response(status)
@@ -62,9 +62,9 @@ class Front(Handler):
 
 @contextlib.contextmanager
 def bad_front(folder, endpoint):
-    """A server, from when it listens until the end of the block."""
+    """A server that listens until the end of the block."""
     server = Server(("127.0.0.1", 0), Front)
-    server.folder, server.lock, server.asked, server.requests = folder, threading.Lock(), {}, []
+    server.folder, server.lock, server.request_counts, server.requests = folder, threading.Lock(), {}, []
     server.ended, server.spans, server.delay_s = threading.Event(), [], 0
     server.mood, server.behind = "any=0", urllib.parse.urlsplit(endpoint).netloc
     server.url = f"http://127.0.0.1:{server.server_port}"

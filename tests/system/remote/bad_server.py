@@ -1,12 +1,12 @@
 # A web server that misbehaves on command. The first part of a path says how, the rest is a file of its folder:
 #
-#   /ok/s-0.tar              as it should be
+#   /ok/s-0.tar              the correct answer
 #   /cut=5000/s-0.tar        the connection is closed 5,000 bytes into each answer that has more
-#   /busy=503:2/s-0.tar      the first two requests for the file are answered 503, later ones as they should be
-#   /any=17/s-0.tar          some requests, drawn by 17 and the number of the request, get one of HEALABLE
+#   /busy=503:2/s-0.tar      the first two requests for the file are answered 503, later ones correctly
+#   /any=17/s-0.tar          some requests, selected by the seed 17 and their number, get one of HEALABLE
 #
-# Handlers of requests are threads. `asked` counts requests by path; `spans` has of each when it came,
-# when its answer began, and its path. `delay_s` passes in between.
+# Each request runs on its own thread. `request_counts` counts requests by path. `spans` has the time of each request,
+# the time of its answer, which begins `delay_s` later, and its path.
 import contextlib
 import gzip
 import hashlib
@@ -20,12 +20,12 @@ import threading
 import time
 import urllib.parse
 
-# What a reader has to survive.
+# A reader must survive these.
 HEALABLE = ["cut=1000", "cut=0", "reset=3000", "stall=2000", "drip=100", "busy=503", "busy=500", "busy=429", "busy=408",
             "shifted", "elsewhere", "lying=700", "short=700", "gzip", "close", "late=0.1", "whole", "whole_range",
             "chunked", "chunked_cut", "nothing", "garbage", "too_much", "no_range", "half", "interim"]
 
-# What it need not survive: an error that says where.
+# A reader may fail on these, with a located error.
 FATAL = ["replaced=0", "gone=0", "login=secret", "to=ftp", "busy=403"]
 
 
@@ -47,22 +47,22 @@ class Handler(http.server.BaseHTTPRequestHandler):
         server = self.server
         _, how, name = urllib.parse.unquote(self.path.partition("?")[0]).split("/", 2)
         with server.lock:
-            number = server.asked[self.path] = server.asked.get(self.path, 0) + 1
+            number = server.request_counts[self.path] = server.request_counts.get(self.path, 0) + 1
             server.requests.append((self.path, dict(self.headers)))
         if how.startswith("any="):
-            drawn = random.Random(f"{how} {number} {self.headers.get('Range')}")
-            how = drawn.choice(HEALABLE) if drawn.random() < 0.35 else "ok"
+            draw = random.Random(f"{how} {number} {self.headers.get('Range')}")
+            how = draw.choice(HEALABLE) if draw.random() < 0.35 else "ok"
         if how.startswith("worse="):   # some of them cannot be healed
-            drawn = random.Random(f"{how} {number} {self.headers.get('Range')}")
-            share = drawn.random()
-            how = drawn.choice(FATAL) if share < 0.02 else drawn.choice(HEALABLE) if share < 0.35 else "ok"
+            draw = random.Random(f"{how} {number} {self.headers.get('Range')}")
+            share = draw.random()
+            how = draw.choice(FATAL) if share < 0.02 else draw.choice(HEALABLE) if share < 0.35 else "ok"
         kind, _, argument = how.partition("=")
         argument, _, first = argument.partition(":")
         if first and number > int(first):
             kind = "ok"
         path = pathlib.Path(server.folder) / name
         if not path.is_file() or kind == "missing":
-            return self.refuse(404, b"there is no such file", {})
+            return self.refuse(404, b"no such file", {})
         self.data = path.read_bytes()
         self.etag = '"' + hashlib.md5(self.data).hexdigest() + '"'
         if kind == "replaced" and number > int(argument):
@@ -82,14 +82,14 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def range(self):
-        asked = re.fullmatch(r"bytes=(\d+)-(\d+)", self.headers.get("Range", ""))
-        if not asked:
+        requested = re.fullmatch(r"bytes=(\d+)-(\d+)", self.headers.get("Range", ""))
+        if not requested:
             return None
-        first, end = int(asked[1]), min(int(asked[2]) + 1, len(self.data))
+        first, end = int(requested[1]), min(int(requested[2]) + 1, len(self.data))
         return None if first >= end else (first, end)
 
     def head(self, status, length, content_range=None, **headers):
-        """Sends a head, after the conditions of the request are looked at. Returns whether a body may follow."""
+        """Checks the conditions of the request, then sends a head. Returns whether a body may follow."""
         if self.etag and self.headers.get("If-Match", self.etag) != self.etag:
             self.refuse(412, b"", {})
             return False
@@ -106,14 +106,14 @@ class Handler(http.server.BaseHTTPRequestHandler):
         return True
 
     def answer(self, length=None, move=0, status=206, **headers):
-        """Sends the head of the right answer, or one that is a little wrong. Returns the body that belongs to it."""
-        found = self.range()
-        if not found:
+        """Sends the correct head, or a slightly wrong one. Returns its body."""
+        limits = self.range()
+        if not limits:
             self.head(416, 0, f"bytes */{len(self.data)}")
             return b""
-        first, end = found
-        told = f"bytes {first + move}-{end - 1 + move}/{len(self.data) + move}"
-        ok = self.head(status, end - first if length is None else length, told, **headers)
+        first, end = limits
+        content_range = f"bytes {first + move}-{end - 1 + move}/{len(self.data) + move}"
+        ok = self.head(status, end - first if length is None else length, content_range, **headers)
         return self.data[first:end] if ok else b""
 
     def break_off(self, reset=False):
@@ -162,7 +162,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.answer_ok("")
 
     def answer_busy(self, argument):
-        self.refuse(int(argument), b"come back later", {"Retry-After": "0"} if argument == "503" else {})
+        self.refuse(int(argument), b"try again later", {"Retry-After": "0"} if argument == "503" else {})
 
     def answer_away(self, argument):
         self.refuse(503, b"", {"Retry-After": argument})
@@ -171,61 +171,61 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.wfile.write(self.answer(move=1))
 
     def answer_elsewhere(self, _):
-        found = self.range()
-        if not found or found[0] == 0:
+        limits = self.range()
+        if not limits or limits[0] == 0:
             return self.answer_ok("")
-        first, end = found
+        first, end = limits
         if self.head(206, end - first, f"bytes 0-{end - first - 1}/{len(self.data)}"):
             self.wfile.write(self.data[:end - first])
 
-    def answer_lying(self, argument):   # says that more follows
-        found = self.range()
-        if not found:
+    def answer_lying(self, argument):   # declares a longer body
+        limits = self.range()
+        if not limits:
             return self.answer_ok("")
-        self.wfile.write(self.answer(length=found[1] - found[0] + int(argument)))
+        self.wfile.write(self.answer(length=limits[1] - limits[0] + int(argument)))
         self.break_off()
 
-    def answer_short(self, argument):   # says that less follows than Content-Range does
-        found = self.range()
-        if not found:
+    def answer_short(self, argument):   # declares a shorter body than Content-Range
+        limits = self.range()
+        if not limits:
             return self.answer_ok("")
-        length = max(found[1] - found[0] - int(argument), 0)
+        length = max(limits[1] - limits[0] - int(argument), 0)
         self.wfile.write(self.answer(length=length)[:length])
 
-    def answer_half(self, _):   # a part of the range, and says so
-        found = self.range()
-        if not found:
+    def answer_half(self, _):   # a part of the range, and declares that
+        limits = self.range()
+        if not limits:
             return self.answer_ok("")
-        first, end = found
+        first, end = limits
         end = first + max((end - first) // 2, 1)
         if self.head(206, end - first, f"bytes {first}-{end - 1}/{len(self.data)}"):
             self.wfile.write(self.data[first:end])
 
     def answer_gzip(self, _):
-        found = self.range()
-        if not found:
+        limits = self.range()
+        if not limits:
             return self.answer_ok("")
-        packed = gzip.compress(self.data[found[0]:found[1]])
-        if self.head(206, len(packed), f"bytes {found[0]}-{found[1] - 1}/{len(self.data)}", Content_Encoding="gzip"):
+        packed = gzip.compress(self.data[limits[0]:limits[1]])
+        if self.head(206, len(packed), f"bytes {limits[0]}-{limits[1] - 1}/{len(self.data)}", Content_Encoding="gzip"):
             self.wfile.write(packed)
 
     def answer_close(self, _):
         self.wfile.write(self.answer(Connection="close"))
         self.close_connection = True
 
-    def answer_whole(self, _):   # the server knows no ranges
+    def answer_whole(self, _):   # the server does not support ranges
         if self.head(200, len(self.data)):
             with contextlib.suppress(OSError):
                 self.wfile.write(self.data)
 
-    def answer_whole_range(self, _):   # as rclone does
+    def answer_whole_range(self, _):   # like rclone
         self.wfile.write(self.answer(status=200))
 
     def answer_chunked(self, _, cut=False):
-        found = self.range()
-        if not found:
+        limits = self.range()
+        if not limits:
             return self.answer_ok("")
-        first, end = found
+        first, end = limits
         if not self.head(206, None, f"bytes {first}-{end - 1}/{len(self.data)}", Transfer_Encoding="chunked"):
             return
         for at in range(first, end, 5000):
@@ -245,17 +245,17 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.wfile.write(b"\x00\xff nobody knows\r\n\r\n")
         self.break_off()
 
-    def answer_too_much(self, _):   # more bytes than it says
+    def answer_too_much(self, _):   # more bytes than declared
         body = self.answer()
         self.wfile.write(body + b"and more")
         self.break_off()
 
-    def answer_no_range(self, _):   # a part, and does not say which
-        found = self.range()
-        if not found:
+    def answer_no_range(self, _):   # a part, without declaring which
+        limits = self.range()
+        if not limits:
             return self.answer_ok("")
-        if self.head(206, found[1] - found[0]):
-            self.wfile.write(self.data[found[0]:found[1]])
+        if self.head(206, limits[1] - limits[0]):
+            self.wfile.write(self.data[limits[0]:limits[1]])
 
     def answer_interim(self, _):
         self.wfile.write(b"HTTP/1.1 103 Early Hints\r\nLink: <x>\r\n\r\n")
@@ -280,15 +280,15 @@ class Server(http.server.ThreadingHTTPServer):
     daemon_threads = True
     request_queue_size = 128
 
-    def handle_error(self, *_):   # clients go away
+    def handle_error(self, *_):   # clients may disconnect
         pass
 
 
 @contextlib.contextmanager
 def bad_server(folder):
-    """A server, from when it listens until the end of the block."""
+    """A server that listens until the end of the block."""
     server = Server(("127.0.0.1", 0), Handler)
-    server.folder, server.lock, server.asked, server.requests = folder, threading.Lock(), {}, []
+    server.folder, server.lock, server.request_counts, server.requests = folder, threading.Lock(), {}, []
     server.ended, server.spans, server.delay_s = threading.Event(), [], 0
     server.url = f"http://127.0.0.1:{server.server_port}"
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)

@@ -4,11 +4,11 @@
 #   python3 tests/system/remote/cache_kills.py --kills 1000
 #   python3 tests/system/remote/cache_kills.py --seed 3       # other moments
 #
-# The ranks of a run read shards of a server by way of one cache, and are killed at a random moment, together or one
-# before the other. After every tenth kill they run to their ends: their digests are those of the local folder, and the
-# cache is within its limit. The shards are either 40 MB, which fit, so that what follows reads none of their bytes from
-# the server, or 80 MB, which fill the disk. Needs the right to mount a file system in memory; without it the limit of
-# the cache stands for the end of the disk.
+# The ranks of a run read shards of a server through one cache, and are killed at a random moment, together or one
+# before the other. After every tenth kill they run to the end: their digests must equal those of the local folder, and
+# the cache must be within its limit. The shards are either 40 MB, which fit, so that later runs read none of their
+# bytes from the server, or 80 MB, which fill the disk. Needs the right to mount a file system in memory. Without it,
+# the limit of the cache replaces the capacity of the disk.
 import argparse
 import contextlib
 import pathlib
@@ -45,7 +45,7 @@ def write_shards(folder, shard_bytes):
 
 @contextlib.contextmanager
 def small_disk(folder):
-    """A disk of 64 MB, or a folder where none can be mounted: (the folder, whether it is a disk)."""
+    """A disk of 64 MB, or a folder if it cannot be mounted: (folder, whether it is a disk)."""
     folder.mkdir()
     mounted = shutil.which("mount") and subprocess.run(
         ["mount", "-t", "tmpfs", "-o", f"size={DISK_BYTES}", "tmpfs", folder], capture_output=True).returncode == 0
@@ -65,7 +65,7 @@ def bytes_in(folder):
 
 
 class Kills:
-    """Ranks over one data set and one cache."""
+    """Ranks that share one data set and one cache."""
 
     def __init__(self, report, subject, server, folder, cache, limit_bytes):
         self.report, self.subject, self.server = report, subject, server
@@ -95,16 +95,16 @@ class Kills:
             rank.communicate()
 
     def run(self):
-        """Both ranks to their ends."""
+        """Runs both ranks to the end."""
         self.runs += 1
         for rank, (process, expected) in enumerate(zip(self.start(), self.local)):
             try:
-                out, said = process.communicate(timeout=LIMIT_S)
+                out, errors = process.communicate(timeout=LIMIT_S)
             except subprocess.TimeoutExpired:
                 process.kill()
-                out, said = process.communicate()
+                out, errors = process.communicate()
             if out != expected or not expected:
-                self.problems.append(f"rank {rank} after {self.kills} kills: got {out}{said}, expected {expected}")
+                self.problems.append(f"rank {rank} after {self.kills} kills: got {out}{errors}, expected {expected}")
         if (used := bytes_in(self.cache)) > self.limit_bytes + (1 << 20):
             self.problems.append(f"after {self.kills} kills: {used} bytes in the cache, expected {self.limit_bytes}")
 
@@ -114,32 +114,32 @@ class Kills:
             while self.kills < min(kills, before + 10):
                 self.kill(draw)
             self.run()
-            if self.kills < kills:   # what was filled once is not filled again
+            if self.kills < kills:   # a full cache is not filled again
                 shutil.rmtree(self.cache)
                 self.cache.mkdir()
-        self.report.add(f"{self.name}: {self.kills} kills and {self.too_late} that came too late, {self.runs} whole "
-                        "runs behind them", "; ".join(self.problems))
+        self.report.add(f"{self.name}: {self.kills} kills and {self.too_late} too late, {self.runs} complete runs "
+                        "after them", "; ".join(self.problems))
 
     def read_again(self):
         with self.server.lock:
             self.server.requests.clear()
         self.run()
-        read = [path for path, asked in self.server.requests
-                if path.endswith(".tar") and asked.get("Range") != "bytes=0-0"]
-        self.report.add(f"{self.name}: the server is asked for no byte of a shard again", str(read) if read else None)
+        read = [path for path, headers in self.server.requests
+                if path.endswith(".tar") and headers.get("Range") != "bytes=0-0"]
+        self.report.add(f"{self.name}: no byte of a shard is requested again", str(read) if read else None)
 
 
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--kills", type=int, default=20, help="in all")
     parser.add_argument("--seed", type=int, default=1)
-    chosen = parser.parse_args()
+    options = parser.parse_args()
     report = Report()
     if missing := missing_header():
         report.skip("kills of a cache", missing)
         return report.close()
     subject = Subject(built("web_subject"))
-    draw = random.Random(chosen.seed)
+    draw = random.Random(options.seed)
     with tempfile.TemporaryDirectory() as folder:
         folder = pathlib.Path(folder)
         served = folder / "served"
@@ -152,7 +152,7 @@ def main():
                 cache.mkdir()
                 one = Kills(report, subject, server, served / name, cache,
                             DISK_BYTES if name == "small" or not mounted else 2 * DISK_BYTES)
-                one.all(chosen.kills // 2, draw)
+                one.all(options.kills // 2, draw)
                 if name == "small":
                     one.read_again()
                 shutil.rmtree(cache)

@@ -1,10 +1,10 @@
-# How much a start asks of a store: the first batch of 1,281 shards that a brace pattern names, from an s3:// server
-# that counts.
+# The requests of a start: the first batch of 1,281 shards that a brace pattern names, from an s3:// server that counts
+# requests.
 #
 #   python3 tests/system/remote/first_batch.py
 #
-# With a set index: at most 15 requests, in 3 round trips, where the batch needs few lanes. With one index a shard: one
-# request for each, 64 of them in flight. A round trip is a request that begins behind the end of another one.
+# With a set index: at most 15 requests in 3 round trips if the batch needs few lanes. With one index per shard: one
+# request for each, 64 of them in flight. A round trip is a request that begins after the end of another one.
 import pathlib
 import random
 import sys
@@ -20,8 +20,8 @@ from web import Subject, add_sample
 
 SHARDS = 1281
 PATTERN = f"train-{{0000..{SHARDS - 1}}}.tar"
-# Of each answer, so that requests of one round trip begin before any of them ends. A request that begins late, on a
-# busy machine, counts as one more round trip, and never as one less: the next delay is tried then.
+# Delays of each answer, so that requests of one round trip begin before any of them ends. On a busy machine, a late
+# request counts as an additional round trip. Then the next delay is tried.
 DELAYS_S = (2, 8, 32)
 FLIGHT_DELAYS_S = (0.2, 0.8, 3.2)
 
@@ -35,7 +35,7 @@ def write_shards(folder):
 
 
 def round_trips(spans):
-    """The longest chain of requests, each of which began behind the end of the one before."""
+    """The longest chain of requests that each began after the end of the previous one."""
     ended, longest = [], 0   # (end, length of the chain up to it)
     for begin, end, _ in sorted(spans):
         length = 1 + max((one for over, one in ended if over <= begin), default=0)
@@ -54,7 +54,7 @@ def at_once(spans):
 
 
 class Start:
-    """A start against the server, and what it asked."""
+    """A start with the server, and its requests."""
 
     def __init__(self, subject, server, *arguments, delay_s):
         with server.lock:
@@ -69,22 +69,22 @@ class Start:
         return sum(path.endswith(ending) for _, _, path in self.spans)
 
     def problem(self, expected, max_requests, max_trips):
-        asked = f"{len(self.spans)} requests in {round_trips(self.spans)} round trips"
-        print(f"        {asked}", flush=True)
+        requests = f"{len(self.spans)} requests in {round_trips(self.spans)} round trips"
+        print(f"        {requests}", flush=True)
         if self.done.returncode != 0 or self.done.stdout != expected:
             return f"got {self.done.stdout}{self.done.stderr}, expected {expected}"
         good = len(self.spans) <= max_requests and round_trips(self.spans) <= max_trips
-        return None if good else f"{asked}, expected {max_requests} in {max_trips}"
+        return None if good else f"{requests}, expected {max_requests} in {max_trips}"
 
 
 def check_starts(report, subject, folder, server):
     remote, local = f"s3://good/{PATTERN}", str(folder / PATTERN)
-    # Lanes, window, most requests: a batch of few shards, and the usual lanes, each of which begins in a shard of its
-    # own. One set index, and two requests for each shard.
+    # Lanes, window, limit of requests: a batch of few shards, and the default lanes, each of which begins in another
+    # shard. One set index, and two requests for each shard.
     starts = ((1, 1, 15), (4, 64, 15), (48, 256, 1 + 2 * (48 + 4)))
     expected = {lanes: subject("begin", local, lanes, window).stdout for lanes, window, _ in starts}
-    report.add("local runs", None if all("256 samples" in said for said in expected.values()) else str(expected))
-    # The local runs have made the indexes. Without a set index:
+    report.add("local runs", None if all("256 samples" in output for output in expected.values()) else str(expected))
+    # The local runs have built the indexes. Without a set index:
     for delay_s in FLIGHT_DELAYS_S:
         begun = Start(subject, server, "begin", remote, 1, 1, delay_s=delay_s)
         at_start = [span for span in begun.spans if span[2].endswith(".tar.millrace-index")]
@@ -92,7 +92,7 @@ def check_starts(report, subject, folder, server):
             break
     report.add("an index a shard: the first batch", None if begun.done.stdout == expected[1] else begun.done.stderr)
     shards = {path for _, _, path in at_start}
-    again = len(at_start) - SHARDS   # the indexes of the first shards, whose heads alone were read before
+    again = len(at_start) - SHARDS   # the indexes of the first shards, of which only the heads were read before
     report.add("an index a shard: one request for each", None if len(shards) == SHARDS and 0 < again <= 8 and
                begun.count("set.millrace-index") == 1 and begun.count(".tar") <= 8 else
                f"{len(shards)} shards, {again} twice, {begun.count('.tar')} for shards")

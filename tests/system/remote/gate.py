@@ -1,7 +1,7 @@
-# A server before another one that speaks S3: it refuses what is signed for another region, or with keys that have
-# expired, as Amazon does, gives keys as a container's agent and an instance do, and passes on all else.
+# A proxy of a server that implements S3. Like Amazon, it refuses requests that are signed for another region or with
+# expired keys. It returns keys like a container's agent and an instance, and passes on all other requests.
 #
-#   with gate(store, region="eu-central-1") as at: at.endpoint, at.asked, at.signed
+#   with gate(store, region="eu-central-1") as at: at.endpoint, at.requests, at.signed
 import contextlib
 import datetime
 import http.client
@@ -19,15 +19,15 @@ def error(code, message, more=""):
 
 
 class Gate:
-    """What it has been asked, and what it does."""
+    """The requests so far, and the settings."""
 
     def __init__(self, store, region, keys):
         self.store, self.region, self.keys = store, region, list(keys)
-        self.asked, self.endpoint, self.before = [], "", []
-        self.signed = 0   # so many of them had a signature
+        self.requests, self.endpoint, self.before = [], "", []
+        self.signed = 0   # number of requests with a signature
 
     def answer(self, handler):
-        """(status, headers, body), or None: the store behind answers."""
+        """(status, headers, body), or None if the store must answer."""
         if handler.path == "/keys":
             return 200, {}, self.keys_as_json()
         if handler.path.startswith("/latest/"):
@@ -46,7 +46,7 @@ class Gate:
 
 
     def metadata(self, handler):
-        """As an instance's, of the second version."""
+        """Like an instance's metadata service, version 2."""
         name = handler.path.removeprefix("/latest/")
         if name == "api/token":
             good = handler.command == "PUT" and handler.headers.get("X-aws-ec2-metadata-token-ttl-seconds") == "21600"
@@ -76,9 +76,9 @@ def gate(store, region="", keys=()):
             self.do_GET()
 
         def do_GET(self):
-            made = g.answer(self)
-            g.asked.append((self.path, made[0] if made else 0))
-            if made is None:
+            answer_parts = g.answer(self)
+            g.requests.append((self.path, answer_parts[0] if answer_parts else 0))
+            if answer_parts is None:
                 behind = http.client.HTTPConnection(urllib.parse.urlsplit(store.endpoint).netloc, timeout=600)
                 behind.putrequest("GET", self.path, skip_host=True, skip_accept_encoding=True)
                 for name, value in self.headers.items():
@@ -86,8 +86,8 @@ def gate(store, region="", keys=()):
                 behind.endheaders()
                 got = behind.getresponse()
                 passed = ("content-range", "etag", "last-modified", "content-type")
-                made = got.status, {n: v for n, v in got.getheaders() if n.lower() in passed}, got.read()
-            status, headers, body = made
+                answer_parts = got.status, {n: v for n, v in got.getheaders() if n.lower() in passed}, got.read()
+            status, headers, body = answer_parts
             self.send_response(status)
             for name, value in headers.items():
                 self.send_header(name, value)

@@ -1,10 +1,10 @@
-# Object stores as servers that others have written see us: moto, which checks Amazon's signatures, and rclone's server,
-# which is strict about them. Names that need encoding, pages of listings, ranges, wrong keys, another region, expired
-# keys, missing objects and buckets.
+# Object stores on independent servers: moto, which checks Amazon's signatures, and rclone's server, which is strict
+# about them. Tests encoded names, pages of listings, ranges, wrong keys, another region, expired keys, missing objects
+# and buckets.
 #
 #   python3 tests/system/remote/object_stores.py
 #
-# Skipped, by name, where pip can install neither, and where there is no libcurl or libcrypto.
+# Skipped if pip can install neither, or if libcurl or libcrypto is missing.
 import pathlib
 import socket
 import subprocess
@@ -19,7 +19,7 @@ from checks import Report
 from gate import error, gate
 from stores import REGION, Unavailable, built, missing_header, moto, rclone
 
-# In a file's name all of these may stand; a store without folders has other keys as well.
+# File names may contain all of these. A store without folders also has other keys.
 NAMES = ["plain.tar", "a b.tar", "a=b.tar", "a+b.tar", "\u00fcn\u00efcode-\u65e5\u672c.tar", "folder/inner.tar",
          "folder/deep er/inner=1.tar", "per%cent%20.tar", "a&b;c.tar", "quote'\".tar", "dollar$,:@!*().tar",
          "q?x=y#z.tar", "tilde~[1]{2}.tar", "less<more>.tar", "dot.s/..x/y.tar", "-minus.tar", "back\\slash.tar"]
@@ -27,7 +27,7 @@ KEYS = ["/begins", "a//b.tar", "a/../b.tar", "./a.tar"]
 
 
 class Checks:
-    """Runs the subject against a store, and counts."""
+    """Runs the subject with a store, and counts the results."""
 
     def __init__(self, report, program, name, store, content):
         self.report, self.program, self.name, self.store, self.content = report, program, name, store, content
@@ -54,11 +54,11 @@ class Checks:
 
     def refuses(self, arguments, status, *parts, **environment):
         done = self.run(*arguments, **environment)
-        said = done.stderr.decode()
-        if done.returncode != status or not all(part in said for part in parts):
-            return f"exit status {done.returncode}, expected {status} and {parts}: {said}"
+        errors = done.stderr.decode()
+        if done.returncode != status or not all(part in errors for part in parts):
+            return f"exit status {done.returncode}, expected {status} and {parts}: {errors}"
         secrets = [self.store.keys[1], "wrong-secret", "Signature="]
-        return next((f"it tells {secret}: {said}" for secret in secrets if secret in said), None)
+        return next((f"it prints {secret}: {errors}" for secret in secrets if secret in errors), None)
 
     def of_both(self):
         for name in self.content:
@@ -91,15 +91,15 @@ class Checks:
     def behind_gates(self):
         with gate(self.store, region=REGION) as at:
             through = {"AWS_ENDPOINT_URL_S3": at.endpoint, "AWS_REGION": "us-west-2"}
-            # The store signs with the host that it is asked by, which the gate passes on.
+            # The store signs with the host of the request, which the gate passes on.
             self.expect("reads from another region", self.reads("a b.tar", **through))
-            self.expect("... at the second try", None if [s for _, s in at.asked] == [400, 0] else str(at.asked))
+            self.expect("... at the second try", None if [s for _, s in at.requests] == [400, 0] else str(at.requests))
             self.expect("lists another region", self.lists("a", **through))
         with gate(self.store, keys=[("OLD", "x"), self.store.keys]) as at:
             through = {"AWS_ENDPOINT_URL_S3": at.endpoint, "AWS_ACCESS_KEY_ID": "", "AWS_SECRET_ACCESS_KEY": "",
                        "AWS_CONTAINER_CREDENTIALS_FULL_URI": at.endpoint + "/keys"}
             self.expect("renews keys that have expired", self.reads("a b.tar", **through))
-            self.expect("... once", None if [s for _, s in at.asked] == [200, 403, 200, 0] else str(at.asked))
+            self.expect("... once", None if [s for _, s in at.requests] == [200, 403, 200, 0] else str(at.requests))
         none = {"AWS_ACCESS_KEY_ID": "", "AWS_SECRET_ACCESS_KEY": "", "AWS_EC2_METADATA_DISABLED": ""}
         with gate(self.store, keys=[self.store.keys]) as at:
             self.expect("keys of an instance", self.reads(
@@ -111,8 +111,8 @@ class Checks:
             self.expect("no keys at all", self.refuses(
                 ["get", "s3://bucket/a b.tar"], 1, "keys for s3:// names are missing", **none,
                 AWS_EC2_METADATA_SERVICE_ENDPOINT="http://127.0.0.1:%d" % silent.getsockname()[1]))
-            took = time.monotonic() - began
-            self.expect("... within seconds", None if 0.9 < took < 120 else f"after {took} s")
+            seconds = time.monotonic() - began
+            self.expect("... within seconds", None if 0.9 < seconds < 120 else f"after {seconds} s")
         with gate(self.store, keys=[("OLD", "x")]) as at:
             self.expect("keys that stay expired", self.refuses(
                 ["get", "s3://bucket/a b.tar"], 1, "got status 403 ExpiredToken", "the container's agent",

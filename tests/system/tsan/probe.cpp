@@ -1,5 +1,5 @@
-// Shows that ThreadSanitizer and its oneTBB work. Two tasks of an arena meet, so that they run on two threads, and then
-// count: under a mutex, which is correct and must not be reported, or without it (PLANTED_RACE), which must be.
+// Checks that ThreadSanitizer and its oneTBB work. Two tasks of an arena wait for each other, so that they run on two
+// threads, and then count. With a mutex this must not be reported; without it (PLANTED_RACE) it must be.
 #include <tbb/global_control.h>
 #include <tbb/task_arena.h>
 
@@ -8,7 +8,7 @@
 #include <mutex>
 
 int main() {
-  // Without it a machine of two cores gets one worker, and two tasks never meet.
+  // Without it, a machine with two cores has one worker, and the two tasks never meet.
   const tbb::global_control workers(tbb::global_control::max_allowed_parallelism, 3);
   tbb::task_arena arena(2, 0);
   std::mutex mutex;
@@ -19,7 +19,7 @@ int main() {
     int count = 0;
     for (int task = 0; task < 2; ++task) {
       arena.enqueue([&] {
-        arrived.fetch_add(1, std::memory_order_relaxed);   // relaxed: it must order nothing between the two
+        arrived.fetch_add(1, std::memory_order_relaxed);   // relaxed: it must not synchronize the tasks
         while (arrived.load(std::memory_order_relaxed) < 2) {}
 #ifdef PLANTED_RACE
         ++count;
