@@ -4,7 +4,7 @@
 //   cuda_trainer            # prints both losses and both times; exit status 1 if the losses differ by more than 1e-4
 //   cuda_trainer --host     # the same without a GPU: the host runs the kernels, to check their arithmetic
 //
-// Without a GPU it prints one line and exits with status 77. There is no shuffle, so both loops use the same batches.
+// Without a GPU it prints one line and exits with status 77. Without a shuffle, both loops use the same batches.
 #include "command_line.hpp"
 #include "cuda_step.hpp"
 #include "cuda_trainer_loops.hpp"

@@ -3,7 +3,7 @@
 //
 //   dlib_trainer     # prints the average loss of both; exit status 1 if they differ by more than 1e-6
 //
-// There is no shuffle, so both loops use the same batches.
+// Without a shuffle, both loops use the same batches.
 #include "command_line.hpp"
 #include "shapes.hpp"
 

@@ -3,7 +3,7 @@
 //
 //   own_trainer      # prints both losses and their difference; exit status 1 if it is more than 1e-6
 //
-// The trainer keeps its types, its model and its order of samples. There is no shuffle, so the losses are equal.
+// The trainer keeps its types, its model and its order of samples. Without a shuffle, the losses are equal.
 #include "command_line.hpp"
 #include "shapes.hpp"
 

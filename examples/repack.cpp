@@ -258,10 +258,10 @@ void print_results(const counts& all, const settings& s, const repack_task& task
   const double before = static_cast<double>(all.bytes_before), after = static_cast<double>(all.bytes_after);
   const std::string line =
       number(all.samples) + " samples in " + number(task.inputs.size() - progress.count()) + " shards, " +
-      number(progress.count()) + " shards were finished; " + number(all.pictures) + " pictures, " +
+      number(progress.count()) + " shards were finished; " + number(all.pictures) + " images, " +
       formatted("%.1f MB", before * 1e-6) + " to " + formatted("%.1f MB", after * 1e-6) +
       formatted(" (%+.2f %%)", percent(after - before, before)) + "; of them " + number(all.progressive) +
-      " progressive, " + number(all.arithmetic) + " arithmetic, " + number(all.shrunk) + " made smaller, " +
+      " progressive, " + number(all.arithmetic) + " arithmetic, " + number(all.shrunk) + " resized, " +
       number(all.damaged) + " damaged and kept";
   std::printf("%s\n", line.c_str());
   if (s.picture.restarts.enabled() && all.restarts.intervals != 0) {
@@ -275,7 +275,7 @@ void print_results(const counts& all, const settings& s, const repack_task& task
                 share(r.walk.with_restarts), share(r.walk.without_restarts));
   }
   if (s.codes)
-    std::printf("codes: one pair for all pictures, words of at most 10 bits, DC 8, rare ones 16; kept in %s\n",
+    std::printf("codes: one pair for all images, words of at most 10 bits, DC 8, rare ones 16; kept in %s\n",
                 mr::printable(task.list).c_str());
 }
 

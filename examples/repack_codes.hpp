@@ -49,7 +49,7 @@ inline transcode::jpeg_symbol_counts count_sample(const millrace::record& sample
 inline void print_progress(std::uint64_t pictures, bool at_end) {
   const bool on_terminal = ::isatty(STDERR_FILENO) == 1;
   if (at_end || pictures % (on_terminal ? 100 : 10'000) == 0)
-    std::fprintf(stderr, "%scodes: %llu pictures counted%s", on_terminal ? "\r" : "",
+    std::fprintf(stderr, "%scodes: %llu images counted%s", on_terminal ? "\r" : "",
                  static_cast<unsigned long long>(pictures), on_terminal && !at_end ? "" : "\n");
 }
 

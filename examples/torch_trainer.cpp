@@ -4,7 +4,7 @@
 //   torch_trainer              # prints both losses; exit status 1 if they differ by more than 1e-6
 //   torch_trainer --check N    # checks tensors that outlive their batches over N steps (torch_checks.hpp)
 //
-// There is no shuffle, so both loops use the same batches. If LibTorch and Millrace have a GPU, everything runs there.
+// Without a shuffle, both loops use the same batches. If LibTorch and Millrace have a GPU, everything runs there.
 #include "command_line.hpp"
 #include "shapes.hpp"
 #include "torch_checks.hpp"

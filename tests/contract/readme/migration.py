@@ -20,7 +20,7 @@ JPEG = base64.b64decode(
 
 
 class Enough(Exception):
-    """The model has made its steps."""
+    """The model has completed its steps."""
 
 
 class Model:

@@ -1,5 +1,5 @@
 // program: first_program README_1
-// The README's first program, as it stands, on shards that are made here; stopped after three steps.
+// The README's first program, unchanged, on generated shards; stopped after three steps.
 #include "snippet.hpp"
 
 #include <cstdio>
@@ -34,7 +34,7 @@ int main() {
 }
 
 // program: predictions README_2
-// The README's predictions, by key: pictures that are dark or bright, which is their class.
+// The README's predictions, by key: the class of an image is dark or bright.
 #include "snippet.hpp"
 
 #include <sstream>
@@ -67,7 +67,7 @@ int main() {
 }
 
 // program: own_stage stages_1
-// The README's own stage: 3 epochs of 5 clips of 57 frames are 3 x 35 windows, so 3 x 2 batches of 16.
+// The user-defined stage: 3 epochs of 5 clips of 57 frames are 3 x 35 windows, and 3 x 2 batches of 16.
 #include "snippet.hpp"
 
 #include <cstdio>
@@ -100,7 +100,7 @@ int main() {
 }
 
 // program: mix sources_2
-// The README's mix: 294 photos at seven tenths and 50 drawings at three; ended after five steps and gone on with.
+// The mix: 294 photos at seven tenths and 50 drawings at three; stopped after five steps and resumed.
 #include "snippet.hpp"
 
 #include <cstdio>
@@ -112,7 +112,7 @@ struct model {
   std::size_t max_steps = ~std::size_t{0};
   std::string position{};
 
-  void step(mr::tensor_view<const std::int32_t, 1> some, mr::tensor_view<const float, 1> weights, std::string behind) {
+  void step(mr::tensor_view<const std::int32_t, 1> some, mr::tensor_view<const float, 1> weights, std::string after) {
     int drawings = 0;
     for (std::size_t i = 0; i < some.size(); ++i) {
       labels.push_back(some[i]);
@@ -120,7 +120,7 @@ struct model {
       drawings += some[i] >= 1'000 ? 1 : 0;
     }
     if (drawings != 3) std::abort();
-    position = std::move(behind);
+    position = std::move(after);
     if (--max_steps == 0) throw enough();
   }
 };
@@ -132,20 +132,21 @@ int main() {
   mr::shard_writer drawings({.pattern = "drawings-%d.tar", .max_samples = 5});
   for (int i = 1'000; i < 1'050; ++i) drawings.write(std::to_string(i), {{"id", std::to_string(i)}});
   drawings.close();
-  model whole, begun{.max_steps = 5};
-  train(whole, {});
+  model uninterrupted, interrupted{.max_steps = 5};
+  train(uninterrupted, {});
   try {
-    train(begun, {});
+    train(interrupted, {});
   } catch (const enough&) {
   }
-  model resumed{.labels = begun.labels};
-  train(resumed, begun.position);
-  std::printf("%zu labels, %zu after the resume\n", whole.labels.size(), resumed.labels.size() - begun.labels.size());
-  return whole.labels.size() == 840 && resumed.labels == whole.labels ? 0 : 1;
+  model resumed{.labels = interrupted.labels};
+  train(resumed, interrupted.position);
+  std::printf("%zu labels, %zu after the resume\n", uninterrupted.labels.size(),
+              resumed.labels.size() - interrupted.labels.size());
+  return uninterrupted.labels.size() == 840 && resumed.labels == uninterrupted.labels ? 0 : 1;
 }
 
 // program: text text_2
-// The README's text: 1,024 files of one line of 140 characters, a token each, make two batches of 32 rows.
+// The text: 1,024 files of one line of 140 characters, one token each, are two batches of 32 rows.
 #include "snippet.hpp"
 
 #include <millrace/io/file/atomic_file.hpp>
@@ -167,7 +168,7 @@ struct model {
 int main() {
   for (int i = 0; i < 1024; ++i) {
     char name[64];
-    std::snprintf(name, sizeof name, "corpus-%04d.jsonl.gz", i);   // plain: what a file is, its content says
+    std::snprintf(name, sizeof name, "corpus-%04d.jsonl.gz", i);   // plain text: files are recognized by content
     mr::atomic_file file(name);
     file.append(std::string(140, static_cast<char>('a' + i % 26)) + "\n");
     file.publish();
@@ -175,12 +176,12 @@ int main() {
   model m;
   train(m);
   std::printf("%zu steps, %zu characters, %zu separators\n", m.steps, m.characters, m.separators);
-  // The last row is filled up with separators.
+  // Separators complete the last row.
   return m.steps == 2 && m.separators + m.characters == 2 * 32 * 2049 && m.characters > 127'000 ? 0 : 1;
 }
 
 // program: metrics trainers_4
-// The README's training log: 250 steps of 4 samples, so rows at steps 100, 200 and 250.
+// The training log: 250 steps of 4 samples, with rows at steps 100, 200 and 250.
 #include "snippet.hpp"
 
 #include <cstdio>
@@ -214,7 +215,7 @@ int main() {
 }
 
 // program: notices reports_1
-// The README's notices: a cut shard is sent as an alert, and the start of the run to the log.
+// The notices: a truncated shard becomes an alert, and the start of the run is in the log.
 #include "snippet.hpp"
 
 #include <cstdio>

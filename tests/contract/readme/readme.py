@@ -31,7 +31,7 @@ PROGRAMS = pathlib.Path(__file__).with_name("programs.cpp")
 RECIPES = pathlib.Path(__file__).with_name("recipes.cpp")
 MISTAKES = pathlib.Path(__file__).with_name("mistakes.cpp")
 PROGRAM = re.compile(r"^// program: (\w+) (\w+)\n(.*?)(?=^// program:|\Z)", re.MULTILINE | re.DOTALL)
-# With the compiled library a program takes a third of the time. g++ warns of uninitialized values where it optimizes.
+# The compiled library reduces the compile time to a third. g++ warns of uninitialized values where it optimizes.
 HEADER_ONLY = {("first_program", "clang++"): "-O0", ("text", "g++"): "-O2"}
 GUIDE_FOLDER = ROOT / "examples" / "guide"
 GUIDE = [ROOT / "examples" / "README.md", *sorted(GUIDE_FOLDER.glob("*.md"))]
@@ -40,8 +40,8 @@ DOCUMENTS = [*ROOT.glob("*.md"), *(path for folder in (".github", "include", "ex
 MAX_LINES = 200
 MAX_GUIDE_LINES = 300
 # The subject of each, by its namespace in recipes.cpp. The README's first program is the first of them again.
-USUAL_RECIPES = {"pictures": "JPEG and cls", "png": "PNG and cls", "masks": "a picture and its mask",
-                 "boxes": "a picture and its boxes", "same_geometry": "a pair of pictures",
+USUAL_RECIPES = {"pictures": "JPEG and cls", "png": "PNG and cls", "masks": "an image and its mask",
+                 "boxes": "an image and its boxes", "same_geometry": "a pair of images",
                  "many_crops": "DINO's ten crops", "mixed_rows": "color jitter and mixup"}
 MAX_RECIPE_LINES = 20
 MAX_FIRST_PROGRAM_LINES = 16

@@ -103,8 +103,8 @@ class Repack(unittest.TestCase):
         progressive = sum(coding(picture) == 0xc2 for picture in self.pictures)
         self.assertGreater(progressive, 50)
         self.assertEqual(len(line), 1)
-        self.assertIn("1200 samples in 6 shards, 0 shards were finished; 1200 pictures", line[0])
-        self.assertIn(f"of them {progressive} progressive, 0 arithmetic, 0 made smaller, 0 damaged", line[0])
+        self.assertIn("1200 samples in 6 shards, 0 shards were finished; 1200 images", line[0])
+        self.assertIn(f"of them {progressive} progressive, 0 arithmetic, 0 resized, 0 damaged", line[0])
         for before, after in zip(self.shards, self.outputs("whole/*.tar"), strict=True):
             self.assertEqual(before.name, after.name)
             for (name, old), (new_name, new) in zip(members(before), members(after), strict=True):
@@ -221,7 +221,7 @@ class Repack(unittest.TestCase):
         (self.folder / "odd/other.tar.gz").write_bytes(packed)
         lines = self.repack(self.folder / "odd", "from-odd/%d.tar", "--first-number", 5).splitlines()
         self.assertEqual(sorted(lines[1:]), ["dot files passed over: 2", "names without a dot passed over: 2"])
-        self.assertIn("4 pictures", lines[0])
+        self.assertIn("4 images", lines[0])
         for number in (5, 6):
             fields = dict(members(self.folder / f"from-odd/{number}.tar"))
             self.assertEqual(sorted(fields), ["d/k.json", "d/k.left.jpg", "d/k.png", "d/k.right.jpeg", "e.txt"])
@@ -243,7 +243,7 @@ class Repack(unittest.TestCase):
             self.assertTrue(now == was if min(was) <= 90 and max(was) <= 110 else min(now) == 90 or max(now) == 110)
             self.assertTrue(min(now) <= 90 and max(now) <= 110)
             sizes.append(now != was)
-        self.assertIn(f"{sum(sizes)} made smaller", line)
+        self.assertIn(f"{sum(sizes)} resized", line)
         self.assertGreater(len(sizes) - sum(sizes), 0)
         self.assertGreater(sum(sizes), 100)
 
@@ -254,13 +254,13 @@ class Repack(unittest.TestCase):
         lines = self.repack(shards, "shared/%d.tar", *both, "--threads", 3).splitlines()
         self.assertEqual(len(plain), 1)
         self.assertEqual(len(lines), 3)
-        self.assertRegex(lines[0], r"600 pictures, [\d.]+ MB to [\d.]+ MB \([-+][\d.]+ %\)")
+        self.assertRegex(lines[0], r"600 images, [\d.]+ MB to [\d.]+ MB \([-+][\d.]+ %\)")
         growth, read, without = map(float, re.fullmatch(
             r"restarts: every [\d.]+ MCUs on average, \+([\d.]+) % of the size; a mean random_resized_crop reads "
             r"(\d+) % of the MCUs, (\d+) % without restarts", lines[1]).groups())
         self.assertTrue(0 < growth < 2)
         self.assertTrue(40 < read < without < 95)
-        self.assertIn("one pair for all pictures", lines[2])
+        self.assertIn("one pair for all images", lines[2])
         pictures = [data for path in self.outputs("shared/*.tar") for name, data in members(path) if is_picture(name)]
         first = max((huffman_tables(picture) for picture in pictures), key=len)
         self.assertEqual(sorted(first), [0x00, 0x01, 0x10, 0x11])
