@@ -23,7 +23,7 @@ namespace mr = millrace;
 
 namespace {
 
-constexpr std::size_t batch_rows = their_settings::rows;
+constexpr std::size_t batch_rows = trainer_settings::rows;
 // Batches that are ready at the start must not count: they are consumed, or the ring is full again, before the clock
 // starts.
 constexpr std::size_t warm_up = 12;
@@ -35,7 +35,7 @@ struct stepped_network {
 
   mr::stream_view stream() const { return chip.stream(); }
   void upload(const std::uint8_t* pixels, const std::int32_t* labels) {
-    chip.copy_and_wait(pixels, batch_rows * their_settings::row_pixels);
+    chip.copy_and_wait(pixels, batch_rows * trainer_settings::row_pixels);
     chip.copy_and_wait(labels, batch_rows * sizeof *labels);
   }
   static std::nullptr_t uploaded_pixels() { return {}; }
@@ -59,10 +59,10 @@ struct clocked_network {
 
 struct bench_setting {
   bench::accelerator& chip;
-  const std::vector<their_sample>& samples;   // of an epoch: the warm-up, or more
+  const std::vector<trainer_sample>& samples;   // of an epoch: the warm-up, or more
   std::size_t epochs;
 
-  their_settings loop() const { return {.epochs = epochs, .device = chip.device()}; }
+  trainer_settings loop() const { return {.epochs = epochs, .device = chip.device()}; }
 };
 
 /// Returns the seconds per batch of a trainer that only waits for batches.
@@ -140,7 +140,7 @@ int main(int argc, char** argv) {
   return bench::run_guarded([&] {
     const auto chip = find_accelerator();
     bench::harness run(argc, argv, "overlap", {{"accelerator", chip->description()}});
-    std::vector<their_sample> samples(24 * batch_rows);
+    std::vector<trainer_sample> samples(24 * batch_rows);
     tbb::parallel_for(std::size_t{0}, samples.size(), [&](std::size_t i) {
       auto shape = make_shape({.seed = 1, .index = i});
       samples[i] = {.file = std::move(shape.jpeg), .label = shape.label};

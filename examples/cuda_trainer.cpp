@@ -26,11 +26,11 @@ struct settings {
   bool on_host = false;
 
   // The network uses the current GPU, and this program never changes that.
-  their_settings loop() const {
+  trainer_settings loop() const {
     return {.epochs = epochs, .device = on_host ? mr::host_device() : mr::cuda_device(0)};
   }
   two_layers_options network() const {
-    return {.rows = their_settings::rows, .pixels = their_settings::row_pixels, .on_host = on_host};
+    return {.rows = trainer_settings::rows, .pixels = trainer_settings::row_pixels, .on_host = on_host};
   }
 };
 
@@ -40,7 +40,7 @@ struct outcome {
 };
 
 template <class Train>
-outcome timed(const Train& train, const std::vector<their_sample>& samples, const settings& s) {
+outcome timed(const Train& train, const std::vector<trainer_sample>& samples, const settings& s) {
   two_layers net(s.network());
   const auto start = std::chrono::steady_clock::now();
   const float loss = train(net, samples, s.loop());
@@ -53,10 +53,10 @@ void run(command_line& args) {
   s.epochs = args.number("--epochs", s.epochs);
   s.on_host = args.flag("--host");
   if (!args.rest().empty()) args.refuse("all arguments have a name");
-  if (s.samples < their_settings::rows || s.epochs == 0)
+  if (s.samples < trainer_settings::rows || s.epochs == 0)
     args.refuse("one batch of 64 samples and one epoch are the least");
 
-  std::vector<their_sample> samples(s.samples);
+  std::vector<trainer_sample> samples(s.samples);
   tbb::parallel_for(std::size_t{0}, s.samples, [&](std::size_t i) {
     auto shape = make_shape({.seed = 1, .index = i});
     samples[i] = {.file = std::move(shape.jpeg), .label = shape.label};

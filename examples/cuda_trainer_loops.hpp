@@ -14,20 +14,20 @@
 #include <cstdint>
 #include <vector>
 
-struct their_sample {
+struct trainer_sample {
   std::vector<std::byte> file;
   std::int32_t label;
 };
 
-struct their_settings {
+struct trainer_settings {
   static constexpr std::size_t rows = 64, side = 32, row_pixels = side * side * 3;
 
   std::size_t epochs = 1;
   millrace::device device = millrace::host_device();   ///< for the loop with Millrace
 };
 
-inline millrace::image their_decode(const std::vector<std::byte>& file) {
-  constexpr std::size_t side = their_settings::side;
+inline millrace::image trainer_decode(const std::vector<std::byte>& file) {
+  constexpr std::size_t side = trainer_settings::side;
   return millrace::jpeg(millrace::bytes::owned(file)).resize(side, side).pixels();
 }
 
@@ -35,14 +35,14 @@ inline millrace::image their_decode(const std::vector<std::byte>& file) {
 // Before: the GPU is idle while a batch is decoded and copied, and the loop waits for each step.
 
 template <class Network>
-float train_before(Network& net, const std::vector<their_sample>& samples, const their_settings& s) {
+float train_before(Network& net, const std::vector<trainer_sample>& samples, const trainer_settings& s) {
   float loss = 0;
   std::vector<std::uint8_t> pixels(s.rows * s.row_pixels);
   std::vector<std::int32_t> labels(s.rows);
   for (std::size_t epoch = 0; epoch < s.epochs; ++epoch)
     for (std::size_t start = 0; start + s.rows <= samples.size(); start += s.rows) {
       for (std::size_t i = 0; i < s.rows; ++i) {
-        const millrace::image image = their_decode(samples[start + i].file);
+        const millrace::image image = trainer_decode(samples[start + i].file);
         std::ranges::copy(image.span(), pixels.begin() + static_cast<std::ptrdiff_t>(i * s.row_pixels));
         labels[i] = samples[start + i].label;
       }
@@ -62,10 +62,10 @@ struct prepared {
 };
 
 template <class Network>
-float train_after(Network& net, const std::vector<their_sample>& samples, const their_settings& s) {
+float train_after(Network& net, const std::vector<trainer_sample>& samples, const trainer_settings& s) {
   namespace mr = millrace;
   auto flow = mr::from(samples)
-            | mr::map([](const their_sample& one) { return prepared{their_decode(one.file), one.label}; })
+            | mr::map([](const trainer_sample& one) { return prepared{trainer_decode(one.file), one.label}; })
             | mr::batch<&prepared::pixels, &prepared::label>({.size = s.rows})
             | mr::to_device({.device = s.device, .stream = net.stream()});
   mr::session run{std::move(flow), {.epochs = s.epochs, .notice = mr::quiet}};

@@ -19,24 +19,24 @@ namespace {
 
 // The network and the decoder of the trainer.
 
-struct their_sample {
+struct trainer_sample {
   std::vector<std::byte> file;
   unsigned long label;
 };
 
-constexpr std::size_t their_side = 16, their_rows = 20, their_epochs = 3;
+constexpr std::size_t trainer_side = 16, trainer_rows = 20, trainer_epochs = 3;
 
-using their_picture = dlib::matrix<dlib::rgb_pixel>;
+using trainer_picture = dlib::matrix<dlib::rgb_pixel>;
 
 template <class Input>
-using their_network = dlib::loss_multiclass_log<dlib::fc<10, dlib::relu<dlib::con<8, 3, 3, 2, 2, Input>>>>;
+using trainer_network = dlib::loss_multiclass_log<dlib::fc<10, dlib::relu<dlib::con<8, 3, 3, 2, 2, Input>>>>;
 
 mr::image decode(const std::vector<std::byte>& file) {
-  return mr::jpeg(mr::bytes::owned(file)).resize(their_side, their_side).pixels();
+  return mr::jpeg(mr::bytes::owned(file)).resize(trainer_side, trainer_side).pixels();
 }
-their_picture their_decode(const std::vector<std::byte>& file) {
+trainer_picture trainer_decode(const std::vector<std::byte>& file) {
   const mr::image pixels = decode(file);
-  their_picture picture(their_side, their_side);
+  trainer_picture picture(trainer_side, trainer_side);
   std::memcpy(&picture(0, 0), pixels.data(), pixels.size());
   return picture;
 }
@@ -68,16 +68,16 @@ struct rows_input : dlib::input_rgb_image {
 // ---------------------------------------------------------------------------------------------------------------------
 // Before: the trainer waits while images are decoded to matrices, one after the other.
 
-double train_before(const std::vector<their_sample>& samples) {
-  their_network<rows_input> network;   // converts matrices as input_rgb_image does
+double train_before(const std::vector<trainer_sample>& samples) {
+  trainer_network<rows_input> network;   // converts matrices as input_rgb_image does
   dlib::dnn_trainer trainer(network, dlib::sgd(0, 0.9F));
   set_up(trainer);
-  std::vector<their_picture> pixels(their_rows);
-  std::vector<unsigned long> labels(their_rows);
-  for (std::size_t epoch = 0; epoch < their_epochs; ++epoch)
-    for (std::size_t start = 0; start + their_rows <= samples.size(); start += their_rows) {
-      for (std::size_t i = 0; i < their_rows; ++i) {
-        pixels[i] = their_decode(samples[start + i].file);
+  std::vector<trainer_picture> pixels(trainer_rows);
+  std::vector<unsigned long> labels(trainer_rows);
+  for (std::size_t epoch = 0; epoch < trainer_epochs; ++epoch)
+    for (std::size_t start = 0; start + trainer_rows <= samples.size(); start += trainer_rows) {
+      for (std::size_t i = 0; i < trainer_rows; ++i) {
+        pixels[i] = trainer_decode(samples[start + i].file);
         labels[i] = samples[start + i].label;
       }
       trainer.train_one_step(pixels.begin(), pixels.end(), labels.begin());
@@ -92,14 +92,14 @@ struct prepared {
   std::uint64_t label;
 };
 
-double train_after(const std::vector<their_sample>& samples) {
-  their_network<rows_input> network;
+double train_after(const std::vector<trainer_sample>& samples) {
+  trainer_network<rows_input> network;
   dlib::dnn_trainer trainer(network, dlib::sgd(0, 0.9F));
   set_up(trainer);
   auto flow = mr::from(samples)
-            | mr::map([](const their_sample& s) { return prepared{decode(s.file), s.label}; })
-            | mr::batch<&prepared::pixels, &prepared::label>({.size = their_rows});
-  for (auto& b : mr::session{std::move(flow), {.epochs = their_epochs, .notice = mr::quiet}}) {
+            | mr::map([](const trainer_sample& s) { return prepared{decode(s.file), s.label}; })
+            | mr::batch<&prepared::pixels, &prepared::label>({.size = trainer_rows});
+  for (auto& b : mr::session{std::move(flow), {.epochs = trainer_epochs, .notice = mr::quiet}}) {
     auto [pixels, labels] = b.columns();
     std::vector<mr::tensor_view<std::uint8_t, 3>> rows;
     for (std::size_t i = 0; i < b.size(); ++i) rows.push_back(pixels[i]);
@@ -112,7 +112,7 @@ double train_after(const std::vector<their_sample>& samples) {
 
 void run(command_line& args) {
   if (!args.rest().empty()) args.refuse("dlib_trainer has no arguments");
-  std::vector<their_sample> samples;
+  std::vector<trainer_sample> samples;
   for (std::uint64_t i = 0; i < 210; ++i) {   // the last ten do not fill a batch
     auto shape = make_shape({.seed = 1, .index = i});
     samples.push_back({.file = std::move(shape.jpeg), .label = static_cast<unsigned long>(shape.label)});

@@ -17,66 +17,67 @@ namespace {
 
 // The types and the model of the trainer, which do not depend on Millrace.
 
-struct their_sample {
+struct trainer_sample {
   std::vector<std::byte> file;
   std::int32_t label;
 };
 
-struct their_batch {
+struct trainer_batch {
   const std::uint8_t* pixels;   // [rows, 16, 16, 3]
   const std::int32_t* labels;
   std::size_t rows;
 };
 
-constexpr std::size_t their_pixels = 16 * 16 * 3, their_classes = 10, their_rows = 20, their_epochs = 3;
+constexpr std::size_t trainer_pixels = 16 * 16 * 3, trainer_classes = 10, trainer_rows = 20, trainer_epochs = 3;
 
 /// Softmax regression by gradient descent.
-class their_model {
+class trainer_model {
  public:
   /// Returns the mean loss before the update.
-  double step(const their_batch& b) {
+  double step(const trainer_batch& b) {
     std::vector<double> gradient(weights_.size());
     double loss = 0;
     for (std::size_t i = 0; i < b.rows; ++i) {
-      const std::uint8_t* x = b.pixels + i * their_pixels;
-      std::array<double, their_classes> p{};
-      for (std::size_t c = 0; c < their_classes; ++c)
-        for (std::size_t d = 0; d < their_pixels; ++d) p[c] += weights_[c * their_pixels + d] * (x[d] / 255.0 - 0.5);
+      const std::uint8_t* x = b.pixels + i * trainer_pixels;
+      std::array<double, trainer_classes> p{};
+      for (std::size_t c = 0; c < trainer_classes; ++c)
+        for (std::size_t d = 0; d < trainer_pixels; ++d)
+          p[c] += weights_[c * trainer_pixels + d] * (x[d] / 255.0 - 0.5);
       double sum = 0;
       for (double& v : p) sum += v = std::exp(v);
       const auto label = static_cast<std::size_t>(b.labels[i]);
       loss -= std::log(p[label] / sum);
-      for (std::size_t c = 0; c < their_classes; ++c)
-        for (std::size_t d = 0; d < their_pixels; ++d)
-          gradient[c * their_pixels + d] += (p[c] / sum - (c == label)) * (x[d] / 255.0 - 0.5);
+      for (std::size_t c = 0; c < trainer_classes; ++c)
+        for (std::size_t d = 0; d < trainer_pixels; ++d)
+          gradient[c * trainer_pixels + d] += (p[c] / sum - (c == label)) * (x[d] / 255.0 - 0.5);
     }
     for (std::size_t i = 0; i < weights_.size(); ++i) weights_[i] -= 0.05 / static_cast<double>(b.rows) * gradient[i];
     return loss / static_cast<double>(b.rows);
   }
 
  private:
-  std::vector<double> weights_ = std::vector<double>(their_classes * their_pixels);
+  std::vector<double> weights_ = std::vector<double>(trainer_classes * trainer_pixels);
 };
 
-mr::image their_decode(const std::vector<std::byte>& file) {
+mr::image trainer_decode(const std::vector<std::byte>& file) {
   return mr::jpeg(mr::bytes::owned(file)).resize(16, 16).pixels();
 }
 
 // ---------------------------------------------------------------------------------------------------------------------
 // Before: the model waits while the loader fills a batch, one sample after the other.
 
-double train_before(const std::vector<their_sample>& samples, their_model model) {
+double train_before(const std::vector<trainer_sample>& samples, trainer_model model) {
   double loss = 0;
-  std::vector<std::uint8_t> pixels(their_rows * their_pixels);
-  std::vector<std::int32_t> labels(their_rows);
-  for (std::size_t epoch = 0; epoch < their_epochs; ++epoch)
-    for (std::size_t start = 0; start + their_rows <= samples.size(); start += their_rows) {
-      for (std::size_t i = 0; i < their_rows; ++i) {
-        const mr::image image = their_decode(samples[start + i].file);
-        std::ranges::copy(image.span(), pixels.begin() + static_cast<std::ptrdiff_t>(i * their_pixels));
+  std::vector<std::uint8_t> pixels(trainer_rows * trainer_pixels);
+  std::vector<std::int32_t> labels(trainer_rows);
+  for (std::size_t epoch = 0; epoch < trainer_epochs; ++epoch)
+    for (std::size_t start = 0; start + trainer_rows <= samples.size(); start += trainer_rows) {
+      for (std::size_t i = 0; i < trainer_rows; ++i) {
+        const mr::image image = trainer_decode(samples[start + i].file);
+        std::ranges::copy(image.span(), pixels.begin() + static_cast<std::ptrdiff_t>(i * trainer_pixels));
         labels[i] = samples[start + i].label;
       }
-      loss = model.step({.pixels = pixels.data(), .labels = labels.data(), .rows = their_rows});
+      loss = model.step({.pixels = pixels.data(), .labels = labels.data(), .rows = trainer_rows});
     }
   return loss;
 }
@@ -88,12 +89,12 @@ struct prepared {
   std::int32_t label;
 };
 
-double train_after(const std::vector<their_sample>& samples, their_model model) {
+double train_after(const std::vector<trainer_sample>& samples, trainer_model model) {
   double loss = 0;
   auto flow = mr::from(samples)
-            | mr::map([](const their_sample& s) { return prepared{their_decode(s.file), s.label}; })
-            | mr::batch<&prepared::pixels, &prepared::label>({.size = their_rows});
-  for (auto& b : mr::session{std::move(flow), {.epochs = their_epochs, .notice = mr::quiet}})
+            | mr::map([](const trainer_sample& s) { return prepared{trainer_decode(s.file), s.label}; })
+            | mr::batch<&prepared::pixels, &prepared::label>({.size = trainer_rows});
+  for (auto& b : mr::session{std::move(flow), {.epochs = trainer_epochs, .notice = mr::quiet}})
     loss = model.step({.pixels = b.get<&prepared::pixels>().data, .labels = b.get<&prepared::label>().data,
                        .rows = b.size()});
   return loss;
@@ -103,7 +104,7 @@ double train_after(const std::vector<their_sample>& samples, their_model model) 
 
 void run(command_line& args) {
   if (!args.rest().empty()) args.refuse("own_trainer has no arguments");
-  std::vector<their_sample> samples;
+  std::vector<trainer_sample> samples;
   for (std::uint64_t i = 0; i < 210; ++i) {   // the last ten do not fill a batch
     auto shape = make_shape({.seed = 1, .index = i});
     samples.push_back({.file = std::move(shape.jpeg), .label = shape.label});

@@ -25,19 +25,19 @@ namespace {
 
 // The types, the network and the step of the trainer, which do not depend on Millrace.
 
-constexpr std::int64_t their_side = 16, their_epochs = 3;
-constexpr std::size_t their_rows = 20;
+constexpr std::int64_t trainer_side = 16, trainer_epochs = 3;
+constexpr std::size_t trainer_rows = 20;
 
-struct their_sample {
+struct trainer_sample {
   std::vector<std::byte> file;
   std::int32_t label;
 };
 
-struct their_network : torch::nn::Module {
+struct trainer_network : torch::nn::Module {
   torch::nn::Conv2d first{nullptr}, second{nullptr};
   torch::nn::Linear last{nullptr};
 
-  their_network() {
+  trainer_network() {
     torch::manual_seed(1);
     first = register_module("first", torch::nn::Conv2d(torch::nn::Conv2dOptions(3, 8, 3).padding(1)));
     second = register_module("second", torch::nn::Conv2d(torch::nn::Conv2dOptions(8, 16, 3).padding(1)));
@@ -51,12 +51,12 @@ struct their_network : torch::nn::Module {
   }
 };
 
-struct their_trainer {
+struct network_trainer {
   torch::Device device = torch::cuda::is_available() ? torch::kCUDA : torch::kCPU;
-  their_network network;
+  trainer_network network;
   torch::optim::SGD optimizer{network.parameters(), torch::optim::SGDOptions(0.1).momentum(0.9)};
 
-  their_trainer() { network.to(device); }
+  network_trainer() { network.to(device); }
   torch::Tensor step(const torch::Tensor& pixels, const torch::Tensor& labels) {
     optimizer.zero_grad();
     torch::Tensor loss = torch::nll_loss(network.forward(pixels).log_softmax(1), labels);
@@ -66,22 +66,22 @@ struct their_trainer {
   }
 };
 
-mr::image their_decode(const std::vector<std::byte>& file) {
-  return mr::jpeg(mr::bytes::owned(file)).resize(their_side, their_side).pixels();
+mr::image trainer_decode(const std::vector<std::byte>& file) {
+  return mr::jpeg(mr::bytes::owned(file)).resize(trainer_side, trainer_side).pixels();
 }
 
 // ---------------------------------------------------------------------------------------------------------------------
 // Before: each sample becomes a tensor, the tensors are stacked and moved, and the loss is read in every step.
 
-double train_before(const std::vector<their_sample>& samples) {
-  their_trainer trainer;
+double train_before(const std::vector<trainer_sample>& samples) {
+  network_trainer trainer;
   double loss = 0;
-  for (std::int64_t epoch = 0; epoch < their_epochs; ++epoch)
-    for (std::size_t start = 0; start + their_rows <= samples.size(); start += their_rows) {
+  for (std::int64_t epoch = 0; epoch < trainer_epochs; ++epoch)
+    for (std::size_t start = 0; start + trainer_rows <= samples.size(); start += trainer_rows) {
       std::vector<torch::Tensor> pixels, labels;
-      for (std::size_t i = start; i < start + their_rows; ++i) {
-        mr::image picture = their_decode(samples[i].file);
-        pixels.push_back(torch::from_blob(picture.data(), {their_side, their_side, 3}, torch::kByte).clone());
+      for (std::size_t i = start; i < start + trainer_rows; ++i) {
+        mr::image picture = trainer_decode(samples[i].file);
+        pixels.push_back(torch::from_blob(picture.data(), {trainer_side, trainer_side, 3}, torch::kByte).clone());
         labels.push_back(torch::scalar_tensor(samples[i].label, torch::kLong));
       }
       loss = trainer.step(torch::stack(pixels).to(trainer.device), torch::stack(labels).to(trainer.device))
@@ -97,18 +97,18 @@ struct prepared {
   std::int64_t label;   // the type for losses of torch
 };
 
-auto data_flow(const std::vector<their_sample>& samples, std::size_t rows, const mr::device& device) {
+auto data_flow(const std::vector<trainer_sample>& samples, std::size_t rows, const mr::device& device) {
   return mr::from(samples)
-       | mr::map([](const their_sample& s) { return prepared{their_decode(s.file), s.label}; })
+       | mr::map([](const trainer_sample& s) { return prepared{trainer_decode(s.file), s.label}; })
        | mr::batch<&prepared::pixels, &prepared::label>({.size = rows})
        | mr::prefetch({.batches = 3}) | mr::to_device({.device = device});
 }
 
-double train_after(const std::vector<their_sample>& samples) {
-  their_trainer trainer;
+double train_after(const std::vector<trainer_sample>& samples) {
+  network_trainer trainer;
   torch::Tensor loss;
   const auto device = trainer.device.is_cuda() ? mr::best_device() : mr::host_device();
-  mr::session run{data_flow(samples, their_rows, device), {.epochs = their_epochs, .notice = mr::quiet}};
+  mr::session run{data_flow(samples, trainer_rows, device), {.epochs = trainer_epochs, .notice = mr::quiet}};
   for (auto& b : run) {
     auto [pixels, labels] = mr::to_torch(std::move(b));
     loss = trainer.step(pixels.to(trainer.device), labels.to(trainer.device));   // no copy: they are on this device
@@ -121,14 +121,14 @@ double train_after(const std::vector<their_sample>& samples) {
 void run(command_line& args) {
   const auto steps = args.number<std::uint64_t>("--check", 0);
   if (!args.rest().empty()) args.refuse("all arguments have a name");
-  std::vector<their_sample> samples;
+  std::vector<trainer_sample> samples;
   for (std::uint64_t i = 0; i < 210; ++i) {   // the last ten do not fill a batch
     auto shape = make_shape({.seed = 1, .index = i});
     samples.push_back({.file = std::move(shape.jpeg), .label = shape.label});
   }
   if (steps > 0) {
     std::vector<prepared> expected;
-    for (const their_sample& s : samples) expected.push_back({their_decode(s.file), s.label});
+    for (const trainer_sample& s : samples) expected.push_back({trainer_decode(s.file), s.label});
     check_torch_tensors(
         steps,
         [&](const mr::device& device, const mr::session_options& options) {
