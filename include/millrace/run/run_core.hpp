@@ -176,7 +176,7 @@ class run_core {
   bool down_ = false;
 
   // Used by the trainer only.
-  batch_lease pushed_back_;
+  batch_lease returned_batch_;
   std::uint64_t next_batch_ = 0;
   std::uint64_t last_epoch_ = endless;   // epoch of the last batch in a loop over one epoch
   std::uint64_t first_open_epoch_ = 0;   // the first epoch that a loop may name

@@ -52,7 +52,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
-/// Whether shards() uses an index of the samples, which gives an exact order.
+/// Whether shards() uses an index of the samples. Only an index makes an exact order possible.
 enum class index : std::uint8_t {
   automatic,   ///< if the shards are plain tar files and each sample becomes one row
   required,    ///< always; a session that cannot have one throws setup_error

@@ -117,7 +117,7 @@ class token_data::access {
   std::span<const std::byte> from_piece(std::size_t file, const byte_range& place);
   std::span<const std::byte> from_blocks(std::size_t file, const byte_range& place);
   std::shared_ptr<const token_blocks::bytes> block(const token_blocks::name& name);
-  /// Informs the storage of the coming reads.
+  /// Informs the storage of the next reads.
   void announce(std::span<const ordered_sample> samples);
   byte_source& source_of(std::size_t file);
 

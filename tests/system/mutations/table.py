@@ -325,7 +325,7 @@ MUTATIONS = (
     mutation("stage: a reader that waits for space is not woken", "read/stage/read_stage_base",
              "return next_->backlog() > 0 && request_wake();", "return true;", "read/stage/read_ahead_test.cpp"),
     mutation("stage: later shards take the last of what may be read ahead", "read/stage/shard_read_stage",
-             "in_turn ? full : bytes_wanted_", "full || bytes_wanted_", "read/stage/read_ahead_test.cpp"),
+             "in_turn ? full : waits_for_bytes_", "full || waits_for_bytes_", "read/stage/read_ahead_test.cpp"),
     mutation("stage: a thread that finds more to read wakes no other thread", "read/stage/read_stage_base",
              "if (finds_other_work(work)) wake_one();", "", "read/stage/read_ahead_test.cpp"),
     mutation("schedule: a worker that stays is never called", "work/schedule/dispatcher",

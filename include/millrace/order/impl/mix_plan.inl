@@ -122,11 +122,11 @@ MILLRACE_INLINE mix_plan::spot mix_plan::spot_of(std::uint64_t epoch, std::uint6
 
 MILLRACE_INLINE ordered_sample mix_plan::sample_at(std::uint64_t epoch, std::uint64_t position) const {
   const spot s = spot_of(epoch, position);
-  ordered_sample s_at = sources_[s.source].sample_at(0, s.number);
-  s_at.epoch = epoch;
-  s_at.position = position;
-  s_at.sample.shard += first_shards_[s.source];
-  return s_at;
+  ordered_sample result = sources_[s.source].sample_at(0, s.number);
+  result.epoch = epoch;
+  result.position = position;
+  result.sample.shard += first_shards_[s.source];
+  return result;
 }
 
 MILLRACE_INLINE void mix_plan::throw_out_of_range(std::uint64_t position) const {

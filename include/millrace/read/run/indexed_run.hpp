@@ -114,7 +114,7 @@ class indexed_run final : public planned_run {
  private:
   /// Returns the number of batches of the run before the session's first batch.
   std::uint64_t first_step() const noexcept;
-  std::string lane_mixing_advice() const
+  std::string lane_advice() const
     requires source_type::observes
   {
     if (plan_.samples() == plan_.settings().counts.size()) return {};   // one sample in each shard: nothing to mix

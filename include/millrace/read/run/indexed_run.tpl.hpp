@@ -53,7 +53,7 @@ MILLRACE_INLINE error_location indexed_run<Data>::locate(std::uint64_t epoch, st
 template <class Data>
 MILLRACE_INLINE std::string indexed_run<Data>::shuffle_advice() const {
   if constexpr (!source_type::observes) return {};
-  else return lane_mixing_advice();
+  else return lane_advice();
 }
 
 template <class Data>

@@ -147,7 +147,7 @@ class interleaved_read_stage final : public read_stage_base<Source> {
 
   bool pass_on() override;
   portion find_work() override;
-  bool needs_space() override { return !had_space_ || bytes_wanted_; }
+  bool needs_space() override { return !had_space_ || waits_for_bytes_; }
   void finish(std::exception_ptr error) override;
 
   /// Converts the suspect samples in an error of lane `of` to rows of this rank.
@@ -163,7 +163,7 @@ class interleaved_read_stage final : public read_stage_base<Source> {
   std::uint64_t empty_passes_ = 0;     // passes since the last sample
   bool finished_ = false;
   bool had_space_ = true;        // as of the last pass_on(): a worker may free space at any time after that
-  bool bytes_wanted_ = false;   // a lane waits for more of its share
+  bool waits_for_bytes_ = false;   // a lane waits for more of its share
 };
 
 }}}  // namespace millrace::detail

@@ -159,14 +159,14 @@ MILLRACE_INLINE auto interleaved_read_stage<Source>::find_work() -> portion {
   const std::size_t downstream = std::min(next_->held_bytes(), ahead_.bytes());
   const std::size_t share = (ahead_.bytes() - downstream) / lanes_.size();
   const std::size_t turn = in_pass_[turn_];
-  bytes_wanted_ = false;
+  waits_for_bytes_ = false;
   for (std::size_t i = 0; i < lanes_.size(); ++i) {
     lane& l = *lanes_[(turn + i) % lanes_.size()];
     if (l.shards.finished()) continue;
     const bool within = l.shards.queued_bytes() + l.ready.held_bytes() < share;
     const bool starves = i == 0 && l.ready.empty();
     if (!within) {
-      bytes_wanted_ = true;
+      waits_for_bytes_ = true;
       ahead_.reached();
     }
     if (!within && !starves) continue;

@@ -2,7 +2,7 @@
 //
 //   mr::detail::read_ahead_limit limit(std::size_t{256} << 20);     // its maximum
 //   if (ahead >= limit.bytes()) limit.reached();                    // the reader waits
-//   limit.saw_backlog(samples_that_wait_for_workers);               // 0: doubles, if readers waited meanwhile
+//   limit.record_backlog(samples_that_wait_for_workers);            // 0: doubles, if readers waited meanwhile
 //
 // If readers waited at the limit and the workers became idle afterwards, the read-ahead was too small for a slow read.
 // If readers never reach the limit, it is not the bottleneck, and does not change.
@@ -32,7 +32,7 @@ class read_ahead_limit {
   void reached() noexcept { reached_ = true; }
   /// Records how many samples wait for the workers, at the end of a read. Zeros do not count before the first samples
   /// arrive: a shuffle window is still filling then.
-  void saw_backlog(std::uint64_t samples) noexcept {
+  void record_backlog(std::uint64_t samples) noexcept {
     if (samples > 0) fed_ = true;
     if (samples > 0 || !fed_ || !reached_) return;
     reached_ = false;

@@ -186,7 +186,7 @@ class read_stage_base : public read_stage, public space_listener {
   const std::size_t io_threads_;   // 0: advance() reads
   std::vector<std::thread> threads_;
   std::atomic<std::uint64_t> wake_below_{0};
-  std::atomic<bool> one_woken_{false};   // the thread that resets it handles the change
+  std::atomic<bool> wake_pending_{false};   // the thread that resets it handles the change
   doorbell wakeups_;
   std::shared_ptr<sample_names> names_;
   bool tolerates_damage_ = false;

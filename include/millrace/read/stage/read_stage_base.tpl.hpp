@@ -162,7 +162,7 @@ MILLRACE_INLINE void read_stage_base<Source>::work_until_stopped(
       read_into(lock, work, read);
     } else {
       lock.unlock();
-      wakeups_.wait([&] { return stopped_.load() || one_woken_.exchange(false); });
+      wakeups_.wait([&] { return stopped_.load() || wake_pending_.exchange(false); });
       lock.lock();
     }
   }
@@ -197,7 +197,7 @@ MILLRACE_INLINE void read_stage_base<Source>::read_into(std::unique_lock<std::mu
   read_chunk(read, work);
   lock.lock();
   work.from->has_reader = false;
-  ahead_.saw_backlog(next_->backlog());
+  ahead_.record_backlog(next_->backlog());
   work.of->append(*work.from, read.samples);
   if (!read.more) work.of->end(*work.from, std::exchange(read.error, nullptr));
   read.samples.clear();
@@ -214,7 +214,7 @@ MILLRACE_INLINE bool read_stage_base<Source>::request_wake() {
 
 template <class Source>
 MILLRACE_INLINE void read_stage_base<Source>::wake_one() noexcept {
-  one_woken_.store(true);
+  wake_pending_.store(true);
   wakeups_.ring_one();
 }
 

@@ -63,7 +63,7 @@ class shard_read_stage final : public read_stage_base<Source> {
 
   bool pass_on() override;
   portion find_work() override;
-  bool needs_space() override { return !order_.had_space() || bytes_wanted_; }
+  bool needs_space() override { return !order_.had_space() || waits_for_bytes_; }
   void finish(std::exception_ptr error) override { order_.finish(std::move(error)); }
 
   /// Returns the first shard in order that a thread may read now, or null. May open it.
@@ -76,7 +76,7 @@ class shard_read_stage final : public read_stage_base<Source> {
 
   const options options_;
   reorder_buffer<Source> order_;
-  bool bytes_wanted_ = false;   // readers of later shards wait for fewer bytes to be read ahead
+  bool waits_for_bytes_ = false;   // readers of later shards wait for fewer bytes to be read ahead
 };
 
 }}}  // namespace millrace::detail

@@ -57,10 +57,10 @@ MILLRACE_INLINE bool shard_read_stage<Source>::ahead_is_full() {
   const std::size_t ahead = read_ahead();
   const bool full = ahead >= ahead_.bytes();
   if (full) {
-    bytes_wanted_ = true;
+    waits_for_bytes_ = true;
     ahead_.reached();
   } else if (ahead < ahead_.bytes() / 4 * 3) {
-    bytes_wanted_ = false;
+    waits_for_bytes_ = false;
   }
   return full;
 }
@@ -71,7 +71,7 @@ MILLRACE_INLINE bool shard_read_stage<Source>::may_read(const shard& from, bool 
   const bool counts_input = order_.bypasses_queue(from) && !order_.had_space();
   const std::uint64_t queued = from.samples.size() + (counts_input ? next_->backlog() : 0);
   const bool in_turn = &from == order_.front();
-  if (!(in_turn ? full : bytes_wanted_) && queued < max_queued) return true;
+  if (!(in_turn ? full : waits_for_bytes_) && queued < max_queued) return true;
   return in_turn && from.samples.empty() && next_->backlog() == 0;
 }
 

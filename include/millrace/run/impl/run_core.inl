@@ -200,7 +200,7 @@ MILLRACE_INLINE bool run_core::step(batch_lease& current, std::uint64_t epoch) {
     current = next(last_epoch_ == epoch);
     if (!current) break;
     if (current.epoch() > epoch) {
-      pushed_back_ = std::move(current);
+      returned_batch_ = std::move(current);
       break;
     }
     last_epoch_ = current.epoch();
@@ -221,7 +221,7 @@ MILLRACE_INLINE batch_lease run_core::next_of_any_epoch() {
 MILLRACE_INLINE batch_lease run_core::next(bool stop_at_epoch) {
   if (is_forked()) throw_forked();
   end_.check();
-  if (pushed_back_) return std::move(pushed_back_);
+  if (returned_batch_) return std::move(returned_batch_);
   if (concurrency_.due(delivered_.load(std::memory_order_relaxed)))
     without_memory_skip([&] {
       flow_figures now = figures();
@@ -328,7 +328,7 @@ MILLRACE_INLINE batch_ring::take_result run_core::wait_for(std::uint64_t batch, 
 MILLRACE_INLINE void run_core::shut_down() noexcept {
   if (std::exchange(down_, true)) return;
   watcher_.reset();
-  pushed_back_.release();
+  returned_batch_.release();
   for (pipeline_node* c : nodes_) c->stop();
   output_->host_slots().stop();
   if (arena_) arena_->release_threads();

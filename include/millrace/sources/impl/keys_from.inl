@@ -25,7 +25,7 @@ MILLRACE_INLINE bool has_json(std::string_view name) noexcept {
   return name.ends_with(".jsonl") || name.ends_with(".ndjson");
 }
 
-MILLRACE_INLINE error_location where_of(const line& of) {
+MILLRACE_INLINE error_location location_of(const line& of) {
   return {.stage = "keys_from", .shard = std::string(of.file()), .key = "line " + std::to_string(of.number()),
           .offset_bytes = of.offset_bytes()};
 }
@@ -53,7 +53,7 @@ MILLRACE_INLINE key_list read_keys(const std::vector<std::string>& files, const 
       } else if (is_cut_entry(*next, file_bytes)) {
         break;
       } else {
-        const listed_key listed = read_listed_key(next->text(), key_files::where_of(*next));
+        const listed_key listed = read_listed_key(next->text(), key_files::location_of(*next));
         if (!listed.key.empty()) keys->add(listed.key, listed.shard);
       }
     }

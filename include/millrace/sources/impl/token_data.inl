@@ -134,9 +134,9 @@ MILLRACE_INLINE std::span<const std::byte> token_data::access::from_piece(std::s
   const bool is_buffered = file == buffer_file_ && place.offset_bytes >= buffer_at_ &&
                            end <= buffer_at_ + buffer_.size();
   if (!is_buffered) {
-    const std::uint64_t end_of_mine = file == last_file_ && end_bytes_ >= end ? end_bytes_ : data_->sizes_[file];
+    const std::uint64_t end_of_reads = file == last_file_ && end_bytes_ >= end ? end_bytes_ : data_->sizes_[file];
     const std::uint64_t piece = std::max<std::uint64_t>(place.size_bytes, piece_bytes);
-    buffer_.resize(static_cast<std::size_t>(std::min(piece, end_of_mine - place.offset_bytes)));
+    buffer_.resize(static_cast<std::size_t>(std::min(piece, end_of_reads - place.offset_bytes)));
     buffer_file_ = file;
     buffer_at_ = place.offset_bytes;
     try {

@@ -60,7 +60,7 @@ class dispatcher final : public worker_task,
     std::size_t max_workers = 1;   ///< number of workers
     std::size_t together = 1;   ///< preferred claim, in tickets
     std::size_t group = 1;      ///< rows of a batch; a claim never crosses a multiple of it
-    std::int64_t stay_ns = 1'000'000;   ///< how long a worker without a claimable ticket sleeps
+    std::int64_t sleep_ns = 1'000'000;   ///< how long a worker without a claimable ticket sleeps
   };
 
   /// `work` must outlive the last task, see join().

@@ -11,7 +11,7 @@
 // further back have been delivered.
 // Memory: one entry for each batch between the entrance of the last segment and the trainer, and one entry for each
 // shard that these batches still need.
-// Threads: any thread may call it. Calls that are made in order are from one thread at a time. Errors: std::bad_alloc.
+// Threads: any thread may call it. Calls that must be in order are from one thread at a time. Errors: std::bad_alloc.
 #pragma once
 
 #include <millrace/item/position.hpp>

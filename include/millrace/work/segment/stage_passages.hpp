@@ -46,7 +46,7 @@ class stage_passage {
 /// The counts of all stages that can drop samples.
 class stage_passages {
  public:
-  struct stage_kind_of {
+  struct stage_traits {
     bool may_buffer = false;
   };
   /// The result of a pass.
@@ -57,7 +57,7 @@ class stage_passages {
   };
 
   /// Adds the next stage of the flow. Its name gets a number: "filter" becomes "filter 2".
-  stage_passage& add(const std::string& kind, stage_kind_of kind_of_stage);
+  stage_passage& add(const std::string& kind, stage_traits traits);
   /// Ends a pass at the last segment. `describe` requests the texts.
   pass close_pass(bool describe);
 

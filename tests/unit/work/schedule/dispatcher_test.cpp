@@ -98,7 +98,7 @@ struct staffed {
 
 TEST_CASE("an idle worker stays, and is called") {
   const stall_watchdog watchdog;
-  staffed<> one({.stay_ns = very_long_ns});
+  staffed<> one({.sleep_ns = very_long_ns});
   one.tickets->set_limit(1'000'000);
   const std::uint64_t start = mr::detail::steady_now_ns();
   for (std::uint64_t n = 1; n <= 2'000; ++n) {
@@ -159,7 +159,7 @@ TEST_CASE("a worker that is idle for long leaves") {
 
 TEST_CASE("a worker does not stay if it takes another stage's place") {
   const stall_watchdog watchdog;
-  staffed<> one({.stay_ns = very_long_ns});
+  staffed<> one({.sleep_ns = very_long_ns});
   one.threads.add_stage();
   one.tickets->set_limit(1'000'000);
   for (std::uint64_t n = 1; n <= 20; ++n) {
@@ -175,7 +175,7 @@ TEST_CASE("idle workers are called by every change, and each ticket is processed
   const stall_watchdog watchdog;
   for (int round = 0; round < 50; ++round) {
     // A worker that is not called would stay until the end of the test.
-    staffed<> one({.max_workers = 4, .stay_ns = very_long_ns});
+    staffed<> one({.max_workers = 4, .sleep_ns = very_long_ns});
     constexpr std::uint64_t all = 3'000;
     std::thread producer([&] {
       for (std::uint64_t n = 1; n <= all; n += 1 + n % 7) {
@@ -207,7 +207,7 @@ TEST_CASE("at the end of a run, and when they are stopped, workers leave") {
   for (const bool stopped : {false, true})
     for (int round = 0; round < 20; ++round) {
       CAPTURE(stopped);
-      staffed<> one({.max_workers = 2, .stay_ns = very_long_ns});
+      staffed<> one({.max_workers = 2, .sleep_ns = very_long_ns});
       one.tickets->set_limit(1'000'000);
       if (!stopped) one.tickets->set_last();
       one.tickets->set_available(2);

@@ -259,7 +259,7 @@ MILLRACE_INLINE bool dispatcher::sleep(std::size_t index, std::uint64_t now) noe
   workers_[index].times->leave(now, missing_condition());
   ++asleep_;
   all_running_.store(false);   // before the counters are read: wake_workers() sees this worker, or it sees the tickets
-  const bool stays = worker_called_.wait_for(lock, std::chrono::nanoseconds(options_.stay_ns), [&] {
+  const bool stays = worker_called_.wait_for(lock, std::chrono::nanoseconds(options_.sleep_ns), [&] {
     return called_ > 0 || claimable(head_.load()) > 0 || stopped_.load() || index >= open_.load();
   });
   if (called_ > 0) --called_;

@@ -25,10 +25,10 @@ MILLRACE_INLINE void stage_passage::end_pass() {
   passes_.push_back(std::exchange(now_, {}));
 }
 
-MILLRACE_INLINE stage_passage& stage_passages::add(const std::string& kind, stage_kind_of kind_of_stage) {
+MILLRACE_INLINE stage_passage& stage_passages::add(const std::string& kind, stage_traits traits) {
   const auto before = std::count_if(stages_.begin(), stages_.end(),
                                     [&](const stage_passage& s) { return s.name_.starts_with(kind + " "); });
-  return stages_.emplace_back(kind + " " + std::to_string(before + 1), kind_of_stage.may_buffer);
+  return stages_.emplace_back(kind + " " + std::to_string(before + 1), traits.may_buffer);
 }
 
 MILLRACE_INLINE stage_passages::pass stage_passages::close_pass(bool describe) {
