@@ -99,7 +99,7 @@ void train() {
 }
 
 // case: map_makes_an_immovable_item
-// error: the item that this stage makes cannot be moved
+// error: the item that this stage creates cannot be moved
 struct immovable {
   int number;
 #if MISTAKE

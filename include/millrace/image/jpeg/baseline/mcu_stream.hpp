@@ -4,7 +4,6 @@
 //   if (const auto why = m.read_header(bytes, store); why != mr::jpeg_refusal::none) return why;
 //   m.begin_scan();
 //   const std::size_t mcus = m.begin_segment(16, false, stop);    // skips MCUs; true: stores them
-//   const std::size_t mcus = m.begin_segment(16, false, stop);    // to skip; true: to store
 //   loops.run(m.blocks());                                        // block_loops.hpp
 //   if (!m.end_segment()) return damaged;
 //   if (!m.add_skipped_differences()) return wild;
