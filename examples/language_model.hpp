@@ -42,13 +42,13 @@ class language_model {
   /// selection changes with the step.
   double learn(std::span<const std::uint32_t> tokens, std::size_t length, std::size_t every, std::uint64_t step) {
     double loss = 0;
-    std::size_t learnt = 0;
+    std::size_t targets = 0;
     for (std::size_t row = 0; row + length <= tokens.size(); row += length)
-      for (std::size_t at = context + step % every; at < length; at += every, ++learnt)
+      for (std::size_t at = context + step % every; at < length; at += every, ++targets)
         loss += learn_token(tokens.subspan(row + at - context, context), tokens[row + at]);
     for (parameters* p : {&embedding_, &inner_, &inner_bias_, &outer_, &outer_bias_})
-      p->step(options_.rate, 1.0F / static_cast<float>(std::max<std::size_t>(1, learnt)));
-    return loss / static_cast<double>(std::max<std::size_t>(1, learnt));
+      p->step(options_.rate, 1.0F / static_cast<float>(std::max<std::size_t>(1, targets)));
+    return loss / static_cast<double>(std::max<std::size_t>(1, targets));
   }
 
  private:

@@ -65,7 +65,7 @@ int train_on(auto training, const training_settings& s, const training_start& st
 }
 
 int train(command_line& args) {
-  take_end_signals();
+  handle_end_signals();
   const training_settings s = read_training_settings(args);
   const training_start start(args, s, {.side = side, .validation_rows = validation_rows});
   const auto data = mr::shards(s.data, {.seed = s.seed, .fields = {"jpg;jpeg", "cls"}}) | mr::shuffle({.window = 2048});

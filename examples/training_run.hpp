@@ -74,7 +74,7 @@ class training_run {
     metrics_.spent_ns("data_wait", wait_ns - std::exchange(waited_ns_, wait_ns));
     metrics_.maybe_log({.step = net_.updates(), .epoch = epoch_}, out_);
     position_ = b.resume_text();
-    stopped_ = asked_to_end != 0 && (b.step() + 1) % start_.epoch_batches != 0;   // a complete epoch is validated
+    stopped_ = end_signal != 0 && (b.step() + 1) % start_.epoch_batches != 0;   // a complete epoch is validated
     return !stopped_;
   }
   /// After the last batch of an epoch: returns whether to validate. After a signal it saves the model instead.
@@ -92,7 +92,7 @@ class training_run {
     if (held_out.accuracy() > best_) net_.save(folder_ + "/best.bin", {}, {});
     best_ = std::max(best_, held_out.accuracy());
     if (!position_.empty()) save_last();
-    stopped_ = asked_to_end != 0 && epoch_ + 1 < s_.epochs;
+    stopped_ = end_signal != 0 && epoch_ + 1 < s_.epochs;
     metrics_.restart();   // excludes the validation from the rates of the next row
   }
 
@@ -108,7 +108,7 @@ class training_run {
     if (stopped_) {
       std::printf("stopped: %llu updates; continue with the same arguments and --resume %s\n",
                   static_cast<unsigned long long>(net_.updates()), folder_.c_str());
-      return 128 + asked_to_end;
+      return 128 + end_signal;
     }
     const auto stats = training.stats();
     std::printf("model: %s/best.bin (accuracy %.3f)\n", folder_.c_str(), best_);
