@@ -1,20 +1,20 @@
-// Sessions and stream capture: whose capture survives what, and steps that are replayed. Compiled against the fake CUDA
-// runtime and against the real one.
-#include "kept_batches.hpp"
+// Sessions and stream capture: which captures stay valid, and replayed steps. Compiled with the fake CUDA runtime and
+// the real one.
+#include "recorded_batches.hpp"
 
 #include <thread>
 #include <vector>
 
 using namespace contract;
 
-TEST_CASE("session: a batch asked for during a capture is refused; the capture and the session live on") {
+TEST_CASE("session: a request for a batch during a capture is refused; the capture and the session continue") {
   contract::start();
   const contract::stream step;
-  keeper kept(20);
+  batch_recorder recorder(20);
   mr::session run{flow(160, {.device = mr::cuda_device(0), .stream = step}), quiet(2)};
   {
     auto b = run.next();
-    kept.step(b, step);
+    recorder.step(b, step);
   }
   contract::pause();
   ok(cudaStreamBeginCapture(step, cudaStreamCaptureModeThreadLocal));
@@ -22,23 +22,23 @@ TEST_CASE("session: a batch asked for during a capture is refused; the capture a
   cudaGraph_t graph = nullptr;
   ok(cudaStreamEndCapture(step, &graph));
   cudaGraphDestroy(graph);
-  while (auto b = run.next()) kept.step(b, step);
+  while (auto b = run.next()) recorder.step(b, step);
   step.synchronize();
-  CHECK(kept.batches() == 20);
-  CHECK(kept.right());
+  CHECK(recorder.batches() == 20);
+  CHECK(recorder.right());
 }
 
-TEST_CASE("session: a batch released during a capture is told at the next one; the capture lives on") {
+TEST_CASE("session: a batch released during a capture is reported with the next one; the capture continues") {
   contract::start();
   const contract::stream step, blocking(cudaStreamDefault);
-  // The legacy stream would join the capture of a blocking one.
+  // The legacy stream would join the capture of a blocking stream.
   for (const cudaStream_t used : {static_cast<cudaStream_t>(step), cudaStream_t{nullptr}}) {
     mr::session run{flow(160, {.device = mr::cuda_device(0), .stream = used, .slots = 2}), quiet(2)};
     auto b = run.next();
     const cudaStream_t captured = used ? step : blocking;
     ok(cudaStreamBeginCapture(captured, cudaStreamCaptureModeThreadLocal));
     b.release();
-    contract::pause();   // the stager would meet the event
+    contract::pause();   // the stager would query the event
     cudaGraph_t graph = nullptr;
     ok(cudaStreamEndCapture(captured, &graph));
     ok(cudaGraphDestroy(graph));
@@ -50,27 +50,27 @@ TEST_CASE("session: a batch released during a capture is told at the next one; t
 TEST_CASE("session: a capture on the user's thread survives all that our threads do meanwhile") {
   contract::start();
   const contract::stream step, captured;
-  keeper kept(40);
+  batch_recorder recorder(40);
   mr::session run{flow(320, {.device = mr::cuda_device(0), .stream = step}), quiet(2)};
   for (int i = 0; i < 40; ++i) {
-    // Batches are copied and host slots given back while this capture is open.
+    // Batches are copied and host slots released during this capture.
     ok(cudaStreamBeginCapture(captured, cudaStreamCaptureModeGlobal));
     std::this_thread::sleep_for(std::chrono::microseconds(500));
     cudaGraph_t graph = nullptr;
     REQUIRE(cudaStreamEndCapture(captured, &graph) == cudaSuccess);
     cudaGraphDestroy(graph);
     auto b = run.next();
-    kept.step(b, step);
+    recorder.step(b, step);
   }
   step.synchronize();
-  CHECK(kept.right());
+  CHECK(recorder.right());
 }
 
 TEST_CASE("session: with fixed slots a step that was captured once for each slot replays on every batch") {
   contract::start();
   const contract::stream step;
   constexpr std::size_t pixel_bytes = rows * width;
-  const auto seen = contract::make_pinned(40 * pixel_bytes);
+  const auto copy = contract::make_pinned(40 * pixel_bytes);
   const auto model = contract::make_device(pixel_bytes);
   std::vector<cudaGraphExec_t> step_of_slot;
   {
@@ -88,11 +88,11 @@ TEST_CASE("session: with fixed slots a step that was captured once for each slot
         ok(cudaGraphDestroy(graph));
       }
       ok(cudaGraphLaunch(graph_step, step));
-      ok(cudaMemcpyAsync(seen.get() + b.step() * pixel_bytes, model.get(), pixel_bytes, cudaMemcpyDeviceToHost, step));
+      ok(cudaMemcpyAsync(copy.get() + b.step() * pixel_bytes, model.get(), pixel_bytes, cudaMemcpyDeviceToHost, step));
     }
   }
   step.synchronize();
   for (auto s : step_of_slot) ok(cudaGraphExecDestroy(s));
   for (std::size_t i = 0; i < 320; ++i)
-    REQUIRE(std::memcmp(seen.get() + i * width, made(static_cast<int>(i)).pixels.data(), width) == 0);
+    REQUIRE(std::memcmp(copy.get() + i * width, example_of(static_cast<int>(i)).pixels.data(), width) == 0);
 }

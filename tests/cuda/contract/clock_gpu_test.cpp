@@ -1,6 +1,6 @@
-// What only the clock of a machine with a GPU can decide: no call of the step waits, and metrics cost next to nothing.
+// Timings on a machine with a GPU: no call of the step waits, and metrics cost almost nothing.
 #include "gpu_parts.hpp"
-#include "kept_batches.hpp"
+#include "recorded_batches.hpp"
 
 #include <millrace/train/metrics.hpp>
 
@@ -29,7 +29,7 @@ mr::tensor_view<const float, 1> losses_in(const device_memory& memory) {
 
 }  // namespace
 
-TEST_CASE("clock: behind a kernel of 200 ms, next, add, maybe_log and release return within 5 ms together") {
+TEST_CASE("clock: after a kernel of 200 ms, next, add, maybe_log and release return within 5 ms in total") {
   start();
   const contract::stream step;
   const device_memory losses = make_device(rows * sizeof(float));
@@ -41,9 +41,9 @@ TEST_CASE("clock: behind a kernel of 200 ms, next, add, maybe_log and release re
   spin(0.01, step);   // the first launch of a kernel loads it
   double worst_ms = 0;
   for (int i = 0; i < 12; ++i) {
-    // Behind a step that does not end there are as many batches as slots in the ring, and here three are asked for.
+    // During a long step there are as many batches as slots in the ring. This requests three.
     if (i % 4 == 0) step.synchronize();
-    contract::pause();   // the next batch is there: what is timed is the calls, not the loading
+    contract::pause();   // the next batch is ready, so that only the calls are timed
     const auto before = clock_type::now();
     {
       auto b = run.next();
@@ -53,7 +53,7 @@ TEST_CASE("clock: behind a kernel of 200 ms, next, add, maybe_log and release re
     }
     if (i > 0) worst_ms = std::max(worst_ms, milliseconds_since(before));
   }
-  MESSAGE("the longest took ", worst_ms, " ms");
+  MESSAGE("the longest needed ", worst_ms, " ms");
   CHECK(worst_ms < 5);
   step.synchronize();
 }
@@ -89,7 +89,7 @@ TEST_CASE("clock: metrics at every step and a row at every tenth cost under 1 % 
   CHECK(ratios[3] < 1.01);
 }
 
-TEST_CASE("clock: mixing the pictures of a batch of 256 takes less than 0.2 ms of the stream") {
+TEST_CASE("clock: mixing the images of a batch of 256 uses less than 0.2 ms of the stream") {
   start();
   constexpr std::size_t pictures = 256, side = 224;
   const contract::stream step;
@@ -116,6 +116,6 @@ TEST_CASE("clock: mixing the pictures of a batch of 256 takes less than 0.2 ms o
   for (int i = 0; i < calls; ++i) mix();
   step.synchronize();
   const double each_ms = milliseconds_since(before) / calls;
-  MESSAGE("one took ", each_ms, " ms");
+  MESSAGE("one needed ", each_ms, " ms");
   CHECK(each_ms < 0.2);
 }

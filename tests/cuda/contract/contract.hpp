@@ -1,9 +1,9 @@
-// What the contract suite needs to say the same sentences to the fake CUDA runtime and to the real one.
+// Helpers of the contract suite, which runs the same tests with the fake CUDA runtime and the real one.
 //
-//   contract::start();                                  // the fake: a new world; the real one: skips without a GPU
+//   contract::start();                                  // resets the fake; with the real one, skips without a GPU
 //   contract::stream s(cudaStreamNonBlocking);
-//   contract::held until(s);                            // nothing that comes later in `s` runs ...
-//   until.let_go();                                     // ... before this
+//   contract::stream_block block(s);                            // later work in `s` does not run ...
+//   block.unblock();                                     // ... before this
 //   contract::read_back(device_memory, 16);             // bytes, as they are once `s` ... is through
 #pragma once
 
@@ -25,17 +25,17 @@ namespace contract {
 
 inline void ok(cudaError_t result) { REQUIRE(std::string(cudaGetErrorName(result)) == "cudaSuccess"); }
 
-/// With threads that do the work of the device: a test may hold a stream back and look what goes on without it.
+/// With threads that run the device's work, so that a test may block a stream and check that others continue.
 inline void start([[maybe_unused]] std::uint64_t seed = 1, [[maybe_unused]] int devices = 1) {
 #ifdef MILLRACE_FAKE_CUDA
   fake_cuda::reset({.seed = seed, .devices = devices, .background_threads = 4});
 #else
   ok(cudaSetDevice(0));
-  cudaGetLastError();   // what the test before has left, cudaErrorNotReady among it
+  cudaGetLastError();   // clears errors of the previous test, for example cudaErrorNotReady
 #endif
 }
 
-/// Whether there is a second device; if not, the case says so and ends.
+/// Whether there is a second device. If not, the test case is skipped.
 inline bool second_device() {
   int count = 0;
   ok(cudaGetDeviceCount(&count));
@@ -76,10 +76,10 @@ class event {
   cudaEvent_t handle_ = nullptr;
 };
 
-/// Work that does not end before let_go(): what comes later in its stream waits.
-class held {
+/// Work that ends with unblock(). Later work in its stream waits.
+class stream_block {
  public:
-  explicit held(cudaStream_t stream) : state_(new state) {
+  explicit stream_block(cudaStream_t stream) : state_(new state) {
     ok(cudaLaunchHostFunc(
         stream,
         [](void* data) {
@@ -90,12 +90,12 @@ class held {
         },
         state_.get()));
   }
-  ~held() {
-    let_go();
+  ~stream_block() {
+    unblock();
     while (!state_->over) std::this_thread::sleep_for(std::chrono::microseconds(200));
   }
-  void let_go() { state_->open = true; }
-  bool over() const { return state_->over; }
+  void unblock() { state_->open = true; }
+  bool is_over() const { return state_->over; }
 
  private:
   struct state {
@@ -127,7 +127,7 @@ inline device_memory make_device(std::size_t bytes) {
   return device_memory(static_cast<unsigned char*>(memory));
 }
 
-/// What lies in device memory now, whatever is queued in other streams. No pinned memory: freeing it waits for them.
+/// The current content of device memory, independent of other streams. Pageable, because freeing pinned memory waits.
 inline std::vector<unsigned char> read_back(const void* device, std::size_t bytes) {
   const stream copies;
   std::vector<unsigned char> to(bytes);

@@ -1,4 +1,4 @@
-// What cuda_device promises behind the device interface. Compiled against the fake runtime and against the real one.
+// The contract of cuda_device. Compiled with the fake runtime and the real one.
 #include "contract.hpp"
 
 #include <millrace/device/best_device.hpp>
@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::size_t page = 4096;
 
-/// One slot on either side, and what a stager does with it.
+/// One slot on either side, with the operations of a stager.
 struct one_slot {
   explicit one_slot(std::size_t bytes_of = page)
       : bytes(bytes_of),
@@ -41,7 +41,7 @@ struct one_slot {
 
 }  // namespace
 
-TEST_CASE("device: it has a name, memory of its own, and no leases of host slots") {
+TEST_CASE("device: it has a name, its own memory, and no leases of host slots") {
   contract::start();
   const auto gpu = mr::cuda_device(0);
   CHECK(gpu.name().starts_with("cuda:0 ("));
@@ -60,7 +60,7 @@ TEST_CASE("device: one that is not there is refused with the number that are") {
   CHECK(cudaPeekAtLastError() == cudaSuccess);
 }
 
-TEST_CASE("device: host slots are pinned, device slots lie on the device, both aligned for vectors") {
+TEST_CASE("device: host slots are pinned, device slots are on the device, both aligned for vectors") {
   contract::start();
   const one_slot slot;
   cudaPointerAttributes attributes{};
@@ -72,7 +72,7 @@ TEST_CASE("device: host slots are pinned, device slots lie on the device, both a
   CHECK(reinterpret_cast<std::uintptr_t>(slot.device) % 256 == 0);
 }
 
-TEST_CASE("device: what is copied arrives byte for byte, at any size") {
+TEST_CASE("device: copies are exact at any size") {
   for (const std::size_t bytes : {std::size_t{1}, std::size_t{255}, page, 3 * page + 17, std::size_t{1} << 20}) {
     contract::start(bytes);
     one_slot slot(bytes);
@@ -92,14 +92,14 @@ TEST_CASE("device: a copy waits, on the device, for the event of the slot's last
   slot.copy(1);
   slot.backend->wait(*slot.copied);
   const auto released = slot.backend->make_event();
-  contract::held until(step);
+  contract::stream_block block(step);
   slot.backend->record(*released, step);
   slot.backend->copy_waits_for(*released);
   slot.copy(2);
-  CHECK_FALSE(until.over());
+  CHECK_FALSE(block.is_over());
   contract::pause();
   CHECK(contract::all_are(contract::read_back(slot.device, page), 1));
-  until.let_go();
+  block.unblock();
   slot.backend->wait(*slot.copied);
   CHECK(contract::all_are(contract::read_back(slot.device, page), 2));
 }
@@ -109,25 +109,25 @@ TEST_CASE("device: the step's stream waits for the copy; the call returns at onc
   one_slot slot;
   const contract::stream user, step;
   const auto before = slot.backend->make_event();
-  const auto kept = contract::make_pinned(page);
-  contract::held until(user);
+  const auto copy = contract::make_pinned(page);
+  contract::stream_block block(user);
   slot.backend->record(*before, user);
-  slot.backend->copy_waits_for(*before);   // so the copy is late
+  slot.backend->copy_waits_for(*before);   // so the copy is delayed
   slot.copy(3);
   slot.backend->stream_waits_for(step, *slot.copied);
-  ok(cudaMemcpyAsync(kept.get(), slot.device, page, cudaMemcpyDeviceToHost, step));
-  CHECK_FALSE(until.over());
-  until.let_go();
+  ok(cudaMemcpyAsync(copy.get(), slot.device, page, cudaMemcpyDeviceToHost, step));
+  CHECK_FALSE(block.is_over());
+  block.unblock();
   step.synchronize();
-  CHECK(contract::all_are(kept.get(), page, 3));
+  CHECK(contract::all_are(copy.get(), page, 3));
 }
 
-TEST_CASE("device: a copy does not wait for the legacy stream, and does not hold it up") {
+TEST_CASE("device: a copy does not wait for the legacy stream, and does not delay it") {
   contract::start();
   one_slot slot;
   std::atomic<bool> done{false};
-  std::jthread waits;   // so that a copy that waits after all is a failed check, not a program without an end
-  contract::held until(cudaStreamLegacy);
+  std::jthread waits;   // so that a copy that waits is a failed check, not a hang
+  contract::stream_block block(cudaStreamLegacy);
   slot.copy(4);
   waits = std::jthread([&] {
     slot.backend->wait(*slot.copied);
@@ -135,20 +135,20 @@ TEST_CASE("device: a copy does not wait for the legacy stream, and does not hold
   });
   for (int i = 0; i < 500 && !done; ++i) contract::pause();
   CHECK(done);
-  CHECK_FALSE(until.over());
+  CHECK_FALSE(block.is_over());
 }
 
 TEST_CASE("device: an empty stream handle is the legacy stream") {
   contract::start();
   one_slot slot;
   const auto released = slot.backend->make_event();
-  contract::held until(cudaStreamLegacy);
+  contract::stream_block block(cudaStreamLegacy);
   slot.backend->record(*released, {});
   slot.backend->copy_waits_for(*released);
   slot.copy(5);
   contract::pause();
   const contract::event probe;
-  CHECK_FALSE(until.over());
+  CHECK_FALSE(block.is_over());
   std::atomic<bool> done{false};
   std::thread waits([&] {
     slot.backend->wait(*slot.copied);
@@ -156,7 +156,7 @@ TEST_CASE("device: an empty stream handle is the legacy stream") {
   });
   contract::pause();
   CHECK_FALSE(done);
-  until.let_go();
+  block.unblock();
   waits.join();
 }
 
@@ -202,17 +202,17 @@ TEST_CASE("device: memory, events and the legacy stream are the device's own, wh
     CHECK(attributes.device == 0);
     const auto before = slot.backend->make_event();
     ok(cudaSetDevice(0));
-    contract::held until(user);
+    contract::stream_block block(user);
     ok(cudaSetDevice(1));
     slot.backend->record(*before, static_cast<cudaStream_t>(user));
-    slot.backend->copy_waits_for(*before);   // so the copy is late
+    slot.backend->copy_waits_for(*before);   // so the copy is delayed
     slot.copy(1);
     slot.backend->stream_waits_for({}, *slot.copied);
     ok(cudaSetDevice(0));
     ok(cudaEventRecord(passed, cudaStreamLegacy));
     contract::pause();
     CHECK_FALSE(passed.reached());
-    until.let_go();
+    block.unblock();
     ok(cudaEventSynchronize(passed));
 
     const contract::stream blocking(cudaStreamDefault);
@@ -231,9 +231,9 @@ TEST_CASE("device: the caller's capture mode is the caller's again after each ca
   const auto still = [](cudaStreamCaptureMode theirs) {
     cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;
     ok(cudaThreadExchangeStreamCaptureMode(&mode));
-    const cudaStreamCaptureMode found = mode;
+    const cudaStreamCaptureMode current = mode;
     ok(cudaThreadExchangeStreamCaptureMode(&mode));
-    return found == theirs;
+    return current == theirs;
   };
   for (const auto theirs : {cudaStreamCaptureModeThreadLocal, cudaStreamCaptureModeGlobal}) {
     cudaStreamCaptureMode mode = theirs;
@@ -258,7 +258,7 @@ TEST_CASE("device: a stream that is being captured is refused by name, and its c
   ok(cudaStreamBeginCapture(step, cudaStreamCaptureModeGlobal));
   CHECK_THROWS_WITH_AS(slot.backend->check_stream(step), doctest::Contains("being captured"),
                        mr::setup_error);
-  CHECK_THROWS_AS(slot.backend->check_stream({}), mr::setup_error);   // the legacy stream would join a blocking one
+  CHECK_THROWS_AS(slot.backend->check_stream({}), mr::setup_error);   // the legacy stream would join a blocking stream
   cudaGraph_t graph = nullptr;
   CHECK(cudaStreamEndCapture(step, &graph) == cudaSuccess);
   cudaGraphDestroy(graph);
@@ -267,7 +267,7 @@ TEST_CASE("device: a stream that is being captured is refused by name, and its c
   CHECK(cudaPeekAtLastError() == cudaSuccess);
 }
 
-TEST_CASE("device: making and freeing slots, copying and waiting leave a capture of another thread alone") {
+TEST_CASE("device: creating and freeing slots, copying and waiting do not affect a capture of another thread") {
   contract::start();
   const contract::stream step;
   ok(cudaStreamBeginCapture(step, cudaStreamCaptureModeGlobal));

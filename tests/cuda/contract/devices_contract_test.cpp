@@ -1,5 +1,5 @@
 // Several sessions on one device, and several devices. Compiled against the fake CUDA runtime and against the real one.
-#include "kept_batches.hpp"
+#include "recorded_batches.hpp"
 
 using namespace contract;
 
@@ -7,7 +7,7 @@ TEST_CASE("session: two of them share a device, batch by batch") {
   contract::start();
   const contract::stream train_step, valid_step;
   const auto device = mr::cuda_device(0);
-  keeper trained(20), validated(20);
+  batch_recorder trained(20), validated(20);
   mr::session train{flow(160, {.device = device, .stream = train_step}), quiet(2)};
   mr::session valid{flow(160, {.device = device, .stream = valid_step}), quiet(1)};
   for (auto& b : train) {
@@ -25,19 +25,19 @@ TEST_CASE("session: of two that share a device, one does not wait for the other'
   contract::start();
   const contract::stream train_step, valid_step;
   const auto device = mr::cuda_device(0);
-  keeper trained(20), validated(20);
+  batch_recorder trained(20), validated(20);
   mr::session train{flow(160, {.device = device, .stream = train_step, .slots = 2}), quiet(2)};
   mr::session valid{flow(160, {.device = device, .stream = valid_step, .slots = 2}), quiet(1)};
   {
-    const contract::held until(valid_step);
+    const contract::stream_block block(valid_step);
     for (int i = 0; i < 2; ++i) {
-      auto b = valid.next();   // released at once: the next copy into its slot stands behind the step
+      auto b = valid.next();   // released at once: the next copy into its slot waits for the step
       validated.step(b, valid_step);
     }
     contract::pause();
     for (auto& b : train) trained.step(b, train_step);
     train_step.synchronize();
-    CHECK_FALSE(until.over());
+    CHECK_FALSE(block.is_over());
   }
   for (auto& b : valid) validated.step(b, valid_step);
   valid_step.synchronize();
@@ -49,7 +49,7 @@ TEST_CASE("session: of two that share a device, one does not wait for the other'
 TEST_CASE("session: one on each device of the process") {
   contract::start(1, 2);
   if (!second_device()) return;
-  keeper first(20), second(20);
+  batch_recorder first(20), second(20);
   const contract::stream on_0;
   ok(cudaSetDevice(1));
   const contract::stream on_1;

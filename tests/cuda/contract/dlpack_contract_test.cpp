@@ -1,4 +1,4 @@
-// Batches as DLPack tensors: no copy, and the slot held until the last tensor is gone and its stream is through.
+// Batches as DLPack tensors: no copy, and the slot is leased until the last tensor is released and its stream is done.
 #include "contract.hpp"
 
 #include <millrace/adapt/dlpack.hpp>
@@ -26,33 +26,33 @@ using layout = mr::detail::columns<&item::numbers, &item::words, &item::label>;
 using batch = mr::batch_of<&item::numbers, &item::words, &item::label>;
 constexpr std::size_t rows = 4;
 
-/// Batches as a session makes them, one at a time and on this thread.
-class maker {
+/// Creates batches like a session, one at a time and on this thread.
+class batch_source {
  public:
-  maker(std::shared_ptr<mr::detail::batch_output> delivery, mr::stream_view stream)
+  batch_source(std::shared_ptr<mr::detail::batch_output> delivery, mr::stream_view stream)
       : output_(std::move(delivery)), stream_(stream) {
-    columns_.fix_shapes(made(0), rows);
+    columns_.fix_shapes(item_of(0), rows);
     output_->allocate({.host_slots = 2, .rows = rows, .batch_bytes = columns_.batch_bytes()});
   }
   batch next() {
     output_->host_slots().open_free();
     mr::scratch memory;
     for (std::size_t i = 0; i < rows; ++i) {
-      const item one = made(number_ * rows + i);
+      const item one = item_of(number_ * rows + i);
       const std::array<const item*, 1> items = {&one};
       columns_.render(items, output_->host_slots().data(number_), i, memory);
     }
     auto& slots = output_->host_slots();
     REQUIRE(slots.rows_done(number_, rows));
     slots.set_ready(number_, columns_.close(slots.data(number_), slots.rows_of(number_)));
-    output_->advance();   // starts the copy where there is one
+    output_->advance();   // starts the copy if there is one
     const auto got = output_->take(number_, false);
     REQUIRE(got.what == mr::detail::batch_ring::outcome::ready);
     return mr::detail::batch_maker::batch<batch>(
         columns_, mr::detail::batch_maker::lease(output_, got.batch, stream_,
                                                  {.first_step = 0, .global_rows = rows, .next = {}}));
   }
-  /// The copy is through: the host slot is free.
+  /// Completes the copy, which frees the host slot.
   void finish() {
     output_->advance();
     ++number_;
@@ -60,8 +60,8 @@ class maker {
   std::size_t leased() const { return output_->leased(); }
 
  private:
-  /// Its words are as many as its number leaves over by 4, and all that number.
-  static item made(std::uint64_t number) {
+  /// An item with `number` % 4 words, each of which is the number.
+  static item item_of(std::uint64_t number) {
     const auto n = static_cast<float>(number);
     return {.numbers = {n, n + 0.25F, n + 0.5F},
             .words = mr::ragged(std::vector<std::uint32_t>(number % 4, static_cast<std::uint32_t>(number)),
@@ -75,17 +75,17 @@ class maker {
   std::uint64_t number_ = 0;
 };
 
-maker on_host() {
+batch_source on_host() {
   return {std::make_shared<mr::detail::host_batch_output>(mr::host_device().backend(), false), mr::stream_view()};
 }
-maker on_gpu(mr::stream_view stream) {
+batch_source on_gpu(mr::stream_view stream) {
   return {std::make_shared<mr::detail::device_batch_output>(
               mr::cuda_device(0).backend(),
               mr::detail::device_batch_output::options{.device_slots = 1, .stream = stream, .threaded = false}),
           stream};
 }
 
-/// What a foreign library hands over.
+/// A tensor of another library.
 struct foreign {
   std::array<std::int64_t, 2> shape = {2, 3}, strides = {3, 1};
   std::array<float, 8> memory = {-1, 0, 1, 2, 3, 4, 5, 6};
@@ -106,7 +106,7 @@ struct foreign {
 }  // namespace
 
 TEST_CASE("dlpack: a batch becomes tensors without a copy, and the last of them releases it") {
-  maker m = on_host();
+  batch_source m = on_host();
   batch b = m.next();
   const auto numbers = b.get<&item::numbers>();
   const auto [words, lengths] = b.get<&item::words>();
@@ -123,7 +123,7 @@ TEST_CASE("dlpack: a batch becomes tensors without a copy, and the last of them 
   REQUIRE(x.ndim == 2);
   CHECK(std::vector(x.shape, x.shape + 2) == std::vector<std::int64_t>{4, 3});
   CHECK(std::vector(x.strides, x.strides + 2) == std::vector<std::int64_t>{3, 1});
-  // Of a ragged column the values, padded to the longest row of the batch, then the lengths.
+  // A ragged column: the values, padded to the longest row of the batch, then the lengths.
   const DLTensor& padded = tensors[1]->dl_tensor;
   CHECK(padded.data == words.data);
   CHECK(std::vector(padded.shape, padded.shape + padded.ndim) == std::vector<std::int64_t>{4, 3});
@@ -141,7 +141,7 @@ TEST_CASE("dlpack: a batch becomes tensors without a copy, and the last of them 
   CHECK(y.dtype.bits == 64);
 
   CHECK(m.leased() == 1);
-  for (const int gone : {0, 1, 3}) tensors[gone].reset();
+  for (const int i : {0, 1, 3}) tensors[i].reset();
   CHECK(m.leased() == 1);
   DLManagedTensor* handed_over = tensors[2].release();
   CHECK(m.leased() == 1);
@@ -171,11 +171,11 @@ TEST_CASE("dlpack: of mixed rows the other labels and lambda are tensors too") {
   CHECK(std::vector(tensors[3]->dl_tensor.shape, tensors[3]->dl_tensor.shape + 1) == std::vector<std::int64_t>{4});
 }
 
-TEST_CASE("dlpack: a tensor outlives the session that made it") {
-  std::optional<maker> m(on_host());
+TEST_CASE("dlpack: a tensor outlives the session that created it") {
+  std::optional<batch_source> m(on_host());
   auto tensors = mr::to_dlpack(m->next());
   m.reset();
-  for (const int gone : {1, 2, 3}) tensors[gone].reset();
+  for (const int i : {1, 2, 3}) tensors[i].reset();
   const auto* numbers = static_cast<const float*>(tensors[0]->dl_tensor.data);
   for (std::size_t i = 0; i < rows; ++i) CHECK(numbers[3 * i + 1] == static_cast<float>(i) + 0.25F);
 }
@@ -197,7 +197,7 @@ TEST_CASE("dlpack: every type of element has its code") {
   CHECK(code(mr::bf16{}) == kDLBfloat * 1000 + 16);
 }
 
-TEST_CASE("dlpack: a foreign tensor is read where it lies, and given back") {
+TEST_CASE("dlpack: a foreign tensor is read in place, and released") {
   foreign f;
   {
     const auto array = mr::from_dlpack<float, 2>(mr::dlpack_tensor(&f.tensor));
@@ -213,7 +213,7 @@ TEST_CASE("dlpack: a foreign tensor is read where it lies, and given back") {
   f.tensor.dl_tensor.device.device_type = kDLCUDA;
   CHECK_THROWS_AS((mr::from_dlpack<float, 2>(mr::dlpack_tensor(&f.tensor)).span()), mr::setup_error);
   CHECK(f.deleted == 3);
-  f.tensor.deleter = nullptr;   // memory that lives for ever
+  f.tensor.deleter = nullptr;   // memory that is never freed
   static_cast<void>(mr::from_dlpack<float, 2>(mr::dlpack_tensor(&f.tensor)));
 }
 
@@ -231,7 +231,7 @@ TEST_CASE("dlpack: a tensor of another kind is refused, with both kinds, and giv
   CHECK_THROWS_WITH_AS((mr::from_dlpack<std::int32_t, 2>(mr::dlpack_tensor(&of_strides.tensor))),
                        doctest::Contains("type 2 of 32 bits x 1, shape [2, 3], strides [1, 2], expected i32 (type 0"),
                        mr::setup_error);
-  foreign of_one_row;   // whose stride says nothing
+  foreign of_one_row;   // whose stride has no meaning
   of_one_row.shape = {1, 3};
   of_one_row.strides = {77, 1};
   CHECK(mr::from_dlpack<float, 2>(mr::dlpack_tensor(&of_one_row.tensor)).span().size() == 3);
@@ -241,20 +241,20 @@ TEST_CASE("dlpack: on a GPU the slot is written again only when the consumer's s
   contract::start();
   const contract::stream step, consumer, watching;
   const contract::event arrived;
-  maker m = on_gpu(static_cast<cudaStream_t>(step));
+  batch_source m = on_gpu(static_cast<cudaStream_t>(step));
   batch b = m.next();
   m.finish();
   const auto labels = b.get<&item::label>();
-  const auto kept = contract::make_pinned(rows * 8);
-  contract::held until(consumer);
+  const auto copy = contract::make_pinned(rows * 8);
+  contract::stream_block block(consumer);
   auto tensors = mr::to_dlpack(std::move(b), {.stream = mr::stream_view(static_cast<cudaStream_t>(consumer))});
   CHECK(tensors[3]->dl_tensor.data == labels.data);
   for (const auto& t : tensors) {
     CHECK(t->dl_tensor.device.device_type == kDLCUDA);
     CHECK(t->dl_tensor.device.device_id == 0);
   }
-  ok(cudaMemcpyAsync(kept.get(), labels.data, rows * 8, cudaMemcpyDeviceToHost, consumer));   // the consumer's work
-  for (auto& t : tensors) t.reset();   // before that work has begun
+  ok(cudaMemcpyAsync(copy.get(), labels.data, rows * 8, cudaMemcpyDeviceToHost, consumer));   // the consumer's work
+  for (auto& t : tensors) t.reset();   // before that work begins
   CHECK(m.leased() == 0);
 
   batch next = m.next();
@@ -262,12 +262,12 @@ TEST_CASE("dlpack: on a GPU the slot is written again only when the consumer's s
   ok(cudaEventRecord(arrived, watching));
   for (int i = 0; i < 5 && !arrived.reached(); ++i) contract::pause();
   CHECK_FALSE(arrived.reached());
-  CHECK_FALSE(until.over());
-  until.let_go();
+  CHECK_FALSE(block.is_over());
+  block.unblock();
   watching.synchronize();
-  std::array<std::int64_t, rows> seen{};
-  std::memcpy(seen.data(), kept.get(), sizeof seen);
-  CHECK(seen == std::array<std::int64_t, rows>{0, 1, 2, 3});
+  std::array<std::int64_t, rows> values{};
+  std::memcpy(values.data(), copy.get(), sizeof values);
+  CHECK(values == std::array<std::int64_t, rows>{0, 1, 2, 3});
   m.finish();
   next.release();
 }

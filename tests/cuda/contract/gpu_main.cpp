@@ -1,4 +1,4 @@
-// main() of test programs that need a GPU: without one they are skipped, and say so.
+// main() of test programs that need a GPU: without one, they print that they are skipped.
 #define DOCTEST_CONFIG_IMPLEMENT
 #include <doctest/doctest.h>
 

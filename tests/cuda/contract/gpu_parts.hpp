@@ -1,4 +1,4 @@
-// What the tests that only a GPU can run take from nvcc: a kernel that keeps a stream busy, and sums in device memory.
+// The nvcc part of the tests that need a GPU: a kernel that keeps a stream busy, and sums in device memory.
 #pragma once
 
 #include <millrace/device/view.hpp>
@@ -7,7 +7,7 @@
 
 #include <memory>
 
-/// A kernel of one thread that runs for so long, by the GPU's own clock.
+/// Runs a kernel of one thread for the given time of the GPU's clock.
 void spin(double milliseconds, millrace::stream_view stream);
 
 std::shared_ptr<millrace::device_sums> make_sums();

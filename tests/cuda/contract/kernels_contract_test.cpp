@@ -1,4 +1,4 @@
-// What the kernels and the metrics on a device promise. Compiled for the host and the fake runtime, and by nvcc
+// The contract of the kernels and of metrics on a device. Compiled for the host with the fake runtime, and by nvcc
 // (kernels_contract_test.cu) for a GPU.
 #ifndef __CUDACC__
 #include "../../kernels_on_host.hpp"
@@ -21,7 +21,7 @@ namespace {
 
 mr::stream_view stream_of(const contract::stream& s) { return static_cast<cudaStream_t>(s); }
 
-/// Numbers in device memory, `shift` elements past an aligned address, with 64 bytes of 0x5a before and behind.
+/// Numbers in device memory, `shift` elements past an aligned address, with 64 bytes of 0x5a before and after.
 template <class T>
 class guarded {
  public:
@@ -30,11 +30,11 @@ class guarded {
     if (!values.empty()) std::memcpy(bytes_.data() + begin_, values.data(), values.size() * sizeof(T));
     memory_ = contract::make_device(bytes_.size());
     ok(cudaMemcpy(memory_.get(), bytes_.data(), bytes_.size(), cudaMemcpyHostToDevice));
-    ok(cudaDeviceSynchronize());   // a copy from pageable memory may return before it lands
+    ok(cudaDeviceSynchronize());   // a copy from pageable memory may return before it completes
   }
   T* data() const { return reinterpret_cast<T*>(memory_.get() + begin_); }
-  /// Whether the device holds these values there, and what it held around them.
-  bool holds(const std::vector<T>& values) const {
+  /// Whether the device memory contains these values, with an unchanged margin.
+  bool contains(const std::vector<T>& values) const {
     auto expected = bytes_;
     if (!values.empty()) std::memcpy(expected.data() + begin_, values.data(), values.size() * sizeof(T));
     return contract::read_back(memory_.get(), expected.size()) == expected;
@@ -70,7 +70,7 @@ void normalizes(std::array<std::size_t, 4> shape, bool planar, std::size_t shift
   const contract::stream s;
   mr::normalize(pixels, numbers, o, stream_of(s));
   s.synchronize();
-  REQUIRE(to.holds(expected));
+  REQUIRE(to.contains(expected));
 }
 
 /// Mixes a batch of random rows by both versions of mix_rows: pairs by mixup and cutmix, rows alone, and copies.
@@ -83,7 +83,7 @@ void mixes_rows(std::array<std::size_t, 4> shape, bool planar, std::size_t shift
   }
   const std::size_t height = shape[planar ? 2 : 1], width = shape[planar ? 3 : 2];
   std::vector<mr::row_mix> mixes(shape[0]);
-  for (std::size_t i = 0; i + 2 < mixes.size(); i += 3) {   // the third is a copy of the first or of the second
+  for (std::size_t i = 0; i + 2 < mixes.size(); i += 3) {   // the third is a copy of the first or the second
     mr::row_mix how;
     if (d.chance(0.5)) {
       how.weight = static_cast<std::uint32_t>(2 * d.below(32'769));
@@ -110,10 +110,10 @@ void mixes_rows(std::array<std::size_t, 4> shape, bool planar, std::size_t shift
   s.synchronize();
   mr::mix_rows(mr::tensor_view<T, 4>{.data = rows.data(), .shape = shape},
                {.data = mixes.data(), .shape = {mixes.size()}}, layout);
-  REQUIRE(there.holds(rows));
+  REQUIRE(there.contains(rows));
 }
 
-/// The mean of 1, 2, 4, ... tells which of them it holds.
+/// The mean of 1, 2, 4, ... identifies its terms.
 mr::tensor_view<const float, 1> one_of(const guarded<float>& values, std::size_t i) {
   return {.data = values.data() + i, .shape = {1}, .memory = mr::memory_kind::device};
 }
@@ -123,10 +123,10 @@ std::vector<float> powers(std::size_t count) {
   return all;
 }
 
-class kept_rows final : public mr::sink {
+class row_list final : public mr::sink {
  public:
-  explicit kept_rows(std::vector<mr::row>& rows) : rows_(&rows) {}
-  const char* name() const noexcept override { return "kept"; }
+  explicit row_list(std::vector<mr::row>& rows) : rows_(&rows) {}
+  const char* name() const noexcept override { return "list"; }
   void write(const mr::row& r) override { rows_->push_back(r); }
 
  private:
@@ -135,7 +135,7 @@ class kept_rows final : public mr::sink {
 
 }  // namespace
 
-TEST_CASE_TEMPLATE("kernels: normalize gives the bits of the host's loop and touches nothing else", T, float, mr::f16,
+TEST_CASE_TEMPLATE("kernels: normalize writes the bits of the host's loop and nothing else", T, float, mr::f16,
                    mr::bf16) {
   contract::start();
   mr::rng d({.seed = 1});
@@ -148,7 +148,7 @@ TEST_CASE_TEMPLATE("kernels: normalize gives the bits of the host's loop and tou
   }
 }
 
-TEST_CASE_TEMPLATE("kernels: mix_rows gives the bits of the host's loop and touches nothing else", T, std::uint8_t,
+TEST_CASE_TEMPLATE("kernels: mix_rows writes the bits of the host's loop and nothing else", T, std::uint8_t,
                    float, mr::f16, mr::bf16) {
   contract::start();
   mr::rng d({.seed = 4});
@@ -175,7 +175,7 @@ TEST_CASE("kernels: dense labels have the bits of the host's") {
       lambda[i] = static_cast<float>(d.uniform());
     }
     const guarded<std::int64_t> a_there(a, 0), b_there(b, 0);
-    const guarded<float> lambda_there(lambda, 0), made(std::vector<float>(33 * classes), 3);
+    const guarded<float> lambda_there(lambda, 0), result(std::vector<float>(33 * classes), 3);
     const auto labels = [](const std::int64_t* x, const std::int64_t* y, const float* l, mr::memory_kind where) {
       return mr::mixed_labels<std::int64_t>{.label_a = {.data = x, .shape = {33}, .memory = where},
                                             .label_b = {.data = y, .shape = {33}, .memory = where},
@@ -185,10 +185,10 @@ TEST_CASE("kernels: dense labels have the bits of the host's") {
     mr::dense_labels(labels(a.data(), b.data(), lambda.data(), mr::memory_kind::host),
                      {.data = expected.data(), .shape = {33, classes}}, {.smoothing = 0.1});
     mr::dense_labels(labels(a_there.data(), b_there.data(), lambda_there.data(), mr::memory_kind::device),
-                     {.data = made.data(), .shape = {33, classes}, .memory = mr::memory_kind::device},
+                     {.data = result.data(), .shape = {33, classes}, .memory = mr::memory_kind::device},
                      {.smoothing = 0.1}, stream_of(s));
     s.synchronize();
-    CHECK(made.holds(expected));
+    CHECK(result.contains(expected));
   }
 }
 
@@ -225,26 +225,26 @@ TEST_CASE_TEMPLATE("kernels: ranks and means are those of the host", T, float, m
     }
 }
 
-TEST_CASE("metrics: while the step's stream is held, no call waits, and each row holds its own steps") {
+TEST_CASE("metrics: while the step's stream is blocked, no call waits, and each row contains its own steps") {
   contract::start();
   std::vector<mr::row> rows;
   {
     const contract::stream s;
     const guarded<float> values(powers(12), 0);
-    mr::log out(mr::log_options{.hold = {}}, kept_rows(rows));
+    mr::log out(mr::log_options{.hold = {}}, row_list(rows));
     mr::metrics m({.every = 3, .device = mr::cuda_metric_sums({.slots = 2})});
     auto loss = m.mean("loss");
     {
-      const contract::held until(s);
+      const contract::stream_block block(s);
       const wrapped_calls before;
       for (std::uint64_t step = 0; step < 12; ++step) {
         loss.add(one_of(values, step), {.stream = stream_of(s)});
         m.maybe_log(step, out);
       }
-      const wrapped_calls seen = wrapped_calls() - before;
-      CHECK_FALSE(until.over());
-      CHECK(seen.waits == 0);
-      CHECK(seen.made == 0);
+      const wrapped_calls calls = wrapped_calls() - before;
+      CHECK_FALSE(block.is_over());
+      CHECK(calls.waits == 0);
+      CHECK(calls.resource_calls == 0);
       CHECK(m.log_skipped() == 2);
     }
     m.finish(out);
@@ -259,20 +259,20 @@ TEST_CASE("metrics: while the step's stream is held, no call waits, and each row
   CHECK(rows[2].find("loss").value_or(-1) == (4'095 - 63) / 6.0);
 }
 
-TEST_CASE("metrics: an add in another stream comes after those before it") {
+TEST_CASE("metrics: an add in another stream is ordered after earlier ones") {
   contract::start();
   const contract::stream first, second;
   const guarded<float> values(powers(2), 0);
   mr::metrics m({.device = mr::cuda_metric_sums()});
   auto loss = m.mean("loss");
-  contract::held until(first);
+  contract::stream_block block(first);
   loss.add(one_of(values, 0), {.stream = stream_of(first)});
   loss.add(one_of(values, 1), {.stream = stream_of(second)});
   const contract::event passed;
   ok(cudaEventRecord(passed, second));
   contract::pause();
   CHECK_FALSE(passed.reached());
-  until.let_go();
+  block.unblock();
   CHECK(m.read_now().find("loss").value_or(-1) == 1.5);
 }
 
@@ -282,7 +282,7 @@ TEST_CASE("metrics: a captured add counts at each replay, and a capture outlives
   {
     const contract::stream s;
     const guarded<float> values(powers(3), 0);
-    mr::log out(kept_rows{rows});
+    mr::log out(row_list{rows});
     mr::metrics m({.every = 1, .device = mr::cuda_metric_sums()});
     auto loss = m.mean("loss");
     loss.add(one_of(values, 0), {.stream = stream_of(s)});

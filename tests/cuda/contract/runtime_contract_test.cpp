@@ -1,4 +1,4 @@
-// What Millrace relies on in the CUDA runtime. Compiled against the fake one and against the real one.
+// The behavior of the CUDA runtime that Millrace relies on. Compiled with the fake runtime and the real one.
 #include "contract.hpp"
 
 using contract::ok;
@@ -14,7 +14,7 @@ TEST_CASE("runtime: an event that was never recorded reads as reached") {
   ok(cudaEventSynchronize(e));
 }
 
-TEST_CASE("runtime: a stream that waits for an event never recorded goes on") {
+TEST_CASE("runtime: a stream that waits for an event that was never recorded continues") {
   contract::start();
   const contract::event e;
   const contract::stream s;
@@ -26,38 +26,38 @@ TEST_CASE("runtime: an event is reached when its stream gets there, and not befo
   contract::start();
   const contract::event e;
   const contract::stream s;
-  contract::held until(s);
+  contract::stream_block block(s);
   ok(cudaEventRecord(e, s));
   contract::pause();
   CHECK_FALSE(e.reached());
-  until.let_go();
+  block.unblock();
   ok(cudaEventSynchronize(e));
   CHECK(e.reached());
-  CHECK(until.over());
+  CHECK(block.is_over());
 }
 
-TEST_CASE("runtime: recorded again, an event stands for the new place alone") {
+TEST_CASE("runtime: recorded again, an event only represents the new position") {
   contract::start();
   const contract::event e;
   const contract::stream s, other;
-  contract::held until(s);
+  contract::stream_block block(s);
   ok(cudaEventRecord(e, s));
   ok(cudaEventRecord(e, other));
-  ok(cudaEventSynchronize(e));   // `s` is still held
-  CHECK_FALSE(until.over());
+  ok(cudaEventSynchronize(e));   // `s` is still blocked
+  CHECK_FALSE(block.is_over());
 }
 
-TEST_CASE("runtime: a wait stands for the place that its event had when the wait was made") {
+TEST_CASE("runtime: a wait uses the position that its event had when the wait was enqueued") {
   contract::start();
   const contract::event e, passed;
   const contract::stream first, second, waits;
-  contract::held until(second);
+  contract::stream_block block(second);
   ok(cudaEventRecord(e, first));
   ok(cudaStreamWaitEvent(waits, e, 0));
-  ok(cudaEventRecord(e, second));   // held: the wait before must not care
+  ok(cudaEventRecord(e, second));   // blocked: must not affect the earlier wait
   ok(cudaEventRecord(passed, waits));
   ok(cudaEventSynchronize(passed));
-  CHECK_FALSE(until.over());
+  CHECK_FALSE(block.is_over());
 }
 
 TEST_CASE("runtime: work of one stream is done in order") {
@@ -72,18 +72,18 @@ TEST_CASE("runtime: work of one stream is done in order") {
   CHECK(contract::all_are(to.get(), page, 7));
 }
 
-TEST_CASE("runtime: what comes after a wait sees what came before the event, in another stream") {
+TEST_CASE("runtime: work after a wait sees the work before the event in another stream") {
   contract::start();
   const contract::event copied;
   const contract::stream copies, step;
   const auto from = contract::make_pinned(page, 9), to = contract::make_pinned(page);
   const auto device = contract::make_device(page);
-  contract::held until(copies);
+  contract::stream_block block(copies);
   ok(cudaMemcpyAsync(device.get(), from.get(), page, cudaMemcpyHostToDevice, copies));
   ok(cudaEventRecord(copied, copies));
   ok(cudaStreamWaitEvent(step, copied, 0));
   ok(cudaMemcpyAsync(to.get(), device.get(), page, cudaMemcpyDeviceToHost, step));
-  until.let_go();
+  block.unblock();
   step.synchronize();
   CHECK(contract::all_are(to.get(), page, 9));
 }
@@ -93,11 +93,11 @@ TEST_CASE("runtime: a copy out of pinned memory returns before it is done") {
   const contract::stream s;
   const auto from = contract::make_pinned(page, 3);
   const auto device = contract::make_device(page);
-  contract::held until(s);
+  contract::stream_block block(s);
   ok(cudaMemcpyAsync(device.get(), from.get(), page, cudaMemcpyHostToDevice, s));
-  CHECK_FALSE(until.over());
+  CHECK_FALSE(block.is_over());
   CHECK(cudaStreamQuery(s) == cudaErrorNotReady);
-  until.let_go();
+  block.unblock();
   s.synchronize();
 }
 
@@ -105,13 +105,13 @@ TEST_CASE("runtime: a non-blocking stream does not wait for the legacy stream, n
   contract::start();
   const contract::stream apart(cudaStreamNonBlocking);
   {
-    contract::held until(cudaStreamLegacy);
+    contract::stream_block block(cudaStreamLegacy);
     apart.synchronize();
-    CHECK_FALSE(until.over());
+    CHECK_FALSE(block.is_over());
   }
-  contract::held until(apart);
+  contract::stream_block block(apart);
   ok(cudaStreamSynchronize(cudaStreamLegacy));
-  CHECK_FALSE(until.over());
+  CHECK_FALSE(block.is_over());
 }
 
 TEST_CASE("runtime: a blocking stream waits for the legacy stream, and the other way round") {
@@ -119,45 +119,45 @@ TEST_CASE("runtime: a blocking stream waits for the legacy stream, and the other
   const contract::stream blocking(cudaStreamDefault);
   const contract::event e;
   {
-    contract::held until(cudaStreamLegacy);
+    contract::stream_block block(cudaStreamLegacy);
     ok(cudaEventRecord(e, blocking));
     contract::pause();
     CHECK_FALSE(e.reached());
-    until.let_go();
+    block.unblock();
     ok(cudaEventSynchronize(e));
   }
-  contract::held until(blocking);
+  contract::stream_block block(blocking);
   ok(cudaEventRecord(e, cudaStreamLegacy));
   contract::pause();
   CHECK_FALSE(e.reached());
-  until.let_go();
+  block.unblock();
   ok(cudaEventSynchronize(e));
 }
 
 TEST_CASE("runtime: a null stream is the legacy one") {
   contract::start();
   const contract::event e;
-  contract::held until(cudaStreamLegacy);
+  contract::stream_block block(cudaStreamLegacy);
   ok(cudaEventRecord(e, nullptr));
   contract::pause();
   CHECK_FALSE(e.reached());
-  until.let_go();
+  block.unblock();
   ok(cudaEventSynchronize(e));
 }
 
-TEST_CASE("runtime: each thread has a current device of its own, and starts with 0") {
+TEST_CASE("runtime: each thread has its own current device, which is initially 0") {
   contract::start();
-  int count = 0, seen = -1;
+  int count = 0, current = -1;
   ok(cudaGetDeviceCount(&count));
   ok(cudaSetDevice(count - 1));
-  std::thread([&] { cudaGetDevice(&seen); }).join();
-  CHECK(seen == 0);
-  ok(cudaGetDevice(&seen));
-  CHECK(seen == count - 1);
+  std::thread([&] { cudaGetDevice(&current); }).join();
+  CHECK(current == 0);
+  ok(cudaGetDevice(&current));
+  CHECK(current == count - 1);
   ok(cudaSetDevice(0));
 }
 
-TEST_CASE("runtime: an error is told once by cudaGetLastError, and then forgotten") {
+TEST_CASE("runtime: cudaGetLastError returns an error once, and clears it") {
   contract::start();
   CHECK(cudaSetDevice(1'000) == cudaErrorInvalidDevice);
   CHECK(cudaPeekAtLastError() == cudaErrorInvalidDevice);
@@ -165,7 +165,7 @@ TEST_CASE("runtime: an error is told once by cudaGetLastError, and then forgotte
   CHECK(cudaGetLastError() == cudaSuccess);
 }
 
-TEST_CASE("runtime: memory says where it lies") {
+TEST_CASE("runtime: pointer attributes return the location of memory") {
   contract::start();
   const auto pinned = contract::make_pinned(page);
   const auto device = contract::make_device(page);
@@ -182,16 +182,16 @@ TEST_CASE("runtime: memory says where it lies") {
 TEST_CASE("runtime: an event may be destroyed while it is waited for") {
   contract::start();
   const contract::stream s, waits;
-  contract::held until(s);
+  contract::stream_block block(s);
   {
     const contract::event e;
     ok(cudaEventRecord(e, s));
     ok(cudaStreamWaitEvent(waits, e, 0));
   }
   CHECK(cudaStreamQuery(waits) == cudaErrorNotReady);
-  until.let_go();
+  block.unblock();
   waits.synchronize();
-  CHECK(until.over());
+  CHECK(block.is_over());
 }
 
 TEST_CASE("runtime: a capture in global mode is killed by an allocation on another thread, and not in relaxed mode") {
@@ -254,14 +254,14 @@ TEST_CASE("runtime: waiting, inside a capture, for an event from outside kills i
   cudaGetLastError();
 }
 
-TEST_CASE("runtime: a graph reads, each time, what lies at its addresses then") {
+TEST_CASE("runtime: each launch of a graph reads the current content of its addresses") {
   contract::start();
   const contract::stream s;
-  const auto device = contract::make_device(page), kept = contract::make_device(page);
+  const auto device = contract::make_device(page), copy = contract::make_device(page);
   ok(cudaMemsetAsync(device.get(), 0, page, s));
   s.synchronize();
   ok(cudaStreamBeginCapture(s, cudaStreamCaptureModeThreadLocal));
-  ok(cudaMemcpyAsync(kept.get(), device.get(), page, cudaMemcpyDeviceToDevice, s));
+  ok(cudaMemcpyAsync(copy.get(), device.get(), page, cudaMemcpyDeviceToDevice, s));
   cudaGraph_t graph = nullptr;
   cudaGraphExec_t step = nullptr;
   ok(cudaStreamEndCapture(s, &graph));
@@ -270,7 +270,7 @@ TEST_CASE("runtime: a graph reads, each time, what lies at its addresses then") 
     ok(cudaMemsetAsync(device.get(), value, page, s));
     ok(cudaGraphLaunch(step, s));
     s.synchronize();
-    CHECK(contract::all_are(contract::read_back(kept.get(), page), value));
+    CHECK(contract::all_are(contract::read_back(copy.get(), page), value));
   }
   cudaGraphExecDestroy(step);
   cudaGraphDestroy(graph);

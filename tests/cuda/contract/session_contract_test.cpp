@@ -1,6 +1,6 @@
-// What a session on a GPU promises. Compiled against the fake CUDA runtime and against the real one.
+// The contract of a session on a GPU. Compiled with the fake CUDA runtime and the real one.
 #include "../../eventually.hpp"
-#include "kept_batches.hpp"
+#include "recorded_batches.hpp"
 
 #include <atomic>
 #include <chrono>
@@ -11,7 +11,7 @@ using namespace contract;
 
 namespace {
 
-/// Tells whether a batch's copy is held up. Outlives what holds it.
+/// Reports whether a batch's copy is delayed. Outlives the block.
 class watched_copy {
  public:
   bool is_late(layout& b) {
@@ -33,61 +33,61 @@ TEST_CASE("session: batches on the device are those of the host, for any threads
     for (const std::size_t slots : {std::size_t{1}, std::size_t{2}, std::size_t{3}}) {
       contract::start(slots);
       const contract::stream step;
-      keeper kept(20);
+      batch_recorder recorder(20);
       {
         mr::session run{flow(160, {.device = mr::cuda_device(0), .stream = step, .slots = slots}), quiet(threads)};
         for (auto& b : run) {
           REQUIRE(b.size() == rows);
-          kept.step(b, b.stream());
+          recorder.step(b, b.stream());
         }
       }
       step.synchronize();
-      CHECK(kept.batches() == 20);
-      CHECK(kept.right());
+      CHECK(recorder.batches() == 20);
+      CHECK(recorder.right());
     }
 }
 
 TEST_CASE("session: a released batch is not overwritten before the step in its stream is through") {
   contract::start();
   const contract::stream step;
-  keeper kept(20);
+  batch_recorder recorder(20);
   mr::session run{flow(160, {.device = mr::cuda_device(0), .stream = step, .slots = 2}), quiet(2)};
   {
-    contract::held until(step);
+    contract::stream_block block(step);
     for (int i = 0; i < 2; ++i) {
       auto b = run.next();
-      kept.step(b, step);
-      b.release();   // the step has not even begun
+      recorder.step(b, step);
+      b.release();   // the step has not begun
     }
     contract::pause();
-    CHECK_FALSE(until.over());
+    CHECK_FALSE(block.is_over());
   }
-  while (auto b = run.next()) kept.step(b, step);
+  while (auto b = run.next()) recorder.step(b, step);
   step.synchronize();
-  CHECK(kept.batches() == 20);
-  CHECK(kept.right());
+  CHECK(recorder.batches() == 20);
+  CHECK(recorder.right());
 }
 
 TEST_CASE("session: next and release return at once while the step's stream is busy") {
   contract::start();
   const contract::stream step;
-  keeper kept(40);
+  batch_recorder recorder(40);
   mr::session run{flow(320, {.device = mr::cuda_device(0), .stream = step, .slots = 3}), quiet(2)};
   for (int i = 0; i < 4; ++i) {
     auto b = run.next();
-    kept.step(b, step);
+    recorder.step(b, step);
   }
   step.synchronize();
-  contract::pause();   // what can be read ahead is there
-  contract::held until(step);
-  for (int i = 0; i < 3; ++i) {   // waiting for the step would be for ever
+  contract::pause();   // the prefetched batches are ready
+  contract::stream_block block(step);
+  for (int i = 0; i < 3; ++i) {   // waiting for the step would never end
     auto b = run.next();
-    kept.step(b, step);
+    recorder.step(b, step);
   }
-  CHECK_FALSE(until.over());
-  until.let_go();
+  CHECK_FALSE(block.is_over());
+  block.unblock();
   step.synchronize();
-  CHECK(kept.right());
+  CHECK(recorder.right());
 }
 
 TEST_CASE("session: the device's events say how long it had no batch, whatever a trainer that runs ahead waits for") {
@@ -97,7 +97,7 @@ TEST_CASE("session: the device's events say how long it had no batch, whatever a
     const contract::stream step;
     auto slow = mr::from(numbers(160)) | mr::map([load](int n) {
                   if (n % static_cast<int>(rows) == 0) std::this_thread::sleep_for(load);
-                  return made(n);
+                  return example_of(n);
                 }) |
                 mr::batch<&example::pixels, &example::label>({.size = rows}) |
                 mr::to_device({.device = mr::cuda_device(0), .stream = step, .slots = 2});
@@ -122,7 +122,7 @@ TEST_CASE("session: the device's events say how long it had no batch, whatever a
   }));
 }
 
-TEST_CASE("session: what lies between two epochs of a loop is no gap of the device") {
+TEST_CASE("session: the time between two epochs of a loop is not a gap of the device") {
   contract::start();
   const contract::stream step;
   const auto start = std::chrono::steady_clock::now();
@@ -138,45 +138,45 @@ TEST_CASE("session: what lies between two epochs of a loop is no gap of the devi
 TEST_CASE("session: a batch that is loaded late is handed out while the copy before it still waits for the step") {
   contract::start();
   const contract::stream step;
-  keeper kept(20);
+  batch_recorder recorder(20);
   std::atomic<bool> open{false};
   auto late = mr::from(numbers(160)) | mr::map([&open](int n) {
                 while (n >= 4 * static_cast<int>(rows) && !open) contract::pause();
-                return made(n);
+                return example_of(n);
               }) |
               mr::batch<&example::pixels, &example::label>({.size = rows}) | mr::prefetch({.batches = 2}) |
               mr::to_device({.device = mr::cuda_device(0), .stream = step, .slots = 3});
   mr::session run{std::move(late), quiet(2)};
   const auto take = [&] {
     auto b = run.next();
-    kept.step(b, step);
+    recorder.step(b, step);
   };
-  contract::held until(step);
+  contract::stream_block block(step);
   for (int i = 0; i < 4; ++i) take();
-  contract::pause();   // batch 3 is being copied, behind the step; of the next there is nothing yet
+  contract::pause();   // batch 3 is being copied, after the step; the next one is not loaded yet
   open = true;
-  std::atomic<bool> taken{false};
+  std::atomic<bool> is_taken{false};
   std::thread patience([&] {
-    eventually([&] { return taken.load(); });
-    until.let_go();
+    eventually([&] { return is_taken.load(); });
+    block.unblock();
   });
   take();
-  CHECK_FALSE(until.over());
-  taken = true;
+  CHECK_FALSE(block.is_over());
+  is_taken = true;
   patience.join();
-  while (kept.batches() < 20) take();
+  while (recorder.batches() < 20) take();
   step.synchronize();
-  CHECK(kept.right());
+  CHECK(recorder.right());
 }
 
 TEST_CASE("session: batches may be released in any order") {
   contract::start();
   const contract::stream step;
-  keeper kept(40);
+  batch_recorder recorder(40);
   mr::session run{flow(320, {.device = mr::cuda_device(0), .stream = step, .slots = 3}), quiet(2)};
   std::optional<layout> older;
   while (auto b = run.next()) {
-    kept.step(b, step);
+    recorder.step(b, step);
     if (b.step() % 2 == 0) older.emplace(std::move(b));
     else {
       b.release();
@@ -185,80 +185,80 @@ TEST_CASE("session: batches may be released in any order") {
   }
   older.reset();
   step.synchronize();
-  CHECK(kept.batches() == 40);
-  CHECK(kept.right());
+  CHECK(recorder.batches() == 40);
+  CHECK(recorder.right());
 }
 
 TEST_CASE("session: a batch that is used on more streams waits for each of them, and each waits for it") {
   for (const bool first_is_slow : {true, false}) {
     contract::start();
     const contract::stream step, other;
-    keeper kept(20), kept_too(20);
+    batch_recorder recorder(20), other_recorder(20);
     watched_copy next_copy;
     mr::session run{flow(160, {.device = mr::cuda_device(0), .stream = step, .slots = 1}), quiet(2)};
     const auto use = [&](layout& b) {
       b.also_used_on(static_cast<cudaStream_t>(other));
-      kept.step(b, step);
-      kept_too.step(b, other);
+      recorder.step(b, step);
+      other_recorder.step(b, other);
     };
     {
-      contract::held until(first_is_slow ? step : other);
+      contract::stream_block block(first_is_slow ? step : other);
       auto b = run.next();
       use(b);
       b.release();
       (first_is_slow ? other : step).synchronize();
       b = run.next();
       CHECK(next_copy.is_late(b));
-      CHECK_FALSE(until.over());
+      CHECK_FALSE(block.is_over());
       use(b);
     }
     while (auto b = run.next()) use(b);
     step.synchronize();
     other.synchronize();
-    CHECK(kept.right());
-    CHECK(kept_too.right());
+    CHECK(recorder.right());
+    CHECK(other_recorder.right());
   }
 }
 
-TEST_CASE("session: a stream that is named beside the step's waits for a copy that is late") {
+TEST_CASE("session: a stream in addition to the step's waits for a delayed copy") {
   contract::start();
   const contract::stream slow, step;
   watched_copy next_copy;
   mr::session run{flow(160, {.device = mr::cuda_device(0), .stream = step, .slots = 1}), quiet(2)};
-  contract::held until(slow);
+  contract::stream_block block(slow);
   auto b = run.next();
   b.also_used_on(static_cast<cudaStream_t>(slow));
   b.release();
   b = run.next();
   CHECK(next_copy.is_late(b));
-  CHECK_FALSE(until.over());
+  CHECK_FALSE(block.is_over());
 }
 
-TEST_CASE("session: each batch waits for the streams that it was used on, and those of another do not stand in") {
+TEST_CASE("session: each batch waits for the streams that used it, and not for those of another batch") {
   contract::start();
   const contract::stream step, first, second;
-  keeper kept(20);
+  batch_recorder recorder(20);
   watched_copy next_copy;
-  // Without threads nothing is copied before both are back.
+  // Without threads, nothing is copied before both are released.
   mr::session run{flow(160, {.device = mr::cuda_device(0), .stream = step, .slots = 2}), quiet(0)};
   {
-    contract::held until(first);
+    contract::stream_block block(first);
     auto b = run.next();
     b.also_used_on(static_cast<cudaStream_t>(first));
-    kept.step(b, step);
+    recorder.step(b, step);
     auto later = run.next();
     later.also_used_on(static_cast<cudaStream_t>(second));
-    kept.step(later, step);
+    recorder.step(later, step);
     b.release();
     later.release();
     b = run.next();
-    CHECK(next_copy.is_late(b));   // it goes where the first one lay
-    CHECK_FALSE(until.over());
-    kept.step(b, step);
+    CHECK(next_copy.is_late(b));   // it uses the slot of the first one
+    CHECK_FALSE(block.is_over());
+    recorder.step(b, step);
   }
-  while (auto b = run.next()) kept.step(b, step);
+  while (auto b = run.next()) recorder.step(b, step);
   step.synchronize();
-  CHECK(kept.right());
+  CHECK(recorder.right());
 }
 
 TEST_CASE("session: the user's stream may be the legacy one, the thread's own, a blocking or a non-blocking one") {
@@ -266,18 +266,18 @@ TEST_CASE("session: the user's stream may be the legacy one, the thread's own, a
   const contract::stream blocking(cudaStreamDefault), apart(cudaStreamNonBlocking);
   for (const cudaStream_t stream : {cudaStream_t{nullptr}, cudaStreamLegacy, cudaStreamPerThread,
                                     static_cast<cudaStream_t>(blocking), static_cast<cudaStream_t>(apart)}) {
-    keeper kept(20);
+    batch_recorder recorder(20);
     mr::session run{flow(160, {.device = mr::cuda_device(0), .stream = stream}), quiet(2)};
-    for (auto& b : run) kept.step(b, b.stream());
+    for (auto& b : run) recorder.step(b, b.stream());
     ok(cudaStreamSynchronize(stream));
-    CHECK(kept.right());
+    CHECK(recorder.right());
   }
 }
 
-TEST_CASE("session: a batch that is kept stays as it is, even after its session") {
+TEST_CASE("session: a moved batch stays unchanged, even after its session") {
   contract::start();
   const contract::stream step;
-  keeper kept(1);
+  batch_recorder recorder(1);
   layout first;
   {
     mr::session run{flow(160, {.device = mr::cuda_device(0), .stream = step}), quiet(2)};
@@ -286,51 +286,51 @@ TEST_CASE("session: a batch that is kept stays as it is, even after its session"
     run.next();
     run.next();
   }
-  kept.step(first, step);
+  recorder.step(first, step);
   first.release();
   step.synchronize();
-  CHECK(kept.right());
+  CHECK(recorder.right());
 }
 
 TEST_CASE("session: it may be left at any batch, with copies and steps under way") {
   for (const std::uint64_t last : {0, 1, 2, 5, 11}) {
     contract::start(last + 1);
     const contract::stream step;
-    keeper kept(20);
+    batch_recorder recorder(20);
     {
       mr::session run{flow(1'600, {.device = mr::cuda_device(0), .stream = step}), quiet(2)};
       for (auto& b : run) {
-        kept.step(b, step);
+        recorder.step(b, step);
         if (b.step() == last) break;
       }
     }
     step.synchronize();
-    CHECK(kept.batches() == last + 1);
-    CHECK(kept.right());
+    CHECK(recorder.batches() == last + 1);
+    CHECK(recorder.right());
   }
 }
 
-TEST_CASE("session: an error of the data comes at its batch, after all before it") {
+TEST_CASE("session: a data error is thrown at its batch, after all earlier ones") {
   contract::start();
   const contract::stream step;
-  keeper kept(20);
+  batch_recorder recorder(20);
   auto broken = mr::from(numbers(160)) | mr::map([](int n) {
                   if (n == 85) throw mr::data_error("a bad sample", "Mend it");
-                  return made(n);
+                  return example_of(n);
                 }) |
                 mr::batch<&example::pixels, &example::label>({.size = rows}) |
                 mr::to_device({.device = mr::cuda_device(0), .stream = step});
   mr::session run{std::move(broken), quiet(2)};
   CHECK_THROWS_WITH_AS(
       for (auto& b
-           : run) kept.step(b, step),
+           : run) recorder.step(b, step),
       doctest::Contains("a bad sample"), mr::data_error);
   step.synchronize();
-  CHECK(kept.batches() == 10);
-  CHECK(kept.right());
+  CHECK(recorder.batches() == 10);
+  CHECK(recorder.right());
 }
 
-TEST_CASE("session: a view comes to the host as it is behind the work of the batch's stream") {
+TEST_CASE("session: to_host() returns a view as it is after the work of the batch's stream") {
   contract::start();
   const contract::stream step;
   mr::session run{flow(160, {.device = mr::cuda_device(0), .stream = step, .slots = 1}), quiet(2)};
@@ -339,14 +339,14 @@ TEST_CASE("session: a view comes to the host as it is behind the work of the bat
   const auto pixels = b.get<&example::pixels>();
   const auto labels = b.to_host(b.get<&example::label>());
   for (std::size_t i = 0; i < rows; ++i) CHECK(labels(i) == static_cast<std::int32_t>(rows + i));
-  CHECK(b.to_host(pixels)(1, 3) == made(rows + 1).pixels[3]);
+  CHECK(b.to_host(pixels)(1, 3) == example_of(rows + 1).pixels[3]);
   ok(cudaMemsetAsync(pixels.data, 77, pixels.size_bytes(), step));
   const auto copy = b.to_host(pixels);
   CHECK(copy.shape() == pixels.shape);
   CHECK(contract::all_are(copy.data(), copy.size(), 77));
 }
 
-TEST_CASE("session: the host is told that it cannot read a column, by its name") {
+TEST_CASE("session: an error names the column that the host cannot read") {
   contract::start();
   mr::session run{flow(160), quiet(2)};
   auto b = run.next();
@@ -362,7 +362,7 @@ TEST_CASE("session: the host is told that it cannot read a column, by its name")
 #endif
 }
 
-TEST_CASE("session: what it says at start names the device and counts its slots apart") {
+TEST_CASE("session: the notice at the start names the device and counts its slots separately") {
   contract::start();
   mr::session run{flow(160, {.device = mr::cuda_device(0), .slots = 5}), quiet(2)};
   CHECK(run.description().find("cuda:0 (") != std::string::npos);
@@ -370,11 +370,11 @@ TEST_CASE("session: what it says at start names the device and counts its slots 
   CHECK(run.slots() == 5);
 }
 
-TEST_CASE("session: a short last batch, and the next epoch over the border") {
+TEST_CASE("session: a short last batch, and the next epoch across the boundary") {
   contract::start();
   const contract::stream step;
   std::size_t samples = 0, batches = 0;
-  auto short_last = mr::from(numbers(100)) | mr::map(made) |
+  auto short_last = mr::from(numbers(100)) | mr::map(example_of) |
                     mr::batch<&example::pixels, &example::label>({.size = rows, .drop_last = false}) |
                     mr::to_device({.device = mr::cuda_device(0), .stream = step});
   mr::session run{std::move(short_last), quiet(2, 3)};

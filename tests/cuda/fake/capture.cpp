@@ -1,4 +1,4 @@
-// Stream capture: what may not be done meanwhile, what spoils it, and the graphs that come of it.
+// Stream capture: forbidden calls, calls that invalidate it, and the resulting graphs.
 #include "world.hpp"
 
 #include <algorithm>
@@ -7,7 +7,8 @@ namespace fake_cuda::detail {
 
 void world::invalidate(capture& c) { c.invalidated = true; }
 
-/// A potentially unsafe call: what the thread's mode and the captures' modes forbid. It spoils those captures too.
+/// Checks whether the modes of the thread and of the captures allow a potentially unsafe call, and invalidates those
+/// captures.
 cudaError_t world::forbid_unsafe() {
   const thread_state& me = this_thread();
   bool forbidden = false;
@@ -22,13 +23,13 @@ cudaError_t world::forbid_unsafe() {
   return forbidden ? cudaErrorStreamCaptureUnsupported : cudaSuccess;
 }
 
-/// The legacy stream would have to wait for, or be waited for by, a blocking stream that is being captured.
+/// The captures of blocking streams, which would have to synchronize with the legacy stream.
 std::vector<capture*> world::captures_beside(const stream& s) const {
-  std::vector<capture*> found;
+  std::vector<capture*> captures;
   for (const stream_pointer& other : streams)
     if (s.legacy && other->device == s.device && other->blocking && other->capturing)
-      found.push_back(other->capturing.get());
-  return found;
+      captures.push_back(other->capturing.get());
+  return captures;
 }
 cudaError_t world::forbid_legacy(const stream& s) {
   const std::vector<capture*> forbidding = captures_beside(s);
@@ -85,7 +86,7 @@ cudaError_t world::stream_waits(stream& s, event& e) {
       invalidate(*e.captured);
       return cudaErrorStreamCaptureImplicit;
     }
-    s.capturing = e.captured;   // the stream takes part in the capture from here on
+    s.capturing = e.captured;   // the stream joins the capture here
     s.capture_tail = e.captured_after;
     return cudaSuccess;
   }
@@ -100,7 +101,7 @@ cudaError_t world::end_capture(stream& s, cudaGraph_t* result) {
   if (c->mode != cudaStreamCaptureModeRelaxed && c->thread != this_thread().id) {
     return cudaErrorStreamCaptureWrongThread;
   }
-  // Everything captured has to lead to the end of the stream in which it began.
+  // All captured work must join the stream in which the capture began.
   std::vector<bool> joined(c->nodes.size());
   std::vector<std::size_t> to_visit = s.capture_tail;
   while (!to_visit.empty()) {
@@ -122,7 +123,7 @@ cudaError_t world::end_capture(stream& s, cudaGraph_t* result) {
 
   graph g;
   for (const capture::node& n : c->nodes) {
-    // Marks and waits have done their part: the nodes stand in an order that respects them.
+    // The order of the nodes already respects events and waits.
     if (n.todo.what != work::kind::record && n.todo.what != work::kind::wait) g.nodes.push_back(n.todo);
   }
   *result = new_handle<cudaGraph_t>();
@@ -159,7 +160,7 @@ cudaError_t cudaStreamIsCapturing(cudaStream_t stream, cudaStreamCaptureStatus* 
     if (!status) return cudaErrorInvalidValue;
     const stream_pointer s = w.find_stream(stream);
     if (!s) return cudaErrorInvalidResourceHandle;
-    if (!w.captures_beside(*s).empty()) return cudaErrorStreamCaptureImplicit;   // and no capture is the worse for it
+    if (!w.captures_beside(*s).empty()) return cudaErrorStreamCaptureImplicit;   // no capture is invalidated
     *status = !s->capturing               ? cudaStreamCaptureStatusNone
               : s->capturing->invalidated ? cudaStreamCaptureStatusInvalidated
                                           : cudaStreamCaptureStatusActive;
@@ -205,20 +206,20 @@ cudaError_t cudaThreadExchangeStreamCaptureMode(cudaStreamCaptureMode* mode) {
 
 cudaError_t cudaGraphInstantiate(cudaGraphExec_t* executable, cudaGraph_t graph, unsigned long long flags) {
   return call("cudaGraphInstantiate", {}, [&](world& w) {
-    const auto found = w.graph_of.find(graph);
-    if (!executable || flags != 0 || found == w.graph_of.end()) return cudaErrorInvalidValue;
+    const auto it = w.graph_of.find(graph);
+    if (!executable || flags != 0 || it == w.graph_of.end()) return cudaErrorInvalidValue;
     *executable = w.new_handle<cudaGraphExec_t>();
-    w.executable_of[*executable] = {.nodes = found->second.nodes};
+    w.executable_of[*executable] = {.nodes = it->second.nodes};
     return cudaSuccess;
   });
 }
 
 cudaError_t cudaGraphLaunch(cudaGraphExec_t executable, cudaStream_t stream) {
   return call("cudaGraphLaunch", {}, [&](world& w) {
-    const auto found = w.executable_of.find(executable);
-    if (found == w.executable_of.end()) return cudaErrorInvalidValue;
+    const auto it = w.executable_of.find(executable);
+    if (it == w.executable_of.end()) return cudaErrorInvalidValue;
     const stream_pointer s = w.find_stream(stream);
-    return s ? w.launch(found->second, *s) : cudaErrorInvalidResourceHandle;
+    return s ? w.launch(it->second, *s) : cudaErrorInvalidResourceHandle;
   });
 }
 

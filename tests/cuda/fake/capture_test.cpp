@@ -10,10 +10,10 @@ using fake_cuda::order;
 namespace {
 
 cudaError_t end(cudaStream_t s, cudaGraph_t* graph = nullptr) {
-  cudaGraph_t made{};
-  const cudaError_t error = cudaStreamEndCapture(s, &made);
-  if (graph) *graph = made;
-  else if (made) cudaGraphDestroy(made);
+  cudaGraph_t result{};
+  const cudaError_t error = cudaStreamEndCapture(s, &result);
+  if (graph) *graph = result;
+  else if (result) cudaGraphDestroy(result);
   return error;
 }
 
@@ -135,7 +135,7 @@ TEST_CASE("an unsafe call during a capture: forbidden where the modes of thread 
   }
 }
 
-TEST_CASE("exchanging the mode gives the old one, and each thread has its own") {
+TEST_CASE("exchanging the mode returns the old one, and each thread has its own") {
   fake_cuda::reset();
   cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;
   ok(cudaThreadExchangeStreamCaptureMode(&mode));
@@ -168,9 +168,9 @@ TEST_CASE("a capture may depend on nothing outside, and nothing outside on it") 
   ok(cudaStreamBeginCapture(s, cudaStreamCaptureModeGlobal));
   ok(cudaEventRecord(inside, s));
   ok(end(s));
-  CHECK(cudaEventQuery(inside) == cudaErrorCapturedEvent);      // also when the capture has ended
+  CHECK(cudaEventQuery(inside) == cudaErrorCapturedEvent);      // also after the capture
   CHECK(cudaStreamWaitEvent(outside, inside, 0) == cudaErrorCapturedEvent);
-  ok(cudaEventRecord(inside, outside));                         // recorded outside it is an event again
+  ok(cudaEventRecord(inside, outside));                         // recorded outside, it is a normal event again
   ok(cudaEventSynchronize(inside));
 
   ok(cudaStreamBeginCapture(s, cudaStreamCaptureModeRelaxed));
@@ -236,7 +236,7 @@ TEST_CASE("a capture begins and ends where it may") {
   ok(cudaStreamWaitEvent(side, e, 0));
   ok(cudaLaunchHostFunc(side, note::write, &n));
   CHECK(end(side) == cudaErrorStreamCaptureUnmatched);
-  CHECK(cudaStreamEndCapture(s, &graph) == cudaErrorStreamCaptureUnjoined);   // nobody waited for `side`
+  CHECK(cudaStreamEndCapture(s, &graph) == cudaErrorStreamCaptureUnjoined);   // no stream waited for `side`
   CHECK(graph == nullptr);
   CHECK(status_of(side) == cudaStreamCaptureStatusNone);
 }

@@ -1,4 +1,4 @@
-// Memory calls: allocate, register, free, copy, fill, ask.
+// Memory calls: allocate, register, free, copy, fill, query.
 #include "world.hpp"
 
 using namespace fake_cuda::detail;
@@ -7,7 +7,7 @@ namespace {
 
 using memory_kind = memory::kind;
 
-/// What a range is, or that it is wrong: freed, or more than its allocation.
+/// The kind of a range, or an error if it was freed or exceeds its allocation.
 struct range {
   memory_kind what = memory_kind::pageable;
   bool wrong = false;
@@ -94,7 +94,7 @@ cudaError_t allocate(world& w, void** result, const memory::request& r) {
   return *result ? cudaSuccess : cudaErrorMemoryAllocation;
 }
 
-/// Freeing waits for all devices, but a program that counts on it is told so.
+/// Freeing waits for all devices, but relying on that is a violation.
 cudaError_t give_back(world& w, const char* name, void* address, memory_kind what) {
   const memory::allocation* a = w.allocations.find(address);
   if (!a || a->address != address || a->what != what) {
@@ -112,8 +112,8 @@ cudaError_t give_back(world& w, const char* name, void* address, memory_kind wha
 
 cudaError_t cudaHostAlloc(void** memory, std::size_t bytes, unsigned int flags) {
   return call("cudaHostAlloc", {.synchronises = true, .unsafe = true}, [&](world& w) {
-    constexpr unsigned int known = cudaHostAllocPortable | cudaHostAllocMapped | cudaHostAllocWriteCombined;
-    if (flags & ~known) return cudaErrorInvalidValue;
+    constexpr unsigned int valid_flags = cudaHostAllocPortable | cudaHostAllocMapped | cudaHostAllocWriteCombined;
+    if (flags & ~valid_flags) return cudaErrorInvalidValue;
     return allocate(w, memory, {.what = memory_kind::host, .bytes = bytes, .device = this_thread().device});
   });
 }
@@ -138,8 +138,8 @@ cudaError_t cudaFree(void* memory) {
 
 cudaError_t cudaHostRegister(void* memory, std::size_t bytes, unsigned int flags) {
   return call("cudaHostRegister", {.synchronises = true, .unsafe = true}, [&](world& w) {
-    constexpr unsigned int known = cudaHostRegisterPortable | cudaHostRegisterMapped | cudaHostRegisterReadOnly;
-    if (!memory || bytes == 0 || (flags & ~known)) return cudaErrorInvalidValue;
+    constexpr unsigned int valid_flags = cudaHostRegisterPortable | cudaHostRegisterMapped | cudaHostRegisterReadOnly;
+    if (!memory || bytes == 0 || (flags & ~valid_flags)) return cudaErrorInvalidValue;
     const std::size_t used =
         w.allocations.bytes(memory_kind::host, 0) + w.allocations.bytes(memory_kind::registered, 0);
     if (bytes > w.options.pinned_bytes || used > w.options.pinned_bytes - bytes) return cudaErrorMemoryAllocation;
@@ -157,7 +157,7 @@ cudaError_t cudaHostUnregister(void* memory) {
 
 cudaError_t cudaMemcpy(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind) {
   return call("cudaMemcpy", {.synchronises = true}, [&](world& w) {
-    // Over the legacy stream: with a blocking capture it is the implicit dependency that is named.
+    // Uses the legacy stream, so with a capture of a blocking stream the error is the implicit dependency.
     const stream_pointer s = w.find_stream(nullptr);
     if (!s) return cudaErrorInvalidResourceHandle;
     if (const cudaError_t error = w.forbid_unordered(*s); error != cudaSuccess) return error;

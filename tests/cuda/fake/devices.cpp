@@ -1,4 +1,4 @@
-// The devices: how many, which is current, what they are.
+// The devices: their number, the current one, their properties.
 #include "world.hpp"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Errors: the last one of each thread, and what they are called.
+// Errors: the last one of each thread, and their names.
 #include "world.hpp"
 
 #include <unistd.h>
@@ -24,7 +24,7 @@ constexpr named_error named_errors[] = {
     FAKE_CUDA_ERROR(cudaErrorStubLibrary, "a stub of the driver was loaded"),
     FAKE_CUDA_ERROR(cudaErrorInsufficientDriver, "the driver is too old for this runtime"),
     FAKE_CUDA_ERROR(cudaErrorDevicesUnavailable, "all devices are busy or unavailable"),
-    FAKE_CUDA_ERROR(cudaErrorNoDevice, "there is no device"),
+    FAKE_CUDA_ERROR(cudaErrorNoDevice, "no device"),
     FAKE_CUDA_ERROR(cudaErrorInvalidDevice, "no device has this number"),
     FAKE_CUDA_ERROR(cudaErrorNoKernelImageForDevice, "no kernel was built for this device"),
     FAKE_CUDA_ERROR(cudaErrorECCUncorrectable, "memory error that could not be corrected"),
@@ -34,7 +34,7 @@ constexpr named_error named_errors[] = {
     FAKE_CUDA_ERROR(cudaErrorNotReady, "not done yet"),
     FAKE_CUDA_ERROR(cudaErrorIllegalAddress, "a kernel or copy used a wrong address"),
     FAKE_CUDA_ERROR(cudaErrorLaunchOutOfResources, "the launch needs more than there is"),
-    FAKE_CUDA_ERROR(cudaErrorLaunchTimeout, "a kernel took too long"),
+    FAKE_CUDA_ERROR(cudaErrorLaunchTimeout, "a kernel ran too long"),
     FAKE_CUDA_ERROR(cudaErrorContextIsDestroyed, "the context is gone"),
     FAKE_CUDA_ERROR(cudaErrorAssert, "an assertion failed in a kernel"),
     FAKE_CUDA_ERROR(cudaErrorHostMemoryAlreadyRegistered, "the memory is registered already"),
@@ -50,7 +50,7 @@ constexpr named_error named_errors[] = {
     FAKE_CUDA_ERROR(cudaErrorStreamCaptureMerge, "two captures would become one"),
     FAKE_CUDA_ERROR(cudaErrorStreamCaptureUnmatched, "the capture did not begin in this stream"),
     FAKE_CUDA_ERROR(cudaErrorStreamCaptureUnjoined, "a stream of the capture was not joined"),
-    FAKE_CUDA_ERROR(cudaErrorStreamCaptureIsolation, "the capture would depend on what lies outside"),
+    FAKE_CUDA_ERROR(cudaErrorStreamCaptureIsolation, "the capture would depend on work outside"),
     FAKE_CUDA_ERROR(cudaErrorStreamCaptureImplicit, "the legacy stream would depend on a capture"),
     FAKE_CUDA_ERROR(cudaErrorCapturedEvent, "the event was recorded in a capture"),
     FAKE_CUDA_ERROR(cudaErrorStreamCaptureWrongThread, "another thread began the capture"),
@@ -66,7 +66,7 @@ const named_error* find(cudaError_t error) {
 }
 
 cudaError_t last_error(const char* name, bool clear) {
-  // Not through call(): it neither leaves an error nor fails by itself.
+  // Not through call(), because it neither sets an error nor fails.
   world& w = the_world();
   thread_state& me = this_thread();
   if (getpid() != w.process) return cudaErrorInitializationError;

@@ -28,7 +28,7 @@ TEST_CASE("a copy has landed, and its stream's kernels have run in order, once t
   });
 }
 
-TEST_CASE("late: nothing is done before somebody waits for it, and then only what that one needs") {
+TEST_CASE("late: operations run only when a call waits for them, with their dependencies") {
   fake_cuda::reset({.when = order::late});
   a_stream a, b;
   an_event in_a, in_b;
@@ -160,7 +160,7 @@ TEST_CASE("by lot: a wait does not do a copy in one go either") {
     ok(cudaGraphLaunch(executable, kernels));
     ok(cudaDeviceSynchronize());
     CHECK(c.landed.size() == 60);
-    // The two calls before the wait moved 6 pages at most.
+    // The two calls before the wait copied at most 6 pages.
     for (const std::size_t landed : c.landed) seen_half_done |= landed > 6 && landed < 64;
   }
   CHECK(seen_half_done);
@@ -177,7 +177,7 @@ TEST_CASE("in the background: work is done although nobody calls") {
   }
 }
 
-TEST_CASE("in the background: a kernel that takes long holds up its own stream only") {
+TEST_CASE("in the background: a slow kernel only delays its own stream") {
   fake_cuda::reset({.background_threads = 2});
   a_stream slow, quick;
   std::atomic<bool> open{false};
@@ -195,7 +195,7 @@ TEST_CASE("in the background: a kernel that takes long holds up its own stream o
   CHECK(log == std::vector{1, 2});
 }
 
-TEST_CASE("an event that was never recorded is complete, and holds up nobody") {
+TEST_CASE("an event that was never recorded is complete, and delays no stream") {
   for_each_world([](order) {
     a_stream s;
     an_event never;
@@ -206,7 +206,7 @@ TEST_CASE("an event that was never recorded is complete, and holds up nobody") {
   });
 }
 
-TEST_CASE("recorded again, an event stands for the new place; an earlier wait still waits for the old one") {
+TEST_CASE("recorded again, an event represents the new position; an earlier wait still waits for the old one") {
   fake_cuda::reset({.when = order::late});
   a_stream a, b, waiting;
   an_event e;
@@ -219,19 +219,19 @@ TEST_CASE("recorded again, an event stands for the new place; an earlier wait st
   ok(cudaLaunchHostFunc(b, note::write, &two));
   ok(cudaEventRecord(e, b));
   ok(cudaEventSynchronize(e));
-  CHECK(log == std::vector{2});       // the new place, and not the old one
+  CHECK(log == std::vector{2});       // the new position, not the old one
   ok(cudaStreamSynchronize(waiting));
   CHECK(log == std::vector{2, 1, 3}); // the wait was for the old one
 }
 
-TEST_CASE("a stream's wait for an event holds back what comes after it, in every order of work") {
+TEST_CASE("a stream's wait for an event delays later work, in every order of execution") {
   for_each_world([](order) {
     a_stream producer, consumer;
     an_event ready;
     pinned<int> source(5000);
     on_device<int> target(5000);
     std::fill_n(source.data, 5000, 3);
-    struct seen {
+    struct observed {
       int* from;
       int first = 0, last = 0;
     } s{target};
@@ -239,7 +239,7 @@ TEST_CASE("a stream's wait for an event holds back what comes after it, in every
     ok(cudaEventRecord(ready, producer));
     ok(cudaStreamWaitEvent(consumer, ready, 0));
     ok(cudaLaunchHostFunc(consumer, [](void* p) {
-      auto* mine = static_cast<seen*>(p);
+      auto* mine = static_cast<observed*>(p);
       mine->first = mine->from[0];
       mine->last = mine->from[4999];
     }, &s));
@@ -265,7 +265,7 @@ TEST_CASE("the legacy stream waits for blocking streams and they for it; non-blo
     CHECK(log == (blocking ? std::vector{1, 2} : std::vector{2}));
     fake_cuda::reset({.when = order::late});
   }
-  // And back: what a blocking stream gets after work of the legacy stream waits for that.
+  // Conversely, later work of a blocking stream waits for work of the legacy stream.
   a_stream s(cudaStreamDefault), free_one;
   std::vector<int> log;
   note one{&log, 1}, two{&log, 2}, three{&log, 3};
@@ -305,7 +305,7 @@ TEST_CASE("a stream or an event may be destroyed while there is work: it is done
   });
 }
 
-TEST_CASE("a handle that is gone is no handle") {
+TEST_CASE("a destroyed handle is not a handle") {
   fake_cuda::reset();
   cudaStream_t s{};
   cudaEvent_t e{};
@@ -335,9 +335,9 @@ TEST_CASE("times between events: only of events that keep time, were recorded, a
   CHECK(cudaEventElapsedTime(&milliseconds, from, untimed) == cudaErrorInvalidResourceHandle);
 }
 
-TEST_CASE("many threads at once: each thread's batches arrive whole, over a ring that is guarded by events") {
+TEST_CASE("many threads: each thread's batches arrive complete through a ring that events protect") {
   for_each_world([](order) {
-    constexpr int threads = 3, batches = 12, slots = 2, count = 2048;   // slots of whole pages
+    constexpr int threads = 3, batches = 12, slots = 2, count = 2048;   // slots of full pages
     const auto pipeline = [](int number) {
       a_stream copies, step;
       std::vector<an_event> copied(slots), released(slots);

@@ -1,4 +1,4 @@
-// What the tests of the stand-in share: short ways to make things, and to run each case under every order of work.
+// Helpers of the stand-in's tests: short ways to create objects, and to run each case with every order of operations.
 //
 //   for_each_world([](fake_cuda::order when) {
 //     pinned<int> source(100);  on_device<int> target(100);  a_stream s;
@@ -20,7 +20,7 @@ inline constexpr std::size_t page = 4096;
 
 inline void ok(cudaError_t error) { CHECK_MESSAGE(error == cudaSuccess, cudaGetErrorName(error)); }
 
-/// Late, early and by lot, inside the calls and on two threads of their own; by lot with several seeds.
+/// Late, early and shuffled, inside the calls and on two background threads; shuffled with several seeds.
 template <typename Body>
 void for_each_world(const Body& body) {
   using fake_cuda::order;

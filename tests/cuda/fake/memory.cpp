@@ -15,7 +15,7 @@ std::size_t rounded_up(std::size_t bytes) { return (bytes + page_bytes - 1) / pa
 
 std::uintptr_t number(const void* address) { return reinterpret_cast<std::uintptr_t>(address); }
 
-/// Address space that nobody can use; a page more than asked, so that what runs over the end faults.
+/// Reserves inaccessible address space, with an extra page at the end so that overruns fault.
 std::byte* reserve(std::size_t bytes) {
   void* at = mmap(nullptr, bytes + page_bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   return at == MAP_FAILED ? nullptr : static_cast<std::byte*>(at);
@@ -27,7 +27,7 @@ void* memory::allocate(const request& r) {
   const std::size_t size = rounded_up(r.bytes);
   std::byte* const at = reserve(size);
   if (!at) return nullptr;
-  retired_.emplace_back(at, size + page_bytes);   // unmapped at the end, whatever happens to it before
+  retired_.emplace_back(at, size + page_bytes);   // unmapped at the end in any case
   std::byte* view = at;
   if (r.what == kind::device) {
     const int file = memfd_create("fake_cuda", MFD_CLOEXEC);
@@ -73,7 +73,7 @@ std::string memory::free(void* address) {
       wrong += "somebody wrote past its end";
     }
     if (a->view != a->address) munmap(a->view, size);
-    // The address stays taken: a late use faults instead of meeting another's memory.
+    // The address stays reserved, so that a late use faults instead of accessing other memory.
     mmap(a->address, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
   }
   live_.erase(a->address + a->bytes - 1);
@@ -92,8 +92,8 @@ void memory::clear() {
 }
 
 memory::allocation* memory::find(const void* address) {
-  const auto found = live_.lower_bound(static_cast<const std::byte*>(address));
-  return found != live_.end() && found->second.address <= address ? &found->second : nullptr;
+  const auto it = live_.lower_bound(static_cast<const std::byte*>(address));
+  return it != live_.end() && it->second.address <= address ? &it->second : nullptr;
 }
 
 bool memory::was_freed(const void* address) const {
@@ -152,7 +152,7 @@ void memory::count_readers(const void* from, std::size_t bytes, int change) {
   allocation* const a = find(from);
   if (!a || a->what == kind::device) return;
   const page_range pages = whole_pages(*a, from, bytes);
-  // Runs of pages that change are changed by one call.
+  // One call changes a run of pages.
   std::size_t start = pages.first;
   for (std::size_t i = pages.first; i < pages.end; ++i) {
     std::uint32_t& readers = a->readers[i];

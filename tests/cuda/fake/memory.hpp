@@ -6,9 +6,9 @@
 //   all.hold_source(from, 100); ... all.release_source(from, 100);                       // read-only in between
 //   std::string overrun = all.free(p);                                                   // faults from now on
 //
-// Device memory is a file in memory, mapped twice: at the address that the program knows, which is closed but while a
-// kernel runs, and at one that only the stand-in knows. Host memory is mapped once, so that ThreadSanitizer sees the
-// copies' reads and writes of it. Addresses are not used again before clear(). Not thread-safe.
+// Device memory is a file in memory, mapped twice: at the program's address, which is only accessible while a kernel
+// runs, and at a private address of the stand-in. Host memory is mapped once, so that ThreadSanitizer observes the
+// copies' accesses. Addresses are not reused before clear(). Not thread-safe.
 #pragma once
 
 #include <cstddef>
@@ -37,10 +37,10 @@ class memory {
     std::size_t bytes = 0;
     int device = 0;
     std::byte* address = nullptr;
-    std::byte* view = nullptr;              ///< the stand-in's own; the same address where there is one mapping
-    std::byte* pages = nullptr;             ///< the first whole page
-    std::vector<std::uint32_t> readers{};   ///< of each whole page: copies under way that read it
-    std::size_t users = 0;                  ///< operations under way
+    std::byte* view = nullptr;              ///< the stand-in's own; equal to the address if there is one mapping
+    std::byte* pages = nullptr;             ///< the first full page
+    std::vector<std::uint32_t> readers{};   ///< by full page: copies in progress that read it
+    std::size_t users = 0;                  ///< operations in progress
   };
 
   memory() = default;
@@ -48,22 +48,22 @@ class memory {
   memory& operator=(const memory&) = delete;
   ~memory() { clear(); }
 
-  /// Null where the system has no more.
+  /// Null if the system has no more memory.
   void* allocate(const request& r);
-  /// False where a part is allocated or registered already.
+  /// False if a part is already allocated or registered.
   bool register_host(void* address, const request& r);
-  /// Forgets the allocation at this very address; what is not empty says what was found wrong.
+  /// Removes the allocation at exactly this address. Returns a description of damage, or an empty text.
   std::string free(void* address);
   void clear();
 
-  /// What this address lies in, null if it is no memory of ours.
+  /// The allocation that contains this address; null if there is none.
   allocation* find(const void* address);
   const allocation* find(const void* address) const { return const_cast<memory*>(this)->find(address); }
-  /// Whether it was memory of ours and is no more.
+  /// Whether the address belongs to a freed allocation.
   bool was_freed(const void* address) const;
-  /// Where the stand-in reads and writes it.
+  /// The address at which the stand-in accesses it.
   std::byte* access(const void* address) const;
-  /// Writes there even if a copy under way has made the page read-only.
+  /// Writes even if a copy in progress has made the page read-only.
   void write(void* to, const void* from, std::size_t bytes);
   void fill(void* to, int value, std::size_t bytes);
   bool has_readers(const void* address, std::size_t bytes) const;
@@ -71,7 +71,7 @@ class memory {
   void hold_source(const void* from, std::size_t bytes) { count_readers(from, bytes, +1); }
   void release_source(const void* from, std::size_t bytes) { count_readers(from, bytes, -1); }
 
-  /// Opens the device's memory to the host, as long as a kernel runs there.
+  /// Makes the device's memory accessible to the host while a kernel runs there.
   void open(int device);
   void close(int device);
 
@@ -87,9 +87,9 @@ class memory {
   void protect(const allocation& a, page_range pages, bool writable);
   bool is_open(int device) const;
 
-  std::map<const std::byte*, allocation> live_;              // by their last byte
-  std::vector<std::pair<std::byte*, std::size_t>> retired_;  // freed, and unmapped at the end only
-  std::vector<int> open_;                                    // by device: kernels that run
+  std::map<const std::byte*, allocation> live_;              // by last byte
+  std::vector<std::pair<std::byte*, std::size_t>> retired_;  // freed, but only unmapped at the end
+  std::vector<int> open_;                                    // by device: running kernels
 };
 
 }  // namespace fake_cuda::detail

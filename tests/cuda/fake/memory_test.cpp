@@ -19,7 +19,7 @@ namespace {
 struct pages_free {
   void operator()(unsigned char* p) const { std::free(p); }
 };
-/// Memory of the program's own, a little off a page's start.
+/// The program's own memory, slightly after the start of a page.
 using own_memory = std::unique_ptr<unsigned char[], pages_free>;
 own_memory pageable(std::size_t bytes) {
   auto* p = static_cast<unsigned char*>(std::aligned_alloc(page, (bytes + page - 1) / page * page));
@@ -91,7 +91,7 @@ TEST_CASE("writing a source too early is a fault on the spot, not a wrong value 
   ok(cudaStreamSynchronize(s));
 }
 
-TEST_CASE("a destination holds poison from the moment when the copy may begin until it has landed, and not before") {
+TEST_CASE("a destination is poisoned from the moment when the copy may begin until it completes, and not before") {
   fake_cuda::reset({.when = order::late});
   pinned<int> source(2000);
   on_device<int> target(2000);
@@ -101,21 +101,21 @@ TEST_CASE("a destination holds poison from the moment when the copy may begin un
   ok(cudaMemcpyAsync(target, source, source.bytes, cudaMemcpyHostToDevice, copies));
   ok(cudaStreamSynchronize(copies));
   // The user's stream still reads the first batch; the next copy waits for it on the device.
-  int seen = 0;
+  int value = 0;
   struct reads {
     int* from;
     int* to;
-  } r{target, &seen};
+  } r{target, &value};
   ok(cudaLaunchHostFunc(user, [](void* p) { *static_cast<reads*>(p)->to = *static_cast<reads*>(p)->from; }, &r));
   ok(cudaEventRecord(released, user));
   ok(cudaStreamWaitEvent(copies, released, 0));
   ok(cudaMemcpyAsync(target, source, source.bytes, cudaMemcpyHostToDevice, copies));
   CHECK(target.values()[0] == 1);
   ok(cudaStreamSynchronize(user));
-  CHECK(seen == 1);
+  CHECK(value == 1);
   fake_cuda::run_all();
   CHECK(target.values()[1999] == 1);
-  // With nothing in between the copy may begin at once.
+  // Without dependencies, the copy may begin at once.
   ok(cudaMemcpyAsync(target, source, source.bytes, cudaMemcpyHostToDevice, copies));
   const std::vector<int> now = target.values();
   CHECK(reinterpret_cast<const unsigned char*>(now.data())[0] == fake_cuda::poison);
@@ -153,7 +153,7 @@ TEST_CASE("a buffer may be sent and then overwritten by a copy back in the same 
   });
 }
 
-TEST_CASE("device memory is closed to the host and open to kernels, those of its own device") {
+TEST_CASE("device memory is only accessible to kernels of its own device, not to the host") {
   fake_cuda::reset({.devices = 2});
   on_device<int> here(10);
   ok(cudaSetDevice(1));
@@ -177,7 +177,7 @@ TEST_CASE("device memory is closed to the host and open to kernels, those of its
   CHECK_FALSE(host_can_read(here.data));
 }
 
-TEST_CASE("fresh memory is poisoned; freed memory faults and its address does not come back") {
+TEST_CASE("fresh memory is poisoned; freed memory faults and its address is not reused") {
   fake_cuda::reset();
   void *device = nullptr, *host = nullptr;
   ok(cudaMalloc(&device, 100));
@@ -206,7 +206,7 @@ TEST_CASE("fresh memory is poisoned; freed memory faults and its address does no
   ok(cudaFreeHost(nullptr));
 }
 
-TEST_CASE("freeing under a copy waits for it, and is told on") {
+TEST_CASE("freeing during a copy waits for it, and is a violation") {
   fake_cuda::reset({.when = order::late});
   on_device<unsigned char> target(page);
   a_stream s;
@@ -260,7 +260,7 @@ TEST_CASE("pageable memory is staged before the call returns, and counts as wait
   CHECK(back[0] == 1);
 }
 
-TEST_CASE("registered memory behaves as pinned: whole pages within it are read-only under a copy") {
+TEST_CASE("registered memory behaves like pinned memory: full pages inside it are read-only during a copy") {
   fake_cuda::reset({.when = order::late});
   const own_memory all = pageable(4 * page);
   unsigned char* const start = all.get() + 100;
@@ -284,7 +284,7 @@ TEST_CASE("registered memory behaves as pinned: whole pages within it are read-o
   CHECK(cudaHostUnregister(start) == cudaErrorHostMemoryNotRegistered);
 }
 
-TEST_CASE("a pointer's attributes say what it is") {
+TEST_CASE("a pointer's attributes return its kind") {
   fake_cuda::reset({.devices = 2});
   ok(cudaSetDevice(1));
   pinned<int> host(10);
@@ -319,7 +319,7 @@ TEST_CASE("cudaMemcpy and cudaMemset go over the legacy stream; the copy has lan
   const own_memory small = pageable(100);
   on_device<unsigned char> target(100);
   ok(cudaMemcpy(target, small.get(), 100, cudaMemcpyHostToDevice));
-  CHECK(fake_cuda::pending() == 1);   // staged: the rest may come later
+  CHECK(fake_cuda::pending() == 1);   // staged: the rest may complete later
 }
 
 TEST_CASE("memory has an end, for each device and for pinned memory") {

@@ -1,4 +1,4 @@
-// When the work is done that stands in the streams, and in what order: as late as can be, at once, or by lot.
+// The time and order in which queued work runs: as late as possible, at once, or shuffled.
 #include "world.hpp"
 
 #include <algorithm>
@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::size_t max_pieces = 64;
 
-/// Copies go page by page, but big ones in no more pieces than a test has time for.
+/// Copies run page by page, but the number of pieces is limited to save time.
 std::size_t piece_bytes(const operation& op) {
   const std::size_t share = (op.todo.bytes + max_pieces - 1) / max_pieces;
   return (share + page_bytes - 1) / page_bytes * page_bytes;
@@ -58,7 +58,7 @@ operation_pointer world::enqueue(stream& s, const work& todo, work_extra extra) 
   if (todo.what == work::kind::copy || todo.what == work::kind::fill) {
     if (auto* a = allocations.find(todo.to)) {
       ++a->users;
-      // The host must not read it from now on, and no earlier operation does.
+      // The host must not read it from now on, and earlier operations do not.
       if (a->what != memory::kind::device && todo.what == work::kind::copy && a->users == 1 &&
           !allocations.has_readers(todo.to, todo.bytes)) {
         allocations.fill(todo.to, poison, todo.bytes);
@@ -78,9 +78,9 @@ operation_pointer world::enqueue(stream& s, const work& todo, work_extra extra) 
   return op;
 }
 
-/// What has become legal begins: the destination no longer holds what it did, whether or not a byte has arrived.
+/// Operations that became legal begin: the previous content of the destination is gone, before any byte arrives.
 void world::begin_heads() {
-  if (options.when == order::early && threads_.empty()) return;   // it ends before anybody looks
+  if (options.when == order::early && threads_.empty()) return;   // it completes before any access
   for (const stream_pointer& s : streams) {
     if (has_runnable_head(*s)) begin(*s->queue.front());
   }
@@ -93,15 +93,15 @@ void world::begin(operation& op) {
 }
 
 stream_pointer world::runnable() {
-  std::vector<const stream_pointer*> found;
+  std::vector<const stream_pointer*> candidates;
   for (const stream_pointer& s : streams) {
-    if (has_runnable_head(*s)) found.push_back(&s);
+    if (has_runnable_head(*s)) candidates.push_back(&s);
   }
-  if (found.empty()) return nullptr;
-  return *found[options.when == order::shuffled ? random(found.size()) : 0];
+  if (candidates.empty()) return nullptr;
+  return *candidates[options.when == order::shuffled ? random(candidates.size()) : 0];
 }
 
-/// A stream whose head has to run before `target` can; null where that runs already, on another thread.
+/// A stream whose head must run before `target`; null if it is already running on another thread.
 stream_pointer world::needed_for(operation_pointer target) {
   for (;;) {
     stream& s = *target->on;
@@ -114,18 +114,18 @@ stream_pointer world::needed_for(operation_pointer target) {
   }
 }
 
-void world::run_head(const stream_pointer& s, bool whole) {
+void world::run_head(const stream_pointer& s, bool complete) {
   const operation_pointer op = s->queue.front();
   switch (op->todo.what) {
     case work::kind::copy:
-      if (!move_bytes(*op, whole)) return;
+      if (!move_bytes(*op, complete)) return;
       break;
     case work::kind::fill:
       allocations.fill(op->todo.to, op->todo.value, op->todo.bytes);
       break;
     case work::kind::kernel:
       run_kernel(*s, *op);
-      if (op->done) return;   // the device broke meanwhile
+      if (op->done) return;   // the device failed meanwhile
       break;
     case work::kind::record:
     case work::kind::wait:
@@ -134,11 +134,11 @@ void world::run_head(const stream_pointer& s, bool whole) {
   finish(*s);
 }
 
-bool world::move_bytes(operation& op, bool whole) {
+bool world::move_bytes(operation& op, bool complete) {
   const std::size_t size = piece_bytes(op), count = (op.todo.bytes + size - 1) / size;
   if (op.pieces.empty()) {
     for (std::size_t i = count; i-- > 0;) op.pieces.push_back(static_cast<std::uint32_t>(i));
-    if (!whole) {
+    if (!complete) {
       for (std::size_t i = count; i > 1; --i) std::swap(op.pieces[i - 1], op.pieces[random(i)]);
     }
   }
@@ -148,7 +148,7 @@ bool world::move_bytes(operation& op, bool whole) {
     op.pieces.pop_back();
     allocations.write(static_cast<std::byte*>(op.todo.to) + offset, from + offset,
                       std::min(size, op.todo.bytes - offset));
-  } while (whole && !op.pieces.empty());
+  } while (complete && !op.pieces.empty());
   return op.pieces.empty();
 }
 
@@ -159,7 +159,7 @@ void world::run_kernel(stream& s, const operation& op) {
   allocations.open(s.device);
   me.inside_kernel = true;
   mutex.unlock();
-  // Through a C function nothing may be thrown.
+  // C functions must not throw.
   [&]() noexcept { op.todo.function(op.todo.argument); }();
   mutex.lock();
   me.inside_kernel = false;
@@ -215,7 +215,7 @@ void world::wait_for(const operations& targets) {
 bool world::is_done(const operations& targets) {
   for (const operation_pointer& target : targets) {
     if (target->done) continue;
-    // Whoever asks again and again has waited long enough; a kernel that runs elsewhere is not waited for.
+    // Repeated queries run the operation, but do not wait for a kernel on another thread.
     if (options.when == order::late && threads_.empty() && ++target->polls >= options.polls) {
       while (!target->done) {
         const stream_pointer s = needed_for(target);
@@ -252,22 +252,23 @@ void world::drop_all_work() {
   changed.notify_all();
 }
 
-/// What a wait for a stream waits for: its newest operation, and for the legacy stream those of the blocking ones too.
+/// The operations that a wait for a stream waits for: its newest one; for the legacy stream also those of blocking
+/// streams.
 operations world::unfinished_of(const stream& s) const {
-  operations found;
+  operations result;
   for (const stream_pointer& other : streams) {
     const bool counts = other.get() == &s || (s.legacy && other->blocking && other->device == s.device);
-    if (counts && !other->queue.empty()) found.push_back(other->queue.back());
+    if (counts && !other->queue.empty()) result.push_back(other->queue.back());
   }
-  return found;
+  return result;
 }
 
 operations world::all_unfinished() const {
-  operations found;
+  operations result;
   for (const stream_pointer& s : streams) {
-    if (!s->queue.empty()) found.push_back(s->queue.back());
+    if (!s->queue.empty()) result.push_back(s->queue.back());
   }
-  return found;
+  return result;
 }
 
 void world::background() {
@@ -286,7 +287,7 @@ void world::background() {
     lock.release();
     run_head(s, options.when != order::shuffled);
     lock = std::unique_lock(mutex, std::adopt_lock);
-    if (options.when == order::shuffled && !waiting_) {   // others get the lock between two pieces
+    if (options.when == order::shuffled && !waiting_) {   // other threads get the lock between two pieces
       lock.unlock();
       std::this_thread::yield();
       lock.lock();
@@ -301,7 +302,7 @@ void world::start_threads() {
   }
 }
 
-/// Also waits for the kernels that run. The lock is given up meanwhile.
+/// Also waits for running kernels. The lock is released meanwhile.
 void world::stop_threads() {
   stopping_ = true;
   changed.notify_all();

@@ -14,26 +14,26 @@ stream_pointer world::make_stream(bool blocking, bool legacy) {
   return s;
 }
 
-/// Null where there is no such stream (any more). A default stream is the current device's.
+/// Null if the stream does not exist. A default stream is the current device's.
 stream_pointer world::find_stream(cudaStream_t handle) {
   const thread_state& me = this_thread();
   if (handle == nullptr) handle = options.null_per_thread ? cudaStreamPerThread : cudaStreamLegacy;
   if (handle == cudaStreamLegacy) {
-    const auto found = legacy_of.find(me.device);
-    return found == legacy_of.end() ? nullptr : found->second;
+    const auto it = legacy_of.find(me.device);
+    return it == legacy_of.end() ? nullptr : it->second;
   }
   if (handle == cudaStreamPerThread) {
     stream_pointer& s = per_thread_of[{me.id, me.device}];
     if (!s) s = make_stream(true, false);
     return s;
   }
-  const auto found = stream_of.find(handle);
-  return found == stream_of.end() ? nullptr : found->second;
+  const auto it = stream_of.find(handle);
+  return it == stream_of.end() ? nullptr : it->second;
 }
 
 event* world::find_event(cudaEvent_t handle) {
-  const auto found = event_of.find(handle);
-  return found == event_of.end() ? nullptr : &found->second;
+  const auto it = event_of.find(handle);
+  return it == event_of.end() ? nullptr : &it->second;
 }
 
 }  // namespace fake_cuda::detail
@@ -51,12 +51,12 @@ cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned int flags) 
 
 cudaError_t cudaStreamDestroy(cudaStream_t stream) {
   return call("cudaStreamDestroy", {.releases = true}, [&](world& w) {
-    const auto found = w.stream_of.find(stream);
-    if (found == w.stream_of.end()) return cudaErrorInvalidResourceHandle;
-    const stream_pointer s = found->second;
+    const auto it = w.stream_of.find(stream);
+    if (it == w.stream_of.end()) return cudaErrorInvalidResourceHandle;
+    const stream_pointer s = it->second;
     if (s->capturing) w.invalidate(*s->capturing);
-    w.stream_of.erase(found);
-    s->destroyed = true;   // its work is still done
+    w.stream_of.erase(it);
+    s->destroyed = true;   // its work still runs
     if (s->queue.empty()) std::erase(w.streams, s);
     return cudaSuccess;
   });
@@ -103,8 +103,8 @@ cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t function, void*
 
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned int flags) {
   return call("cudaEventCreateWithFlags", {}, [&](world& w) {
-    constexpr unsigned int known = cudaEventBlockingSync | cudaEventDisableTiming;
-    if (!event || (flags & ~known)) return cudaErrorInvalidValue;
+    constexpr unsigned int valid_flags = cudaEventBlockingSync | cudaEventDisableTiming;
+    if (!event || (flags & ~valid_flags)) return cudaErrorInvalidValue;
     *event = w.new_handle<cudaEvent_t>();
     w.event_of[*event] = {.device = this_thread().device, .flags = flags};
     return cudaSuccess;
@@ -128,7 +128,7 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
 
 namespace {
 
-/// What a host may ask of an event; only one that is no part of a graph has an answer.
+/// Checks an event for a query by the host. An event that is part of a graph is an error.
 cudaError_t check_host_may_ask(world& w, const event* e) {
   if (!e) return cudaErrorInvalidResourceHandle;
   if (e->captured) {

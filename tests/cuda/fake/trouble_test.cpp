@@ -27,7 +27,7 @@ TEST_CASE("each thread has its own current device, the first one at the beginnin
   CHECK(device == 0);
 }
 
-TEST_CASE("what needs the right current device, and what does not") {
+TEST_CASE("calls that need the right current device, and calls that do not") {
   fake_cuda::reset({.devices = 2, .when = order::late});
   a_stream s0;
   an_event e0;
@@ -43,7 +43,7 @@ TEST_CASE("what needs the right current device, and what does not") {
   ok(cudaEventRecord(e0, s0));
   CHECK(cudaLaunchHostFunc(s0, note::write, &n) == cudaErrorInvalidResourceHandle);
   ok(cudaLaunchHostFunc(s1, note::write, &n));
-  ok(cudaMemcpyAsync(d0, host, d0.bytes, cudaMemcpyHostToDevice, s0));     // copies go with their stream
+  ok(cudaMemcpyAsync(d0, host, d0.bytes, cudaMemcpyHostToDevice, s0));     // copies use their stream's device
   ok(cudaStreamWaitEvent(s1, e0, 0));
   CHECK(cudaEventQuery(e0) == cudaErrorNotReady);
   ok(cudaEventRecord(e1, s1));
@@ -51,14 +51,14 @@ TEST_CASE("what needs the right current device, and what does not") {
   ok(cudaEventSynchronize(e1));
   CHECK(log == std::vector{1});
   CHECK(fake_cuda::pending() == 1);
-  ok(cudaDeviceSynchronize());           // device 1 has nothing left
+  ok(cudaDeviceSynchronize());           // device 1 has no work left
   CHECK(fake_cuda::pending() == 1);
   ok(cudaSetDevice(0));
   ok(cudaDeviceSynchronize());
   CHECK(fake_cuda::pending() == 0);
 }
 
-TEST_CASE("devices say what they are") {
+TEST_CASE("devices report their properties") {
   fake_cuda::reset({.devices = 2});
   int value = 0;
   char bus[20];
@@ -97,7 +97,7 @@ TEST_CASE("an error stays for its thread until it is asked for; not ready is one
   CHECK(std::string(cudaGetErrorName(static_cast<cudaError_t>(998))) == "unrecognized error code");
 }
 
-TEST_CASE("a broken device: every call gives the error, pending work is dropped, destructors still count") {
+TEST_CASE("a failed device: every call returns the error, pending work is dropped, destructors still count") {
   for (const int threads : {0, 2}) {
     fake_cuda::reset({.when = order::late, .background_threads = threads});
     std::vector<int> log;
@@ -174,7 +174,7 @@ TEST_CASE("the Nth call of each function fails, once, with the error that was as
   alignas(4096) static unsigned char own[4096];
   char text[20];
   const auto nothing = [](void*) {};
-  // Each can be called twice in a row and succeeds.
+  // Each succeeds twice in a row.
   struct named_call {
     const char* name;
     call make;
@@ -196,7 +196,7 @@ TEST_CASE("the Nth call of each function fails, once, with the error that was as
       {"cudaStreamWaitEvent", [&] { return cudaStreamWaitEvent(s, e, 0); }},
       {"cudaStreamIsCapturing", [&] { return cudaStreamIsCapturing(s, &status); }},
       {"cudaLaunchHostFunc", [&] { return cudaLaunchHostFunc(s, nothing, nullptr); }},
-      {"cudaEventCreateWithFlags", [&] { cudaEvent_t made; return cudaEventCreateWithFlags(&made, 0); }},
+      {"cudaEventCreateWithFlags", [&] { cudaEvent_t event; return cudaEventCreateWithFlags(&event, 0); }},
       {"cudaEventRecord", [&] { return cudaEventRecord(e, s); }},
       {"cudaEventQuery", [&] { return cudaEventSynchronize(e), cudaEventQuery(e); }},
       {"cudaEventSynchronize", [&] { return cudaEventSynchronize(e); }},
@@ -281,7 +281,7 @@ TEST_CASE("under the guard a call that waits, allocates or frees is a violation 
   CHECK(fake_cuda::violations() == expected);
 }
 
-TEST_CASE("a kernel of the host may make no CUDA call") {
+TEST_CASE("a host function must not call CUDA") {
   for_each_world([](order) {
     a_stream s;
     struct tries {

@@ -1,5 +1,5 @@
-// Every number and every signature of cuda_runtime_api.h as text. Compiled twice: against the stand-in's header, and
-// against the toolkit's where there is one; values_test.cpp compares. LISTED names the function that holds the list.
+// Every number and every signature of cuda_runtime_api.h as text. Compiled twice, with the stand-in's header and with
+// the toolkit's if it is installed; values_test.cpp compares. LISTED is the name of the function with the list.
 #include <cuda_runtime_api.h>
 
 #include <cstdint>

@@ -11,7 +11,7 @@ using named_values = std::vector<std::pair<std::string, std::string>>;
 named_values values_of_stand_in();
 named_values values_of_toolkit();
 
-TEST_CASE("names, numbers and signatures of the stand-in are the toolkit's") {
+TEST_CASE("names, numbers and signatures of the stand-in equal the toolkit's") {
   const named_values ours = values_of_stand_in(), theirs = values_of_toolkit();
   REQUIRE(ours.size() == theirs.size());
   REQUIRE(ours.size() > 100);
@@ -34,7 +34,7 @@ TEST_CASE("and the list leaves nothing out") {
     }
     return false;
   };
-  std::size_t found = 0;
+  std::size_t count = 0;
   std::string line;
   while (std::getline(text, line)) {
     // "  cudaName = 1," of an enumeration; "#define cudaName 1"; "cudaError_t cudaName(" of a function.
@@ -45,7 +45,7 @@ TEST_CASE("and the list leaves nothing out") {
     if (name.empty()) continue;
     CAPTURE(name);
     CHECK(is_listed(name));
-    ++found;
+    ++count;
   }
-  CHECK(found > 100);
+  CHECK(count > 100);
 }

@@ -1,4 +1,4 @@
-// The door of every runtime function, and the functions of fake_cuda.hpp.
+// The entry of every runtime function, and the functions of fake_cuda.hpp.
 #include "world.hpp"
 
 #include <sys/syscall.h>
@@ -10,7 +10,7 @@ namespace fake_cuda {
 namespace detail {
 namespace {
 
-/// Ends the background threads before the process does.
+/// Ends the background threads before the process ends.
 struct last_one_out {
   ~last_one_out() {
     world& w = the_world();
@@ -23,7 +23,7 @@ struct last_one_out {
 }  // namespace
 
 world& the_world() {
-  // Never destroyed: destructors of the program's own globals may still call.
+  // Never destroyed, because destructors of the program's globals may still call it.
   static world* const only = [] {
     auto* w = new world;
     w->start({});
@@ -53,7 +53,7 @@ void world::note_wait(const char* name) {
   if (this_thread().guards > 0) violate(name);
 }
 
-/// Why the runtime would not do it, before it looks at what it was asked.
+/// Errors that the runtime returns before it checks the arguments.
 cudaError_t world::refusal(const char* name, const call_traits& traits) {
   cudaError_t injected = cudaSuccess;
   for (auto planned = failures.begin(); planned != failures.end();) {
@@ -80,7 +80,7 @@ cudaError_t call(const char* name, const call_traits& traits, const call_body& b
     return error;
   };
   world& w = the_world();
-  // Before the lock: a thread that the child of a fork does not have may hold it.
+  // Before locking, because in the child of a fork a nonexistent thread may own the lock.
   if (getpid() != w.process) return remembered(cudaErrorInitializationError);
   if (me.inside_kernel) return remembered(cudaErrorNotPermitted);
 
@@ -109,7 +109,7 @@ using detail::the_world;
 
 namespace {
 
-/// Waits a moment for the kernels that run, then hands out the world.
+/// Waits a moment for running kernels, then returns the world.
 class held_world {
  public:
   detail::world* operator->() { return &world_; }
@@ -156,8 +156,8 @@ handles live() {
 
 std::uint64_t calls(std::string_view function) {
   held_world w;
-  const auto found = w->calls.find(function);
-  return found == w->calls.end() ? 0 : found->second;
+  const auto it = w->calls.find(function);
+  return it == w->calls.end() ? 0 : it->second;
 }
 
 std::uint64_t synchronising_calls() { return held_world{}->synchronising; }
@@ -194,7 +194,7 @@ void run_all() { held_world{}->run_all(); }
 
 const void* peek(const void* device_memory) { return held_world{}->allocations.access(device_memory); }
 
-// The kernel refuses to read or write for us what we could not: the way to ask without a fault.
+// The kernel refuses accesses that would fault, which allows a test without a fault.
 bool host_can_read(const void* memory) {
   int ends[2];
   if (pipe(ends) != 0) return false;
@@ -207,7 +207,7 @@ bool host_can_read(const void* memory) {
 bool host_can_write(void* memory) {
   int ends[2];
   if (pipe(ends) != 0) return false;
-  // What is written is what was there.
+  // Writes the unchanged byte.
   const bool can = syscall(SYS_write, ends[1], memory, 1) == 1 && syscall(SYS_read, ends[0], memory, 1) == 1;
   close(ends[0]);
   close(ends[1]);

@@ -1,10 +1,10 @@
-// All that the stand-in knows: streams, events, captures, memory, and who does the work when. One lock guards it.
+// The state of the stand-in: streams, events, captures, memory, and the scheduler. One lock protects it.
 //
 //   return call("cudaStreamDestroy", {.releases = true}, [&](world& w) { return w.destroy_stream(stream); });
 //
-// call() is the door of every runtime function: it counts the call, refuses it where the runtime would, runs the body
-// under the lock, lets the scheduler do some work, and remembers the error for cudaGetLastError.
-// Members are called with the lock held; run_head() gives it up while a kernel runs, and wait_for() while it waits.
+// call() is the entry of every runtime function: it counts the call, refuses it if the runtime would, runs the body
+// under the lock, lets the scheduler run some operations, and stores the error for cudaGetLastError.
+// Callers of members own the lock; run_head() releases it while a kernel runs, and wait_for() while it waits.
 #pragma once
 
 #include "fake_cuda.hpp"
@@ -24,7 +24,7 @@ namespace fake_cuda::detail {
 struct stream;
 struct capture;
 
-/// What is to be done, as a graph keeps it too.
+/// An operation without its state, also used in graphs.
 struct work {
   enum class kind { copy, fill, record, wait, kernel };
   kind what = kind::wait;
@@ -36,13 +36,13 @@ struct work {
   void* argument = nullptr;
 };
 
-/// Work that stands in a stream. Runs once it is at the head and all in `after` is done.
+/// Work in a stream. It can run at the head of the stream after all operations in `after`.
 struct operation {
   work todo;
   stream* on = nullptr;
   std::vector<std::shared_ptr<operation>> after{};
-  std::vector<std::byte> staged{};       ///< what a pageable source held when the copy was enqueued
-  std::vector<std::uint32_t> pieces{};   ///< of a copy: those to come, the next one last
+  std::vector<std::byte> staged{};       ///< content of a pageable source when the copy was enqueued
+  std::vector<std::uint32_t> pieces{};   ///< of a copy: the remaining ones, the next one last
   bool begun = false, done = false, holds_source = false;
   int polls = 0;
   std::int64_t done_at_ns = 0;
@@ -50,7 +50,7 @@ struct operation {
 using operation_pointer = std::shared_ptr<operation>;
 using operations = std::vector<operation_pointer>;
 
-/// What one piece of work needs beyond itself.
+/// The dependencies of one piece of work.
 struct work_extra {
   std::vector<std::byte> staged{};
   operations after{};
@@ -59,10 +59,10 @@ struct work_extra {
 struct stream : std::enable_shared_from_this<stream> {
   int device = 0;
   bool blocking = true, legacy = false, destroyed = false;
-  bool busy = false;                       ///< its head is a kernel that runs now
+  bool busy = false;                       ///< its head is a running kernel
   std::deque<operation_pointer> queue{};
   std::shared_ptr<capture> capturing{};
-  std::vector<std::size_t> capture_tail{}; ///< what the next captured operation comes after
+  std::vector<std::size_t> capture_tail{}; ///< predecessors of the next captured operation
 };
 using stream_pointer = std::shared_ptr<stream>;
 
@@ -70,7 +70,7 @@ struct event {
   int device = 0;
   unsigned int flags = 0;
   operation_pointer recorded{};            ///< null: never
-  std::shared_ptr<capture> captured{};     ///< the capture in which it was recorded last
+  std::shared_ptr<capture> captured{};     ///< the capture in which it was last recorded
   std::vector<std::size_t> captured_after{};
 };
 
@@ -86,13 +86,13 @@ struct capture {
   std::vector<node> nodes{};
 };
 
-/// An executable graph remembers its last launch: one launch of it runs at a time.
+/// An executable graph with its last launch: its launches run one at a time.
 struct graph {
   std::vector<work> nodes{};
   operation_pointer last_launch{};
 };
 
-/// What belongs to one thread of the program. A new world begins with a new one.
+/// The state of one thread of the program. reset() discards it.
 struct thread_state {
   std::uint64_t id = 0, generation = 0;
   int device = 0;
@@ -106,7 +106,7 @@ thread_state& this_thread();
 struct call_traits {
   bool synchronises = false;   ///< waits, may wait, or allocates
   bool unsafe = false;         ///< "potentially unsafe" while a stream is captured
-  bool releases = false;       ///< what it gives back is gone even when it reports an error
+  bool releases = false;       ///< releases its argument even if it reports an error
   bool without_device = false; ///< works without a device or a driver
 };
 
@@ -115,7 +115,7 @@ class world {
   // scheduler.cpp
   operation_pointer enqueue(stream& s, const work& todo, work_extra extra);
   void wait_for(const operations& targets);
-  /// Not done yet? Says so, and counts the question.
+  /// Returns whether it is pending, and counts the query.
   bool is_done(const operations& targets);
   void progress();
   void run_all();
@@ -126,12 +126,12 @@ class world {
   void stop_threads();
 
   // capture.cpp
-  /// Puts work into a stream, or into the graph that is being captured from it.
+  /// Appends work to a stream, or to the graph that is captured from it.
   cudaError_t submit(stream& s, const work& todo, work_extra extra = {});
   cudaError_t forbid_unsafe();
   std::vector<capture*> captures_beside(const stream& s) const;
   cudaError_t forbid_legacy(const stream& s);
-  /// For the calls that ask or wait for a whole stream: none of it may be part of a capture.
+  /// For calls that query or wait for a complete stream: none of its work may be captured.
   cudaError_t forbid_unordered(const stream& s);
   void invalidate(capture& c);
   cudaError_t record(event& e, stream& s);
@@ -151,26 +151,26 @@ class world {
   void violate(std::string what) { violations.push_back(std::move(what)); }
 
   std::mutex mutex;
-  std::condition_variable changed;   // an operation is done, or may begin, or the threads shall end
-  std::atomic<int> process{0};       // the one that made this world; a fork's child has another
+  std::condition_variable changed;   // an operation completed or may begin, or the threads must end
+  std::atomic<int> process{0};       // the process of this world, which differs in the child of a fork
   std::atomic<std::uint64_t> generation{1};
   fake_cuda::options options;
   std::uint64_t random_state = 1;
   std::uint64_t random(std::uint64_t below);
 
   memory allocations;
-  std::vector<stream_pointer> streams;   // all that live or still have work
+  std::vector<stream_pointer> streams;   // all existing ones, and those with work
   std::map<cudaStream_t, stream_pointer> stream_of;
   std::map<int, stream_pointer> legacy_of;
   std::map<std::pair<std::uint64_t, int>, stream_pointer> per_thread_of;
   std::map<cudaEvent_t, event> event_of;
   std::map<cudaGraph_t, graph> graph_of;
   std::map<cudaGraphExec_t, graph> executable_of;
-  std::vector<std::shared_ptr<capture>> captures;   // those that have not ended
+  std::vector<std::shared_ptr<capture>> captures;   // those in progress
   std::uintptr_t next_handle = 0x10000;
   template <typename Handle>
   Handle new_handle() {
-    return reinterpret_cast<Handle>(next_handle += 16);   // never the same twice: what is gone stays gone
+    return reinterpret_cast<Handle>(next_handle += 16);   // unique, so that old handles stay invalid
   }
 
   std::map<std::string, std::uint64_t, std::less<>> calls;
@@ -188,8 +188,8 @@ class world {
  private:
   stream_pointer runnable();
   stream_pointer needed_for(operation_pointer target);
-  void run_head(const stream_pointer& s, bool whole);
-  bool move_bytes(operation& op, bool whole);
+  void run_head(const stream_pointer& s, bool complete);
+  bool move_bytes(operation& op, bool complete);
   void run_kernel(stream& s, const operation& op);
   void finish(stream& s);
   void settle_operation(operation& op);

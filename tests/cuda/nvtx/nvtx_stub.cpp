@@ -1,4 +1,4 @@
-// A profiler for tests: notes every call that reaches it through NVTX's own way of loading tools.
+// A profiler for tests: records every call that it receives through NVTX's tool interface.
 //
 //   NVTX_INJECTION64_PATH=nvtx_stub.so program
 //   nvtx_stub_log()                  // "push millrace decode\npop millrace\nthread millrace-read\n..."
@@ -11,7 +11,7 @@
 namespace {
 
 std::mutex mutex;
-std::string* all = new std::string;   // outlives whoever still calls when the process ends
+std::string* all = new std::string;   // never destroyed, because calls may arrive at the end of the process
 std::string* domain_name = new std::string;
 nvtxRangeId_t last_id = 0;
 int depth = 0;
@@ -52,7 +52,7 @@ nvtxRangeId_t start(nvtxDomainHandle_t domain, const nvtxEventAttributes_t* what
 void end(nvtxDomainHandle_t domain, nvtxRangeId_t id) { note("end " + std::to_string(id) + named(domain)); }
 void name_thread(std::uint32_t, const char* name) { note("thread " + std::string(name)); }
 
-/// NVTX's tables hold pointers to its function pointers, by number.
+/// NVTX's tables contain pointers to its function pointers, by number.
 template <class Function>
 bool replace(NvtxFunctionTable table, unsigned number, Function* by) {
   *table[number] = reinterpret_cast<NvtxFunctionPointer>(by);

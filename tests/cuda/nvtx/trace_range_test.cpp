@@ -1,5 +1,5 @@
-// What a profiler sees of a session, through a stub of one (nvtx_stub.cpp). Without the CUDA toolkit and its nvtx3:
-// skipped.
+// The ranges of a session in a profiler, represented by a stub (nvtx_stub.cpp). Skipped without the CUDA toolkit's
+// nvtx3.
 #include <doctest/doctest.h>
 
 #ifndef MILLRACE_NVTX
@@ -30,7 +30,7 @@ struct labelled {
   std::int32_t label;
 };
 
-/// How often each line stands in the stub's log.
+/// The number of occurrences of each line in the stub's log.
 std::map<std::string, int> logged() {
   void* const stub = dlopen(MILLRACE_TEST_NVTX_STUB, RTLD_LAZY | RTLD_NOLOAD);
   if (!stub) return {};
@@ -39,7 +39,7 @@ std::map<std::string, int> logged() {
   std::istringstream text(log());
   dlclose(stub);
   for (std::string line; std::getline(text, line);) {
-    // The numbers of started ranges differ from run to run.
+    // The numbers of started ranges vary between runs.
     if (line.starts_with("start ") || line.starts_with("end ")) {
       const auto at = line.find(' ') + 1;
       line.erase(at, line.find(' ', at) + 1 - at);

@@ -1,11 +1,11 @@
-# The bugs that planted.py plants: what each changes, and which test program has to turn red.
+# The bugs that planted.py plants, with the test program that must fail.
 #
 #   bug("the copy stream is a blocking one", DEVICE, cuda("cudaStreamNonBlocking", "cudaStreamDefault"))
 #
-# An edit replaces a text that stands in its header exactly once. `red` is how the program may end: a failed check
-# ("check"), or a signal ("fault"), where the stand-in for the CUDA runtime guards memory that must not be touched.
-# A bug belongs here if it compiles, looks harmless and is wrong by the rules of the CUDA runtime. What these rules
-# allow does not: a copy and a wait may be queued whatever device is current, and freeing waits for the device.
+# An edit replaces a text that its header contains exactly once. `red` lists the accepted failures: a failed check
+# ("check"), or a signal ("fault") if the program accesses memory that the stand-in for the CUDA runtime protects.
+# A bug belongs here if it compiles, looks harmless and violates the rules of the CUDA runtime. The rules allow, for
+# example, copies and waits with any current device, and freeing waits for the device.
 import functools
 import typing
 
@@ -83,7 +83,7 @@ GIVE_BACK = """    {
 """
 
 COPIES_AND_REUSE = (
-    bug("a host slot is given back before its copy is done", ORDERS,
+    bug("a host slot is released before its copy is done", ORDERS,
         stager("if (!oldest.failed && try_to_wait(*oldest.target->copied))", "if (!oldest.failed)"),
         red=(CHECK, FAULT)),
     bug("the copy's event is recorded before the copy", ORDERS, stager(COPY + MARK, MARK + COPY), red=(CHECK, FAULT)),
@@ -93,35 +93,35 @@ COPIES_AND_REUSE = (
     bug("the step's stream does not wait for the copy", ORDERS, stager(STEP_WAITS, ";")),
     bug("a batch is handed out before its copy is marked", DELIVERY,
         stager(QUEUE_COPY + HAND_OUT, HAND_OUT + QUEUE_COPY)),
-    bug("also_used_on() lets its stream go ahead of the copy", SESSION,
+    bug("the stream of also_used_on() does not wait for the copy", SESSION,
         stager("backend_->stream_waits_for(stream, *ring_[slot].copied);", "")),
     bug("also_used_on() forgets its stream", SESSION,
         lease("streams_[stream_count_++] = stream;", "streams_[stream_count_] = stream;")),
     bug("a copy does not wait for the release of its slot", SESSION, stager(COPY_WAITS, "")),
-    bug("a copy waits for the first of the release events alone", SESSION,
+    bug("a copy only waits for the first of the release events", SESSION,
         stager(COPY_WAITS, COPY_WAITS.replace("; ++i", " && i < 1; ++i"))),
     bug("the first stream's release event is dropped", SESSION,
         stager(EVERY_STREAM, EVERY_STREAM.replace("i = 0", "i = 1"))),
     bug("the second stream's release event is dropped", SESSION,
         stager(EVERY_STREAM, EVERY_STREAM.replace("; ++i", " && i < 1; ++i"))),
-    bug("release events are recorded in the step's stream, whoever used the batch", SESSION,
+    bug("release events are recorded in the step's stream, whichever streams used the batch", SESSION,
         stager(RECORD, RECORD.replace("used_on[i]", "options_.stream"))),
     bug("the streams of a batch share one release event", SESSION,
         stager(RECORD, RECORD.replace("released[i]", "released[0]"))),
     bug("the slots share their release events", SESSION, stager(RECORD, RECORD.replace("*s.", "*ring_[0].")),
         stager(COPY_WAITS, COPY_WAITS.replace("*target.", "*ring_[0]."))),
-    bug("a slot is given back before its release is recorded", DELIVERY,
+    bug("a slot is released before its release is recorded", DELIVERY,
         stager(RECORD_RELEASE + GIVE_BACK, GIVE_BACK + RECORD_RELEASE)),
     bug("join() does not wait for copies under way", DELIVERY, stager("    while (finish_oldest()) {\n    }\n", "")),
     bug("fixed slots are not fixed", DELIVERY, stager("    if (options_.fixed_slots) {\n", "    if (false) {\n")),
-    bug("what a device refuses is not told", DELIVERY, stager("if (!lost_) lost_ = why;", "")),
+    bug("errors of a device are not reported", DELIVERY, stager("if (!lost_) lost_ = why;", "")),
 )
 
 WAITS_AND_ALLOCATIONS = (
     bug("next() waits for the copy", ORDERS, stager(STEP_WAITS, "backend_->wait(*found->copied);")),
     bug("release() waits for the step", ORDERS,
         stager(RECORD, RECORD.replace(";", ", backend_->wait(*s.released[i]);"))),
-    bug("release() makes its event", ORDERS, stager(RECORD, "s.released[i] = backend_->make_event(), " + RECORD)),
+    bug("release() creates its event", ORDERS, stager(RECORD, "s.released[i] = backend_->make_event(), " + RECORD)),
     bug("the copy blocks its thread", DEVICE,
         cuda("cudaMemcpyAsync(to, from, bytes, cudaMemcpyHostToDevice, copies_)",
              "cudaMemcpy(to, from, bytes, cudaMemcpyHostToDevice)")),
@@ -132,13 +132,13 @@ WAITS_AND_ALLOCATIONS = (
 
 
 def not_current(name, signature):
-    """The call is made on whatever device its thread has."""
+    """The call uses the current device of its thread."""
     here = "    const current_device here(ordinal_);\n"
     return bug(f"the device is not current: {name}", DEVICE, cuda(f"{signature} {{\n{here}", f"{signature} {{\n"))
 
 
 def not_tolerant(indent, call):
-    """The call spoils what another thread captures."""
+    """The call invalidates another thread's capture."""
     return cuda(f"{indent}const capture_tolerant now;\n{indent}{call}", indent + call)
 
 
@@ -165,25 +165,25 @@ STREAMS_AND_DEVICES = (
 CAPTURES_AND_ERRORS = (
     bug("a batch is handed out while its stream is being captured", CAPTURE,
         stager("backend_->check_stream(options_.stream);", "")),
-    bug("the stager spoils a capture", CAPTURE, not_tolerant("    ", "check_cuda(cudaEventSynchronize"),
+    bug("the stager invalidates a capture", CAPTURE, not_tolerant("    ", "check_cuda(cudaEventSynchronize"),
         cuda('check_cuda(cudaThreadExchangeStreamCaptureMode(&mode), "cudaThreadExchangeStreamCaptureMode");', "")),
-    bug("wait() spoils a capture", DEVICE, not_tolerant("    ", "check_cuda(cudaEventSynchronize"),
+    bug("wait() invalidates a capture", DEVICE, not_tolerant("    ", "check_cuda(cudaEventSynchronize"),
         red=(CHECK, FAULT)),
-    bug("allocate_host() spoils a capture", DEVICE, not_tolerant("      ", "result = cudaHostAlloc")),
-    bug("allocate_device() spoils a capture", DEVICE, not_tolerant("    ", "void* memory = nullptr;")),
-    bug("freeing spoils a capture", DEVICE, cuda("      now.emplace();\n", "")),
-    bug("the caller's capture mode is not given back", DEVICE,
+    bug("allocate_host() invalidates a capture", DEVICE, not_tolerant("      ", "result = cudaHostAlloc")),
+    bug("allocate_device() invalidates a capture", DEVICE, not_tolerant("    ", "void* memory = nullptr;")),
+    bug("freeing invalidates a capture", DEVICE, cuda("      now.emplace();\n", "")),
+    bug("the caller's capture mode is not restored", DEVICE,
         errors("{ ignore_cuda(cudaThreadExchangeStreamCaptureMode(&mode_)); }", "{}")),
-    bug("a refused call stays behind as the last error", DEVICE,
+    bug("a refused call remains the last error", DEVICE,
         errors("  cudaGetLastError();\n  throw io_error", "  throw io_error")),
-    bug("an ignored error stays behind as the last error", DEVICE,
+    bug("an ignored error remains the last error", DEVICE,
         errors("if (result != cudaSuccess) cudaGetLastError();", "(void)result;")),
 )
 
 OF_METRICS = (
     bug("metrics: the live sums are copied", METRICS,
         sums("cudaMemcpyAsync(s.on_host, s.on_device,", "cudaMemcpyAsync(s.on_host, totals_,")),
-    bug("metrics: a hand-over leaves the sums as they are", METRICS, sums("o_.slots], true);", "o_.slots], false);")),
+    bug("metrics: a hand-over does not clear the sums", METRICS, sums("o_.slots], true);", "o_.slots], false);")),
     bug("metrics: the copy does not wait for the hand-over", METRICS,
         sums('check_cuda(cudaStreamWaitEvent(side_, s.moved, 0), "cudaStreamWaitEvent");', "")),
     bug("metrics: the copy's event is recorded in the step's stream", METRICS,
@@ -191,7 +191,7 @@ OF_METRICS = (
     bug("metrics: the side stream is a blocking one", METRICS, sums("cudaStreamNonBlocking", "cudaStreamDefault")),
     bug("metrics: a slot is used again before its row was read", METRICS,
         sums("if (!used_ || pending_ == o_.slots) return false;", "if (!used_) return false;")),
-    bug("metrics: a row is read before its copy has landed", METRICS,
+    bug("metrics: a row is read before its copy completes", METRICS,
         sums("      return nullptr;\n    }\n    check_cuda(reached",
              "      return ring_[first_].on_host;\n    }\n    check_cuda(reached")),
     bug("metrics: a row has the step at which it arrived", METRICS,
@@ -199,22 +199,22 @@ OF_METRICS = (
     bug("metrics: an add in another stream does not wait", METRICS,
         sums('check_cuda(cudaStreamWaitEvent(stream, order_, 0), "cudaStreamWaitEvent");', "")),
     bug("metrics: read_now() clears the sums", METRICS, sums("move_out(spare, false);", "move_out(spare, true);")),
-    bug("metrics: read_now() takes a slot of the ring", METRICS, sums("ring_.back();", "ring_.front();")),
+    bug("metrics: read_now() uses a slot of the ring", METRICS, sums("ring_.back();", "ring_.front();")),
     bug("metrics: the step waits for a row", METRICS, sums("cudaEventQuery(", "cudaEventSynchronize(")),
-    bug("metrics: a query spoils another thread's capture", METRICS,
+    bug("metrics: a query invalidates another thread's capture", METRICS,
         sums("const capture_tolerant now;   // another", "// another")),
     bug("metrics: a hand-over becomes part of a capture", METRICS,
         sums("if (is_capturing(step_)) return false;", "")),
     bug("metrics: the device is not current in an add", METRICS,
         sums("if (v.count == 0) return;\n    const current_device here(o_.device);", "if (v.count == 0) return;")),
-    bug("metrics: a label that is no class is ranked", METRICS,
+    bug("metrics: an invalid label is ranked", METRICS,
         kernels("static_cast<std::uint64_t>(label) >= classes", "static_cast<std::uint64_t>(label) > classes")),
-    bug("metrics: the values behind the last vector are not summed", METRIC_KERNELS,
+    bug("metrics: the values after the last vector are not summed", METRIC_KERNELS,
         kernels("if (rest < count) f(to_float(data[rest]), rest);", "(void)rest;")),
 )
 
 OF_NORMALIZE = (
-    bug("normalize: the numbers behind the last vector are left out", NORMALIZE,
+    bug("normalize: the numbers after the last vector are left out", NORMALIZE,
         normalize("if (rest + t < count && t < width) one(rest + t);", "(void)rest;")),
     bug("normalize: the numbers before the first vector are left out", NORMALIZE,
         normalize("if (t < head) one(t);", "")),

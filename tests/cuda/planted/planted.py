@@ -1,13 +1,13 @@
-# Tests of the tests: bugs that are easy to write are planted one by one, and each has to turn a test program red.
+# Tests of the tests: plants easy bugs one by one. Each must make a test program fail.
 #
 #   python3 tests/cuda/planted/planted.py               # all of them
-#   python3 tests/cuda/planted/planted.py metrics       # whose name holds this word; passes are not remembered
+#   python3 tests/cuda/planted/planted.py metrics       # whose name contains this word; passes are not cached
 #   MILLRACE_BRIEF=1 python3 tests/cuda/planted/planted.py          # one for each test program
 #
-# The table is bugs.py. A planted header lies in build/planted/BUG/include, before include/ on the compiler's path, so
-# that the tree itself is never touched. Programs run against the stand-in for the CUDA runtime, whose seeds make the
-# device's work late, early and shuffled: no GPU is needed. First each program has to be green as the tree stands, but
-# not where one is planted for each: other legs run the programs as they are.
+# The table is bugs.py. Planted headers are stored in build/planted/BUG/include, which precedes include/ on the
+# compiler's path, so that the tree itself is never changed. Programs use the stand-in for the CUDA runtime, which runs
+# the device's work late, early and shuffled, so no GPU is needed. First, each program must pass with the unchanged
+# tree, except with one bug for each program, because other legs run the unchanged programs.
 import os
 import pathlib
 import re
@@ -22,25 +22,25 @@ from planting import INCLUDE, TESTS, Broken, Build, folder_for, plant
 
 FAKE_CUDA = TESTS / "cuda" / "fake"
 FAKE_SOURCE = FAKE_CUDA / "fake_cuda.cpp"
-# Without optimisation clang++ is a third faster than g++.
+# Without optimization, clang++ is a third faster than g++.
 BUILD = Build("clang++", ["-O0"], ROOT / "build" / "planted", ("-DMILLRACE_CUDA=1", "-DMILLRACE_FAKE_CUDA=1"),
               (FAKE_CUDA / "include",))
 LOCAL_INCLUDE = re.compile(r'^\s*#\s*include\s*"([^"]+)"', re.MULTILINE)
 
 
 def text_of(source):
-    """A file with all that it includes from beside it."""
-    found, to_read = {}, [source]
+    """A file with its local includes."""
+    texts, to_read = {}, [source]
     while to_read:
         path = to_read.pop()
-        if path not in found:
-            found[path] = path.read_text()
-            to_read += [(path.parent / name).resolve() for name in LOCAL_INCLUDE.findall(found[path])]
-    return "\n".join(found[path] for path in sorted(found))
+        if path not in texts:
+            texts[path] = path.read_text()
+            to_read += [(path.parent / name).resolve() for name in LOCAL_INCLUDE.findall(texts[path])]
+    return "\n".join(texts[path] for path in sorted(texts))
 
 
 def judge(bug, objects):
-    """(problem or None, what turned red)."""
+    """(problem or None, description of the failure)."""
     folder = folder_for(BUILD.scratch, bug.name)
     try:
         plant(bug.edits, folder / "include")
@@ -48,7 +48,7 @@ def judge(bug, objects):
     except Broken as problem:
         return str(problem), ""
     if kind == "green":
-        return f"nobody notices: {bug.program} stays green", ""
+        return f"not detected: {bug.program} passes", ""
     if kind not in bug.red:
         return f"a {' or '.join(bug.red)} was expected, not a {kind}: {what}", ""
     shutil.rmtree(folder)
@@ -87,7 +87,7 @@ def main(words):
         if isinstance(what, str):
             problem, remark = BUILD.check_unplanted(what, objects), ""
         elif what.program in red_already:
-            problem, remark = f"{what.program} is red without it", ""
+            problem, remark = f"{what.program} fails without it", ""
         else:
             problem, remark = judge(what, objects)
         if not problem and not words:
@@ -96,7 +96,7 @@ def main(words):
 
     programs, planted = [what for what in keys if isinstance(what, str)], [what for what in keys if what in BUGS]
     for program, (problem, remark) in in_parallel(settle, programs):
-        report.add(f"{program} as the tree stands{remark}", problem)
+        report.add(f"{program} with the unchanged tree{remark}", problem)
         if problem:
             red_already.add(program)
     for bug, (problem, remark) in in_parallel(settle, planted):

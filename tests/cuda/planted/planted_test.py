@@ -1,4 +1,4 @@
-# The planter accepts a bug that turns its test red as foretold, and refuses each row that proves nothing.
+# The planter accepts a bug whose test fails as expected, and refuses each invalid row.
 #
 #   python3 tests/cuda/planted/planted_test.py
 import pathlib
@@ -26,17 +26,17 @@ def toy(new, old=OLD, red=("check",), header=HEADER):
     return bug(f"toy {header} {new}", "", Edit(header, old, new), red=red)
 
 
-# What the row is like -> (the row, what the planter says about it).
+# Description -> (row, expected message of the planter).
 CASES = {
     "a failed check, as expected": (toy(OLD + "#define PLANTED false\n"), None),
     "a header without its ending": (toy("#define PLANTED false\nclass rng {\n", "class rng {\n", header="base/random"),
                                     None),
     "a fault, as expected": (toy(OLD + "#define PLANTED std::raise(SIGSEGV)\n", red=("check", "fault")), None),
     "a fault that was not expected": (toy(OLD + "#define PLANTED std::raise(SIGSEGV) + 1\n"), "not a fault: SIGSEGV"),
-    "a bug that nobody notices": (toy(OLD + "#define PLANTED !false\n"), "nobody notices"),
+    "a bug without effect": (toy(OLD + "#define PLANTED !false\n"), "not detected"),
     "a bug that does not compile": (toy(OLD + "#define PLANTED no such name\n"), "does not compile"),
-    "a text that is not there": (toy("", old="#pragma twice\n"), "no longer there"),
-    "a text that is there more than once": (toy("", old="\n"), "not once"),
+    "a missing text": (toy("", old="#pragma twice\n"), "must contain the text once"),
+    "a text that occurs more than once": (toy("", old="\n"), "must contain the text once"),
 }
 
 
@@ -47,11 +47,11 @@ def main():
         objects = BUILD.common_objects([TESTS / "main.cpp"])
         test = pathlib.Path(folder, "toy_test.cpp")
         test.write_text(TEST)
-        report.add("planter: a program that is green", BUILD.check_unplanted(str(test), objects))
+        report.add("planter: a program that passes", BUILD.check_unplanted(str(test), objects))
         red = pathlib.Path(folder, "red_test.cpp")
         red.write_text(TEST.replace("CHECK(", "CHECK(!"))
         problem = BUILD.check_unplanted(str(red), objects) or ""
-        report.add("planter: a program that is red before", None if "has to be green" in problem else problem or "ok?")
+        report.add("planter: a program that fails before", None if "must pass" in problem else problem or "ok?")
 
         jobs = [(row._replace(program=str(test)), objects) for row, _ in CASES.values()]
         for (name, (_, expected)), (_, (problem, _)) in zip(CASES.items(), in_parallel(lambda job: judge(*job), jobs)):

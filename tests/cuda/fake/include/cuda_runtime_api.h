@@ -1,12 +1,12 @@
-// Just the part of NVIDIA's CUDA runtime API (13.0) that Millrace calls, declared for the stand-in in this folder.
+// The part of NVIDIA's CUDA runtime API (13.0) that Millrace calls, declared for the stand-in in this folder.
 //
 //   cudaStream_t copies;
 //   if (cudaStreamCreateWithFlags(&copies, cudaStreamNonBlocking) != cudaSuccess) ...
 //   cudaMemcpyAsync(device_slot, pinned_slot, bytes, cudaMemcpyHostToDevice, copies);
 //   cudaEventRecord(copied, copies);
 //
-// Names, signatures and numbers are the real ones: values_test.cpp compares each with the toolkit's where there is one.
-// cudaDeviceProp alone is shorter than the real struct, so objects built with this header link with the stand-in only.
+// Names, signatures and numbers are the real ones: values_test.cpp compares each with the toolkit's if it is installed.
+// Only cudaDeviceProp is shorter than the real struct, so objects built with this header link with the stand-in only.
 #pragma once
 
 #include <stddef.h>
