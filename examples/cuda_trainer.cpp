@@ -52,9 +52,9 @@ void run(command_line& args) {
   s.samples = args.number("--samples", s.samples);
   s.epochs = args.number("--epochs", s.epochs);
   s.on_host = args.flag("--host");
-  if (!args.rest().empty()) args.refuse("all arguments have a name");
+  if (!args.rest().empty()) args.refuse("expected options only");
   if (s.samples < trainer_settings::rows || s.epochs == 0)
-    args.refuse("one batch of 64 samples and one epoch are the least");
+    args.refuse("expected at least one batch of 64 samples and one epoch");
 
   std::vector<trainer_sample> samples(s.samples);
   tbb::parallel_for(std::size_t{0}, s.samples, [&](std::size_t i) {
@@ -69,7 +69,7 @@ void run(command_line& args) {
   const double difference = std::abs(static_cast<double>(before.loss) - static_cast<double>(after.loss));
   std::printf("before: loss %.6f, %.3f s; after: loss %.6f, %.3f s\n", static_cast<double>(before.loss), before.seconds,
               static_cast<double>(after.loss), after.seconds);
-  if (!(difference <= 1e-4)) throw mr::data_error("the two losses differ", "They should be the same");
+  if (!(difference <= 1e-4)) throw mr::data_error("the two losses differ", "Report this as a bug");
 }
 
 bool wants_gpu(int argc, char** argv) {

@@ -122,7 +122,7 @@ void run(command_line& args) {
   std::srand(1);
   const double after = train_after(samples);
   std::printf("average loss before %.9f, after %.9f, difference %.1e\n", before, after, std::abs(before - after));
-  if (!(std::abs(before - after) <= 1e-6)) throw mr::data_error("the two losses differ", "They should be the same");
+  if (!(std::abs(before - after) <= 1e-6)) throw mr::data_error("the two losses differ", "Report this as a bug");
 }
 
 }  // namespace

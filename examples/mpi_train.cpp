@@ -57,7 +57,7 @@ mr::world find_ranks(const command_line& args) {
     args.refuse("the environment says " + world.describe() + ", and MPI rank " + std::to_string(rank) + " of " +
                 std::to_string(world_size) + ": start the program with the mpirun of the MPI that it was built with");
   if (blocks % world.size != 0)
-    args.refuse("the " + std::to_string(blocks) + " blocks of a batch cannot be shared by " +
+    args.refuse("the " + std::to_string(blocks) + " blocks of a batch cannot be divided among " +
                 std::to_string(world.size) + " ranks");
   return world;
 }
@@ -121,10 +121,10 @@ settings read_settings(command_line& args) {
   s.save_every = args.number("--save-every", s.save_every);
   s.threads = args.number("--threads", s.threads);
   s.world = find_ranks(args);
-  if (!args.rest().empty()) args.refuse("all arguments have a name");
-  if (s.model.empty()) args.refuse("--model names no file");
+  if (!args.rest().empty()) args.refuse("expected options only");
+  if (s.model.empty()) args.refuse("--model is missing, expected a file");
   if (s.batch == 0 || s.batch % blocks != 0 || s.save_every == 0)
-    args.refuse("--batch is a multiple of " + std::to_string(blocks) + ", and --save-every at least 1");
+    args.refuse("expected --batch a multiple of " + std::to_string(blocks) + ", and --save-every at least 1");
   if (s.data.empty()) {
     if (s.world.rank == 0) make_shape_shards({.folder = s.work});
     MPI_Barrier(MPI_COMM_WORLD);

@@ -90,7 +90,7 @@ bool same(const cv::Mat& a, const cv::Mat& b) {
 
 void run(command_line& args) {
   const auto folders = args.rest();
-  if (folders.size() != 1) args.refuse("one folder is needed");
+  if (folders.size() != 1) args.refuse("expected one folder");
   std::vector<trainer_sample> samples;
   for (std::uint64_t i = 0; i < 210; ++i) {   // the last ten do not fill a batch
     auto shape = make_shape({.seed = 1, .index = i});
@@ -98,12 +98,12 @@ void run(command_line& args) {
   }
   const double before = step_before(samples), after = step_after(samples, folders[0]);
   std::printf("before %.3f, after %.3f\n", before, after);
-  if (before != after) throw mr::data_error("the two loops saw other pixels", "They should be the same");
+  if (before != after) throw mr::data_error("the pixels of the two loops differ", "Report this as a bug");
   // The written pixels must be those that OpenCV decoded: the first image alone, and in the corner of the batch.
   const cv::Mat first = trainer_decode(samples[0].file), batch = cv::imread(folders[0] + "/batch.png");
   if (!same(cv::imread(folders[0] + "/first.png"), first) ||
       batch.empty() || !same(batch(cv::Rect(0, 0, trainer_side, trainer_side)), first))
-    throw mr::data_error("a written image has other pixels than the batch", "They should be the same");
+    throw mr::data_error("a written image has other pixels than the batch", "Report this as a bug");
 }
 
 }  // namespace

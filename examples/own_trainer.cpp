@@ -111,7 +111,7 @@ void run(command_line& args) {
   }
   const double before = train_before(samples, {}), after = train_after(samples, {});
   std::printf("final loss before %.9f, after %.9f, difference %.1e\n", before, after, std::abs(before - after));
-  if (!(std::abs(before - after) <= 1e-6)) throw mr::data_error("the two losses differ", "They should be the same");
+  if (!(std::abs(before - after) <= 1e-6)) throw mr::data_error("the two losses differ", "Report this as a bug");
 }
 
 }  // namespace

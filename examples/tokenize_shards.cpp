@@ -18,7 +18,7 @@ void tokenize(command_line& args) {
   options.threads = args.number("--threads", options.threads);
   const std::string model = args.text("--model", "");
   const auto patterns = args.rest();
-  if (model.empty() || patterns.empty() || options.shard_tokens == 0) args.refuse("a model and texts are needed");
+  if (model.empty() || patterns.empty() || options.shard_tokens == 0) args.refuse("expected --model FILE and texts");
   for (const std::string& pattern : patterns)
     for (auto& name : mr::list_texts(pattern)) options.texts.push_back(std::move(name));
   const mr::sentencepiece tokenizer(model);

@@ -120,7 +120,7 @@ double train_after(const std::vector<trainer_sample>& samples) {
 
 void run(command_line& args) {
   const auto steps = args.number<std::uint64_t>("--check", 0);
-  if (!args.rest().empty()) args.refuse("all arguments have a name");
+  if (!args.rest().empty()) args.refuse("expected options only");
   std::vector<trainer_sample> samples;
   for (std::uint64_t i = 0; i < 210; ++i) {   // the last ten do not fill a batch
     auto shape = make_shape({.seed = 1, .index = i});
@@ -139,7 +139,7 @@ void run(command_line& args) {
   }
   const double before = train_before(samples), after = train_after(samples);
   std::printf("final loss before %.9f, after %.9f, difference %.1e\n", before, after, std::abs(before - after));
-  if (!(std::abs(before - after) <= 1e-6)) throw mr::data_error("the two losses differ", "They should be the same");
+  if (!(std::abs(before - after) <= 1e-6)) throw mr::data_error("the two losses differ", "Report this as a bug");
 }
 
 }  // namespace

@@ -57,9 +57,9 @@ settings read_settings(command_line& args) {
   s.threads = args.number("--threads", s.threads);
   s.resume = args.flag("--resume");
   s.rotate_queries = args.flag("--rotate-queries");
-  if (!args.rest().empty()) args.refuse("all arguments have a name");
+  if (!args.rest().empty()) args.refuse("expected options only");
   if (s.epochs == 0 || s.save_every == 0 || s.accumulate == 0 || s.batch % s.accumulate != 0 || s.batch == 0)
-    args.refuse("--epochs and --save-every are at least 1, and --batch a multiple of --accumulate");
+    args.refuse("expected --epochs and --save-every of at least 1, and --batch a multiple of --accumulate");
   return s;
 }
 

@@ -43,7 +43,8 @@ void train(command_line& args) {
   std::string data = args.text("--data", ""), held_out = args.text("--val", "");
   const auto epochs = args.number("--epochs", std::uint64_t{6}), classes = args.number("--classes", std::uint64_t{11});
   const bool shifted = args.flag("--shift-masks");
-  if (!args.rest().empty() || data.empty() != held_out.empty()) args.refuse("--data and --val belong together");
+  if (!args.rest().empty() || data.empty() != held_out.empty())
+    args.refuse("expected both --data and --val, or neither");
   std::filesystem::create_directories(work);
   if (data.empty()) {
     const shape_shards shapes = make_shape_shards({.folder = work, .masks = true});

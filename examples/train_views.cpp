@@ -60,7 +60,8 @@ void train(command_line& args) {
   std::string work = args.text("--work", "millrace-shapes"), data = args.text("--data", ""),
               held_out = args.text("--val", "");
   const auto epochs = args.number("--epochs", std::uint64_t{6});
-  if (!args.rest().empty() || data.empty() != held_out.empty()) args.refuse("--data and --val belong together");
+  if (!args.rest().empty() || data.empty() != held_out.empty())
+    args.refuse("expected both --data and --val, or neither");
   if (data.empty()) {
     const shape_shards shapes = make_shape_shards({.folder = work});
     data = shapes.train, held_out = shapes.validation;

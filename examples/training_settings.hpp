@@ -62,10 +62,10 @@ inline training_settings read_training_settings(command_line& args) {
   s.rotate_labels = args.flag("--rotate-labels");
   s.recipe = args.flag("--recipe");
   s.place = choose_place(args, device, {.host_only = s.rotate_labels || s.recipe});
-  if (!args.rest().empty()) args.refuse("all arguments have a name");
+  if (!args.rest().empty()) args.refuse("expected options only");
   if (s.data.empty() && !s.validation.empty()) args.refuse("--val needs --data");
   if (s.epochs == 0 || s.accumulate == 0 || s.batch == 0 || s.batch % s.accumulate != 0)
-    args.refuse("--epochs is at least 1, and --batch a multiple of --accumulate");
+    args.refuse("expected --epochs of at least 1, and --batch a multiple of --accumulate");
   if (s.data.empty()) {
     const shape_shards shapes = make_shape_shards({.folder = s.work});
     s.data = shapes.train;
