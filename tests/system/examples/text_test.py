@@ -55,7 +55,7 @@ class Text(unittest.TestCase):
                 self.assertEqual(b"".join(file.read_bytes() for file in files), cached)
 
     def test_mistakes_are_named(self):
-        self.assertIn("a model and texts are needed", run("tokenize_shards", status=1))
+        self.assertIn("expected --model FILE and texts", run("tokenize_shards", status=1))
         self.assertIn("SentencePiece cannot use the model '/none'",
                       run("tokenize_shards", "--model", "/none", __file__, status=1))
 
