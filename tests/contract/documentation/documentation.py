@@ -1,10 +1,10 @@
-# Makes the reference of all public types from the headers, as a site, and checks it: Doxygen has nothing to warn of,
-# and no public type or function is without a word.
+# Generates the reference of all public types from the headers, as a site, and checks it: Doxygen must not warn, and
+# every public type and function must be documented.
 #
 #   python3 tests/contract/documentation/documentation.py          # build/documentation/html/index.html
 #
-# Doxygen reads the headers through doxygen_filter.py, and no definitions: the headers declare all that is public. Types
-# in a namespace `detail` are not public, but for a class template basic_x of which `x` is the public name.
+# Doxygen reads the headers through doxygen_filter.py, without definitions, because headers declare all public names.
+# Types in a namespace `detail` are not public, except a class template basic_x whose public name is `x`.
 import pathlib
 import re
 import shutil
@@ -58,47 +58,47 @@ DISABLE_INDEX = NO
 
 
 SOUGHT = ("shards", "lines", "from", "map", "batch", "shuffle", "jpeg")
-DECOYS = ("num_workers", "buffer_size", "batch_size")   # exist only for the sentence that names the right option
+DECOYS = ("num_workers", "buffer_size", "batch_size")   # exist only for a message that names the right option
 
 
 def is_empty(node):
     return node is None or not "".join(node.itertext()).strip()
 
 
-def types_without_a_word():
-    """The public types that neither their own comment nor their header's describes."""
-    found = []
+def undocumented_types():
+    """The public types without documentation in their own comment or their header's."""
+    problems = []
     for path in sorted((FOLDER / "xml").glob("*.xml")):
         if not path.name.startswith(("class", "struct")):
             continue
         kind = xml.etree.ElementTree.parse(path).getroot().find("compounddef")
         name = kind.findtext("compoundname")
-        # What is within a type is told of there.
+        # The enclosing type documents nested types.
         public = name.rpartition("::")[0] == "millrace" and "<" not in name
         if public and is_empty(kind.find("briefdescription")) and is_empty(kind.find("detaileddescription")):
             location = kind.find("location")
-            found.append(f"{name} ({location.get('file') if location is not None else '?'})")
-    return found
+            problems.append(f"{name} ({location.get('file') if location is not None else '?'})")
+    return problems
 
 
-def functions_without_a_word():
-    """The public free functions without a comment of their own. Deduction guides bear the name of a type."""
+def undocumented_functions():
+    """The public free functions without their own comment. Deduction guides have the name of a type."""
     xml_of = (FOLDER / "xml").glob
     types = {path.stem.rpartition("_1_1")[2] for path in [*xml_of("class*.xml"), *xml_of("struct*.xml")]}
-    found = []
+    problems = []
     for path in sorted(xml_of("namespacemillrace.xml")):
         for member in xml.etree.ElementTree.parse(path).getroot().iter("memberdef"):
             name = member.findtext("name")
             if member.get("kind") == "function" and name.replace("_", "__") not in types and is_empty(
                     member.find("briefdescription")) and is_empty(member.find("detaileddescription")):
                 location = member.find("location")
-                found.append(f"{name} ({location.get('file')}:{location.get('line')})")
-    return found
+                problems.append(f"{name} ({location.get('file')}:{location.get('line')})")
+    return problems
 
 
-def raw_marks():
-    """Comments in which marks of Markdown are shown as they are written."""
-    found = []
+def raw_markdown():
+    """Comments in which Markdown syntax is displayed unprocessed."""
+    problems = []
     for path in sorted((FOLDER / "xml").glob("[cns]*millrace*.xml")):
         for part in xml.etree.ElementTree.parse(path).getroot().iter():
             if part.tag not in ("briefdescription", "detaileddescription"):
@@ -106,41 +106,41 @@ def raw_marks():
             for listing in [*part.iter("programlisting"), *part.iter("verbatim")]:
                 listing.clear()
             if "`" in "".join(part.itertext()):
-                found.append(f"{path.stem}: {''.join(part.itertext()).strip()[:100]}")
-    return found
+                problems.append(f"{path.stem}: {''.join(part.itertext()).strip()[:100]}")
+    return problems
 
 
-def not_as_expected():
-    """What a reader looks for and does not find, and what is there for the sake of a compile error."""
+def missing_and_decoys():
+    """Missing functions and pages, and names that exist only for compile errors."""
     members = {path.stem: [(member.findtext("name"), member.get("kind")) for member in xml.etree.ElementTree.parse(
         path).getroot().iter("memberdef")] for path in (FOLDER / "xml").glob("[cns]*millrace*.xml")}
     functions = {name for name, kind in members.get("namespacemillrace", ()) if kind == "function"}
-    found = [f"the page of the namespace has no {name}()" for name in SOUGHT if name not in functions]
-    found += [f"{page}: {name}" for page, names in members.items() for name, _ in names
+    problems = [f"the page of the namespace has no {name}()" for name in SOUGHT if name not in functions]
+    problems += [f"{page}: {name}" for page, names in members.items() for name, _ in names
               if name in DECOYS]
     main_page = (FOLDER / "html" / "index.html").read_text()
-    found += [f"the main page has no link to {page}" for page in ("readme", "recipes", "namespacemillrace")
+    problems += [f"the main page has no link to {page}" for page in ("readme", "recipes", "namespacemillrace")
               if f'href="{page}.html"' not in main_page]
-    received = FOLDER / "html" / "structmillrace_1_1run__stats.html"
-    return found + ([] if received.exists() else ["what run.stats() returns has no page"])
+    stats_page = FOLDER / "html" / "structmillrace_1_1run__stats.html"
+    return problems + ([] if stats_page.exists() else ["the type that run.stats() returns has no page"])
 
 
 def headers_without_example():
-    """An example is indented by three blanks within the comment that a header begins with."""
-    found = []
+    """Headers whose first comment has no example, which is indented by three spaces."""
+    problems = []
     for path in sorted([*(ROOT / "include").rglob("*.hpp"), *(ROOT / "include").rglob("*.cuh")]):
-        if path.name == "engine.hpp" or path.name.endswith(".tpl.hpp"):   # the inside of another header
+        if path.name == "engine.hpp" or path.name.endswith(".tpl.hpp"):   # part of another header
             continue
         comment = path.read_text().partition("#pragma once")[0]
         if not re.search(r"^//    *\S", comment, re.MULTILINE):
-            found.append(str(path.relative_to(ROOT / "include")))
-    return found
+            problems.append(str(path.relative_to(ROOT / "include")))
+    return problems
 
 
 def main():
     report = Report()
     if not shutil.which("doxygen"):
-        report.skip("documentation", "there is no doxygen")
+        report.skip("documentation", "doxygen is not installed")
         return report.close()
     shutil.rmtree(FOLDER, ignore_errors=True)
     FOLDER.mkdir(parents=True)
@@ -150,12 +150,12 @@ def main():
     report.add("Doxygen has nothing to warn of", done.stdout[:4000] or (
         None if done.returncode == 0 and page.exists() else f"doxygen: exit status {done.returncode}"))
     if page.exists():
-        lacking = types_without_a_word()
+        lacking = undocumented_types()
         report.add("every public type is described", lacking and "\n".join(lacking))
-        lacking = functions_without_a_word()
+        lacking = undocumented_functions()
         report.add("every public function is described", lacking and "\n".join(lacking))
-        report.add("no comment shows a raw mark of Markdown", "\n".join(raw_marks()))
-        report.add("what readers look for is there, and no decoy", "\n".join(not_as_expected()))
+        report.add("no comment shows a raw mark of Markdown", "\n".join(raw_markdown()))
+        report.add("expected pages and functions exist, and no decoys", "\n".join(missing_and_decoys()))
     lacking = headers_without_example()
     report.add("every public header begins with its example", lacking and "\n".join(lacking))
     print(f"the reference: {page.relative_to(ROOT)}")

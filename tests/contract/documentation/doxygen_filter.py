@@ -1,5 +1,4 @@
-# What Doxygen reads instead of a header: the comment that the header begins with as that of the file, and of the type
-# that bears the file's name.
+# Converts a header for Doxygen: the comment at its beginning documents the file and the type with the file's name.
 #
 #   python3 doxygen_filter.py include/millrace/run/session.hpp
 import os
@@ -9,7 +8,7 @@ import sys
 
 SPECIAL = re.compile(r"[\\@#<>&%\"]|::(?=~)|--(?=-)|/(?=\*)")
 CODE = re.compile(r"`([^`]+)`")
-# What exists for the sake of a compile error is not part of the reference: functions and classes.
+# Functions and classes that exist only for compile errors are not part of the reference.
 COMMENT_AND_TEMPLATE = r"(?:^///[^\n]*\n)*(?:^template <[^\n]*\n)?(?:^  requires[^\n]*\n)*"
 DECOYS = [
     re.compile(COMMENT_AND_TEMPLATE + r"^[^\n/]*\bdetail::(?:broken_\w+|diagnose::)[^\n]*;\n", re.MULTILINE),
@@ -18,7 +17,7 @@ DECOYS = [
 
 
 def as_doxygen(comment):
-    """Plain text, in which what is indented by three blanks, or by six and more, is code."""
+    """Plain text. Lines that are indented by three spaces, or by six and more, are code."""
     lines, code_column = [], None
     for line in comment:
         text = line[2:].rstrip()
@@ -30,7 +29,7 @@ def as_doxygen(comment):
             lines.append("@code{.cpp}")
             code_column = column
         if code_column is None:
-            lines.append(SPECIAL.sub(lambda found: "\\" + found[0], text))
+            lines.append(SPECIAL.sub(lambda match: "\\" + match[0], text))
         else:
             lines.append(text[code_column:].replace("*/", "* /").replace("/*", "/ *"))
     if code_column is not None:
@@ -40,19 +39,19 @@ def as_doxygen(comment):
 
 
 def with_public_names(body):
-    """`using x = detail::basic_x<>;` is told of as the class that users see."""
+    """Documents `using x = detail::basic_x<>;` as the class that users see."""
     for alias in re.findall(r"^using (\w+) = detail::basic_\1<>;$", body, re.MULTILINE):
         template = re.compile(rf"((?:^///[^\n]*\n)*)^template <[^\n]*>\n(class basic_{alias}\b.*?^\}};\n)",
                               re.MULTILINE | re.DOTALL)
-        if found := template.search(body):
-            shown = found[1] + found[2].replace(f"basic_{alias}", alias)
-            body = body.replace(found[0], "")
+        if match := template.search(body):
+            shown = match[1] + match[2].replace(f"basic_{alias}", alias)
+            body = body.replace(match[0], "")
             body = re.sub(rf"(?:^///[^\n]*\n)*^using {alias} = [^\n]*\n", lambda _: shown, body, flags=re.MULTILINE)
     return body
 
 
 def main_page(comment):
-    """What the reference begins with, and that of the namespace, whose page lists all functions."""
+    """The main page, and the page of the namespace, which lists all functions."""
     return f"""/** @mainpage Millrace
 {comment}
 
@@ -60,11 +59,11 @@ Where to begin:
 - @ref readme "the README": installation, how data flows, limits
 - @ref recipes "the guide": images, text, resuming, ranks, remote shards, metrics, and a table of every stage
 - @ref millrace "all functions and types": sources such as shards() and lines(), stages such as map() and batch(),
-  pictures such as jpeg(), and options
-- @ref headers "how a sample gets through the headers"
+  images such as jpeg(), and options
+- @ref headers "how a sample passes through the headers"
 */
 /** @namespace millrace
-@brief All names that a trainer uses: sources, stages, sessions, pictures, metrics, and their options. */
+@brief All names that a trainer uses: sources, stages, sessions, images, metrics, and their options. */
 """
 
 
@@ -77,25 +76,25 @@ def filtered(path, text):
     body = re.sub(r"^\}(\}+  // namespace millrace)", r"\1", body, flags=re.MULTILINE)
     body = re.sub(r"template <[^\n]*>\ninline constexpr bool std::ranges::[^;]*;", "", body)
     body = re.sub(r'__attribute__\(\(unavailable\((?:"[^"\n]*"\s*)+\)\)\)', "", body)
-    # Doxygen takes the body behind such a line for an initializer.
+    # Doxygen misinterprets the body after such a line as an initializer.
     body = re.sub(r"^ +requires [\w:]+\n(?= *\{)", "\n", body, flags=re.MULTILINE)
     body = with_public_names(body)
     types = rf"(?:basic_)?{path.stem}(?:_source|_stage|_of)?"
     head = r"(?:template <[^\n]*>\n(?:  requires [^\n]*\n)?)?(?:class|struct) (?:\[\[\w+\]\] )?"
-    body = re.sub(rf"^({head}{types}\b[^;\n]*(?:\{{|$))", lambda found: f"/** {comment} */\n{found[1]}", body,
+    body = re.sub(rf"^({head}{types}\b[^;\n]*(?:\{{|$))", lambda match: f"/** {comment} */\n{match[1]}", body,
                   flags=re.MULTILINE)
-    # Its options are told of by their members.
-    body = re.sub(r"^(struct (\w+)_options )", r"/** Options of \2: each member says what it does. */\n\1", body,
+    # The members document the options.
+    body = re.sub(r"^(struct (\w+)_options )", r"/** Options of \2: see the description of each member. */\n\1", body,
                   flags=re.MULTILINE)
-    body = re.sub(r"(///<?)(.*)", lambda found: found[1] + CODE.sub(
-        r"<code>\1</code>", SPECIAL.sub(r"\\\g<0>", found[2])), body)
+    body = re.sub(r"(///<?)(.*)", lambda match: match[1] + CODE.sub(
+        r"<code>\1</code>", SPECIAL.sub(r"\\\g<0>", match[2])), body)
     page = main_page(comment) if path.as_posix().endswith("millrace/millrace.hpp") else ""
     return f"/** @file\n{comment} */\n{page}{mark}{body}"
 
 
 def label_of(path):
     """The label of a document's page, or None for a file that is not part of the reference."""
-    folder = "/".join(path.parent.parts[-2:])   # two names: the clone itself may be called millrace
+    folder = "/".join(path.parent.parts[-2:])   # two names, because the clone may be named millrace
     if folder == "examples/guide":
         return f"guide_{path.stem}"
     if path.name != "README.md":

@@ -1,15 +1,14 @@
-# Compiles the example that each header begins with: a reader who copies it gets what it says.
+# Compiles the example at the beginning of each header, so that users can copy it.
 #
 #   python3 tests/contract/documentation/examples.py                     # all of them, one program for each folder
-#   python3 tests/contract/documentation/examples.py item/world.hpp     # one header's, to work on it
+#   python3 tests/contract/documentation/examples.py item/world.hpp     # only one header's
 #
-# The examples are blocks of comment lines in the headers, indented by three blanks. The declarations that they need
-# (types, functions, arguments) are in one file for each folder and the folders in it, such as examples/train.hpp; image
-# has several, examples/image_*.hpp. A section for a header begins with `// ---- NAME.hpp`. In a section, a line
-# `EXAMPLE` is replaced by all blocks, and `EXAMPLE 2` by the second. Every block is used, or the section says why not:
-# `// block 2 is a table`. Without a section an example has to be the body of a function. Programs are
-# compiled, not run. The definitions of the compiled library are left out (MILLRACE_COMPILED), which takes half the
-# time.
+# The examples are blocks of comment lines in the headers, indented by three spaces. The declarations that they need
+# (types, functions, arguments) are in one file for each folder and its subfolders, such as examples/train.hpp; image
+# has several, examples/image_*.hpp. A section for a header begins with `// ---- NAME.hpp`. In a section, all blocks
+# replace a line `EXAMPLE`, and the second block replaces `EXAMPLE 2`. Every block is used, or the section has the
+# reason: `// block 2 is a table`. Without a section, an example must be the body of a function. Programs are compiled,
+# not run. They exclude the definitions of the compiled library (MILLRACE_COMPILED), which saves half the time.
 import functools
 import pathlib
 import re
@@ -22,7 +21,7 @@ from checks import COMPILED, ROOT, RememberedPasses, Report, in_parallel, librar
 
 INCLUDE = ROOT / "include"
 CONTEXTS = pathlib.Path(__file__).resolve().parent / "examples"
-# Their libraries are not everywhere, or they need nvcc, or they are a part of another header, or all definitions.
+# Excluded: they need optional libraries or nvcc, are part of another header, or contain all definitions.
 LEFT_OUT = re.compile(r"adapt/(torch|opencv|sentencepiece|json|webp|remote.*)\.hpp|.*\.cuh|run/engine\.hpp|src\.hpp|"
                       r"compiled/.*|device/(cuda|stream_name).*\.hpp")
 ALONE = "void example() {\nEXAMPLE\n}\n"
@@ -30,17 +29,17 @@ SECTION = re.compile(r"// ---- (\w+\.hpp)")
 
 
 def blocks_of(header):
-    """The indented blocks of the comment that a header begins with: [(number of the first line, lines)]."""
-    found, before = [], 0
+    """The indented blocks of a header's first comment: [(number of the first line, lines)]."""
+    blocks, before = [], 0
     for number, line in enumerate((INCLUDE / "millrace" / header).read_text().splitlines(), 1):
         if not line.startswith("//"):
             break
         if re.match(r"//   +\S", line):
             if before != number - 1:
-                found.append((number, []))
-            found[-1][1].append(line[2:])
+                blocks.append((number, []))
+            blocks[-1][1].append(line[2:])
             before = number
-    return found
+    return blocks
 
 
 @functools.lru_cache
@@ -48,15 +47,15 @@ def sections_of(path):
     """The sections of a file of contexts: {name of the header: [(number of a line, the line)]}."""
     sections, lines = {}, []
     for number, line in enumerate(path.read_text().splitlines() if path.exists() else [], 1):
-        if found := SECTION.fullmatch(line):
-            lines = sections.setdefault(found[1], [])
+        if match := SECTION.fullmatch(line):
+            lines = sections.setdefault(match[1], [])
         else:
             lines.append((number, line))
     return sections
 
 
 def context_file(header):
-    """The file that has a section for the header, or the one in which it would be."""
+    """The file with the section for the header, or the one that should contain it."""
     folder = header.partition("/")[0] if "/" in header else "umbrellas"
     return next((path for path in [*CONTEXTS.glob(f"{folder}.hpp"), *sorted(CONTEXTS.glob(f"{folder}_*.hpp"))]
                  if pathlib.PurePath(header).name in sections_of(path)), CONTEXTS / f"{folder}.hpp")
@@ -68,13 +67,13 @@ def context_of(header):
 
 
 def fragment_of(header):
-    """(the includes, the rest) of the header's part of a program. Raises ValueError for a block that is not used."""
+    """(includes, rest) of the header's part of a program. Raises ValueError for an unused block."""
     blocks, used = blocks_of(header), set()
     context = context_file(header)
     includes, lines = [f"#include <millrace/{header}>"], []
     for number, line in context_of(header):
-        if found := re.match(r"\s*EXAMPLE(?: (\d+))?$", line):
-            for block in [int(found[1])] if found[1] else range(1, len(blocks) + 1):
+        if match := re.match(r"\s*EXAMPLE(?: (\d+))?$", line):
+            for block in [int(match[1])] if match[1] else range(1, len(blocks) + 1):
                 if block > len(blocks):
                     raise ValueError(f"{context}:{number}: the header has no block {block}")
                 used.add(block)
@@ -87,8 +86,8 @@ def fragment_of(header):
                     else:
                         lines.append(one)
             lines.append(f'#line {number + 1} "{context}"')
-        elif found := re.match(r"// block (\d+) is \S", line):
-            used.add(int(found[1]))
+        elif match := re.match(r"// block (\d+) is \S", line):
+            used.add(int(match[1]))
         elif line.startswith("#include"):
             includes.append(line)
         else:
@@ -101,8 +100,8 @@ def fragment_of(header):
 def program_of(headers):
     includes, bodies = [], []
     for number, header in enumerate(headers):
-        found, lines = fragment_of(header)
-        includes += found
+        header_includes, lines = fragment_of(header)
+        includes += header_includes
         bodies += [f"namespace example_of_header_{number} {{", *lines, f"}}  // of {header}"]
     return "\n".join([*dict.fromkeys(includes), "namespace mr = millrace;", *bodies]) + "\n"
 
@@ -131,22 +130,22 @@ def problem_with_sections(folders):
                      if (path, name) not in used) or None
 
 
-def main(wanted):
+def main(headers):
     report = Report()
     if not shutil.which("clang++"):
-        report.skip("examples of the headers", "there is no clang++")
+        report.skip("examples of the headers", "clang++ is not installed")
         return report.close()
     folders = {}
     for path in sorted(INCLUDE.rglob("*.hpp")):
         header = str(path.relative_to(INCLUDE / "millrace"))
         if not LEFT_OUT.fullmatch(header) and blocks_of(header):
             folders.setdefault(header.partition("/")[0] if "/" in header else "", []).append(header)
-    programs = [[header] for header in wanted] or list(folders.values())
+    programs = [[header] for header in headers] or list(folders.values())
     report.add("each section of examples/ belongs to a header", problem_with_sections(folders))
     remembered = RememberedPasses()
     for headers, problem in in_parallel(lambda some: problem_of(some, remembered), programs):
         folder = headers[0].partition("/")[0] if "/" in headers[0] else "the umbrellas"
-        report.add(f"examples of {headers[0] if wanted else folder}: {len(headers)}", problem)
+        report.add(f"examples of {headers[0] if headers else folder}: {len(headers)}", problem)
     return report.close()
 
 

@@ -86,9 +86,9 @@ void train() {
 // error: the callable in map\(\) is 'mutable'
 void train() {
 #if MISTAKE
-  auto count = [seen = 0](int n) mutable { return n + ++seen; };
+  auto count = [total = 0](int n) mutable { return n + ++total; };
 #else
-  auto count = [seen = 0](int n) { return n + seen; };
+  auto count = [total = 0](int n) { return n + total; };
 #endif
   auto flow = mr::from(numbers)
             | mr::map(count)   // wrong here

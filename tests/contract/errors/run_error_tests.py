@@ -1,28 +1,28 @@
-# What a mistake looks like to the compiler's user: one error, at his own line, with our sentence, in few lines.
+# Checks the compiler's output for a user's mistake: one error, at the user's line, with our sentence, in few lines.
 #
 #   python3 tests/contract/errors/run_error_tests.py [FOLDER]
 #
 # Each FOLDER/*.cpp (this folder unless given) has the cases of one topic. A case begins with
 #
 #   // case: NAME              no other case of the folder has this name
-#   // error: REGEX            what the first error line must say
-#   // lines: 12               optional: at most so many lines, quotations not counted; 20 unless said
-#   // errors: 5               optional: at most so many errors; 1 unless said
-#   // shows: REGEX            optional: what another line must say, such as the quotation of a candidate
+#   // error: REGEX            must match the first error line
+#   // lines: 12               optional: maximum of lines without quotations; default 20
+#   // errors: 5               optional: maximum of errors; default 1
+#   // shows: REGEX            optional: must match another line, such as the quotation of a candidate
 #
 # and ends before the next one. The lines above the first case belong to every case of the file. A case has the mistake
-# under `#if MISTAKE`, and `// wrong here` at the end of the line that the error has to name. The runner writes each
-# case into a source of its own, build/errors/cases/NAME.cpp, in which every line keeps its number. With MISTAKE=0 the
-# case compiles, joined with all others into one file by the quicker compiler, and alone by g++ only where that fails;
-# with MISTAKE=1 it fails alone, with g++ and with clang++, with exactly one `error:` line, which names that line and
-# which the REGEX matches. (A compiler that says the same error of the same place twice has said one.)
+# under `#if MISTAKE`, and `// wrong here` at the end of the line that the error must name. The runner writes each case
+# to its own source, build/errors/cases/NAME.cpp, in which every line keeps its number. With MISTAKE=0, the case must
+# compile: the faster compiler compiles all cases joined into one file, and g++ compiles them separately only if that
+# fails. With MISTAKE=1 it must fail alone, with g++ and with clang++, with exactly one `error:` line, which names that
+# line and matches the REGEX. Repetitions of an error at one place count once.
 #
-# TYPICAL are the mistakes that people made who had never seen the library: none of them may leave the list. Three more
-# of theirs compile by now and are run: a callable that holds a unique_ptr, rows of a std::vector that vary, and an
-# array of pictures (tests/unit/run/movable_test.cpp, session_test.cpp and views_test.cpp beside it).
+# TYPICAL lists mistakes of new users; none of them may be removed. Three of their other mistakes compile now and are
+# run: a callable with a unique_ptr, rows of a std::vector of varying length, and an array of images
+# (tests/unit/run/movable_test.cpp, session_test.cpp and views_test.cpp).
 #
-# Each compiler reads run/session.hpp once, as a precompiled header, for the files that include it; else that is what
-# takes four fifths of the time.
+# Each compiler reads run/session.hpp once, as a precompiled header for the files that include it, which saves four
+# fifths of the time.
 import dataclasses
 import pathlib
 import re
@@ -41,7 +41,7 @@ FOLDER = ROOT / "build" / "errors"
 CASES = FOLDER / "cases"
 CASE = "// case:"
 MAX_LINES = 20
-QUOTED = re.compile(r"\s*\d*\s+\|")   # of the source: newer compilers quote it for each template on the way
+QUOTED = re.compile(r"\s*\d*\s+\|")   # newer compilers quote the source for each template instantiation
 COMMON = "#include <millrace/run/session.hpp>\n"
 TYPICAL = """
     column_of_another_type map_returns_void session_without_batch batch_before_map map_takes_another_type
@@ -53,11 +53,11 @@ TYPICAL = """
 
 @dataclasses.dataclass(frozen=True)
 class Case:
-    """One mistake, and the source in which the compilers read it."""
+    """One mistake, and its source for the compilers."""
     name: str
-    file: pathlib.Path     # where it is written
+    file: pathlib.Path     # its file
     common: tuple          # the lines above the first case of the file
-    lines: tuple           # its own, from the one after its name
+    lines: tuple           # its own, after its name
     number: int            # of the first of them in the file
     source: pathlib.Path
 
@@ -71,13 +71,13 @@ class Case:
         self.source.write_text("\n".join([*self.common, *blank, *self.lines, ""]))
 
     def head(self):
-        """The comment lines that it begins with."""
+        """Its first comment lines."""
         code = next((at for at, line in enumerate(self.lines) if not line.startswith("//")), len(self.lines))
         return "\n".join(self.lines[:code])
 
 
 def cases_of(file, folder=CASES):
-    """The cases of a file; the folder is for their sources. Raises ValueError where a case has no name."""
+    """The cases of a file; the folder is for their sources. Raises ValueError if a case has no name."""
     lines = file.read_text().splitlines()
     starts = [at for at, line in enumerate(lines) if line.startswith(CASE)]
     if not starts:
@@ -119,7 +119,7 @@ def common_header(compiler):
 
 
 def precompile(compiler):
-    """Makes the header that the compiler's commands include first where a file includes it as well."""
+    """Precompiles the header that the commands include first if the file includes it."""
     header = common_header(compiler)
     header.parent.mkdir(parents=True, exist_ok=True)
     header.write_text(COMMON)
@@ -144,7 +144,7 @@ def diagnostics_of(command):
 
 
 def right_versions_compile(cases):
-    """Whether all do without their mistakes, as one file."""
+    """Whether all cases compile without their mistakes, as one file."""
     if not cases:
         return True
     together = FOLDER / "right_versions.cpp"
@@ -153,17 +153,17 @@ def right_versions_compile(cases):
 
 
 def stated(head, name, otherwise):
-    """The number that the head of a case gives for it."""
-    found = re.search(rf"^// {name}: (\d+)$", head, re.MULTILINE)
-    return int(found[1]) if found else otherwise
+    """The number in the head of a case."""
+    match = re.search(rf"^// {name}: (\d+)$", head, re.MULTILINE)
+    return int(match[1]) if match else otherwise
 
 
 def check(case, compiler, is_right=False):
-    """(problem or None, a remark for the name), once the source is written. Of a case that `is_right` it is known that
-    its right version compiles."""
+    """(problem or None, a remark for the name) of a written source. With `is_right`, its right version is known to
+    compile."""
     source, head = case.source, case.head()
-    wanted = re.match(r"// error: (.+)", head)
-    if not wanted:
+    expected = re.match(r"// error: (.+)", head)
+    if not expected:
         return "its first line is not `// error: REGEX`", ""
     if not any(re.match(r"#if !?MISTAKE$", line) for line in case.lines):
         return "it has no mistake: expected a line `#if MISTAKE`", ""
@@ -180,27 +180,27 @@ def check(case, compiler, is_right=False):
     compiled, lines = diagnostics_of(command_for(compiler, case, 1))
     if compiled:
         return "with the mistake it must not compile, but it does", ""
-    said = "\n".join(lines[:2 * MAX_LINES]).replace(str(source), str(case.file))
-    errors = [found.groups() for line in lines if (found := re.match(r"(.*?):(\d+):(\d+): error: (.*)", line))]
+    output = "\n".join(lines[:2 * MAX_LINES]).replace(str(source), str(case.file))
+    errors = [match.groups() for line in lines if (match := re.match(r"(.*?):(\d+):(\d+): error: (.*)", line))]
     if not errors:
-        return f"no error names a place:\n{said}", ""
+        return f"no error names a place:\n{output}", ""
     file, number, _, text_of_error = errors[0]
     if (pathlib.Path(file), int(number)) != (source, wrong_lines[0]):
         named = case.file if pathlib.Path(file) == source else file
-        return f"the error names {named}:{number}; {case.file.name}:{wrong_lines[0]} is wrong:\n{said}", ""
-    # The same sentence: clang names what it says it of in two ways.
+        return f"the error names {named}:{number}; {case.file.name}:{wrong_lines[0]} is wrong:\n{output}", ""
+    # clang repeats the sentence with two descriptions of its subject.
     different = {(*place, sentence.split(" is unavailable: ")[-1]) for *place, sentence in errors}
     if len(different) > max_errors:
-        return f"{len(different)} errors; {max_errors} at most are expected:\n{said}", ""
-    if not any(re.search(wanted[1], sentence) for *place, sentence in errors if place == list(errors[0][:3])):
-        return f"the error does not match {wanted[1]!r}:\n{said}", ""
+        return f"{len(different)} errors; {max_errors} at most are expected:\n{output}", ""
+    if not any(re.search(expected[1], sentence) for *place, sentence in errors if place == list(errors[0][:3])):
+        return f"the error does not match {expected[1]!r}:\n{output}", ""
     shown = re.search(r"^// shows: (.+)$", head, re.MULTILINE)
     if shown and not any(re.search(shown[1], line) for line in lines):
-        return f"no line matches {shown[1]!r}:\n{said}", ""
-    told = sum(not QUOTED.match(line) for line in lines)
-    if told > limit:
-        return f"{told} lines of diagnostics without quotations; {limit} are allowed:\n{said}", ""
-    return None, f" ({told} lines)"
+        return f"no line matches {shown[1]!r}:\n{output}", ""
+    line_count = sum(not QUOTED.match(line) for line in lines)
+    if line_count > limit:
+        return f"{line_count} lines of diagnostics without quotations; {limit} are allowed:\n{output}", ""
+    return None, f" ({line_count} lines)"
 
 
 def main(folder):
@@ -212,11 +212,11 @@ def main(folder):
     for name, problem in problems.items():
         report.add(name, problem)
     if folder == HERE:
-        report.add("typical mistakes", ", ".join(f"{name} is gone" for name in TYPICAL
+        report.add("typical mistakes", ", ".join(f"{name} is missing" for name in TYPICAL
                                                  if name not in {case.name for case in cases}))
     passes = RememberedPasses()
 
-    # g++ comes last: meanwhile it is found out whether all right versions compile.
+    # g++ is last, because all right versions are checked meanwhile.
     jobs = [(case, compiler) for compiler in reversed(COMPILERS) for case in cases]
     keys = {(case, compiler): passes.key([__file__, pathlib.Path(__file__).read_text(),
                                           *command_for(compiler, case, 0)], case.text(), INCLUDE)

@@ -1,4 +1,4 @@
-# The runner of the error tests accepts what is right and refuses each way of being wrong.
+# The runner of the error tests accepts valid cases and refuses each kind of invalid ones.
 #
 #   python3 tests/contract/errors/runner_test.py
 import pathlib
@@ -14,7 +14,7 @@ MISTAKE = "#if MISTAKE\nint wrong = wants_a_number(1);   // wrong here\n#endif\n
 RIGHT = "// error: toy: a number is needed\n" + SENTENCE + MISTAKE
 ABOVE = "\n// case: other\n// error: other\nint other = MISTAKE;\n\n"   # absent from the source of the next case
 TWO_ERRORS = RIGHT.replace("wrong here", "wrong here\nint too = unknown;")
-# What a case is like -> (its text, what the runner says about it). (g++ says the sentence of a function twice.)
+# Description -> (text of the case, expected message of the runner). g++ prints the sentence of a function twice.
 CASES = {
     "one sentence, as expected": (RIGHT, None),
     "another sentence": (RIGHT.replace("// error: toy", "// error: other"), "does not match"),
@@ -30,12 +30,12 @@ CASES = {
     "two errors": (TWO_ERRORS, "2 errors"),
     "two errors, as expected": (TWO_ERRORS.replace("\n", "\n// errors: 2\n", 1), None),
     "a limit that it exceeds": (RIGHT.replace("\n", "\n// lines: 1\n", 1), "1 are allowed"),
-    "a limit that quotations alone exceed": (RIGHT.replace("\n", "\n// lines: 6\n", 1), None),   # g++: 4 and 6
+    "a limit that only quotations exceed": (RIGHT.replace("\n", "\n// lines: 6\n", 1), None),   # g++: 4 and 6
     "a limit that it keeps": (RIGHT.replace("\n", "\n// lines: 14\n", 1), None),
 }
 
 NAMED = "// case: one\n" + RIGHT
-# What a file of cases is like -> (its text, what the runner says about it).
+# Description -> (text of the file, expected message of the runner).
 FILES = {
     "two cases": (NAMED + NAMED.replace("one", "two"), None),
     "no case": (RIGHT, "it has no line `// case: NAME`"),
@@ -53,8 +53,8 @@ def main():
         pathlib.Path(folder, "wrong.hpp").write_text("#if MISTAKE\nstatic_assert(false);\n#endif\n" + SENTENCE)
         for name, (text, expected) in FILES.items():
             topic.write_text(text)
-            cases, said = all_cases([topic])
-            problem = "\n".join(said.values())
+            cases, file_problems = all_cases([topic])
+            problem = "\n".join(file_problems.values())
             right = expected in problem if expected else not problem and [case.name for case in cases] == ["one", "two"]
             report.add(f"runner: {name}", None if right else f"expected {expected!r}, the runner says {problem!r}")
         for name, (text, expected) in CASES.items():
@@ -62,7 +62,7 @@ def main():
             case = cases_of(topic, pathlib.Path(folder))[-1]
             case.write()
             problems = []
-            # The right version is compiled by the first one alone.
+            # Only the first compiler compiles the right version.
             for compiler in COMPILERS[:1] if expected == "must compile" else COMPILERS:
                 problem, _ = check(case, compiler)
                 if (problem is None) != (expected is None) or (expected and expected not in problem):

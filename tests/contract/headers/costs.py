@@ -1,11 +1,11 @@
-# What including a header costs, and what nvcc makes of the headers (nvcc.py).
+# The cost of including a header, and nvcc's results for the headers (nvcc.py).
 #
 #   python3 tests/contract/headers/costs.py
 #
 # The cost is the memory that g++ allocates for a file (the total of -ftime-report), less that for an empty file, in
-# units of the same figure for the yardstick: some headers of the standard library. It is the same number in every run,
-# whatever else the machine does, and grows with declarations, instantiations and code as the compile time does. The
-# yardstick follows the version of the compiler and of its library. Seconds are printed as information.
+# units of the same cost of the yardstick, some headers of the standard library. The number does not depend on the load
+# of the machine, and grows with declarations, instantiations and code like the compile time. The yardstick depends on
+# the version of the compiler and of its library. Seconds are only informative.
 import pathlib
 import re
 import subprocess
@@ -48,8 +48,8 @@ COSTS = (Cost(UMBRELLA, included(UMBRELLA), 5.2),
 
 
 def memory_of(passes, text, *flags):
-    """(the bytes that g++ allocates for this text, processor seconds or None where they are remembered)"""
-    # Code is generated as well: this instantiates what a program uses.
+    """(bytes that g++ allocates for this text, processor seconds or None if they are cached)"""
+    # Also generates code, which instantiates the templates that a program uses.
     command = ["g++", "-std=c++20", "-O0", "-S", "-o", "/dev/null", "-ftime-report", f"-I{INCLUDE}",
                *library_flags("--cflags"), *flags]
     key = passes.key(command, text, INCLUDE)

@@ -1,11 +1,12 @@
-# Every header under include/millrace compiles as the first thing of a file, twice included, without a warning, and
-# among macros that other headers are known to leak. What a header includes before all else is the first thing of that
-# file as well, and not compiled again. clang++ does it, in half of g++'s time, with MILLRACE_COMPILED, where a header
-# includes less. The definitions, impl/x.inl, follow their x.hpp alone: of other headers they see declarations, as a
-# program that links the library does, and the header-only mode only adds to those. g++ compiles all in one file, the
-# last one first, header-only: what a header lacks one compiler tells as well as two, and what two headers both name
-# both see. src.hpp, which has all definitions, is for the compiled mode only; every build compiles its thirds,
-# compiled/. Then two files that include the umbrella link into one program. costs.py tells what including costs.
+# Every header in include/millrace compiles at the beginning of a file, included twice, without a warning, and with
+# macros that other headers are known to leak. The first header that a header includes is thereby also at the beginning
+# of a file, and is not compiled again. clang++ compiles them, in half of g++'s time, with MILLRACE_COMPILED, which
+# includes less. The definitions, impl/x.inl, follow only their x.hpp: they see only declarations of other headers, as
+# in a program that links the library, and the header-only mode only adds to those. g++ compiles all headers in one
+# file, in reverse order, header-only: one compiler suffices to detect missing includes, and the file detects
+# conflicting names. src.hpp, which has all definitions, is only for the compiled mode; every build compiles its thirds,
+# compiled/. Then two files that include the umbrella must link into one program. costs.py measures the cost of
+# including.
 #
 #   python3 tests/contract/headers/headers.py
 import functools
@@ -25,14 +26,14 @@ UMBRELLA = "millrace/millrace.hpp"
 DEFINITIONS = "millrace/src.hpp"
 NAMESPACE = "#ifndef MILLRACE_ABI\n#error it lacks <millrace/base/version.hpp>\n#endif\n"
 MODE = "#ifndef MILLRACE_COMPILED"
-# What needs the CUDA runtime is compiled against the declarations of the tests' own one: no toolkit has to be there.
+# Headers that need the CUDA runtime are compiled with the declarations of the tests' stand-in, without a toolkit.
 FAKE_CUDA = ROOT / "tests" / "cuda" / "fake" / "include"
 CUDA_FLAGS = ("-DMILLRACE_CUDA=1", f"-isystem{FAKE_CUDA}")
-# Where Debian puts headers that no pkg-config file of the packages in question tells of.
+# Debian's folders for headers that are missing in the pkg-config files of their packages.
 OWN_FOLDERS = ["-isystem" + folder for folder in ("/usr/include/opencv4",) if pathlib.Path(folder).is_dir()]
 
-# From <complex.h>, <termios.h>, <math.h>, <sys/sysmacros.h>, X11 and Windows' headers. Names that the standard library
-# or a dependency uses itself (min and max among them) would break those, not us.
+# From <complex.h>, <termios.h>, <math.h>, <sys/sysmacros.h>, X11 and Windows' headers. Macros named like names of the
+# standard library or of a dependency (such as min and max) would break those, not us.
 LEAKED_MACROS = """
 I B0 B50 DOMAIN OVERFLOW UNDERFLOW SING PLOSS TLOSS major(x) minor(x) makedev(x,y)
 None Bool Status Success Always Never Above Below Unsorted Complex KeyPress CursorShape ControlMask ShiftMask
@@ -51,26 +52,26 @@ def compile_command(compiler, *more):
 
 @functools.lru_cache
 def precompiled():
-    """Flags that put all headers of the standard library that ours include before what clang++ compiles."""
+    """Flags with which clang++ first includes all headers of the standard library that ours include."""
     folder = ROOT / "build" / "headers"
     folder.mkdir(parents=True, exist_ok=True)
     named = {name for path in (INCLUDE / "millrace").rglob("*.*") if path.suffix in (".hpp", ".inl")
              for name in standard_names.STANDARD_INCLUDE.findall(path.read_text())
              if name != "the_compilation_ends_here"}
-    header, made = folder / "standard.hpp", folder / "standard.pch"
+    header, output = folder / "standard.hpp", folder / "standard.pch"
     header.write_text("".join(f"#include <{name}>\n" for name in sorted(named)))
-    subprocess.run(["clang++", *WARNINGS, "-x", "c++-header", str(header), "-o", str(made)], check=True)
-    return ("-include-pch", str(made))
+    subprocess.run(["clang++", *WARNINGS, "-x", "c++-header", str(header), "-o", str(output)], check=True)
+    return ("-include-pch", str(output))
 
 
 def syntax_check(compiler, text, *more):
-    behind = precompiled() if compiler == "clang++" else ()
-    command = compile_command(compiler, *behind, *more, "-fsyntax-only", "-x", "c++", "-")
+    first = precompiled() if compiler == "clang++" else ()
+    command = compile_command(compiler, *first, *more, "-fsyntax-only", "-x", "c++", "-")
     return subprocess.run(command, input=text, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
 
 
 def adapted_headers(header):
-    """What an opt-in header and its parts include of the library that it adapts to."""
+    """The headers of the adapted library that an opt-in header and its parts include."""
     if not header.startswith("millrace/adapt/"):
         return []
     own = (INCLUDE / header).read_text()
@@ -85,15 +86,15 @@ def definitions_of(header):
 
 
 def is_there(header):
-    """With all that it includes in its turn."""
+    """Whether the header and all headers that it includes exist."""
     command = compile_command("g++", "-E", "-o", "/dev/null", "-x", "c++", "-")
     return subprocess.run(command, input=f"#include <{header}>\n", capture_output=True, text=True).returncode == 0
 
 
 def chains_of(headers, kind):
-    """The headers in lists: each has been included first of all by the one before it, which is of the same kind."""
-    first = {header: found[1] for header in headers
-             if (found := FIRST_INCLUDE.match((INCLUDE / header).read_text())) and kind(found[1]) == kind(header)}
+    """The headers in lists: each is the first include of its predecessor, which is of the same kind."""
+    first = {header: match[1] for header in headers
+             if (match := FIRST_INCLUDE.match((INCLUDE / header).read_text())) and kind(match[1]) == kind(header)}
     chains, left, covered = [], set(headers), set(first.values())
     for header in [header for header in headers if header not in covered]:
         chain = []
@@ -112,16 +113,16 @@ def check_each(report, headers, passes):
         group, compiler, flags = job
         plain = "".join(f"#include <{header}>\n" for header in group) * 2
         if "MILLRACE_ABI" in (INCLUDE / group[0]).read_text():
-            plain += NAMESPACE   # without it the inline namespace would have that very name
+            plain += NAMESPACE   # otherwise the inline namespace would have that name
         if COMPILED in flags and (definitions := definitions_of(group[0])):
             plain += f"#include <{definitions}>\n"
-        # Another library's own headers need not bear those macros.
+        # Headers of other libraries need not support those macros.
         adapted = [name for header in group for name in adapted_headers(header)]
         text, texts = "".join(f"#include <{name}>\n" for name in adapted) + HOSTILE + plain, []
         tbb = sorted(set(TBB_INCLUDE.findall("\n".join(reached_text(plain, INCLUDE).values()))))
         if tbb:
-            # oneTBB itself breaks on the `I` of <complex.h>. With that macro too it has to come first, so that the
-            # header is not compiled alone: done for the umbrella and what is not in it, by one compiler.
+            # oneTBB itself does not support the `I` of <complex.h>. With that macro, oneTBB must be included first, so
+            # the header is not compiled alone: one compiler does that for the umbrella and headers outside of it.
             text = text.replace("#undef I\n#define I leaked macro\n", "")
             if COMPILED in flags and (group[0] == UMBRELLA or group[0] not in in_umbrella):
                 texts.append("".join(f"#include {name}\n" for name in tbb) + HOSTILE + plain)
@@ -143,7 +144,7 @@ def check_each(report, headers, passes):
         return (FAKE_CUDA / "cuda_runtime_api.h").read_text() if set(CUDA_FLAGS) <= set(flags) else ""
 
     needs_cuda = {header for header in headers if header.startswith("millrace/device/cuda")}
-    # Those for other libraries are for themselves, LibTorch's apart from the others: it has macros of many names.
+    # Adapters are compiled separately, LibTorch's apart from the others because it defines many macros.
     adapting = [header for header in headers if header.startswith("millrace/adapt/")]
     for_torch = [header for header in adapting if header == "millrace/adapt/torch.hpp"]
     adapters = {"millrace/adapt/torch.hpp": for_torch,
@@ -154,7 +155,7 @@ def check_each(report, headers, passes):
 
     @functools.lru_cache
     def kind(header):
-        """What check() compiles in its own way is not taken for another one's."""
+        """Distinguishes the headers that check() compiles in different ways."""
         if header in needs_cuda or header in adapting or header in (UMBRELLA, DEFINITIONS):
             return header
         return bool(TBB_INCLUDE.search("\n".join(reached_text(f"#include <{header}>\n", INCLUDE).values())))
@@ -164,7 +165,7 @@ def check_each(report, headers, passes):
 
     by_clang = chains(headers)
     by_clang |= {header: [header] for header in headers if definitions_of(header) and header not in by_clang}
-    # What says more in that mode and has no definitions of its own.
+    # Headers that declare more in that mode and have no own definitions.
     other_mode = {header: [header] for header in headers if header == UMBRELLA or header != DEFINITIONS and
                   not definitions_of(header) and MODE in (INCLUDE / header).read_text()}
     jobs = {}
@@ -183,7 +184,7 @@ def check_each(report, headers, passes):
         report.add(name, problem)
         if not name.startswith("all headers together"):
             for header in group[1:]:
-                if header not in by_clang:   # or it is compiled by itself as well
+                if header not in by_clang:   # otherwise it is also compiled alone
                     report.add(header + suffix, problem and check(((header,), compiler, flags)))
 
 
@@ -205,7 +206,7 @@ def check_linking(report):
                             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     problem = linked.stdout[:2000] if linked.returncode else None
     if not problem and subprocess.run([program]).returncode != 0:
-        problem = "the program that they make does not run"
+        problem = "their program does not run"
     report.add("two files that include the umbrella link", problem)
 
 
@@ -218,9 +219,9 @@ def main():
             report.skip(header, f"there is no <{lacking[0]}>")
             headers.remove(header)
     if not headers:
-        report.add("headers", "there is no header under include/millrace")
+        report.add("headers", "no header in include/millrace")
     passes = RememberedPasses()
-    precompiled()   # before threads ask for it
+    precompiled()   # before threads use it
     check_each(report, headers, passes)
     if (INCLUDE / UMBRELLA).exists():
         check_linking(report)

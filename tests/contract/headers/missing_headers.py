@@ -1,10 +1,10 @@
 # Each name of sources/missing_headers.hpp leads to the header that it names: a call with only the umbrella included is
-# an error at the call that names the header, and with that header the name is the right one.
+# an error at the call that names the header. With that header, the call compiles.
 #
 #   python3 tests/contract/headers/missing_headers.py
 #
-# Calls are compiled together, one in each line. Types have no sentence of their own: for them the compiler shows the
-# line of the declaration, whose comment has the header.
+# Calls are compiled together, one in each line. Types have no message: the compiler shows the line of their
+# declaration, whose comment names the header.
 import pathlib
 import re
 import subprocess
@@ -43,7 +43,7 @@ def output_of(compiler, text):
 
 
 def sentence_problem(compiler):
-    """What is wrong with the errors of calls without the headers."""
+    """Problems with the errors of calls without the headers."""
     each = list(calls(SOURCE.read_text()))
     text = "#include <millrace/millrace.hpp>\n" + "".join(f"void f{i}() {{ {call}; }}\n"
                                                           for i, (call, _, _) in enumerate(each))
@@ -57,7 +57,7 @@ def sentence_problem(compiler):
 
 
 def right_name_problem(compiler):
-    """What is wrong where each name is used with its header."""
+    """Problems when each name is used with its header."""
     text = SOURCE.read_text()
     names = {(name, header) for _, name, header in calls(text)}
     names |= {(name, header) for name, header in TYPE.findall(text)}

@@ -1,10 +1,10 @@
-# What nvcc makes of the headers, where there is one: view.hpp alone; the umbrella, device/ and every .cuh twice in one
-# file; each kernel for the oldest and for a recent GPU without a warning, a spill or a frame in memory; the cost of
+# Compiles headers with nvcc, if it is installed: view.hpp alone; the umbrella, device/ and every .cuh twice in one
+# file; each kernel for the oldest and for a recent GPU without a warning, a spill or a stack frame; the cost of
 # view.hpp.
 #
 #   nvcc.check(report, passes)          # of costs.py
 #
-# The cost is the number of tokens that the preprocessor passes on, over an empty .cu file: it is the same in every run.
+# The cost is the number of tokens that the preprocessor passes on, over an empty .cu file: the same in every run.
 import os
 import re
 import shutil
@@ -18,7 +18,7 @@ VIEW = "millrace/device/view.hpp"
 VIEW_LIMIT_TOKENS = 25_000
 TOKEN = re.compile(r"\w+|[^\w\s]")
 ARCHITECTURES = ("sm_75", "sm_90")
-# No -Wpedantic: the host compiler would complain of what nvcc writes.
+# No -Wpedantic: the host compiler would warn of nvcc's generated code.
 WARNINGS = ["-Xcompiler=-Wall,-Wextra,-Werror", "-Werror=all-warnings", "-Xptxas=-warn-spills,-warn-lmem-usage"]
 KERNELS = """
 #include <millrace/device/mix_rows.cuh>
@@ -42,9 +42,9 @@ std::shared_ptr<mr::device_sums> make_all(mr::stream_view s) {
 
 
 def compiler():
-    for found in (shutil.which("nvcc"), os.path.join(os.environ.get("CUDA_PATH", "/usr/local/cuda"), "bin", "nvcc")):
-        if found and os.path.exists(found):
-            return found
+    for path in (shutil.which("nvcc"), os.path.join(os.environ.get("CUDA_PATH", "/usr/local/cuda"), "bin", "nvcc")):
+        if path and os.path.exists(path):
+            return path
     return None
 
 
@@ -73,7 +73,7 @@ def check_text(report, passes, nvcc, version, name, text, *more):
 
 
 def tokens_of(nvcc, name, text):
-    """How many follow the preprocessor; None if it fails."""
+    """The number of tokens after preprocessing; None if it fails."""
     FOLDER.mkdir(parents=True, exist_ok=True)
     source = FOLDER / f"{name}.cu"
     source.write_text(text)
@@ -96,7 +96,7 @@ def check(report, passes):
     nvcc = compiler()
     if nvcc is None:
         for name in (f"{VIEW} alone", "the umbrella, device and every .cuh, twice", "kernels", f"cost of {VIEW}"):
-            report.skip(f"nvcc: {name}", "there is no nvcc")
+            report.skip(f"nvcc: {name}", "nvcc is not installed")
         return
     version = output_of([nvcc, "--version"])
     headers = sorted(str(path.relative_to(INCLUDE)) for pattern in ("millrace/device/*.hpp", "millrace/*/*.cuh")

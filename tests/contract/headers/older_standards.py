@@ -1,10 +1,10 @@
-# What a compiler says without -std=c++20: one #error that names the flag, in at most ten lines.
+# The compiler's output without -std=c++20: one #error that names the flag, in at most ten lines.
 #
 #   python3 tests/contract/headers/older_standards.py
 #
 # The first umbrella is compiled as C++14, C++17, gnu++17 and as g++'s default. All umbrellas and all headers with
 # public names (tests/contract/lint/boundary.py) are preprocessed alone: a header's own text follows its includes, and
-# the first of them brings the #error.
+# the first of them contains the #error.
 import pathlib
 import subprocess
 import sys
@@ -25,12 +25,12 @@ def problem_with(job):
                              "/dev/null"], input=f"#include <{header}>\n", stdout=subprocess.PIPE,
                             stderr=subprocess.STDOUT, text=True)
     lines = result.stdout.splitlines()
-    said = "\n".join(lines[:MAX_LINES + 5])
+    output = "\n".join(lines[:MAX_LINES + 5])
     if result.returncode == 0:
         return "it compiles"
     if not any("error: " in line and "Millrace needs C++20" in line and "-std=c++20" in line for line in lines):
-        return f"no #error names -std=c++20:\n{said}"
-    return f"{len(lines)} lines; {MAX_LINES} are allowed:\n{said}" if len(lines) > MAX_LINES else None
+        return f"no #error names -std=c++20:\n{output}"
+    return f"{len(lines)} lines; {MAX_LINES} are allowed:\n{output}" if len(lines) > MAX_LINES else None
 
 
 def check(report, name, jobs):

@@ -1,7 +1,7 @@
-# For each name of std:: in a header or an x.inl under include/millrace, that file includes, itself or through another
-# of ours, a header of the standard library that is promised to have the name. headers.py compiles all of them behind a
-# precompiled header of the standard library, in half of the time, where the compiler cannot tell that one is lacking;
-# and what one standard library brings by accident another does not.
+# For each name of std:: in a header or an x.inl in include/millrace, that file must include, itself or through another
+# of ours, a standard header that is documented to declare the name. headers.py compiles all files after a precompiled
+# standard library, in half the time, so the compiler does not detect a missing include. Also, standard libraries differ
+# in the headers that they include indirectly.
 #
 #   python3 tests/contract/headers/standard_names.py
 import functools
@@ -13,8 +13,8 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
 from checks import ROOT, Report, reached_text
 
 INCLUDE = ROOT / "include"
-# The names by the header that has them (cppreference.com); of a name in several lines any of them will do. <ranges>
-# costs much to include, and both standard libraries that there are have its three names in <span> as well.
+# The names by header (cppreference.com). For a name in several lines, any of them is sufficient. Including <ranges> is
+# expensive, and both common standard libraries also declare these three of its names in <span>.
 NAMES = """
 algorithm: adjacent_find all_of any_of binary_search clamp copy copy_if copy_n count count_if equal fill fill_n find
 algorithm: find_if is_sorted lower_bound make_heap max max_element min min_element minmax mismatch none_of nth_element
@@ -78,14 +78,14 @@ utility: tuple_element_t tuple_size_v
 variant: get in_place_index variant visit
 vector: erase_if vector begin data end size swap
 """
-# What is used without std::.
+# Names that are used without std::.
 MARKS = {
     "cerrno": re.compile(r"\b(errno|E(?:AGAIN|CHILD|EXIST|FBIG|INTR|INVAL|IO|ISDIR|NOENT|NOMEM|NOSPC|NOTDIR|PERM))\b"),
     "compare": re.compile(r"(<=>)"),
     "typeinfo": re.compile(r"\b(typeid)\b"),
     "new": re.compile(r"\b(new \()"),
 }
-# The standard says that the first includes the others (of those that matter here).
+# By the standard, the first one includes the others.
 BRINGS = {
     "algorithm": "initializer_list", "array": "compare initializer_list", "fstream": "istream", "sstream": "istream",
     "memory": "compare", "optional": "compare", "map": "compare initializer_list", "queue": "compare initializer_list",
@@ -103,44 +103,44 @@ NOT_CODE = re.compile(r'//.*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"')
 
 @functools.lru_cache
 def headers_of():
-    found = {}
+    headers_of = {}
     for line in NAMES.strip().splitlines():
         header, _, names = line.partition(": ")
         for name in names.split():
-            found.setdefault(name, set()).add(header)
-    return found
+            headers_of.setdefault(name, set()).add(header)
+    return headers_of
 
 
 def reached_headers(text):
     """The headers of the standard library that the text includes, itself or through ours."""
     all_text = "\n".join([text, *reached_text(text, INCLUDE).values()])
-    found = set(STANDARD_INCLUDE.findall(all_text))
-    for header in list(found):
-        found.update(BRINGS.get(header, "").split())
-    return found
+    headers = set(STANDARD_INCLUDE.findall(all_text))
+    for header in list(headers):
+        headers.update(BRINGS.get(header, "").split())
+    return headers
 
 
 def problems_of(text):
-    """What the text uses and does not reach, one line each."""
+    """Names that the text uses without their header, one line each."""
     code = NOT_CODE.sub("", text)
-    reached, found = reached_headers(text), []
+    reached, lacks = reached_headers(text), []
     for name in sorted(set(STANDARD_NAME.findall(code))):
         having = headers_of().get(name)
         if not having:
-            found.append(f"std::{name} is not in the table of {pathlib.Path(__file__).name}: add it, with its header")
+            lacks.append(f"std::{name} is not in the table of {pathlib.Path(__file__).name}: add it, with its header")
         elif not having & reached:
-            found.append(f"it lacks <{'> or <'.join(sorted(having))}> for std::{name}")
+            lacks.append(f"it lacks <{'> or <'.join(sorted(having))}> for std::{name}")
     for header, mark in MARKS.items():
         if (used := mark.search(code)) and header not in reached:
-            found.append(f"it lacks <{header}> for {used[1]}")
-    return found
+            lacks.append(f"it lacks <{header}> for {used[1]}")
+    return lacks
 
 
 def main():
     report = Report()
     planted = problems_of("#include <vector>\nstd::vector<int> given;\nstd::optional<int> x;\n")
-    found = planted == ["it lacks <optional> for std::optional"]
-    report.add("a name without its header is found", None if found else f"it was not: {planted}")
+    detected = planted == ["it lacks <optional> for std::optional"]
+    report.add("a name without its header is detected", None if detected else f"it was not: {planted}")
     files = sorted(str(path.relative_to(INCLUDE)) for path in (INCLUDE / "millrace").rglob("*.*")
                    if path.suffix in (".hpp", ".inl"))
     lacking = [f"{file}: {problem}" for file in files for problem in problems_of((INCLUDE / file).read_text())]

@@ -1,5 +1,5 @@
-// Somebody else's program with an installed Millrace: a flow from their own source, and both libraries that the headers
-// call (oneTBB and libjpeg by the flow, libarchive by the writer).
+// A user's program with an installed Millrace: a flow from its own source, and the libraries that the headers call
+// (oneTBB and libjpeg by the flow, libarchive by the writer).
 #include <millrace/millrace.hpp>
 
 #include <cstdint>

@@ -4,7 +4,7 @@
 #   python3 tests/contract/install/flags.py --long     # some 40 builds, about 30 minutes of CPU time
 #   python3 tests/contract/install/flags.py --long lto # those with `lto` in their names
 #
-# A build is skipped where its compiler, standard library or linker is missing.
+# A build is skipped if its compiler, standard library or linker is missing.
 import pathlib
 import shutil
 import subprocess
@@ -19,7 +19,7 @@ INCLUDE = f"-I{ROOT / 'include'}"
 PLAIN = "-std=c++20 -O1"
 # name: (compiler, flags of the first loader, flags of the second one or None, flags of main.cpp, flags of the linker)
 SHORT = {
-    "no RTTI and hidden symbols beside _GLIBCXX_DEBUG": (
+    "no RTTI and hidden symbols with _GLIBCXX_DEBUG": (
         "clang++", "-std=c++20 -O0 -fno-rtti -fvisibility=hidden", "-std=c++20 -O0 -D_GLIBCXX_DEBUG", "-std=c++11", ""),
 }
 LONG = {
@@ -40,12 +40,12 @@ LONG = {
     "old strings in one file": ("g++", f"{PLAIN} -D_GLIBCXX_USE_CXX11_ABI=0", PLAIN, "", ""),
     "short enums in one file": ("g++", f"{PLAIN} -fshort-enums", PLAIN, "", ""),
     "NDEBUG in one file": ("g++", f"{PLAIN} -DNDEBUG", PLAIN, "", ""),
-    "C++23 beside C++20": ("g++", "-std=c++23 -O1", PLAIN, "", ""),
-    "native beside none": ("g++", f"{PLAIN} -march=native", PLAIN, "", ""),
-    "none beside native": ("g++", PLAIN, f"{PLAIN} -march=native", "", ""),
-    "avx2 beside none": ("g++", f"{PLAIN} -mavx2 -mfma", PLAIN, "", ""),
-    "fast math beside none": ("g++", f"{PLAIN} -ffast-math", PLAIN, "", ""),
-    "none beside fast math": ("g++", PLAIN, f"{PLAIN} -ffast-math", "", ""),
+    "C++23 with C++20": ("g++", "-std=c++23 -O1", PLAIN, "", ""),
+    "native with none": ("g++", f"{PLAIN} -march=native", PLAIN, "", ""),
+    "none with native": ("g++", PLAIN, f"{PLAIN} -march=native", "", ""),
+    "avx2 with none": ("g++", f"{PLAIN} -mavx2 -mfma", PLAIN, "", ""),
+    "fast math with none": ("g++", f"{PLAIN} -ffast-math", PLAIN, "", ""),
+    "none with fast math": ("g++", PLAIN, f"{PLAIN} -ffast-math", "", ""),
     "lto": ("g++", f"{PLAIN} -flto", None, "-flto", "-O2 -flto=2"),
     "lto of two kinds": ("g++", f"{PLAIN} -flto", f"{PLAIN} -flto -march=native", "-flto", "-O2 -flto=2"),
     "static runtime": ("g++", PLAIN, None, "", "-static-libstdc++ -static-libgcc"),
@@ -67,62 +67,62 @@ LONG = {
 }
 
 
-def said(command, folder):
-    """The exit status and what a command printed."""
+def output_of(command, folder):
+    """The exit status and output of a command."""
     done = subprocess.run([str(word) for word in command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
                           cwd=folder, timeout=1800)
     return done.returncode, done.stdout
 
 
 def works_here(compiler, flags, folder):
-    """Whether the compiler, its standard library and its linker are there."""
+    """Whether the compiler, its standard library and its linker are installed."""
     probe = folder / "probe.cpp"
     probe.write_text("#include <string>\nint main() { return static_cast<int>(std::string().size()); }\n")
-    return bool(shutil.which(compiler)) and said([compiler, probe, *flags, "-o", folder / "probe"], folder)[0] == 0
+    return bool(shutil.which(compiler)) and output_of([compiler, probe, *flags, "-o", folder / "probe"], folder)[0] == 0
 
 
 def program(folder, compiler, first, second, main, link):
-    """Builds and runs one. Returns what it printed, and the problem if there is one."""
+    """Builds and runs one. Returns its output, and its problem or None."""
     loaders = {"first": first} | ({"second": second} if second else {})
     objects = []
     for name, flags in loaders.items():
         objects.append(folder / f"{name}.o")
         writes = ["-DWRITES"] if name == "first" else []
-        status, printed = said([*launcher(), compiler, *flags.split(), f"-DLOADER={name}_loader", *writes, INCLUDE,
+        status, printed = output_of([*launcher(), compiler, *flags.split(), f"-DLOADER={name}_loader", *writes, INCLUDE,
                                 *library_flags("--cflags"), "-c", HERE / "loader.cpp", "-o", objects[-1]], folder)
         if status != 0:
             return "", f"{name} does not compile\n" + printed[-2000:]
     two = ["-DTWO"] if second else []
-    status, printed = said([compiler, *main.split(), *two, HERE / "main.cpp", *objects, *link.split(), "-o",
+    status, printed = output_of([compiler, *main.split(), *two, HERE / "main.cpp", *objects, *link.split(), "-o",
                             folder / "program", *library_flags("--libs"), "-pthread"], folder)
     if status != 0:
         return "", "it does not link\n" + printed[-2000:]
-    status, printed = said([folder / "program", folder, f"{folder}/{{0..1}}.tar"], folder)
+    status, printed = output_of([folder / "program", folder, f"{folder}/{{0..1}}.tar"], folder)
     return printed, None if status == 0 else f"exit status {status}\n{printed[-2000:]}"
 
 
 def disabled_exceptions(report, folder):
-    """One sentence, and no errors from inside."""
+    """One message, and no errors inside the library."""
     source = folder / "no_exceptions.cpp"
     source.write_text("#include <millrace/millrace.hpp>\n")
     for compiler in ("g++", "clang++"):
-        _, printed = said([compiler, "-std=c++20", "-fno-exceptions", INCLUDE, "-fsyntax-only", source], folder)
+        _, printed = output_of([compiler, "-std=c++20", "-fno-exceptions", INCLUDE, "-fsyntax-only", source], folder)
         right = "millrace: needs exceptions: compile this file without -fno-exceptions" in printed
         report.add(f"{compiler} says that -fno-exceptions is the problem",
                    None if right and len(printed.splitlines()) <= 16 else printed[:2000])
 
 
 def other_standard_library(report, folder):
-    """Every umbrella compiles, with the definitions in it."""
+    """Every umbrella compiles with its definitions."""
     flags = ["-std=c++20", "-stdlib=libc++"]
     if not works_here("clang++", flags, folder):
-        return report.skip("clang++ -stdlib=libc++", "there is no libc++ (apt-get install libc++-dev libc++abi-dev)")
+        return report.skip("clang++ -stdlib=libc++", "libc++ is missing (apt-get install libc++-dev libc++abi-dev)")
     source = folder / "umbrellas.cpp"
     source.write_text("".join(f"#include <millrace/{header.name}>\n"
                               for header in sorted((ROOT / "include" / "millrace").glob("*.hpp"))
                               if header.name != "src.hpp"))
-    status, printed = said(["clang++", *flags, *WARNINGS, INCLUDE, *library_flags("--cflags"), "-fsyntax-only", source],
-                           folder)
+    command = ["clang++", *flags, *WARNINGS, INCLUDE, *library_flags("--cflags"), "-fsyntax-only", source]
+    status, printed = output_of(command, folder)
     report.add("clang++ -stdlib=libc++", printed[:2000] if status != 0 else None)
 
 

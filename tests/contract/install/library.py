@@ -1,4 +1,4 @@
-# Consumers of the compiled library, found in all ways; and what does not link.
+# Users' programs with the compiled library, with all ways of finding it; and programs that must not link.
 import re
 import shutil
 
@@ -9,7 +9,7 @@ LIBRARIES = ["-ltbb", "-ljpeg", "-larchive", "-lz"]
 
 
 def consumers_of_the_library(leg, prefix, consumer, pkg_config_path):
-    """All but the subproject link a library that is there; clang++ compiles those of the subproject."""
+    """All but the subproject link an existing library; clang++ compiles that of the subproject."""
     ways = {"pkg-config": through_pkg_config, "CMake": through_cmake, "a Meson subproject": through_a_subproject,
             "a copy": by_a_copy}
     for how, build in ways.items():
@@ -53,7 +53,7 @@ def through_a_subproject(leg, prefix, consumer, pkg_config_path):
 
 
 def by_a_copy(leg, prefix, consumer, pkg_config_path):
-    """compiled.cpp is compiled as the README says, by either compiler; without it the program does not link."""
+    """Both compilers compile compiled.cpp as in the README. Without it the program does not link."""
     for compiler in COMPILERS:
         folder = consumer / f"copied_library_{compiler}"
         folder.mkdir()
@@ -63,16 +63,16 @@ def by_a_copy(leg, prefix, consumer, pkg_config_path):
         leg.run("link it with the library", [compiler, folder / "consumer.o", compiled_library(compiler, "-O1"),
                                              *LIBRARIES, "-o", folder / "consumer"])
         leg.run("run it", [folder / "consumer"])
-        told = leg.run("link it without the library", [compiler, folder / "consumer.o", *LIBRARIES, "-o",
+        output = leg.run("link it without the library", [compiler, folder / "consumer.o", *LIBRARIES, "-o",
                                                        folder / "nothing"], may_fail=True)
-        names = unresolved(told)
+        names = unresolved(output)
         others = [name for name in names if "v0_1_compiled" not in name]
-        leg.expect(f"without the library nothing links, and names say why, {compiler}",
-                   None if leg.returncode != 0 and names and not others else "\n".join([told, *others]))
+        leg.expect(f"without the library nothing links, and the missing names show why, {compiler}",
+                   None if leg.returncode != 0 and names and not others else "\n".join([output, *others]))
 
 
 def two_files(leg, prefix, compiler):
-    """Of two files that call each other with our types, both link the compiled library or none does. Both or none have
+    """Two files that exchange our types only link if both or none use the compiled library, and both or none use
     the containers of _GLIBCXX_DEBUG."""
     folder = ROOT / "build" / "install" / "mixed" / compiler
     shutil.rmtree(folder, ignore_errors=True)
@@ -89,30 +89,30 @@ def two_files(leg, prefix, compiler):
             *LIBRARIES, "-o", folder / "program"], may_fail=True)
 
     for mode in ("compiled", "header_only"):
-        told = linked(mode, mode)
-        leg.expect(f"two files of one mode link, {mode}, {compiler}", told if leg.returncode != 0 else None)
+        output = linked(mode, mode)
+        leg.expect(f"two files of one mode link, {mode}, {compiler}", output if leg.returncode != 0 else None)
     namespaces = {"compiled": "v0_1_compiled", "header_only": "v0_1", "debug": "v0_1_debug"}
     expected = {(main, part): {f"same_words(millrace::{namespaces[main]}::position const&)",
                                f"words_of[abi:cxx11](millrace::{namespaces[part]}::position const&)"}
                 for main, part in (("compiled", "header_only"), ("header_only", "compiled"), ("debug", "header_only"),
                                    ("header_only", "debug"))}
     for modes, names in expected.items():
-        told = linked(*modes)
+        output = linked(*modes)
         leg.expect(f"two files of different modes do not link, {' and '.join(modes)}, {compiler}",
-                   None if leg.returncode != 0 and unresolved(told) == names else told)
+                   None if leg.returncode != 0 and unresolved(output) == names else output)
 
 
-def unresolved(told):
-    return set(re.findall(r"undefined reference to `(.*)'", told))
+def unresolved(output):
+    return set(re.findall(r"undefined reference to `(.*)'", output))
 
 
 def library_is_not_there(leg, consumer, folder):
-    """Who installs without the library and asks CMake for it is told how to get it."""
-    told = leg.run("ask for a library that is not installed", [
+    """If the compiled library is not installed, CMake explains how to get it."""
+    output = leg.run("ask for a library that is not installed", [
         "cmake", "-S", consumer, "-B", consumer / "cmake_without_library", f"-DCMAKE_PREFIX_PATH={folder / 'prefix'}",
         "-DCOMPONENT=compiled"], may_fail=True)
     leg.expect("CMake says that the compiled library is not installed", None if leg.returncode != 0 and
                "Millrace was installed without its compiled library: configure Millrace with -Dcompiled=enabled" in
-               " ".join(told.split()) else told)
+               " ".join(output.split()) else output)
     built = list(folder.rglob("libmillrace-compiled*.a"))
     leg.expect("without -Dcompiled=enabled there is no library", "\n".join(map(str, built)))

@@ -1,8 +1,8 @@
-# A plug-in that uses Millrace can be closed, as the README says: linked to stay, or in a host that is linked with TBB.
+# A plug-in that uses Millrace can be closed as the README describes: linked with nodelete, or in a host that links TBB.
 #
 #   python3 tests/contract/install/plug_ins.py
 #
-# Plug-ins of g++ stay loaded by themselves, for their symbols of templates are unique in the process; clang++'s do not.
+# Plug-ins of g++ stay loaded because their template symbols are unique in the process; clang++'s do not.
 import pathlib
 import subprocess
 import sys
@@ -47,7 +47,7 @@ def main():
         report.add("a plug-in linked with -Wl,-z,nodelete", problem_with(folder / "host", folder / "stays.so", "stays"))
         report.add("a plug-in in a host linked with TBB",
                    problem_with(folder / "host_with_tbb", folder / "plain.so", "gone"))
-        if sys.argv[1:] == ["--plain"]:   # what happens with neither
+        if sys.argv[1:] == ["--plain"]:   # shows the effect without either
             report.add("a plug-in with neither", problem_with(folder / "host", folder / "plain.so", "gone"))
     return report.close()
 

@@ -1,4 +1,4 @@
-// Somebody else's program that reads lines over the network; here nobody answers.
+// A user's program that reads lines over the network, without a server in this test.
 #include <millrace/adapt/remote.hpp>
 #include <millrace/lines.hpp>
 

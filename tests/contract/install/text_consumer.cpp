@@ -1,4 +1,4 @@
-// Somebody else's program that reads text with an installed Millrace, and has no libjpeg: lines to rows of characters.
+// A user's program that reads text with an installed Millrace, without libjpeg: lines to rows of characters.
 #include <millrace/text.hpp>
 
 #include <cstdio>

@@ -60,9 +60,9 @@ UMBRELLA = {
     "train/status_line.hpp": "status_line",
     "train/tensorboard.hpp": "tensorboard",
 }
-MAX_UMBRELLA_NAMES = 52   # a further one needs a better reason than that it is useful
-MAX_REACHED_NAMES = 225   # all names that those words lead to: their options, and what they take, return and throw
-# What those words take, return and throw; and the words of the other umbrellas and of headers that a user includes.
+MAX_UMBRELLA_NAMES = 52   # another one needs a better reason than usefulness
+MAX_REACHED_NAMES = 225   # these names with their options, parameters, results and exceptions
+# Their parameters, results and exceptions; and the names of the other umbrellas and of headers that users include.
 OPT_IN = {
     "adapt/dlpack.hpp": "to_dlpack from_dlpack dlpack_tensor dlpack_array",
     "adapt/json.hpp": "json_field json_tensor_options json_ragged_options",
@@ -87,8 +87,8 @@ OPT_IN = {
     "deliver/mixed_batch.hpp": "mixed_batch",
     "device/best_device.hpp": "best_device",
     "device/cuda.hpp": "cuda_device cuda_device_count",
-    "device/device.hpp": "device_backend device_event",   # for a device of the user's
-    "device/host.hpp": "host_backend",                    # the same, where its memory is the host's
+    "device/device.hpp": "device_backend device_event",   # for user-defined devices
+    "device/host.hpp": "host_backend",                    # for user-defined devices with host memory
     "device/mix_rows.cuh": "mix_rows dense_labels",
     "device/mix_rows.hpp": "mix_rows dense_labels",
     "device/normalize.cuh": "normalize",
@@ -182,7 +182,7 @@ OPT_IN = {
     "sources/token_files.hpp": "token_files",
     "stages/mix_rows.hpp": "mix_rows mixup cutmix",
     "stages/pack.hpp": "pack pack_best_fit",
-    "train/device_sums.hpp": "device_sums device_rows device_values number_kind",   # for sums of the user's
+    "train/device_sums.hpp": "device_sums device_rows device_values number_kind",   # for user-defined sums
     "train/grid_overlay.hpp": "grid_boxes",
     "train/instant.hpp": "instant time_source",
     "train/log.hpp": "log_counts",
@@ -196,7 +196,7 @@ OPT_IN = {
     "tune/autotuner.hpp": "tuning_rule",
     "tune/tuning.hpp": "tuning",
 }
-# What a public signature may name of millrace::detail, and why. A pattern matches `HEADER: detail::NAME`.
+# Names of millrace::detail in public signatures, with the reason. A pattern matches `HEADER: detail::NAME`.
 IN_SIGNATURES = {
     r"stages/\w+\.hpp: detail::(\w+_stage|\w*packing)": "a stage: users pass it to | and never name its type",
     r".*: detail::(basic_)?(atomic_file|file_source|shard_writer)": "a template for tests; the alias is the name",
@@ -218,7 +218,7 @@ def is_private(header):
 
 
 class Boundary:
-    """The public names of a tree, held against a list."""
+    """The public names of a tree, compared with a list."""
 
     def __init__(self, root, umbrella=None, opt_in=None, in_signatures=None):
         self.tree = Tree(root)
@@ -313,7 +313,7 @@ class Boundary:
         yield from (f"no public signature needs the exception {one}" for one in unused)
 
     def too_many(self):
-        """More names at the umbrella than a reader can know."""
+        """More names in the umbrella than a user can remember."""
         names = sum(len(names.split()) for names in self.umbrella.values())
         reached = len(set().union(*self.counts().values()))
         return ([f"{names} names at the umbrella; {MAX_UMBRELLA_NAMES} are allowed"] * (names > MAX_UMBRELLA_NAMES) +

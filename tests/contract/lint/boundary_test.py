@@ -1,4 +1,4 @@
-# Each rule of boundary.py finds what is planted for it, and finds nothing in a tree that keeps it.
+# Each rule of boundary.py detects the violation planted for it, and accepts a tree without violations.
 #
 #   python3 tests/contract/lint/boundary_test.py
 import pathlib
@@ -36,7 +36,7 @@ class shape : other::base<T> {
  public:
   template <detail::known From, class = detail::hidden>
     requires(!std::same_as<From, detail::hidden>) && detail::known<From>
-  explicit shape(From from) noexcept(noexcept(detail::made(from))) : value(detail::made(from)), hidden_{from} {}
+  explicit shape(From from) noexcept(noexcept(detail::value_of(from))) : value(detail::value_of(from)), hidden_{from} {}
   __attribute__((unavailable("write shape{x}"))) shape(detail::hidden, int);
   shape(detail::diagnose::shape_of_a_number);
   typename detail::row_of<T>::type row(int at = detail::first{}(1), detail::known auto more) const;
@@ -64,7 +64,7 @@ CLEAN = {
 }
 IN_SIGNATURES = {r"base/word\.hpp: detail::allowed": "an exception that is used"}
 UMBRELLA, OPT_IN = {"base/word.hpp": "word shape most"}, {"base/word.hpp": "number"}
-PLANTS = {   # rule: what makes it speak, as (files, umbrella, opt_in)
+PLANTS = {   # rule: violations, as (files, umbrella, opt_in)
     "unlisted": [({"include/millrace/base/word.hpp": HEADER.replace("MORE", more)}, UMBRELLA, OPT_IN) for more in (
         "struct other {};", "template <class T>\nclass basic_word {};", "inline int other() { return 1; }",
         "template <class T>\nconcept other = true;", "enum class other { a, b };", "using detail::hidden;",
@@ -108,7 +108,7 @@ def main():
     for rule in RULES:
         problems = [f"found in a tree that keeps it: {clean[rule]}"] if clean[rule] else []
         problems += [f"not found: {plant}" for plant in PLANTS[rule] if not findings(*plant)[rule]]
-        report.add(f"boundary {rule} finds what is planted", "\n".join(problems))
+        report.add(f"boundary {rule} detects its violation", "\n".join(problems))
     return report.close()
 
 

@@ -1,7 +1,7 @@
-# The advice in messages: every header, program, flag, option and member of a call that a string names has to exist.
+# The advice in messages: every header, program, flag, option and member of a call in a string must exist.
 #
-#   python3 tests/contract/lint/hints.py           # fails and names the string where something does not exist
-#   python3 tests/contract/lint/hints.py list      # what strings name
+#   python3 tests/contract/lint/hints.py           # fails and prints strings with missing names
+#   python3 tests/contract/lint/hints.py list      # all names in strings
 import pathlib
 import re
 import sys
@@ -19,13 +19,13 @@ CALL = re.compile(r"\b(batch|shuffle|prefetch|to_device|pack|bucket|expand|metri
 
 
 def strings(text):
-    """The literals of a source; those that the compiler joins are one."""
+    """The literals of a source. Adjacent literals are joined."""
     code = re.sub(r"^\s*#include.*$|^\s*//.*$", "", text, flags=re.MULTILINE)
     return STRING.findall(SPLIT.sub("", code))
 
 
 def members(headers, struct):
-    """The members of a struct of options, over all structs of that name and those that they derive from."""
+    """The members of an options struct, of all structs of that name and of their bases."""
     names = set()
     for text in headers:
         for body in re.findall(r"struct " + struct + r"\b[^{;]*\{(.*?)\n\s*\};", text, re.DOTALL):
@@ -34,7 +34,7 @@ def members(headers, struct):
 
 
 def problems(root):
-    """(what is named, problem or None) of each string of the library."""
+    """(name, problem or None) for each name in a string of the library."""
     sources = {p: p.read_text() for p in sorted((root / "include/millrace").rglob("*.*"))
                if p.suffix in (".hpp", ".inl")}
     headers = [t for p, t in sources.items() if p.suffix == ".hpp"]
@@ -46,25 +46,25 @@ def problems(root):
             for name in PROGRAM.findall(one):
                 yield "examples/" + name, None if name in programs else f"{path.name}: there is no examples/{name}.cpp"
             for program, flag in FLAG.findall(one):
-                found = f'"{flag}"' in programs.get(program, "")
-                yield f"{program} {flag}", None if found else f"{path.name}: {program} has no {flag}"
+                exists = f'"{flag}"' in programs.get(program, "")
+                yield f"{program} {flag}", None if exists else f"{path.name}: {program} has no {flag}"
             for struct, member in OPTION.findall(one):
-                found = member in members(headers, struct)
-                yield f"{struct}::{member}", None if found else f"{path.name}: {struct} has no {member}"
+                exists = member in members(headers, struct)
+                yield f"{struct}::{member}", None if exists else f"{path.name}: {struct} has no {member}"
             for call, member in CALL.findall(one):
-                found = member in members(headers, call + "_options")
-                yield f"{call}({{.{member}", None if found else f"{path.name}: {call}_options has no {member}"
+                exists = member in members(headers, call + "_options")
+                yield f"{call}({{.{member}", None if exists else f"{path.name}: {call}_options has no {member}"
 
 
 def main(arguments):
-    found = sorted(set(problems(ROOT)), key=str)
+    names = sorted(set(problems(ROOT)), key=str)
     if arguments == ["list"]:
-        for name, _ in found:
+        for name, _ in names:
             print(name)
         return 0
     report = Report()
-    report.add("hints are found at all", None if len(found) > 40 else f"only {len(found)} names in strings")
-    for name, problem in found:
+    report.add("hints are recognized", None if len(names) > 40 else f"only {len(names)} names in strings")
+    for name, problem in names:
         report.add(f"hint {name}", problem)
     return report.close()
 

@@ -1,4 +1,4 @@
-# What hints.py has to find, in trees made for it.
+# hints.py detects missing names in generated trees.
 import pathlib
 import sys
 import tempfile
@@ -35,10 +35,10 @@ def problems_of(string):
 def main():
     report = Report()
     for name, right, wrong in CASES:
-        found = problems_of(right)
-        report.add(f"{name} that exists", None if found and not any(found) else f"got {found}")
-        found = problems_of(wrong)
-        report.add(f"{name} that does not", None if any(found) else f"got {found}")
+        problems = problems_of(right)
+        report.add(f"{name} that exists", None if problems and not any(problems) else f"got {problems}")
+        problems = problems_of(wrong)
+        report.add(f"{name} that does not", None if any(problems) else f"got {problems}")
     return report.close()
 
 

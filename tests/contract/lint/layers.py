@@ -1,4 +1,4 @@
-# The layers of include/millrace: rules about what includes what, and where folders and dependencies belong.
+# The layers of include/millrace: rules for includes, folders and dependencies.
 import functools
 import re
 
@@ -26,7 +26,7 @@ LAYERS = (
     (("compiled", ""),),   # all definitions; the umbrellas
 )
 EVERYWHERE = "base/version.hpp"   # each header includes it
-# One dependency per place; a header that is named with a folder and is no system's is a dependency too.
+# One dependency per place. A header with a folder in its name that is not the system's is a dependency, too.
 DEPENDENCIES = (
     (re.compile(r"archive(_entry)?\.h$"), ("io/tar",)),
     (re.compile(r"zlib\.h$"), ("io/tar",)),
@@ -105,7 +105,7 @@ def cycles(tree):
 
 
 def folder_size(tree):
-    """A folder can be read at a glance."""
+    """A folder has a limited number of files."""
     counts = {}
     for path in tree.sources:
         folder = path.rpartition("/")[0]
@@ -120,9 +120,9 @@ def map_of_folders(tree):
     """The README of the headers lists every folder, every umbrella and the headers of each folder, and nothing else."""
     path = "include/millrace/README.md"
     rows = re.findall(r"^\|(?: [\w-]+ \|)? `([\w./]+)`(?: \*)? \|", tree.sources.get(path, ""), re.MULTILINE)
-    wanted = {folder_of(header) for header in tree.headers} - {""} | {h for h in tree.headers if "/" not in h}
-    for name in sorted(wanted.symmetric_difference(rows)):
-        yield path, 1, f"{name} is {'not in its tables' if name in wanted else 'in its tables and does not exist'}"
+    expected = {folder_of(header) for header in tree.headers} - {""} | {h for h in tree.headers if "/" not in h}
+    for name in sorted(expected.symmetric_difference(rows)):
+        yield path, 1, f"{name} is {'not in its tables' if name in expected else 'in its tables and does not exist'}"
     lists = re.findall(r"^- `([\w/]+)`: ((?:.*\n)(?:  .*\n)*)", tree.sources.get(path, ""), re.MULTILINE)
     listed = {f"{folder}/{name}" for folder, names in lists for name in re.findall(r"\w+", names)}
     there = {re.sub(r"\.\w+$", "", header) for header in tree.headers

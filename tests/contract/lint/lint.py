@@ -2,8 +2,8 @@
 #
 #   python3 tests/contract/lint/lint.py [ROOT]
 #
-# A rule is a function from a tree to (path, line, what is wrong). Rules look at text with comments and strings blanked
-# out, not at a parsed program: they find what an honest author overlooks.
+# A rule is a function from a tree to (path, line, problem). Rules search text with blanked comments and strings, not a
+# parsed program: they detect oversights, not deliberate violations.
 import pathlib
 import re
 import sys
@@ -30,11 +30,11 @@ def banned_headers(tree):
 
 
 def umbrellas(tree):
-    """The headers beside the folders hold includes only, and none of adapt/."""
+    """The top-level headers contain only includes, and none of adapt/."""
     for path, number, line in numbered({path: text for path, text in tree.bare_headers.items() if "/" not in path}):
         allowed = r"\s*#\s*(include|pragma once|ifdef MILLRACE_CUDA|ifndef MILLRACE_COMPILED|error|endif)"
         if line.strip() and not re.match(allowed, line):
-            yield path, number, "an umbrella holds includes only"
+            yield path, number, "an umbrella contains only includes"
     for path, number, _, name in tree.includes:
         if "/" not in path and name.startswith("millrace/adapt/"):
             yield path, number, "adapt/ is opt-in: it is in no umbrella"
@@ -47,7 +47,7 @@ def pragma_once(tree):
 
 
 def opening_comment(tree):
-    """Every header, program and script says first what it is."""
+    """Every header, program and script begins with a description."""
     for path, text in tree.named(".hpp", ".inl", ".cuh", ".inc", ".cpp", ".cu", ".py", ".sh").items():
         lines = [line for line in text.splitlines() if not line.startswith("#!")]
         tested = path.startswith("tests/") and path.endswith("pp")
@@ -63,24 +63,24 @@ def length(tree):
 
 
 def macros(tree):
-    """None is left behind but those of base/version.hpp; and no guessing from what is installed."""
+    """Only the macros of base/version.hpp remain defined; and headers do not test for installed libraries."""
     for path, number, line in numbered(tree.bare_headers):
-        found = re.match(r"\s*#\s*define\s+(\w+)", line)
-        if found and not re.match(r"MILLRACE_(VERSION_\w+|ABI(_\w+)?|INLINE|BOTH_SIDES|FAST_MATH)$", found[1]):
+        match = re.match(r"\s*#\s*define\s+(\w+)", line)
+        if match and not re.match(r"MILLRACE_(VERSION_\w+|ABI(_\w+)?|INLINE|BOTH_SIDES|FAST_MATH)$", match[1]):
             rest = "\n".join(tree.bare_headers[path].splitlines()[number:])
-            if not re.search(rf"^\s*#\s*undef\s+{found[1]}\b", rest, re.MULTILINE):
-                yield path, number, f"the macro {found[1]} is left behind"
+            if not re.search(rf"^\s*#\s*undef\s+{match[1]}\b", rest, re.MULTILINE):
+                yield path, number, f"the macro {match[1]} remains defined"
         if "__has_include" in line:
             lines = tree.headers[path].splitlines()[number - 1:number + 2]
             if not (re.match(r"#if !__has_include\(<\S+>\)$", lines[0]) and lines[2] == "#endif" and
                     lines[1].startswith('#error "millrace: ')):
-                yield path, number, "__has_include: the build says what is there; only an #error may ask"
+                yield path, number, "__has_include: only an #error may use it; the build configures libraries"
 
 
 def compiled_parts(tree):
     """x.hpp ends by including impl/x.inl, unless MILLRACE_COMPILED is set: compiled/ includes every .inl. A file
-    x.tpl.hpp has definitions of templates alone, and x.hpp ends by including it always. Definitions have
-    MILLRACE_INLINE. What kernels call is defined in x.hpp."""
+    x.tpl.hpp has only definitions of templates, and x.hpp always ends by including it. Definitions have
+    MILLRACE_INLINE. Functions that kernels call are defined in x.hpp."""
     all_parts = "".join(text for path, text in tree.headers.items() if folder_of(path) == "compiled")
     for path, text in tree.headers.items():
         of_templates = path.endswith(OF_TEMPLATES)
@@ -119,7 +119,7 @@ def namespaces(tree):
 
 
 def assigned_braces(tree):
-    """An assignment names its type, `x = point{.y = 1}`: in a template nvcc 13.0 gives `x = {.y = 1}` to the host's
+    """An assignment names its type, `x = point{.y = 1}`: in a template nvcc 13.0 passes `x = {.y = 1}` to the host's
     compiler as `x = {1}`, so that values go to the wrong members without an error."""
     assignment = re.compile(r"(?:^|[;{}:?()]|\belse|=)\s*\*?\w[\w.\[\]()]*(?:->[\w.\[\]()]+)* = \{\s*\.[a-z]")
     for path, number, line in numbered(tree.bare_headers):
@@ -139,11 +139,11 @@ def mutable_state(tree):
     for path, number, line in numbered(tree.bare_headers):
         if re.search(r"\bthread_local\b", line):
             yield path, number, "thread_local"
-        found = declaration.match(line)
-        if found and not re.match(r"\s*(inline\s+)?namespace\b", line) and not re.search(
-                r"\b(namespace|assert|struct|class|enum|operator|consteval)\b", found[2]):
-            fixed = re.search(r"\bconstexpr\b", found[2]) or (
-                re.search(r"\bconst\b", found[2]) and not re.search(r"\*(?!\s*const)", found[2]))
+        match = declaration.match(line)
+        if match and not re.match(r"\s*(inline\s+)?namespace\b", line) and not re.search(
+                r"\b(namespace|assert|struct|class|enum|operator|consteval)\b", match[2]):
+            fixed = re.search(r"\bconstexpr\b", match[2]) or (
+                re.search(r"\bconst\b", match[2]) and not re.search(r"\*(?!\s*const)", match[2]))
             if not fixed:
                 yield path, number, "a static variable that can change"
         elif namespace_scope.match(line):
@@ -151,12 +151,12 @@ def mutable_state(tree):
 
 
 def arithmetic(tree):
-    """Pixels do not depend on -ffast-math: what computes them with floating point includes precise_begin.inc. Bodies of
+    """Pixels do not depend on -ffast-math: floating-point code for pixels includes precise_begin.inc. Bodies of
     intrinsics follow the program's flags with clang++, so sums, products and quotients of vectors are operators."""
     for path, number, line in numbered(tree.bare_headers):
-        found = re.search(r"\b_mm\d*_(?:add|sub|mul|div)_[ps][sd]\b", line)
-        if found:
-            yield path, number, f"{found[0]} follows -ffast-math: write an operator"
+        match = re.search(r"\b_mm\d*_(?:add|sub|mul|div)_[ps][sd]\b", line)
+        if match:
+            yield path, number, f"{match[0]} follows -ffast-math: write an operator"
         computes = re.search(r"static_cast<(?:double|float)>|\bconst (?:double|float)\b", line)
         if computes and path.startswith(("image/", "simd/")):
             if not re.search(r"/(?:precise|avx2)_begin\.inc>", tree.headers[path]):
@@ -165,7 +165,7 @@ def arithmetic(tree):
 
 def standard_error(tree):
     """Users receive all news by the option `notice`: only the functions that print a notice write to stderr. A status
-    line has a file of its own."""
+    line has its own file."""
     writes = re.compile(r"\b(stderr|std::c(err|log|out)|STDERR_FILENO|perror)\b")
     for path, number, line in numbered(tree.bare_headers):
         if path not in ("base/impl/notice.inl", "train/status_line.hpp") and writes.search(line):
@@ -179,7 +179,7 @@ def unfinished(tree):
 
 
 def blanks(tree):
-    """No tabs, no blanks at the end of a line, and an end to the last line."""
+    """No tabs, no trailing spaces, and a newline at the end."""
     for path, number, line in numbered(tree.sources):
         if "\t" in line:
             yield path, number, "a tab"
@@ -197,10 +197,10 @@ def columns(tree):
 
 
 def version(tree):
-    """meson.build, base/version.hpp and CHANGELOG.md say the same."""
+    """meson.build, base/version.hpp and CHANGELOG.md have the same version."""
     def search(path, pattern):
-        found = re.search(pattern, tree.sources.get(path, ""), re.MULTILINE)
-        return found[1] if found else None
+        match = re.search(pattern, tree.sources.get(path, ""), re.MULTILINE)
+        return match[1] if match else None
     header = "include/millrace/base/version.hpp"
     numbers = [search(header, rf"^#define MILLRACE_VERSION_{part} (\d+)$") for part in ("MAJOR", "MINOR", "PATCH")]
     copies = {"meson.build": search("meson.build", r"^\s*version: '([^']+)'"), header: ".".join(map(str, numbers)),

@@ -1,4 +1,4 @@
-# Each rule of lint.py finds what is planted for it, and finds nothing in the same tree without the plant.
+# Each rule of lint.py detects the violation planted for it, and accepts the same tree without it.
 #
 #   python3 tests/contract/lint/lint_test.py
 import pathlib
@@ -15,7 +15,7 @@ HEADER = "// A header.\n#pragma once\n\n"
 VERSION = HEADER + ("#define MILLRACE_VERSION_MAJOR 1\n#define MILLRACE_VERSION_MINOR 2\n"
                     "#define MILLRACE_VERSION_PATCH 3\n#define MILLRACE_ABI_OF(features) v1_2##features\n")
 
-# A small tree that keeps every rule, near-misses among it.
+# A small tree that keeps every rule, including near misses.
 CLEAN = {
     "meson.build": "project('millrace', 'cpp',\n  version: '1.2.3')\n",
     "CHANGELOG.md": "# Changes\n\n## 1.2.3 (unreleased)\n",
@@ -135,14 +135,14 @@ PLANTS = {
 
 
 def findings(files):
-    """What each rule finds in a tree of these files."""
+    """The problems that each rule reports in a tree of these files."""
     with tempfile.TemporaryDirectory() as folder:
         for path, text in files.items():
             target = pathlib.Path(folder, path)
             target.parent.mkdir(parents=True, exist_ok=True)
             target.write_text(text)
         tree = Tree(folder)
-        return {name: [str(found) for found in rule(tree)] for name, rule in RULES.items()}
+        return {name: [str(problem) for problem in rule(tree)] for name, rule in RULES.items()}
 
 
 def main():
@@ -155,7 +155,7 @@ def main():
                 problems.append(f"not found: {plant}")
         if name not in PLANTS:
             problems.append("nothing is planted for it")
-        report.add(f"rule {name} finds what is planted", "\n".join(problems))
+        report.add(f"rule {name} detects its violation", "\n".join(problems))
     return report.close()
 
 

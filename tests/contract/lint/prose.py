@@ -1,7 +1,7 @@
-# Plain words: what comments and documents may not say, counted. Each rule has an allowance, which only falls.
+# Plain language: counts violations in comments and documents. Each rule has an allowance, which only falls.
 #
-#   python3 tests/contract/lint/prose.py             # the counts; fails where one is above its allowance, or below it
-#   python3 tests/contract/lint/prose.py openings    # where a rule is broken
+#   python3 tests/contract/lint/prose.py             # the counts; fails if one differs from its allowance
+#   python3 tests/contract/lint/prose.py openings    # the violations of a rule
 #
 # Sentences are those of comments in include/millrace, of README.md files and of examples/guide. Retired words are
 # searched in all code, comments and messages except CHANGELOG.md, tests/system/frozen and names inside formats.
@@ -13,7 +13,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
 from checks import ROOT, Report
 from tree import COMMENT_OR_STRING, Tree
 
-# The retired words that are left are names inside formats: counts, JSON members, and the tests that read them.
+# The remaining retired words are names inside formats: counts, JSON members, and the tests that read them.
 ALLOWED = {"openings": 0, "whoever": 0, "long_sentences": 0, "retired_words": 10, "is_no": 1, "british": 0}
 MAX_WORDS = 30
 OPENING = re.compile(r"^(Of|What|Who|Whom|Whose|That|Whoever|So many)\b")
@@ -30,16 +30,16 @@ def comments(text):
     """(line, text) of each comment: consecutive lines that begin with // are one, without their indented examples."""
     block, first = [], 0
     for number, line in enumerate([*text.splitlines(), ""], 1):
-        found = re.match(r"\s*///?<?(.*)$", line)
-        trailing = None if found else re.search(r"(?<!:)//[/<]*(.*)$", COMMENT_OR_STRING.sub(
+        match = re.match(r"\s*///?<?(.*)$", line)
+        trailing = None if match else re.search(r"(?<!:)//[/<]*(.*)$", COMMENT_OR_STRING.sub(
             lambda m: m[0] if m[0].startswith("//") else '""', line))
-        if found and not found[1].startswith("   "):
-            if not found[1].strip() and block:
+        if match and not match[1].startswith("   "):
+            if not match[1].strip() and block:
                 yield first, " ".join(block)
                 block = []
-            elif found[1].strip():
+            elif match[1].strip():
                 first = first if block else number
-                block.append(found[1].strip())
+                block.append(match[1].strip())
         else:
             if block:
                 yield first, " ".join(block)
@@ -94,16 +94,16 @@ class Prose:
                 if len(s.split()) > MAX_WORDS]
 
     def retired_words(self):
-        found = []
+        uses = []
         for path, text in self.tree.sources.items():
             if path == "CHANGELOG.md" or path.startswith("tests/contract/lint/"):
                 continue
             for line, content in enumerate(text.splitlines(), 1):
-                found += [(path, line, word[0]) for word in RETIRED.finditer(content)]
-        return found
+                uses += [(path, line, word[0]) for word in RETIRED.finditer(content)]
+        return uses
 
     def is_no(self):
-        """Messages say what is wrong, what was got and what was expected."""
+        """Messages contain the problem, the actual value and the expected value."""
         return [(f"include/millrace/{path}", line, content.strip())
                 for path, text in self.tree.headers.items() for line, content in enumerate(text.splitlines(), 1)
                 if re.search(r'"[^"]*\b(is|are) no (?!longer)\w', re.sub(r"//.*", "", content))]
@@ -121,9 +121,9 @@ def main(root, rules):
         return 0
     report = Report()
     for rule, allowed in ALLOWED.items():
-        found = len(getattr(prose, rule)())
-        report.add(f"prose {rule}: {found}", None if found == allowed else
-                   f"{allowed} are allowed" + ("" if found > allowed else ": lower the allowance") +
+        count = len(getattr(prose, rule)())
+        report.add(f"prose {rule}: {count}", None if count == allowed else
+                   f"{allowed} are allowed" + ("" if count > allowed else ": lower the allowance") +
                    f"; python3 tests/contract/lint/prose.py {rule} says where")
     return report.close()
 

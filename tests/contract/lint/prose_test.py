@@ -1,4 +1,4 @@
-# Each rule of prose.py finds what is planted for it, and finds nothing in the same text without the plant.
+# Each rule of prose.py detects the violation planted for it, and accepts the same text without it.
 #
 #   python3 tests/contract/lint/prose_test.py
 import pathlib
@@ -21,7 +21,7 @@ PLANTS = {
     "openings": ["// Of the samples, the first.", "// Waits. That is long.",
                  "/// Who waits."],
     "whoever": ["// The lock is for whoever reads."],
-    "long_sentences": ["// The reader " + "reads and " * 13 + "ends."],
+    "long_sentences": ["// The reader " + "reads and " * 15 + "ends."],
     "retired_words": ["inline int seats();", "// runs dry", "int lane_plan = 1;"],
     "is_no": ['inline const char* const text = "this is no integer";'],
     "british": ["// The colour of a neighbour."],
@@ -43,7 +43,7 @@ def main():
     for rule in ALLOWED:
         problems = [f"found in a text that keeps it: {clean[rule]}"] if clean[rule] else []
         problems += [f"not found: {plant}" for plant in PLANTS[rule] if not findings(CLEAN + plant + "\n")[rule]]
-        report.add(f"prose {rule} finds what is planted", "\n".join(problems))
+        report.add(f"prose {rule} detects its violation", "\n".join(problems))
     return report.close()
 
 

@@ -1,5 +1,5 @@
 # The declarations of a header at public scope: the names that they bring into millrace::, and their signatures without
-# what only the compiler reads, such as template heads, constraints, initializers and bodies. boundary.py checks both.
+# template heads, constraints, initializers and bodies. boundary.py checks both.
 import re
 
 REGION = re.compile(r"namespace millrace \{ inline namespace MILLRACE_ABI \{(?! namespace)")
@@ -8,13 +8,13 @@ SKIPPED = re.compile(r"(?:static_assert|friend\s+(?:class|struct)|concept|enum|n
 
 
 def balanced_end(text, start):
-    """The index behind the bracket that closes the one at `start`: (, [, { or <."""
+    """The index after the bracket that closes the one at `start`: (, [, { or <."""
     opening = text[start]
     closing = {"(": ")", "[": "]", "{": "}", "<": ">"}[opening]
     depth, at = 0, start
     while at < len(text):
         c = text[at]
-        if opening == "<" and c == "(":   # a comparison in parentheses is no bracket
+        if opening == "<" and c == "(":   # a comparison in parentheses is not a bracket
             at = balanced_end(text, at)
             continue
         depth += (c == opening) - (c == closing and not (opening == "<" and text[at - 1] in "-="))
@@ -25,7 +25,7 @@ def balanced_end(text, start):
 
 
 def constraint_end(text, at):
-    """The index behind the constraint that begins at `at`: primaries that && and || connect."""
+    """The index after the constraint that begins at `at`: primaries that && and || connect."""
     while True:
         at += len(text[at:]) - len(text[at:].lstrip())
         if text.startswith("requires", at):   # a requires-expression
@@ -44,39 +44,39 @@ def constraint_end(text, at):
 
 
 def without(text, word, end_of):
-    """`text` without each `word` and what follows it up to end_of(text, index behind the word)."""
+    """`text` without each `word` and the text after it up to end_of(text, index after the word)."""
     at = 0
-    while found := re.compile(word).search(text, at):
-        text = text[:found.start()] + " " + text[end_of(text, found.end()):]
-        at = found.start()
+    while match := re.compile(word).search(text, at):
+        text = text[:match.start()] + " " + text[end_of(text, match.end()):]
+        at = match.start()
     return text
 
 
 def without_initializers(text):
-    """`text` without default arguments and initializers. An alias keeps what it names."""
+    """`text` without default arguments and initializers. An alias keeps its type."""
     if re.match(r"\s*using\b", text):
         return text
-    kept, at = "", 0
+    result, at = "", 0
     while at < len(text):
-        if text[at] == "=" and not kept.rstrip().endswith("operator") and text[at:at + 2] != "==":
+        if text[at] == "=" and not result.rstrip().endswith("operator") and text[at:at + 2] != "==":
             depth = 0
             while at < len(text) and not (depth == 0 and text[at] in ",)"):
                 at = balanced_end(text, at) if text[at] in "([{" else at + 1
             continue
-        kept += text[at]
+        result += text[at]
         at += 1
-    return kept
+    return result
 
 
 def signature(declaration):
     """A declaration without template heads, constraints, attributes, initializers and a constructor's initializers;
-    empty for what brings no signature: overloads that only give a compile error, deduction guides, concepts."""
+    empty for declarations without a signature: overloads that only produce an error, deduction guides, concepts."""
     text = declaration.strip()
     if "unavailable" in text or "diagnose::" in text or re.search(r"\bbroken_\w", text):
         return ""
     guide = text
-    while found := re.match(r"template\s*(?=<)", text):
-        text = text[balanced_end(text, found.end()):].strip()
+    while match := re.match(r"template\s*(?=<)", text):
+        text = text[balanced_end(text, match.end()):].strip()
         text = re.sub(r"^requires\b(.*)", lambda m: m[1][constraint_end(m[1], 0):], text, flags=re.DOTALL).strip()
     if guide != text and re.match(r"(?:explicit\s+)?\w+\s*\(.*\)\s*->", text, re.DOTALL) or SKIPPED.match(text):
         return ""
@@ -100,9 +100,9 @@ def declarations(text, at, end, public=True):
     def close():
         nonlocal start, head
         begin = start + len(text[start:at]) - len(text[start:at].lstrip())
-        found = signature(head) if public else ""
+        declared = signature(head) if public else ""
         start, head = at, ""
-        return [(begin, found)] if found else []
+        return [(begin, declared)] if declared else []
 
     while at < end:
         c = text[at]
@@ -130,7 +130,7 @@ def declarations(text, at, end, public=True):
                 start = at = follows.end() if follows else at
                 continue
             head, at = head + "{}", after
-            if not re.compile(r"\s*[;,{.]").match(text, at):   # a body; braces of an initializer go on
+            if not re.compile(r"\s*[;,{.]").match(text, at):   # a body; an initializer continues after its braces
                 yield from close()
         else:
             at += 1
@@ -151,13 +151,13 @@ def signatures(bare):
 def without_template_heads(head):
     """'template <class T> requires x struct a' -> 'struct a'."""
     lines = [line for line in head.splitlines() if line.strip() and not line.lstrip().startswith("#")]
-    kept, in_requires = [], False
+    result, in_requires = [], False
     for line in lines:
         in_requires = in_requires or re.match(r"\s*requires\b", line) is not None
         if not in_requires:
-            kept.append(line)
+            result.append(line)
         in_requires = in_requires and line.rstrip().endswith(("&&", "||"))
-    head = " ".join(" ".join(kept).split())
+    head = " ".join(" ".join(result).split())
     while head.startswith("template"):
         depth, at = 0, head.index("<")
         while True:
@@ -170,20 +170,20 @@ def without_template_heads(head):
 
 
 def name_of(head):
-    """The name that a declaration brings into its namespace; None for what brings none (a deduction guide, an operator,
+    """The name that a declaration adds to its namespace; None if it adds none (a deduction guide, an operator,
     a member defined outside of its class, a forward declaration)."""
     head = without_template_heads(head)
     if not head or "operator" in head or re.match(r"(using namespace|static_assert|explicit)\b", head):
         return None
-    if found := re.match(r"(?:class|struct|union|enum class|enum|concept|namespace)\s+(\w+)(.*)", head):
-        return None if found[2] == ";" or found[2].startswith("<") else found[1]
-    if found := re.match(r"using\s+(?:[\w:]+::)?(\w+)", head):
-        return found[1]
+    if match := re.match(r"(?:class|struct|union|enum class|enum|concept|namespace)\s+(\w+)(.*)", head):
+        return None if match[2] == ";" or match[2].startswith("<") else match[1]
+    if match := re.match(r"using\s+(?:[\w:]+::)?(\w+)", head):
+        return match[1]
     before = re.sub(r"\b(?:sizeof|decltype|noexcept)\(.*?\)", "", head)
-    if found := re.search(r"([\w:]*?)(\w+)\s*\(", before):
-        return None if "::" in found[1][-2:] or ") ->" in before and before.startswith(found[2]) else found[2]
-    found = re.search(r"(\w+)(?:\[\d*\])*\s*(?:=.*|;|$)", before)
-    return found and found[1]
+    if match := re.search(r"([\w:]*?)(\w+)\s*\(", before):
+        return None if "::" in match[1][-2:] or ") ->" in before and before.startswith(match[2]) else match[2]
+    match = re.search(r"(\w+)(?:\[\d*\])*\s*(?:=.*|;|$)", before)
+    return match and match[1]
 
 
 def public_names(bare):

@@ -17,16 +17,16 @@ class Tree:
 
     @functools.cached_property
     def sources(self):
-        """Every text of ours: {path relative to the root: text}."""
-        found = {}
+        """All our source texts: {path relative to the root: text}."""
+        texts = {}
         for folder in ("include", "tests", "examples", "bench", ".ci", "subprojects", "."):
             walk = (self.root / folder).glob("*") if folder in (".", "subprojects") else (self.root / folder).rglob("*")
             for path in walk:
                 kinds = (".hpp", ".inl", ".cpp", ".cuh", ".cu", ".inc", ".py", ".sh", ".md", ".wrap")
                 if path.is_file() and (path.suffix in kinds
                                        or path.name in ("meson.build", "meson_options.txt", "run")):
-                    found[str(path.relative_to(self.root))] = path.read_text()
-        return dict(sorted(found.items()))
+                    texts[str(path.relative_to(self.root))] = path.read_text()
+        return dict(sorted(texts.items()))
 
     def named(self, *suffixes):
         return {path: text for path, text in self.sources.items() if path.endswith(suffixes)}
@@ -47,12 +47,12 @@ class Tree:
     @functools.cached_property
     def includes(self):
         """(header, line, quote, included name) of every #include in the library."""
-        return [(path, number, found[1], found[2]) for path, text in self.headers.items()
-                for number, line in enumerate(text.splitlines(), 1) if (found := INCLUDE.match(line))]
+        return [(path, number, match[1], match[2]) for path, text in self.headers.items()
+                for number, line in enumerate(text.splitlines(), 1) if (match := INCLUDE.match(line))]
 
 
 def folder_of(header):
-    """'base', 'stages', 'io/file', ...; '' for an umbrella. What is in impl/ belongs to the folder of its header."""
+    """'base', 'stages', 'io/file', ...; '' for an umbrella. Files in impl/ belong to the folder of their header."""
     return header.rpartition("/")[0].removesuffix("/impl")
 
 

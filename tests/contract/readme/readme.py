@@ -11,7 +11,7 @@
 # each of the seven usual recipes 20.
 #
 # The messages of mistakes.md are those of the headers and of mistakes.cpp. All Python of the guide compiles, and the
-# programs of migration.md run where an interpreter has their packages: one of MILLRACE_BENCH_PYTHON (several are
+# programs of migration.md run if an interpreter has their packages: one of MILLRACE_BENCH_PYTHON (several are
 # separated by colons), of build/peers (bench/peers/peers.py creates them), or this one.
 import difflib
 import os
@@ -31,7 +31,7 @@ PROGRAMS = pathlib.Path(__file__).with_name("programs.cpp")
 RECIPES = pathlib.Path(__file__).with_name("recipes.cpp")
 MISTAKES = pathlib.Path(__file__).with_name("mistakes.cpp")
 PROGRAM = re.compile(r"^// program: (\w+) (\w+)\n(.*?)(?=^// program:|\Z)", re.MULTILINE | re.DOTALL)
-# The compiled library reduces the compile time to a third. g++ warns of uninitialized values where it optimizes.
+# The compiled library reduces the compile time to a third. g++ warns of uninitialized values only if it optimizes.
 HEADER_ONLY = {("first_program", "clang++"): "-O0", ("text", "g++"): "-O2"}
 GUIDE_FOLDER = ROOT / "examples" / "guide"
 GUIDE = [ROOT / "examples" / "README.md", *sorted(GUIDE_FOLDER.glob("*.md"))]
@@ -210,7 +210,7 @@ def problem_with_blocks(blocks):
     """Each block is checked by one program or recipe, and each of these has its block."""
     checked = [block for _, block, _ in programs()] + [name for names in recipes().values() for name in names]
     problems = [f"{name}: neither a program nor a recipe" for name in blocks if name not in checked]
-    problems += [f"{name}: there is no such block" for name in checked if name not in blocks]
+    problems += [f"{name}: the block does not exist" for name in checked if name not in blocks]
     problems += [f"{name}: checked twice" for name in blocks if checked.count(name) > 1]
     return "\n".join(problems)
 

@@ -63,7 +63,7 @@ EXAMPLE
 }
 
 // ---- segment.hpp
-// block 1 is a picture of the connections
+// block 1 is a diagram of the connections
 
 // ---- worker_segment.hpp
 #include <millrace/work/schedule/worker_executor.hpp>

@@ -1,4 +1,4 @@
-// What a trainer sees of Millrace, in C++11. loader.cpp defines it under the name LOADER, with flags of its own.
+// The trainer's interface to Millrace, in C++11. loader.cpp defines it with the name LOADER and its own flags.
 #pragma once
 
 #include <cstddef>
@@ -24,4 +24,4 @@ extern "C" __attribute__((visibility("default"))) loader_interface* second_loade
 /// Writes the shards that the loaders read. The first one's file defines it.
 extern "C" __attribute__((visibility("default"))) void write_shards(const char* folder);
 
-enum { side = 48 };   // of the square pictures
+enum { side = 48 };   // of the square images

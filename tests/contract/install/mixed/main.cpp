@@ -1,4 +1,4 @@
-// Somebody's program of two files that call each other with a type of Millrace.
+// A user's program of two files that call each other with a type of Millrace.
 #include <millrace/item/position.hpp>
 
 #include <string>

@@ -1,4 +1,4 @@
-// The second file of somebody's program.
+// The second file of the user's program.
 #include <millrace/item/position.hpp>
 
 #include <string>

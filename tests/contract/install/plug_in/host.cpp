@@ -1,4 +1,4 @@
-// A program that knows nothing of Millrace: loads the plug-in named, runs it and closes it again, several times.
+// A program without Millrace that loads a plug-in, runs it and closes it again, several times.
 #include <dlfcn.h>
 
 #include <chrono>
@@ -12,9 +12,9 @@ int main(int, char** arguments) {
     if (!plug_in) return std::puts(dlerror()), 1;
     auto* const run = reinterpret_cast<int (*)()>(dlsym(plug_in, "run_session"));
     if (!run || run() != 4'000) return std::puts("it did not run"), 1;
-    std::this_thread::sleep_for(std::chrono::milliseconds(20));   // no session, no work: it may go
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));   // no session, no work: it may be closed
     if (dlclose(plug_in) != 0) return std::puts(dlerror()), 1;
-    std::this_thread::sleep_for(std::chrono::milliseconds(20));   // for threads that run what has gone
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));   // detects threads that run unloaded code
   }
   std::puts(dlopen(arguments[1], RTLD_NOW | RTLD_NOLOAD) ? "stays" : "gone");
 }

@@ -1,4 +1,4 @@
-// A plug-in that uses Millrace: it runs a session on workers of oneTBB, and gives how many samples came.
+// A plug-in that uses Millrace: it runs a session on workers of oneTBB, and returns the number of samples.
 #include <millrace/run/session.hpp>
 #include <millrace/sources/from.hpp>
 
