@@ -134,21 +134,21 @@ TEST_CASE("a search that has ended restarts when the work has changed, and not b
   mr::detail::tuning_search search({.open = {.workers = 2, .reads = 4}, .max = most});
   const set_up before{.step_ms = 20, .work_ms = 1, .read_ms = 0.5}, after{.step_ms = 20, .work_ms = 3, .read_ms = 0.5};
   std::uint64_t seed = 0;
-  const auto look = [&](const set_up& s) {
+  const auto evaluate = [&](const set_up& s) {
     return search.evaluate(mr::detail::tuning_window_of(s.window(search.open(), ++seed)));
   };
-  for (int i = 0; i < 6; ++i) look(before);
+  for (int i = 0; i < 6; ++i) evaluate(before);
   CHECK(search.settled());
   const std::size_t workers = search.open().workers;
   CHECK(workers == 4);   // 64 samples of 1 ms in 20 ms
-  for (int i = 0; i < 10; ++i) CHECK_FALSE(look(before));
-  CHECK_FALSE(look(after));
-  CHECK_FALSE(look(after));
-  for (int i = 0; i < 6; ++i) look(after);
+  for (int i = 0; i < 10; ++i) CHECK_FALSE(evaluate(before));
+  CHECK_FALSE(evaluate(after));
+  CHECK_FALSE(evaluate(after));
+  for (int i = 0; i < 6; ++i) evaluate(after);
   CHECK(search.settled());
   CHECK(search.open().workers >= 10);   // 64 of 3 ms
   CHECK(search.open().workers <= 12);
-  for (int i = 0; i < 6; ++i) look(before);
+  for (int i = 0; i < 6; ++i) evaluate(before);
   CHECK(search.open().workers == workers);
 }
 

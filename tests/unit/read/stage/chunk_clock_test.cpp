@@ -11,12 +11,12 @@ namespace mr = millrace;
 namespace {
 
 /// Counts 256 samples of `sample_ns` each. Returns those at which the chunk may end.
-std::vector<std::size_t> ends_of(bool hungry, std::uint64_t sample_ns) {
+std::vector<std::size_t> ends_of(bool idle, std::uint64_t sample_ns) {
   const std::uint64_t start_ns = 5'000;
   mr::detail::chunk_clock clock(start_ns);
   std::vector<std::size_t> ends;
   for (std::size_t n = 1; n <= 256; ++n)
-    if (clock.ends_chunk([&] { return hungry; }, [&] { return start_ns + n * sample_ns; })) ends.push_back(n);
+    if (clock.ends_chunk([&] { return idle; }, [&] { return start_ns + n * sample_ns; })) ends.push_back(n);
   return ends;
 }
 
