@@ -26,7 +26,7 @@ case "${1:-bookworm}" in
   *) fail "unknown Debian '$1': expected bookworm or trixie" ;;
 esac
 [ $# = 0 ] || shift
-[ "${1:-}" != -c ] || [ $# = 2 ] || fail "-c takes one command line, such as -c 'sh bench/run.sh engine --quick'"
+[ "${1:-}" != -c ] || [ $# = 2 ] || fail "-c expects one command line, such as -c 'sh bench/run.sh engine --quick'"
 
 [ "$(id -u)" = 0 ] || cannot "an empty Debian needs root rights. Run this as root or with sudo."
 { command -v debootstrap && command -v git; } >/dev/null 2>&1 || install_packages bare

@@ -26,7 +26,7 @@ UMBRELLA = "millrace/millrace.hpp"
 DEFINITIONS = "millrace/src.hpp"
 NAMESPACE = "#ifndef MILLRACE_ABI\n#error it lacks <millrace/base/version.hpp>\n#endif\n"
 MODE = "#ifndef MILLRACE_COMPILED"
-# Headers that need the CUDA runtime are compiled with the declarations of the tests' stand-in, without a toolkit.
+# Headers that need the CUDA runtime are compiled with the declarations of the tests' fake runtime, without a toolkit.
 FAKE_CUDA = ROOT / "tests" / "cuda" / "fake" / "include"
 CUDA_FLAGS = ("-DMILLRACE_CUDA=1", f"-isystem{FAKE_CUDA}")
 # Debian's folders for headers that are missing in the pkg-config files of their packages.

@@ -26,14 +26,14 @@ KERNELS = """
 #include <millrace/train/metrics.cuh>
 namespace mr = millrace;
 template <class T>
-void make(mr::stream_view s) {
+void instantiate(mr::stream_view s) {
   mr::normalize(mr::tensor_view<const std::uint8_t, 4>{}, mr::tensor_view<T, 4>{}, {}, s);
   mr::mix_rows(mr::tensor_view<T, 4>{}, {}, s);
 }
 std::shared_ptr<mr::device_sums> make_all(mr::stream_view s) {
-  make<float>(s);
-  make<mr::f16>(s);
-  make<mr::bf16>(s);
+  instantiate<float>(s);
+  instantiate<mr::f16>(s);
+  instantiate<mr::bf16>(s);
   mr::mix_rows(mr::tensor_view<std::uint8_t, 4>{}, {}, s);
   mr::dense_labels(mr::mixed_labels<std::int32_t>{}, {}, {}, s);
   return mr::cuda_metric_sums();

@@ -133,7 +133,7 @@ def as_the_readme_says(leg, folder, prefix):
     needed = {"g++", "meson", "ninja-build", "pkg-config", "cmake"}   # by the README's next lines
     needed |= set(leg.run("the packages of quickstart", ["sh", "-c", f". '{ROOT}/.ci/setup.sh'; packages_for build"])
                   .split("\n")[-2].split()) - {"ccache"}
-    leg.expect("the README's apt line installs what its next lines use", " ".join(needed - packages))
+    leg.expect("the README's apt line installs the packages of its next lines", " ".join(needed - packages))
     (folder / "CMakeLists.txt").write_text(by_cmake)
     ways = {"CMake": f"cmake -B by_cmake -DCMAKE_PREFIX_PATH={prefix} && cmake --build by_cmake && by_cmake/trainer",
             "pkg-config": f"{by_pkg_config}\n./trainer"}

@@ -1,4 +1,4 @@
-// The stand-in as one file, which compiles in a third of the time.
+// The fake runtime as one file, which compiles in a third of the time.
 #include "capture.cpp"
 #include "copies.cpp"
 #include "devices.cpp"

@@ -1,4 +1,4 @@
-// The interface of tests to the stand-in for the CUDA runtime.
+// The interface of tests to the fake CUDA runtime.
 //
 //   fake_cuda::reset({.seed = 7, .when = fake_cuda::order::shuffled});
 //   run_the_code_under_test();
@@ -25,9 +25,9 @@
 // A "kernel" is a function passed to cudaLaunchHostFunc. It runs without the lock, may be slow, and must not call CUDA.
 // Like a kernel, and unlike a real host function, it is refused on a stream of a device that is not current. Without
 // background threads it runs on the calling thread, so it must not wait for that thread.
-// The rules are those of NVIDIA's runtime API reference and programming guide. If they are ambiguous, the stand-in uses
-// the stricter interpretation: a captured stream's wait for an event that was never recorded breaks isolation, a query
-// of a captured event invalidates its capture, cudaErrorNotReady remains as the last error, and a cudaMemcpy from
+// The rules are those of NVIDIA's runtime API reference and programming guide. If they are ambiguous, the fake runtime
+// uses the stricter interpretation: a captured stream's wait for an event that was never recorded breaks isolation, a
+// query of a captured event invalidates its capture, cudaErrorNotReady remains as the last error, and a cudaMemcpy from
 // pageable memory may return before the bytes reach the device. A seed reproduces its schedule only if one thread makes
 // all calls and there are no background threads.
 //
@@ -59,7 +59,7 @@ struct options {
   std::size_t pinned_bytes = std::size_t{16} << 30;   ///< of the process, for cudaHostAlloc and -Register
 };
 
-/// Resets the stand-in: no objects, no calls so far, no current devices.
+/// Resets the fake runtime: no objects, no calls so far, no current devices.
 void reset(const options& o = {});
 
 /// Objects that were created and not released.

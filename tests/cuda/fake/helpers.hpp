@@ -1,4 +1,4 @@
-// Helpers of the stand-in's tests: short ways to create objects, and to run each case with every order of operations.
+// Helpers of the fake's tests: short ways to create objects, and to run each case with every order of operations.
 //
 //   for_each_world([](fake_cuda::order when) {
 //     pinned<int> source(100);  on_device<int> target(100);  a_stream s;

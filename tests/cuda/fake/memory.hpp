@@ -1,13 +1,13 @@
-// Allocations of the stand-in: pages that fault when they are used at the wrong time.
+// Allocations of the fake runtime: pages that fault when they are used at the wrong time.
 //
 //   memory all;
 //   void* p = all.allocate({.what = memory::kind::device, .bytes = 100, .device = 0});   // PROT_NONE for the host
-//   std::memcpy(all.access(p), from, 100);                                               // the stand-in's own view
+//   std::memcpy(all.access(p), from, 100);                                               // the fake's own view
 //   all.hold_source(from, 100); ... all.release_source(from, 100);                       // read-only in between
 //   std::string overrun = all.free(p);                                                   // faults from now on
 //
 // Device memory is a file in memory, mapped twice: at the program's address, which is only accessible while a kernel
-// runs, and at a private address of the stand-in. Host memory is mapped once, so that ThreadSanitizer observes the
+// runs, and at a private address of the fake runtime. Host memory is mapped once, so that ThreadSanitizer observes the
 // copies' accesses. Addresses are not reused before clear(). Not thread-safe.
 #pragma once
 
@@ -37,7 +37,7 @@ class memory {
     std::size_t bytes = 0;
     int device = 0;
     std::byte* address = nullptr;
-    std::byte* view = nullptr;              ///< the stand-in's own; equal to the address if there is one mapping
+    std::byte* view = nullptr;              ///< the fake's own; equal to the address if there is one mapping
     std::byte* pages = nullptr;             ///< the first full page
     std::vector<std::uint32_t> readers{};   ///< by full page: copies in progress that read it
     std::size_t users = 0;                  ///< operations in progress
@@ -61,7 +61,7 @@ class memory {
   const allocation* find(const void* address) const { return const_cast<memory*>(this)->find(address); }
   /// Whether the address belongs to a freed allocation.
   bool was_freed(const void* address) const;
-  /// The address at which the stand-in accesses it.
+  /// The address at which the fake runtime accesses it.
   std::byte* access(const void* address) const;
   /// Writes even if a copy in progress has made the page read-only.
   void write(void* to, const void* from, std::size_t bytes);

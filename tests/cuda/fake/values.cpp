@@ -1,4 +1,4 @@
-// Every number and every signature of cuda_runtime_api.h as text. Compiled twice, with the stand-in's header and with
+// Every number and every signature of cuda_runtime_api.h as text. Compiled twice, with the fake's header and with
 // the toolkit's if it is installed; values_test.cpp compares. LISTED is the name of the function with the list.
 #include <cuda_runtime_api.h>
 

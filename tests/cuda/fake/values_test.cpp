@@ -11,7 +11,7 @@ using named_values = std::vector<std::pair<std::string, std::string>>;
 named_values values_of_stand_in();
 named_values values_of_toolkit();
 
-TEST_CASE("names, numbers and signatures of the stand-in equal the toolkit's") {
+TEST_CASE("names, numbers and signatures of the fake runtime equal the toolkit's") {
   const named_values ours = values_of_stand_in(), theirs = values_of_toolkit();
   REQUIRE(ours.size() == theirs.size());
   REQUIRE(ours.size() > 100);

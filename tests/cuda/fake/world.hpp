@@ -1,4 +1,4 @@
-// The state of the stand-in: streams, events, captures, memory, and the scheduler. One lock protects it.
+// The state of the fake runtime: streams, events, captures, memory, and the scheduler. One lock protects it.
 //
 //   return call("cudaStreamDestroy", {.releases = true}, [&](world& w) { return w.destroy_stream(stream); });
 //

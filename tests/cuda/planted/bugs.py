@@ -3,7 +3,7 @@
 #   bug("the copy stream is a blocking one", DEVICE, cuda("cudaStreamNonBlocking", "cudaStreamDefault"))
 #
 # An edit replaces a text that its header contains exactly once. `red` lists the accepted failures: a failed check
-# ("check"), or a signal ("fault") if the program accesses memory that the stand-in for the CUDA runtime protects.
+# ("check"), or a signal ("fault") if the program accesses memory that the fake CUDA runtime protects.
 # A bug belongs here if it compiles, looks harmless and violates the rules of the CUDA runtime. The rules allow, for
 # example, copies and waits with any current device, and freeing waits for the device.
 import functools

@@ -1,11 +1,11 @@
-# Tests of the tests: plants easy bugs one by one. Each must make a test program fail.
+# Tests of the tests: plants easy bugs one by one. At least one test program must fail with each.
 #
 #   python3 tests/cuda/planted/planted.py               # all of them
 #   python3 tests/cuda/planted/planted.py metrics       # whose name contains this word; passes are not cached
 #   MILLRACE_BRIEF=1 python3 tests/cuda/planted/planted.py          # one for each test program
 #
 # The table is bugs.py. Planted headers are stored in build/planted/BUG/include, which precedes include/ on the
-# compiler's path, so that the tree itself is never changed. Programs use the stand-in for the CUDA runtime, which runs
+# compiler's path, so that the tree itself is never changed. Programs use the fake CUDA runtime, which runs
 # the device's work late, early and shuffled, so no GPU is needed. First, each program must pass with the unchanged
 # tree, except with one bug for each program, because other legs run the unchanged programs.
 import os
@@ -44,15 +44,15 @@ def judge(bug, objects):
     folder = folder_for(BUILD.scratch, bug.name)
     try:
         plant(bug.edits, folder / "include")
-        kind, what = BUILD.outcome_of(bug.program, folder, objects, [folder / "include"])
+        kind, description = BUILD.outcome_of(bug.program, folder, objects, [folder / "include"])
     except Broken as problem:
         return str(problem), ""
     if kind == "green":
         return f"not detected: {bug.program} passes", ""
     if kind not in bug.red:
-        return f"a {' or '.join(bug.red)} was expected, not a {kind}: {what}", ""
+        return f"a {' or '.join(bug.red)} was expected, not a {kind}: {description}", ""
     shutil.rmtree(folder)
-    return None, f" ({what})"
+    return None, f" ({description})"
 
 
 def main(words):

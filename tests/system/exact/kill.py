@@ -18,7 +18,7 @@ from programs import ROOT, Broken, Job, compiled, run, seeded, times
 sys.path.insert(0, str(ROOT / "tests"))
 from checks import Report
 
-MANY = 120   # shards, so that writing their indexes takes some time
+MANY = 120   # shards, so that writing their indexes needs some time
 
 
 def write_shards(folder, shards, samples):

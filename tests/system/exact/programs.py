@@ -62,7 +62,7 @@ class Job:
         """Sends kill -9 to the selected processes of the job, then waits for all of them."""
         end = time.monotonic() + 600
         if selected(self.process.pid):
-            self.process.kill()   # first: finding the others takes time
+            self.process.kill()   # first: finding the others needs time
         for pid in processes_of(self.process.pid):
             if selected(pid):
                 with contextlib.suppress(ProcessLookupError):

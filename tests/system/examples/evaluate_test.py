@@ -52,7 +52,7 @@ class Evaluation(unittest.TestCase):
         correct = sum(label == predicted for _, label, predicted in map(str.split, all_lines))
         self.assertEqual(len(all_lines), 192)
         self.assertEqual(printed, f"accuracy: {correct / 192:.4f} of 192 samples")
-        self.assertGreater(correct, 50)   # ten classes: guessing gives about 19
+        self.assertGreater(correct, 50)   # ten classes: guessing reaches about 19
         self.assertEqual(sorted(line.split()[0] for line in all_lines), sorted(f"val/{i}" for i in range(192)))
         # 192 samples fill the last batch, leave fewer rows than ranks, or are fewer than one batch of all ranks.
         for ranks in (2, 3, 4, 6):

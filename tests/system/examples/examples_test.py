@@ -272,7 +272,7 @@ class Examples(unittest.TestCase):
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(jpg)
             originals[label].add(jpg)
-        (photos / "bee" / "notes.txt").write_text("no picture")
+        (photos / "bee" / "notes.txt").write_text("no image")
         (photos / "bee" / ".hidden.jpg").write_bytes(b"x")
         (photos / ".git").mkdir()
 
@@ -323,7 +323,7 @@ class Examples(unittest.TestCase):
     def test_inspect_lists_damage_for_training_without_it(self):
         folder = self.folder / "hurt"
         folder.mkdir()
-        broken = {(0, 10): lambda jpg: jpg[:len(jpg) // 2], (0, 200): lambda jpg: b"no picture",
+        broken = {(0, 10): lambda jpg: jpg[:len(jpg) // 2], (0, 200): lambda jpg: b"no image",
                   (1, 0): lambda jpg: b""}
         expected = set()
         for number in range(3):

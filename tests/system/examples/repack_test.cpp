@@ -122,7 +122,7 @@ struct picture_shards {
       add();
       to.write("k" + std::to_string(i), {{"left.jpg", std::span<const std::byte>(pictures.end()[-2])},
                                          {"right.jpeg", std::span<const std::byte>(pictures.back())},
-                                         {"txt", std::string_view("no picture")}});
+                                         {"txt", std::string_view("no image")}});
     }
     to.close();
     for (int i = 0; i < shards; ++i) names.push_back(folder / (std::to_string(i) + ".tar"));

@@ -99,13 +99,13 @@ class Repack(unittest.TestCase):
             self.assertEqual(one.read_bytes(), other.read_bytes(), one.name)
 
     def test_order_keys_and_other_fields_stay_and_pictures_become_baseline(self):
-        line = self.repack(self.data / "train-{000..005}.tar", "whole/train-%03d.tar").splitlines()
+        line = self.repack(self.data / "train-{000..005}.tar", "complete/train-%03d.tar").splitlines()
         progressive = sum(coding(picture) == 0xc2 for picture in self.pictures)
         self.assertGreater(progressive, 50)
         self.assertEqual(len(line), 1)
         self.assertIn("1200 samples in 6 shards, 0 shards were finished; 1200 images", line[0])
         self.assertIn(f"of them {progressive} progressive, 0 arithmetic, 0 resized, 0 damaged", line[0])
-        for before, after in zip(self.shards, self.outputs("whole/*.tar"), strict=True):
+        for before, after in zip(self.shards, self.outputs("complete/*.tar"), strict=True):
             self.assertEqual(before.name, after.name)
             for (name, old), (new_name, new) in zip(members(before), members(after), strict=True):
                 self.assertEqual(name, new_name)

@@ -76,7 +76,7 @@ class Runs:
                 rows.append(rest)
             else:
                 values[word] = rest
-        left = ", ".join(f"{values[what]} {what}" for what in ("descriptors", "threads") if what in values)
+        left = ", ".join(f"{values[name]} {name}" for name in ("descriptors", "threads") if name in values)
         outcome = Outcome(status=status, calls=calls, fired=fired, place=place_of_call[:frames], rows=rows,
                           end=values.get("end", ""), lost=int(values.get("lost", 0)), left=left,
                           again=values.get("again", ""), files=files_below(place / "out" / "armed"), stderr=stderr)
@@ -93,8 +93,8 @@ class Runs:
         return [name[-100:] for name in names if not name.startswith("std::")]
 
 
-def failure_text(runs, cell, outcome, what):
-    lines = [f"{cell}: {what.lstrip('! ')}", f"  again: python3 {pathlib.Path(__file__).resolve().relative_to(ROOT)}"
+def failure_text(runs, cell, outcome, result):
+    lines = [f"{cell}: {result.lstrip('! ')}", f"  again: python3 {pathlib.Path(__file__).resolve().relative_to(ROOT)}"
              f" --cell {cell}"]
     lines += [f"  in {name}" for name in runs.functions(outcome.place)[:8]]
     return "\n".join(lines + [f"  | {line}" for line in outcome.stderr.splitlines()[-3:]])
@@ -117,9 +117,9 @@ class Matrix:
     def __init__(self):
         self.counts = {}   # {(stage, call): {"exact": n, "located": n, "reported": n, "wrong": n, "runs": n}}
 
-    def add(self, cell, what, fired):
+    def add(self, cell, result, fired):
         counts = self.counts.setdefault((cell.stage, cell.call), {})
-        kind = "wrong" if what.startswith("!") else "not reached" if not fired else what
+        kind = "wrong" if result.startswith("!") else "not reached" if not fired else result
         counts[kind] = counts.get(kind, 0) + 1
 
     def show(self):
@@ -160,12 +160,12 @@ def try_stage(runs, report, matrix, stage, options):
     cells = list(cells_of(stage, calls, max_runs, max_allocations))
     problems = {}
     for cell, outcome in in_parallel(runs.run, cells, options.jobs):
-        what = verdict(cell, outcome, clean)
-        matrix.add(cell, what, outcome.fired)
+        result = verdict(cell, outcome, clean)
+        matrix.add(cell, result, outcome.fired)
         texts = problems.setdefault(cell.call, [])
-        if what.startswith("!"):
+        if result.startswith("!"):
             detailed = len(texts) < DETAILED_FAILURES
-            texts.append(failure_text(runs, cell, outcome, what) if detailed else f"{cell}: {what[2:]}")
+            texts.append(failure_text(runs, cell, outcome, result) if detailed else f"{cell}: {result[2:]}")
     for call, texts in problems.items():
         runs_of_call = sum(cell.call == call for cell in cells)
         report.add(f"{stage}: {call}, {runs_of_call} runs", "\n".join(texts))

@@ -117,7 +117,7 @@ void check_region(std::span<const std::byte> file, png_layout layout, bool check
   if (part.error.empty()) slow::expect(part.rows == r.bottom - r.top, "a region lacks rows");
 }
 
-/// The user's picture, and the label map.
+/// The `picture` type, and the label map.
 void check_picture(std::span<const std::byte> file, const decoded& rgb, unsigned knob) {
   static mr::scratch s;
   const mr::bytes field = mr::bytes::borrowed(file, "png");

@@ -1,7 +1,7 @@
 # Tests of the tests: plants easy mistakes in the library, one at a time. A unit test must detect each.
 #
 #   python3 tests/system/mutations/mutations.py                        # all of them, with g++ -O0
-#   python3 tests/system/mutations/mutations.py sync "take gives"      # those whose name contains one of these texts
+#   python3 tests/system/mutations/mutations.py sync "take returns"      # those whose name contains one of these texts
 #   python3 tests/system/mutations/mutations.py --texts                # only checks that each still applies
 #   python3 tests/system/mutations/mutations.py --compiler clang++ --flags '-O0 -fsanitize=address,undefined'
 #

@@ -149,9 +149,9 @@ def main():
             return report.close()
         counts = {"samples": options.samples // 2, "stream": options.samples // 2, "pictures": options.pictures,
                   "sessions": options.sessions}
-        runs = [(what, count) for what, count in counts.items() if count]
-        for (what, count), run in in_parallel(lambda run: soaked(program, data, *run), runs, options.jobs):
-            print(f"{what}: {count} in {run.seconds:.0f} s, {count / run.seconds:.0f} a second", flush=True)
+        runs = [(kind, count) for kind, count in counts.items() if count]
+        for (kind, count), run in in_parallel(lambda run: soaked(program, data, *run), runs, options.jobs):
+            print(f"{kind}: {count} in {run.seconds:.0f} s, {count / run.seconds:.0f} a second", flush=True)
             add(report, run, options.tolerance)
     return report.close()
 

@@ -1,4 +1,4 @@
-// The part of NVIDIA's CUDA runtime API (13.0) that Millrace calls, declared for the stand-in in this folder.
+// The part of NVIDIA's CUDA runtime API (13.0) that Millrace calls, declared for the fake runtime in this folder.
 //
 //   cudaStream_t copies;
 //   if (cudaStreamCreateWithFlags(&copies, cudaStreamNonBlocking) != cudaSuccess) ...
@@ -6,7 +6,8 @@
 //   cudaEventRecord(copied, copies);
 //
 // Names, signatures and numbers are the real ones: values_test.cpp compares each with the toolkit's if it is installed.
-// Only cudaDeviceProp is shorter than the real struct, so objects built with this header link with the stand-in only.
+// Only cudaDeviceProp is shorter than the real struct, so objects built with this header link with the fake runtime
+// only.
 #pragma once
 
 #include <stddef.h>

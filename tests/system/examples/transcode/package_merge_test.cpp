@@ -129,7 +129,7 @@ TEST_CASE("a limit that does not bind has the cost of Huffman's code") {
   CHECK(cost(fibonacci, lengths) == huffman_cost(fibonacci));
 }
 
-TEST_CASE("limits hold, all words are used, and rarer symbols have no shorter words") {
+TEST_CASE("lengths respect limits, all words are used, and rarer symbols have no shorter words") {
   mr::rng random({.seed = 3});
   for (int i = 0; i < 100; ++i) {
     const std::size_t symbols = 2 + random.below(255);
