@@ -74,12 +74,12 @@ def main():
                   "unit_lacks_library is not run", "unit_was_good is not run", "counts 2 2 0"]
         printed = leg_of("'-lno_such_library'", "#error broken on purpose\n")
         expect("two that do not build are two failures, and the others run", printed, *broken, without=["broke off"])
-        expect("nobody runs an older program", str([path.name for path in (root / "build" / "toy").iterdir()]),
+        expect("no outdated program runs", str([path.name for path in (root / "build" / "toy").iterdir()]),
                "'unit_good'", without=["'unit_was_good'", "'unit_lacks_library'"])
         printed = leg_of("[]", "#error broken on purpose\n", "lambda name: 'was' in name")
-        expect("of those that are wanted none builds", printed, "FAILED unit_was_good does not build", "counts 0 1 0",
+        expect("none of the selected programs builds", printed, "FAILED unit_was_good does not build", "counts 0 1 0",
                without=["broke off"])
-        expect("mended, all run again", leg_of(), "counts 4 0 0", without=["FAILED"])
+        expect("after the repair, all run again", leg_of(), "counts 4 0 0", without=["FAILED"])
         expect("a failed assertion is printed with its test case", leg_of(was_good=FAILS), "TEST CASE:  one is two",
                "x_test.cpp:9: ERROR: CHECK( 1 == 2 ) is NOT correct!", "values: CHECK( 1 == 2 )", "counts 3 1 0")
     return report.close()

@@ -35,10 +35,10 @@ def expect(report, name, outcome, words, without):
 def main():
     report = Report()
     user = {"id": "echo 1000", "dpkg-query": NOT_INSTALLED, "apt-get": "exit 100"}
-    expect(report, "a sudo that needs a password is named, and no mirror",
+    expect(report, "the message names a sudo that needs a password, and no mirror",
            outcome_of(**user, sudo='echo "sudo: a password is required" >&2; exit 1'),
            ["sudo needs a password", "apt-get install g++"], ["mirror", "one more attempt"])
-    expect(report, "a sudo that works is used, and a mirror that fails is named", outcome_of(
+    expect(report, "a working sudo is used, and the message names a failing mirror", outcome_of(
         **user, sudo='[ "$1" != -n ] || shift; exec "$@"'), ["package mirror"], ["password"])
     return report.close()
 

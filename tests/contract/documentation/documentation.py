@@ -147,14 +147,14 @@ def main():
     done = subprocess.run(["doxygen", "-"], input=SETTINGS, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                           text=True)
     page = FOLDER / "html" / "index.html"
-    report.add("Doxygen has nothing to warn of", done.stdout[:4000] or (
+    report.add("Doxygen has no warnings", done.stdout[:4000] or (
         None if done.returncode == 0 and page.exists() else f"doxygen: exit status {done.returncode}"))
     if page.exists():
         lacking = undocumented_types()
         report.add("every public type is described", lacking and "\n".join(lacking))
         lacking = undocumented_functions()
         report.add("every public function is described", lacking and "\n".join(lacking))
-        report.add("no comment shows a raw mark of Markdown", "\n".join(raw_markdown()))
+        report.add("no comment displays raw Markdown", "\n".join(raw_markdown()))
         report.add("expected pages and functions exist, and no decoys", "\n".join(missing_and_decoys()))
     lacking = headers_without_example()
     report.add("every public header begins with its example", lacking and "\n".join(lacking))

@@ -226,7 +226,7 @@ def main():
     if (INCLUDE / UMBRELLA).exists():
         check_linking(report)
     else:
-        report.skip("two files that include the umbrella link", f"{UMBRELLA} is not there")
+        report.skip("two files that include the umbrella link", f"{UMBRELLA} does not exist")
     return report.close()
 
 

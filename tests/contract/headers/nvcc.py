@@ -66,7 +66,7 @@ def check_text(report, passes, nvcc, version, name, text, *more):
     if passes.remark(key) is None:
         result = compile_text(nvcc, name.replace(" ", "_").replace(",", ""), text, *more)
         if result.returncode != 0 or result.stdout.strip():
-            report.add(f"nvcc: {name}", result.stdout[:3000] or "it failed without a word")
+            report.add(f"nvcc: {name}", result.stdout[:3000] or "it failed without a message")
             return
         passes.remember(key)
     report.add(f"nvcc: {name}")

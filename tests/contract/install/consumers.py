@@ -48,7 +48,7 @@ def install(leg):
     output = leg.run("configure a Meson subproject of text alone", [
         "meson", "setup", "--force-fallback-for=millrace", "-Dtext_only=true", "-Dmillrace:pictures=disabled",
         consumer / "text_subproject", consumer], may_fail=True, PKG_CONFIG_PATH="")
-    leg.expect("text alone, as a subproject, asks for no libjpeg",
+    leg.expect("text alone, as a subproject, needs no libjpeg",
                output if leg.returncode != 0 or "jpeg" in output else None)
     through_cmake(leg, prefix, consumer)
     as_a_part_by_cmake(leg, consumer)

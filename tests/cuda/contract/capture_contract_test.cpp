@@ -47,7 +47,7 @@ TEST_CASE("session: a batch released during a capture is reported with the next 
   }
 }
 
-TEST_CASE("session: a capture on the user's thread survives all that our threads do meanwhile") {
+TEST_CASE("session: calls of the library's threads do not invalidate a capture on the user's thread") {
   contract::start();
   const contract::stream step, captured;
   batch_recorder recorder(40);

@@ -49,7 +49,7 @@ TEST_CASE("device: it has a name, its own memory, and no leases of host slots") 
   CHECK_FALSE(gpu.backend()->leases_host_slots());
 }
 
-TEST_CASE("device: one that is not there is refused with the number that are") {
+TEST_CASE("device: a missing device is refused with the number of devices") {
   contract::start();
   int count = 0;
   ok(cudaGetDeviceCount(&count));
@@ -160,7 +160,7 @@ TEST_CASE("device: an empty stream handle is the legacy stream") {
   waits.join();
 }
 
-TEST_CASE("device: whatever device the caller had is the caller's again after each call") {
+TEST_CASE("device: each call restores the caller's current device") {
   contract::start(1, 2);
   if (!contract::second_device()) return;
   ok(cudaSetDevice(1));
@@ -189,7 +189,7 @@ TEST_CASE("device: whatever device the caller had is the caller's again after ea
   ok(cudaSetDevice(0));
 }
 
-TEST_CASE("device: memory, events and the legacy stream are the device's own, whichever the caller has") {
+TEST_CASE("device: memory, events and the legacy stream belong to the device, not to the caller's current one") {
   contract::start(1, 2);
   if (!contract::second_device()) return;
   const contract::stream user;   // of device 0, as the slot
@@ -226,7 +226,7 @@ TEST_CASE("device: memory, events and the legacy stream are the device's own, wh
   ok(cudaSetDevice(0));
 }
 
-TEST_CASE("device: the caller's capture mode is the caller's again after each call") {
+TEST_CASE("device: each call restores the caller's capture mode") {
   contract::start();
   const auto still = [](cudaStreamCaptureMode theirs) {
     cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;
@@ -251,7 +251,7 @@ TEST_CASE("device: the caller's capture mode is the caller's again after each ca
   }
 }
 
-TEST_CASE("device: a stream that is being captured is refused by name, and its capture lives on") {
+TEST_CASE("device: a stream that is being captured is refused by name, and its capture continues") {
   contract::start();
   one_slot slot;
   const contract::stream step(cudaStreamDefault);
@@ -287,7 +287,7 @@ TEST_CASE("device: creating and freeing slots, copying and waiting do not affect
   if (graph) cudaGraphDestroy(graph);
 }
 
-TEST_CASE("device: a refused call names itself and CUDA's reason, and is not left as the caller's last error") {
+TEST_CASE("device: the error of a refused call names the call and CUDA's reason, and is not the caller's last error") {
   contract::start();
   const auto backend = mr::cuda_device(0).backend();
   try {

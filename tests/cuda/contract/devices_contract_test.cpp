@@ -3,7 +3,7 @@
 
 using namespace contract;
 
-TEST_CASE("session: two of them share a device, batch by batch") {
+TEST_CASE("session: two sessions share a device, batch by batch") {
   contract::start();
   const contract::stream train_step, valid_step;
   const auto device = mr::cuda_device(0);
@@ -21,7 +21,7 @@ TEST_CASE("session: two of them share a device, batch by batch") {
   CHECK(validated.right());
 }
 
-TEST_CASE("session: of two that share a device, one does not wait for the other's step") {
+TEST_CASE("session: two sessions on a device do not wait for each other's steps") {
   contract::start();
   const contract::stream train_step, valid_step;
   const auto device = mr::cuda_device(0);
@@ -46,7 +46,7 @@ TEST_CASE("session: of two that share a device, one does not wait for the other'
   CHECK(validated.right());
 }
 
-TEST_CASE("session: one on each device of the process") {
+TEST_CASE("session: one session on each device of the process") {
   contract::start(1, 2);
   if (!second_device()) return;
   batch_recorder first(20), second(20);

@@ -149,7 +149,7 @@ TEST_CASE("dlpack: a batch becomes tensors without a copy, and the last of them 
   CHECK(m.leased() == 0);
 }
 
-TEST_CASE("dlpack: of mixed rows the other labels and lambda are tensors too") {
+TEST_CASE("dlpack: the other labels and lambda of mixed rows are tensors, too") {
   struct sound {
     std::array<float, 3> samples;
     std::int64_t label;
@@ -217,7 +217,7 @@ TEST_CASE("dlpack: a foreign tensor is read in place, and released") {
   static_cast<void>(mr::from_dlpack<float, 2>(mr::dlpack_tensor(&f.tensor)));
 }
 
-TEST_CASE("dlpack: a tensor of another kind is refused, with both kinds, and given back") {
+TEST_CASE("dlpack: a tensor of another kind is refused, with both kinds in the error, and released") {
   CHECK(foreign{}.deleted == 0);
   foreign of_type, of_rank, of_strides, of_device;
   of_type.tensor.dl_tensor.dtype.bits = 64;
@@ -237,7 +237,7 @@ TEST_CASE("dlpack: a tensor of another kind is refused, with both kinds, and giv
   CHECK(mr::from_dlpack<float, 2>(mr::dlpack_tensor(&of_one_row.tensor)).span().size() == 3);
 }
 
-TEST_CASE("dlpack: on a GPU the slot is written again only when the consumer's stream is through") {
+TEST_CASE("dlpack: on a GPU, the slot is only reused after the consumer's stream completes") {
   contract::start();
   const contract::stream step, consumer, watching;
   const contract::event arrived;

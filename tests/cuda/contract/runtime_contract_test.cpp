@@ -7,7 +7,7 @@ namespace {
 constexpr std::size_t page = 4096;
 }
 
-TEST_CASE("runtime: an event that was never recorded reads as reached") {
+TEST_CASE("runtime: an event that was never recorded is complete") {
   contract::start();
   const contract::event e;
   CHECK(e.reached());
@@ -22,7 +22,7 @@ TEST_CASE("runtime: a stream that waits for an event that was never recorded con
   s.synchronize();
 }
 
-TEST_CASE("runtime: an event is reached when its stream gets there, and not before") {
+TEST_CASE("runtime: an event completes when its stream reaches it, and not before") {
   contract::start();
   const contract::event e;
   const contract::stream s;
@@ -60,7 +60,7 @@ TEST_CASE("runtime: a wait uses the position that its event had when the wait wa
   CHECK_FALSE(block.is_over());
 }
 
-TEST_CASE("runtime: work of one stream is done in order") {
+TEST_CASE("runtime: work of one stream runs in order") {
   contract::start();
   const contract::stream s;
   const auto from = contract::make_pinned(page, 7), to = contract::make_pinned(page);
@@ -88,7 +88,7 @@ TEST_CASE("runtime: work after a wait sees the work before the event in another 
   CHECK(contract::all_are(to.get(), page, 9));
 }
 
-TEST_CASE("runtime: a copy out of pinned memory returns before it is done") {
+TEST_CASE("runtime: a copy from pinned memory returns before it is complete") {
   contract::start();
   const contract::stream s;
   const auto from = contract::make_pinned(page, 3);
@@ -101,7 +101,7 @@ TEST_CASE("runtime: a copy out of pinned memory returns before it is done") {
   s.synchronize();
 }
 
-TEST_CASE("runtime: a non-blocking stream does not wait for the legacy stream, nor the other way round") {
+TEST_CASE("runtime: a non-blocking stream and the legacy stream do not wait for each other") {
   contract::start();
   const contract::stream apart(cudaStreamNonBlocking);
   {
@@ -114,7 +114,7 @@ TEST_CASE("runtime: a non-blocking stream does not wait for the legacy stream, n
   CHECK_FALSE(block.is_over());
 }
 
-TEST_CASE("runtime: a blocking stream waits for the legacy stream, and the other way round") {
+TEST_CASE("runtime: a blocking stream and the legacy stream wait for each other") {
   contract::start();
   const contract::stream blocking(cudaStreamDefault);
   const contract::event e;
@@ -134,7 +134,7 @@ TEST_CASE("runtime: a blocking stream waits for the legacy stream, and the other
   ok(cudaEventSynchronize(e));
 }
 
-TEST_CASE("runtime: a null stream is the legacy one") {
+TEST_CASE("runtime: the null stream is the legacy stream") {
   contract::start();
   const contract::event e;
   contract::stream_block block(cudaStreamLegacy);
@@ -179,7 +179,7 @@ TEST_CASE("runtime: pointer attributes return the location of memory") {
   CHECK(attributes.type == cudaMemoryTypeUnregistered);
 }
 
-TEST_CASE("runtime: an event may be destroyed while it is waited for") {
+TEST_CASE("runtime: an event may be destroyed during a wait for it") {
   contract::start();
   const contract::stream s, waits;
   contract::stream_block block(s);
@@ -194,7 +194,7 @@ TEST_CASE("runtime: an event may be destroyed while it is waited for") {
   CHECK(block.is_over());
 }
 
-TEST_CASE("runtime: a capture in global mode is killed by an allocation on another thread, and not in relaxed mode") {
+TEST_CASE("runtime: an allocation on another thread invalidates a capture in global mode, but not in relaxed mode") {
   contract::start();
   const contract::stream s;
   for (const bool relaxed : {false, true}) {
@@ -216,7 +216,7 @@ TEST_CASE("runtime: a capture in global mode is killed by an allocation on anoth
   }
 }
 
-TEST_CASE("runtime: a stream says that it is being captured") {
+TEST_CASE("runtime: a stream reports that it is being captured") {
   contract::start();
   const contract::stream s;
   cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
@@ -230,7 +230,7 @@ TEST_CASE("runtime: a stream says that it is being captured") {
   cudaGraphDestroy(graph);
 }
 
-TEST_CASE("runtime: asked about the legacy stream while a blocking one is captured, it objects and kills nothing") {
+TEST_CASE("runtime: a query of the legacy stream during the capture of a blocking one fails and invalidates nothing") {
   contract::start();
   const contract::stream s(cudaStreamDefault);
   ok(cudaStreamBeginCapture(s, cudaStreamCaptureModeGlobal));
@@ -242,7 +242,7 @@ TEST_CASE("runtime: asked about the legacy stream while a blocking one is captur
   cudaGraphDestroy(graph);
 }
 
-TEST_CASE("runtime: waiting, inside a capture, for an event from outside kills it") {
+TEST_CASE("runtime: a captured wait for an event from outside invalidates the capture") {
   contract::start();
   const contract::stream s, other;
   const contract::event outside;
@@ -276,7 +276,7 @@ TEST_CASE("runtime: each launch of a graph reads the current content of its addr
   cudaGraphDestroy(graph);
 }
 
-TEST_CASE("runtime: a stream may be destroyed with work in it, which is still done") {
+TEST_CASE("runtime: a stream may be destroyed with pending work, which still runs") {
   contract::start();
   const auto from = contract::make_pinned(page, 6);
   const auto device = contract::make_device(page);

@@ -47,7 +47,7 @@ TEST_CASE("session: batches on the device are those of the host, for any threads
     }
 }
 
-TEST_CASE("session: a released batch is not overwritten before the step in its stream is through") {
+TEST_CASE("session: a released batch is not overwritten before the step in its stream completes") {
   contract::start();
   const contract::stream step;
   batch_recorder recorder(20);
@@ -90,7 +90,7 @@ TEST_CASE("session: next and release return at once while the step's stream is b
   CHECK(recorder.right());
 }
 
-TEST_CASE("session: the device's events say how long it had no batch, whatever a trainer that runs ahead waits for") {
+TEST_CASE("session: the device's events measure the time without a batch, even if the trainer runs ahead") {
   // A trainer that only launches: with slow steps it waits in next() for slots, with slow loading for data.
   const auto figures_of = [](std::chrono::milliseconds load, std::chrono::milliseconds step_time) {
     contract::start();
@@ -135,7 +135,7 @@ TEST_CASE("session: the time between two epochs of a loop is not a gap of the de
   CHECK(*run.figures().device_gap_ns + 1'500'000'000 <= static_cast<std::uint64_t>(all.count()));
 }
 
-TEST_CASE("session: a batch that is loaded late is handed out while the copy before it still waits for the step") {
+TEST_CASE("session: a late batch is delivered while the previous copy still waits for the step") {
   contract::start();
   const contract::stream step;
   batch_recorder recorder(20);
@@ -189,7 +189,7 @@ TEST_CASE("session: batches may be released in any order") {
   CHECK(recorder.right());
 }
 
-TEST_CASE("session: a batch that is used on more streams waits for each of them, and each waits for it") {
+TEST_CASE("session: a batch that several streams use waits for each of them, and each waits for it") {
   for (const bool first_is_slow : {true, false}) {
     contract::start();
     const contract::stream step, other;
@@ -292,7 +292,7 @@ TEST_CASE("session: a moved batch stays unchanged, even after its session") {
   CHECK(recorder.right());
 }
 
-TEST_CASE("session: it may be left at any batch, with copies and steps under way") {
+TEST_CASE("session: it may end at any batch, with copies and steps in progress") {
   for (const std::uint64_t last : {0, 1, 2, 5, 11}) {
     contract::start(last + 1);
     const contract::stream step;

@@ -87,7 +87,7 @@ TEST_CASE("launches of one graph in two streams run one after the other") {
   CHECK(log.size() == 2);
 }
 
-TEST_CASE("an unsafe call during a capture: forbidden where the modes of thread and capture say so, and it spoils it") {
+TEST_CASE("an unsafe call during a capture: the modes of thread and capture may forbid it, which invalidates it") {
   using mode = cudaStreamCaptureMode;
   constexpr mode global = cudaStreamCaptureModeGlobal, local = cudaStreamCaptureModeThreadLocal,
                  relaxed = cudaStreamCaptureModeRelaxed;
@@ -149,7 +149,7 @@ TEST_CASE("exchanging the mode returns the old one, and each thread has its own"
   CHECK(mode == cudaStreamCaptureModeRelaxed);
 }
 
-TEST_CASE("a capture may depend on nothing outside, and nothing outside on it") {
+TEST_CASE("a capture must not depend on outside work, nor outside work on it") {
   fake_cuda::reset();
   a_stream s, outside;
   an_event before, inside;
@@ -190,7 +190,7 @@ TEST_CASE("two captures do not become one") {
   CHECK(end(b) == cudaErrorStreamCaptureInvalidated);
 }
 
-TEST_CASE("the legacy stream during a capture: refused where a blocking stream is captured, and only there") {
+TEST_CASE("the legacy stream during a capture: refused if and only if a blocking stream is captured") {
   for (const bool blocking : {true, false}) {
     CAPTURE(blocking);
     const auto refused = [&](auto function) {
@@ -220,7 +220,7 @@ TEST_CASE("the legacy stream during a capture: refused where a blocking stream i
   }
 }
 
-TEST_CASE("a capture begins and ends where it may") {
+TEST_CASE("a capture can only begin and end in valid streams") {
   fake_cuda::reset();
   a_stream s, side;
   an_event e;
@@ -241,7 +241,7 @@ TEST_CASE("a capture begins and ends where it may") {
   CHECK(status_of(side) == cudaStreamCaptureStatusNone);
 }
 
-TEST_CASE("a graph that uses memory that was freed breaks the device") {
+TEST_CASE("a graph that uses freed memory breaks the device") {
   fake_cuda::reset();
   a_stream s;
   cudaGraph_t graph{};

@@ -102,7 +102,7 @@ cudaError_t give_back(world& w, const char* name, void* address, memory_kind wha
     if (w.allocations.was_freed(address)) w.violate(std::string(name) + ": freed before");
     return cudaErrorInvalidValue;
   }
-  if (a->users) w.violate(std::string(name) + ": memory of a copy that is under way");
+  if (a->users) w.violate(std::string(name) + ": memory of a copy in progress");
   w.run_all();
   if (const std::string wrong = w.allocations.free(address); !wrong.empty()) w.violate(name + (": " + wrong));
   return w.broken;

@@ -8,7 +8,7 @@
 using namespace fake_cuda_test;
 using fake_cuda::order;
 
-TEST_CASE("a copy has landed, and its stream's kernels have run in order, once the event after them is waited for") {
+TEST_CASE("after a wait for an event, the copies and kernels before it have run in order") {
   for_each_world([](order) {
     pinned<int> source(3000);
     on_device<int> target(3000);
@@ -51,7 +51,7 @@ TEST_CASE("late: operations run only when a call waits for them, with their depe
   CHECK(log == std::vector{1, 2, 3});
 }
 
-TEST_CASE("late: who asks often enough is answered") {
+TEST_CASE("late: an operation runs after enough queries") {
   fake_cuda::reset({.when = order::late, .polls = 3});
   a_stream s;
   an_event e;
@@ -68,7 +68,7 @@ TEST_CASE("late: who asks often enough is answered") {
   CHECK(cudaStreamQuery(s) == cudaSuccess);
 }
 
-TEST_CASE("early: everything is done when the call returns") {
+TEST_CASE("early: operations are complete when the call returns") {
   fake_cuda::reset({.when = order::early});
   a_stream s;
   std::vector<int> log;
@@ -78,7 +78,7 @@ TEST_CASE("early: everything is done when the call returns") {
   CHECK(fake_cuda::pending() == 0);
 }
 
-TEST_CASE("by lot: two streams interleave, each in its own order, in many ways, and a seed repeats its way") {
+TEST_CASE("shuffled: two streams interleave, each in its own order, in many ways, and a seed reproduces its way") {
   const auto run = [](std::uint64_t seed) {
     fake_cuda::reset({.seed = seed, .when = order::shuffled});
     a_stream a, b;
@@ -102,7 +102,7 @@ TEST_CASE("by lot: two streams interleave, each in its own order, in many ways, 
   CHECK(ways.size() > 5);
 }
 
-TEST_CASE("by lot: the pages of a copy land out of order, and other streams get on in between") {
+TEST_CASE("shuffled: the pages of a copy arrive out of order, and other streams continue in between") {
   bool out_of_order = false, overtaken = false;
   for (std::uint64_t seed = 0; seed < 30; ++seed) {
     fake_cuda::reset({.seed = seed, .when = order::shuffled});
@@ -132,7 +132,7 @@ TEST_CASE("by lot: the pages of a copy land out of order, and other streams get 
   CHECK(overtaken);
 }
 
-TEST_CASE("by lot: a wait does not do a copy in one go either") {
+TEST_CASE("shuffled: a wait does not run a copy in one step either") {
   bool seen_half_done = false;
   for (std::uint64_t seed = 0; seed < 3; ++seed) {
     fake_cuda::reset({.seed = seed, .when = order::shuffled});
@@ -166,7 +166,7 @@ TEST_CASE("by lot: a wait does not do a copy in one go either") {
   CHECK(seen_half_done);
 }
 
-TEST_CASE("in the background: work is done although nobody calls") {
+TEST_CASE("in the background: work runs without calls") {
   for (const order when : {order::late, order::early, order::shuffled}) {
     fake_cuda::reset({.when = when, .background_threads = 1});
     a_stream s;
@@ -249,7 +249,7 @@ TEST_CASE("a stream's wait for an event delays later work, in every order of exe
   });
 }
 
-TEST_CASE("the legacy stream waits for blocking streams and they for it; non-blocking ones go their own way") {
+TEST_CASE("the legacy stream and blocking streams wait for each other; non-blocking ones are independent") {
   for (const bool blocking : {true, false}) {
     CAPTURE(blocking);
     fake_cuda::reset({.when = order::late});
@@ -290,7 +290,7 @@ TEST_CASE("waiting for the legacy stream waits for blocking streams, and the per
   CHECK(log == std::vector{1});
 }
 
-TEST_CASE("a stream or an event may be destroyed while there is work: it is done all the same") {
+TEST_CASE("a stream or an event may be destroyed with pending work, which still runs") {
   for_each_world([](order) {
     std::vector<int> log;
     note one{&log, 1};
@@ -319,7 +319,7 @@ TEST_CASE("a destroyed handle is not a handle") {
   CHECK(cudaEventDestroy(e) == cudaErrorInvalidResourceHandle);
 }
 
-TEST_CASE("times between events: only of events that keep time, were recorded, and are done") {
+TEST_CASE("times between events: only for events that record times and are complete") {
   fake_cuda::reset({.when = order::late});
   a_stream s;
   an_event from(cudaEventDefault), to(cudaEventDefault), untimed;

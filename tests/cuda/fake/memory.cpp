@@ -64,13 +64,13 @@ bool memory::register_host(void* address, const request& r) {
 std::string memory::free(void* address) {
   allocation* const a = find(address);
   std::string wrong;
-  if (a->users) wrong = "memory of a copy that is under way";
+  if (a->users) wrong = "memory of a copy in progress";
   protect(*a, {0, a->readers.size()}, true);
   if (a->what != kind::registered) {
     const std::size_t size = rounded_up(a->bytes);
     if (std::any_of(a->view + a->bytes, a->view + size, [](std::byte b) { return b != std::byte{poison}; })) {
       wrong += wrong.empty() ? "" : ", and ";
-      wrong += "somebody wrote past its end";
+      wrong += "its end was overwritten";
     }
     if (a->view != a->address) munmap(a->view, size);
     // The address stays reserved, so that a late use faults instead of accessing other memory.

@@ -34,7 +34,7 @@ bool has_violation(std::string_view text) {
 
 }  // namespace
 
-TEST_CASE("a pinned source is read-only for the host from enqueue to completion, and for as many copies as there are") {
+TEST_CASE("a pinned source is read-only for the host from enqueue to completion, for any number of copies") {
   fake_cuda::reset({.when = order::late});
   pinned<unsigned char> source(3 * page);
   on_device<unsigned char> target(3 * page);
@@ -72,7 +72,7 @@ TEST_CASE("a copy back into the page of a source leaves it read-only") {
   CHECK(host_can_write(both.data + 200));
 }
 
-TEST_CASE("writing a source too early is a fault on the spot, not a wrong value later") {
+TEST_CASE("writing a source too early is an immediate fault, not a wrong value later") {
   fake_cuda::reset({.when = order::late});
   pinned<unsigned char> source(page);
   on_device<unsigned char> target(page);
@@ -123,7 +123,7 @@ TEST_CASE("a destination is poisoned from the moment when the copy may begin unt
   CHECK(target.values()[0] == 1);
 }
 
-TEST_CASE("a copy back poisons the host's memory at once, so that reading it too early shows") {
+TEST_CASE("a copy back poisons the host's memory at once, which exposes early reads") {
   fake_cuda::reset({.when = order::late});
   pinned<unsigned char> there(100), back(100);
   on_device<unsigned char> target(100);
@@ -215,21 +215,21 @@ TEST_CASE("freeing during a copy waits for it, and is a violation") {
     std::fill_n(source.data, page, static_cast<unsigned char>(2));
     ok(cudaMemcpyAsync(target, source, page, cudaMemcpyHostToDevice, s));
   }
-  CHECK(has_violation("cudaFreeHost: memory of a copy that is under way"));
+  CHECK(has_violation("cudaFreeHost: memory of a copy in progress"));
   CHECK(target.values() == std::vector<unsigned char>(page, 2));
 }
 
-TEST_CASE("writing past the end shows when the memory is freed; a page further it faults") {
+TEST_CASE("writing past the end is reported when the memory is freed; a page further it faults") {
   fake_cuda::reset();
   {
     pinned<unsigned char> m(100);
     CHECK_FALSE(host_can_write(m.data + page));
     m.data[100] = 0;
   }
-  CHECK(has_violation("cudaFreeHost: somebody wrote past its end"));
+  CHECK(has_violation("cudaFreeHost: its end was overwritten"));
 }
 
-TEST_CASE("copies have to fit their allocations and the direction they name") {
+TEST_CASE("copies must fit their allocations and their direction") {
   fake_cuda::reset();
   pinned<unsigned char> host(100);
   on_device<unsigned char> device(100);
@@ -303,7 +303,7 @@ TEST_CASE("a pointer's attributes return its kind") {
   CHECK(a.type == cudaMemoryTypeUnregistered);
 }
 
-TEST_CASE("cudaMemcpy and cudaMemset go over the legacy stream; the copy has landed where the runtime promises it") {
+TEST_CASE("cudaMemcpy and cudaMemset use the legacy stream; the copy completes as the runtime documents") {
   for_each_world([](order) {
     pinned<int> source(100), back(100);
     on_device<int> a(100), b(100);
@@ -322,7 +322,7 @@ TEST_CASE("cudaMemcpy and cudaMemset go over the legacy stream; the copy has lan
   CHECK(fake_cuda::pending() == 1);   // staged: the rest may complete later
 }
 
-TEST_CASE("memory has an end, for each device and for pinned memory") {
+TEST_CASE("memory is limited, for each device and for pinned memory") {
   fake_cuda::reset({.devices = 2, .device_bytes = 1000, .pinned_bytes = 500});
   void* p = nullptr;
   std::size_t free_bytes = 0, total_bytes = 0;

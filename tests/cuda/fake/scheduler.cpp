@@ -203,7 +203,7 @@ void world::wait_for(const operations& targets) {
         changed.notify_all();
         changed.wait(lock);
       } else {
-        std::fputs("fake_cuda: nothing can run, and somebody waits\n", stderr);
+        std::fputs("fake_cuda: a deadlock: nothing can run, but a thread waits\n", stderr);
         std::abort();
       }
     }

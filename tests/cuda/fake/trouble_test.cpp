@@ -9,7 +9,7 @@
 using namespace fake_cuda_test;
 using fake_cuda::order;
 
-TEST_CASE("each thread has its own current device, the first one at the beginning") {
+TEST_CASE("each thread has its own current device, initially the first one") {
   fake_cuda::reset({.devices = 3});
   int device = -1;
   ok(cudaSetDevice(2));
@@ -79,7 +79,7 @@ TEST_CASE("devices report their properties") {
   CHECK(value == CUDART_VERSION);
 }
 
-TEST_CASE("an error stays for its thread until it is asked for; not ready is one too") {
+TEST_CASE("an error stays in its thread until it is queried; not ready is an error, too") {
   fake_cuda::reset({.when = order::late});
   CHECK(cudaSetDevice(7) == cudaErrorInvalidDevice);
   CHECK(cudaPeekAtLastError() == cudaErrorInvalidDevice);
@@ -127,7 +127,7 @@ TEST_CASE("a failed device: every call returns the error, pending work is droppe
   }
 }
 
-TEST_CASE("while the runtime unloads every call says so") {
+TEST_CASE("while the runtime unloads, every call reports that") {
   fake_cuda::reset();
   cudaStream_t s{};
   void* p = nullptr;
@@ -142,7 +142,7 @@ TEST_CASE("while the runtime unloads every call says so") {
   CHECK(cudaGetLastError() == cudaErrorCudartUnloading);
 }
 
-TEST_CASE("no device, and a driver that is too old or not there") {
+TEST_CASE("no device, and a driver that is too old or missing") {
   int count = 5, version = 0;
   void* p = nullptr;
   fake_cuda::reset({.devices = 0});
@@ -161,7 +161,7 @@ TEST_CASE("no device, and a driver that is too old or not there") {
   }
 }
 
-TEST_CASE("the Nth call of each function fails, once, with the error that was asked for") {
+TEST_CASE("the Nth call of each function fails once with the requested error") {
   using call = std::function<cudaError_t()>;
   cudaStream_t s{}, other{};
   cudaEvent_t e{};
@@ -230,7 +230,7 @@ TEST_CASE("the Nth call of each function fails, once, with the error that was as
   fake_cuda::reset();   // while the memory that is registered still exists
 }
 
-TEST_CASE("a release that fails has released") {
+TEST_CASE("a failed release still releases") {
   fake_cuda::reset();
   for (const char* name : {"cudaStreamDestroy", "cudaEventDestroy", "cudaFreeHost", "cudaFree"}) {
     fake_cuda::fail(name, 1, cudaErrorLaunchFailure);
@@ -245,7 +245,7 @@ TEST_CASE("a release that fails has released") {
   CHECK(fake_cuda::live() == fake_cuda::handles{});
 }
 
-TEST_CASE("under the guard a call that waits, allocates or frees is a violation with its name; others are not") {
+TEST_CASE("under the guard, calls that wait, allocate or free are violations with their names; others are not") {
   fake_cuda::reset();
   a_stream s;
   an_event e;

@@ -79,7 +79,7 @@ def main():
     packages = {"libopenmpi-dev": mpi_flags("--cflags"), "openmpi-bin": shutil.which("mpirun")}
     missing = [name for name, there in packages.items() if not there]
     if missing:
-        report.skip("mpi_train", f"Open MPI is not there: install {' and '.join(missing)}")
+        report.skip("mpi_train", f"Open MPI is missing: install {' and '.join(missing)}")
         return report.close()
     with tempfile.TemporaryDirectory(prefix="millrace-mpi-") as name:
         try:
@@ -88,7 +88,7 @@ def main():
             for ranks in (2, 4, 12):
                 report.add(f"{ranks} ranks end with the bytes of one", None if training.run(ranks, f"{ranks}.bin")
                            == unbroken else "another model")
-            report.add("another seed ends with others", None if training.run(1, "seed.bin", "--seed", 2) != unbroken
+            report.add("another seed ends differently", None if training.run(1, "seed.bin", "--seed", 2) != unbroken
                        else "the same model")
             _, status = run(training.command(5, training.folder / "5.bin"), **training.environment)
             report.add("5 ranks are refused", None if status != 0 else "they are not")

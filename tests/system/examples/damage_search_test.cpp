@@ -114,7 +114,7 @@ TEST_CASE("a truncated shard gets an entry, and the samples before the cut are s
   CHECK(train({shards[0]}, mr::keys_from(list)) == 29);
 }
 
-TEST_CASE("a shard all of whose samples are damaged is searched, with an index and without") {
+TEST_CASE("a shard with only damaged samples is searched, with and without an index") {
   const temporary_folder f;
   {
     mr::shard_writer out({.pattern = f / "s-%d.tar", .max_samples = 10});
@@ -127,7 +127,7 @@ TEST_CASE("a shard all of whose samples are damaged is searched, with an index a
   CHECK(damage_search(shards, f / "q.jsonl").run(1).added == 2);
 }
 
-TEST_CASE("a list that cannot be written ends the search with its error, and lists no shard as cut") {
+TEST_CASE("an unwritable list ends the search with its error, and lists no shard as cut") {
   const temporary_folder f;
   const auto shards = write_shards(f.path());
   std::filesystem::create_symlink("/dev/full", f / "full.jsonl");

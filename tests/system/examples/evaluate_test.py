@@ -21,7 +21,7 @@ def run(command, **environment):
                           stdin=subprocess.DEVNULL, env=os.environ | AS_ROOT | environment)
 
 
-@unittest.skipUnless(shutil.which("mpirun"), "mpirun is not there: install openmpi-bin")
+@unittest.skipUnless(shutil.which("mpirun"), "mpirun is missing: install openmpi-bin")
 class Evaluation(unittest.TestCase):
     @classmethod
     def setUpClass(cls):

@@ -85,7 +85,7 @@ TEST_CASE("the counts match the predictions, without ignored pixels") {
   CHECK(outcome.pixels == expected.pixels);
 }
 
-TEST_CASE("mean IoU counts the classes that are there or are predicted") {
+TEST_CASE("mean IoU counts the classes that occur or are predicted") {
   mask_outcome outcome;
   CHECK(outcome.mean_iou() == 0);
   outcome.counts[0][0] = 6, outcome.counts[0][1] = 2, outcome.counts[1][1] = 2;   // 6 of 8, 2 of 4

@@ -80,7 +80,7 @@ TEST_CASE("every layer's gradient is the slope of the loss") {
   }
 }
 
-TEST_CASE("the weights do not depend on the number of threads, and do on the seed") {
+TEST_CASE("the weights depend on the seed, not on the number of threads") {
   const auto one = weights_after(1, 3), many = weights_after(4, 3);
   CHECK(one == many);
   CHECK(network({.seed = 1}).weights() == network({.seed = 1}).weights());

@@ -172,7 +172,7 @@ TEST_CASE("a damaged image is reported before any code uses it, or skipped") {
   CHECK(make_repack_codes({.shards = shards, .skip_damaged = true}) == transcode::jpeg_codes(counts));
 }
 
-TEST_CASE("damage is an error, whatever is asked for") {
+TEST_CASE("damage is an error with any options") {
   const auto file = slow::make_jpeg(slow::photo(60, 80, 3, 3), {});
   const auto cut = mr::bytes::borrowed(std::span<const std::byte>(file).first(file.size() * 2 / 3));
   CHECK_THROWS_AS((void)repack_picture(cut, {}), mr::data_error);
@@ -180,7 +180,7 @@ TEST_CASE("damage is an error, whatever is asked for") {
   CHECK_THROWS_AS((void)repack_picture(mr::bytes::borrowed("\x89PNG"), {}), mr::data_error);
 }
 
-TEST_CASE("markers are found among fill bytes, up to where the image ends or a file is cut") {
+TEST_CASE("markers are found among fill bytes, up to the end of the image or of a truncated file") {
   const auto metadata_of = [](std::string_view text) {
     const auto metadata = mr::jpeg_metadata(std::as_bytes(std::span(text)));
     return std::string(reinterpret_cast<const char*>(metadata.data()), metadata.size());
@@ -246,7 +246,7 @@ TEST_CASE("the output file and the list identify a finished shard") {
   CHECK(repack_progress(r.task).count() == 3);
 }
 
-TEST_CASE("other options, other inputs and files of somebody else are refused by name") {
+TEST_CASE("other options, other inputs and foreign files are refused by name") {
   {
     repacking r(2);
     CHECK(r.problem() == "");

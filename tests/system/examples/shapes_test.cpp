@@ -26,7 +26,7 @@ TEST_CASE("ten consecutive samples contain each class once, in a varying order")
   CHECK(orders.size() > 15);
 }
 
-TEST_CASE("a sample depends on its seed and index alone") {
+TEST_CASE("a sample depends only on its seed and index") {
   const auto a = make_shape({.seed = 1, .index = 7}), b = make_shape({.seed = 1, .index = 7});
   CHECK(a.jpeg == b.jpeg);
   CHECK(a.label == b.label);
@@ -87,7 +87,7 @@ TEST_CASE("a mask covers the pixels with the shape's color, and the box is its b
   }
 }
 
-TEST_CASE("no two shapes look alike, and all stay within their reach") {
+TEST_CASE("all shapes are different and stay within their bounds") {
   constexpr int half = 60;
   for (std::int32_t a = 0; a < 10; ++a)
     for (std::int32_t b = 0; b < 10; ++b) {

@@ -45,6 +45,6 @@ def opencv_pictures():
 
 
 if not (FOLDER / NAME).exists():
-    print(f"skipped: {NAME} is not built, its library is not there")
+    print(f"skipped: {NAME} is not built, its library is missing")
     sys.exit(77)
 globals()[NAME]()

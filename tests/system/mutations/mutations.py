@@ -59,7 +59,7 @@ def main():
     report = Report()
     selected = [m for m in MUTATIONS if not options.names or any(name in m.name for name in options.names)]
     if not selected:
-        report.add("mutations", "none has such a name")
+        report.add("mutations", "no mutation has such a name")
         return report.close()
 
     if options.texts:

@@ -90,15 +90,15 @@ def check_starts(report, subject, folder, server):
         at_start = [span for span in begun.spans if span[2].endswith(".tar.millrace-index")]
         if at_once(at_start) >= 48:
             break
-    report.add("an index a shard: the first batch", None if begun.done.stdout == expected[1] else begun.done.stderr)
+    report.add("one index per shard: the first batch", None if begun.done.stdout == expected[1] else begun.done.stderr)
     shards = {path for _, _, path in at_start}
     again = len(at_start) - SHARDS   # the indexes of the first shards, of which only the heads were read before
-    report.add("an index a shard: one request for each", None if len(shards) == SHARDS and 0 < again <= 8 and
+    report.add("one index per shard: one request for each", None if len(shards) == SHARDS and 0 < again <= 8 and
                begun.count("set.millrace-index") == 1 and begun.count(".tar") <= 8 else
                f"{len(shards)} shards, {again} twice, {begun.count('.tar')} for shards")
     most = at_once(at_start)
     print(f"        {most} in flight", flush=True)
-    report.add("an index a shard: 64 in flight", None if 48 <= most <= 64 else f"{most}")
+    report.add("one index per shard: 64 in flight", None if 48 <= most <= 64 else f"{most}")
     written = subject("set", remote, folder / "set.millrace-index", WEB_REQUESTS=64, WEB_HEDGE=0, WEB_STALL=300)
     report.add("the set index", None if written.stdout == f"{SHARDS} shards\n" else written.stderr)
     for lanes, window, most in starts:

@@ -67,7 +67,7 @@ class Checks:
             self.expect(f"lists {prefix!r}", self.lists(prefix))
         done = self.run("get", "s3://bucket/plain.tar", "2-5")
         self.expect("reads a range", None if done.stdout == self.content["plain.tar"][2:6] else done.stderr.decode())
-        self.expect("an object that is not there",
+        self.expect("a missing object",
                     self.refuses(["get", "s3://bucket/none.tar"], 2, "there is no s3://bucket/none.tar"))
         self.expect("a wrong secret", self.refuses(
             ["get", "s3://bucket/plain.tar"], 1, "got status 403 SignatureDoesNotMatch", "with keys of the environment",
@@ -114,7 +114,7 @@ class Checks:
             seconds = time.monotonic() - began
             self.expect("... within seconds", None if 0.9 < seconds < 120 else f"after {seconds} s")
         with gate(self.store, keys=[("OLD", "x")]) as at:
-            self.expect("keys that stay expired", self.refuses(
+            self.expect("keys that remain expired", self.refuses(
                 ["get", "s3://bucket/a b.tar"], 1, "got status 403 ExpiredToken", "the container's agent",
                 AWS_ENDPOINT_URL_S3=at.endpoint, AWS_ACCESS_KEY_ID="", AWS_SECRET_ACCESS_KEY="",
                 AWS_CONTAINER_CREDENTIALS_FULL_URI=at.endpoint + "/keys"))
@@ -124,10 +124,10 @@ class Checks:
                 "plain.tar", AWS_ENDPOINT_URL_S3=at.endpoint, AWS_NO_SIGN_REQUEST="true"))
             self.expect("... without a signature", "it is signed" if at.signed else None)
             at.before = [(503, {}, error("SlowDown", "Please reduce your request rate.")), (500, {}, b"<html>")]
-            self.expect("waits for a store that is busy", self.reads("a b.tar", AWS_ENDPOINT_URL_S3=at.endpoint))
+            self.expect("waits for a busy store", self.reads("a b.tar", AWS_ENDPOINT_URL_S3=at.endpoint))
             at.before = [(403, {}, error("RequestTimeTooSkewed", "too large", "<ServerTime>2020-01-01T00:00:00Z"
                                                                              "</ServerTime>"))]
-            self.expect("a clock that is wrong", self.refuses(
+            self.expect("a wrong clock", self.refuses(
                 ["get", "s3://bucket/a b.tar"], 1, "RequestTimeTooSkewed", "seconds ahead of the server's",
                 "Set this machine's clock", AWS_ENDPOINT_URL_S3=at.endpoint))
 
@@ -159,7 +159,7 @@ def check_store(report, program, name, opened, names, folder):
                 environment["AWS_SESSION_TOKEN"] = "of another session"
                 checks.expect("... which is signed", checks.refuses(
                     ["get", "s3://bucket/plain.tar"], 1, "got status 4", **environment))
-            checks.expect("a bucket that is not there", checks.refuses(
+            checks.expect("a missing bucket", checks.refuses(
                 ["list", "s3://none-such/"], 1, "got status 404 NoSuchBucket", "s3://none-such/"))
     except Unavailable as reason:
         report.skip(name, str(reason))

@@ -141,7 +141,7 @@ def moto():
                               stdout=subprocess.PIPE, text=True) as client:
             first = client.stdout.readline()
             if not first:
-                raise Unavailable("moto lets nobody in")
+                raise Unavailable("moto refuses its own user")
 
             def put(bucket, name, data):
                 client.stdin.write(json.dumps([bucket, name, data.hex()]) + "\n")

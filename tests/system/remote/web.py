@@ -91,12 +91,12 @@ def check_each(report, subject, folder, server):
         first = kind if "=" in kind else kind + "="
         report.add(f"survives {kind}", subject.problem_of_reading(f"{server.url}/{first}:3/big.bin", big, "sr"))
     for kind in ("ok", "no_etag", "close", "chunked", "whole_range", "late=0.02", "interim", "half", "redirect=ok"):
-        report.add(f"lives with {kind}", subject.problem_of_reading(f"{server.url}/{kind}/big.bin", big))
+        report.add(f"accepts {kind}", subject.problem_of_reading(f"{server.url}/{kind}/big.bin", big))
     report.add("the complete object instead of each range",
                subject.problem_of_reading(f"{server.url}/whole/big.bin", big, "s"))
     for name in ("small.bin", "empty.bin"):
         report.add(name, subject.problem_of_reading(f"{server.url}/ok/{name}", folder / name))
-    report.add("a blank in a name", subject.problem_of_reading(f"{server.url}/ok/a b.bin", folder / "a b.bin"))
+    report.add("a space in a name", subject.problem_of_reading(f"{server.url}/ok/a b.bin", folder / "a b.bin"))
     report.add("a redirect is followed once", None if sum(
         path.startswith("/redirect") and path.endswith("big.bin") for path, _ in server.requests) <= len(ALL_WAYS) + 12
         else str(server.request_counts))
@@ -123,8 +123,8 @@ def check_refusals(report, subject, folder, server):
     for kind in ("stall=2000", "silent", "drip=100"):
         report.add(f"refuses {kind}", subject.problem_of_refusing(
             f"{url}/{kind}/big.bin", big, "less than 10000 bytes a second for 0.4 s", WEB_STALL=0.4, WEB_BUDGET=2))
-    report.add("there is none", subject.problem_of_refusing(f"{url}/ok/none.bin", big, "there is no", status=2))
-    report.add("nobody listens", subject.problem_of_refusing(
+    report.add("a missing object", subject.problem_of_refusing(f"{url}/ok/none.bin", big, "there is no", status=2))
+    report.add("a closed port", subject.problem_of_refusing(
         f"http://127.0.0.1:{free_port()}/x", big, "cannot read the object", "4 attempts"))
     report.add("no such host", subject.problem_of_refusing(
         "http://no-such-host.invalid/x", big, "cannot read the object"))
@@ -206,7 +206,7 @@ def check_nginx(report, subject, folder, work, quick):
         report.add("nginx: TLS", subject.problem_of_reading(tls + "big.bin", big, WEB_CA=certificate))
         report.add("nginx: TLS, HTTP/2", subject.problem_of_reading(
             tls + "big.bin", big, WEB_CA=certificate, WEB_HTTP2=1))
-        report.add("nginx: a certificate that nobody vouches for", subject.problem_of_refusing(
+        report.add("nginx: an untrusted certificate", subject.problem_of_refusing(
             tls + "big.bin", big, "certificate", "1 attempt"))
         report.add("nginx: a certificate for another name", subject.problem_of_refusing(
             tls.replace("localhost", "127.0.0.1") + "big.bin", big, "1 attempt", WEB_CA=certificate))

@@ -81,7 +81,7 @@ TEST_CASE("every symbol of the baseline alphabet has a word within the limits, a
   }
 }
 
-TEST_CASE("words have at most 10 bits, and those of DC 8; rare AC symbols alone have longer ones") {
+TEST_CASE("words have at most 10 bits, and those of DC 8; only rare AC symbols have longer ones") {
   mr::rng random({.seed = 2});
   std::size_t long_words = 0;
   for (int i = 0; i < 20; ++i) {

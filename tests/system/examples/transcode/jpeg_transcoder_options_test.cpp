@@ -125,7 +125,7 @@ TEST_CASE("restarts by growth use the shortest interval within the cost, and rep
   }
 }
 
-TEST_CASE("a crop's decoder reads from a restart before it to its right edge, row by row") {
+TEST_CASE("a crop's decoder reads each row from a restart before the crop to its right edge") {
   const auto file = slow::make_jpeg(slow::photo(100, 150, 3, 17), {.sampling = {{{2, 2}, one, one, one}}});
   constexpr std::uint64_t in_row = 10, rows = 7;
   for (const unsigned interval : {0U, 1U, 3U, 4U, 20U, 1000U}) {
@@ -151,7 +151,7 @@ TEST_CASE("a crop's decoder reads from a restart before it to its right edge, ro
   }
 }
 
-TEST_CASE("the standard's codes are kept where a file has them, and no others") {
+TEST_CASE("only the standard's codes are kept if a file has them") {
   const auto tables = [](std::span<const std::byte> file) {
     std::string all;
     mr::detail::for_each_jpeg_segment(file, [&](unsigned marker, std::span<const std::byte> segment) {

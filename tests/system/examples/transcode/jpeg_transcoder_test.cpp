@@ -65,7 +65,7 @@ TEST_CASE("every kind of file becomes a baseline file with the same coefficients
           }
 }
 
-TEST_CASE("a baseline file gets smaller, or stays as it is") {
+TEST_CASE("a baseline file becomes smaller or stays unchanged") {
   mr::rng random({.seed = 2});
   for (const auto& l : layouts)
     for (int i = 0; i < 8; ++i) {
@@ -82,7 +82,7 @@ TEST_CASE("a baseline file gets smaller, or stays as it is") {
     }
 }
 
-TEST_CASE("a smaller file that is sequential in one scan stays, whatever its tables") {
+TEST_CASE("a smaller sequential file with one scan is kept with any tables") {
   // Coefficients that fit the standard's tables, which AVI frames leave out: 420 bytes less.
   const auto complete = slow::make_jpeg(slow::photo(16, 16, 3, 5), {.quality = 30});
   std::vector<std::byte> without;
@@ -125,7 +125,7 @@ TEST_CASE("more blocks than a scan may contain get a scan for each component") {
   CHECK(transcode_jpeg(after, {.restarts_per_row = 2}).size() == after.size());
 }
 
-TEST_CASE("markers stay as they are, whatever libjpeg would write") {
+TEST_CASE("markers are unchanged, even where libjpeg would write others") {
   std::string profile(60'000, '\0');
   for (std::size_t i = 0; i < profile.size(); ++i) profile[i] = static_cast<char>(i * 7);
   const slow::jpeg_recipe recipe{.progressive = true,
@@ -158,7 +158,7 @@ TEST_CASE("markers between the scans move to the front, and many of them cost no
   CHECK(slow::coefficients(transcoded) == slow::coefficients(file));
 }
 
-TEST_CASE("junk between header segments and before the end is left out") {
+TEST_CASE("junk between header segments and before the end is removed") {
   using namespace std::string_view_literals;
   for (const bool progressive : {false, true})
     for (const J_COLOR_SPACE stored : {JCS_GRAYSCALE, JCS_YCbCr}) {
@@ -255,7 +255,7 @@ TEST_CASE("huge declared sides are refused before memory is allocated") {
   CHECK(has(problem_of(file), "bytes of memory"));
 }
 
-TEST_CASE("comparing sees any difference") {
+TEST_CASE("the comparison detects any difference") {
   const auto picture = slow::photo(24, 24, 3, 12);
   const slow::jpeg_recipe recipe{.arithmetic = true, .markers = {{JPEG_COM, "one"}}};
   const auto same = [&](const mr::image& pixels_of_other, const slow::jpeg_recipe& other) {
