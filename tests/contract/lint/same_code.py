@@ -4,8 +4,8 @@
 #   python3 tests/contract/lint/same_code.py COMMIT --table    # and the table of names that changed
 #
 # Files are paired as git detects renames. Strings that follow one another are one string. A file differs if its tokens
-# differ by more than identifiers and strings. A name differs if one old name has several new ones within a file, or if
-# the new name was used in that file before.
+# differ by more than identifiers and strings. Names to read: an old name with several new ones in a file, and a new name
+# that the file used for something else. They may be right, since scopes differ; compilers and tests decide.
 import argparse
 import collections
 import pathlib
@@ -53,26 +53,24 @@ def changed_files(commit):
             yield (None if kind == "A" else paths[0]), (None if kind == "D" else paths[-1])
 
 
-def difference(old, new, names, strings):
-    """The first place where code differs, or None; fills the tables of names and strings."""
+def compare(old, new, names, strings):
+    """(the first place where code differs, or None; names to read). Fills the tables of names and strings."""
     before, after = tokens(old), tokens(new)
-    used = {token for _, token in before}
+    unchanged = set()
     renamed = collections.defaultdict(set)
     for (_, a), (line, b) in zip(before, after):
         if a == b:
-            continue
-        if is_string(a) and is_string(b):
+            unchanged.add(a)
+        elif is_string(a) and is_string(b):
             strings[a, b] += 1
         elif NAME.match(a) and NAME.match(b):
             renamed[a].add(b)
             names[a, b] += 1
         else:
-            return f"line {line}: {a} became {b}"
+            return f"line {line}: {a} became {b}", []
     if len(before) != len(after):
-        return f"{len(before)} tokens became {len(after)}"
-    clashes = [f"{a} became {', '.join(sorted(b))}" for a, b in renamed.items()
-               if len(b) > 1 or (b & used and a in {t for _, t in after})]
-    return None if not clashes else "to be read: " + "; ".join(clashes)
+        return f"{len(before)} tokens became {len(after)}", []
+    return None, [f"{a} became {', '.join(sorted(b))}" for a, b in renamed.items() if len(b) > 1 or b & unchanged]
 
 
 def main():
@@ -85,8 +83,8 @@ def main():
         if not (old and new):
             report.add(f"{old or new}", "the file was " + ("added" if new else "removed"))
             continue
-        problem = difference(git("show", f"{options.commit}:{old}"), (ROOT / new).read_text(), names, strings)
-        report.add(new, problem)
+        problem, to_read = compare(git("show", f"{options.commit}:{old}"), (ROOT / new).read_text(), names, strings)
+        report.add(new + (f": to read: {'; '.join(to_read)}" if to_read else ""), problem)
     if options.table:
         for (a, b), count in sorted(names.items()):
             print(f"name    {a} -> {b} ({count})")
