@@ -4,8 +4,8 @@
 #   python3 tests/contract/lint/same_code.py COMMIT --table    # and the table of names that changed
 #
 # Files are paired as git detects renames. Strings that follow one another are one string. A file differs if its tokens
-# differ by more than identifiers and strings. Names to read: an old name with several new ones in a file, and a new name
-# that the file used for something else. They may be right, since scopes differ; compilers and tests decide.
+# differ by more than identifiers and strings. Names to read: an old name with several new ones in a file, and a new
+# name that the file used for something else. They may be right, since scopes differ; compilers and tests decide.
 import argparse
 import collections
 import pathlib
