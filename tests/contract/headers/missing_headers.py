@@ -52,7 +52,7 @@ def sentence_problem(compiler):
     for i, (call, _, header) in enumerate(each):
         errors = [line for line in output.splitlines() if line.startswith(f"<stdin>:{i + 2}:") and "error:" in line]
         if not errors or not all(f"needs #include <{header}>" in line for line in errors):
-            problems.append(f"{call} has to name {header}:\n" + "\n".join(errors or ["no error"]))
+            problems.append(f"{call} must name {header}:\n" + "\n".join(errors or ["no error"]))
     return "\n".join(problems)
 
 

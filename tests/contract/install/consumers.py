@@ -62,7 +62,7 @@ def install(leg):
         leg.expect("a consumer with a copy of the headers", None)
     except StepFailed as problem:
         leg.expect("a consumer with a copy of the headers", str(problem))
-    flags = leg.run("ask for the flags of text alone", ["pkg-config", "--cflags", "--libs", "millrace-text"],
+    flags = leg.run("print the flags of text alone", ["pkg-config", "--cflags", "--libs", "millrace-text"],
                     PKG_CONFIG_PATH=pkg_config_path).split("\n")[-2].split()
     no_jpeg = without(folder / "no_jpeg", "jpeglib.h", "jerror.h", "turbojpeg.h")
     try:
@@ -79,7 +79,7 @@ def install(leg):
     library_is_not_there(leg, consumer, folder / "no_doctest")
     if not (prefix / "share" / "pkgconfig" / "millrace-cuda.pc").exists():
         return leg.skip("a consumer through pkg-config, with CUDA", "the CUDA toolkit is not installed")
-    flags = leg.run("ask for the flags with CUDA", ["pkg-config", "--cflags", "--libs", "millrace-cuda"],
+    flags = leg.run("print the flags with CUDA", ["pkg-config", "--cflags", "--libs", "millrace-cuda"],
                     PKG_CONFIG_PATH=pkg_config_path).split("\n")[-2].split()
     program = consumer / "with_cuda"
     leg.run("build a consumer with CUDA", ["g++", "-std=c++20", consumer / "consumer.cpp", *flags, "-o", program])
@@ -164,7 +164,7 @@ def without_doctest(leg, folder):
     leg.expect("installing compiles nothing", None if "no work to do" in output else output)
     leg.run("install it", ["meson", "install", "-C", folder / "auto", "--no-rebuild"])
     output = leg.run("configure enabled tests", [*setup, "--wrap-mode=nodownload", "-Dtests=enabled",
-                                                        folder / "wanted"], may_fail=True, **hidden)
+                                                        folder / "enabled"], may_fail=True, **hidden)
     leg.expect("enabled tests use the wrap", None if leg.returncode != 0 and "ownload" in output else output)
 
 

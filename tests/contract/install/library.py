@@ -108,7 +108,7 @@ def unresolved(output):
 
 def library_is_not_there(leg, consumer, folder):
     """If the compiled library is not installed, CMake explains how to get it."""
-    output = leg.run("ask for a library that is not installed", [
+    output = leg.run("request a library that is not installed", [
         "cmake", "-S", consumer, "-B", consumer / "cmake_without_library", f"-DCMAKE_PREFIX_PATH={folder / 'prefix'}",
         "-DCOMPONENT=compiled"], may_fail=True)
     leg.expect("CMake says that the compiled library is not installed", None if leg.returncode != 0 and

@@ -88,7 +88,7 @@ namespace own_file {
 namespace loose_files {
 #include "sources_1.hpp"
 }
-namespace behind_a_c_header {
+namespace with_c_header {
 #include "trainers_2.hpp"
 #include "trainers_3.hpp"
 }
@@ -142,7 +142,7 @@ int main() {
   (void)entry_points::flow_with_entries();
   damaged_samples::train(model);
   own_file::train(model, "");
-  behind_a_c_header::loader_close(behind_a_c_header::loader_open("", 1, ""));
+  with_c_header::loader_close(with_c_header::loader_open("", 1, ""));
   from_webdataset::train(model);
   from_dali::train(model, 0, 1);
   from_tf_data::train(model);

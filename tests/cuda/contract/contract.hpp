@@ -39,7 +39,7 @@ inline void start([[maybe_unused]] std::uint64_t seed = 1, [[maybe_unused]] int 
 inline bool second_device() {
   int count = 0;
   ok(cudaGetDeviceCount(&count));
-  if (count < 2) MESSAGE("one device here: seen with the fake runtime alone");
+  if (count < 2) MESSAGE("only one device: tested only with the fake runtime");
   return count >= 2;
 }
 

@@ -22,14 +22,14 @@ TEST_CASE("step path: next, get and release never wait; after the start nothing 
   for (const int threads : {0, 2})
     for (const bool fixed : {false, true}) {
       contract::start();
-      const contract::stream step, beside;
+      const contract::stream step, other;
       mr::session run{flow(160, {.device = mr::cuda_device(0), .stream = step, .slots = 3, .fixed_slots = fixed}),
                       {.epochs = 3, .threads = threads, .notice = mr::quiet}};
       batch_recorder recorder(60);
       const wrapped_calls before;
       for (auto& b : run) {
         recorder.step(b, b.stream());
-        b.also_used_on(static_cast<cudaStream_t>(beside));
+        b.also_used_on(static_cast<cudaStream_t>(other));
       }
       const wrapped_calls calls = wrapped_calls() - before;
       // With threads = 0, the caller finally waits for its copy.

@@ -60,7 +60,7 @@ cudaError_t copy(world& w, const copy_request& r, cudaStream_t handle) {
   const bool stages = from.what == memory_kind::pageable && to_device;
   const bool waits = r.synchronous ? !stages && !(to_device && from_device)
                                    : to.what == memory_kind::pageable;
-  if (!r.synchronous && (stages || waits)) w.note_wait("cudaMemcpyAsync (pageable memory)");
+  if (!r.synchronous && (stages || waits)) w.record_wait("cudaMemcpyAsync (pageable memory)");
   work_extra extra;
   if (stages) {
     if (r.synchronous) w.wait_for(w.unfinished_of(*s));

@@ -109,7 +109,7 @@ std::byte* memory::access(const void* address) const {
   return a ? a->view + (at - a->address) : at;
 }
 
-memory::page_range memory::whole_pages(const allocation& a, const void* address, std::size_t bytes) const {
+memory::page_range memory::full_pages(const allocation& a, const void* address, std::size_t bytes) const {
   if (a.readers.empty()) return {};
   const std::size_t from = number(address) > number(a.pages) ? number(address) - number(a.pages) : 0;
   const std::size_t to = number(address) + bytes > number(a.pages) ? number(address) + bytes - number(a.pages) : 0;
@@ -119,7 +119,7 @@ memory::page_range memory::whole_pages(const allocation& a, const void* address,
 bool memory::has_readers(const void* address, std::size_t bytes) const {
   const allocation* const a = find(address);
   if (!a) return false;
-  const page_range pages = whole_pages(*a, address, bytes);
+  const page_range pages = full_pages(*a, address, bytes);
   for (std::size_t i = pages.first; i < pages.end; ++i) {
     if (a->readers[i]) return true;
   }
@@ -128,7 +128,7 @@ bool memory::has_readers(const void* address, std::size_t bytes) const {
 
 void memory::write(void* to, const void* from, std::size_t bytes) {
   const allocation* const a = find(to);
-  const page_range pages = a ? whole_pages(*a, to, bytes) : page_range{};
+  const page_range pages = a ? full_pages(*a, to, bytes) : page_range{};
   const bool was_read_only = a && a->what != kind::device && has_readers(to, bytes);
   if (was_read_only) protect(*a, pages, true);
   std::memcpy(access(to), access(from), bytes);
@@ -151,7 +151,7 @@ void memory::fill(void* to, int value, std::size_t bytes) {
 void memory::count_readers(const void* from, std::size_t bytes, int change) {
   allocation* const a = find(from);
   if (!a || a->what == kind::device) return;
-  const page_range pages = whole_pages(*a, from, bytes);
+  const page_range pages = full_pages(*a, from, bytes);
   // One call changes a run of pages.
   std::size_t start = pages.first;
   for (std::size_t i = pages.first; i < pages.end; ++i) {

@@ -82,7 +82,7 @@ class memory {
   struct page_range {
     std::size_t first = 0, end = 0;
   };
-  page_range whole_pages(const allocation& a, const void* address, std::size_t bytes) const;
+  page_range full_pages(const allocation& a, const void* address, std::size_t bytes) const;
   void count_readers(const void* from, std::size_t bytes, int change);
   void protect(const allocation& a, page_range pages, bool writable);
   bool is_open(int device) const;

@@ -48,7 +48,7 @@ void world::start(const fake_cuda::options& o) {
   start_threads();
 }
 
-void world::note_wait(const char* name) {
+void world::record_wait(const char* name) {
   ++synchronising;
   if (this_thread().guards > 0) violate(name);
 }
@@ -89,7 +89,7 @@ cudaError_t call(const char* name, const call_traits& traits, const call_body& b
     me = {.id = me.id, .generation = w.generation, .guards = me.guards};
   }
   ++w.calls[name];
-  if (traits.synchronises) w.note_wait(name);
+  if (traits.synchronises) w.record_wait(name);
   cudaError_t error = w.refusal(name, traits);
   if (error == cudaSuccess && traits.unsafe) {
     error = w.forbid_unsafe();

@@ -147,7 +147,7 @@ class world {
   // world.cpp
   void start(const fake_cuda::options& o);
   cudaError_t refusal(const char* name, const call_traits& traits);
-  void note_wait(const char* name);
+  void record_wait(const char* name);
   void violate(std::string what) { violations.push_back(std::move(what)); }
 
   std::mutex mutex;

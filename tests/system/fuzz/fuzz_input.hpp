@@ -39,9 +39,9 @@ struct fuzz_input {
 
   std::size_t write(std::span<std::uint8_t> to) {
     if (to.size() < knobs) return 0;
-    const std::size_t room = to.size() - knobs;
-    const std::size_t first = std::min({file[0].size(), room, std::size_t{0xffff}});
-    const std::size_t second = std::min(file[1].size(), room - first);
+    const std::size_t capacity = to.size() - knobs;
+    const std::size_t first = std::min({file[0].size(), capacity, std::size_t{0xffff}});
+    const std::size_t second = std::min(file[1].size(), capacity - first);
     knob[first_size] = static_cast<std::uint8_t>(first >> 8);
     knob[first_size + 1] = static_cast<std::uint8_t>(first);
     auto* at = std::copy(knob.begin(), knob.end(), to.data());

@@ -196,23 +196,23 @@ void walk(const mr::detail::shard_index& index) {
   std::uint64_t next_sample = 0;
   std::uint32_t next_member = 0;
   std::uint32_t letters = 0;   // reads every byte, for AddressSanitizer
-  const auto look_at = [&](std::string_view text) { letters = mr::crc32c(mr::detail::bytes_of(text), letters); };
+  const auto add_text = [&](std::string_view text) { letters = mr::crc32c(mr::detail::bytes_of(text), letters); };
   for (std::uint32_t s = 0; s < index.samples(); ++s) {
     const auto sample = index.sample(s);
     slow::expect(sample.offset_bytes >= next_sample && sample.offset_bytes + 512 <= shard_bytes, "sample outside");
     slow::expect(sample.first_member == next_member && sample.end_member > next_member, "members not in a row");
     next_sample = sample.offset_bytes + 512;
     next_member = sample.end_member;
-    look_at(sample.key);
+    add_text(sample.key);
     for (std::uint32_t m = sample.first_member; m < sample.end_member; ++m) {
       const auto member = index.member(m);
       slow::expect(!member.in_one_piece || (member.offset_bytes <= shard_bytes &&
                                             member.size_bytes <= shard_bytes - member.offset_bytes), "member outside");
-      look_at(member.field);
+      add_text(member.field);
     }
   }
   slow::expect(next_member == index.members(), "members of no sample");
-  look_at(index.damage());
+  add_text(index.damage());
 }
 
 /// A valid index of another shard: reading ends with samples or an error. Entries are stored in `file`, and are

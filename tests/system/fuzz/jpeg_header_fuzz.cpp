@@ -120,7 +120,7 @@ std::string exif(mr::rng& d) {
   return std::string("Exif\0\0", 6) + tiff;
 }
 
-std::vector<std::byte> whole_file(mr::rng& d) {
+std::vector<std::byte> new_file(mr::rng& d) {
   static constexpr J_COLOR_SPACE stored[] = {JCS_GRAYSCALE, JCS_YCbCr, JCS_RGB, JCS_CMYK};
   slow::jpeg_recipe r{.stored = stored[d.below(4)], .quality = 50, .progressive = d.chance(0.3),
                       .arithmetic = d.chance(0.2)};
@@ -161,7 +161,7 @@ void change_marker(mr::rng& d, std::vector<std::byte>& f) {
 
 void slow::write_seeds(const seed_folder& seeds) {
   mr::rng d({.seed = 1});
-  for (int i = 0; i < 200; ++i) seeds.add(whole_file(d));
+  for (int i = 0; i < 200; ++i) seeds.add(new_file(d));
 }
 
 void slow::check(std::span<const std::byte> input, draw choose) {
@@ -197,7 +197,7 @@ extern "C" std::size_t LLVMFuzzerCustomMutator(std::uint8_t* data, std::size_t s
   mr::rng d({.seed = seed});
   const auto input = std::as_bytes(std::span(data, size));
   std::vector<std::byte> file(input.begin(), input.end());
-  if (file.size() < 8 || d.chance(0.05)) file = whole_file(d);
+  if (file.size() < 8 || d.chance(0.05)) file = new_file(d);
   if (d.chance(0.3)) {
     file.resize(std::min(file.size(), max_size));
     std::memcpy(data, file.data(), file.size());

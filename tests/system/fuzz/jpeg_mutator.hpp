@@ -37,7 +37,7 @@ class jpeg_mutator {
   }
 
   /// A file without damage. The built-in decoder does not support a few of them.
-  file_bytes whole_file() {
+  file_bytes new_file() {
     const std::size_t largest = d_.chance(0.9) ? 24 : 48;
     if (d_.chance(0.3)) return progressive_file(largest);
     if (d_.chance(0.8)) {
@@ -104,7 +104,7 @@ class jpeg_mutator {
   }
 
   void change_file(file_bytes& f, const file_bytes& other) {
-    if (f.size() < 8 || d_.chance(0.08)) f = whole_file();
+    if (f.size() < 8 || d_.chance(0.08)) f = new_file();
     else if (d_.chance(0.65)) change_data(f, other);
     else change_header(f, other);
     keep_small(f);

@@ -191,7 +191,7 @@ class pair_check {
       if (planes.refusal != got.refusal)
         fail(std::string(how) + ": " + refusal_name(planes.refusal) + ", not " + refusal_name(got.refusal));
       if (!planes) return;
-      if (!slow::covers(planes.planes, request_[i])) fail(std::string(how) + ": not all that was asked for");
+      if (!slow::covers(planes.planes, request_[i])) fail(std::string(how) + ": incomplete planes");
       if (const auto gap = slow::difference_of(planes.planes, raw_[i]); !gap.empty())
         fail(std::string(how) + ": " + gap);
     };
@@ -219,7 +219,7 @@ class pair_check {
     if (got.refusal != refusal_[i])
       fail(where + refusal_name(got.refusal) + ", but alone: " + refusal_name(refusal_[i]));
     if (!got || !has_reference_[i]) return;
-    if (!slow::covers(got.planes, request_[i])) fail(where + "not all that was asked for");
+    if (!slow::covers(got.planes, request_[i])) fail(where + "incomplete planes");
     if (const auto gap = slow::difference_of(got.planes, raw_[i]); !gap.empty()) fail(where + gap);
   }
 
@@ -344,7 +344,7 @@ void write_seeds(const std::filesystem::path& folder) {
     std::vector<std::uint8_t> bytes(1 << 16);
     for (auto& knob : std::span(bytes).first(fuzz_input::first_size)) knob = static_cast<std::uint8_t>(d.below(256));
     fuzz_input in(std::span(bytes).first(fuzz_input::knobs));
-    for (auto& file : in.file) file = mutator.whole_file();
+    for (auto& file : in.file) file = mutator.new_file();
     bytes.resize(in.write(bytes));
     std::ofstream(folder / std::to_string(i), std::ios::binary)
         .write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));

@@ -143,7 +143,7 @@ void check_array(const std::string& file) {
 }
 
 /// A file as NumPy writes it. A few have another type or order.
-std::string whole_input(mr::rng& d) {
+std::string valid_input(mr::rng& d) {
   static const char* const types[] = {"<f4", "|u1", "<i8", "<i2", ">f4", "|O", "|b1"};
   static const char* const shapes[] = {"(3,)", "(2, 3)", "()", "(0, 99999999999)", "(1, 2, 1, 2)", "(12,)", "(3)",
                                        "(4611686018427387904, 4)"};
@@ -164,7 +164,7 @@ std::string whole_input(mr::rng& d) {
 
 void slow::write_seeds(const seed_folder& seeds) {
   mr::rng d({.seed = 1});
-  for (int i = 0; i < 60; ++i) seeds.add(whole_input(d));
+  for (int i = 0; i < 60; ++i) seeds.add(valid_input(d));
 }
 
 void slow::check(std::span<const std::byte> input, draw) {
@@ -194,7 +194,7 @@ void slow::check(std::span<const std::byte> input, draw) {
 extern "C" std::size_t LLVMFuzzerCustomMutator(std::uint8_t* data, std::size_t size, std::size_t max_size,
                                                unsigned seed) {
   mr::rng d({.seed = seed});
-  if (d.chance(0.3)) size = slow::text_mutator::restart_with(whole_input(d), data, max_size);
+  if (d.chance(0.3)) size = slow::text_mutator::restart_with(valid_input(d), data, max_size);
   return slow::text_mutator(d, LLVMFuzzerMutate,
                             {"{", "}", "(", ")", ",", ":", "'", "descr", "shape", "fortran_order", "True", "False",
                              "<f4", "|u1", "<i8", "<i2", "\x93NUMPY", "\n"})

@@ -29,7 +29,7 @@ using slow::plain_libpng;
 constexpr std::uint64_t max_pixels = 65'536;
 
 /// A persistent decoder, like that of a worker.
-mr::detail::png_decoder& kept_decoder() {
+mr::detail::png_decoder& shared_decoder() {
   static mr::detail::png_decoder d;
   return d;
 }
@@ -44,7 +44,7 @@ struct decoded {
 decoded decode(std::span<const std::byte> file, png_layout layout, bool check_sums,
                const png_region* region = nullptr) {
   decoded result;
-  auto& d = kept_decoder();
+  auto& d = shared_decoder();
   try {
     result.header = d.open(file, {.max_pixels = max_pixels, .check_sums = check_sums});
     const png_region full{.right = result.header.width, .bottom = result.header.height};
@@ -144,17 +144,17 @@ void check_picture(std::span<const std::byte> file, const decoded& rgb, unsigned
   }
 }
 
-std::string whole_input(mr::rng& d) {
+std::string valid_input(mr::rng& d) {
   std::string input;
   for (int i = 0; i < 2; ++i) input += static_cast<char>(d.below(256));
-  return input + slow::png_mutator::whole_file(d);
+  return input + slow::png_mutator::new_file(d);
 }
 
 }  // namespace
 
 void slow::write_seeds(const seed_folder& seeds) {
   mr::rng d({.seed = 1});
-  for (int i = 0; i < 300; ++i) seeds.add(whole_input(d));
+  for (int i = 0; i < 300; ++i) seeds.add(valid_input(d));
 }
 
 void slow::check(std::span<const std::byte> input, draw choose) {
@@ -183,7 +183,7 @@ extern "C" std::size_t LLVMFuzzerCustomMutator(std::uint8_t* data, std::size_t s
   mr::rng d({.seed = seed});
   constexpr std::size_t knobs = 2;
   std::string input(reinterpret_cast<const char*>(data), size);
-  if (size < knobs + 8 || d.chance(0.05)) input = whole_input(d);
+  if (size < knobs + 8 || d.chance(0.05)) input = valid_input(d);
   else if (d.chance(0.1)) input[d.below(knobs)] = static_cast<char>(d.below(256));
   else input = input.substr(0, knobs) + slow::png_mutator(d, LLVMFuzzerMutate).changed(input.substr(knobs), max_size);
   const std::size_t length = std::min(input.size(), max_size);

@@ -22,7 +22,7 @@ class png_mutator {
 
   png_mutator(mr::rng& d, any_mutation any) : d_(d), any_(any) {}
 
-  static std::string whole_file(mr::rng& d) {
+  static std::string new_file(mr::rng& d) {
     std::vector<png_kind> kinds;
     for_each_png_kind([&](const png_kind& k) { kinds.push_back(k); });
     png_kind kind = kinds[d.below(kinds.size())];
@@ -47,7 +47,7 @@ class png_mutator {
     if (d_.chance(0.1)) return anyhow(file, max_size);
     if (d_.chance(0.05)) return file.substr(0, d_.below(file.size() + 1));
     auto chunks = chunks_of(file);
-    if (chunks.empty()) return whole_file(d_);
+    if (chunks.empty()) return new_file(d_);
     for (std::uint64_t times = d_.below(3) + 1; times > 0 && !chunks.empty(); --times) change(chunks);
     std::string result = file.substr(0, 8);
     for (const chunk& c : chunks) result += c.intact ? chunk_of(c.name, c.data) : c.as_it_is();

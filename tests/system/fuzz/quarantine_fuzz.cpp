@@ -134,7 +134,7 @@ void check_file(std::string_view text) {
     mr::quarantine_list list(path());
     slow::expect(list.add(fresh) == !listed, "the new entry is listed or not");
     slow::expect(!list.add(fresh), "an entry was added twice");
-    slow::expect(list.size() == size + !listed, "the list has another number of entries than it was given");
+    slow::expect(list.size() == size + !listed, "the list has a wrong number of entries");
   }
   slow::expect(mr::quarantine_list(path()).size() == size + !listed, "entries were lost");
   const mr::key_list keys = mr::keys_from(path());

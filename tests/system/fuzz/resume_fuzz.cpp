@@ -87,7 +87,7 @@ bool is_resume_point(std::string_view text) {
   return next() == std::string("crc32c=") + sum && at == words.size();
 }
 
-std::string whole_input(mr::rng& d) {
+std::string valid_input(mr::rng& d) {
   mr::position p;
   p.version = static_cast<std::uint32_t>(d.below(8) + 1);
   mr::detail::for_each_field(p, [&]<class T>(const mr::detail::position_field& field, T& member) {
@@ -104,7 +104,7 @@ std::string whole_input(mr::rng& d) {
 
 void slow::write_seeds(const seed_folder& seeds) {
   mr::rng d({.seed = 1});
-  for (int i = 0; i < 60; ++i) seeds.add(whole_input(d));
+  for (int i = 0; i < 60; ++i) seeds.add(valid_input(d));
 }
 
 void slow::check(std::span<const std::byte> input, draw) {
@@ -139,7 +139,7 @@ void slow::check(std::span<const std::byte> input, draw) {
 extern "C" std::size_t LLVMFuzzerCustomMutator(std::uint8_t* data, std::size_t size, std::size_t max_size,
                                                unsigned seed) {
   mr::rng d({.seed = seed});
-  if (d.chance(0.3)) size = slow::text_mutator::restart_with(whole_input(d), data, max_size);
+  if (d.chance(0.3)) size = slow::text_mutator::restart_with(valid_input(d), data, max_size);
   return slow::text_mutator(d, LLVMFuzzerMutate,
                             {" shares=2", " stride=3", " choice=0000000000000001", " held=3", " times=00000000",
                               " step=1", "=", " ", "ffffffffffffffff", "seed",

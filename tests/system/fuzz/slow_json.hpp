@@ -155,12 +155,12 @@ class json_reader {
     unsigned unit = 0, low = 0;
     if (!digits_of_unit(unit)) return false;
     if (!rules_.join_surrogates || unit < 0xd800 || unit > 0xdfff) return append(out, unit), true;
-    const std::size_t behind = at_;
+    const std::size_t end = at_;
     const bool two = unit < 0xdc00 && text_.substr(at_ + 1, 2) == "\\u";
     if (two) at_ += 2;
     if (two && !digits_of_unit(low)) return false;
     if (low < 0xdc00 || low > 0xdfff) {
-      at_ = behind;
+      at_ = end;
       return rules_.lone_surrogates && (append(out, unit), true);
     }
     const unsigned code = 0x10000 + ((unit - 0xd800) << 10 | (low - 0xdc00));

@@ -14,13 +14,13 @@ namespace mr = millrace;
 namespace {
 
 constexpr mr::detail::cache_layout layout{.block_bytes = 16384, .chunk_bytes = 4096};
-constexpr std::uint64_t limit_bytes = 24 * (16384 + 4096), known_objects = 20;
+constexpr std::uint64_t limit_bytes = 24 * (16384 + 4096), object_count = 20;
 
-std::string name_of(std::uint64_t n) { return "far://" + std::to_string(n % known_objects); }
+std::string name_of(std::uint64_t n) { return "far://" + std::to_string(n % object_count); }
 
 std::shared_ptr<distant_files> far_away() {
   auto files = std::make_shared<distant_files>();
-  for (std::uint64_t n = 0; n < known_objects; ++n) files->add(name_of(n), 1 + n * 7'919'013 % 90'000);
+  for (std::uint64_t n = 0; n < object_count; ++n) files->add(name_of(n), 1 + n * 7'919'013 % 90'000);
   return files;
 }
 
@@ -73,7 +73,7 @@ std::uint64_t check_cache(const std::string& folder, std::uint64_t acknowledged)
   const std::uint64_t bytes = cached_bytes(folder, false);
   if (bytes > limit_bytes) wrong("a start leaves more than the limit");
   if (bytes == 0 && acknowledged > 0) wrong("a kill leaves nothing");
-  for (std::uint64_t n = 0; n < known_objects; ++n)
+  for (std::uint64_t n = 0; n < object_count; ++n)
     if (!reads_right(*cache, *below, n)) wrong(name_of(n) + " has other bytes");
   if (cache->figures().damaged_blocks > 0) wrong("a kill leaves a damaged block");
   if (cached_bytes(folder, false) > limit_bytes) wrong("reading leaves more than the limit");

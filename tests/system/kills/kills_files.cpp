@@ -44,7 +44,7 @@ void write_shards(const records& range) {
 std::uint64_t check_shards(const std::string& folder, std::uint64_t acknowledged) {
   if (!std::filesystem::exists(folder + "/s-000000.tar")) return 0;
   const auto listed = mr::list_shards(folder + "/*.tar");
-  if (mr::list_shards(folder) != listed) wrong("a folder's shards are others than those of a pattern");
+  if (mr::list_shards(folder) != listed) wrong("a folder and a pattern list different shards");
   mr::block_pool pool;
   std::uint64_t n = 0;
   for (const std::string& path : listed) {

@@ -38,7 +38,7 @@ std::uint64_t check_quarantine(const std::string& folder, std::uint64_t acknowle
   const std::uint64_t listed = mr::quarantine_list(copy).size();
   const mr::key_list keys = mr::keys_from(copy);
   std::filesystem::remove(copy);
-  if (keys.size() != listed || before.size() != listed) wrong("keys_from() and the list count otherwise");
+  if (keys.size() != listed || before.size() != listed) wrong("keys_from() and the list have different counts");
   if (listed > acknowledged + 1) wrong("more than one entry without acknowledgment");
   for (std::uint64_t n = 0; n < listed; ++n)
     if (!keys.contains(long_text(n, 100'000), "s.tar")) wrong("entry " + std::to_string(n) + " has other content");
@@ -108,7 +108,7 @@ std::uint64_t check_tensorboard(const std::string& folder, std::uint64_t) {
           if (!(payload[at] & 128)) break;
         }
         if (payload != mr::detail::tensorboard_event(row_of(step)) || !steps.insert(step).second)
-          wrong("step " + std::to_string(step) + " is another one, or there twice");
+          wrong("step " + std::to_string(step) + " is unknown or occurs twice");
       }
       begin += record.size();
     }

@@ -25,7 +25,7 @@ class Front(Handler):
         share = choice.random()
         kinds = FATAL if share < 0.02 and server.mood.startswith("worse") else HEALABLE if share < 0.35 else ["ok"]
         kind, _, argument = choice.choice(kinds).partition("=")
-        status, headers, body = self.behind()
+        status, headers, body = self.upstream()
         path = pathlib.Path(server.folder) / urllib.parse.unquote(self.path.partition("?")[0]).lstrip("/")
         parts = path.relative_to(server.folder).parts
         files = [pathlib.Path(server.folder, *parts[i:]) for i in range(len(parts))]
@@ -40,14 +40,14 @@ class Front(Handler):
             return self.refuse(404, b"", {})
         return getattr(self, "answer_" + kind, self.answer_ok)(argument)
 
-    def behind(self):
+    def upstream(self):
         """The answer of the other server to the same request with the same signature."""
-        there = http.client.HTTPConnection(self.server.behind, timeout=600)
-        there.putrequest("GET", self.path, skip_host=True, skip_accept_encoding=True)
+        connection = http.client.HTTPConnection(self.server.upstream, timeout=600)
+        connection.putrequest("GET", self.path, skip_host=True, skip_accept_encoding=True)
         for name, value in self.headers.items():
-            there.putheader(name, value)
-        there.endheaders()
-        got = there.getresponse()
+            connection.putheader(name, value)
+        connection.endheaders()
+        got = connection.getresponse()
         return got.status, got.headers, got.read()   # names of headers may have any case
 
     def pass_on(self, status, headers, body):
@@ -66,7 +66,7 @@ def bad_front(folder, endpoint):
     server = Server(("127.0.0.1", 0), Front)
     server.folder, server.lock, server.request_counts, server.requests = folder, threading.Lock(), {}, []
     server.ended, server.spans, server.delay_s = threading.Event(), [], 0
-    server.mood, server.behind = "any=0", urllib.parse.urlsplit(endpoint).netloc
+    server.mood, server.upstream = "any=0", urllib.parse.urlsplit(endpoint).netloc
     server.url = f"http://127.0.0.1:{server.server_port}"
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
     thread.start()

@@ -79,12 +79,12 @@ def gate(store, region="", keys=()):
             answer_parts = g.answer(self)
             g.requests.append((self.path, answer_parts[0] if answer_parts else 0))
             if answer_parts is None:
-                behind = http.client.HTTPConnection(urllib.parse.urlsplit(store.endpoint).netloc, timeout=600)
-                behind.putrequest("GET", self.path, skip_host=True, skip_accept_encoding=True)
+                upstream = http.client.HTTPConnection(urllib.parse.urlsplit(store.endpoint).netloc, timeout=600)
+                upstream.putrequest("GET", self.path, skip_host=True, skip_accept_encoding=True)
                 for name, value in self.headers.items():
-                    behind.putheader(name, value)
-                behind.endheaders()
-                got = behind.getresponse()
+                    upstream.putheader(name, value)
+                upstream.endheaders()
+                got = upstream.getresponse()
                 passed = ("content-range", "etag", "last-modified", "content-type")
                 answer_parts = got.status, {n: v for n, v in got.getheaders() if n.lower() in passed}, got.read()
             status, headers, body = answer_parts

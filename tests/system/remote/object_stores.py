@@ -88,7 +88,7 @@ class Checks:
                       "AWS_REGION": "", "AWS_ENDPOINT_URL_S3": ""}
         self.expect("keys, region and endpoint of profile files", self.reads("a b.tar", **from_files))
 
-    def behind_gates(self):
+    def through_gates(self):
         with gate(self.store, region=REGION) as at:
             through = {"AWS_ENDPOINT_URL_S3": at.endpoint, "AWS_REGION": "us-west-2"}
             # The store signs with the host of the request, which the gate passes on.
@@ -141,7 +141,7 @@ def check_store(report, program, name, opened, names, folder):
             checks = Checks(report, program, name, store, content)
             checks.of_both()
             checks.profile(folder)
-            checks.behind_gates()
+            checks.through_gates()
             if store.session:
                 environment = dict(zip(("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN"),
                                        store.session))

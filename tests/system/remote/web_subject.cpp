@@ -107,7 +107,7 @@ int read(const std::string& url, const std::string& local, const std::string& wa
   std::ifstream(local, std::ios::binary).read(reinterpret_cast<char*>(expected.data()), std::ssize(expected));
   auto place = mr::remote(options());
   std::mt19937 random(static_cast<unsigned>(std::stoul(variable("MILLRACE_TEST_SEED", "1"))));
-  const auto tell = [&] {
+  const auto print_statistics = [&] {
     if (!variable("WEB_FIGURES", "").empty()) std::fprintf(stderr, "%s\n", mr::to_text(place.figures()).c_str());
   };
   try {
@@ -120,10 +120,10 @@ int read(const std::string& url, const std::string& local, const std::string& wa
       read_in(way, *file, expected, random);
     }
   } catch (...) {
-    tell();
+    print_statistics();
     throw;
   }
-  tell();
+  print_statistics();
   std::puts("equal");
   return 0;
 }

@@ -143,7 +143,7 @@ void use(MakeFlow&& flow, std::uint64_t way) {
       if (way == 2 && batches == 3) break;
       if (way == 3 && batches == 2) throw step_failed{};
     }
-    if (way == 4) throw mr::data_error("the callable has not thrown", "It has to");
+    if (way == 4) throw mr::data_error("the callable has not thrown", "It must");
   } catch (const step_failed&) {
   } catch (const mr::stage_error&) {
   }

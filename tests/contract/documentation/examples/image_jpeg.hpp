@@ -284,7 +284,7 @@ EXAMPLE
 // ---- progressive_header.hpp
 void decode(const mr::detail::progressive_scan& scan);
 mr::jpeg_refusal example(std::span<const std::uint8_t> file, mr::detail::scan_header& header,
-                                 std::size_t behind_data) {
+                                 std::size_t data_end) {
 EXAMPLE
   return mr::jpeg_refusal::none;
 }

@@ -101,11 +101,11 @@ TEST_CASE("longer words for light symbols cost as little as any") {
     const weight_list weights = drawn_weights(symbols, random);
     weight_list sorted = weights;
     std::sort(sorted.begin(), sorted.end());
-    const std::uint64_t border = sorted[random.below(symbols)];
+    const std::uint64_t threshold = sorted[random.below(symbols)];
     const auto shorter = static_cast<std::uint8_t>(random.between(2, 3));
     const auto longer = static_cast<std::uint8_t>(random.between(shorter, 6));
     length_list longest;
-    for (const auto w : weights) longest.push_back(w < border ? longer : shorter);
+    for (const auto w : weights) longest.push_back(w < threshold ? longer : shorter);
     if (space(longest) > std::uint64_t{1} << 16) continue;
     const auto lengths = merged(weights, longest);
     CHECK(cost(weights, lengths) == least_cost(weights, longest));

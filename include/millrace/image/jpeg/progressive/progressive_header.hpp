@@ -2,7 +2,7 @@
 //
 //   mr::detail::progressive_reader reader(file, header);                     // bytes, and a scan_header to fill
 //   mr::detail::progressive_scan scan;
-//   for (auto step = reader.next(2, scan); step.result == reader.at_scan; step = reader.next(behind_data, scan))
+//   for (auto step = reader.next(2, scan); step.result == reader.at_scan; step = reader.next(data_end, scan))
 //     decode(scan);                                                          // its data: at scan.data_offset_bytes
 //   if (!reader.refined()) return mr::jpeg_refusal::unrefined;       // libjpeg decodes it, because it smooths
 //
