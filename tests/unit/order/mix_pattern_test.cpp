@@ -149,8 +149,8 @@ TEST_CASE("rounded shares are less than one from their weights") {
 TEST_CASE("weights without valid shares are refused") {
   const auto shares_of = [](std::vector<double> weights) { return mr::detail::mix_pattern::shares_of(weights); };
   CHECK_THROWS_WITH_AS(shares_of({}), doctest::Contains("a mix has no sources"), mr::setup_error);
-  CHECK_THROWS_WITH_AS(shares_of({1, 0}), doctest::Contains("the weight 0.0"), mr::setup_error);
-  CHECK_THROWS_WITH_AS(shares_of({1, -1}), doctest::Contains("the weight -1.0"), mr::setup_error);
+  CHECK_THROWS_WITH_AS(shares_of({1, 0}), doctest::Contains("an invalid weight: got 0.0"), mr::setup_error);
+  CHECK_THROWS_WITH_AS(shares_of({1, -1}), doctest::Contains("an invalid weight: got -1.0"), mr::setup_error);
   CHECK_THROWS_AS(shares_of({1, std::numeric_limits<double>::infinity()}), mr::setup_error);
   CHECK_THROWS_AS(shares_of({1, std::numeric_limits<double>::quiet_NaN()}), mr::setup_error);
   CHECK_THROWS_WITH_AS(shares_of({1, 1e-6}), doctest::Contains("less than 1 / 65536"), mr::setup_error);

@@ -292,13 +292,13 @@ TEST_CASE("a shuffle and a bucket buffer at most the bytes of the budget") {
   const auto shuffle = mr::shuffle({.window = 6});
   CHECK(pipeline(o, rows(6), shuffle).run(6) == shuffled(7, 6, true, 6));
   o.shuffle_bytes = 2 * sizeof(row);
-  CHECK(pipeline(o, rows(6), shuffle).error_of(60).find("more than the budget of 16 bytes") != std::string::npos);
+  CHECK(pipeline(o, rows(6), shuffle).error_of(60).find("expected at most 16 bytes") != std::string::npos);
 
   o.shuffle_bytes = 4 * sizeof(row);
   const auto buckets = mr::bucket<&row::number>({.boundaries = {3, 100}});
   using list = std::vector<std::int64_t>;
   CHECK(pipeline(o, rows(3), buckets).run(6) == list{0, 1, 2, -1, 3, 4, 5, -1});   // full: as many rows as a batch
-  CHECK(pipeline(o, rows(5), buckets).error_of(6).find("more than the budget of 32 bytes") != std::string::npos);
+  CHECK(pipeline(o, rows(5), buckets).error_of(6).find("expected at most 32 bytes") != std::string::npos);
 }
 
 TEST_CASE("the stages that drop samples are counted, each by its kind") {

@@ -155,8 +155,8 @@ TEST_CASE("an exception in a map is thrown at its batch, after all earlier ones,
       CHECK(batches == 4);
       for (int again = 0; again < 2; ++again)
         CHECK(refusal_of([&] { run.next(); }) ==
-              "millrace: the session is over, it ended with an error: number 70 (stage map 1, position 70). Make a new "
-              "session");
+              "millrace: the session is over, it ended with an error: number 70 (stage map 1, position 70). Create a "
+              "new session");
       CHECK_THROWS_AS(run.begin(), mr::setup_error);
     }
 }

@@ -123,7 +123,7 @@ TEST_CASE("files: keys are the paths after the fixed part, sorted by their bytes
   CHECK(message_of([&] { (void)mr::files(list, {.root = "/elsewhere"}); }).find("outside files_options::root") !=
         std::string::npos);
   CHECK(message_of([&] { (void)mr::files(p, {.where = [](std::string_view) { return false; }}); })
-            .find("leaves out all 5") != std::string::npos);
+            .find("rejects all 5") != std::string::npos);
   CHECK(message_of([&] { (void)mr::files(names{p + "/a.jpg", p + "/0.jpg", p + "/a"}); })
             .find("2 of 3 files cannot be read: '" + p + "/a.jpg' (No such file or directory), '" + p +
                   "/a' (not a regular file)") != std::string::npos);

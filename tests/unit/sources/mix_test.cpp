@@ -391,7 +391,7 @@ TEST_CASE("an invalid mix is refused at the start") {
   };
   const auto source = [&](int set) { return mr::shards(sets.paths[set], {.notice = mr::quiet}); };
   CHECK_THROWS_WITH_AS(mr::mix({}, mr::weighted{source(0)}, mr::weighted{source(1), 0}),
-                       doctest::Contains("the weight 0.0"), mr::setup_error);
+                       doctest::Contains("an invalid weight: got 0.0"), mr::setup_error);
   CHECK_THROWS_WITH_AS(start(mr::mix({}, mr::weighted{source(0)}) | mr::shuffle({.window = 5})),
                        doctest::Contains("a shuffle after mix()"), mr::setup_error);
   std::ofstream(sets.folders[2] / "cut.tar", std::ios::binary) << std::string(300, 'x');

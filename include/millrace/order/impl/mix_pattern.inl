@@ -54,7 +54,7 @@ MILLRACE_INLINE std::vector<std::uint64_t> mix_pattern::shares_of(const std::vec
   double all = 0;
   for (const double weight : weights) {
     if (!is_finite(weight) || weight <= 0)
-      throw setup_error("a source of a mix has an invalid weight: got "  + std::to_string(weight),
+      throw setup_error("a source of a mix has an invalid weight: got " + std::to_string(weight),
                         "Set a weight above 0, or leave out the source");
     all += weight;
   }

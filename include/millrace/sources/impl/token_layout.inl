@@ -137,7 +137,7 @@ MILLRACE_INLINE void check_width(const token_file_head& file, const token_layout
   if (o.token_bytes > 0 || (bytes != 2 && bytes != 4) || !has_empty_halves(file.front, bytes)) return;
   const std::size_t wide = bytes == 2 && has_empty_halves(file.front, 4) ? 8 : 2 * bytes;
   fail(file, "seems to contain wider tokens: got numbers of " + std::to_string(wide) + " bytes, expected " +
-                 std::to_string(bytes) + "according to its name",
+                 std::to_string(bytes) + " by its name",
        "Set token_files_options::token_bytes = " + std::to_string(wide) + ", or " + std::to_string(bytes) +
            " if these are the tokens");
 }

@@ -181,14 +181,14 @@ TEST_CASE("an epoch without a sample ends the run, unless it may be empty or was
       if (!t.read_shard(count)) break;
     t.buffer.pass_on();
     if (t.sink.error()) CHECK_THROWS_AS(std::rethrow_exception(t.sink.error()), mr::detail::no_sample_error);
-    return t.sink.log() + (t.sink.error() ? ": " + error_text(t.sink.error()).substr(10, 76) : "");
+    return t.sink.log() + (t.sink.error() ? ": " + error_text(t.sink.error()).substr(10, 79) : "");
   };
   CHECK(trial({0, 0}, {}) ==
-        "failed: the source has no sample: its 2 shards were read to the end in epoch 0. Look");
+        "failed: the source has no sample: its 2 shards were read to the end in epoch 0. Inspect");
   CHECK(trial({0, 0, 0, 1}, {.epochs = 2, .may_be_empty = true}) == "epoch 110 epoch end");
   CHECK(trial({0, 1}, {}) == "10 epoch end");
   CHECK(trial({1, 0, 0, 0}, {.epochs = 2}) ==
-        "0 epoch failed: the source has no sample: its 2 shards were read to the end in epoch 1. Look");
+        "0 epoch failed: the source has no sample: its 2 shards were read to the end in epoch 1. Inspect");
   CHECK(trial({0}, {.first_shard = 1, .first_sample = 3}) == "epoch end");   // its samples were delivered before
 }
 

@@ -111,7 +111,7 @@ TEST_CASE("the hints about missing shards are useful") {
   for (const char* number : {"000", "001", "002", "010"}) save(f / ("jpg-" + std::string(number) + ".tar"), "x");
   CHECK(hint_of(f / "jpg-{0..2}.tar") ==
         "'" + (f / "jpg-000.tar") + "' exists. Write the range with its leading zeros, as in {000..146}");
-  CHECK(hint_of(f / "jpg-10.tar").starts_with("'" + (f / "jpg-010.tar") + "' is there"));
+  CHECK(hint_of(f / "jpg-10.tar").starts_with("'" + (f / "jpg-010.tar") + "' exists"));
   CHECK(hint_of(f / "jpg-{000..010}.tar").ends_with("name them by a glob such as '" + (f / "jpg-*.tar") +
                                                     "'; shards() also has .damaged_shards_at_most"));
   CHECK(hint_of("~/none.tar") == "The shell expands ~ only outside quotes. Write the home folder instead of it");

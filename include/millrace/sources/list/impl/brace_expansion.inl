@@ -148,8 +148,7 @@ MILLRACE_INLINE void brace_expander::check_count(std::size_t results) const {
 
 MILLRACE_INLINE void brace_expander::fail(const std::string& problem) const {
     throw setup_error("the pattern '" + printable(pattern_) + "' has " + problem,
-                      "Write ranges as {000..146} and lists as {a,b}; put a backslash before a literal brace"
-                      "as a character");
+                      "Write ranges as {000..146} and lists as {a,b}; put a backslash before a literal brace");
   }
 
 MILLRACE_INLINE std::vector<std::string> expand_braces(std::string_view pattern, std::size_t max_results) {
