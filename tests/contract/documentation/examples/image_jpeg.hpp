@@ -215,7 +215,7 @@ EXAMPLE
 
 // ---- jpeg_segments.hpp
 #include <vector>
-void example(std::span<const std::byte> file, std::vector<std::byte>& segments) {
+void example(std::span<const std::byte> file, std::vector<std::byte>& metadata) {
 EXAMPLE
 }
 

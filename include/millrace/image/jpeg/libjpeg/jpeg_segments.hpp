@@ -1,7 +1,7 @@
 // Calls a function for each segment of a JPEG file: everything between its markers except coded data.
 //
 //   mr::detail::for_each_jpeg_segment(file, [&](unsigned marker, std::span<const std::byte> segment) {
-//     if (mr::detail::describes_image(marker)) kept.insert(kept.end(), segment.begin(), segment.end());
+//     if (mr::detail::describes_image(marker)) metadata.insert(metadata.end(), segment.begin(), segment.end());
 //   });
 //
 // A segment is complete: the two bytes of the marker, two bytes of length, the payload. Fill bytes, restart markers and
