@@ -98,7 +98,7 @@ void train() {
   for (auto& b : run) static_cast<void>(b.get<&example::number>());
 }
 
-// case: map_makes_an_immovable_item
+// case: map_creates_an_immovable_item
 // error: the item that this stage creates cannot be moved
 struct immovable {
   int number;
@@ -151,7 +151,7 @@ void train() {
   for (auto& b : run) static_cast<void>(b.get<&example::number>());
 }
 
-// case: map_takes_a_reference
+// case: map_accepts_a_reference
 // error: accepts its item by a reference that is not const
 void train() {
   auto flow =
@@ -165,7 +165,7 @@ void train() {
   for (auto& b : run) static_cast<void>(b.get<&example::number>());
 }
 
-// case: map_takes_another_type
+// case: map_accepts_another_type
 // error: flow_item<int>.*stage_input<.*string.*the stage after '\|' accepts another type than the flow produces here
 #if MISTAKE
 int wrong(const std::string& s) { return static_cast<int>(s.size()); }
@@ -182,7 +182,7 @@ void train() {
   for (auto& b : run) static_cast<void>(b.get<&example::number>());
 }
 
-// case: map_takes_auto_references
+// case: map_accepts_auto_references
 // error: accepts its item by a reference that is not const
 void train() {
   auto flow =

@@ -44,9 +44,9 @@ MAX_LINES = 20
 QUOTED = re.compile(r"\s*\d*\s+\|")   # newer compilers quote the source for each template instantiation
 COMMON = "#include <millrace/run/session.hpp>\n"
 TYPICAL = """
-    column_of_another_type map_returns_void session_without_batch batch_before_map map_takes_another_type
+    column_of_another_type map_returns_void session_without_batch batch_before_map map_accepts_another_type
     map_arguments_swapped column_is_a_string column_is_an_array_of_texts column_of_vectors
-    map_makes_an_immovable_item loop_by_value batch_of_a_member_without_ampersand batch_called_batch_size
+    map_creates_an_immovable_item loop_by_value batch_of_a_member_without_ampersand batch_called_batch_size
     session_called_num_workers batch_of_a_number shuffle_after_batch session_by_equals_sign
     from_a_generator_of_values""".split()
 
