@@ -148,7 +148,7 @@ int measure(int argc, char** argv) {
        .io = rate_of(rates, "io-only"),
        .raw_read = 1e6 * bench::median(raw_speed) / runs.sample_bytes()});
   bench::outcome& live = last[real];
-  mr::run_report report = mr::report_of(live.figures, std::move(live.events));
+  mr::run_report report = mr::report_of(live.statistics, std::move(live.events));
   const bool agreed = bench::agree(ablated, report.conclusion);
   std::printf("\n");
   run.finding("by the ablations", ablated.sentence());

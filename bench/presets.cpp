@@ -236,7 +236,7 @@ void measure_statistics(bench::harness& run) {
     share.push_back(100 * c.share());
     query_share.push_back(100 * c.query_share());
   }
-  std::printf("  always: %s %% of the CPU time; `figures()` after every 20 batches: %s %% more\n",
+  std::printf("  always: %s %% of the CPU time; `statistics()` after every 20 batches: %s %% more\n",
               bench::spread(share, "%.3f").c_str(), bench::spread(query_share, "%.3f").c_str());
   run.result("statistics", median(share) + median(query_share), "%", bench::at_most(1));
 }

@@ -101,7 +101,7 @@ epoch_reads read_epoch(const bench::tar_set& set, const std::string& keys) {
     if (reads.samples == 0) reads.batch_ms = 1e3 * (bench::now() - before).wall_s;
     reads.samples += static_cast<double>(batch.size());
   }
-  for (const auto& stage : run.figures().stages)
+  for (const auto& stage : run.statistics().stages)
     if (stage.kind == mr::stage_kind::read) reads.megabytes = 1e-6 * static_cast<double>(stage.bytes);
   return reads;
 }

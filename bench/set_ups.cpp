@@ -101,7 +101,7 @@ verdicts judge(const set_up& u, const std::vector<std::string>& names, unsigned 
     raw.push_back(bench::raw_read_speed(names, runs.used(), u.settings.io_threads, u.settings.seconds / 2));
     for (const char* name : {"step-only", "h2d+step", "cpu-only", "io-only"})
       rates[name].push_back(runs.run(name).samples_per_s);
-    v.live = mr::judge(runs.run("warm").figures);
+    v.live = mr::judge(runs.run("warm").statistics);
   }
   const auto rate = [&](const char* name) { return bench::median(rates[name]); };
   const auto batch = static_cast<double>(u.settings.batch);

@@ -98,7 +98,7 @@ bool turn_knob(planted where, bench::sleeping_settings& s, mr::what_if_change& c
 }
 
 /// Returns the gain that the run's report predicts for that change; nothing if the prediction is only a bound.
-std::optional<double> predicted_gain(const mr::flow_figures& f, const mr::verdict& v,
+std::optional<double> predicted_gain(const mr::flow_statistics& f, const mr::verdict& v,
                                      const mr::what_if_change& c) {
   for (const mr::knob_gain& k : v.saturation < 0.95 ? mr::simulated_gains(f) : mr::gains_of(f)) {
     const mr::what_if_change& s = k.settings;
@@ -124,11 +124,11 @@ struct trial {
 
 void attempt(trial& t) {
   bench::sleeping_settings s = plant(t.where, t.ratio, t.seed);
-  mr::flow_figures f = bench::run_asleep(s);
+  mr::flow_statistics f = bench::run_asleep(s);
   // Sleeping stages need no core, so the run delay by other programs is not evidence about the planted stage.
   f.usable_cores = 64;
   f.run_delay_ns = f.throttled_ns = 0;
-  for (mr::stage_figures& stage : f.stages) stage.run_delay_ns = 0;
+  for (mr::stage_statistics& stage : f.stages) stage.run_delay_ns = 0;
   const mr::verdict v = mr::judge(f);
   std::snprintf(t.verdict_name, sizeof t.verdict_name, "%s", verdict_name(v).c_str());
   std::snprintf(t.sentence, sizeof t.sentence, "%s", v.sentence().c_str());

@@ -30,7 +30,7 @@ enum stage : std::size_t { reading, working, copying, stepping };
 struct setting {
   std::string what{};
   mr::what_if_change query{};
-  std::function<mr::flow_figures(std::uint64_t round)> base{}, changed{};
+  std::function<mr::flow_statistics(std::uint64_t round)> base{}, changed{};
 };
 
 std::string text_of(const char* what, double from, double to) {
@@ -152,7 +152,7 @@ setting decoding(change what, mr::rng& random, const bench::bound_settings& comm
   then.step_s *= result.query.step_time * static_cast<double>(then.batch) / static_cast<double>(s.batch);
   const auto run = [](const bench::bound_settings& now) {
     bench::emulated_accelerator chip;
-    return bench::bound_runs(now, bench::find_data(now.data), chip).run_with(now.workers, now.prefetch).figures;
+    return bench::bound_runs(now, bench::find_data(now.data), chip).run_with(now.workers, now.prefetch).statistics;
   };
   result.base = [=](std::uint64_t) { return run(s); };
   result.changed = [=](std::uint64_t) { return run(then); };
@@ -171,7 +171,7 @@ struct comparison {
 comparison compare(const setting& s, unsigned rounds) {
   comparison c;
   for (unsigned round = 0; round < rounds; ++round) {
-    const mr::flow_figures base = s.base(round);
+    const mr::flow_statistics base = s.base(round);
     c.before.push_back(base.samples_per_s());
     c.predicted.push_back(mr::what_if(base, s.query).samples_per_s);
     c.measured.push_back(s.changed(round).samples_per_s());

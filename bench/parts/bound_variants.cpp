@@ -121,26 +121,26 @@ class bound_runs::flows {
     const std::size_t least_warm_up = u.prefetch + 4, least = 12;
     std::size_t batches = 0, warm_up = 0;
     double start = now_s();
-    millrace::flow_figures before;
+    millrace::flow_statistics before;
     for (auto& b : run) {
       static_cast<void>(b);
       step(u.steps);
       ++batches;
       if (warm_up == 0 && batches >= least_warm_up && now_s() - start > s_.seconds / 2) {
         warm_up = batches;
-        before = run.figures();
+        before = run.statistics();
         start = now_s();
       }
       if (warm_up > 0 && batches >= warm_up + least && now_s() - start > s_.seconds) break;
     }
     const double spent = now_s() - start;
-    millrace::flow_figures figures = run.figures() - before;
+    millrace::flow_statistics statistics = run.statistics() - before;
     double samples = static_cast<double>((batches - warm_up) * s_.batch);
     // Without steps all samples that were read count, not only those that were delivered.
-    if (const auto* read = figures.find(millrace::stage_kind::read); read && count_reads)
+    if (const auto* read = statistics.find(millrace::stage_kind::read); read && count_reads)
       samples = std::max(samples, read->samples());
     return {.samples_per_s = samples / spent,
-            .figures = std::move(figures),
+            .statistics = std::move(statistics),
             .events = run.events(),
             .description = run.description()};
   }

@@ -1,7 +1,7 @@
 // The ablations of `bench bound`: the same training, each time without one of its parts.
 //
 //   bench::bound_runs runs(settings, names, chip);
-//   bench::outcome o = runs.run("warm");            // o.samples_per_s, o.figures
+//   bench::outcome o = runs.run("warm");            // o.samples_per_s, o.statistics
 //
 //   step-only    steps alone                        h2d+step      a blocking copy and a step, in turns
 //   ready        decoded rows are there             ram           encoded samples are in memory
@@ -16,7 +16,7 @@
 #include "bound_settings.hpp"
 
 #include <millrace/measure/values/timeline.hpp>
-#include <millrace/measure/values/flow_figures.hpp>
+#include <millrace/measure/values/flow_statistics.hpp>
 
 #include <memory>
 
@@ -24,7 +24,7 @@ namespace bench {
 
 struct outcome {
   double samples_per_s = 0;
-  millrace::flow_figures figures{};
+  millrace::flow_statistics statistics{};
   millrace::timeline events{};
   std::string description{};
 };

@@ -102,7 +102,7 @@ class sleeping_source {
 
 }  // namespace
 
-millrace::flow_figures run_asleep(const sleeping_settings& s) {
+millrace::flow_statistics run_asleep(const sleeping_settings& s) {
   namespace mr = millrace;
   const auto all = std::make_shared<sleepers>();
   emulated_accelerator chip({.pinned_bytes_per_second = 1e15,
@@ -122,15 +122,15 @@ millrace::flow_figures run_asleep(const sleeping_settings& s) {
                    .read_ahead_bytes = s.read_ahead_bytes,
                    .notice = mr::quiet}};
   const std::size_t warm_up = s.prefetch + s.device_slots + 8;
-  mr::flow_figures before;
+  mr::flow_statistics before;
   for (std::size_t batches = 0; auto& b : run) {
     static_cast<void>(b);
     chip.launch_step(1e-9 * drawn_ns(s, s.step_ns, 3, batches));
     chip.wait();
-    if (++batches == warm_up) before = run.figures();
+    if (++batches == warm_up) before = run.statistics();
     if (batches == warm_up + s.batches) break;
   }
-  return run.figures() - before;
+  return run.statistics() - before;
 }
 
 }  // namespace bench

@@ -1,6 +1,6 @@
 // A training whose every stage sleeps: a real session, with real threads and rings, whose bottleneck is known.
 //
-//   mr::flow_figures f = bench::run_asleep({.workers = 4, .work_ns = 8e6, .step_ns = 20e6});
+//   mr::flow_statistics f = bench::run_asleep({.workers = 4, .work_ns = 8e6, .step_ns = 20e6});
 //   f.samples_per_s();                                    // of the batches after the warm-up
 //
 // A stage that oversleeps sleeps less the next time, so that times have the requested mean at any load of the machine.
@@ -9,7 +9,7 @@
 // Errors: those of sessions. Threads: any number of runs at a time.
 #pragma once
 
-#include <millrace/measure/values/flow_figures.hpp>
+#include <millrace/measure/values/flow_statistics.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -28,6 +28,6 @@ struct sleeping_settings {
   std::size_t batches = 60;
 };
 
-millrace::flow_figures run_asleep(const sleeping_settings& s);
+millrace::flow_statistics run_asleep(const sleeping_settings& s);
 
 }  // namespace bench

@@ -2,7 +2,7 @@
 //
 //   const bench::statistics_cost c = bench::measure_statistics_cost(2);       // seconds of a run
 //   c.share();          // of the run's CPU time
-//   c.query_share();    // the same for figures() after every 20 batches, as tuning calls it
+//   c.query_share();    // the same for statistics() after every 20 batches, as tuning calls it
 //
 // The run: images of shapes in memory, random_resized_crop to 224, flip, batches of 64, all workers. A worker's stay is
 // assumed to be as short as a claim, which is rare, so the share is an upper bound. Errors: those of the images.
@@ -20,20 +20,21 @@
 namespace bench {
 
 struct statistics_cost {
-  double claim_ns = 0, stay_ns = 0, phases_ns = 0, read_ns = 0, batch_ns = 0, figures_ns = 0;   // of one
+  double claim_ns = 0, stay_ns = 0, phases_ns = 0, read_ns = 0, batch_ns = 0, measured_ns = 0;   // of one
   double claims = 0, reads = 0, batches = 0, samples = 0, cpu_ns = 0;                          // of the run
 
   double share() const {
     return (claims * (claim_ns + stay_ns + phases_ns / 8) + reads * read_ns + batches * batch_ns) / cpu_ns;
   }
-  double query_share() const { return batches / 20 * figures_ns / cpu_ns; }
+  double query_share() const { return batches / 20 * measured_ns / cpu_ns; }
   std::string text() const {
     char line[400];
     std::snprintf(line, sizeof line,
                   "  a claim %.0f ns, a stay %.0f, parts of a claim (one in 8) %.0f, a read %.0f, a batch %.0f, "
-                  "figures() %.0f\n  %.0f samples in %.0f claims, %.0f reads, %.0f batches; %.1f us of processor time "
+                  "statistics() %.0f\n"
+                  "  %.0f samples in %.0f claims, %.0f reads, %.0f batches; %.1f us of processor time "
                   "a sample\n",
-                  claim_ns, stay_ns, phases_ns, read_ns, batch_ns, figures_ns, samples, claims, reads, batches,
+                  claim_ns, stay_ns, phases_ns, read_ns, batch_ns, measured_ns, samples, claims, reads, batches,
                   1e-3 * cpu_ns / samples);
     return line;
   }
@@ -90,17 +91,17 @@ inline statistics_cost measure_statistics_cost(double seconds) {
   mr::session run{mr::from(files) | mr::map(prepare) | mr::batch<&example::pixels>({.size = 64}),
                   {.epochs = mr::endless, .notice = mr::quiet}};
   clocks before;
-  mr::flow_figures then;
+  mr::flow_statistics then;
   for (auto& b : run) {
     if (b.step() == 8) {
       before = now();
-      then = run.figures();
+      then = run.statistics();
     }
     if (b.step() > 16 && (now() - before).wall_s > seconds) break;
   }
   c.cpu_ns = 1e9 * (now() - before).cpu_s;
-  const mr::flow_figures f = run.figures() - then;
-  c.figures_ns = cost_of(200, [&](std::uint64_t) { static_cast<void>(run.figures()); });
+  const mr::flow_statistics f = run.statistics() - then;
+  c.measured_ns = cost_of(200, [&](std::uint64_t) { static_cast<void>(run.statistics()); });
   c.samples = static_cast<double>(f.samples);
   const double rendered = static_cast<double>(f.find(mr::stage_kind::work)->items);
   c.claims = rendered / static_cast<double>(mr::picture::together);

@@ -4,7 +4,7 @@
 //   auto storage = mr::remote();
 //   auto flow = mr::shards("s3://photos/train-{000..146}.tar", {.storage = storage});
 //   ...
-//   std::puts(mr::to_text(storage.figures()).c_str());
+//   std::puts(mr::to_text(storage.statistics()).c_str());
 //
 // Opt-in: needs libcurl and OpenSSL's libcrypto (libcurl4-openssl-dev, libssl-dev).
 // Fetches large ranges ahead of the sources, over persistent connections. A response that breaks off is resumed at its
@@ -21,7 +21,7 @@
 #if !__has_include(<curl/curl.h>)
 #error "millrace: libcurl is not installed: apt-get install libcurl4-openssl-dev"
 #endif
-#include <millrace/adapt/remote/transfer/remote_figures.hpp>
+#include <millrace/adapt/remote/transfer/remote_statistics.hpp>
 #include <millrace/adapt/remote/transfer/remote_options.hpp>
 #include <millrace/io/file/storage.hpp>
 
@@ -38,9 +38,9 @@ class remote_interface;
 class remote_storage : public storage {
  public:
   /// Returns the statistics of its requests.
-  remote_figures figures() const;
+  remote_statistics statistics() const;
   /// Returns the statistics of its cache.
-  millrace::cache_figures cache_figures() const;
+  millrace::cache_statistics cache_statistics() const;
 
  private:
   friend remote_storage remote(remote_options options);

@@ -29,7 +29,7 @@
 #include <millrace/measure/meters/impl/worker_times.inl>
 #include <millrace/measure/values/impl/distribution.inl>
 #include <millrace/measure/values/impl/event_counts.inl>
-#include <millrace/measure/values/impl/flow_figures.inl>
+#include <millrace/measure/values/impl/flow_statistics.inl>
 #include <millrace/measure/values/impl/process_statistics.inl>
 #include <millrace/measure/values/impl/read_levels.inl>
 #include <millrace/item/impl/borrowed_guard.inl>

@@ -100,7 +100,7 @@
 #include <millrace/report/simulate/impl/what_if.inl>
 #include <millrace/report/verdict/impl/knobs.inl>
 #include <millrace/report/verdict/impl/limits.inl>
-#include <millrace/report/verdict/impl/picture_figures.inl>
+#include <millrace/report/verdict/impl/picture_statistics.inl>
 #include <millrace/report/verdict/impl/run_origin.inl>
 #include <millrace/report/verdict/impl/verdict.inl>
 #include <millrace/train/impl/grid_overlay.inl>

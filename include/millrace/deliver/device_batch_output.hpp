@@ -56,7 +56,7 @@ class device_batch_output final : public batch_output {
   std::size_t ready() const override;
 
   std::uint64_t arrived_ns(std::uint64_t batch) const noexcept override { return times_.arrived_ns(batch); }
-  void add_to(flow_figures& f, std::uint64_t now_ns) const override;
+  void add_to(flow_statistics& f, std::uint64_t now_ns) const override;
   void add_to(timeline& t, std::uint64_t start_ns) const override;
   void start() override;
   bool advance() override { return submit_next() || finish_oldest(); }

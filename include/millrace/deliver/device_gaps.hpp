@@ -16,7 +16,7 @@
 #pragma once
 
 #include <millrace/device/device.hpp>
-#include <millrace/measure/values/flow_figures.hpp>
+#include <millrace/measure/values/flow_statistics.hpp>
 
 #include <mutex>
 #include <optional>
@@ -73,7 +73,7 @@ class device_gaps {
     }
   }
   /// Sets device_gap_ns, if it is measured.
-  void add_to(flow_figures& f) const {
+  void add_to(flow_statistics& f) const {
     collect();
     const std::lock_guard lock(mutex_);
     if (counts_) f.device_gap_ns = sum_ns_;

@@ -2,7 +2,7 @@
 //
 //   mr::detail::shuffle_quality live(order, mine);
 //   live.add(planned);                 // each sample of this rank, in the order of positions
-//   auto f = live.figures();           // session::shuffle_quality() also fills in expected_share and ideal_share
+//   auto f = live.statistics();           // session::shuffle_quality() also fills in expected_share and ideal_share
 //   f.share;                           // the largest share of one shard in a batch, mean
 //   f.neighbor_distance;              // positions between two samples that are shard neighbors, mean
 //   f.ideal_neighbor_distance;        // the same for a complete shuffle
@@ -15,7 +15,7 @@
 // Lifetime: the exact_order outlives it.
 #pragma once
 
-#include <millrace/measure/values/shuffle_quality_figures.hpp>
+#include <millrace/measure/values/shuffle_statistics.hpp>
 #include <millrace/order/shuffle_forecast.hpp>
 
 #include <unordered_map>
@@ -31,7 +31,7 @@ class shuffle_quality {
   void add(const ordered_sample& s);
 
   /// Returns the values so far.
-  shuffle_quality_figures figures() const noexcept;
+  shuffle_statistics statistics() const noexcept;
 
  private:
   static constexpr std::uint64_t watched_pairs = 4'096, watched_batches = 1'024;
@@ -48,7 +48,7 @@ class shuffle_quality {
   std::size_t rows_of_batch_ = 0;
   std::uint64_t pair_mask_ = 0, batch_mask_ = 0;
   double share_sum_ = 0, distance_sum_ = 0;
-  shuffle_quality_figures figures_;
+  shuffle_statistics statistics_;
 };
 
 }}}  // namespace millrace::detail

@@ -11,7 +11,7 @@
 #include <millrace/base/version.hpp>
 #include <millrace/measure/values/timeline.hpp>
 #include <millrace/report/verdict/knobs.hpp>
-#include <millrace/report/verdict/picture_figures.hpp>
+#include <millrace/report/verdict/picture_statistics.hpp>
 #include <millrace/report/verdict/run_origin.hpp>
 #include <millrace/report/verdict/verdict.hpp>
 
@@ -31,13 +31,13 @@ struct run_report {
     double predicted_samples_per_s = 0, measured_samples_per_s = 0;
   };
 
-  flow_figures figures{};
+  flow_statistics statistics{};
   verdict conclusion{};
   std::vector<knob_gain> gains{};   ///< the largest first; of equal gains, upper bounds last
   std::vector<point> scaling{};   ///< by number of workers; measured for the run's own number, else predicted
   std::vector<kept_prediction> kept{};
   timeline events{};
-  picture_figures pictures{};       ///< since the start of the run, like `counts`
+  picture_statistics pictures{};       ///< since the start of the run, like `counts`
   std::vector<event_count> counts{};    ///< events that are not errors: skipped, accepted
   std::vector<std::pair<std::string, std::string>> facts{};   ///< machine, versions, digest
   std::string title = "millrace run";
@@ -45,7 +45,7 @@ struct run_report {
 };
 
 /// Returns the report of a window of a run: judges it, predicts gains and replays it. Costs some milliseconds.
-run_report report_of(flow_figures figures, timeline events = {});
+run_report report_of(flow_statistics statistics, timeline events = {});
 
 namespace detail {
 

@@ -11,7 +11,7 @@
 #pragma once
 
 #include <millrace/base/version.hpp>
-#include <millrace/measure/values/flow_figures.hpp>
+#include <millrace/measure/values/flow_statistics.hpp>
 #include <millrace/report/run_report.hpp>
 
 #include <array>
@@ -25,7 +25,7 @@ inline constexpr const char* predictions_head = "millrace predictions 1";
 /// Workers, I/O threads, host slots, batch.
 using kept_settings = std::array<std::size_t, 4>;
 
-kept_settings settings_of(const flow_figures& f);
+kept_settings settings_of(const flow_statistics& f);
 
 /// Returns the predictions of a run as the text of a .predictions file.
 std::string predictions_text(const run_report& r);

@@ -15,7 +15,7 @@ namespace millrace { inline namespace MILLRACE_ABI {
 /// Returns the report of all batches that the session has delivered so far. Costs some milliseconds.
 template <auto... Columns>
 run_report report_of(const session<Columns...>& run) {
-  run_report r = report_of(run.figures_after_warm_up(), run.events());
+  run_report r = report_of(run.statistics_after_warm_up(), run.events());
   r.origin = run_origin::now();
   if (!r.origin.program.empty()) r.title = r.origin.program;
   const std::string& text = run.description();

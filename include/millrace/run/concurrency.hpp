@@ -36,7 +36,7 @@ class concurrency {
   /// Returns true if the tuner requests metrics after this number of batches.
   bool due(std::uint64_t batches) const noexcept { return tuner_ && tuner_->due(batches); }
   /// Passes the metrics to the tuner and opens the numbers that it returns. Returns true if they have changed.
-  bool tune(const flow_figures& since_start, const std::vector<pipeline_node*>& all);
+  bool tune(const flow_statistics& since_start, const std::vector<pipeline_node*>& all);
 
  private:
   const std::shared_ptr<const tuning_rule> rule_;

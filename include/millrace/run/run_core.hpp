@@ -6,7 +6,7 @@
 //   core.shut_down();
 //
 // start() runs a list of named steps. An error of a step shuts the run down.
-// Errors: those of session. Threads: one call of the trainer at a time, which `call` checks; stats(), figures(),
+// Errors: those of session. Threads: one call of the trainer at a time, which `call` checks; stats(), statistics(),
 // waits() and events() from any.
 // Lifetime: the parts of start() outlive shut_down().
 #pragma once
@@ -113,9 +113,9 @@ class run_core {
   /// Returns the counters of the run.
   run_stats stats() const;
   /// Returns the metrics since the start.
-  flow_figures figures() const;
+  flow_statistics statistics() const;
   /// Returns the metrics without the warm-up.
-  flow_figures figures_after_warm_up() const { return warm_ups_.without(figures()); }
+  flow_statistics statistics_after_warm_up() const { return warm_ups_.without(statistics()); }
   /// Returns the current wait of the trainer and of each pipeline node, one line each, the trainer first.
   std::string waits() const;
   /// Returns the last events of the threads.

@@ -139,14 +139,14 @@ class session {
   }
   /// Returns the shuffle quality of this rank's samples so far, and the expected one. Any thread. Throws setup_error
   /// unless the flow has one source, with an index.
-  shuffle_quality_figures shuffle_quality() const { return running().order().shuffle_quality(); }
+  shuffle_statistics shuffle_quality() const { return running().order().shuffle_quality(); }
   /// Returns the counters of the run. Cheap. Any thread.
   run_stats stats() const { return running().core().stats(); }
-  /// Returns all metrics for a report (measure/values/flow_figures.hpp), since the start of the run. Any thread, at any
-  /// time. Costs 0.2 to 0.5 ms, because it queries the system about each thread.
-  flow_figures figures() const { return running().core().figures(); }
+  /// Returns all metrics for a report since the start of the run (measure/values/flow_statistics.hpp). Any thread, at
+  /// any time. Costs 0.2 to 0.5 ms, because it queries the system about each thread.
+  flow_statistics statistics() const { return running().core().statistics(); }
   /// Returns the same without the first batches, during which the rings were still filling.
-  flow_figures figures_after_warm_up() const { return running().core().figures_after_warm_up(); }
+  flow_statistics statistics_after_warm_up() const { return running().core().statistics_after_warm_up(); }
   /// Returns the current wait of the trainer and each stage, one line each. session_options::stalls reports this text.
   std::string waits() const { return running().core().waits(); }
   /// Returns the recorded timeline: the last 2048 batches, and the last events of each thread.

@@ -10,7 +10,7 @@
 #pragma once
 
 #include <millrace/base/version.hpp>
-#include <millrace/measure/values/flow_figures.hpp>
+#include <millrace/measure/values/flow_statistics.hpp>
 #include <millrace/sync/notice_outlet.hpp>
 #include <millrace/work/schedule/segment.hpp>
 
@@ -29,7 +29,7 @@ class autotuner {
   /// Returns whether evaluate() should be called now, after `batches` delivered batches.
   virtual bool due(std::uint64_t batches) const noexcept = 0;
   /// Returns the numbers of workers and reads that should be open, based on the metrics since the start of the session.
-  virtual concurrency_counts evaluate(const flow_figures& since_start) = 0;
+  virtual concurrency_counts evaluate(const flow_statistics& since_start) = 0;
 };
 
 /// The workers and reads of a session.

@@ -39,20 +39,20 @@ class window_tuner final : public autotuner {
 
   bool due(std::uint64_t batches) const noexcept override { return batches >= due_at_; }
 
-  concurrency_counts evaluate(const flow_figures& now) override;
+  concurrency_counts evaluate(const flow_statistics& now) override;
 
  private:
   static constexpr std::uint64_t least_window_ns = 200'000'000;
 
-  static std::uint64_t full_slots(const flow_figures& f);
-  void begin(const flow_figures& now);
+  static std::uint64_t full_slots(const flow_statistics& f);
+  void begin(const flow_statistics& now);
 
   static constexpr std::uint64_t window_batches = 20;   // fewer do not measure a share of 2 % of the time
 
   const tuning_options options_;
   notice_outlet* const notices_;
   tuning_search search_;
-  flow_figures before_{};
+  flow_statistics before_{};
   bool begun_ = false;
   std::uint64_t due_at_ = 1;
 };

@@ -16,12 +16,12 @@
 // after three consecutive windows with one of two findings. The first: the trainer waits for data, and more workers or
 // reads would help. The second: the step, the work or the reads have changed by more than a quarter. Otherwise the
 // numbers do not change.
-// Errors: none. Threads: a value. Source of the law: see flow_figures.hpp. Source of just enough instead of fastest:
+// Errors: none. Threads: a value. Source of the law: see flow_statistics.hpp. Source of just enough instead of fastest:
 // the stage-based autotuning of tf.data.
 #pragma once
 
 #include <millrace/base/version.hpp>
-#include <millrace/measure/values/flow_figures.hpp>
+#include <millrace/measure/values/flow_statistics.hpp>
 #include <millrace/work/schedule/segment.hpp>
 
 #include <limits>
@@ -35,7 +35,7 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 //   mr::detail::tuning_window w = mr::detail::tuning_window_of(now - before);
 //   w.rate_of_workers(6);   w.rate_of_reads(8);      // samples per second that this number can deliver
 //
-// Utilization law (flow_figures.hpp): n threads that work d seconds per sample can do n / d samples per second.
+// Utilization law (flow_statistics.hpp): n threads that work d seconds per sample can do n / d samples per second.
 // One of k outstanding reads lasts alone x (1 + contention x (k - 1)) seconds (measure/values/read_levels.hpp). Errors:
 // none; work that the window did not measure sets no limit. Threads: a value.
 
@@ -62,8 +62,8 @@ struct tuning_window {
   double rate_of_reads(std::size_t n) const noexcept;
 };
 
-/// Returns the metrics of a window `f` (flow_figures).
-tuning_window tuning_window_of(const flow_figures& f);
+/// Returns the metrics of a window `f` (flow_statistics).
+tuning_window tuning_window_of(const flow_statistics& f);
 
 /// A decision after a window, and the reason for it.
 struct tuning_decision {

@@ -92,7 +92,7 @@ TEST_CASE("session: next and release return at once while the step's stream is b
 
 TEST_CASE("session: the device's events measure the time without a batch, even if the trainer runs ahead") {
   // A trainer that only launches: with slow steps it waits in next() for slots, with slow loading for data.
-  const auto figures_of = [](std::chrono::milliseconds load, std::chrono::milliseconds step_time) {
+  const auto statistics_of = [](std::chrono::milliseconds load, std::chrono::milliseconds step_time) {
     contract::start();
     const contract::stream step;
     auto slow = mr::from(numbers(160)) | mr::map([load](int n) {
@@ -109,11 +109,11 @@ TEST_CASE("session: the device's events measure the time without a batch, even i
           &step_time));
     }
     step.synchronize();
-    return run.figures();
+    return run.statistics();
   };
   CHECK(at_some_scale([&](int scale) {
     const std::chrono::milliseconds none(0), longer(12 * scale);
-    const mr::flow_figures busy = figures_of(none, longer), idle = figures_of(longer, longer / 12);
+    const mr::flow_statistics busy = statistics_of(none, longer), idle = statistics_of(longer, longer / 12);
     REQUIRE(busy.device_gap_ns);
     REQUIRE(idle.device_gap_ns);
     return busy.find(mr::stage_kind::step)->starved_share() > 0.5 && busy.data_wait_share() < 0.3 &&
@@ -131,8 +131,8 @@ TEST_CASE("session: the time between two epochs of a loop is not a gap of the de
   std::this_thread::sleep_for(std::chrono::milliseconds(1'500));
   for (auto& b : run.epoch(1)) static_cast<void>(b);
   const std::chrono::nanoseconds all = std::chrono::steady_clock::now() - start;
-  REQUIRE(run.figures().device_gap_ns);
-  CHECK(*run.figures().device_gap_ns + 1'500'000'000 <= static_cast<std::uint64_t>(all.count()));
+  REQUIRE(run.statistics().device_gap_ns);
+  CHECK(*run.statistics().device_gap_ns + 1'500'000'000 <= static_cast<std::uint64_t>(all.count()));
 }
 
 TEST_CASE("session: a late batch is delivered while the previous copy still waits for the step") {

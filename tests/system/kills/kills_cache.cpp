@@ -75,7 +75,7 @@ std::uint64_t check_cache(const std::string& folder, std::uint64_t acknowledged)
   if (bytes == 0 && acknowledged > 0) wrong("a kill leaves nothing");
   for (std::uint64_t n = 0; n < object_count; ++n)
     if (!reads_right(*cache, *below, n)) wrong(name_of(n) + " has other bytes");
-  if (cache->figures().damaged_blocks > 0) wrong("a kill leaves a damaged block");
+  if (cache->statistics().damaged_blocks > 0) wrong("a kill leaves a damaged block");
   if (cached_bytes(folder, false) > limit_bytes) wrong("reading leaves more than the limit");
   return acknowledged;
 }

@@ -108,7 +108,7 @@ int read(const std::string& url, const std::string& local, const std::string& wa
   auto place = mr::remote(options());
   std::mt19937 random(static_cast<unsigned>(std::stoul(variable("MILLRACE_TEST_SEED", "1"))));
   const auto print_statistics = [&] {
-    if (!variable("WEB_FIGURES", "").empty()) std::fprintf(stderr, "%s\n", mr::to_text(place.figures()).c_str());
+    if (!variable("WEB_FIGURES", "").empty()) std::fprintf(stderr, "%s\n", mr::to_text(place.statistics()).c_str());
   };
   try {
     for (const char way : ways) {

@@ -152,7 +152,7 @@ TEST_CASE("live statistics equal those of a count") {
         cursor.move_to(epoch, 0);
         while (const auto planned = cursor.next()) live.add(*planned);
       }
-      const mr::shuffle_quality_figures f = live.figures();
+      const mr::shuffle_statistics f = live.statistics();
       const counted slow = count(s.plan, s.world, 4);
       CHECK(f.share == doctest::Approx(slow.share));
       CHECK(f.batches == 4 * plan.batches());
@@ -169,8 +169,8 @@ TEST_CASE("only some of many batches are watched, and their share is the same") 
   mr::detail::shuffle_quality live(plan);
   mr::detail::lane_cursor cursor(plan);
   while (const auto s = cursor.next()) live.add(*s);
-  CHECK(live.figures().batches == (plan.batches() + 7) / 8);
-  CHECK(near(live.figures().share, count(o, {}, 1).share) < 0.05);
+  CHECK(live.statistics().batches == (plan.batches() + 7) / 8);
+  CHECK(near(live.statistics().share, count(o, {}, 1).share) < 0.05);
 }
 
 TEST_CASE("neighbors end up a third of the window apart") {
@@ -180,7 +180,7 @@ TEST_CASE("neighbors end up a third of the window apart") {
   mr::detail::shuffle_quality live(plan);
   mr::detail::lane_cursor cursor(plan);
   while (const auto s = cursor.next()) live.add(*s);
-  CHECK(near(live.figures().neighbor_distance, 800) < 0.05);
+  CHECK(near(live.statistics().neighbor_distance, 800) < 0.05);
 }
 
 TEST_CASE("a batch that was entered in its middle does not count") {
@@ -188,7 +188,7 @@ TEST_CASE("a batch that was entered in its middle does not count") {
   mr::detail::shuffle_quality live(plan);
   mr::detail::lane_cursor cursor(plan, {.position = 30});
   for (int i = 0; i < 30 + 60 + 59; ++i) live.add(*cursor.next());
-  CHECK(live.figures().batches == 1);
+  CHECK(live.statistics().batches == 1);
   live.add(*cursor.next());
-  CHECK(live.figures().batches == 2);
+  CHECK(live.statistics().batches == 2);
 }

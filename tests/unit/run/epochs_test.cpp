@@ -90,7 +90,7 @@ TEST_CASE("an exception of a tuning rule leaves next(), and no batch is lost") {
   struct rule final : mr::tuning_rule {
     struct tuner final : mr::detail::autotuner {
       bool due(std::uint64_t batches) const noexcept override { return batches % 5 == 0 && batches > last; }
-      mr::detail::concurrency_counts evaluate(const mr::flow_figures& f) override {
+      mr::detail::concurrency_counts evaluate(const mr::flow_statistics& f) override {
         last = f.batches;
         throw std::runtime_error("no workers");
       }

@@ -75,7 +75,7 @@ struct pipeline {
   }
 
   std::vector<std::string> names() const {
-    mr::flow_figures f;
+    mr::flow_statistics f;
     for (const auto* node : builder.nodes()) node->add_to(f, 0);
     std::vector<std::string> all;
     for (const auto& s : f.stages) all.push_back(s.name + " " + std::to_string(s.concurrency));

@@ -36,7 +36,7 @@ TEST_CASE("batches are delivered in order, each accounted for once, up to the en
   CHECK(s.workers == 0);
   CHECK(s.host_slots == 3);   // the prefetched ones, and that of the step
   CHECK(s.slot_bytes == t.builder.last().batch_bytes());
-  const auto f = t.core.figures();
+  const auto f = t.core.statistics();
   CHECK(f.batches == 3);
   CHECK(f.samples == 10);
   CHECK(f.batch_samples == 4);

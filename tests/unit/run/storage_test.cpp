@@ -308,7 +308,7 @@ TEST_CASE("a cached storage delivers the batches of local files, and the second 
     CHECK(here.batches == there.batches);
     CHECK(here.positions == there.positions);
     CHECK((data.files->shard_bytes == 0) == again);
-    CHECK((cached.figures().share() == 1) == again);
+    CHECK((cached.statistics().share() == 1) == again);
   }
   for (auto& [name, file] : data.files->files) file.version = "2";   // replaced: other blocks
   const mr::cached cached(mr::storage(listing_storage{{data.files}}), {.folder = disk.path(), .keep_free_share = 0});

@@ -58,7 +58,7 @@ struct trace {
   std::vector<std::vector<std::uint32_t>> batches{};
   std::vector<std::string> positions{};
   std::vector<std::uint64_t> epochs{};
-  mr::flow_figures figures{};
+  mr::flow_statistics statistics{};
 };
 
 template <class Flow>
@@ -72,7 +72,7 @@ trace run_rows(Flow flow, const mr::session_options& options, std::size_t most =
     t.epochs.push_back(b.epoch());
     if (t.batches.size() == most) break;
   }
-  t.figures = run.figures();
+  t.statistics = run.statistics();
   return t;
 }
 
@@ -150,8 +150,8 @@ TEST_CASE("every token is delivered once, with any number of threads, and after 
         // Reading is the time for the files' bytes, in two passes; the rest of the I/O threads' time is processor time.
         std::uint64_t file_bytes = 0;
         for (const auto& name : c.names) file_bytes += 2 * std::filesystem::file_size(name);
-        CHECK(again.figures.find(mr::stage_kind::read)->bytes == file_bytes);
-        CHECK(again.figures.find(mr::stage_kind::unpack) != nullptr);
+        CHECK(again.statistics.find(mr::stage_kind::read)->bytes == file_bytes);
+        CHECK(again.statistics.find(mr::stage_kind::unpack) != nullptr);
       }
       std::size_t in_the_middle = 0;
       for (std::size_t cut = 0; cut + 1 < reference.batches.size(); cut += length == 13 ? stride(2) : 3 * stride(7)) {

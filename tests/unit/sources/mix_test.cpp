@@ -65,7 +65,7 @@ struct delivered {
   std::vector<std::string> positions;
   std::vector<std::uint64_t> steps, epochs;
   mr::run_stats stats{};
-  mr::flow_figures figures{};
+  mr::flow_statistics statistics{};
   std::string description;
 };
 
@@ -98,7 +98,7 @@ delivered run(const data_sets& sets, const run_options& o) {
     if (d.batches.size() == o.max_batches) break;
   }
   d.stats = session.stats();
-  d.figures = session.figures();
+  d.statistics = session.statistics();
   d.description = session.description();
   return d;
 }
@@ -147,8 +147,8 @@ TEST_CASE("every batch contains the sources in their shares, and each source del
     for (const auto& [label, times] : occurrences[i]) CHECK((times == passes || times == passes + 1));
     CHECK(d.stats.sources[i].samples == counts[i]);
   }
-  CHECK(d.figures.find(mr::stage_kind::read)->bytes > 3 * 211 * 1'024);   // a header and a payload of each
-  CHECK(d.figures.find(mr::stage_kind::unpack));   // work during reads does not count as waiting
+  CHECK(d.statistics.find(mr::stage_kind::read)->bytes > 3 * 211 * 1'024);   // a header and a payload of each
+  CHECK(d.statistics.find(mr::stage_kind::unpack));   // work during reads does not count as waiting
   CHECK(d.stats.sources[0].name == "many");
   CHECK(d.stats.sources[2].name == "source 2");
 }

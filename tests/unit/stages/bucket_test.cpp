@@ -111,7 +111,7 @@ trace run(const settings& s, const mr::session_options& options, std::size_t mos
     else CHECK_THROWS_WITH_AS(b.global_size(), doctest::Contains("Sum size() over the ranks"), mr::setup_error);
     if (t.batches.size() == most) break;
   }
-  for (const auto& stage : session.figures().stages)
+  for (const auto& stage : session.statistics().stages)
     if (stage.kind == mr::stage_kind::copy) t.copied_bytes = stage.bytes;
   t.slot_bytes = session.stats().slot_bytes;
   return t;

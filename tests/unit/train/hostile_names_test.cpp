@@ -1,6 +1,6 @@
 // Hostile names have no effect in any place that prints or writes names.
 #include "../hostile_names.hpp"
-#include "../report/hand_made_figures.hpp"
+#include "../report/sample_statistics.hpp"
 #include "../../captured_stderr.hpp"
 #include "fixtures.hpp"
 
@@ -61,7 +61,7 @@ mr::row row_named(const std::string& name) {
 }
 
 mr::run_report report_named(const std::string& name) {
-  mr::flow_figures f = figures_of({.work_s = 40});
+  mr::flow_statistics f = statistics_of({.work_s = 40});
   for (auto& s : f.stages) s.name += name;
   mr::timeline events;
   const std::uint32_t track = events.add_track(name);

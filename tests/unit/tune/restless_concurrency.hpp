@@ -19,7 +19,7 @@ class restless_concurrency final : public millrace::tuning_rule {
   struct tuner final : millrace::detail::autotuner {
     tuner(const millrace::detail::concurrency_counts& s, std::uint64_t seed) : most(s), random({.seed = seed}) {}
     bool due(std::uint64_t) const noexcept override { return true; }
-    millrace::detail::concurrency_counts evaluate(const millrace::flow_figures&) override {
+    millrace::detail::concurrency_counts evaluate(const millrace::flow_statistics&) override {
       return {1 + random.below(most.workers), 1 + random.below(most.reads)};
     }
     const millrace::detail::concurrency_counts most;

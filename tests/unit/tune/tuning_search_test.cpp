@@ -24,7 +24,7 @@ struct set_up {
   std::size_t batch = 64;
   double copy_ms = 0;
 
-  mr::flow_figures window(const mr::detail::concurrency_counts& open, std::uint64_t seed,
+  mr::flow_statistics window(const mr::detail::concurrency_counts& open, std::uint64_t seed,
                                   std::uint64_t batches = 20) const {
     mr::detail::pipeline_model m;
     m.workers = open.workers;
@@ -43,7 +43,7 @@ struct set_up {
     m.warm_up_batches = 12;
     m.batches = batches;
     m.seed = seed;
-    return mr::detail::simulate(m).figures;
+    return mr::detail::simulate(m).statistics;
   }
   double wait(const mr::detail::concurrency_counts& open) const { return window(open, 901, 60).data_wait_share(); }
   double rate(const mr::detail::concurrency_counts& open) const { return window(open, 903).samples_per_s(); }

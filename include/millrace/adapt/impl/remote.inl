@@ -69,10 +69,10 @@ class remote_interface final : public storage_interface {
   std::vector<std::string> list(const std::string& prefix) override { return context()->engine.list(prefix); }
   std::size_t request_bytes() const override { return options_.part_bytes; }
 
-  remote_figures figures() const {
+  remote_statistics statistics() const {
     const std::lock_guard lock(mutex_);
     if (!context_) return {};
-    remote_figures f = context_->engine.figures();
+    remote_statistics f = context_->engine.statistics();
     const auto memory = context_->memory.now();
     f.held_bytes = memory.held_bytes;
     f.max_held_bytes = memory.max_bytes;
@@ -98,10 +98,10 @@ MILLRACE_INLINE remote_storage::remote_storage(std::shared_ptr<detail::remote_in
     : storage(cached ? std::shared_ptr<storage_interface>(cached) : remote), remote_(std::move(remote)),
       cached_(std::move(cached)) {}
 
-MILLRACE_INLINE remote_figures remote_storage::figures() const { return remote_->figures(); }
+MILLRACE_INLINE remote_statistics remote_storage::statistics() const { return remote_->statistics(); }
 
-MILLRACE_INLINE cache_figures remote_storage::cache_figures() const {
-  return cached_ ? cached_->figures() : millrace::cache_figures();
+MILLRACE_INLINE cache_statistics remote_storage::cache_statistics() const {
+  return cached_ ? cached_->statistics() : millrace::cache_statistics();
 }
 
 MILLRACE_INLINE remote_storage remote(remote_options options) {

@@ -111,7 +111,7 @@ MILLRACE_INLINE std::size_t device_batch_output::ready() const {
                              ring_.begin(), ring_.end(), [](const auto& s) { return s.now == state::ready; }));
 }
 
-MILLRACE_INLINE void device_batch_output::add_to(flow_figures& f, std::uint64_t now_ns) const {
+MILLRACE_INLINE void device_batch_output::add_to(flow_statistics& f, std::uint64_t now_ns) const {
   times_.add_to(f, now_ns);
   gaps_.add_to(f);
 }

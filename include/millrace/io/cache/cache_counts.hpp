@@ -3,7 +3,7 @@
 //   mr::detail::cache_counts counts(options.notice);
 //   counts.hits.fetch_add(1, std::memory_order_relaxed);
 //   counts.report_trouble("the cache is full");               // reported once, counted each time
-//   mr::cache_figures now = counts.figures();
+//   mr::cache_statistics now = counts.statistics();
 //
 // Errors: none. Threads: any number.
 #pragma once
@@ -32,7 +32,7 @@ class cache_counts {
 
   static void add(counter& to, std::uint64_t n = 1) noexcept { to.fetch_add(n, std::memory_order_relaxed); }
   /// Returns the counts so far.
-  cache_figures figures() const noexcept {
+  cache_statistics statistics() const noexcept {
     const auto read = [](const counter& of) { return of.load(std::memory_order_relaxed); };
     return {.given_bytes = read(given_bytes), .fetched_bytes = read(fetched_bytes), .ahead_bytes = read(ahead_bytes),
             .passed_bytes = read(passed_bytes), .written_bytes = read(written_bytes), .hits = read(hits),

@@ -2,7 +2,7 @@
 //
 //   mr::cached data(vault(), {.folder = "/scratch/mr", .bytes = 500'000'000'000, .keep_free_share = 0.05});
 //   auto flow = mr::shards("vault:train-{000..146}.tar", {.storage = data});
-//   std::puts(data.figures().text().c_str());
+//   std::puts(data.statistics().text().c_str());
 //
 // Errors: none here; cached.hpp lists the invalid options. Threads: values.
 #pragma once
@@ -30,7 +30,7 @@ struct cache_options {
 };
 
 /// Statistics of one cache in this process.
-struct cache_figures {
+struct cache_statistics {
   std::uint64_t given_bytes = 0;       ///< bytes delivered to readers, from any place
   std::uint64_t fetched_bytes = 0;     ///< bytes read from the underlying storage to be cached
   std::uint64_t ahead_bytes = 0;       ///< of those, prefetched bytes

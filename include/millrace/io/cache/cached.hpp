@@ -2,7 +2,7 @@
 //
 //   mr::cached data(vault(), {.folder = "/scratch/mr", .bytes = 500'000'000'000});   // vault: your own storage
 //   auto flow = mr::shards("vault:train-{000..146}.tar", {.storage = data});
-//   std::puts(data.figures().text().c_str());           // 99.1 % of 1.3 TB read from the cache: ...
+//   std::puts(data.statistics().text().c_str());           // 99.1 % of 1.3 TB read from the cache: ...
 //
 // All data is fetched once, in blocks of 8 MiB. The processes of a machine share a folder, and so do later runs. Blocks
 // are evicted when the limit of bytes is reached, or when too little of the disk is free. The storage must return the
@@ -29,7 +29,7 @@ class cached : public storage {
       : cached(std::make_shared<detail::cached_storage>(over.place(), o)) {}
 
   /// Returns the statistics of the cache in this process so far.
-  cache_figures figures() const noexcept { return storage_->figures(); }
+  cache_statistics statistics() const noexcept { return storage_->statistics(); }
   operator std::shared_ptr<storage_interface>() const noexcept { return storage_; }   // NOLINT(*-explicit-*)
 
  private:

@@ -2,7 +2,7 @@
 //
 //   auto cache = std::make_shared<mr::detail::cached_storage>(below, mr::cache_options{.folder = "/scratch/mr"});
 //   auto flow = mr::shards("vault:train-000.tar", {.storage = mr::storage(cache)});
-//   cache->figures().share();                      // of all bytes that were read
+//   cache->statistics().share();                      // of all bytes that were read
 //
 // A file of the underlying storage is divided into blocks of 8 MiB. Each block is a separate file (cache_block.hpp),
 // which appears by a rename. One sparse file for each object would need a table of blocks that survives a kill at any
@@ -122,7 +122,7 @@ class cached_storage final : public storage_interface {
   void expect(std::span<const std::string> names) override;
 
   /// Returns the statistics of the cache so far.
-  cache_figures figures() const noexcept { return core_->counts.figures(); }
+  cache_statistics statistics() const noexcept { return core_->counts.statistics(); }
   /// Returns the folder that contains the blocks.
   const std::string& root() const noexcept { return core_->folder.root(); }
 

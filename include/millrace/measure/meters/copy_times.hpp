@@ -15,7 +15,7 @@
 
 #include <millrace/base/clock.hpp>
 #include <millrace/measure/meters/span_ring.hpp>
-#include <millrace/measure/values/flow_figures.hpp>
+#include <millrace/measure/values/flow_statistics.hpp>
 #include <millrace/measure/values/histogram.hpp>
 
 #include <array>
@@ -64,9 +64,9 @@ class copy_times {
   }
   std::vector<span_ring::span> spans() const { return spans_.snapshot(); }
 
-  void add_to(flow_figures& f, std::uint64_t now_ns) const {
+  void add_to(flow_statistics& f, std::uint64_t now_ns) const {
     const std::uint64_t batches = batches_.load(std::memory_order_relaxed);
-    stage_figures s{.name = "copy", .kind = stage_kind::copy, .busy_ns = busy_ns_.load(std::memory_order_relaxed)};
+    stage_statistics s{.name = "copy", .kind = stage_kind::copy, .busy_ns = busy_ns_.load(std::memory_order_relaxed)};
     s.items = batches * f.batch_samples;
     s.bytes = bytes_.load(std::memory_order_relaxed);
     s.service_ns = service_ns_.snapshot();

@@ -9,7 +9,7 @@
 #pragma once
 
 #include <millrace/base/clock.hpp>
-#include <millrace/measure/values/flow_figures.hpp>
+#include <millrace/measure/values/flow_statistics.hpp>
 #include <millrace/measure/values/histogram.hpp>
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
@@ -27,13 +27,13 @@ class alignas(64) phase_times {
   }
 
   /// Adds this worker's times to the two phases of `s`; creates the phases with these names if `s` has none.
-  void add_to(stage_figures& s, const char* maps, const char* rendering) const {
+  void add_to(stage_statistics& s, const char* maps, const char* rendering) const {
     if (s.phases.empty()) s.phases = {{.name = maps}, {.name = rendering}};
     s.phases[0].service_ns += maps_ns_.snapshot();
     s.phases[1].service_ns += rendering_ns_.snapshot();
   }
   /// Divides the stage's busy time among its phases, in the measured proportion. Call it after all workers were added.
-  static void divide(stage_figures& s) noexcept {
+  static void divide(stage_statistics& s) noexcept {
     double all = 0;
     for (const auto& p : s.phases) all += static_cast<double>(p.service_ns.sum());
     if (all <= 0) return;

@@ -1,8 +1,8 @@
 // Completes the measurements of a run, and stores those of its warm-up, which reports exclude.
 //
 //   mr::detail::complete(figures, mr::detail::process_statistics::now() - at_start);   // each stage has added its own
-//   warm_ups.passed(batches, figures_now);     // after each delivery; calls figures_now() after batches 1, 4 and 16
-//   const mr::flow_figures window = warm_ups.without(figures);
+//   warm_ups.passed(batches, current_statistics);   // after each delivery; calls it after batches 1, 4 and 16
+//   const mr::flow_statistics window = warm_ups.without(figures);
 //
 // The warm-up is the first 16 batches of a run with at least 64 batches. In shorter runs it is the first 4 batches (of
 // at least 16), or the first batch (of at least 4). If the number of threads changes, the batches before the change are
@@ -11,7 +11,7 @@
 #pragma once
 
 #include <millrace/measure/meters/read_meter.hpp>
-#include <millrace/measure/values/flow_figures.hpp>
+#include <millrace/measure/values/flow_statistics.hpp>
 #include <millrace/measure/values/process_statistics.hpp>
 
 #include <mutex>
@@ -35,23 +35,23 @@ struct reading_counts {
   std::uint64_t open_ns = 0;    ///< time in which threads were allowed to read, summed over the threads
   std::uint64_t busy_ns = 0;    ///< time that all threads spent reading and unpacking
   std::uint64_t samples = 0, bytes = 0;
-  std::uint64_t in_turn_ns = 0, in_turn_samples = 0, passed_on = 0;   ///< as in flow_figures
+  std::uint64_t in_turn_ns = 0, in_turn_samples = 0, passed_on = 0;   ///< as in flow_statistics
 };
 
 /// Adds the stage "read" to `f` and, for a metered source, "unpack".
-void add_reading(flow_figures& f, const reading_counts& c);
+void add_reading(flow_statistics& f, const reading_counts& c);
 
 /// Computes the measurements that need all stages, and adds those of the process.
-void complete(flow_figures& f, const process_statistics& process);
+void complete(flow_statistics& f, const process_statistics& process);
 
 /// Stores the measurements at the ends of possible warm-ups.
 class warm_up_statistics {
  public:
   /// Stores the current measurements after batches 1, 4 and 16.
   template <class Figures>
-  void passed(std::uint64_t batches, const Figures& figures_now) {
+  void passed(std::uint64_t batches, const Figures& current_statistics) {
     if (batches != 1 && batches != 4 && batches != 16) return;
-    restart(figures_now());
+    restart(current_statistics());
   }
   /// Starts again after a setting has changed: everything before is warm-up.
   template <class Figures>
@@ -60,11 +60,11 @@ class warm_up_statistics {
     all_.push_back(std::move(now));
   }
   /// Returns `f` without its warm-up; all of `f` if the run is too short.
-  flow_figures without(flow_figures f) const;
+  flow_statistics without(flow_statistics f) const;
 
  private:
   mutable std::mutex mutex_;
-  std::vector<flow_figures> all_;
+  std::vector<flow_statistics> all_;
 };
 
 }}}  // namespace millrace::detail

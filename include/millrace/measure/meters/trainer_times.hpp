@@ -15,7 +15,7 @@
 #pragma once
 
 #include <millrace/measure/values/timeline.hpp>
-#include <millrace/measure/values/flow_figures.hpp>
+#include <millrace/measure/values/flow_statistics.hpp>
 #include <millrace/measure/values/histogram.hpp>
 
 #include <mutex>
@@ -63,7 +63,7 @@ class trainer_times {
   std::uint64_t clock(std::uint64_t now_ns) const noexcept;
 
   /// Adds the stage "step", the wall time and the queues. Call it after all other stages have added their measurements.
-  void add_to(flow_figures& f, std::uint64_t now_ns) const;
+  void add_to(flow_statistics& f, std::uint64_t now_ns) const;
 
   /// Adds the trainer's track, the deliveries and the fill levels.
   void add_to(timeline& t) const;

@@ -14,7 +14,7 @@
 
 #include <millrace/base/clock.hpp>
 #include <millrace/measure/meters/span_ring.hpp>
-#include <millrace/measure/values/flow_figures.hpp>
+#include <millrace/measure/values/flow_statistics.hpp>
 #include <millrace/measure/values/histogram.hpp>
 #include <millrace/measure/values/process_statistics.hpp>
 
@@ -97,7 +97,7 @@ class worker_times {
   std::vector<span_ring::span> spans() const { return spans_.snapshot(); }
   std::uint64_t busy_ns() const noexcept { return busy_ns_.load(std::memory_order_relaxed); }
 
-  void add_to(stage_figures& s, std::uint64_t now_ns) const noexcept;
+  void add_to(stage_statistics& s, std::uint64_t now_ns) const noexcept;
 
   /// Times of the measured stays: on the processor, and their length; ready for a core, and their length.
   struct measured_times {

@@ -1,8 +1,8 @@
 // A distribution of values by size: a snapshot of a histogram, for quantiles, windows and replay.
 //
-//   const mr::distribution before = run.figures().wait_ns;        // time of each call of next()
+//   const mr::distribution before = run.statistics().wait_ns;        // time of each call of next()
 //   train_one_epoch(run);
-//   mr::distribution window = run.figures().wait_ns - before;
+//   mr::distribution window = run.statistics().wait_ns - before;
 //   window.count();   window.mean();                 // exact
 //   window.quantile(0.99);                           // within 1/32 (3.2 %) of the exact value
 //   window += other;                                 // as if all values had been recorded in one histogram

@@ -10,7 +10,7 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 MILLRACE_INLINE shuffle_quality::shuffle_quality(const exact_order& plan, const world& mine)
     : plan_(&plan), world_(mine), counter_(plan.settings().counts.size()) {
   // The mean distance of two random ordinals out of n is (n + 1) / 3.
-  figures_.ideal_neighbor_distance = static_cast<double>(plan.pass_length() + 1) / 3;
+  statistics_.ideal_neighbor_distance = static_cast<double>(plan.pass_length() + 1) / 3;
   pair_mask_ = std::bit_ceil(plan.samples() / 2 / watched_pairs + 1) - 1;
   batch_mask_ = std::bit_floor(plan.pass_length() / plan.settings().global_batch / watched_batches + 1) - 1;
 }
@@ -21,7 +21,7 @@ MILLRACE_INLINE void shuffle_quality::add(const ordered_sample& s) {
     counter_.add(s.sample.shard);
     if (counter_.rows() == rows_of_batch_) {
       share_sum_ += counter_.largest_share();
-      ++figures_.batches;
+      ++statistics_.batches;
     }
   }
   // Pairs are (0, 1), (2, 3), ... of a shard. Different pairs of different shards are watched; otherwise small shards
@@ -30,8 +30,8 @@ MILLRACE_INLINE void shuffle_quality::add(const ordered_sample& s) {
   if (((pair + s.sample.shard) & pair_mask_) == 0) watch(s);
 }
 
-MILLRACE_INLINE shuffle_quality_figures shuffle_quality::figures() const noexcept {
-  shuffle_quality_figures f = figures_;
+MILLRACE_INLINE shuffle_statistics shuffle_quality::statistics() const noexcept {
+  shuffle_statistics f = statistics_;
   if (f.batches > 0) f.share = share_sum_ / static_cast<double>(f.batches);
   if (f.neighbors > 0) f.neighbor_distance = distance_sum_ / static_cast<double>(f.neighbors);
   return f;
@@ -55,7 +55,7 @@ MILLRACE_INLINE void shuffle_quality::watch(const ordered_sample& s) {
   const auto [first, is_first] = first_of_pair_.try_emplace(sample_id(s.sample.shard, s.sample.index / 2), number);
   if (is_first) return;
   distance_sum_ += static_cast<double>(number - first->second);
-  ++figures_.neighbors;
+  ++statistics_.neighbors;
   first_of_pair_.erase(first);
 }
 

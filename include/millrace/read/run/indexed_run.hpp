@@ -67,7 +67,7 @@ class indexed_run final : public planned_run {
   /// Returns the origin of the sample at position `at` of epoch `epoch`. Positions count over all ranks together.
   error_location locate(std::uint64_t epoch, std::uint64_t at) const override;
   /// Returns the observed and the expected shuffle quality. The first call costs about 10 ms.
-  shuffle_quality_figures shuffle_quality() const override {
+  shuffle_statistics shuffle_quality() const override {
     if constexpr (!source_type::observes) {
       return planned_run::shuffle_quality();
     } else {
@@ -76,7 +76,7 @@ class indexed_run final : public planned_run {
         expected_share_ = ahead.share();
         ideal_share_ = ahead.ideal_share();
       });
-      shuffle_quality_figures f = source_.shuffle_quality();
+      shuffle_statistics f = source_.shuffle_quality();
       f.expected_share = expected_share_;
       f.ideal_share = ideal_share_;
       return f;

@@ -68,11 +68,11 @@ class indexed_source {
   std::size_t first_shard() const;
 
   /// Returns the shuffle quality of the samples planned so far, including those that are read ahead.
-  shuffle_quality_figures shuffle_quality() const
+  shuffle_statistics shuffle_quality() const
     requires observes
   {
     const std::lock_guard lock(shared_->mutex);
-    return shared_->observed.figures();
+    return shared_->observed.statistics();
   }
 
   /// Returns the meter that watches the reads of the data set.

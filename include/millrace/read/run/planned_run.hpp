@@ -51,7 +51,7 @@ class planned_run {
   /// Throws setup_error if the order is not computed from an index.
   virtual error_location locate(std::uint64_t epoch, std::uint64_t at) const;
   /// Returns the observed and the expected shuffle quality. Throws setup_error if the order does not observe it.
-  virtual shuffle_quality_figures shuffle_quality() const;
+  virtual shuffle_statistics shuffle_quality() const;
   /// Sets the statistics of the samples of the first `s.batches` batches.
   virtual void add_to(run_stats&) const {}
   /// Adds the events of planning the run; called once, at the start.

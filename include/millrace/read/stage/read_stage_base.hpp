@@ -77,7 +77,7 @@ class read_stage_base : public read_stage, public space_listener {
   std::uint64_t bytes_read() const noexcept override { return bytes_read_.load(std::memory_order_relaxed); }
   std::uint64_t samples_read() const noexcept override { return samples_read_.load(std::memory_order_relaxed); }
   std::uint64_t busy_ns() const noexcept override { return busy_ns_.load(std::memory_order_relaxed); }
-  void add_to(flow_figures& f, std::uint64_t now_ns) const override;
+  void add_to(flow_statistics& f, std::uint64_t now_ns) const override;
 
   std::string waits(std::uint64_t now_ns) const override;
   void add_to(timeline& t, std::uint64_t start_ns) const override;

@@ -6,7 +6,7 @@
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 template <class Source>
-MILLRACE_INLINE void read_stage_base<Source>::add_to(flow_figures& f, std::uint64_t now_ns) const {
+MILLRACE_INLINE void read_stage_base<Source>::add_to(flow_statistics& f, std::uint64_t now_ns) const {
   add_reading(f, {.reads = meter().snapshot() -= before_, .metered = metered, .threads = limit_.open(),
                   .open_ns = limit_.open_ns(now_ns), .busy_ns = busy_ns(), .samples = samples_read(),
                   .bytes = bytes_read(), .in_turn_ns = in_turn_ns_.load(std::memory_order_relaxed),

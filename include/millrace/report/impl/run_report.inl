@@ -11,30 +11,30 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
-MILLRACE_INLINE run_report report_of(flow_figures figures, timeline events) {
+MILLRACE_INLINE run_report report_of(flow_statistics statistics, timeline events) {
   run_report r;
-  r.conclusion = judge(figures);
+  r.conclusion = judge(statistics);
   const bool in_turns = r.conclusion.what != bound_by::unknown && r.conclusion.saturation < 0.95;
-  r.gains = in_turns ? simulated_gains(figures) : gains_of(figures);
+  r.gains = in_turns ? simulated_gains(statistics) : gains_of(statistics);
   std::stable_sort(r.gains.begin(), r.gains.end(), [](const auto& a, const auto& b) {
     return a.gain != b.gain ? a.gain > b.gain : a.at_most < b.at_most;   // equal gains: bounds last
   });
-  const stage_figures* const work = figures.find(stage_kind::work);
+  const stage_statistics* const work = statistics.find(stage_kind::work);
   if (work && r.conclusion.what != bound_by::unknown) {
     // More workers than cores are not modeled.
-    const std::size_t most = figures.usable_cores == 0 ? 2 * work->concurrency
-                                 : std::max({figures.usable_cores, work->concurrency, std::size_t{2}});
+    const std::size_t most = statistics.usable_cores == 0 ? 2 * work->concurrency
+                                 : std::max({statistics.usable_cores, work->concurrency, std::size_t{2}});
     const std::size_t step = (most + 7) / 8;
-    const double now = figures.samples_per_s();
+    const double now = statistics.samples_per_s();
     std::map<std::size_t, double> by_workers;
     for (std::size_t w = 1; w <= most; w = w < step ? step : w + step)
-      by_workers[w] = std::min(what_if(figures, {.workers = w}).samples_per_s,
-                               w > work->concurrency ? now * detail::processor_gain(figures, *work, w)
+      by_workers[w] = std::min(what_if(statistics, {.workers = w}).samples_per_s,
+                               w > work->concurrency ? now * detail::processor_gain(statistics, *work, w)
                                                : std::numeric_limits<double>::infinity());
     by_workers[work->concurrency] = now;   // measured, not predicted
     for (const auto& [workers, rate] : by_workers) r.scaling.push_back({workers, rate, workers == work->concurrency});
   }
-  r.figures = std::move(figures);
+  r.statistics = std::move(statistics);
   r.events = std::move(events);
   return r;
 }

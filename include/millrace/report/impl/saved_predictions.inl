@@ -13,13 +13,13 @@ namespace millrace { inline namespace MILLRACE_ABI {
 
 namespace detail {
 
-MILLRACE_INLINE kept_settings settings_of(const flow_figures& f) {
-  const stage_figures *const work = f.find(stage_kind::work), *const read = f.find(stage_kind::read);
+MILLRACE_INLINE kept_settings settings_of(const flow_statistics& f) {
+  const stage_statistics *const work = f.find(stage_kind::work), *const read = f.find(stage_kind::read);
   return {work ? work->concurrency : 0, read ? read->concurrency : 0, f.host_slots, f.batch_samples};
 }
 
 MILLRACE_INLINE std::string predictions_text(const run_report& r) {
-  const kept_settings now = settings_of(r.figures);
+  const kept_settings now = settings_of(r.statistics);
   std::ostringstream out;
   out.precision(std::numeric_limits<double>::max_digits10);
   const auto add = [&](const char* what, const kept_settings& s, double samples_per_s) {
@@ -28,7 +28,7 @@ MILLRACE_INLINE std::string predictions_text(const run_report& r) {
     out << ' ' << samples_per_s;
   };
   out << predictions_head << '\n';
-  add("run", now, r.figures.samples_per_s());
+  add("run", now, r.statistics.samples_per_s());
   out << '\n';
   for (const knob_gain& k : r.gains) {
     const what_if_change& c = k.settings;
@@ -36,7 +36,7 @@ MILLRACE_INLINE std::string predictions_text(const run_report& r) {
     const kept_settings then{c.workers.value_or(now[0]), c.io_threads.value_or(now[1]),
                                      c.prefetch.value_or(now[2]), c.batch.value_or(now[3])};
     if (then == now) continue;
-    add("predicted", then, r.figures.samples_per_s() * (1 + k.gain));
+    add("predicted", then, r.statistics.samples_per_s() * (1 + k.gain));
     out << ' ' << k.change << (k.at_most ? " (at most)" : "") << '\n';
   }
   for (const run_report::point& p : r.scaling) {
@@ -58,7 +58,7 @@ MILLRACE_INLINE void compare_with(const std::string& earlier, run_report& r) {
   std::string line, word, change;
   if (!std::getline(file, line) || line != detail::predictions_head)
     throw data_error(printable(path) + " has no predictions of this version", "Write the reports of that run again");
-  const detail::kept_settings now = detail::settings_of(r.figures);
+  const detail::kept_settings now = detail::settings_of(r.statistics);
   detail::kept_settings then{}, there{};
   while (std::getline(file, line)) {
     std::istringstream words(line);
@@ -71,7 +71,7 @@ MILLRACE_INLINE void compare_with(const std::string& earlier, run_report& r) {
     if (word == "run" || there != now || then == now) continue;
     std::getline(words >> std::ws, change);
     const auto entry = std::find_if(r.kept.begin(), r.kept.end(), [&](const auto& k) { return k.change == change; });
-    if (entry == r.kept.end()) r.kept.push_back({change, samples_per_s, r.figures.samples_per_s()});
+    if (entry == r.kept.end()) r.kept.push_back({change, samples_per_s, r.statistics.samples_per_s()});
   }
 }
 

@@ -74,7 +74,7 @@ void add_stage_table(std::string& page, const run_report& r);
 
 void add_gain_table(std::string& page, const run_report& r);
 
-void add_picture_table(std::string& page, const picture_figures& p);
+void add_picture_table(std::string& page, const picture_statistics& p);
 
 void add_charts(std::string& page, const run_report& r);
 

@@ -23,7 +23,7 @@ void add_quantiles(json_writer& out, std::string_view name, const distribution& 
 
 void add_stage(json_writer& out, const run_report& r, std::size_t index);
 
-void add_pictures(json_writer& out, const picture_figures& p);
+void add_pictures(json_writer& out, const picture_statistics& p);
 
 }  // namespace detail
 

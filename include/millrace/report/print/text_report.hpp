@@ -9,7 +9,7 @@
 #pragma once
 
 #include <millrace/base/format.hpp>
-#include <millrace/measure/values/flow_figures.hpp>
+#include <millrace/measure/values/flow_statistics.hpp>
 #include <millrace/report/run_report.hpp>
 
 #include <string_view>
@@ -24,10 +24,10 @@ std::string padded(std::string text, std::size_t width, bool right = false);
 std::string quantiles_text(const distribution& d);
 
 /// "2.74 s, 184 batches of 24; 16 before them left out"
-std::string measured_text(const flow_figures& f);
+std::string measured_text(const flow_statistics& f);
 
 /// "16 usable cores, not throttled; threads that could run waited 12.4 ms for a core"
-std::string machine_text(const flow_figures& f);
+std::string machine_text(const flow_statistics& f);
 
 /// "train_images, 2026-11-23 08:36:04 UTC"
 std::string title_of(const run_report& r);
@@ -38,7 +38,7 @@ inline auto printed_facts(const run_report& r) {
       {"run", title_of(r)}};
   if (!r.origin.command.empty()) facts.emplace_back("command", r.origin.command);
   std::string machine = r.origin.machine;
-  if (r.figures.usable_cores > 0) machine += (machine.empty() ? "" : "; ") + machine_text(r.figures);
+  if (r.statistics.usable_cores > 0) machine += (machine.empty() ? "" : "; ") + machine_text(r.statistics);
   if (!machine.empty()) facts.emplace_back("machine", std::move(machine));
   facts.insert(facts.end(), r.facts.begin(), r.facts.end());
   return facts;
@@ -51,12 +51,12 @@ std::string wrapped(std::string line, std::string_view words, std::size_t indent
 inline std::string counted_text(std::uint64_t times) { return grouped(static_cast<double>(times)); }
 
 /// "6 400 JPEGs: built-in decoder, several at once 6 144 (96.0 %), alone 192 (3.0 %); libjpeg 64 (1.0 %): ..."
-std::string pictures_text(const picture_figures& p);
+std::string pictures_text(const picture_statistics& p);
 
 std::string counts_text(const std::vector<event_count>& counts);
 
 /// Returns further facts about a stage: speed, phases and processor share.
-std::string stage_remark(const flow_figures& f, const stage_figures& s);
+std::string stage_remark(const flow_statistics& f, const stage_statistics& s);
 
 }  // namespace detail
 

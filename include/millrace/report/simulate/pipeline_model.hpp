@@ -13,7 +13,7 @@
 // Errors: none. Threads: a value.
 #pragma once
 
-#include <millrace/measure/values/flow_figures.hpp>
+#include <millrace/measure/values/flow_statistics.hpp>
 #include <millrace/report/simulate/empirical_distribution.hpp>
 
 #include <utility>
@@ -29,7 +29,7 @@ struct pipeline_model {
   double sample_bytes = 100'000;
   double batch_bytes = 0;      ///< bytes of one copy
   double contention = 0;       ///< slowdown of concurrent reads (measure/values/read_levels.hpp)
-  double useful_share = 1;     ///< used share of the readers other than the awaited one (flow_figures.hpp)
+  double useful_share = 1;     ///< used share of the readers other than the awaited one (flow_statistics.hpp)
   empirical_distribution read_ns{}, unpack_ns{}, work_ns{}, copy_ns{}, step_ns{};
   std::vector<std::pair<std::string, double>> phases{};   ///< phases of the work: names and shares
   std::uint64_t warm_up_batches = 20, batches = 200;     ///< `batches` are measured, after the warm-up
@@ -42,7 +42,7 @@ struct pipeline_model {
 
 /// Returns the model of a recorded run. Shapes are those of the histograms, means those of the busy times. Unknown
 /// contention of the reads counts as none.
-pipeline_model model_of(const flow_figures& f);
+pipeline_model model_of(const flow_statistics& f);
 
 }}}  // namespace millrace::detail
 

@@ -2,7 +2,7 @@
 //
 //   auto s = mr::detail::simulate({.workers = 8, .work_ns = mr::detail::empirical_distribution::fixed(2e6),
 //                                   .step_ns = mr::detail::empirical_distribution::fixed(25e6)});
-//   s.figures.samples_per_s();   mr::judge(s.figures);      // the same measurements as of a run
+//   s.statistics.samples_per_s();   mr::judge(s.statistics);      // the same measurements as of a run
 //
 // The rules are those of the engine. A read reserves its bytes in the read-ahead budget first; the read that is needed
 // next may exceed it. Samples become available in the run's order. A worker claims the next ticket that has its bytes
@@ -23,7 +23,7 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 /// The result of simulate().
 struct simulated {
-  flow_figures figures{};
+  flow_statistics statistics{};
   timeline events{};   ///< of the measured window; spans and counters only with pipeline_model::with_timeline
 };
 
@@ -76,7 +76,7 @@ class flow_simulation {
   /// Adds the samples of a finished read; they become available in the run's order.
   void arrived(std::uint64_t number, std::size_t worker);
   void end(const event& e);
-  flow_figures figures_now() const;
+  flow_statistics current_statistics() const;
 
   struct times {
     double busy = 0, starved = 0, blocked = 0;
@@ -85,7 +85,7 @@ class flow_simulation {
 
   const pipeline_model m_;
   simulated result_{};
-  flow_figures figures_{};
+  flow_statistics statistics_{};
   std::size_t reading_stage_ = nowhere, unpack_stage_ = nowhere, work_stage_ = nowhere, copy_stage_ = nowhere,
               step_stage_ = nowhere;
   std::vector<times> busy_;

@@ -39,11 +39,11 @@ pipeline_model changed(pipeline_model m, const what_if_change& c);
 
 /// Returns the prediction for a recorded run with the change. Throws setup_error for a setting of 0, and for a factor
 /// that is not a number above 0; step_time may be 0.
-prediction what_if(const flow_figures& recorded, const what_if_change& c);
+prediction what_if(const flow_statistics& recorded, const what_if_change& c);
 
 /// Returns the gains of gains_of(), predicted by replay instead of by the limits. A replay includes the effects of
 /// rings and of variance.
-std::vector<knob_gain> simulated_gains(const flow_figures& recorded);
+std::vector<knob_gain> simulated_gains(const flow_statistics& recorded);
 
 }}  // namespace millrace
 

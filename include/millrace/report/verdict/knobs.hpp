@@ -13,7 +13,7 @@
 #pragma once
 
 #include <millrace/base/version.hpp>
-#include <millrace/measure/values/flow_figures.hpp>
+#include <millrace/measure/values/flow_statistics.hpp>
 
 #include <cstddef>
 #include <optional>
@@ -47,12 +47,12 @@ namespace detail {
 
 /// Returns the work of `workers` workers relative to that of the present ones, within the limits of the cores. Under a
 /// quota more workers get no more time. On crowded cores each runnable thread gets about the same share of a core.
-double processor_gain(const flow_figures& f, const stage_figures& work, std::size_t workers);
+double processor_gain(const flow_statistics& f, const stage_statistics& work, std::size_t workers);
 
 }  // namespace detail
 
 /// Returns the predicted gain of each change; none for a run without measurements.
-std::vector<knob_gain> gains_of(const flow_figures& f);
+std::vector<knob_gain> gains_of(const flow_statistics& f);
 
 }}  // namespace millrace
 

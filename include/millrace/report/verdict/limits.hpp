@@ -16,17 +16,17 @@
 // The busy time of threads alone would count the queue on one disk as capacity. The time with a read outstanding alone
 // would mistake slow responses for full bandwidth.
 // Errors: none; a stage that was never busy has no limit and is omitted. Threads: a value.
-// Source of the law: see flow_figures.hpp.
+// Source of the law: see flow_statistics.hpp.
 #pragma once
 
 #include <millrace/base/version.hpp>
-#include <millrace/measure/values/flow_figures.hpp>
+#include <millrace/measure/values/flow_statistics.hpp>
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
 /// The speed of the run if this stage alone limited it.
 struct stage_limit {
-  std::size_t stage = 0;   ///< index in flow_figures::stages
+  std::size_t stage = 0;   ///< index in flow_statistics::stages
   std::string name{};
   stage_kind kind = stage_kind::work;
   double samples_per_s = 0;
@@ -56,7 +56,7 @@ struct flow_change {
   double workers = 1, io_threads = 1, storage_speed = 1;
   double step_time = 1, copy_time = 1;   ///< time per sample
   double work_time = 1;                  ///< time per sample in `stage`, or in all stages
-  std::size_t stage = ~std::size_t{0};   ///< index in flow_figures::stages; default: all
+  std::size_t stage = ~std::size_t{0};   ///< index in flow_statistics::stages; default: all
 
   /// Returns the factor of the work time of the stage with that index.
   double work_time_of(std::size_t index) const noexcept;
@@ -64,10 +64,10 @@ struct flow_change {
 
 /// Returns the limit of the I/O threads, which alternate between reading and unpacking. Storage may be slower than they
 /// are, or the one thread that reads the samples that all others wait for.
-stage_limit reading_limit(const flow_figures& f, std::size_t index, const flow_change& c);
+stage_limit reading_limit(const flow_statistics& f, std::size_t index, const flow_change& c);
 
 /// Returns the limits of all stages, with the change `c`.
-flow_limits limits_of(const flow_figures& f, const flow_change& c = {});
+flow_limits limits_of(const flow_statistics& f, const flow_change& c = {});
 
 }  // namespace detail
 

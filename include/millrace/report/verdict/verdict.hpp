@@ -81,35 +81,35 @@ struct verdict {
 namespace detail {
 
 /// Returns the costliest phase of a fused stage; else the name of the stage.
-std::string costliest_phase(const stage_figures& s);
+std::string costliest_phase(const stage_statistics& s);
 
 /// Walks from the trainer upstream and returns the index of the stage that the others wait for.
-std::size_t walk_upstream(const flow_figures& f);
+std::size_t walk_upstream(const flow_statistics& f);
 
 /// Returns true, and fills the verdict, if one thread reads the samples that all others wait for.
-bool judge_reading_in_turn(const flow_figures& f, const stage_limit& limit, verdict& v);
+bool judge_reading_in_turn(const flow_statistics& f, const stage_limit& limit, verdict& v);
 
-void judge_reading(const flow_figures& f, const stage_figures& read, const stage_limit& limit, verdict& v);
+void judge_reading(const flow_statistics& f, const stage_statistics& read, const stage_limit& limit, verdict& v);
 
 /// Returns true if this process, rather than others, has more runnable threads than there are cores. Each runnable
 /// thread gets about the same share of a core. Therefore the number of other threads is the remaining cores / that
 /// share.
-bool own_threads_overload(const flow_figures& f);
+bool own_threads_overload(const flow_statistics& f);
 
 /// Returns why workers had less than 95 % of the processor while they worked; none if they had it, or if that was not
 /// measured.
-bound_cause missing_processor(const flow_figures& f, const stage_figures& s);
+bound_cause missing_processor(const flow_statistics& f, const stage_statistics& s);
 
-std::string waited_for_a_core(const stage_figures& s);
+std::string waited_for_a_core(const stage_statistics& s);
 
-void judge_working(const flow_figures& f, const stage_figures& s, verdict& v);
+void judge_working(const flow_statistics& f, const stage_statistics& s, verdict& v);
 
-void judge_stage(const flow_figures& f, const stage_limit& limit, verdict& v);
+void judge_stage(const flow_statistics& f, const stage_limit& limit, verdict& v);
 
 }  // namespace detail
 
 /// Returns the limit of the run; bound_by::unknown with fewer than 5 batches or without a trainer.
-verdict judge(const flow_figures& f);
+verdict judge(const flow_statistics& f);
 
 }}  // namespace millrace
 

@@ -30,7 +30,7 @@ MILLRACE_INLINE std::string concurrency::describe() const {
   return " (tuned: up to " + std::to_string(max_workers()) + " and " + std::to_string(max_reads()) + ")";
 }
 
-MILLRACE_INLINE bool concurrency::tune(const flow_figures& since_start, const std::vector<pipeline_node*>& all) {
+MILLRACE_INLINE bool concurrency::tune(const flow_statistics& since_start, const std::vector<pipeline_node*>& all) {
   const concurrency_counts counts = tuner_->evaluate(since_start);
   if (counts == limits_.open) return false;
   limits_.open = counts;

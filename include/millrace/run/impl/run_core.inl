@@ -224,7 +224,7 @@ MILLRACE_INLINE batch_lease run_core::next(bool stop_at_epoch) {
   if (returned_batch_) return std::move(returned_batch_);
   if (concurrency_.due(delivered_.load(std::memory_order_relaxed)))
     without_memory_skip([&] {
-      flow_figures now = figures();
+      flow_statistics now = statistics();
       if (concurrency_.tune(now, nodes_)) warm_ups_.restart(std::move(now));
     });
   step_range_.end();
@@ -253,7 +253,7 @@ MILLRACE_INLINE batch_lease run_core::next(bool stop_at_epoch) {
   delivered_.fetch_add(1, std::memory_order_relaxed);
   samples_.fetch_add(got.batch.rows, std::memory_order_relaxed);
   without_memory_skip(
-      [&] { warm_ups_.passed(delivered_.load(std::memory_order_relaxed), [&] { return figures(); }); });
+      [&] { warm_ups_.passed(delivered_.load(std::memory_order_relaxed), [&] { return statistics(); }); });
   step_range_.start("batch", got.batch.batch);
   deliver_notices();
   return out;
@@ -363,8 +363,8 @@ MILLRACE_INLINE run_stats run_core::stats() const {
   return s;
 }
 
-MILLRACE_INLINE flow_figures run_core::figures() const {
-  flow_figures f;
+MILLRACE_INLINE flow_statistics run_core::statistics() const {
+  flow_statistics f;
   const std::uint64_t now = times_.clock(steady_now_ns());
   f.batches = delivered_.load(std::memory_order_relaxed);
   f.samples = samples_.load(std::memory_order_relaxed);

@@ -18,12 +18,12 @@ MILLRACE_INLINE window_tuner::window_tuner(tuning_options o, const concurrency_l
       notices_(of.notices),
       search_({.open = of.open, .max = of.max, .data_wait = options_.data_wait}) {}
 
-MILLRACE_INLINE concurrency_counts window_tuner::evaluate(const flow_figures& now) {
+MILLRACE_INLINE concurrency_counts window_tuner::evaluate(const flow_statistics& now) {
   if (now.batches < 1 + full_slots(now)) {
     due_at_ = 1 + full_slots(now);   // by then the batch rings are full
   } else if (!begun_) {
     begin(now);
-  } else if (const flow_figures window = now - before_; window.wall_ns < least_window_ns) {
+  } else if (const flow_statistics window = now - before_; window.wall_ns < least_window_ns) {
     due_at_ = now.batches + window.batches;   // batches are so short that an evaluation costs more
   } else {
     const concurrency_counts was = search_.open();
@@ -41,11 +41,11 @@ MILLRACE_INLINE concurrency_counts window_tuner::evaluate(const flow_figures& no
   return search_.open();
 }
 
-MILLRACE_INLINE std::uint64_t window_tuner::full_slots(const flow_figures& f) {
+MILLRACE_INLINE std::uint64_t window_tuner::full_slots(const flow_statistics& f) {
   return std::max<std::uint64_t>(4, f.host_slots + f.device_slots);
 }
 
-MILLRACE_INLINE void window_tuner::begin(const flow_figures& now) {
+MILLRACE_INLINE void window_tuner::begin(const flow_statistics& now) {
   begun_ = true;
   before_ = now;
   due_at_ = now.batches + window_batches;

@@ -23,11 +23,11 @@ MILLRACE_INLINE double tuning_window::rate_of_reads(std::size_t n) const noexcep
   return reads && one_s > 0 ? count / one_s : without_limit;
 }
 
-MILLRACE_INLINE tuning_window tuning_window_of(const flow_figures& f) {
+MILLRACE_INLINE tuning_window tuning_window_of(const flow_statistics& f) {
   tuning_window w;
   w.data_wait = f.data_wait_share();
   w.rate = f.samples_per_s();
-  for (const stage_figures& s : f.stages) {
+  for (const stage_statistics& s : f.stages) {
     const double busy_s = 1e-9 * static_cast<double>(s.busy_ns), samples = s.samples();
     const double one_s = samples > 0 ? busy_s / samples : 0;
     const auto limit = [&](double rate) {
@@ -65,7 +65,7 @@ MILLRACE_INLINE tuning_window tuning_window_of(const flow_figures& f) {
   // levels.mean_outstanding() is too low: its last level counts everything above it. For the same reason these levels
   // say little about contention if many reads ended in the last one.
   const auto& top = f.reads_at_once.at(read_levels::most);
-  const stage_figures* const read = f.find(stage_kind::read);
+  const stage_statistics* const read = f.find(stage_kind::read);
   if (read && f.reads_at_once.busy_ns() > 0)
     w.outstanding = std::max(
         1.0, static_cast<double>(read->busy_ns) / static_cast<double>(f.reads_at_once.busy_ns()));

@@ -66,7 +66,7 @@ class batch_rows : public worker_segment, public final_segment {
   };
 
   using worker_segment::add_to;
-  void add_to(flow_figures& f, std::uint64_t now_ns) const override;
+  void add_to(flow_statistics& f, std::uint64_t now_ns) const override;
   void start() override {}
   void space_freed() noexcept override { open_slots(); }   // a slot was freed
   dispatcher& tickets() noexcept override { return *dispatcher_; }

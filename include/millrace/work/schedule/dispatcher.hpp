@@ -98,7 +98,7 @@ class dispatcher final : public worker_task,
   /// Returns the total nanoseconds of work of all workers.
   std::uint64_t busy_ns() const noexcept;
   /// Returns the times and event counts of all workers.
-  stage_figures figures(std::string name, std::uint64_t now_ns) const;
+  stage_statistics statistics(std::string name, std::uint64_t now_ns) const;
 
   /// Returns the state of the workers as text:
   ///   "1 of 4 at work, the longest for 31.2 s at sample 1580 (batch 6), thread 0x7f21c8d3a6c0; 3 wait for input"

@@ -10,7 +10,7 @@
 #include <millrace/item/sample.hpp>
 #include <millrace/measure/values/timeline.hpp>
 #include <millrace/measure/values/event_counts.hpp>
-#include <millrace/measure/values/flow_figures.hpp>
+#include <millrace/measure/values/flow_statistics.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -101,7 +101,7 @@ class pipeline_node {
   /// Sets the event counts to count into. Called before start().
   virtual void count_into(event_counts&) noexcept {}
   /// Adds the current metrics of its stages. Any thread may call it after start().
-  virtual void add_to(flow_figures&, std::uint64_t now_ns) const { static_cast<void>(now_ns); }
+  virtual void add_to(flow_statistics&, std::uint64_t now_ns) const { static_cast<void>(now_ns); }
   /// Returns a line that describes its work and its waits, for diagnosis of a stalled run. Any thread may call it after
   /// start().
   virtual std::string waits(std::uint64_t now_ns) const { return static_cast<void>(now_ns), std::string(); }

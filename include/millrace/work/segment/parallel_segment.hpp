@@ -135,8 +135,8 @@ class parallel_segment final : public worker_segment, public space_listener {
   void space_freed() noexcept override { commit(); }
 
   using worker_segment::add_to;
-  void add_to(flow_figures& f, std::uint64_t now_ns) const override {
-    stage_figures s = dispatcher_->figures(own_name, now_ns);
+  void add_to(flow_statistics& f, std::uint64_t now_ns) const override {
+    stage_statistics s = dispatcher_->statistics(own_name, now_ns);
     if (const std::uint64_t out = outputs_.load(std::memory_order_relaxed); expands && out > 0)
       s.items_per_sample = static_cast<double>(s.items) / static_cast<double>(out);
     f.stages.push_back(std::move(s));

@@ -50,8 +50,8 @@ class serial_segment final : public pipeline_node, public space_listener, public
   /// Returns the sink that the producer puts samples into.
   sample_sink<input>& entrance() noexcept { return input_; }
 
-  void add_to(flow_figures& f, std::uint64_t now_ns) const override {
-    stage_figures s{.name = Stage::name, .kind = stage_kind::work};
+  void add_to(flow_statistics& f, std::uint64_t now_ns) const override {
+    stage_statistics s{.name = Stage::name, .kind = stage_kind::work};
     // The thread is busy whenever it does not sleep. Without a thread these times are not measured.
     s.starved_ns = starved_ns_.load(std::memory_order_acquire);
     s.blocked_ns = blocked_ns_.load(std::memory_order_acquire);

@@ -32,7 +32,7 @@ EXAMPLE
 // block 1 is a table of the states of slots
 
 // ---- device_gaps.hpp
-void show(std::shared_ptr<mr::device_backend> backend, mr::stream_view stream, mr::flow_figures& metrics) {
+void show(std::shared_ptr<mr::device_backend> backend, mr::stream_view stream, mr::flow_statistics& metrics) {
 EXAMPLE
 }
 

@@ -5,7 +5,7 @@ EXAMPLE
 }
 
 // ---- phase_times.hpp
-void example(mr::detail::phase_times& times, mr::stage_figures& stage, std::uint64_t maps_ns,
+void example(mr::detail::phase_times& times, mr::stage_statistics& stage, std::uint64_t maps_ns,
              std::uint64_t rendering_ns, std::size_t samples) {
 EXAMPLE
 }
@@ -17,8 +17,8 @@ EXAMPLE
 }
 
 // ---- run_statistics.hpp
-mr::flow_figures figures_now();
-void example(mr::flow_figures figures, const mr::detail::process_statistics& at_start,
+mr::flow_statistics current_statistics();
+void example(mr::flow_statistics statistics, const mr::detail::process_statistics& at_start,
              mr::detail::warm_up_statistics& warm_ups, std::uint64_t batches) {
 EXAMPLE
 }
@@ -47,13 +47,13 @@ EXAMPLE
 }
 
 // ---- trainer_times.hpp
-void example(mr::detail::trainer_times& times, mr::flow_figures& figures, std::uint64_t started_ns,
+void example(mr::detail::trainer_times& times, mr::flow_statistics& statistics, std::uint64_t started_ns,
              std::uint64_t called_ns, std::uint64_t arrived_ns, std::uint64_t returned_ns, std::uint64_t now_ns) {
 EXAMPLE
 }
 
 // ---- worker_times.hpp
-void example(mr::detail::worker_times& times, mr::stage_figures& stage, std::uint64_t now,
+void example(mr::detail::worker_times& times, mr::stage_statistics& stage, std::uint64_t now,
              std::uint64_t batch) {
 EXAMPLE
 }
@@ -86,7 +86,7 @@ void example(mr::scratch& s, const mr::event_count& c) {
 EXAMPLE
 }
 
-// ---- flow_figures.hpp
+// ---- flow_statistics.hpp
 #include <millrace/report/verdict/verdict.hpp>
 #include <millrace/millrace.hpp>
 struct row {
@@ -113,7 +113,7 @@ void example(mr::read_levels& levels, std::uint64_t spent_ns, std::uint64_t read
 EXAMPLE
 }
 
-// ---- shuffle_quality_figures.hpp
+// ---- shuffle_statistics.hpp
 #include <cstdio>
 #include <millrace/millrace.hpp>
 struct row {

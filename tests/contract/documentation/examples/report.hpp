@@ -13,12 +13,12 @@ EXAMPLE
 // ---- html_report.hpp
 void write(const std::string& page);
 
-void example(const mr::flow_figures& window, mr::timeline events) {
+void example(const mr::flow_statistics& window, mr::timeline events) {
 EXAMPLE
 }
 
 // ---- json_report.hpp
-void example(const mr::flow_figures& window) {
+void example(const mr::flow_statistics& window) {
 EXAMPLE
 }
 
@@ -31,7 +31,7 @@ EXAMPLE
 #include <cstdio>
 
 // block 2 is a report's first lines
-void example(const mr::flow_figures& window) {
+void example(const mr::flow_statistics& window) {
 EXAMPLE 1
 }
 
@@ -52,7 +52,7 @@ EXAMPLE
 
 #include <cstdio>
 
-void example(const mr::flow_figures& window, mr::timeline events) {
+void example(const mr::flow_statistics& window, mr::timeline events) {
 EXAMPLE
 }
 
@@ -81,16 +81,16 @@ EXAMPLE
 }
 
 // ---- empirical_distribution.hpp
-#include <millrace/measure/values/flow_figures.hpp>
+#include <millrace/measure/values/flow_statistics.hpp>
 
-void example(const mr::flow_figures& window, mr::rng& random) {
+void example(const mr::flow_statistics& window, mr::rng& random) {
 EXAMPLE
 }
 
 // ---- pipeline_model.hpp
 #include <millrace/report/simulate/simulation.hpp>
 
-void example(const mr::flow_figures& window) {
+void example(const mr::flow_statistics& window) {
 EXAMPLE
 }
 
@@ -102,24 +102,24 @@ EXAMPLE
 }
 
 // ---- what_if.hpp
-void example(const mr::flow_figures& window) {
+void example(const mr::flow_statistics& window) {
 EXAMPLE
 }
 
 // ---- knobs.hpp
 #include <cstdio>
 
-void example(const mr::flow_figures& figures) {
+void example(const mr::flow_statistics& statistics) {
 EXAMPLE
 }
 
 // ---- limits.hpp
 // block 2 is a table of the limits
-void example(const mr::flow_figures& figures) {
+void example(const mr::flow_statistics& statistics) {
 EXAMPLE 1
 }
 
-// ---- picture_figures.hpp
+// ---- picture_statistics.hpp
 #include <millrace/millrace.hpp>
 
 struct row {
@@ -135,6 +135,6 @@ EXAMPLE
 
 #include <cstdio>
 
-void example(const mr::flow_figures& figures) {
+void example(const mr::flow_statistics& statistics) {
 EXAMPLE
 }

@@ -81,8 +81,8 @@ TEST_CASE("options out of their range are refused, and nothing is connected befo
         mr::remote_options{.retry = {.attempts = 0}}, mr::remote_options{.hedge = {.share = 0.9}}})
     CHECK_THROWS_AS(mr::remote(wrong), mr::setup_error);
   const auto place = mr::remote();
-  CHECK(place.figures().requests == 0);
-  CHECK(mr::to_text(place.figures()).find("given up 0") != std::string::npos);
+  CHECK(place.statistics().requests == 0);
+  CHECK(mr::to_text(place.statistics()).find("given up 0") != std::string::npos);
   const mr::storage as_storage = place;
   CHECK_FALSE(as_storage.is_local());
 }

@@ -38,7 +38,7 @@ TEST_CASE("a replaced object is another one, and its old blocks are evicted firs
   CHECK(read_complete(*cache, "far://a") == p.text("far://a"));
   p.below->files["far://a"] = {.text = old, .version = "1"};
   CHECK(read_complete(*cache, "far://a") == old);
-  CHECK(cache->figures().evictions == 0);
+  CHECK(cache->statistics().evictions == 0);
   CHECK(p.below->read_bytes == 16'000);
   std::set<std::uint64_t> versions;
   for (const auto& e : p.entries()) versions.insert(e.name.version);
@@ -50,7 +50,7 @@ TEST_CASE("a replaced object is another one, and its old blocks are evicted firs
   std::size_t outdated_left = 0;
   for (const auto& e : p.entries()) outdated_left += e.name.version == outdated;
   CHECK(outdated_left == 1);
-  CHECK(cache->figures().evictions == 1);
+  CHECK(cache->statistics().evictions == 1);
   CHECK(p.kept_bytes() <= p.options.bytes);
 }
 
@@ -65,14 +65,14 @@ TEST_CASE("the least recently used blocks are replaced; open ones stay, also tho
     CHECK(read_complete(*cache, name) == p.text(name));
     set_time(p.path_of(name), ++seconds);
   }
-  CHECK(cache->figures().evictions == 0);
+  CHECK(cache->statistics().evictions == 0);
   CHECK(p.kept_bytes() == 4 * cached_place::block_on_disk);
   CHECK(read_complete(*cache, "far://c") == p.text("far://c"));   // used again: now a is the oldest
   CHECK(read_complete(*cache, "far://e") == p.text("far://e"));
   CHECK(!is_kept("far://a"));
   CHECK((is_kept("far://c") && is_kept("far://d") && is_kept("far://b") && is_kept("far://e")));
-  CHECK(cache->figures().evictions == 1);
-  CHECK(cache->figures().evicted_bytes == cached_place::block_on_disk);
+  CHECK(cache->statistics().evictions == 1);
+  CHECK(cache->statistics().evicted_bytes == cached_place::block_on_disk);
 
   const auto oldest = other->open("far://d");   // the oldest now
   std::string buffer(10, '\0');
@@ -92,7 +92,7 @@ TEST_CASE("the least recently used blocks are replaced; open ones stay, also tho
   CHECK(read_complete(*cache, "far://a") == p.text("far://a"));
   CHECK(read_complete(*cache, "far://b") == p.text("far://b"));
   CHECK(p.block_paths().size() == 4);
-  CHECK(cache->figures().passed_bytes == 8'000);
+  CHECK(cache->statistics().passed_bytes == 8'000);
   REQUIRE(p.notices.size() == 1);
   CHECK(p.notices[0].find("its limits have no space") != std::string::npos);
 }
@@ -121,9 +121,9 @@ TEST_CASE("parts of dead processes are removed; one that is being written is wai
   const auto hasty = p.cache();
   CHECK(p.block_paths() == std::vector<std::string>{part});
   CHECK(read_complete(*hasty, "far://a") == p.text("far://a"));
-  CHECK(hasty->figures().waits == 1);
-  CHECK(hasty->figures().waits_given_up == 1);
-  CHECK(hasty->figures().passed_bytes == 4'000);
+  CHECK(hasty->statistics().waits == 1);
+  CHECK(hasty->statistics().waits_given_up == 1);
+  CHECK(hasty->statistics().passed_bytes == 4'000);
   std::thread writer([&] {
     sleep_ms(100);
     ::close(live);
@@ -132,8 +132,8 @@ TEST_CASE("parts of dead processes are removed; one that is being written is wai
   const auto patient = p.cache();
   CHECK(read_complete(*patient, "far://a") == p.text("far://a"));
   writer.join();
-  CHECK(patient->figures().waits == 1);
-  CHECK(patient->figures().misses == 1);
+  CHECK(patient->statistics().waits == 1);
+  CHECK(patient->statistics().misses == 1);
   CHECK(p.block_paths() == std::vector<std::string>{path});
 }
 
@@ -169,8 +169,8 @@ TEST_CASE("a disk that accepts no data is reported once, and the run continues w
   ::setrlimit(RLIMIT_FSIZE, &before);
   ::signal(SIGXFSZ, handler);
   CHECK(read == p.text("far://a"));
-  CHECK(cache->figures().passed_bytes == 60'000);
-  CHECK(cache->figures().refusals > 0);
+  CHECK(cache->statistics().passed_bytes == 60'000);
+  CHECK(cache->statistics().refusals > 0);
   CHECK(p.kept_bytes() == 0);
   REQUIRE(p.notices.size() == 1);
   CHECK(p.notices[0].find("continues without the cache") != std::string::npos);
@@ -188,7 +188,7 @@ TEST_CASE("a share of the file system that stays free limits the cache") {
   const auto cache = p.cache();
   CHECK(read_complete(*cache, "far://a") == p.text("far://a"));
   CHECK(p.kept_bytes() == 0);
-  CHECK(cache->figures().passed_bytes == 9'000);
+  CHECK(cache->statistics().passed_bytes == 9'000);
   CHECK(p.notices.size() == 1);
 }
 
@@ -208,7 +208,7 @@ TEST_CASE("each block that several threads need is fetched once") {
   for (std::thread& t : threads) t.join();
   CHECK(wrong == 0);
   CHECK(p.below->read_bytes == 90'000);
-  CHECK(cache->figures().waits + other->figures().waits > 0);
+  CHECK(cache->statistics().waits + other->statistics().waits > 0);
   CHECK(p.notices.empty());
 }
 
@@ -231,5 +231,5 @@ TEST_CASE("threads under a limit that is far too small") {
   for (std::thread& t : threads) t.join();
   CHECK(wrong == 0);
   CHECK(p.kept_bytes() <= p.options.bytes);
-  CHECK(cache->figures().evictions + other->figures().evictions > 0);
+  CHECK(cache->statistics().evictions + other->statistics().evictions > 0);
 }

@@ -86,7 +86,7 @@ TEST_CASE("a cache fetches expected files, and readers find them there") {
   for (int i = 0; i < 9; ++i)
     CHECK(read_complete(*cache, "far://" + std::to_string(i)) == p.text("far://" + std::to_string(i)));
   CHECK(p.below->read_bytes == all);
-  const mr::cache_figures f = cache->figures();
+  const mr::cache_statistics f = cache->statistics();
   CHECK(f.ahead_bytes == all);
   CHECK(f.misses == 0);
   CHECK(f.hits == 27);
@@ -106,9 +106,9 @@ TEST_CASE("fetching ahead stops at its limit, and continues as files are closed"
   }
   const auto cache = p.cache();
   cache->expect(names);
-  REQUIRE(eventually([&] { return cache->figures().ahead_bytes >= 20'000; }));
+  REQUIRE(eventually([&] { return cache->statistics().ahead_bytes >= 20'000; }));
   sleep_ms(100);
-  CHECK(cache->figures().ahead_bytes < 20'000 + 4'096);
+  CHECK(cache->statistics().ahead_bytes < 20'000 + 4'096);
   CHECK(!p.path_of("far://0").empty());
   CHECK(p.path_of("far://3").empty());
   CHECK(read_complete(*cache, "far://0") == p.text("far://0"));

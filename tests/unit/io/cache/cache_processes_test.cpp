@@ -36,10 +36,10 @@ class reading_process {
     const auto cache = p.cache();
     for (const std::string& name : names) result.right = read_complete(*cache, name) == p.text(name) && result.right;
     result.read_bytes = p.below->read_bytes;
-    const auto figures = cache->figures();
-    result.waits = figures.waits;
-    result.waits_given_up = figures.waits_given_up;
-    result.passed_bytes = figures.passed_bytes;
+    const auto statistics = cache->statistics();
+    result.waits = statistics.waits;
+    result.waits_given_up = statistics.waits_given_up;
+    result.passed_bytes = statistics.passed_bytes;
     ::_exit(::write(pipe_[1], &result, sizeof result) == sizeof result ? 0 : 1);
   }
   reading_process(const reading_process&) = delete;
@@ -146,7 +146,7 @@ TEST_CASE("a process that is stopped with the ledger's lock delays the others fo
   CHECK(read_complete(*cache, "far://a") == p.text("far://a"));
   CHECK(p.notices.empty());
   CHECK(read_complete(*cache, "far://b") == p.text("far://b"));
-  CHECK(cache->figures().passed_bytes == 9'000);
+  CHECK(cache->statistics().passed_bytes == 9'000);
   REQUIRE(p.notices.size() == 1);
   CHECK(p.notices[0].find("cannot lock") != std::string::npos);
   ::close(ledger);

@@ -44,16 +44,16 @@ TEST_CASE("reads through a cache return the bytes of the storage, and the second
       const auto first = p.cache();
       CHECK(read_complete(*first, "far://a", step) == p.text("far://a"));
       CHECK(p.below->read_bytes == bytes);
-      CHECK(first->figures().share() == 0);
-      CHECK(first->figures().misses == (bytes + 4095) / 4096);
-      CHECK(first->figures().hits == 0);
-      CHECK(first->figures().given_bytes == bytes);
+      CHECK(first->statistics().share() == 0);
+      CHECK(first->statistics().misses == (bytes + 4095) / 4096);
+      CHECK(first->statistics().hits == 0);
+      CHECK(first->statistics().given_bytes == bytes);
       const auto second = p.cache();
       CHECK(read_complete(*second, "far://a", step) == p.text("far://a"));
       CHECK(p.below->read_bytes == bytes);
       CHECK(p.below->opened == 1);
-      CHECK(second->figures().share() == 1);
-      CHECK(second->figures().hits == (bytes + 4095) / 4096);
+      CHECK(second->statistics().share() == 1);
+      CHECK(second->statistics().hits == (bytes + 4095) / 4096);
       CHECK(p.notices.empty());
     }
 }
@@ -106,7 +106,7 @@ TEST_CASE("files without a version are read, not cached, and reported once") {
   const auto cache = p.cache();
   for (int i = 0; i < 2; ++i)
     for (const char* name : {"far://a", "far://b"}) CHECK(read_complete(*cache, name) == p.text(name));
-  CHECK(cache->figures().files_without_version == 4);
+  CHECK(cache->statistics().files_without_version == 4);
   CHECK(p.block_paths().empty());
   REQUIRE(p.notices.size() == 1);
   CHECK(p.notices[0].find("files without a version are not cached") != std::string::npos);
@@ -124,14 +124,14 @@ TEST_CASE("every flipped byte of every block is detected, and the block is fetch
       flip(path, at);
       const auto cache = p.cache();
       REQUIRE(read_complete(*cache, "far://a", 5'000) == p.text("far://a"));
-      REQUIRE(cache->figures().damaged_blocks == 1);
-      REQUIRE(cache->figures().misses == 1);
+      REQUIRE(cache->statistics().damaged_blocks == 1);
+      REQUIRE(cache->statistics().misses == 1);
     }
     for (const std::uint64_t bytes : {std::uint64_t{0}, std::uint64_t{50}, std::uint64_t{4'096}, size - 1, size + 1}) {
       std::filesystem::resize_file(path, bytes);
       const auto cache = p.cache();
       REQUIRE(read_complete(*cache, "far://a") == p.text("far://a"));
-      REQUIRE(cache->figures().damaged_blocks == 1);
+      REQUIRE(cache->statistics().damaged_blocks == 1);
     }
   }
   CHECK(p.notices.empty());
@@ -193,7 +193,8 @@ TEST_CASE("mr::cached is a storage, and its statistics are printed as a sentence
   const mr::cached data(mr::storage(p.below), p.options);
   const mr::storage at = data;
   for (int i = 0; i < 4; ++i) CHECK(read_complete(*at.place(), "far://a") == p.text("far://a"));
-  CHECK(data.figures().text() == "75.0 % of 20.0 kB read from the cache; 5.00 kB fetched, 0.00 B bypassed the cache");
+  CHECK(data.statistics().text() ==
+        "75.0 % of 20.0 kB read from the cache; 5.00 kB fetched, 0.00 B bypassed the cache");
   struct {
     mr::storage storage;
   } options{.storage = data};

@@ -9,10 +9,10 @@ namespace mr = millrace;
 namespace {
 
 using times = mr::detail::trainer_times;
-using figures = mr::stage_figures;
+using statistics = mr::stage_statistics;
 
 /// A run of 1000 ns whose trainer paused from 600 to 900. Its one stage has two threads.
-figures after_a_pause(const figures& stage) {
+statistics after_a_pause(const statistics& stage) {
   times t;
   t.start(0);
   t.call(0);
@@ -21,7 +21,7 @@ figures after_a_pause(const figures& stage) {
   t.record_return(600, times::kind::pause, {});
   t.call(900);
   t.record_return(950, times::kind::batch, {});
-  mr::flow_figures f;
+  mr::flow_statistics f;
   f.stages.push_back(stage);
   t.add_to(f, 1000);
   CHECK(f.wall_ns == 700);
@@ -29,7 +29,7 @@ figures after_a_pause(const figures& stage) {
   return f.stages[0];
 }
 
-void check(const figures& is, const figures& expected) {
+void check(const statistics& is, const statistics& expected) {
   CHECK(is.busy_ns == expected.busy_ns);
   CHECK(is.starved_ns == expected.starved_ns);
   CHECK(is.blocked_ns == expected.blocked_ns);

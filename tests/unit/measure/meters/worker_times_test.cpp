@@ -47,13 +47,13 @@ TEST_CASE("a wait of a worker is not counted twice while its reason changes") {
         t.wait_for(n * step_ns, n % 2 ? times::waits_for::space : times::waits_for::input);
       },
       [&] {
-        mr::stage_figures s;
+        mr::stage_statistics s;
         t.add_to(s, now_ns);
         // The clock is read again, because the worker may have changed its reason meanwhile.
         if (s.starved_ns + s.blocked_ns > now_ns) ++twice;
       });
   CHECK(twice == 0);
-  mr::stage_figures s;
+  mr::stage_statistics s;
   t.add_to(s, now_ns);
   CHECK(s.starved_ns + s.blocked_ns == changes * step_ns);
 }

@@ -184,8 +184,8 @@ TEST_CASE("a compressed mix is CPU-bound in unpack, not I/O-bound") {
                           mr::map(prepare) | mr::batch<&example::label>({.size = 1}),
                       quiet(1)};
   for (auto& b : session) static_cast<void>(b);
-  const mr::flow_figures f = session.figures();
-  const mr::stage_figures *const read = f.find(mr::stage_kind::read),
+  const mr::flow_statistics f = session.statistics();
+  const mr::stage_statistics *const read = f.find(mr::stage_kind::read),
     *const unpack = f.find(mr::stage_kind::unpack);
   REQUIRE(read);
   REQUIRE(unpack);

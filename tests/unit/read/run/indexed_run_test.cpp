@@ -64,7 +64,7 @@ TEST_CASE("a poor shuffle is reported once, by one rank, with a window that is g
   mr::detail::indexed_run_options o = poor;
   o.window = std::stoull(advice.substr(advice.find(before) + before.size()));
   CHECK(only_planned(hundred, o).shuffle_advice().empty());
-  const mr::shuffle_quality_figures good = only_planned(hundred, o).shuffle_quality();
+  const mr::shuffle_statistics good = only_planned(hundred, o).shuffle_quality();
   CHECK(good.expected_share < 1.1 * good.ideal_share * 1.02);
   o = poor;
   o.resume = mr::to_text(only_planned(hundred, poor).after(0));
@@ -114,7 +114,7 @@ TEST_CASE("a session's mixing statistics are those of the batches that it delive
       auto& batch = batches.emplace_back();
       for (const std::int32_t label : b.get<&example::label>().host()) batch.emplace_back(label, 0);
     }
-    const mr::shuffle_quality_figures f = session.shuffle_quality();
+    const mr::shuffle_statistics f = session.shuffle_quality();
     CHECK(f.share == doctest::Approx(mean_share(batches)));
     CHECK(f.batches == batches.size());
     CHECK(f.neighbors > 200);

@@ -203,7 +203,7 @@ std::size_t limit_after(std::chrono::milliseconds pause, std::chrono::millisecon
   std::size_t limit = 0;
   for (auto& b : run) {
     std::this_thread::sleep_for(step * b.size());
-    limit = run.figures().read_ahead_bytes;
+    limit = run.statistics().read_ahead_bytes;
   }
   return limit;
 }
@@ -310,6 +310,6 @@ TEST_CASE("the current shard precedes later ones: they do not starve the workers
       rows += b.size();
     }
     CHECK(rows == 8 * 20);
-    return run.figures().read_ahead_bytes == 64 * mib;
+    return run.statistics().read_ahead_bytes == 64 * mib;
   }));
 }

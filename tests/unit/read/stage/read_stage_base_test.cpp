@@ -250,7 +250,7 @@ TEST_CASE("statistics count the samples that were read in turn") {
   stage_with_sink<scripted_source> t(scripted_source().add(0, 4).add(10, 3), {.open_shards = 2});
   t.sink.room = 0;
   t.stage.run();   // it is not the second shard's turn: the first one still waits for space
-  mr::flow_figures f;
+  mr::flow_statistics f;
   t.stage.base::add_to(f, mr::detail::steady_now_ns());
   CHECK(f.in_turn_samples == 4);
   CHECK(t.stage.samples_read() == 7);

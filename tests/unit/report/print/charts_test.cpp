@@ -1,4 +1,4 @@
-#include "../hand_made_figures.hpp"
+#include "../sample_statistics.hpp"
 #include "pieces_of_text.hpp"
 #include <millrace/report/print/charts.hpp>
 
@@ -9,9 +9,9 @@
 namespace mr = millrace;
 
 TEST_CASE("charts show batches by their numbers, rings with all their slots, and no step that has not ended") {
-  mr::run_report r = mr::report_of(figures_of({.work_s = 40}));
-  r.figures.host_slots = 4;
-  r.figures.device_slots = 4;
+  mr::run_report r = mr::report_of(statistics_of({.work_s = 40}));
+  r.statistics.host_slots = 4;
+  r.statistics.device_slots = 4;
   for (std::uint64_t n = 0; n < 3; ++n)
     r.events.deliveries.push_back({.at_ns = static_cast<std::int64_t>(n) * 10'000'000, .wait_ns = 0,
                                    .step_ns = n < 2 ? 8'000'000U : 0U, .ready_slots = 4, .number = 1'000 + n});
@@ -28,9 +28,9 @@ TEST_CASE("charts show batches by their numbers, rings with all their slots, and
 }
 
 TEST_CASE("charts of one and of two points show them as columns, with their values") {
-  mr::run_report r = mr::report_of(figures_of({.work_s = 40}));
-  r.figures.read_ahead_bytes = 1'000'000;
-  r.figures.device_slots = 0;
+  mr::run_report r = mr::report_of(statistics_of({.work_s = 40}));
+  r.statistics.read_ahead_bytes = 1'000'000;
+  r.statistics.device_slots = 0;
   for (std::size_t points = 1; points <= 2; ++points) {
     CAPTURE(points);
     r.events.deliveries.push_back({.at_ns = 5, .wait_ns = 4'000'000, .step_ns = 8'000'000U * points, .ready_slots = 1,
@@ -60,8 +60,8 @@ TEST_CASE("charts of one and of two points show them as columns, with their valu
 }
 
 TEST_CASE("the stages' chart ends at all of a stage's time") {
-  mr::run_report r = mr::report_of(figures_of({.work_s = 40}));
-  mr::stage_figures& work = r.figures.stages[1];
+  mr::run_report r = mr::report_of(statistics_of({.work_s = 40}));
+  mr::stage_statistics& work = r.statistics.stages[1];
   REQUIRE(work.kind == mr::stage_kind::work);
   work.busy_ns = in_ns(30);      // of 40: four workers
   work.starved_ns = in_ns(14);

@@ -1,4 +1,4 @@
-#include "../hand_made_figures.hpp"
+#include "../sample_statistics.hpp"
 #include "pieces_of_text.hpp"
 #include <millrace/image/values/jpeg_refusal.hpp>
 #include <millrace/io/file/abandoned_files.hpp>
@@ -26,7 +26,7 @@ using mr::detail::event_of;
 using mr::jpeg_refusal;
 
 TEST_CASE("the text starts with the verdict, then the remedies, the stages and the gains") {
-  mr::flow_figures f = figures_of({.work_s = 40});
+  mr::flow_statistics f = statistics_of({.work_s = 40});
   f.stages[1].service_ns.add(8'000'000, 5'000);
   mr::run_report r = mr::report_of(f);
   r.kept.push_back({.change = "3 -> 4 workers", .predicted_samples_per_s = 510, .measured_samples_per_s = 500});
@@ -43,7 +43,7 @@ TEST_CASE("the text starts with the verdict, then the remedies, the stages and t
 
 TEST_CASE("a report replaces the previous one at once, and removes the temporary files of a killed process") {
   const temporary_folder folder;
-  const mr::run_report r = mr::report_of(figures_of({.work_s = 40}));
+  const mr::run_report r = mr::report_of(statistics_of({.work_s = 40}));
   mr::write_reports(r, folder / "report");
   const std::string kernel = mr::detail::kernel_id();
   const std::string left = folder / (".report.html." + kernel + "-7-0.partial"),
@@ -51,7 +51,7 @@ TEST_CASE("a report replaces the previous one at once, and removes the temporary
   std::ofstream(left) << "half";
   std::ofstream(other) << "half";
   std::ifstream before(folder / "report.predictions");   // is not overwritten: the new one is another file
-  mr::write_reports(mr::report_of(figures_of({.work_s = 20})), folder / "report");
+  mr::write_reports(mr::report_of(statistics_of({.work_s = 20})), folder / "report");
   const std::string previous{std::istreambuf_iterator<char>(before), {}};
   CHECK(previous == mr::detail::predictions_text(r));
   CHECK_FALSE(std::filesystem::exists(left));
@@ -66,11 +66,11 @@ TEST_CASE("a report replaces the previous one at once, and removes the temporary
 
 TEST_CASE("a later run that has turned a knob shows the prediction for it next to its measurement") {
   const temporary_folder folder;
-  mr::flow_figures f = figures_of({.read_s = 2, .work_s = 38});   // 4 workers, 500 samples/s
+  mr::flow_statistics f = statistics_of({.read_s = 2, .work_s = 38});   // 4 workers, 500 samples/s
   f.usable_cores = 8;
   mr::write_reports(mr::report_of(f), folder / "earlier");
   const auto compared = [&](std::size_t workers, std::size_t batch, std::uint64_t samples) {
-    mr::flow_figures later = f;
+    mr::flow_statistics later = f;
     later.stages[1].concurrency = workers;
     later.batch_samples = batch;
     later.samples = samples;
@@ -96,7 +96,7 @@ TEST_CASE("a later run that has turned a knob shows the prediction for it next t
 }
 
 TEST_CASE("changes without an effect share a line, and no line is wider than 110 columns") {
-  mr::flow_figures f = figures_of({.read_s = 2, .work_s = 40});
+  mr::flow_statistics f = statistics_of({.read_s = 2, .work_s = 40});
   f.usable_cores = 4;   // each has a worker, which is reported next to that change
   f.throttled_ns = 3'000'000;
   f.run_delay_ns = 12'000'000;
@@ -118,24 +118,24 @@ TEST_CASE("changes without an effect share a line, and no line is wider than 110
 }
 
 TEST_CASE("the largest gain is first, and of two the firm one") {
-  const mr::run_report r = mr::report_of(figures_of({.read_s = 19, .work_s = 40}));
+  const mr::run_report r = mr::report_of(statistics_of({.read_s = 19, .work_s = 40}));
   REQUIRE(r.gains.size() > 3);
   CHECK(std::is_sorted(r.gains.begin(), r.gains.end(), [](const auto& a, const auto& b) { return a.gain > b.gain; }));
-  const mr::run_report step_report = mr::report_of(figures_of({.step_s = 40}));
+  const mr::run_report step_report = mr::report_of(statistics_of({.step_s = 40}));
   CHECK(step_report.gains[0].change == "step twice as fast");
   CHECK(step_report.gains[0].gain == step_report.gains[1].gain);
   CHECK(step_report.gains[1].at_most);
 }
 
 TEST_CASE("measured results replace predictions in the plot over workers") {
-  const mr::run_report r = mr::report_of(figures_of({.work_s = 40}));
+  const mr::run_report r = mr::report_of(statistics_of({.work_s = 40}));
   REQUIRE(r.scaling.size() == 8);
   for (std::size_t i = 0; i < 8; ++i) CHECK(r.scaling[i].workers == i + 1);
   CHECK(r.scaling[3].samples_per_s == doctest::Approx(500));
   for (std::size_t i = 0; i < 8; ++i) CHECK(r.scaling[i].measured == (i == 3));
   CHECK(times_in(mr::detail::scaling_chart(r), "measured") == 1);
   // As many as there are cores; more are unknown.
-  mr::flow_figures f = figures_of({.work_s = 40});
+  mr::flow_statistics f = statistics_of({.work_s = 40});
   f.usable_cores = 6;
   CHECK(mr::report_of(f).scaling.size() == 6);
   // On crowded cores others get their share: here twelve threads with half a core each.
@@ -151,14 +151,14 @@ TEST_CASE("measured results replace predictions in the plot over workers") {
 }
 
 TEST_CASE("text, page and JSON contain the host, the command, the time and the settings of a run") {
-  mr::run_report r = mr::report_of(figures_of({.work_s = 40}));
+  mr::run_report r = mr::report_of(statistics_of({.work_s = 40}));
   CHECK(holds(mr::text_report(r), "\nrun        millrace run\n"));
   CHECK(holds(mr::json_report(r), R"("date":null,"command":null,"machine":null)"));
   CHECK_FALSE(holds(mr::html_report(r), "class=\"origin\""));
   r.title = "train";
   r.origin = {.program = "train", .date = "2026-11-23 08:36:04 UTC", .command = "./train --data 's-{0..7}.tar' '<a>'",
               .machine = "AMD EPYC, 6.3 GB, Linux 6.1.0 on node7"};
-  r.figures.usable_cores = 2;
+  r.statistics.usable_cores = 2;
   const std::string text = mr::text_report(r), page = mr::html_report(r);
   CAPTURE(text);
   CHECK(holds(text, "\nrun        train, 2026-11-23 08:36:04 UTC\ncommand    ./train --data 's-{0..7}.tar' '<a>'\n"
@@ -195,7 +195,7 @@ TEST_CASE("without measurements the report is still written") {
 }
 
 TEST_CASE("unknown values are null, and values that are not finite too") {
-  mr::flow_figures f = figures_of({.step_s = 10});
+  mr::flow_statistics f = statistics_of({.step_s = 10});
   f.stages = {f.stages.back()};   // a single limit: the next one is at infinity
   const std::string json = mr::json_report(mr::report_of(f));
   CHECK(holds(json, "\"margin\":null"));
@@ -204,7 +204,7 @@ TEST_CASE("unknown values are null, and values that are not finite too") {
 }
 
 TEST_CASE("text, page and JSON name the decoder of the JPEGs, the reason for it, and the kinds of the files") {
-  mr::run_report r = mr::report_of(figures_of({.work_s = 40}));
+  mr::run_report r = mr::report_of(statistics_of({.work_s = 40}));
   CHECK_FALSE(holds(mr::text_report(r), "JPEG"));
   CHECK_FALSE(holds(mr::html_report(r), "Pictures"));
   CHECK(holds(mr::json_report(r), "\"bytes_per_pixel\":null"));
@@ -247,14 +247,14 @@ TEST_CASE("text, page and JSON name the decoder of the JPEGs, the reason for it,
   const std::string remedy = " 21.5 % of the JPEGs are progressive: decoding them costs more than twice the "
                              "time; examples/repack converts them to baseline\n";
   CHECK(holds(text, remedy));
-  mr::run_report step_report = mr::report_of(figures_of({.step_s = 40}));
+  mr::run_report step_report = mr::report_of(statistics_of({.step_s = 40}));
   mr::detail::add_counts(step_report, counted({{event_of(jpeg_refusal::process), 9}, {event_name::progressive, 9}}));
   CHECK_FALSE(holds(mr::text_report(step_report), "repack"));
   CHECK(holds(mr::text_report(step_report), "progressive 9 (100.0 %)"));
 }
 
 TEST_CASE("external names stay text in the page and in the JSON") {
-  mr::flow_figures f = figures_of({.work_s = 40});
+  mr::flow_statistics f = statistics_of({.work_s = 40});
   f.stages[1].phases[0].name = "<b>\"&";
   mr::run_report r = mr::report_of(f);
   r.title = "</title><script>";

@@ -16,11 +16,11 @@ int main(int argc, char** argv) {
                        .phases = {{"decode", 0.78}, {"resize", 0.13}, {"map", 0.09}}, .batches = 300,
                        .with_timeline = true};
   mr::detail::simulated s = mr::detail::simulate(m);
-  s.figures.usable_cores = 16;
-  s.figures.storage_bytes = s.figures.stages[0].bytes;
-  s.figures.stages[2].cpu_ns = s.figures.stages[2].busy_ns / 100 * 99;
-  s.figures.queues = {{.name = "ready batches", .unit = "slots", .mean = 0.3, .bound = 5}};
-  mr::run_report r = mr::report_of(s.figures, std::move(s.events));
+  s.statistics.usable_cores = 16;
+  s.statistics.storage_bytes = s.statistics.stages[0].bytes;
+  s.statistics.stages[2].cpu_ns = s.statistics.stages[2].busy_ns / 100 * 99;
+  s.statistics.queues = {{.name = "ready batches", .unit = "slots", .mean = 0.3, .bound = 5}};
+  mr::run_report r = mr::report_of(s.statistics, std::move(s.events));
   r.title = "A simulated run <of 300 batches> & its \"report\"";
   r.origin = {.program = "sample_report", .date = "2026-11-23 08:36:04 UTC",
               .command = "build/sample_report --data 's-{000..146}.tar' --note '<b>' --name " + std::string(120, 'n'),

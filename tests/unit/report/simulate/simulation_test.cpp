@@ -88,7 +88,7 @@ TEST_CASE("the simulation delivers each batch at the time of the flow's recurren
     for (std::size_t b = 0; b < m.batches; ++b)
       REQUIRE(static_cast<double>(delivered[b].at_ns) + static_cast<double>(delivered[b].step_ns) ==
               doctest::Approx(slow[b]).epsilon(1e-6));
-    CHECK(static_cast<double>(fast.figures.wall_ns) == doctest::Approx(slow.back()).epsilon(1e-6));
+    CHECK(static_cast<double>(fast.statistics.wall_ns) == doctest::Approx(slow.back()).epsilon(1e-6));
   }
 }
 
@@ -96,7 +96,7 @@ TEST_CASE("times add up: each stage's workers are always busy, starved or blocke
   mr::rng random({.seed = 6});
   for (int i = 0; i < 30; ++i) {
     const mr::detail::pipeline_model m = any_model(random);
-    const mr::flow_figures f = mr::detail::simulate(m).figures;
+    const mr::flow_statistics f = mr::detail::simulate(m).statistics;
     CHECK(f.batches == m.batches);
     CHECK(f.warm_up_batches == m.warm_up_batches);
     double on_io_threads = 0;
@@ -116,11 +116,11 @@ TEST_CASE("the same seed produces the same run, another one another") {
   mr::rng random({.seed = 7});
   mr::detail::pipeline_model m = any_model(random);
   m.work_ns = times::around(5e6, 0.5);
-  const mr::flow_figures once = mr::detail::simulate(m).figures, again = mr::detail::simulate(m).figures;
+  const mr::flow_statistics once = mr::detail::simulate(m).statistics, again = mr::detail::simulate(m).statistics;
   CHECK(once.wall_ns == again.wall_ns);
   CHECK(once.wait_ns == again.wait_ns);
   ++m.seed;
-  CHECK(mr::detail::simulate(m).figures.wall_ns != once.wall_ns);
+  CHECK(mr::detail::simulate(m).statistics.wall_ns != once.wall_ns);
 }
 
 TEST_CASE("reads share the storage by their contention") {
@@ -131,7 +131,7 @@ TEST_CASE("reads share the storage by their contention") {
       mr::detail::pipeline_model m{.io_threads = threads, .batch_samples = 16, .contention = contention,
                            .read_ns = times::around(1e7, 0.5), .work_ns = times::fixed(1e3),
                            .step_ns = times::fixed(1e3)};
-      const mr::flow_figures f = mr::detail::simulate(m).figures;
+      const mr::flow_statistics f = mr::detail::simulate(m).statistics;
       const double expected = 100 * mr::read_levels::speed(static_cast<double>(threads), contention);
       CHECK(f.samples_per_s() == doctest::Approx(expected).epsilon(0.03));
       CHECK(f.reads_at_once.mean_outstanding() == doctest::Approx(static_cast<double>(threads)).epsilon(0.01));
@@ -145,7 +145,7 @@ TEST_CASE("contention is derived again from a run in which the number of reads v
                          .contention = contention, .read_ns = times::around(1e6, 0.5),
                          .work_ns = times::around(4e6 * (1.3 + 3 * contention), 0.9),
                          .step_ns = times::fixed(1e3), .batches = 400};
-    const auto actual = mr::detail::simulate(m).figures.reads_at_once.contention();
+    const auto actual = mr::detail::simulate(m).statistics.reads_at_once.contention();
     REQUIRE(actual);
     CHECK(*actual < contention + 0.1);
     CHECK(*actual > 0.65 * contention - 0.05);
@@ -160,7 +160,7 @@ TEST_CASE("prefetched data stay within their bound, and a bound below one read l
     const mr::detail::simulated s = mr::detail::simulate(m);
     const std::size_t most = std::max<std::size_t>(bound, 300'000);
     for (const auto& d : s.events.deliveries) CHECK(d.read_ahead_bytes <= most);
-    CHECK(s.figures.batches == 50);
+    CHECK(s.statistics.batches == 50);
   }
 }
 
@@ -171,7 +171,7 @@ TEST_CASE("a recorded run's model equals the run's") {
     mr::detail::pipeline_model m = any_model(random);
     m.batches = 300;
     const mr::detail::simulated s = mr::detail::simulate(m);
-    const mr::detail::pipeline_model fitted = mr::detail::model_of(s.figures);
+    const mr::detail::pipeline_model fitted = mr::detail::model_of(s.statistics);
     CHECK(fitted.workers == m.workers);
     CHECK(fitted.io_threads == m.io_threads);
     CHECK(fitted.host_slots == m.host_slots);
@@ -180,8 +180,8 @@ TEST_CASE("a recorded run's model equals the run's") {
     CHECK(fitted.work_ns.mean() == doctest::Approx(m.work_ns.mean()).epsilon(0.05));
     // The mean of 300 steps that vary by up to 90 % has a standard deviation of 3 %.
     CHECK(fitted.step_ns.mean() == doctest::Approx(m.step_ns.mean()).epsilon(0.12));
-    CHECK(mr::detail::simulate(fitted).figures.samples_per_s() ==
-          doctest::Approx(s.figures.samples_per_s()).epsilon(0.08));
+    CHECK(mr::detail::simulate(fitted).statistics.samples_per_s() ==
+          doctest::Approx(s.statistics.samples_per_s()).epsilon(0.08));
   }
 }
 
@@ -191,7 +191,7 @@ TEST_CASE("the effect of other settings is predicted from the recorded run alone
   for (int i = 0; i < 40; ++i) {
     mr::detail::pipeline_model m = any_model(random);
     m.batches = 300;
-    const mr::flow_figures recorded = mr::detail::simulate(m).figures;
+    const mr::flow_statistics recorded = mr::detail::simulate(m).statistics;
     mr::what_if_change c;
     switch (i % 6) {
       case 0: c.workers = 2 * m.workers; break;
@@ -203,7 +203,7 @@ TEST_CASE("the effect of other settings is predicted from the recorded run alone
     }
     mr::detail::pipeline_model other = mr::detail::changed(m, c);
     other.seed = 77;   // another run
-    const double truth = mr::detail::simulate(other).figures.samples_per_s();
+    const double truth = mr::detail::simulate(other).statistics.samples_per_s();
     errors.push_back(std::abs(mr::what_if(recorded, c).samples_per_s / truth - 1));
   }
   std::sort(errors.begin(), errors.end());
@@ -234,8 +234,8 @@ TEST_CASE("a model that can never deliver is refused") {
 }
 
 TEST_CASE("a change without a number is refused, and names the setting") {
-  const mr::flow_figures recorded =
-      mr::detail::simulate({.workers = 2, .work_ns = empirical_distribution::fixed(2e6)}).figures;
+  const mr::flow_statistics recorded =
+      mr::detail::simulate({.workers = 2, .work_ns = empirical_distribution::fixed(2e6)}).statistics;
   const double none = std::numeric_limits<double>::quiet_NaN(), endless = std::numeric_limits<double>::infinity();
   for (const double factor : {0.0, -1.0, none, endless}) {
     CHECK_THROWS_WITH_AS((void)mr::what_if(recorded, {.storage_speed = factor}),

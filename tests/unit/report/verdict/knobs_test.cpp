@@ -1,4 +1,4 @@
-#include "../hand_made_figures.hpp"
+#include "../sample_statistics.hpp"
 
 #include <millrace/report/verdict/knobs.hpp>
 
@@ -23,14 +23,14 @@ std::vector<std::string> changes_of(const std::vector<mr::knob_gain>& gains) {
   for (const mr::knob_gain& g : gains) all.push_back(g.change);
   return all;
 }
-mr::stage_figures& stage_of(mr::flow_figures& f, mr::stage_kind kind) {
+mr::stage_statistics& stage_of(mr::flow_statistics& f, mr::stage_kind kind) {
   return *std::find_if(f.stages.begin(), f.stages.end(), [&](const auto& s) { return s.kind == kind; });
 }
 
 }  // namespace
 
 TEST_CASE("a run with idle cores has a gain for each knob, with the settings of the change") {
-  mr::flow_figures f = figures_of({.work_s = 40});
+  mr::flow_statistics f = statistics_of({.work_s = 40});
   f.usable_cores = 16;
   const auto gains = mr::gains_of(f);
   CHECK(changes_of(gains) ==
@@ -54,7 +54,7 @@ TEST_CASE("a run with idle cores has a gain for each knob, with the settings of 
 }
 
 TEST_CASE("an unknown knob has no settings, and a missing stage has no knob") {
-  mr::flow_figures f = figures_of({.work_s = 40});
+  mr::flow_statistics f = statistics_of({.work_s = 40});
   f.usable_cores = 4;
   f.host_slots = f.batch_samples = 0;
   stage_of(f, mr::stage_kind::work).phases.clear();
@@ -71,13 +71,13 @@ TEST_CASE("an unknown knob has no settings, and a missing stage has no knob") {
 
 TEST_CASE("a run without metrics or without samples has no gains") {
   CHECK(mr::gains_of({}).empty());
-  mr::flow_figures f = figures_of({});
+  mr::flow_statistics f = statistics_of({});
   f.samples = 0;
   CHECK(mr::gains_of(f).empty());
 }
 
 TEST_CASE("of two equally costly phases the first is halved") {
-  mr::flow_figures f = figures_of({.work_s = 40});
+  mr::flow_statistics f = statistics_of({.work_s = 40});
   stage_of(f, mr::stage_kind::work).phases = {{"a", in_ns(20), {}}, {"b", in_ns(20), {}}};
   const auto changes = changes_of(mr::gains_of(f));
   CHECK(std::count(changes.begin(), changes.end(), "a at half the cost") == 1);

@@ -101,7 +101,7 @@ TEST_CASE("a planted bottleneck is found in at least 95 of 100 runs, if it is 1.
       std::uint64_t right = 0, causes = 0;
       std::string misses;
       for (std::uint64_t seed = 1; seed <= seeds; ++seed) {
-        mr::flow_figures f = mr::detail::simulate(plant(p, ratio, seed)).figures;
+        mr::flow_statistics f = mr::detail::simulate(plant(p, ratio, seed)).statistics;
         f.storage_ceiling_bytes_per_s = ceiling(p, seed);
         const mr::verdict v = mr::judge(f);
         const bool is_right = names(v, p) || (ratio < 1.25 && v.what == mr::bound_by::balanced);
@@ -124,7 +124,7 @@ TEST_CASE("two equally slow stages are called balanced") {
   std::uint64_t right = 0, all = 0;
   for (const planted p : all_planted)
     for (std::uint64_t seed = 1; seed <= seeds; ++seed, ++all) {
-      const mr::verdict v = mr::judge(mr::detail::simulate(plant(p, 1, seed)).figures);
+      const mr::verdict v = mr::judge(mr::detail::simulate(plant(p, 1, seed)).statistics);
       if (v.what == mr::bound_by::balanced) ++right;
       else MESSAGE(name_of(p) << " seed " << seed << ": " << v.sentence());
     }
@@ -138,12 +138,12 @@ TEST_CASE("with shallow rings and varying times, stages wait in turns, and the l
   for (const planted p : all_planted)
     for (std::uint64_t seed = 1; seed <= seeds; ++seed) {
       for (const double ratio : {1.25, 1.5, 2.0}) {
-        const mr::verdict v = mr::judge(mr::detail::simulate(plant(p, ratio, seed, rings::shallow)).figures);
+        const mr::verdict v = mr::judge(mr::detail::simulate(plant(p, ratio, seed, rings::shallow)).statistics);
         if (names(v, p)) ++right;
         else MESSAGE(name_of(p) << " x " << ratio << " seed " << seed << ": " << v.sentence());
         if (!v.agree) ++disagreed;
       }
-      const mr::verdict v = mr::judge(mr::detail::simulate(plant(p, 1, seed, rings::shallow)).figures);
+      const mr::verdict v = mr::judge(mr::detail::simulate(plant(p, 1, seed, rings::shallow)).statistics);
       if (v.what == mr::bound_by::balanced) ++balanced;
     }
   const std::uint64_t all = seeds * std::size(all_planted);
@@ -159,14 +159,13 @@ TEST_CASE("replay predicts the effect of other settings on shallow rings, unlike
   for (const planted p : all_planted)
     for (std::uint64_t seed = 1; seed <= 12; seed += stride(3)) {
       const mr::detail::pipeline_model m = plant(p, seed % 2 ? 1.25 : 2, seed, rings::shallow);
-      const mr::flow_figures f = mr::detail::simulate(m).figures;
+      const mr::flow_statistics f = mr::detail::simulate(m).statistics;
       const auto limits = mr::gains_of(f), replay = mr::simulated_gains(f);
       REQUIRE(limits.size() == replay.size());
       for (std::size_t i = 0; i < limits.size(); ++i) {
         if (limits[i].at_most && limits[i].what != mr::knob::prefetch) continue;
-        const double truth =
-            mr::detail::simulate(mr::detail::changed(m,
-                                                     limits[i].settings)).figures.samples_per_s() / f.samples_per_s();
+        const auto changed_run = mr::detail::simulate(mr::detail::changed(m, limits[i].settings));
+        const double truth = changed_run.statistics.samples_per_s() / f.samples_per_s();
         if (truth < 1.01) continue;
         by_limits.push_back(std::abs((1 + limits[i].gain) / truth - 1));
         by_replay.push_back(std::abs((1 + replay[i].gain) / truth - 1));
@@ -189,7 +188,7 @@ TEST_CASE("the gain that the limits predict is that of the changed run") {
     for (const double ratio : {1.1, 1.25, 1.5, 2.0})
       for (std::uint64_t seed = 1; seed <= 10; seed += stride(3)) {
         const mr::detail::pipeline_model m = plant(p, ratio, seed);
-        const mr::flow_figures f = mr::detail::simulate(m).figures;
+        const mr::flow_statistics f = mr::detail::simulate(m).statistics;
         for (const mr::knob_gain& k : mr::gains_of(f)) {
           mr::what_if_change c;
           if (k.what == mr::knob::workers) c.workers = m.workers + 1;
@@ -197,8 +196,8 @@ TEST_CASE("the gain that the limits predict is that of the changed run") {
           else if (k.what == mr::knob::storage_speed) c.storage_speed = 2;
           else if (k.what == mr::knob::step) c.step_time = 0.5;
           else continue;
-          const double truth = mr::detail::simulate(mr::detail::changed(m,
-                                                                        c)).figures.samples_per_s() / f.samples_per_s();
+          const auto changed_run = mr::detail::simulate(mr::detail::changed(m, c));
+          const double truth = changed_run.statistics.samples_per_s() / f.samples_per_s();
           if (truth < 1.01 && k.gain < 0.01) continue;   // no prediction and no gain: too easy
           const double error = std::abs((1 + k.gain) / truth - 1);
           errors[k.change.substr(k.change.find_last_of("0123456789") + 1)].push_back(error);

@@ -1,4 +1,4 @@
-#include "../hand_made_figures.hpp"
+#include "../sample_statistics.hpp"
 
 #include <millrace/base/format.hpp>
 #include <millrace/base/random.hpp>
@@ -15,7 +15,7 @@ using mr::bound_cause;
 
 namespace {
 
-mr::stage_figures& stage_of(mr::flow_figures& f, mr::stage_kind kind) {
+mr::stage_statistics& stage_of(mr::flow_statistics& f, mr::stage_kind kind) {
   return *std::find_if(f.stages.begin(), f.stages.end(), [&](const auto& s) { return s.kind == kind; });
 }
 const mr::knob_gain& gain_of(const std::vector<mr::knob_gain>& all, mr::knob what) {
@@ -25,55 +25,55 @@ const mr::knob_gain& gain_of(const std::vector<mr::knob_gain>& all, mr::knob wha
 }  // namespace
 
 TEST_CASE("the busiest stage is the verdict, with the margin to the next") {
-  const auto sentence = [](const mr::flow_figures& f) { return mr::judge(f).sentence(); };
-  CHECK(sentence(figures_of({.step_s = 10})) ==
+  const auto sentence = [](const mr::flow_statistics& f) { return mr::judge(f).sentence(); };
+  CHECK(sentence(statistics_of({.step_s = 10})) ==
         "Consumer-bound: your step is the limit; loading could be 4.0 times as fast");
-  CHECK(sentence(figures_of({.work_s = 4, .step_s = 68.7})) ==
+  CHECK(sentence(statistics_of({.work_s = 4, .step_s = 68.7})) ==
         "Consumer-bound: your step is the limit; loading could be 27 times as fast");
-  CHECK(sentence(figures_of({.copy_s = 10})) ==
+  CHECK(sentence(statistics_of({.copy_s = 10})) ==
         "Transfer-bound: the copy to the device is the limit; reading could be 4.0 times as fast");
-  CHECK(sentence(figures_of({.read_s = 20})) ==
+  CHECK(sentence(statistics_of({.read_s = 20})) ==
         "I/O-bound: reading is the limit; the workers could be 5.0 times as fast");
-  CHECK(sentence(figures_of({.read_s = 2, .unpack_s = 18, .step_s = 4})) ==
+  CHECK(sentence(statistics_of({.read_s = 2, .unpack_s = 18, .step_s = 4})) ==
         "CPU-bound in unpack: unpacking is the limit; your step could be 2.5 times as fast");
-  const mr::verdict cpu = mr::judge(figures_of({.work_s = 40}));
+  const mr::verdict cpu = mr::judge(statistics_of({.work_s = 40}));
   CHECK(cpu.sentence() == "CPU-bound in decode: the workers are the limit; reading could be 4.0 times as fast");
   CHECK(cpu.agree);
   CHECK(cpu.samples_per_s == doctest::Approx(500));
   CHECK(cpu.saturation == doctest::Approx(1));
-  const mr::verdict io = mr::judge(figures_of({.read_s = 20}));
+  const mr::verdict io = mr::judge(statistics_of({.read_s = 20}));
   CHECK(io.what == bound_by::io);
   CHECK(io.where == "read");
   CHECK(io.next == "workers");
 }
 
 TEST_CASE("the costliest part of a fused stage is named") {
-  mr::flow_figures f = figures_of({.work_s = 40});
+  mr::flow_statistics f = statistics_of({.work_s = 40});
   std::swap(stage_of(f, mr::stage_kind::work).phases[0].busy_ns,
             stage_of(f, mr::stage_kind::work).phases[1].busy_ns);
   CHECK(mr::judge(f).where == "resize");
 }
 
 TEST_CASE("two limits within 10 % are balanced, whichever two") {
-  const mr::verdict v = mr::judge(figures_of({.work_s = 38, .step_s = 10}));
+  const mr::verdict v = mr::judge(statistics_of({.work_s = 38, .step_s = 10}));
   CHECK(v.what == bound_by::balanced);
   CHECK(v.sentence() == "Balanced: your step and the workers are within 10 % of each other");
   CHECK(v.where == "step");
   CHECK(v.next == "workers");
-  CHECK(mr::judge(figures_of({.work_s = 35, .step_s = 10})).what == bound_by::consumer);
+  CHECK(mr::judge(statistics_of({.work_s = 35, .step_s = 10})).what == bound_by::consumer);
 }
 
 TEST_CASE("decompression on I/O threads is processor time, not I/O") {
-  const mr::verdict v = mr::judge(figures_of({.read_s = 2, .unpack_s = 18}));
+  const mr::verdict v = mr::judge(statistics_of({.read_s = 2, .unpack_s = 18}));
   CHECK(v.what == bound_by::cpu);
   CHECK(v.where == "unpack");
   CHECK(v.advice.find("codec") != std::string::npos);
   // Reading is most of it: then the bottleneck is still I/O.
-  CHECK(mr::judge(figures_of({.read_s = 18, .unpack_s = 2})).what == bound_by::io);
+  CHECK(mr::judge(statistics_of({.read_s = 18, .unpack_s = 2})).what == bound_by::io);
 }
 
 TEST_CASE("bandwidth, latency and the page cache are distinguished as causes of slow I/O") {
-  mr::flow_figures f = figures_of({.read_s = 20});   // 500 MB in 10 s
+  mr::flow_statistics f = statistics_of({.read_s = 20});   // 500 MB in 10 s
   CHECK(mr::judge(f).cause == bound_cause::none);    // one level of concurrency is not enough
   f.storage_ceiling_bytes_per_s = 55e6;
   CHECK(mr::judge(f).cause == bound_cause::bandwidth);
@@ -83,17 +83,17 @@ TEST_CASE("bandwidth, latency and the page cache are distinguished as causes of 
   CHECK(mr::judge(f).cause == bound_cause::page_cache);
 
   // Without a ceiling, the verdict uses the rates of one and of two reads at a time.
-  f = figures_of({.read_s = 20});
+  f = statistics_of({.read_s = 20});
   f.reads_at_once.add(1, {.ns = in_ns(1), .reads = 500, .read_ns = in_ns(1)});   // alone in half the time: one pipe
   CHECK(mr::judge(f).cause == bound_cause::bandwidth);
-  f = figures_of({.read_s = 20});
+  f = statistics_of({.read_s = 20});
   f.reads_at_once.add(1, {.ns = in_ns(2), .reads = 500, .read_ns = in_ns(2)});   // alone not faster: slow answers
   CHECK(mr::judge(f).cause == bound_cause::latency);
 }
 
 TEST_CASE("workers without cores are starved, by a quota or by neighbors; workers that wait are neither") {
-  mr::flow_figures f = figures_of({.work_s = 40});
-  mr::stage_figures& work = stage_of(f, mr::stage_kind::work);
+  mr::flow_statistics f = statistics_of({.work_s = 40});
+  mr::stage_statistics& work = stage_of(f, mr::stage_kind::work);
   work.cpu_ns = in_ns(39.5);
   CHECK(mr::judge(f).what == bound_by::cpu);
   work.cpu_ns = in_ns(24);
@@ -108,13 +108,13 @@ TEST_CASE("workers without cores are starved, by a quota or by neighbors; worker
   CHECK(gain_of(mr::gains_of(f), mr::knob::workers).gain == doctest::Approx(0));
   CHECK(gain_of(mr::gains_of(f), mr::knob::workers).remark == "the quota allows no more processor time");
   // Only if the workers limit the run.
-  f = figures_of({.work_s = 8, .step_s = 10});
+  f = statistics_of({.work_s = 8, .step_s = 10});
   stage_of(f, mr::stage_kind::work).cpu_ns = in_ns(4);
   f.throttled_ns = in_ns(5);
   CHECK(mr::judge(f).what == bound_by::consumer);
   // A step that is nearly as slow may wait for them or not: if not, they cost nothing.
   for (const double step_s : {9.3, 9.9}) {
-    f = figures_of({.work_s = 40, .step_s = step_s});
+    f = statistics_of({.work_s = 40, .step_s = step_s});
     stage_of(f, mr::stage_kind::work).cpu_ns = in_ns(20);
     stage_of(f, mr::stage_kind::work).run_delay_ns = in_ns(20);
     CHECK(mr::judge(f).margin < 1.10);
@@ -124,8 +124,8 @@ TEST_CASE("workers without cores are starved, by a quota or by neighbors; worker
 
 TEST_CASE("the time that other threads waited for a core does not count for the workers") {
   // One worker that waits for something else, and four readers that burn two cores.
-  mr::flow_figures f = figures_of({.read_s = 8, .work_s = 10});
-  mr::stage_figures& work = stage_of(f, mr::stage_kind::work);
+  mr::flow_statistics f = statistics_of({.read_s = 8, .work_s = 10});
+  mr::stage_statistics& work = stage_of(f, mr::stage_kind::work);
   stage_of(f, mr::stage_kind::read).concurrency = 4;
   work.concurrency = 1;
   work.cpu_ns = in_ns(0.2);
@@ -140,8 +140,8 @@ TEST_CASE("the time that other threads waited for a core does not count for the 
 
 TEST_CASE("workers whose cores the process's other threads use are starved by no neighbors; more get a share") {
   // One worker and four readers that compute: each of the five has two fifths of a core.
-  mr::flow_figures f = figures_of({.read_s = 8, .work_s = 10});
-  mr::stage_figures& work = stage_of(f, mr::stage_kind::work);
+  mr::flow_statistics f = statistics_of({.read_s = 8, .work_s = 10});
+  mr::stage_statistics& work = stage_of(f, mr::stage_kind::work);
   stage_of(f, mr::stage_kind::read).concurrency = 4;
   work.concurrency = 1;
   work.cpu_ns = in_ns(4);
@@ -172,8 +172,8 @@ TEST_CASE("workers whose cores the process's other threads use are starved by no
 
 TEST_CASE("the speed of readers that prefetch later shards does not count for the shard that all wait for") {
   // Four readers, busy all the time: the one at the current shard forwards all of its samples at once.
-  mr::flow_figures f = figures_of({.read_s = 40, .work_s = 8, .step_s = 2.2});
-  mr::stage_figures& read = stage_of(f, mr::stage_kind::read);
+  mr::flow_statistics f = statistics_of({.read_s = 40, .work_s = 8, .step_s = 2.2});
+  mr::stage_statistics& read = stage_of(f, mr::stage_kind::read);
   read.concurrency = 4;
   read.items = 4 * f.samples;
   f.in_turn_ns = in_ns(10);
@@ -199,7 +199,7 @@ TEST_CASE("the speed of readers that prefetch later shards does not count for th
   CHECK(mr::judge(f).limits.lowest().samples_per_s == doctest::Approx(500));
   CHECK(gain_of(mr::gains_of(f), mr::knob::io_threads).gain == doctest::Approx(0));
   // A quarter of the samples was forwarded so, the rest had been prefetched: the readers help each other.
-  f = figures_of({.read_s = 40, .work_s = 8, .step_s = 2.2});
+  f = statistics_of({.read_s = 40, .work_s = 8, .step_s = 2.2});
   stage_of(f, mr::stage_kind::read).concurrency = 4;
   f.passed_on_samples = f.samples;
   f.in_turn_ns = in_ns(10);
@@ -207,7 +207,7 @@ TEST_CASE("the speed of readers that prefetch later shards does not count for th
   CHECK(mr::judge(f).cause != bound_cause::one_shard);
   CHECK(gain_of(mr::gains_of(f), mr::knob::io_threads).gain > 0.5);
   // Most of that one thread's time is decompression.
-  f = figures_of({.read_s = 8, .unpack_s = 32, .work_s = 8, .step_s = 2.2});
+  f = statistics_of({.read_s = 8, .unpack_s = 32, .work_s = 8, .step_s = 2.2});
   stage_of(f, mr::stage_kind::read).concurrency = stage_of(f, mr::stage_kind::unpack).concurrency = 4;
   stage_of(f, mr::stage_kind::read).items = 4 * f.samples;
   f.in_turn_ns = in_ns(10);
@@ -219,20 +219,20 @@ TEST_CASE("the speed of readers that prefetch later shards does not count for th
 
 TEST_CASE("too few measurements lead to no verdict, and to a message") {
   CHECK(mr::judge({}).what == bound_by::unknown);
-  mr::flow_figures f = figures_of({.step_s = 10});
+  mr::flow_statistics f = statistics_of({.step_s = 10});
   f.batches = 4;
   CHECK(mr::judge(f).sentence() == "No verdict: only 4 batches were measured: expected at least 5");
 }
 
 TEST_CASE("when limits and starvation disagree, a busy stage wins, and an idle one does not") {
   // The trainer starves, the workers never: but they were counted as busy only half of their time.
-  mr::flow_figures f = figures_of({.work_s = 20, .step_s = 6});
+  mr::flow_statistics f = statistics_of({.work_s = 20, .step_s = 6});
   stage_of(f, mr::stage_kind::work).starved_ns = 0;
   const mr::verdict walk = mr::judge(f);
   CHECK_FALSE(walk.agree);
   CHECK(walk.what == bound_by::cpu);
   // Every stage starves a little, and the step was busy 9 s of 10.
-  f = figures_of({.step_s = 9});
+  f = statistics_of({.step_s = 9});
   const mr::verdict limits = mr::judge(f);
   CHECK_FALSE(limits.agree);
   CHECK(limits.what == bound_by::consumer);
@@ -240,7 +240,7 @@ TEST_CASE("when limits and starvation disagree, a busy stage wins, and an idle o
 
 TEST_CASE("the device's own gaps count if a trainer that runs ahead hides them from the host's clock") {
   // the trainer only queues work, and waits in next()
-  mr::flow_figures f = figures_of({.work_s = 30, .step_s = 1});
+  mr::flow_statistics f = statistics_of({.work_s = 30, .step_s = 1});
   CHECK(mr::judge(f).what != bound_by::consumer);
   f.device_gap_ns = in_ns(0.1);
   CHECK(mr::judge(f).what == bound_by::consumer);
@@ -248,7 +248,7 @@ TEST_CASE("the device's own gaps count if a trainer that runs ahead hides them f
 }
 
 TEST_CASE("gains end at the next limit, and name it") {
-  mr::flow_figures f = figures_of({.read_s = 4, .work_s = 40, .copy_s = 1, .step_s = 9});
+  mr::flow_statistics f = statistics_of({.read_s = 4, .work_s = 40, .copy_s = 1, .step_s = 9});
   f.usable_cores = 16;
   const auto gains = mr::gains_of(f);
   const mr::knob_gain& one = gain_of(gains, mr::knob::workers);
@@ -264,14 +264,14 @@ TEST_CASE("gains end at the next limit, and name it") {
 }
 
 TEST_CASE("halving the costliest part gains half of that part alone") {
-  const auto gains = mr::gains_of(figures_of({.work_s = 40, .step_s = 2}));
+  const auto gains = mr::gains_of(statistics_of({.work_s = 40, .step_s = 2}));
   const mr::knob_gain& half = gain_of(gains, mr::knob::work);
   CHECK(half.change == "decode at half the cost");
   CHECK(half.gain == doctest::Approx(1 / 0.65 - 1));   // 70 % of the work became 35 %
 }
 
 TEST_CASE("reads that do not slow each other down gain from more threads, a full pipe does not") {
-  mr::flow_figures slow_answers = figures_of({.read_s = 20}), full_pipe = slow_answers;
+  mr::flow_statistics slow_answers = statistics_of({.read_s = 20}), full_pipe = slow_answers;
   slow_answers.reads_at_once.add(1, {.ns = in_ns(2), .reads = 500, .read_ns = in_ns(2)});
   full_pipe.reads_at_once.add(1, {.ns = in_ns(1), .reads = 500, .read_ns = in_ns(1)});
   CHECK(*slow_answers.reads_at_once.contention() == doctest::Approx(0));
@@ -279,7 +279,7 @@ TEST_CASE("reads that do not slow each other down gain from more threads, a full
   CHECK(gain_of(mr::gains_of(slow_answers), mr::knob::io_threads).gain > 0.8);
   CHECK(gain_of(mr::gains_of(full_pipe), mr::knob::io_threads).gain == doctest::Approx(0));
   // It is unknown which of the two: a bound, which is reported as one.
-  const auto unknown = mr::gains_of(figures_of({.read_s = 20}));
+  const auto unknown = mr::gains_of(statistics_of({.read_s = 20}));
   CHECK(gain_of(unknown, mr::knob::io_threads).at_most);
   CHECK(gain_of(unknown, mr::knob::io_threads).gain == doctest::Approx(1));
 }
@@ -329,13 +329,13 @@ TEST_CASE("a disk that serves reads one after the other is a full pipe, one that
 }
 
 TEST_CASE("a window is the difference between two times, with the later settings") {
-  mr::flow_figures before = figures_of({.work_s = 4}), now = figures_of({.work_s = 40});
+  mr::flow_statistics before = statistics_of({.work_s = 4}), now = statistics_of({.work_s = 40});
   now.wall_ns = in_ns(30);
   now.batches = 400;
   now.host_slots = 6;
   now.stages[0].service_ns.add(100, 7);
   before.stages[0].service_ns.add(100, 3);
-  const mr::flow_figures window = now - before;
+  const mr::flow_statistics window = now - before;
   CHECK(window.wall_ns == in_ns(20));
   CHECK(window.batches == 300);
   CHECK(window.warm_up_batches == 100);
@@ -347,7 +347,7 @@ TEST_CASE("a window is the difference between two times, with the later settings
   // A part whose share shrank: the others are at most the total.
   before.stages[1].phases = {{"decode", in_ns(1), {}}, {"resize", in_ns(3), {}}};
   now.stages[1].phases = {{"decode", in_ns(38), {}}, {"resize", in_ns(2), {}}};
-  const std::vector<mr::phase_figures> phases = (now - before).stages[1].phases;
+  const std::vector<mr::phase_statistics> phases = (now - before).stages[1].phases;
   CHECK(static_cast<double>(phases[0].busy_ns) == doctest::Approx(36e9));
   CHECK(phases[1].busy_ns == 0);
 }

@@ -91,7 +91,7 @@ struct staffed {
       : threads(cores), tickets(mr::detail::make_aligned_shared<dispatcher>(work, o)) {
     tickets->attach(&threads);
   }
-  std::size_t active() const { return tickets->figures("map", mr::detail::steady_now_ns()).concurrency; }
+  std::size_t active() const { return tickets->statistics("map", mr::detail::steady_now_ns()).concurrency; }
 };
 
 }  // namespace
@@ -119,7 +119,7 @@ TEST_CASE("a claim is counted before others see its results") {
     std::atomic<std::uint64_t> done{0}, uncounted{0};
     void run(std::size_t, std::uint64_t, std::size_t) noexcept override {}
     void publish(std::uint64_t first, std::size_t count) noexcept override {
-      const mr::stage_figures f = of->figures("map", mr::detail::steady_now_ns());
+      const mr::stage_statistics f = of->statistics("map", mr::detail::steady_now_ns());
       uncounted += f.items != first + count || f.service_ns.count() != first + count;
       done += count;
     }

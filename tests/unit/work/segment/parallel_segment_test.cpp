@@ -70,8 +70,8 @@ struct segment_with_sink {
     while (segment.advance()) ++done;
     return done;
   }
-  mr::stage_figures figures() const {
-    mr::flow_figures f;
+  mr::stage_statistics statistics() const {
+    mr::flow_statistics f;
     segment.add_to(f, 0);
     REQUIRE(f.stages.size() == 1);
     return f.stages[0];
@@ -354,14 +354,14 @@ TEST_CASE("metrics count samples, and outputs if the stage changes their number"
   plain same({}, {}, {});
   t.put({2, 2, 4});
   same.put({2, 2, 4});
-  CHECK(t.figures().items_per_sample == 1);   // no output yet
+  CHECK(t.statistics().items_per_sample == 1);   // no output yet
   t.run();
   same.run();
-  CHECK(t.figures().name == "expand");
-  CHECK(t.figures().items == 3);
-  CHECK(t.figures().items_per_sample == 3.0 / 8);
-  CHECK(same.figures().name == "map");
-  CHECK(same.figures().items_per_sample == 1);
+  CHECK(t.statistics().name == "expand");
+  CHECK(t.statistics().items == 3);
+  CHECK(t.statistics().items_per_sample == 3.0 / 8);
+  CHECK(same.statistics().name == "map");
+  CHECK(same.statistics().items_per_sample == 1);
 }
 
 TEST_CASE("many workers and little space change nothing") {

@@ -80,8 +80,8 @@ struct segment_with_sink {
     }
     return sink.log();
   }
-  mr::stage_figures figures(std::uint64_t now_ns) const {
-    mr::flow_figures f;
+  mr::stage_statistics statistics(std::uint64_t now_ns) const {
+    mr::flow_statistics f;
     segment.add_to(f, now_ns);
     REQUIRE(f.stages.size() == 1);
     return f.stages[0];
@@ -245,11 +245,11 @@ TEST_CASE("metrics count samples, and outputs if the stage changes their number"
     t.run();
     same.run();
   }
-  CHECK(t.figures(0).items == 33);
-  CHECK(t.figures(0).items_per_sample == 33.0 / 32);
-  CHECK(same.figures(0).items_per_sample == 1);
-  CHECK(t.figures(0).service_ns.count() == 3);   // of every 16th sample
-  const auto f = t.figures(mr::detail::steady_now_ns() + 1'000'000'000);
+  CHECK(t.statistics(0).items == 33);
+  CHECK(t.statistics(0).items_per_sample == 33.0 / 32);
+  CHECK(same.statistics(0).items_per_sample == 1);
+  CHECK(t.statistics(0).service_ns.count() == 3);   // of every 16th sample
+  const auto f = t.statistics(mr::detail::steady_now_ns() + 1'000'000'000);
   CHECK(f.busy_ns == 0);   // without a thread these are not measured
   CHECK(f.starved_ns == 0);
   CHECK(f.blocked_ns == 0);
@@ -260,10 +260,10 @@ TEST_CASE("the thread is woken by one sample, however long it slept") {
   segment_with_sink<pass_through> t(true);
   std::string log;
   for (int n = 0; n < 8; ++n) {
-    const std::uint64_t starved_ns = t.figures(mr::detail::steady_now_ns()).starved_ns;
+    const std::uint64_t starved_ns = t.statistics(mr::detail::steady_now_ns()).starved_ns;
     // Longer than its wait for a quarter of its buffer.
     REQUIRE(eventually(
-        [&] { return t.figures(mr::detail::steady_now_ns()).starved_ns > starved_ns + 4'000'000; }));
+        [&] { return t.statistics(mr::detail::steady_now_ns()).starved_ns > starved_ns + 4'000'000; }));
     REQUIRE(t.sleeps("at sample " + std::to_string(n) + ", waits for input"));
     t.put({n});
     log += (n > 0 ? " " : "") + std::to_string(n);
@@ -279,7 +279,7 @@ TEST_CASE("the thread is woken by space, and its time without space is counted s
   for (int n = 0; n < 3; ++n) {
     REQUIRE(t.sleeps("at sample " + std::to_string(n) + ", waits for space"));
     const std::uint64_t now = mr::detail::steady_now_ns();
-    const auto before = t.figures(now), after = t.figures(now + 1'000'000);
+    const auto before = t.statistics(now), after = t.statistics(now + 1'000'000);
     CHECK(after.blocked_ns == before.blocked_ns + 1'000'000);
     CHECK(after.starved_ns == before.starved_ns);
     CHECK(after.busy_ns == before.busy_ns);
@@ -290,7 +290,7 @@ TEST_CASE("the thread is woken by space, and its time without space is counted s
   REQUIRE(t.logs("0 1 2"));
   REQUIRE(t.sleeps("at sample 3, waits for input"));
   const std::uint64_t now = mr::detail::steady_now_ns();
-  const auto before = t.figures(now), after = t.figures(now + 1'000'000);
+  const auto before = t.statistics(now), after = t.statistics(now + 1'000'000);
   CHECK(before.blocked_ns >= blocked_ns);   // the time of the last sleep is kept
   CHECK(after.starved_ns == before.starved_ns + 1'000'000);
   CHECK(after.blocked_ns == before.blocked_ns);

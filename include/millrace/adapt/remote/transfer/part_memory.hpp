@@ -74,10 +74,10 @@ class part_memory {
   /// Returns a block of that size; nothing if it is optional and the limit is reached.
   std::optional<block> take(std::size_t bytes, need how);
 
-  struct figures {
+  struct statistics {
     std::size_t held_bytes = 0, max_bytes = 0;
   };
-  figures now() const;
+  statistics now() const;
   std::size_t bound_bytes() const noexcept { return shared_->bound_bytes; }
 
  private:

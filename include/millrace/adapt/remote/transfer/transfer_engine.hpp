@@ -40,7 +40,7 @@ class transfer_engine {
   /// Returns the sorted names that begin with `prefix`.
   std::vector<std::string> list(const std::string& prefix) { return addresses_.list(prefix); }
 
-  remote_figures figures() const { return log_.figures(); }
+  remote_statistics statistics() const { return log_.statistics(); }
 
   /// Returns the time, and how long the network thread has waited for sockets.
   network_time now() const noexcept { return {steady_ns(), idle_ns_.load(std::memory_order_relaxed)}; }

@@ -89,7 +89,7 @@ MILLRACE_INLINE std::uint64_t trainer_times::clock(std::uint64_t now_ns) const n
 
 /// Removes the idle time of pauses from a stage: the time that its threads have counted beyond the wall time. Most of
 /// it is blocked time, since the slots are full in a pause. After the last sample it is starved time.
-MILLRACE_INLINE void subtract_pauses(stage_figures& s, std::uint64_t wall_ns, std::uint64_t paused_ns) noexcept {
+MILLRACE_INLINE void subtract_pauses(stage_statistics& s, std::uint64_t wall_ns, std::uint64_t paused_ns) noexcept {
   std::uint64_t idle = s.busy_ns + s.starved_ns + s.blocked_ns;
   saturating_sub(idle, wall_ns * s.concurrency);
   idle = std::min(idle, paused_ns * s.concurrency);
@@ -98,13 +98,13 @@ MILLRACE_INLINE void subtract_pauses(stage_figures& s, std::uint64_t wall_ns, st
   saturating_sub(s.starved_ns, idle - blocked);
 }
 
-MILLRACE_INLINE void trainer_times::add_to(flow_figures& f, std::uint64_t now_ns) const {
+MILLRACE_INLINE void trainer_times::add_to(flow_statistics& f, std::uint64_t now_ns) const {
   std::uint64_t paused = paused_ns_.load(std::memory_order_relaxed);
   if (const std::uint64_t since = paused_since_ns_.load(); since != 0 && since < now_ns) paused += now_ns - since;
   f.wall_ns = now_ns - started_ns_ - std::min(paused, now_ns - started_ns_);
-  for (stage_figures& s : f.stages) subtract_pauses(s, f.wall_ns, paused);
+  for (stage_statistics& s : f.stages) subtract_pauses(s, f.wall_ns, paused);
   const std::uint64_t copy_wait = copy_wait_ns_.load(std::memory_order_relaxed);
-  stage_figures step{.name = "step", .kind = stage_kind::step, .busy_ns = step_ns() - std::min(copy_wait, step_ns()),
+  stage_statistics step{.name = "step", .kind = stage_kind::step, .busy_ns = step_ns() - std::min(copy_wait, step_ns()),
                      .starved_ns = wait_ns() + copy_wait};
   step.items = f.samples;
   step.service_ns = steps_.snapshot();

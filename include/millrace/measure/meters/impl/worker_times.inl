@@ -7,7 +7,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-MILLRACE_INLINE void worker_times::add_to(stage_figures& s, std::uint64_t now_ns) const noexcept {
+MILLRACE_INLINE void worker_times::add_to(stage_statistics& s, std::uint64_t now_ns) const noexcept {
   std::uint64_t starved = starved_ns_.load(std::memory_order_acquire);
   std::uint64_t blocked = blocked_ns_.load(std::memory_order_acquire);
   const std::uint64_t since = idle_since_ns_.load(std::memory_order_acquire);

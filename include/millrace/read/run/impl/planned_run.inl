@@ -10,7 +10,7 @@ MILLRACE_INLINE error_location planned_run::locate(std::uint64_t /*epoch*/, std:
                     "Use the origin that an error or the quarantine list reports");
 }
 
-MILLRACE_INLINE shuffle_quality_figures planned_run::shuffle_quality() const {
+MILLRACE_INLINE shuffle_statistics planned_run::shuffle_quality() const {
   throw setup_error("shuffle_quality() needs one source with an index", "Use one source with an index");
 }
 

@@ -58,7 +58,7 @@ MILLRACE_INLINE std::string step_chart(const run_report& r) {
 }
 
 MILLRACE_INLINE std::string stage_chart(const run_report& r) {
-  const auto& stages = r.figures.stages;
+  const auto& stages = r.statistics.stages;
   if (stages.empty()) return "";
   constexpr double row = 37;
   svg_plot p({.title = "Stage utilisation", .x_label = "% of its threads' time", .x_most = 100, .left = 12,
@@ -66,8 +66,8 @@ MILLRACE_INLINE std::string stage_chart(const run_report& r) {
   double y = svg_plot::top + 8;
   for (const auto& s : stages) {
     // Threads that were closed since, or worked in a pause, may have counted more than 100 %. The bars end there.
-    const double busy = 100 * r.figures.share(s, s.busy_ns), starved = 100 * r.figures.share(s, s.starved_ns),
-                 blocked = 100 * r.figures.share(s, s.blocked_ns);
+    const double busy = 100 * r.statistics.share(s, s.busy_ns), starved = 100 * r.statistics.share(s, s.starved_ns),
+                 blocked = 100 * r.statistics.share(s, s.blocked_ns);
     const std::string name = s.concurrency > 1 ? s.name + " x" + std::to_string(s.concurrency) : s.name;
     p.text(12, y, name + ": " + fixed(busy, 1) + " % busy");
     p.bar({0, busy, y + 4, y + 18}, name_of(s.kind), name + " busy " + fixed(busy, 1) + " %");
@@ -96,16 +96,16 @@ MILLRACE_INLINE std::string queue_columns(const run_report& r) {
     const auto of = [](std::size_t part, std::size_t capacity) {
       return 100 * static_cast<double>(part) / static_cast<double>(capacity);
     };
-    add(-0.19, of(d.ready_slots, r.figures.host_slots + r.figures.device_slots), "work", ": ready batches ");
-    if (r.figures.read_ahead_bytes > 0)
-      add(0.19, of(d.read_ahead_bytes, r.figures.read_ahead_bytes), "read", ": read ahead ");
+    add(-0.19, of(d.ready_slots, r.statistics.host_slots + r.statistics.device_slots), "work", ": ready batches ");
+    if (r.statistics.read_ahead_bytes > 0)
+      add(0.19, of(d.read_ahead_bytes, r.statistics.read_ahead_bytes), "read", ": read ahead ");
   }
   return p.take();
 }
 
 MILLRACE_INLINE std::string queue_chart(const run_report& r) {
   const auto& all = r.events.deliveries;
-  if (all.empty() || r.figures.host_slots == 0) return "";
+  if (all.empty() || r.statistics.host_slots == 0) return "";
   if (all.size() <= max_columns) return queue_columns(r);
   svg_points slots, ahead;
   const double start = 1e-9 * static_cast<double>(all.front().at_ns);
@@ -117,9 +117,9 @@ MILLRACE_INLINE std::string queue_chart(const run_report& r) {
     }
     const auto n = static_cast<double>(last - first);
     const double at = 1e-9 * static_cast<double>(all[first].at_ns) - start;
-    slots.emplace_back(at, 100 * ready / n / static_cast<double>(r.figures.host_slots + r.figures.device_slots));
-    if (r.figures.read_ahead_bytes > 0)
-      ahead.emplace_back(at, 100 * bytes / n / static_cast<double>(r.figures.read_ahead_bytes));
+    slots.emplace_back(at, 100 * ready / n / static_cast<double>(r.statistics.host_slots + r.statistics.device_slots));
+    if (r.statistics.read_ahead_bytes > 0)
+      ahead.emplace_back(at, 100 * bytes / n / static_cast<double>(r.statistics.read_ahead_bytes));
   });
   svg_plot p({.title = "Queue fill", .x_label = "seconds", .y_label = "% full",
               .x_most = slots.back().first, .y_most = 100});

@@ -45,9 +45,9 @@ MILLRACE_INLINE void add_cell(std::string& page, const std::string& text, const 
 MILLRACE_INLINE void add_stage_table(std::string& page, const run_report& r) {
   page += "<h2>Stages</h2>\n<div class=\"scroll\"><table><tr><th>stage</th><th>limit, samples/s</th><th>busy</th>"
           "<th>starved</th><th>blocked</th><th>p50</th><th>p95</th><th>p99</th></tr>\n";
-  for (std::size_t i = 0; i < r.figures.stages.size(); ++i) {
-    const stage_figures& s = r.figures.stages[i];
-    const std::string remark = stage_remark(r.figures, s);
+  for (std::size_t i = 0; i < r.statistics.stages.size(); ++i) {
+    const stage_statistics& s = r.statistics.stages[i];
+    const std::string remark = stage_remark(r.statistics, s);
     page += remark.empty() ? "<tr>" : "<tr class=\"opens\">";
     add_cell(page, s.concurrency > 1 ? s.name + " x" + std::to_string(s.concurrency) : s.name);
     std::string limit = "-";
@@ -55,7 +55,7 @@ MILLRACE_INLINE void add_stage_table(std::string& page, const run_report& r) {
       if (l.stage == i) limit = grouped(l.samples_per_s);
     add_cell(page, limit);
     for (const std::uint64_t ns : {s.busy_ns, s.starved_ns, s.blocked_ns})
-      add_cell(page, percent(r.figures.share(s, ns)));
+      add_cell(page, percent(r.statistics.share(s, ns)));
     for (const double share : {0.5, 0.95, 0.99}) {
       const double ns = s.service_ns.quantile(share);
       add_cell(page, ns > 0 ? time_text(ns) : "-");
@@ -91,7 +91,7 @@ MILLRACE_INLINE void add_gain_table(std::string& page, const run_report& r) {
   page += "</table></div>\n";
 }
 
-MILLRACE_INLINE void add_picture_table(std::string& page, const picture_figures& p) {
+MILLRACE_INLINE void add_picture_table(std::string& page, const picture_statistics& p) {
   if (p.pictures() == 0) return;
   page += "<h2>Images</h2>\n<p class=\"soft\">" + counted_text(p.pictures()) + " JPEGs since the start, " +
           three_digits(p.bytes_per_pixel()) + " bytes per pixel" +
@@ -145,7 +145,7 @@ MILLRACE_INLINE void add_charts(std::string& page, const run_report& r) {
 
 MILLRACE_INLINE std::string html_report(const run_report& r) {
   using namespace detail;
-  const flow_figures& f = r.figures;
+  const flow_statistics& f = r.statistics;
   std::string page = "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">"
                      "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<title>";
   page += escaped(title_of(r)) + "</title>\n<style>" + std::string(page_style) + color_rules() +
@@ -158,7 +158,7 @@ MILLRACE_INLINE std::string html_report(const run_report& r) {
   if (!r.conclusion.advice.empty()) page += "<p>" + escaped(r.conclusion.advice) + ".</p>\n";
   page += "<p><strong>" + grouped(r.conclusion.samples_per_s) + " samples/s, data wait " +
           percent(r.conclusion.data_wait_share) + "</strong><br><span class=\"soft\">" + measured_text(f);
-  if (const stage_figures* const step = f.find(stage_kind::step))
+  if (const stage_statistics* const step = f.find(stage_kind::step))
     page += "<br>step " + quantiles_text(step->service_ns) + "<br>data wait " + quantiles_text(f.wait_ns);
   page += "</span></p>\n";
   if (!r.conclusion.evidence.empty()) page += "<ul>\n";

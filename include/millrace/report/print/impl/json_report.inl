@@ -30,7 +30,7 @@ void add_objects(json_writer& out, std::string_view name, const Items& items, Ad
 }
 
 MILLRACE_INLINE void add_stage(json_writer& out, const run_report& r, std::size_t index) {
-  const stage_figures& s = r.figures.stages[index];
+  const stage_statistics& s = r.statistics.stages[index];
   out.open('{');
   out.add("name", s.name);
   out.add("kind", std::string(name_of(s.kind)));
@@ -45,7 +45,7 @@ MILLRACE_INLINE void add_stage(json_writer& out, const run_report& r, std::size_
   for (const auto& l : r.conclusion.limits.all)
     if (l.stage == index) out.add("limit_samples_per_s", l.samples_per_s);
   add_quantiles(out, "service_ns", s.service_ns);
-  add_objects(out, "parts", s.phases, [&out](const phase_figures& p) {
+  add_objects(out, "parts", s.phases, [&out](const phase_statistics& p) {
     out.add("name", p.name);
     out.add("busy_ns", p.busy_ns);
     add_quantiles(out, "service_ns", p.service_ns);
@@ -53,7 +53,7 @@ MILLRACE_INLINE void add_stage(json_writer& out, const run_report& r, std::size_
   out.close('}');
 }
 
-MILLRACE_INLINE void add_pictures(json_writer& out, const picture_figures& p) {
+MILLRACE_INLINE void add_pictures(json_writer& out, const picture_statistics& p) {
   out.open("pictures", '{');
   out.add("jpegs", p.pictures());
   out.add("own_together", p.own_together);
@@ -102,8 +102,8 @@ MILLRACE_INLINE void add_verdict(json_writer& out, const verdict& v) {
   out.close('}');
 }
 
-MILLRACE_INLINE void add_figures(json_writer& out, const run_report& r) {
-  const flow_figures& f = r.figures;
+MILLRACE_INLINE void add_statistics(json_writer& out, const run_report& r) {
+  const flow_statistics& f = r.statistics;
   out.open("figures", '{');
   out.add("wall_ns", f.wall_ns);
   out.add("batches", f.batches);
@@ -165,7 +165,7 @@ MILLRACE_INLINE std::string json_report(const run_report& r) {
   out.add("title", r.title);
   detail::add_origin(out, r.origin);
   detail::add_verdict(out, r.conclusion);
-  detail::add_figures(out, r);
+  detail::add_statistics(out, r);
   detail::add_predictions(out, r);
   detail::add_pictures(out, r.pictures);
   out.open("counts", '{');

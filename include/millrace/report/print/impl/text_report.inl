@@ -22,13 +22,13 @@ MILLRACE_INLINE std::string quantiles_text(const distribution& d) {
          time_text(d.quantile(0.99));
 }
 
-MILLRACE_INLINE std::string measured_text(const flow_figures& f) {
+MILLRACE_INLINE std::string measured_text(const flow_statistics& f) {
   return time_text(static_cast<double>(f.wall_ns)) + ", " + grouped(static_cast<double>(f.batches)) + " batches of " +
          std::to_string(f.batch_samples) + "; " + grouped(static_cast<double>(f.warm_up_batches)) +
          " before them left out";
 }
 
-MILLRACE_INLINE std::string machine_text(const flow_figures& f) {
+MILLRACE_INLINE std::string machine_text(const flow_statistics& f) {
   return std::to_string(f.usable_cores) + " usable cores, " +
          (f.throttled_ns > 0 ? "throttled for " + time_text(static_cast<double>(f.throttled_ns)) : "not throttled") +
          "; threads that could run waited " + time_text(static_cast<double>(f.run_delay_ns)) + " for a core";
@@ -59,7 +59,7 @@ MILLRACE_INLINE std::string wrapped(std::string line, std::string_view words, st
   return out + line + "\n";
 }
 
-MILLRACE_INLINE std::string pictures_text(const picture_figures& p) {
+MILLRACE_INLINE std::string pictures_text(const picture_statistics& p) {
   const auto part = [&](const char* what, std::uint64_t pictures) {
     return what + counted_text(pictures) + " (" + percent(p.share(pictures)) + ")";
   };
@@ -84,7 +84,7 @@ MILLRACE_INLINE std::string counts_text(const std::vector<event_count>& counts) 
   return text;
 }
 
-MILLRACE_INLINE std::string stage_remark(const flow_figures& f, const stage_figures& s) {
+MILLRACE_INLINE std::string stage_remark(const flow_statistics& f, const stage_statistics& s) {
   std::string text;
   const auto say = [&](const std::string& more) {
     if (!text.empty()) text += ", ";
@@ -109,19 +109,19 @@ MILLRACE_INLINE std::string stage_remark(const flow_figures& f, const stage_figu
 
 MILLRACE_INLINE std::string text_report(const run_report& r) {
   using namespace detail;
-  const flow_figures& f = r.figures;
+  const flow_statistics& f = r.statistics;
   const verdict& v = r.conclusion;
   std::string out = "VERDICT  " + v.sentence() + "\n";
   if (!v.advice.empty()) out += "         " + v.advice + "\n";
   out += "measured   " + measured_text(f) + "\n";
   out += "throughput " + grouped(v.samples_per_s) + " samples/s, data wait " + percent(v.data_wait_share) + "\n";
-  if (const stage_figures* const step = f.find(stage_kind::step)) {
+  if (const stage_statistics* const step = f.find(stage_kind::step)) {
     out += "step       " + quantiles_text(step->service_ns) + "\n";
     out += "data wait  " + quantiles_text(f.wait_ns) + "\n";
   }
   out += "stage             limit/s    busy starved blocked       p50       p99\n";
   for (std::size_t i = 0; i < f.stages.size(); ++i) {
-    const stage_figures& s = f.stages[i];
+    const stage_statistics& s = f.stages[i];
     std::string limit = "-";
     for (const auto& l : v.limits.all)
       if (l.stage == i) limit = grouped(l.samples_per_s);

@@ -9,7 +9,7 @@ MILLRACE_INLINE std::size_t pipeline_model::useful_readers(std::size_t threads) 
   return threads == 0 ? 0 : 1 + static_cast<std::size_t>(useful_share * static_cast<double>(threads - 1) + 0.5);
 }
 
-MILLRACE_INLINE pipeline_model model_of(const flow_figures& f) {
+MILLRACE_INLINE pipeline_model model_of(const flow_statistics& f) {
   pipeline_model m;
   const auto per = [](std::uint64_t ns, std::uint64_t count) {
     return count > 0 ? static_cast<double>(ns) / static_cast<double>(count) : 0;
@@ -18,7 +18,7 @@ MILLRACE_INLINE pipeline_model model_of(const flow_figures& f) {
   const auto batch = static_cast<double>(m.batch_samples);
   m.host_slots = f.host_slots > 0 ? f.host_slots : m.host_slots;
   if (f.read_ahead_bytes > 0) m.read_ahead_bytes = f.read_ahead_bytes;
-  for (const stage_figures& s : f.stages) {
+  for (const stage_statistics& s : f.stages) {
     switch (s.kind) {
       case stage_kind::read: {
         const std::uint64_t reads = s.service_ns.count();

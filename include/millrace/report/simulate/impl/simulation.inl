@@ -20,7 +20,7 @@ MILLRACE_INLINE flow_simulation::flow_simulation(const pipeline_model& m) : m_(m
 
 MILLRACE_INLINE simulated flow_simulation::run() {
   const std::uint64_t last = m_.warm_up_batches + m_.batches;
-  flow_figures before = figures_;
+  flow_statistics before = statistics_;
   start_ready_operations();
   while (delivered_ < last) {
     const double read_at = reading_.empty() ? never : now_ + (reading_.top().until - progress_) / read_speed();
@@ -36,9 +36,9 @@ MILLRACE_INLINE simulated flow_simulation::run() {
       end(e);
     }
     start_ready_operations();
-    if (had < m_.warm_up_batches && delivered_ >= m_.warm_up_batches) before = figures_now();
+    if (had < m_.warm_up_batches && delivered_ >= m_.warm_up_batches) before = current_statistics();
   }
-  result_.figures = figures_now() - before;
+  result_.statistics = current_statistics() - before;
   return std::move(result_);
 }
 
@@ -53,7 +53,7 @@ MILLRACE_INLINE bool flow_simulation::read::operator<(const read& other) const n
 MILLRACE_INLINE void flow_simulation::describe() {
   const auto add = [&](const char* name, stage_kind what, std::size_t concurrency, bool there) -> std::size_t {
     if (!there) return nowhere;
-    figures_.stages.push_back({.name = name, .kind = what, .concurrency = concurrency,
+    statistics_.stages.push_back({.name = name, .kind = what, .concurrency = concurrency,
                                .on_workers = what == stage_kind::work});
     std::vector<std::uint32_t> tracks;
     for (std::size_t i = 0; m_.with_timeline && what != stage_kind::unpack && i < concurrency; ++i)
@@ -61,18 +61,18 @@ MILLRACE_INLINE void flow_simulation::describe() {
           result_.events.add_track(concurrency > 1 ? name + std::string(" ") + std::to_string(i) : name));
     tracks_.push_back(what == stage_kind::unpack ? tracks_[0] : tracks);
     busy_.push_back({});
-    return figures_.stages.size() - 1;
+    return statistics_.stages.size() - 1;
   };
   reading_stage_ = add("read", stage_kind::read, m_.io_threads, true);
   unpack_stage_ = add("unpack", stage_kind::unpack, m_.io_threads, !m_.unpack_ns.empty());
   work_stage_ = add("work", stage_kind::work, m_.workers, true);
   copy_stage_ = add("copy", stage_kind::copy, 1, m_.device_slots > 0);
   step_stage_ = add("step", stage_kind::step, 1, true);
-  for (const auto& p : m_.phases) figures_.stages[work_stage_].phases.push_back({.name = p.first});
-  figures_.batch_samples = m_.batch_samples;
-  figures_.host_slots = m_.host_slots;
-  figures_.device_slots = m_.device_slots;
-  figures_.read_ahead_bytes = m_.read_ahead_bytes;
+  for (const auto& p : m_.phases) statistics_.stages[work_stage_].phases.push_back({.name = p.first});
+  statistics_.batch_samples = m_.batch_samples;
+  statistics_.host_slots = m_.host_slots;
+  statistics_.device_slots = m_.device_slots;
+  statistics_.read_ahead_bytes = m_.read_ahead_bytes;
 }
 
 MILLRACE_INLINE double flow_simulation::read_speed() const noexcept {
@@ -105,9 +105,9 @@ MILLRACE_INLINE void flow_simulation::advance_to(double at) {
 }
 
 MILLRACE_INLINE void flow_simulation::note(std::size_t stage, std::size_t worker, double started, std::uint64_t batch) {
-  figures_.stages[stage].service_ns.add(rounded(now_ - started));
+  statistics_.stages[stage].service_ns.add(rounded(now_ - started));
   if (m_.with_timeline && delivered_ >= m_.warm_up_batches)
-    result_.events.spans.push_back({tracks_[stage][worker], figures_.stages[stage].name,
+    result_.events.spans.push_back({tracks_[stage][worker], statistics_.stages[stage].name,
                                     static_cast<std::int64_t>(started), static_cast<std::int64_t>(now_), batch});
 }
 
@@ -124,7 +124,7 @@ MILLRACE_INLINE void flow_simulation::start_ready_operations() {
   if (!stepping_ && handed_out_ < (copy_stage_ != nowhere ? copied_ : ready_)) {
     stepping_ = true;
     const double duration = service_time(m_.step_ns, step_draws, handed_out_), waited = now_ - step_ended_;
-    figures_.wait_ns.add(rounded(waited));
+    statistics_.wait_ns.add(rounded(waited));
     if (delivered_ >= m_.warm_up_batches)
       result_.events.deliveries.push_back({static_cast<std::int64_t>(now_), rounded(waited), rounded(duration),
                                            static_cast<std::size_t>(ready_batches()),
@@ -158,12 +158,12 @@ MILLRACE_INLINE void flow_simulation::start_ready_operations() {
 MILLRACE_INLINE void flow_simulation::end_read() {
   const read r = reading_.top();
   const double duration = std::max(now_ - r.started, 1.0);
-  figures_.reads_at_once.add(
+  statistics_.reads_at_once.add(
       static_cast<std::size_t>(rounded(std::max((outstanding_ns_ - r.outstanding_before) / duration, 1.0))),
       {.reads = 1, .read_ns = rounded(duration), .bytes = rounded(bytes_of_read())});
   reading_.pop();
   note(reading_stage_, r.worker, r.started, timeline_span::no_batch);
-  figures_.stages[reading_stage_].items += m_.samples_per_read;
+  statistics_.stages[reading_stage_].items += m_.samples_per_read;
   bytes_read_ += bytes_of_read();
   if (unpack_stage_ != nowhere)
     push(kind::unpack, r.worker, r.number, service_time(m_.unpack_ns, unpack_draws, r.number));
@@ -186,13 +186,13 @@ MILLRACE_INLINE void flow_simulation::end(const event& e) {
   switch (e.what) {
     case kind::unpack:
       note(unpack_stage_, e.worker, e.started, timeline_span::no_batch);
-      figures_.stages[unpack_stage_].items += m_.samples_per_read;
+      statistics_.stages[unpack_stage_].items += m_.samples_per_read;
       arrived(e.number, e.worker);
       break;
     case kind::work: {
       const std::uint64_t batch = e.number / m_.batch_samples;
       note(work_stage_, e.worker, e.started, batch);
-      ++figures_.stages[work_stage_].items;
+      ++statistics_.stages[work_stage_].items;
       idle_workers_.push_back(e.worker);
       --missing_samples_[batch % m_.host_slots];
       while (ready_ < freed_ + m_.host_slots && missing_samples_[ready_ % m_.host_slots] == 0)
@@ -201,14 +201,14 @@ MILLRACE_INLINE void flow_simulation::end(const event& e) {
     }
     case kind::copy:
       note(copy_stage_, 0, e.started, e.number);
-      figures_.stages[copy_stage_].items += m_.batch_samples;
+      statistics_.stages[copy_stage_].items += m_.batch_samples;
       copying_ = false;
       ++copied_;
       ++freed_;
       break;
     case kind::step:
       note(step_stage_, 0, e.started, e.number);
-      figures_.stages[step_stage_].items += m_.batch_samples;
+      statistics_.stages[step_stage_].items += m_.batch_samples;
       stepping_ = false;
       step_ended_ = now_;
       if (copy_stage_ != nowhere) ++device_free_;
@@ -218,8 +218,8 @@ MILLRACE_INLINE void flow_simulation::end(const event& e) {
   }
 }
 
-MILLRACE_INLINE flow_figures flow_simulation::figures_now() const {
-  flow_figures f = figures_;
+MILLRACE_INLINE flow_statistics flow_simulation::current_statistics() const {
+  flow_statistics f = statistics_;
   f.wall_ns = rounded(now_);
   f.batches = delivered_;
   f.samples = delivered_ * m_.batch_samples;

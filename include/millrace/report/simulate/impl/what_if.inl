@@ -44,16 +44,16 @@ MILLRACE_INLINE pipeline_model changed(pipeline_model m, const what_if_change& c
 
 }  // namespace detail
 
-MILLRACE_INLINE prediction what_if(const flow_figures& recorded, const what_if_change& c) {
+MILLRACE_INLINE prediction what_if(const flow_statistics& recorded, const what_if_change& c) {
   detail::check_change(c);
   const detail::pipeline_model was = detail::model_of(recorded);
-  const double before = simulate(was).figures.samples_per_s();
-  const flow_figures then = simulate(changed(was, c)).figures;
+  const double before = simulate(was).statistics.samples_per_s();
+  const flow_statistics then = simulate(changed(was, c)).statistics;
   const double ratio = before > 0 ? then.samples_per_s() / before : 0;
   return {recorded.samples_per_s() * ratio, ratio - 1, then.data_wait_share(), judge(then)};
 }
 
-MILLRACE_INLINE std::vector<knob_gain> simulated_gains(const flow_figures& recorded) {
+MILLRACE_INLINE std::vector<knob_gain> simulated_gains(const flow_statistics& recorded) {
   std::vector<knob_gain> gains = gains_of(recorded);
   for (knob_gain& k : gains) {
     if (k.remark.empty() || k.settings.batch) k.gain = what_if(recorded, k.settings).gain;

@@ -17,7 +17,7 @@ MILLRACE_INLINE bool is_crowded(bound_cause missing) noexcept {
   return missing == bound_cause::neighbors || missing == bound_cause::own_threads;
 }
 
-MILLRACE_INLINE double processor_gain(const flow_figures& f, const stage_figures& work, std::size_t workers) {
+MILLRACE_INLINE double processor_gain(const flow_statistics& f, const stage_statistics& work, std::size_t workers) {
   const auto concurrency = static_cast<double>(work.concurrency), then = static_cast<double>(workers);
   const bound_cause missing = missing_processor(f, work);
   if (missing == bound_cause::quota) return 1;
@@ -29,7 +29,7 @@ MILLRACE_INLINE double processor_gain(const flow_figures& f, const stage_figures
 
 /// Predicts the gain of each knob for one run. Each function returns its predictions by value.
 struct gain_predictor {
-  const flow_figures& f;
+  const flow_statistics& f;
   const flow_limits now = limits_of(f);
 
   knob_gain predict(knob what, std::string change, const flow_change& c, const what_if_change& settings) const {
@@ -44,14 +44,14 @@ struct gain_predictor {
   }
 
   /// Returns the gain of `count` workers; it is 0 if no core has time for more of them.
-  knob_gain workers(const stage_figures& work, std::size_t count, bool has_time) const {
+  knob_gain workers(const stage_statistics& work, std::size_t count, bool has_time) const {
     return predict(knob::workers, from_to(work.concurrency, count, "workers"),
                    {.workers = has_time ? processor_gain(f, work, count) : 1},
                    {.workers = has_time ? std::optional(count) : std::nullopt});
   }
 
   /// Returns the gain of one more worker, and of a worker on each core if cores are idle.
-  std::vector<knob_gain> workers(const stage_figures& work) const {
+  std::vector<knob_gain> workers(const stage_statistics& work) const {
     const bound_cause missing = missing_processor(f, work);
     const std::size_t one_more = work.concurrency + 1;
     const bool has_spare_core =
@@ -66,7 +66,7 @@ struct gain_predictor {
   }
 
   /// Returns the gain of halving the cost of the costliest phase; none without phases.
-  std::optional<knob_gain> cheaper_work(const stage_figures& work) const {
+  std::optional<knob_gain> cheaper_work(const stage_statistics& work) const {
     const auto costly = std::max_element(work.phases.begin(), work.phases.end(),
                                          [](const auto& a, const auto& b) { return a.busy_ns < b.busy_ns; });
     if (costly == work.phases.end() || work.busy_ns == 0) return std::nullopt;
@@ -76,7 +76,7 @@ struct gain_predictor {
                    {.work_time = time});
   }
 
-  knob_gain io_threads(const stage_figures& read) const {
+  knob_gain io_threads(const stage_statistics& read) const {
     const std::size_t twice = 2 * read.concurrency;
     knob_gain g = predict(knob::io_threads, from_to(read.concurrency, twice, "I/O threads"), {.io_threads = 2},
                           {.io_threads = twice});
@@ -109,15 +109,15 @@ struct gain_predictor {
 
 }  // namespace detail
 
-MILLRACE_INLINE std::vector<knob_gain> gains_of(const flow_figures& f) {
+MILLRACE_INLINE std::vector<knob_gain> gains_of(const flow_statistics& f) {
   const detail::gain_predictor of{f};
   if (of.now.empty() || f.samples == 0) return {};
   std::vector<knob_gain> gains;
-  if (const stage_figures* const work = f.find(stage_kind::work); work && work->concurrency > 0) {
+  if (const stage_statistics* const work = f.find(stage_kind::work); work && work->concurrency > 0) {
     gains = of.workers(*work);
     if (auto cheaper = of.cheaper_work(*work)) gains.push_back(*std::move(cheaper));
   }
-  if (const stage_figures* const read = f.find(stage_kind::read); read && read->concurrency > 0) {
+  if (const stage_statistics* const read = f.find(stage_kind::read); read && read->concurrency > 0) {
     gains.push_back(of.io_threads(*read));
     gains.push_back(
         of.predict(knob::storage_speed, "storage twice as fast", {.storage_speed = 2}, {.storage_speed = 2}));

@@ -28,8 +28,8 @@ MILLRACE_INLINE double flow_change::work_time_of(std::size_t index) const noexce
   return stage == index || stage == ~std::size_t{0} ? work_time : 1;
 }
 
-MILLRACE_INLINE stage_limit reading_limit(const flow_figures& f, std::size_t index, const flow_change& c) {
-  const stage_figures& read = f.stages[index];
+MILLRACE_INLINE stage_limit reading_limit(const flow_statistics& f, std::size_t index, const flow_change& c) {
+  const stage_statistics& read = f.stages[index];
   const double samples = read.samples(), threads = static_cast<double>(read.concurrency) * c.io_threads;
   const double reading_s = 1e-9 * static_cast<double>(read.busy_ns) / c.storage_speed;
   double all_ns = static_cast<double>(read.busy_ns);   // without the change
@@ -71,10 +71,10 @@ MILLRACE_INLINE stage_limit reading_limit(const flow_figures& f, std::size_t ind
   return in_turn;
 }
 
-MILLRACE_INLINE flow_limits limits_of(const flow_figures& f, const flow_change& c) {
+MILLRACE_INLINE flow_limits limits_of(const flow_statistics& f, const flow_change& c) {
   flow_limits limits;
   for (std::size_t i = 0; i < f.stages.size(); ++i) {
-    const stage_figures& s = f.stages[i];
+    const stage_statistics& s = f.stages[i];
     stage_limit l{i, s.name, s.kind, 0, false};
     double busy_s = 1e-9 * static_cast<double>(s.busy_ns);
     auto concurrency = static_cast<double>(s.concurrency);

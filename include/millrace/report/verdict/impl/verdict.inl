@@ -66,17 +66,17 @@ MILLRACE_INLINE std::string verdict::sentence() const {
 
 namespace detail {
 
-MILLRACE_INLINE std::string costliest_phase(const stage_figures& s) {
-  const phase_figures* most = nullptr;
+MILLRACE_INLINE std::string costliest_phase(const stage_statistics& s) {
+  const phase_statistics* most = nullptr;
   for (const auto& p : s.phases)
     if (!most || p.busy_ns > most->busy_ns) most = &p;
   return most ? most->name : s.name;
 }
 
-MILLRACE_INLINE std::size_t walk_upstream(const flow_figures& f) {
+MILLRACE_INLINE std::size_t walk_upstream(const flow_statistics& f) {
   std::size_t first = 0;
   for (std::size_t i = f.stages.size(); i-- > 0;) {
-    const stage_figures& s = f.stages[i];
+    const stage_statistics& s = f.stages[i];
     if (s.kind == stage_kind::unpack) continue;   // belongs to the previous reading stage
     const double starved = s.kind == stage_kind::step ? f.data_wait_share() : s.starved_share();
     first = i;
@@ -85,8 +85,8 @@ MILLRACE_INLINE std::size_t walk_upstream(const flow_figures& f) {
   return first;
 }
 
-MILLRACE_INLINE bool judge_reading_in_turn(const flow_figures& f, const stage_limit& limit, verdict& v) {
-  const stage_figures* const read = f.find(stage_kind::read);
+MILLRACE_INLINE bool judge_reading_in_turn(const flow_statistics& f, const stage_limit& limit, verdict& v) {
+  const stage_statistics* const read = f.find(stage_kind::read);
   if (!limit.in_turn || !read) return false;
   v.cause = bound_cause::one_shard;
   const double share = static_cast<double>(f.in_turn_samples) /
@@ -101,7 +101,7 @@ MILLRACE_INLINE bool judge_reading_in_turn(const flow_figures& f, const stage_li
   return true;
 }
 
-MILLRACE_INLINE void judge_reading(const flow_figures& f, const stage_figures& read, const stage_limit& limit,
+MILLRACE_INLINE void judge_reading(const flow_statistics& f, const stage_statistics& read, const stage_limit& limit,
                                    verdict& v) {
   v.what = bound_by::io;
   const double busy_s = 1e-9 * static_cast<double>(f.reads_at_once.busy_ns());
@@ -137,7 +137,7 @@ MILLRACE_INLINE void judge_reading(const flow_figures& f, const stage_figures& r
   }
 }
 
-MILLRACE_INLINE bool own_threads_overload(const flow_figures& f) {
+MILLRACE_INLINE bool own_threads_overload(const flow_statistics& f) {
   if (f.usable_cores == 0 || f.process_cpu_ns == 0 || f.wall_ns == 0) return false;
   const double cores = static_cast<double>(f.usable_cores);
   const double used = 1e-9 * static_cast<double>(f.process_cpu_ns) / f.wall_s();
@@ -145,7 +145,7 @@ MILLRACE_INLINE bool own_threads_overload(const flow_figures& f) {
   return required - cores > (cores - used) * required / used;
 }
 
-MILLRACE_INLINE bound_cause missing_processor(const flow_figures& f, const stage_figures& s) {
+MILLRACE_INLINE bound_cause missing_processor(const flow_statistics& f, const stage_statistics& s) {
   const auto busy = static_cast<double>(s.busy_ns), missing = busy - static_cast<double>(s.cpu_ns);
   if (s.cpu_ns == 0 || missing <= 0.05 * busy) return bound_cause::none;
   if (static_cast<double>(f.throttled_ns) >= 0.1 * missing) return bound_cause::quota;
@@ -153,13 +153,13 @@ MILLRACE_INLINE bound_cause missing_processor(const flow_figures& f, const stage
   return own_threads_overload(f) ? bound_cause::own_threads : bound_cause::neighbors;
 }
 
-MILLRACE_INLINE std::string waited_for_a_core(const stage_figures& s) {
+MILLRACE_INLINE std::string waited_for_a_core(const stage_statistics& s) {
   return s.name + " waited for a core for " +
          percent(static_cast<double>(s.run_delay_ns) / static_cast<double>(s.busy_ns)) +
          " of the time that they worked";
 }
 
-MILLRACE_INLINE void judge_working(const flow_figures& f, const stage_figures& s, verdict& v) {
+MILLRACE_INLINE void judge_working(const flow_statistics& f, const stage_statistics& s, verdict& v) {
   v.what = bound_by::cpu;
   v.where = costliest_phase(s);
   v.cause = missing_processor(f, s);
@@ -196,8 +196,8 @@ MILLRACE_INLINE void judge_working(const flow_figures& f, const stage_figures& s
   }
 }
 
-MILLRACE_INLINE void judge_stage(const flow_figures& f, const stage_limit& limit, verdict& v) {
-  const stage_figures& s = f.stages[limit.stage];
+MILLRACE_INLINE void judge_stage(const flow_statistics& f, const stage_limit& limit, verdict& v) {
+  const stage_statistics& s = f.stages[limit.stage];
   v.where = s.name;
   switch (s.kind) {
     case stage_kind::read: judge_reading(f, s, limit, v); break;
@@ -227,7 +227,7 @@ MILLRACE_INLINE void judge_stage(const flow_figures& f, const stage_limit& limit
 
 }  // namespace detail
 
-MILLRACE_INLINE verdict judge(const flow_figures& f) {
+MILLRACE_INLINE verdict judge(const flow_statistics& f) {
   using namespace detail;
   verdict v;
   v.samples_per_s = f.samples_per_s();

@@ -105,8 +105,8 @@ MILLRACE_INLINE void batch_rows::set_key(std::uint64_t batch, const damaged_row&
   }
 }
 
-MILLRACE_INLINE void batch_rows::add_to(flow_figures& f, std::uint64_t now_ns) const {
-  stage_figures s = dispatcher_->figures(name_, now_ns);
+MILLRACE_INLINE void batch_rows::add_to(flow_statistics& f, std::uint64_t now_ns) const {
+  stage_statistics s = dispatcher_->statistics(name_, now_ns);
   if (rendering_name_) {
     for (const phase_times& p : phases_) p.add_to(s, "map", rendering_name_);
     phase_times::divide(s);

@@ -118,8 +118,8 @@ MILLRACE_INLINE std::uint64_t dispatcher::busy_ns() const noexcept {
   return sum;
 }
 
-MILLRACE_INLINE stage_figures dispatcher::figures(std::string name, std::uint64_t now_ns) const {
-  stage_figures f{.name = std::move(name), .kind = stage_kind::work, .concurrency = open_.load()};
+MILLRACE_INLINE stage_statistics dispatcher::statistics(std::string name, std::uint64_t now_ns) const {
+  stage_statistics f{.name = std::move(name), .kind = stage_kind::work, .concurrency = open_.load()};
   f.on_workers = on_workers();
   for (const auto& s : workers_) s.times->add_to(f, now_ns);
   return f;

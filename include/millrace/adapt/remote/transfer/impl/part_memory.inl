@@ -37,7 +37,7 @@ MILLRACE_INLINE std::optional<part_memory::block> part_memory::take(std::size_t 
   return block(shared_, std::move(result), bytes);
 }
 
-MILLRACE_INLINE part_memory::figures part_memory::now() const {
+MILLRACE_INLINE part_memory::statistics part_memory::now() const {
   const std::lock_guard lock(shared_->mutex);
   return {shared_->held_bytes, shared_->max_bytes};
 }

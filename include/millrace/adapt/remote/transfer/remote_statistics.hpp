@@ -2,7 +2,7 @@
 //
 //   auto storage = mr::remote();
 //   ...                                                    // a run that reads from it
-//   std::puts(mr::to_text(storage.figures()).c_str());
+//   std::puts(mr::to_text(storage.statistics()).c_str());
 //
 // Errors: none. Threads and lifetime: values.
 #pragma once
@@ -17,7 +17,7 @@
 namespace millrace { inline namespace MILLRACE_ABI {
 
 /// Numbers of requests and bytes, and reasons of retries.
-struct remote_figures {
+struct remote_statistics {
   std::uint64_t requests = 0, connections = 0, bytes = 0;
   std::uint64_t retries = 0;   ///< sum of the following six
   std::uint64_t not_connected = 0, broken_off = 0, stalled = 0, busy = 0, wrong_answers = 0, keys_renewed = 0;
@@ -31,7 +31,7 @@ struct remote_figures {
 };
 
 /// Returns the statistics as two lines.
-inline std::string to_text(const remote_figures& f) {
+inline std::string to_text(const remote_statistics& f) {
   char text[600];
   std::snprintf(text, sizeof text,
                 "remote: %.3f GB by %llu requests over %llu connections, %zu in flight; first byte after %.0f ms, then "

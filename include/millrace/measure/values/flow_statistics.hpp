@@ -1,10 +1,10 @@
 // The measurements of a run in one window: the input of the verdict, the predictions and the reports.
 //
-//   const mr::flow_figures before = run.figures();
+//   const mr::flow_statistics before = run.statistics();
 //   train_one_epoch(run);
-//   const mr::flow_figures window = run.figures() - before;
+//   const mr::flow_statistics window = run.statistics() - before;
 //   const mr::verdict v = mr::judge(window);                    // report/verdict/verdict.hpp
-//   const mr::stage_figures* copy = window.find(mr::stage_kind::copy);
+//   const mr::stage_statistics* copy = window.find(mr::stage_kind::copy);
 //
 // Stages are in the order of the flow. Times are sums over the threads of a stage, in nanoseconds. Therefore busy +
 // starved + blocked is at most concurrency * wall_ns, where `concurrency` is the number of threads. `starved`: waited
@@ -33,14 +33,14 @@ enum class stage_kind : std::uint8_t {
 };
 
 /// The measurements of one phase of a fused segment: "decode", "resize", "map".
-struct phase_figures {
+struct phase_statistics {
   std::string name{};
   std::uint64_t busy_ns = 0;
   distribution service_ns{};   ///< time per sample
 };
 
 /// The times and counts of one stage.
-struct stage_figures {
+struct stage_statistics {
   std::string name{};
   stage_kind kind = stage_kind::work;
   std::size_t concurrency = 1;   ///< number of threads (workers) that are open at the end of the window
@@ -52,7 +52,7 @@ struct stage_figures {
   double items_per_sample = 1;   ///< items per delivered sample, over the entire run; 1 without expand, pack, filter
   std::uint64_t bytes = 0;     ///< bytes that passed the stage: encoded bytes of a read, bytes of the batch in a copy
   distribution service_ns{};   ///< time of one call: a read, the work on a sample, the copy or step of a batch
-  std::vector<phase_figures> phases{};
+  std::vector<phase_statistics> phases{};
 
   /// Returns the starved share of busy, starved and blocked time together.
   double starved_share() const noexcept;
@@ -62,7 +62,7 @@ struct stage_figures {
 };
 
 /// The mean fill level of a bounded buffer: slots, or bytes read ahead.
-struct queue_figures {
+struct queue_statistics {
   std::string name{};
   std::string unit{};
   double mean = 0;
@@ -70,12 +70,12 @@ struct queue_figures {
 };
 
 /// The measurements of a run in one window.
-struct flow_figures {
+struct flow_statistics {
   std::uint64_t wall_ns = 0;
   std::uint64_t batches = 0, samples = 0;   ///< delivered
   std::uint64_t warm_up_batches = 0;        ///< batches before the window, which are excluded
   std::size_t batch_samples = 0;
-  std::vector<stage_figures> stages{};
+  std::vector<stage_statistics> stages{};
   distribution wait_ns{};                   ///< time of each call of next()
   std::optional<std::uint64_t> device_gap_ns{};   ///< time without a batch, by device events; unset: next() counts
   read_levels reads_at_once{};              ///< time, reads and bytes by the number of reads outstanding
@@ -91,10 +91,10 @@ struct flow_figures {
   std::uint64_t run_delay_ns = 0;           ///< time ready to run, but not running, summed over all threads
   std::size_t host_slots = 0, device_slots = 0;
   std::size_t read_ahead_bytes = 0;         ///< limit of the bytes that are read, but not yet claimed
-  std::vector<queue_figures> queues{};
+  std::vector<queue_statistics> queues{};
 
   /// Returns the first stage of that kind, or null.
-  const stage_figures* find(stage_kind kind) const noexcept;
+  const stage_statistics* find(stage_kind kind) const noexcept;
   /// Returns the share (0 to 1/2) of the other readers' work that was used. Applies if most samples are from the shard
   /// whose turn it was. Returns nothing if readers help each other, if there is only one, or if it is unknown.
   std::optional<double> useful_share_of_other_readers() const noexcept;
@@ -103,7 +103,7 @@ struct flow_figures {
   double samples_per_s() const noexcept { return wall_ns > 0 ? static_cast<double>(samples) / wall_s() : 0; }
 
   /// Returns `ns` as a share of the total time of all threads of stage `s`.
-  double share(const stage_figures& s, std::uint64_t ns) const noexcept;
+  double share(const stage_statistics& s, std::uint64_t ns) const noexcept;
   /// Returns the share of the trainer's time without data.
   double data_wait_share() const noexcept;
 };
@@ -120,7 +120,7 @@ inline void saturating_sub(std::uint64_t& now, std::uint64_t before) noexcept { 
 /// Returns the measurements since `before`, an earlier snapshot of the same run. Settings, ceilings and queue means are
 /// those of `now`.
 template <class Figures>
-  requires std::is_same_v<Figures, flow_figures>
+  requires std::is_same_v<Figures, flow_statistics>
 Figures operator-(Figures now, const Figures& before) {
   using detail::saturating_sub;
   saturating_sub(now.wall_ns, before.wall_ns);
@@ -138,8 +138,8 @@ Figures operator-(Figures now, const Figures& before) {
   if (now.storage_bytes) saturating_sub(*now.storage_bytes, before.storage_bytes.value_or(0));
   now.reads_at_once -= before.reads_at_once;
   for (std::size_t i = 0; i < now.stages.size() && i < before.stages.size(); ++i) {
-    stage_figures& a = now.stages[i];
-    const stage_figures& b = before.stages[i];
+    stage_statistics& a = now.stages[i];
+    const stage_statistics& b = before.stages[i];
     saturating_sub(a.busy_ns, b.busy_ns);
     saturating_sub(a.starved_ns, b.starved_ns);
     saturating_sub(a.blocked_ns, b.blocked_ns);
@@ -157,7 +157,7 @@ Figures operator-(Figures now, const Figures& before) {
     // Phases are shares of the total time so far, and these shares may have shifted. A phase whose time shrank counts
     // 0, so the others are too large: scale them down.
     if (of_phases <= a.busy_ns) continue;
-    for (phase_figures& p : a.phases)
+    for (phase_statistics& p : a.phases)
       p.busy_ns = static_cast<std::uint64_t>(static_cast<double>(p.busy_ns) * static_cast<double>(a.busy_ns) /
                                              static_cast<double>(of_phases));
   }
@@ -167,5 +167,5 @@ Figures operator-(Figures now, const Figures& before) {
 }}  // namespace millrace
 
 #ifndef MILLRACE_COMPILED
-#include <millrace/measure/values/impl/flow_figures.inl>
+#include <millrace/measure/values/impl/flow_statistics.inl>
 #endif

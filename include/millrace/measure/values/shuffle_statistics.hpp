@@ -1,6 +1,6 @@
 // The shuffle quality of the samples of a rank, compared with the forecast and with a complete shuffle.
 //
-//   const mr::shuffle_quality_figures f = run.shuffle_quality();
+//   const mr::shuffle_statistics f = run.shuffle_quality();
 //   std::printf("one shard has %.1f %% of a batch, %.1f %% at best\n", 100 * f.share, 100 * f.ideal_share);
 //   std::printf("neighbors are %.0f positions apart\n", f.neighbor_distance);
 //
@@ -15,7 +15,7 @@
 namespace millrace { inline namespace MILLRACE_ABI {
 
 /// Shuffle quality, compared with a shuffle of the complete data set.
-struct shuffle_quality_figures {
+struct shuffle_statistics {
   double share = 0;            ///< observed mean share of the largest shard in a batch
   double expected_share = 0;   ///< forecast for the order's window; shuffle_quality leaves it 0
   double ideal_share = 0;      ///< forecast for a complete shuffle; shuffle_quality leaves it 0

@@ -1,13 +1,13 @@
-// Definitions for picture_figures.hpp.
+// Definitions for picture_statistics.hpp.
 #pragma once
 
-#include <millrace/report/verdict/picture_figures.hpp>
+#include <millrace/report/verdict/picture_statistics.hpp>
 
 #include <algorithm>
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
-MILLRACE_INLINE bool picture_figures::add(const event_count& c) {
+MILLRACE_INLINE bool picture_statistics::add(const event_count& c) {
   const detail::event_name name = detail::event_of_text(c.what);
   if (const char* const why = libjpeg_reason(name)) {
     by_libjpeg.push_back({why, c.times});
@@ -20,7 +20,7 @@ MILLRACE_INLINE bool picture_figures::add(const event_count& c) {
   return sum != nullptr;
 }
 
-MILLRACE_INLINE std::uint64_t* picture_figures::sum_of(detail::event_name name) noexcept {
+MILLRACE_INLINE std::uint64_t* picture_statistics::sum_of(detail::event_name name) noexcept {
   using detail::event_name;
   switch (name) {
     case event_name::own_together: return &own_together;
@@ -38,17 +38,17 @@ MILLRACE_INLINE std::uint64_t* picture_figures::sum_of(detail::event_name name) 
   }
 }
 
-MILLRACE_INLINE std::uint64_t picture_figures::libjpeg() const noexcept {
+MILLRACE_INLINE std::uint64_t picture_statistics::libjpeg() const noexcept {
   std::uint64_t sum = 0;
   for (const reason& r : by_libjpeg) sum += r.pictures;
   return sum;
 }
 
-MILLRACE_INLINE double picture_figures::share(std::uint64_t of_them) const noexcept {
+MILLRACE_INLINE double picture_statistics::share(std::uint64_t of_them) const noexcept {
   return pictures() > 0 ? static_cast<double>(of_them) / static_cast<double>(pictures()) : 0;
 }
 
-MILLRACE_INLINE double picture_figures::bytes_per_pixel() const noexcept {
+MILLRACE_INLINE double picture_statistics::bytes_per_pixel() const noexcept {
   return pixels > 0 ? static_cast<double>(bytes) / static_cast<double>(pixels) : 0;
 }
 

@@ -1,6 +1,6 @@
 // The decoders of a run's JPEGs, and the kinds of these files.
 //
-//   mr::picture_figures p;
+//   mr::picture_statistics p;
 //   for (const mr::event_count& c : run.stats().counts) p.add(c);
 //   std::printf("%.1f %% left to libjpeg, %.2f bytes per pixel\n", 100 * p.share(p.libjpeg()), p.bytes_per_pixel());
 //
@@ -19,7 +19,7 @@
 namespace millrace { inline namespace MILLRACE_ABI {
 
 /// Counts of the JPEGs of a run, by decoder and by kind of file.
-struct picture_figures {
+struct picture_statistics {
   /// A reason why libjpeg decoded images.
   struct reason {
     std::string why{};
@@ -56,5 +56,5 @@ struct picture_figures {
 }}  // namespace millrace
 
 #ifndef MILLRACE_COMPILED
-#include <millrace/report/verdict/impl/picture_figures.inl>
+#include <millrace/report/verdict/impl/picture_statistics.inl>
 #endif

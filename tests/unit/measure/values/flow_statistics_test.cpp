@@ -76,23 +76,23 @@ auto slow_session(const slow& s, const mr::device& device = mr::host_device(), m
   return mr::session{std::move(flow), options};
 }
 
-mr::flow_figures figures_of(const slow& s, std::uint64_t batches = 1'000, mr::session_options options = {}) {
+mr::flow_statistics statistics_of(const slow& s, std::uint64_t batches = 1'000, mr::session_options options = {}) {
   auto run = slow_session(s, mr::host_device(), options);
   for (auto& b : run) {
     if (s.step.count() > 0) std::this_thread::sleep_for(s.step);
     if (b.step() + 1 == batches) break;
   }
-  return run.figures_after_warm_up();
+  return run.statistics_after_warm_up();
 }
 
 /// The counted time of a stage, as a share of its threads' time.
-double counted(const mr::flow_figures& f, const mr::stage_figures& s) {
+double counted(const mr::flow_statistics& f, const mr::stage_statistics& s) {
   return f.share(s, s.busy_ns) + f.share(s, s.starved_ns) + f.share(s, s.blocked_ns);
 }
 
 /// Whether nearly all time is counted. Some of it is not: between a signal and the start of the woken worker.
-bool sums_are_right(const mr::flow_figures& f) {
-  for (const mr::stage_figures& s : f.stages) {
+bool sums_are_right(const mr::flow_statistics& f) {
+  for (const mr::stage_statistics& s : f.stages) {
     if (s.kind == mr::stage_kind::unpack) continue;
     CAPTURE(s.name);
     CHECK(counted(f, s) < 1.1);
@@ -113,7 +113,7 @@ TEST_CASE("the metrics of a real run name the stage that sleeps longest") {
   using mr::stage_kind;
   SUBCASE("the source") {
     CHECK(at_some_scale([](int scale) {
-      const auto f = figures_of(
+      const auto f = statistics_of(
           {.read = microseconds(2000) * scale, .work = microseconds(200), .step = microseconds(1000)}, 50 / scale + 9);
       const mr::verdict v = mr::judge(f);
       return v.what == mr::bound_by::io && v.where == "read" && f.find(stage_kind::read)->service_ns.count() > 0 &&
@@ -122,19 +122,19 @@ TEST_CASE("the metrics of a real run name the stage that sleeps longest") {
   }
   SUBCASE("the workers: they compute little, so they wait or are starved") {
     CHECK(at_some_scale([](int scale) {
-      const auto f = figures_of(
+      const auto f = statistics_of(
           {.read = microseconds(100), .work = microseconds(3000) * scale, .step = microseconds(1000)}, 50 / scale + 9);
       const mr::verdict v = mr::judge(f);
-      const mr::stage_figures& work = *f.find(stage_kind::work);
+      const mr::stage_statistics& work = *f.find(stage_kind::work);
       return (v.what == mr::bound_by::cpu || v.what == mr::bound_by::cpu_starved) && v.where == "map" &&
              work.service_ns.quantile(0.5) > 2.9e6 * scale && work.cpu_ns < work.busy_ns / 2 && sums_are_right(f);
     }));
   }
   SUBCASE("the step") {
     CHECK(at_some_scale([](int scale) {
-      const auto f = figures_of(
+      const auto f = statistics_of(
           {.read = microseconds(50), .work = microseconds(100), .step = microseconds(12000) * scale}, 50 / scale + 9);
-      const mr::stage_figures& work = *f.find(stage_kind::work);
+      const mr::stage_statistics& work = *f.find(stage_kind::work);
       return mr::judge(f).what == mr::bound_by::consumer && f.data_wait_share() < 0.2 &&
              work.blocked_ns > work.starved_ns && f.queues.at(0).mean > 1 && sums_are_right(f);
     }));
@@ -145,7 +145,7 @@ TEST_CASE("one long part, read by one of four readers, is the limit: not the fou
   // Four readers would have a batch every 4 ms, about as often as the step wants one; the reader of the next samples
   // has one every 16 ms, while the others read much later samples.
   CHECK(at_some_scale([](int scale) {
-    const mr::flow_figures f = figures_of({.read = microseconds(1'000) * scale,
+    const mr::flow_statistics f = statistics_of({.read = microseconds(1'000) * scale,
                                                    .step = microseconds(3'800) * scale, .shard_size = 4'000,
                                                    .io_threads = 4}, 36);
     const mr::verdict v = mr::judge(f);
@@ -157,7 +157,7 @@ TEST_CASE("one long part, read by one of four readers, is the limit: not the fou
   }));
   // Parts that are read in no time at once: then all four determine the speed.
   CHECK(at_some_scale([](int scale) {
-    return mr::judge(figures_of({.read = microseconds(1'000) * scale, .epochs = 6, .shard_size = 20,
+    return mr::judge(statistics_of({.read = microseconds(1'000) * scale, .epochs = 6, .shard_size = 20,
                                  .io_threads = 4})).cause != mr::bound_cause::one_shard;
   }));
 }
@@ -167,8 +167,8 @@ TEST_CASE("a worker that waits is not starved because readers that burn are") {
   CHECK(at_some_scale([](int scale) {
     const slow s{.read = microseconds(300), .work = microseconds(20'000) * scale, .shard_size = 20'000,
                  .io_threads = 4, .readers_burn = true};
-    mr::flow_figures f = figures_of(s, 7, {.threads = 1});
-    const mr::stage_figures& work = *f.find(mr::stage_kind::work);
+    mr::flow_statistics f = statistics_of(s, 7, {.threads = 1});
+    const mr::stage_statistics& work = *f.find(mr::stage_kind::work);
     CHECK(f.process_cpu_ns > work.cpu_ns);
     const double asleep_ns = static_cast<double>(work.busy_ns - work.run_delay_ns) / static_cast<double>(work.items);
     f.usable_cores = 64;   // even with that many, a worker finds a core
@@ -183,10 +183,10 @@ TEST_CASE("another thread can read metrics meanwhile, and no counter decreases")
   std::atomic<bool> over{false};
   std::atomic<int> reads{0};
   std::thread looker([&] {
-    mr::flow_figures last = run.figures();
+    mr::flow_statistics last = run.statistics();
     mr::run_stats before = run.stats();
     while (!over.load()) {
-      const mr::flow_figures now = run.figures();
+      const mr::flow_statistics now = run.statistics();
       const mr::run_stats stats = run.stats();
       CHECK(stats.samples >= before.samples);
       CHECK(stats.samples_read >= before.samples_read);
@@ -208,12 +208,12 @@ TEST_CASE("another thread can read metrics meanwhile, and no counter decreases")
   for (auto& b : run) {
     if (delivered == 0) CHECK(eventually([&] { return reads.load() > 0; }));
     delivered += b.size();
-    counted = counted && run.figures().find(mr::stage_kind::work)->items >= delivered;
+    counted = counted && run.statistics().find(mr::stage_kind::work)->items >= delivered;
   }
   CHECK(counted);
   over.store(true);
   looker.join();
-  const mr::flow_figures f = run.figures();
+  const mr::flow_statistics f = run.statistics();
   CHECK(f.batches == 50);
   CHECK(f.samples == 800);
   CHECK(f.find(mr::stage_kind::work)->items == 800);
@@ -242,7 +242,7 @@ TEST_CASE("tuning opens as many workers as the step needs, closes the others, re
       for (const std::int32_t n : b.get<&row::label>().host()) in_order = in_order && n == next++ % 800;
       // Later moves of another search are reported only when it ends.
       if (std::exchange(looked_at, notices.size()) < notices.size()) {
-        const mr::flow_figures f = run.figures();
+        const mr::flow_statistics f = run.statistics();
         CHECK(f.find(mr::stage_kind::work)->concurrency == number_before(notices.back(), " workers"));
         CHECK(f.find(mr::stage_kind::read)->concurrency == number_before(notices.back(), " reads"));
       }
@@ -269,12 +269,12 @@ TEST_CASE("between the epochs of a loop the clock stops") {
     std::this_thread::sleep_for(std::chrono::milliseconds(300));
   }
   const std::chrono::nanoseconds all = std::chrono::steady_clock::now() - start;
-  const mr::flow_figures f = run.figures();
+  const mr::flow_statistics f = run.statistics();
   const auto running_ns = static_cast<std::uint64_t>(all.count()) - 600'000'000;
   CHECK(f.wall_ns <= running_ns);
   CHECK(run.stats().step_ns <= running_ns);
   // The pause for validation counts neither as waiting of the workers nor as time of a stage.
-  for (const mr::stage_figures& s : f.stages) CHECK(counted(f, s) < 1.1);
+  for (const mr::stage_statistics& s : f.stages) CHECK(counted(f, s) < 1.1);
 }
 
 TEST_CASE("a stalled run reports who waits for whom, once for each stall, and continues") {
@@ -331,9 +331,9 @@ TEST_CASE("a step that waits for its batch's copy starves until that has arrived
   batch(3'300);
   times.call(3'400, 9'000);   // before next() was called again: the trainer did not wait for it
   batch(3'500);
-  mr::flow_figures f;
+  mr::flow_statistics f;
   times.add_to(f, 4'000);
-  const mr::stage_figures* const step = f.find(mr::stage_kind::step);
+  const mr::stage_statistics* const step = f.find(mr::stage_kind::step);
   REQUIRE(step);
   CHECK(step->busy_ns == 300);
   CHECK(step->starved_ns == 300 + 900);
@@ -344,8 +344,8 @@ TEST_CASE("copies have their own stage") {
   CHECK(at_some_scale([](int scale) {
     auto run = slow_session({}, copying_device({.latency_ns = 3'000'000ULL * static_cast<std::uint64_t>(scale)}));
     for (auto& b : run) static_cast<void>(b);
-    const mr::flow_figures f = run.figures_after_warm_up();
-    const mr::stage_figures* const copy = f.find(mr::stage_kind::copy);
+    const mr::flow_statistics f = run.statistics_after_warm_up();
+    const mr::stage_statistics* const copy = f.find(mr::stage_kind::copy);
     REQUIRE(copy);
     CHECK(copy->bytes > 0);
     CHECK(copy->service_ns.quantile(0.5) > 2.9e6 * scale);
@@ -379,8 +379,8 @@ TEST_CASE("decompression on I/O threads is processor time: such a run is CPU-bou
                          {.epochs = 2, .threads = 1, .io_threads = 2, .notice = mr::quiet}};
   for (auto& b : run) static_cast<void>(b);
   const mr::run_report report = mr::report_of(run);
-  const mr::flow_figures& f = report.figures;
-  const mr::stage_figures *const read = f.find(mr::stage_kind::read),
+  const mr::flow_statistics& f = report.statistics;
+  const mr::stage_statistics *const read = f.find(mr::stage_kind::read),
     *const unpack = f.find(mr::stage_kind::unpack);
   REQUIRE(read);
   REQUIRE(unpack);

@@ -1,11 +1,11 @@
 // Metrics with round numbers, for tests of the verdict and of the reports.
 //
-//   mr::flow_figures f = figures_of({.step_s = 9, .work_s = 2});   // the step was busy 9 of 10 seconds
+//   mr::flow_statistics f = statistics_of({.step_s = 9, .work_s = 2});   // the step was busy 9 of 10 seconds
 //
 // 100 batches of 50 samples in 10 s; 4 workers, 2 I/O threads.
 #pragma once
 
-#include <millrace/measure/values/flow_figures.hpp>
+#include <millrace/measure/values/flow_statistics.hpp>
 
 struct busy_seconds {
   double read_s = 5, unpack_s = 0, work_s = 8, copy_s = 1, step_s = 2;   ///< of all workers of a stage together
@@ -13,9 +13,9 @@ struct busy_seconds {
 
 inline std::uint64_t in_ns(double seconds) { return static_cast<std::uint64_t>(1e9 * seconds); }
 
-inline millrace::flow_figures figures_of(const busy_seconds& busy) {
+inline millrace::flow_statistics statistics_of(const busy_seconds& busy) {
   namespace mr = millrace;
-  mr::flow_figures f;
+  mr::flow_statistics f;
   f.wall_ns = in_ns(10);
   f.batches = 100;
   f.samples = 5'000;
@@ -23,7 +23,7 @@ inline millrace::flow_figures figures_of(const busy_seconds& busy) {
   f.host_slots = 4;
   f.device_slots = 3;
   const auto stage = [&](const char* name, mr::stage_kind kind, std::size_t workers, double seconds) {
-    mr::stage_figures s{.name = name, .kind = kind, .concurrency = workers, .busy_ns = in_ns(seconds),
+    mr::stage_statistics s{.name = name, .kind = kind, .concurrency = workers, .busy_ns = in_ns(seconds),
                         .items = f.samples};
     s.starved_ns = in_ns(10 * static_cast<double>(workers) - seconds);
     f.stages.push_back(s);
