@@ -100,7 +100,8 @@ TEST_CASE("mean IoU counts the classes that occur or are predicted") {
 TEST_CASE("images and masks of other sizes or classes are refused") {
   mask_network net({.side = 16, .classes = 5});
   const masked_noise b(2, 16, 1), larger(2, 24, 1), fewer(1, 16, 1);
-  CHECK_THROWS_WITH_AS(net.step(larger.x(), larger.y(), 1e-3), doctest::Contains("16 pixels a side"), mr::setup_error);
+  CHECK_THROWS_WITH_AS(net.step(larger.x(), larger.y(), 1e-3), doctest::Contains("expected a side of 16"),
+                       mr::setup_error);
   CHECK_THROWS_AS(net.step(b.x(), fewer.y(), 1e-3), mr::setup_error);
   masked_noise stranger(2, 16, 1);
   stranger.masks.span()[7] = 5;

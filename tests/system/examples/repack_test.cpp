@@ -257,14 +257,14 @@ TEST_CASE("other options, other inputs and foreign files are refused by name") {
     repacking r(2);
     CHECK(r.problem() == "");
     std::ofstream(r.task.inputs[1]) << "longer than it was";
-    CHECK(has(r.problem(), "it has '1.tar: 5 bytes"));
+    CHECK(has(r.problem(), "contains '1.tar: 5 bytes"));
   }
   {
     repacking r(2);
     CHECK(r.problem() == "");
     std::filesystem::last_write_time(r.task.inputs[0], std::filesystem::file_time_type::clock::now() +
                                                            std::chrono::seconds(5));
-    CHECK(has(r.problem(), "it has '0.tar: 5 bytes"));
+    CHECK(has(r.problem(), "contains '0.tar: 5 bytes"));
   }
   {
     repacking r(2);
@@ -323,7 +323,7 @@ TEST_CASE("a line is computed once and stored in the list, and computed again on
   CHECK(has(r.problem(), "created with other options"));
   r.task.options = "quality 90";
   r.task.make_common_line = nullptr;
-  CHECK(has(r.problem(), "it has 'codes: 1'"));
+  CHECK(has(r.problem(), "contains 'codes: 1'"));
   CHECK(calls == 1);
 }
 
@@ -346,7 +346,7 @@ TEST_CASE("after truncation of the list, the same line is computed again") {
   CHECK(calls == before);
   std::filesystem::resize_file(r.task.list, list_text.find("same"));
   r.task.make_common_line = [] { return std::string("codes: others"); };
-  CHECK(has(r.problem(), "it has 'codes: the '"));
+  CHECK(has(r.problem(), "contains 'codes: the '"));
 }
 
 TEST_CASE("partial files of an interrupted run are removed, and nothing else") {

@@ -373,7 +373,7 @@ TEST_CASE("a sample that has a field twice or is too large fails alone: the samp
   CHECK(samples == std::vector<std::string>{"a: cls=1", "c: cls=3", "e: cls=5"});
   REQUIRE(errors.size() == 2);
   CHECK_MESSAGE(errors[0].find("the sample 'b' has the field 'jpg' twice") == 0, errors[0]);
-  CHECK_MESSAGE(errors[1].find("the member 'd.jpg' has 9 bytes") == 0, errors[1]);
+  CHECK_MESSAGE(errors[1].find("the member 'd.jpg' is too large: got 9 bytes") == 0, errors[1]);
   CHECK(reader.counters().samples == 5);
 }
 
