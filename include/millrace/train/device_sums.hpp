@@ -3,12 +3,12 @@
 //   std::shared_ptr<mr::device_sums> make_sums();        // in a .cu: return mr::cuda_metric_sums({.device = 0});
 //   mr::metrics m({.every = 50, .device = make_sums()}); // in a .cpp
 //
-// The step's stream is the stream of the last add. A hand-over copies the sums of all metrics at one point of the
-// stream, and resets them there. Its totals arrive on the host later, in the order of the hand-overs. The number of
-// pending hand-overs is limited. Only functions named wait_ and read_ block.
-// Errors: io_error from the device, setup_error for a call that is not allowed. Threads: those of the step.
-// Lifetime: one object serves one mr::metrics. A stream must live until an add in another stream follows, or to the
-// end.
+// The current stream is the stream of the last add. A hand-over copies the sums of all metrics at one point of the
+// stream, and resets the sums at the same point. The totals arrive on the host later, in the order of the hand-overs.
+// The number of pending hand-overs is limited. Only functions whose names begin with wait_ or read_ block.
+// Errors: io_error from the device, setup_error for a call that is not allowed. Threads: not synchronized.
+// Lifetime: one object serves one mr::metrics. A stream must live until the next add in another stream; the last
+// stream must live until the last call.
 #pragma once
 
 #include <millrace/base/error.hpp>
@@ -49,7 +49,7 @@ class device_sums {
  public:
   virtual ~device_sums() = default;
 
-  /// Reserves these sums for one mr::metrics: a second one would hand over the sums of both.
+  /// Reserves these sums for one mr::metrics, because a hand-over of two would mix their sums.
   /// Throws setup_error on the second call.
   void claim() {
     if (claimed_)
@@ -57,26 +57,28 @@ class device_sums {
     claimed_ = true;
   }
 
-  /// Adds one more metric and returns its number. Throws setup_error if the limit is reached.
+  /// Adds a metric and returns its number. Throws setup_error if the maximum number of metrics is reached.
   virtual std::size_t add_metric() = 0;
-  /// Queues the sum of `values` into a metric.
+  /// Queues a kernel that adds `values` to a metric.
   virtual void add_values(std::size_t metric, const device_values& values) = 0;
-  /// Queues the ranks of the targets of `rows` into a metric.
+  /// Queues a kernel that adds the ranks of the targets in `rows` to a metric.
   virtual void add_rows(std::size_t metric, const device_rows& rows) = 0;
 
-  /// Returns true if anything was ever added: before that there is no stream for a hand-over.
+  /// Returns true after the first add. A hand-over needs the stream of an add.
   virtual bool used() const noexcept = 0;
-  /// Queues a hand-over. Returns false without effect if too many are pending or the stream is being captured.
-  virtual bool hand_over() = 0;
-  /// Returns the totals of the oldest hand-over, one per metric; null while they are pending or the stream is being
+  /// Queues a hand-over. Returns false and does nothing if too many hand-overs are pending, or if the stream is being
   /// captured.
+  virtual bool hand_over() = 0;
+  /// Returns the totals of the oldest hand-over, one per metric. Returns null while they are pending, and while the
+  /// stream is being captured.
   virtual const metric_totals* oldest() = 0;
-  /// Blocks until the totals of the oldest hand-over have arrived and returns them; null if none is pending.
+  /// Blocks until the totals of the oldest hand-over have arrived and returns them. Returns null if no hand-over is
+  /// pending.
   virtual const metric_totals* wait_for_oldest() = 0;
   /// Releases the memory of the oldest hand-over for a new one.
   virtual void release_oldest() noexcept = 0;
 
-  /// Blocks for the device and returns the sums so far, one per metric. Changes nothing.
+  /// Blocks until the device has completed all adds, and returns the sums so far, one per metric. Changes nothing.
   virtual std::vector<metric_totals> read_now() = 0;
   /// Resets all sums at this point of the stream.
   virtual void restart() = 0;

@@ -3,9 +3,9 @@
 //   mr::save_grid(b, "batch.png", {.masks = b.get<&example::mask>()});              // [B, H, W] u8
 //   mr::save_grid(b, "batch.png", {.boxes = b.get<&example::boxes>()});             // ragged [n, 4] f32
 //
-// A class has its Pascal VOC color, blended half and half with the image. Class 0, the background, is unchanged. A box
-// is given by its left, top, right and bottom edge in pixels of the image. Its outline is one pixel wide and inside the
-// edges. Parts outside of the image are not shown. A box with a NaN edge is not shown.
+// Each class is drawn in its Pascal VOC color, blended with the image at 50 percent. Pixels of class 0, the background,
+// are unchanged. A box consists of its left, top, right and bottom edge, in pixels of the image. The outline is one
+// pixel wide and inside the edges. Parts of a box outside the image are not shown, nor is a box with a NaN edge.
 // Threads: no shared state. Lifetime: views, valid until their batch is released.
 #pragma once
 
@@ -32,32 +32,32 @@ struct grid_boxes {
   grid_boxes(const tensor_view<float, 2>& column) : grid_boxes(tensor_view<const float, 2>(column)) {}
 
   tensor_view<const float, 3> edges{};
-  tensor_view<const std::int32_t, 1> counts{};   ///< boxes of each image; without data: all of them
+  tensor_view<const std::int32_t, 1> counts{};   ///< number of boxes per image; without data: all boxes
 };
 
 namespace detail {
 
 /// The layout of the images in the grid.
 struct grid_layout {
-  std::size_t rows = 0;                ///< images of the batch
-  std::size_t count = 0, columns = 0;  ///< of the images that are shown
+  std::size_t rows = 0;                ///< number of images in the batch
+  std::size_t count = 0, columns = 0;  ///< number of shown images; number of columns
   std::size_t height = 0, width = 0, gap = 0;
 
   std::size_t top(std::size_t i) const noexcept { return i / columns * (height + gap); }
   std::size_t left(std::size_t i) const noexcept { return i % columns * (width + gap); }
 };
 
-/// Returns the color of a class: its bits, distributed to red, green and blue from the highest bit on, as in the
-/// development kit of Pascal VOC.
+/// Returns the color of a class. The bits of the label are distributed to red, green and blue, from the highest bit of
+/// each color down, as in the development kit of Pascal VOC.
 std::array<std::uint8_t, 3> class_color(std::uint8_t label) noexcept;
 
-/// Turns a gray grid into RGB.
+/// Converts a gray grid to RGB; an RGB grid is unchanged.
 void make_rgb(image& grid);
 
-/// Blends label maps into an RGB grid. Throws setup_error if they are not [B, H, W] of the grid's images.
+/// Blends label maps into an RGB grid. Throws setup_error if their shape is not the [B, H, W] of the grid's images.
 void blend_masks(image& grid, const grid_layout& layout, const tensor_view<const std::uint8_t, 3>& masks);
 
-/// Draws outlines into an RGB grid. Throws setup_error if the boxes are not [B, n, 4] for the grid's images.
+/// Draws outlines into an RGB grid. Throws setup_error if the shape of the boxes is not [B, n, 4] with B images.
 void outline_boxes(image& grid, const grid_layout& layout, const grid_boxes& boxes);
 
 }  // namespace detail

@@ -3,7 +3,7 @@
 //   mr::instant start = mr::detail::system_instant();
 //   auto elapsed_ns = mr::detail::system_instant().steady_ns - start.steady_ns;     // even if the wall clock is set
 //
-// Classes that need the time have a time_source in their options, so that tests and replays can supply their own.
+// Classes that need the time have a time_source in their options. Tests and replays replace it with their own clock.
 // Errors: none. Threads: a time_source may be called from several threads concurrently.
 #pragma once
 
@@ -17,7 +17,7 @@ namespace millrace { inline namespace MILLRACE_ABI {
 
 /// The same time on the steady and on the wall clock.
 struct instant {
-  std::int64_t steady_ns = 0;   ///< never jumps; from an arbitrary zero
+  std::int64_t steady_ns = 0;   ///< never jumps; since an arbitrary point in time
   std::int64_t unix_ns = 0;     ///< wall clock, since 1970-01-01 UTC
 };
 
@@ -28,8 +28,8 @@ inline instant system_instant() noexcept {
   return {read_clock_ns(CLOCK_MONOTONIC), read_clock_ns(CLOCK_REALTIME)};
 }
 
-/// Converts nanoseconds to seconds. Full seconds and the remainder are converted separately: the nanoseconds of a wall
-/// clock have more digits than a double.
+/// Converts nanoseconds to seconds. Full seconds and the remainder are converted separately, because the nanoseconds
+/// of a wall clock have more digits than a double can represent.
 constexpr double to_seconds(std::int64_t ns) noexcept {
   constexpr std::int64_t second = 1'000'000'000;
   return static_cast<double>(ns / second) + static_cast<double>(ns % second) / 1e9;

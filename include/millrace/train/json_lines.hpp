@@ -5,9 +5,9 @@
 //   // {"step":7,"epoch":0,"time":1763725286.25,"loss":0.25}
 //
 // NaN and infinities become null; "nonfinite" is the number of values that were not finite. Images are skipped.
-// An existing file is continued. If its last line was cut off (power failure, full disk), that line is removed; a
-// complete line that only lacks its line end stays. A line is in the file when write() returns, and on the disk within
-// ten seconds.
+// Rows are appended to an existing file. If its last line is truncated (power failure, full disk), the constructor
+// removes that line; a complete line that only lacks its line end stays. A line is in the file when write() returns,
+// and on the disk within ten seconds.
 // Errors: setup_error if another log has the file open; io_error. Threads: the log's writer thread.
 #pragma once
 
@@ -28,7 +28,7 @@ struct json_lines_options {
 /// A sink that appends rows to a JSON Lines file.
 class json_lines final : public sink {
  public:
-  /// Opens the file and repairs its last line. Throws setup_error if another log has it open, io_error.
+  /// Opens the file and repairs its last line. Throws setup_error if another log has the file open, and io_error.
   explicit json_lines(json_lines_options options);
   explicit json_lines(std::string path) : json_lines(json_lines_options{.path = std::move(path)}) {}
 
@@ -41,7 +41,7 @@ class json_lines final : public sink {
 
  private:
   detail::append_file file_;
-  static constexpr std::int64_t sync_ns = 10'000'000'000;   // limit of the data that a crash of the machine can lose
+  static constexpr std::int64_t sync_ns = 10'000'000'000;   // a crash of the machine loses at most the rows of 10 s
 };
 
 }}  // namespace millrace

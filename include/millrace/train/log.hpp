@@ -1,4 +1,4 @@
-// The training log: accepts rows from the step and writes them to its sinks on its own thread.
+// The training log: accepts rows from the training loop and writes them to its sinks on its own thread.
 //
 //   mr::log out(mr::status_line{}, mr::json_lines("run.jsonl"), mr::tensorboard("runs/first"));
 //   out.push({.step = step, .values = {{"learning_rate", rate}}});     // full queue: drops rows of the lowest steps
@@ -6,17 +6,17 @@
 //   out.message("lowered the learning rate");
 //   out.close();                                                       // or the destructor
 //
-// A call never waits for a sink: push, offer and message cost a lock and a move. Rows that exceed the speed of the
-// sinks are dropped and counted.
-// Order: rows that arrive within `hold` of each other are written by step, regardless of their order of arrival. A row
-// that arrives later still is written immediately and counted as late, because losing a late validation result is
-// worse.
-// Text that is not UTF-8 is cleaned before all sinks: each invalid byte becomes U+FFFD.
-// Errors: the first error of a sink is a notice, all of them are counted; training continues. The constructor throws
-// setup_error for a queue of 0 rows.
+// push, offer and message never wait for a sink; a call costs a lock and a move. If rows arrive faster than the sinks
+// write, the log drops rows and counts them.
+// Order: rows that arrive within `hold` of each other are written in step order, regardless of their order of arrival.
+// A row that arrives after a row of a later step was written is still written, and counted as late, because a late
+// validation result must not be lost.
+// Text that is not UTF-8 is cleaned before the sinks receive it: each invalid byte becomes U+FFFD.
+// Errors: an error of a sink does not stop the training. The first error of each sink is reported as a notice, and all
+// errors are counted. The constructor throws setup_error for a queue of 0 rows.
 // Threads: any thread may call.
-// Lifetime: close() and the destructor write the remaining rows, for at most `drain`. A sink that hangs longer keeps
-// its thread, and its remaining rows count as dropped.
+// Lifetime: close() and the destructor write the remaining rows, for at most `drain`. If a sink hangs longer, the
+// writer thread is detached, and the remaining rows count as dropped.
 #pragma once
 
 #include <millrace/base/error.hpp>
@@ -36,20 +36,21 @@ namespace millrace { inline namespace MILLRACE_ABI {
 
 /// Limits and times of a log.
 struct log_options {
-  std::size_t queue_rows = 1024;                     ///< limit of the queued rows
-  std::size_t queue_bytes = std::size_t{64} << 20;   ///< limit of the memory of these rows
+  std::size_t queue_rows = 1024;                     ///< maximum number of queued rows
+  std::size_t queue_bytes = std::size_t{64} << 20;   ///< maximum memory of the queued rows
   std::chrono::nanoseconds hold = std::chrono::milliseconds(200);   ///< how long a row waits for rows of earlier steps
-  std::chrono::nanoseconds drain = std::chrono::seconds(5);         ///< limit of the time of close() and of flush()
+  std::chrono::nanoseconds drain = std::chrono::seconds(5);         ///< timeout of close() and of flush()
   time_source now = detail::system_instant;
   notice_function notice{};   ///< receives errors of sinks; empty: lines on stderr
 };
 
-/// Counts of rows since the construction of the log. accepted = written + failed + dropped + still waiting.
+/// Counts of rows since the construction of the log. `accepted` is the sum of `written`, `failed`, `dropped` and the
+/// rows that are not written yet.
 struct log_counts {
   std::uint64_t accepted = 0;
   std::uint64_t written = 0;       ///< accepted by every sink
-  std::uint64_t failed = 0;        ///< a sink threw; the others have the row
-  std::uint64_t dropped = 0;       ///< displaced by newer rows, or still queued when the time of close() ended
+  std::uint64_t failed = 0;        ///< at least one sink threw; the other sinks have the row
+  std::uint64_t dropped = 0;       ///< displaced by newer rows, or still queued at the timeout of close()
   std::uint64_t refused = 0;       ///< by offer(), or after close()
   std::uint64_t late = 0;          ///< written after a row of a later step
   std::uint64_t sink_errors = 0;   ///< errors of all sinks, including those in tick() and close()
@@ -57,15 +58,15 @@ struct log_counts {
 
 namespace detail {
 
-/// Shared by the log and its thread, so that a hanging sink cannot outlive what it uses.
+/// The state that the log and its writer thread own together. It stays valid for a sink that hangs after close().
 class log_state {
  public:
   log_state(log_options options, std::vector<std::unique_ptr<sink>> sinks);
 
   bool put(row& r, bool may_drop);
 
-  /// Waits until all accepted rows are written, for at most `drain`. `then_close`: also until the sinks are closed.
-  /// Returns false if the time ran out.
+  /// Waits until all accepted rows are written and, if `then_close` is true, the sinks are closed.
+  /// Returns false after the timeout `drain`.
   bool drain(bool then_close);
 
   log_counts counts() const;
@@ -84,8 +85,8 @@ class log_state {
   bool can_accept(std::size_t size) const noexcept;
   void drop_first();
 
-  /// Returns whether a row may be written: it, or a later row, has waited long enough. The lowest step is written
-  /// first.
+  /// Returns whether the row of the lowest step may be written: any queued row has waited for `hold`, or the log is
+  /// being drained.
   bool ready(std::unique_lock<std::mutex>&) const;
   void write_first(std::unique_lock<std::mutex>& lock);
   void tick(std::unique_lock<std::mutex>& lock);
@@ -114,7 +115,7 @@ class log_state {
 
   mutable std::mutex mutex_;
   std::condition_variable wake_writer_, progress_;
-  std::deque<entry> waiting_;    // by step, then by arrival
+  std::deque<entry> waiting_;    // in step order; rows of one step in the order of arrival
   std::size_t waiting_bytes_ = 0;
   std::uint64_t last_step_ = 0, written_step_ = 0;
   log_counts counts_;
@@ -149,12 +150,12 @@ class log {
   /// Queues the row. Returns false if the queue is full and leaves the row to the caller.
   bool offer(row& r) { return state_->put(r, false); }
   bool offer(row&& r) { return state_->put(r, false); }
-  /// Queues a line of text; it is written after the rows that were sent before it. Returns the result of push().
+  /// Queues a line of text, which is written after all rows that were queued before it. Returns the result of push().
   bool message(std::string text);
 
-  /// Blocks until the sinks have all rows so far. Returns false if that takes longer than `drain`.
+  /// Blocks until the sinks have all rows so far. Returns false after the timeout `drain`.
   bool flush() { return state_->drain(false); }
-  /// Writes the remaining rows and closes the sinks. Returns false if that takes longer than `drain`. Never throws.
+  /// Writes the remaining rows and closes the sinks. Returns false after the timeout `drain`. Never throws.
   bool close() noexcept;
 
   /// Returns the counts of rows so far.

@@ -1,5 +1,5 @@
-// The handles that a step adds to: a mean, and a share of correct classes. mr::metrics creates them
-// (train/metrics.hpp).
+// The handles to which a training step adds values: a mean, and a share of correct classes. mr::metrics creates the
+// handles (train/metrics.hpp).
 //
 //   auto loss = m.mean("loss");
 //   auto top = m.accuracy("top");
@@ -7,8 +7,8 @@
 //   loss.add(losses, {.weight = 1, .stream = b.stream()});          // a view of host or GPU memory
 //   top.add(logits, labels, {.stream = b.stream()});                // [B, C] f32, f16 or bf16; [B] i32 or i64
 //
-// Errors: setup_error for shapes, and for GPU memory if metrics have no `.device`; data_error for a label on the host
-// that is not a class. Lifetime: handles point into the metrics. Threads: those of the step.
+// Errors: setup_error for wrong shapes, and for GPU memory if the metrics have no `.device`; data_error for a label on
+// the host that is not a class. Lifetime: the metrics must outlive their handles. Threads: not synchronized.
 #pragma once
 
 #include <millrace/base/half.hpp>
@@ -40,8 +40,8 @@ struct named_metric {
   std::string name{};
   kind is = kind::mean;
   std::size_t top_k = 1;
-  device_sums* device = nullptr;   // receives its views of GPU memory
-  std::size_t on_device = 0;       // its number in `device`
+  device_sums* device = nullptr;   // receives the added views of GPU memory
+  std::size_t on_device = 0;       // number of this metric in `device`
   metric_totals totals{};
 
   template <class T, std::size_t N>
@@ -64,8 +64,8 @@ class mean_metric {
  public:
   /// Adds one value on the host.
   void add(double value, double weight = 1) noexcept { metric_->totals.add(value, weight); }
-  /// Adds each element of `values` [B] with the same weight: per-sample losses, or the one mean loss of a step.
-  /// Throws setup_error for GPU memory if metrics have no `.device`.
+  /// Adds each element of `values` [B] with the same weight: per-sample losses, or a single mean loss.
+  /// Throws setup_error for GPU memory if the metrics have no `.device`.
   void add(tensor_view<const float, 1> values, add_options how = {}) { add_values(values, how); }
   void add(tensor_view<const f16, 1> values, add_options how = {}) { add_values(values, how); }
   void add(tensor_view<const bf16, 1> values, add_options how = {}) { add_values(values, how); }
@@ -92,7 +92,7 @@ class mean_metric {
 class accuracy_metric {
  public:
   /// Adds the rows of one batch: logits [B, C] f32, f16 or bf16 and labels [B] i32 or i64, both in the same memory.
-  /// Throws setup_error for shapes or memory that do not fit, data_error for a label on the host that is not a class.
+  /// Throws setup_error if shapes or memory kinds do not match, data_error for a label on the host that is not a class.
   template <class T, class Label>
     requires detail::training_element<std::remove_const_t<T>> &&
              (std::is_same_v<std::remove_const_t<Label>, std::int32_t> ||
@@ -122,7 +122,7 @@ class accuracy_metric {
  private:
   template <class T, class Label>
   void add_on_host(std::span<const T> logits, std::span<Label> labels, std::size_t classes) {
-    // Checks all labels first: a batch counts completely or not at all.
+    // Checks all labels first, so that a batch is counted either completely or not at all.
     for (std::size_t b = 0; b < labels.size(); ++b)
       if (labels[b] < 0 || static_cast<std::uint64_t>(labels[b]) >= classes)
         throw data_error("label " + std::to_string(labels[b]) + " in row " + std::to_string(b) +

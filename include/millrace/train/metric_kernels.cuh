@@ -4,9 +4,9 @@
 //   launch(rank_rows<bf16, std::int32_t>{...}, {.blocks = rank_rows_blocks(rows), .stream = s});
 //   launch(hand_over_totals{totals, slot, metrics, true}, {.stream = s});
 //
-// One block adds up the values in a fixed order, so equal runs return equal bits. Ranks are counted, which does not
-// depend on the order. Loads are 16 bytes wide from the first aligned element on.
-// Errors: a kernel cannot throw, so it counts a label that is not a class and omits its row.
+// One block adds up the values in a fixed order. Therefore equal runs return equal bits. The counts of ranks do not
+// depend on an order. Loads are 16 bytes wide from the first aligned element on.
+// Errors: a kernel cannot throw. Therefore it counts labels that are not a class, and omits their rows.
 // Threads: as in device/kernel.cuh.
 #pragma once
 
@@ -100,8 +100,8 @@ struct rank_rows {
   }
 };
 
-/// Returns the number of blocks. 2048 fill any current GPU; beyond that a block processes several rows and adds to the
-/// totals once.
+/// Returns the number of blocks. 2048 blocks fill any current GPU. For more rows than that, a block processes several
+/// rows and adds to the totals once.
 inline unsigned rank_rows_blocks(std::size_t rows) noexcept {
   return static_cast<unsigned>(std::min<std::size_t>(rows, 2048));
 }

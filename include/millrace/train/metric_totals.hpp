@@ -1,11 +1,11 @@
-// The sums of one metric since the last row, on the host or in device memory.
+// The sums of one metric since the last row of the log, on the host or in device memory.
 //
 //   mr::metric_totals t;
 //   t.add(loss, batch_size);            // NaN and infinite values are counted and excluded from the sum
 //   t.merge(others);
 //   double mean = t.sum / t.weight;
 //
-// Sums are f64, counts u64. Threads: a value. Kernels use the same functions.
+// Sums are f64, counts are u64. Threads: not synchronized. CUDA kernels call the same functions.
 #pragma once
 
 #include <millrace/base/numbers.hpp>
@@ -20,10 +20,11 @@ struct metric_totals {
   double sum = 0, weight = 0;                 ///< sum of value x weight; sum of weights
   std::uint64_t count = 0;                    ///< samples, units or nanoseconds
   std::uint64_t correct_1 = 0, correct_k = 0;
-  std::uint64_t nonfinite = 0;                ///< values excluded from `sum`; rows of logits with a NaN
-  std::uint64_t bad_labels = 0;               ///< rows that a device omitted: their label is not a class
+  std::uint64_t nonfinite = 0;                ///< values excluded from `sum`, or rows of logits with a NaN
+  std::uint64_t bad_labels = 0;               ///< rows that a device omitted because their label is not a class
 
-  /// Adds value x weight; counts it as nonfinite if any of these is not finite.
+  /// Adds value * weight to `sum`, and the weight to `weight`. If one of these is not finite, only increments
+  /// `nonfinite`.
   MILLRACE_BOTH_SIDES void add(double value, double value_weight) noexcept {
     const double product = value * value_weight;
     if (!detail::is_finite(value) || !detail::is_finite(value_weight) || !detail::is_finite(product)) {

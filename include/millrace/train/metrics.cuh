@@ -5,15 +5,16 @@
 //   loss.add(losses_on_gpu, {.weight = 1, .stream = b.stream()});
 //   m.maybe_log(step, out);                        // queues a hand-over, and writes the rows that have arrived since
 //
-// Transfer of a row to the host: at the interval a kernel in the step's stream moves the sums into a slot. A side
-// stream waits for that kernel and copies the slot into pinned memory. A later maybe_log() detects that the copy is
-// done.
+// Transfer of a row to the host: at the end of each interval, a kernel in the step's stream moves the sums into a slot.
+// A side stream waits for that kernel and copies the slot into pinned memory. A later maybe_log() detects that the copy
+// is complete.
 // The constructor allocates all memory, creates streams and events, and loads all kernels; an add is one launch.
-// An add in another stream than the last one waits for it on the GPU. While the step's stream is being captured,
-// nothing is handed over. A captured add runs at each replay: replay it in the stream of the adds around it.
+// An add in a new stream waits on the GPU for the adds in the previous stream. While the step's stream is being
+// captured, maybe_log() does not move the sums. A captured add runs at each replay. Replay it in the stream of the adds
+// before and after it.
 // Memory: (slots + 2) x max_metrics x 56 bytes on the GPU.
-// Known limit: in confidential computing each copy waits.
-// Errors: setup_error, io_error. Threads: those of the step. Lifetime: the destructor waits for the device and never
+// Known limitation: in confidential computing, each copy blocks.
+// Errors: setup_error, io_error. Threads: not synchronized. Lifetime: the destructor waits for the device and never
 // throws.
 #pragma once
 
@@ -32,8 +33,8 @@ namespace millrace { inline namespace MILLRACE_ABI {
 /// The GPU and the capacity of its sums.
 struct cuda_metric_sums_options {
   int device = 0;
-  std::size_t max_metrics = 32;   ///< limit of means and accuracies together
-  std::size_t slots = 4;          ///< limit of pending hand-overs
+  std::size_t max_metrics = 32;   ///< maximum number of means and accuracies together
+  std::size_t slots = 4;          ///< maximum number of pending hand-overs
 };
 
 namespace detail {
@@ -131,7 +132,8 @@ class cuda_device_sums final : public device_sums {
     if (pending_ == 0) return nullptr;
     const current_device here(o_.device);
     if (is_capturing(step_)) return nullptr;
-    // The query's "not ready" would replace an error that the trainer is about to check; the next call can query.
+    // A "not ready" from the query would replace an error that the training code has not checked yet. The next call
+    // can query.
     const cudaError_t theirs = cudaPeekAtLastError();
     put_off_ = theirs != cudaSuccess && theirs != cudaErrorNotReady && !put_off_;
     if (put_off_) return nullptr;
@@ -182,7 +184,7 @@ class cuda_device_sums final : public device_sums {
     cudaEvent_t moved = nullptr, landed = nullptr;
   };
 
-  /// A delegated constructor, so that the destructor runs if the public constructor fails.
+  /// The public constructor delegates to this one, so that the destructor runs if the public constructor fails.
   /// The last slot is for read_now().
   cuda_device_sums(const cuda_metric_sums_options& o, std::vector<slot> ring) : o_(o), ring_(std::move(ring)) {}
 
@@ -280,7 +282,7 @@ class cuda_device_sums final : public device_sums {
 
 }  // namespace detail
 
-/// Returns sums in GPU memory for one mr::metrics. Throws setup_error for options of 0, io_error from CUDA.
+/// Returns sums in GPU memory for one mr::metrics. Throws setup_error for an option that is 0, io_error from CUDA.
 inline std::shared_ptr<device_sums> cuda_metric_sums(const cuda_metric_sums_options& options = {}) {
   return std::make_shared<detail::cuda_device_sums>(options);
 }

@@ -1,4 +1,4 @@
-// Means, accuracies and counts: summed inside the step and passed to the log every few steps, without waiting.
+// Means, accuracies and counts: summed during the training step and passed to the log every few steps, without waiting.
 //
 //   mr::metrics m({.every = 50});
 //   auto loss = m.mean("loss");
@@ -10,19 +10,20 @@
 //   }
 //   m.finish(out);                                          // the remaining sums
 //
-// Shapes: values [B] and logits [B, C] are f32, f16 or bf16, labels [B] are i32 or i64. Sums are f64, counts u64, so a
-// row is exact for the steps since the row before it.
-// If the log's queue is full, the row waits for the next interval. The sums continue and nothing is lost; log_skipped()
-// counts these intervals.
-// NaN and infinite values are excluded from the sums and counted; the row has their number as `nonfinite`. A row of
-// logits with a NaN counts as incorrect, and as nonfinite.
-// On a GPU: set `.device = mr::cuda_metric_sums()` (metrics.cuh) and add views of its memory with `.stream`. Values of
-// the host may be mixed in. Nothing waits: a later maybe_log() writes the row, with the step that it belongs to. An
-// interval is skipped if too many rows are pending. Only finish(), read_now() and the destructor wait. Without
-// `.device` views of GPU memory are refused.
-// Errors: setup_error for names and shapes; data_error for a label that is not a class. On the host, add() throws it.
-// On a GPU, the maybe_log() or finish() that reads the row throws it; the row still shows the other labels.
-// Threads: those of the step. Lifetime: the handles point into the metrics, which must outlive them.
+// Shapes: values [B] and logits [B, C] are f32, f16 or bf16; labels [B] are i32 or i64. Sums are f64 and counts u64.
+// Each row covers exactly the steps since the previous row.
+// If the log's queue is full, the sums of the interval stay and become part of the next row. Nothing is lost, and
+// log_skipped() counts these intervals.
+// NaN and infinite values are excluded from the sums; the row contains their number as `nonfinite`. A row of logits
+// with a NaN counts as incorrect and as nonfinite.
+// On a GPU: set `.device = mr::cuda_metric_sums()` (metrics.cuh) and add views of GPU memory with `.stream`. Values on
+// the host may be added to the same metric. maybe_log() does not wait for the GPU; a later call writes the row, with
+// its original step. An interval is skipped if too many rows are pending. Only finish(), read_now() and the destructor
+// wait. Without `.device`, add() throws setup_error for views of GPU memory.
+// Errors: setup_error for wrong names and shapes; data_error for a label that is not a class. For labels on the host,
+// add() throws the data_error. For labels on a GPU, the maybe_log() or finish() that reads the row throws it; the row
+// still includes the other labels.
+// Threads: not synchronized. Lifetime: the metrics must outlive their handles.
 #pragma once
 
 #include <millrace/base/error.hpp>
@@ -47,7 +48,7 @@ struct metrics_options {
 
 /// Selects the accuracies of a metric.
 struct accuracy_options {
-  std::size_t top_k = 1;               ///< above 1: counts top-1 and top-k in one pass
+  std::size_t top_k = 1;               ///< if greater than 1: counts top-1 and top-k in one pass
 };
 
 /// The step and epoch that a row belongs to.
@@ -56,39 +57,42 @@ struct log_point {
   std::optional<std::uint64_t> epoch{};
 };
 
-/// mr::metrics: the sums of all metrics of one loop.
+/// mr::metrics: the sums of all metrics of one training loop.
 class metrics {
  public:
   /// Throws setup_error if `every` is 0 or if other metrics use the same `device`.
   explicit metrics(metrics_options options = {});
   metrics(metrics&&) = default;
 
-  /// Returns the handle of a weighted mean. Throws setup_error for a reserved name or a name of another kind.
+  /// Returns the handle of a weighted mean. Throws setup_error for a reserved name, and for the name of a metric of
+  /// another kind.
   mean_metric mean(std::string_view name) { return mean_metric(named(name, kind::mean)); }
-  /// Returns the handle of an accuracy. Throws setup_error as mean() does, and for a top_k of 0.
+  /// Returns the handle of an accuracy. Throws setup_error for the same names as mean() does, and for a top_k of 0.
   accuracy_metric accuracy(std::string_view name, accuracy_options options = {});
   /// Adds `n` to a count. The row has the count and its rate, "<name>_per_s".
   void count(std::string_view name, std::uint64_t n) { named(name, kind::count).totals.count += n; }
-  /// Adds `ns` to a time. The row has its share (0..1) of the time since the previous row.
+  /// Adds `ns` to a duration. The row contains this duration as a share (0..1) of the time since the previous row.
   void spent_ns(std::string_view name, std::uint64_t ns) { named(name, kind::share).totals.count += ns; }
 
   /// Writes a row to the log when one is due; call it once per step. Returns true if the log accepted a row.
   bool maybe_log(log_point at, log& out);
-  /// Does the same, with the epoch of the previous call.
+  /// Like maybe_log() with a log_point, with the epoch of the previous call.
   bool maybe_log(std::uint64_t step, log& out) { return maybe_log(log_point{.step = step, .epoch = last_.epoch}, out); }
 
-  /// Writes the sums since the last row, if any. Waits for the GPU, and up to the log's `drain` for space in its queue.
+  /// Writes the sums since the last row, if any. Waits for the GPU. If the log's queue is full, also waits for space,
+  /// for at most the log's `drain`.
   void finish(log& out);
-  /// Does the same for a row at `at`.
+  /// Like finish() above, with the step and epoch of `at` for the row.
   void finish(log& out, log_point at);
 
-  /// Returns the row of the sums so far and changes nothing. With sums on a GPU it waits for the step.
+  /// Returns the row of the sums so far and changes nothing. With sums on a GPU, it waits until the GPU has completed
+  /// all adds.
   row read_now() const;
 
   /// Resets all sums. Rows that are pending on a GPU are still written.
   void restart();
 
-  /// Returns the number of intervals whose row had to wait for the next one.
+  /// Returns the number of intervals whose sums were merged into the next row.
   std::uint64_t log_skipped() const noexcept { return log_skipped_; }
 
  private:
@@ -104,7 +108,7 @@ class metrics {
     std::vector<metric_totals> host;
     window of;
     bool unless_empty = false;
-    std::optional<row> finished{};   // the row after its sums have arrived: it waits for space in the log
+    std::optional<row> finished{};   // the complete row, which waits for space in the log
   };
 
   bool on_device() const noexcept { return options_.device && options_.device->used(); }
@@ -117,12 +121,13 @@ class metrics {
   /// Writes a row with only the host's sums. Returns false if the log's queue is full.
   bool write_at_once(log& out);
 
-  /// Requests the device's sums and stores the host's sums until they arrive. Returns false if too many are pending.
+  /// Requests the device's sums, and stores the host's sums until the device's sums arrive. Returns false if too many
+  /// rows are pending.
   bool start_hand_over();
   bool write_arrived(log& out);
   void write_all(log& out);
 
-  /// Returns whether the row has any values.
+  /// Builds the row. Returns whether it has any values.
   bool make_row(pending_row& r, const metric_totals* arrived);
   void release_first() noexcept;
   void throw_bad_labels();
@@ -134,8 +139,8 @@ class metrics {
 
   metrics_options options_;
   instant since_;
-  std::deque<detail::named_metric> metrics_;   // a deque: the handles point into it
-  std::deque<pending_row> pending_;        // oldest first, as in the device
+  std::deque<detail::named_metric> metrics_;   // a deque, because the handles point to its elements
+  std::deque<pending_row> pending_;        // oldest first, like the hand-overs of the device
   std::optional<data_error> bad_labels_;
   log_point last_{};
   std::uint64_t steps_since_ = 0, log_skipped_ = 0;

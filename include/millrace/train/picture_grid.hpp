@@ -6,12 +6,12 @@
 //   mr::save_grid(b, "batch.png", {.masks = b.get<&example::mask>(), .boxes = b.get<&example::boxes>()});
 //   out.push({.step = n, .images = {mr::encode_grid(b, "augmented")}});     // TensorBoard: the same image
 //
-// Shape: [B, H, W, C], or [B, C, H, W] as set by `normalized`; C is 1 or 3. Floating-point values are converted to
-// levels by (x std + mean) 255, rounded and clamped; NaN becomes black. Masks and boxes are drawn over the images, see
-// grid_overlay.hpp; a grid with them is RGB. A batch may be in GPU memory: it is copied, and the call waits for its
-// stream.
-// Errors: setup_error for other shapes and file names; io_error for the file, which is written completely or not at
-// all.
+// Shape: [B, H, W, C], or [B, C, H, W] if `normalized` has that layout; C is 1 or 3. A floating-point value x becomes
+// the level (x * std + mean) * 255, rounded and clamped; NaN becomes black. Masks and boxes are drawn over the images
+// (grid_overlay.hpp); a grid with masks or boxes is RGB. A batch in GPU memory is copied to the host, and the call
+// waits for its stream.
+// Errors: setup_error for other shapes and file names; io_error if the file cannot be written. The file is written
+// completely or not at all.
 // Threads: no shared state.
 #pragma once
 
@@ -39,13 +39,13 @@ namespace millrace { inline namespace MILLRACE_ABI {
 
 /// Selects the images of a batch and their presentation.
 struct grid_options {
-  std::size_t most = 64;             ///< limit of images; the first rows of the batch are shown
+  std::size_t most = 64;             ///< maximum number of images; the first rows of the batch are shown
   std::optional<std::size_t> columns{};   ///< columns of the grid; empty: as square as possible
   std::size_t gap = 2;               ///< pixels between two images
-  normalize_options normalized{};    ///< the options of normalize(); for u8 only the layout matters
-  int quality = 95;                  ///< quality of a JPEG
-  tensor_view<const std::uint8_t, 3> masks{};   ///< [B, H, W]: the class of each pixel; without data: none
-  grid_boxes boxes{};                           ///< in pixels of the images; without data: none
+  normalize_options normalized{};    ///< the options that normalize() got; for u8, only the layout matters
+  int quality = 95;                  ///< JPEG quality
+  tensor_view<const std::uint8_t, 3> masks{};   ///< [B, H, W]: the class of each pixel; without data: no masks
+  grid_boxes boxes{};                           ///< in pixels of the images; without data: no boxes
 };
 
 namespace detail {
@@ -70,7 +70,7 @@ constexpr std::size_t first_pictures(std::type_identity<std::tuple<Views...>>) {
   return index;
 }
 
-/// A view that the host can read: the given one, or one of a copy if it is in GPU memory.
+/// A view that the host can read: the original view, or a view of a copy if the original is in GPU memory.
 template <class T, std::size_t N>
 struct host_copy {
   tensor<std::remove_const_t<T>, N> copy{};
@@ -99,7 +99,7 @@ std::uint8_t level_of(T value, double std, double mean) noexcept {
 
 }  // namespace detail
 
-/// Returns the grid as pixels [height, width, C] u8. Throws setup_error for a shape that is not one of images.
+/// Returns the grid as pixels [height, width, C] u8. Throws setup_error if the shape is not that of images.
 template <detail::pixel_element T>
 image make_grid(const tensor_view<T, 4>& pictures, const grid_options& options = {}) {
   const bool planar = options.normalized.layout == image_layout::nchw;
@@ -156,7 +156,7 @@ image make_grid(const Batch& batch, const grid_options& options = {}) {
 }
 
 /// Writes the grid of a batch or a view to `path`, as PNG or JPEG according to its extension.
-/// Throws setup_error for another extension or shape, io_error for the file.
+/// Throws setup_error for another extension or shape, io_error if the file cannot be written.
 template <class Pictures>
 void save_grid(const Pictures& pictures, const std::string& path, const grid_options& options = {}) {
   const bool png = path.ends_with(".png");

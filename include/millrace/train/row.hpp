@@ -3,8 +3,8 @@
 //   out.push({.step = 1200, .epoch = 3, .values = {{"loss", 0.41}, {"learning_rate", 0.1}}});
 //   if (auto loss = r.find("loss")) use(*loss);
 //
-// A row with a message and no values is a line of text. Errors: none. Threads: a value. Lifetime: a row owns all its
-// content.
+// A row with a message and no values is a line of text. Errors: none. Threads: not synchronized. Lifetime: a row owns
+// all its content.
 #pragma once
 
 #include <millrace/base/version.hpp>
@@ -18,7 +18,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
-/// The meaning of a number; only its printing depends on it.
+/// The unit of a value. It affects only how the value is printed.
 enum class quantity_unit : std::uint8_t {
   plain,        ///< a mean, a learning rate
   count,        ///< an integer
@@ -33,7 +33,7 @@ struct quantity {
   quantity_unit unit = quantity_unit::plain;
 };
 
-/// An image as the bytes of a JPEG or PNG file. Sinks that cannot show images skip it.
+/// An image as the bytes of a JPEG or PNG file. Sinks that cannot show images ignore it.
 struct encoded_image {
   std::string name{};
   std::vector<std::byte> file{};
@@ -45,7 +45,7 @@ struct encoded_image {
 struct row {
   std::uint64_t step = 0;
   std::optional<std::uint64_t> epoch{};
-  std::int64_t unix_ns = 0;       ///< wall clock of the values; 0: the log sets the time of the call
+  std::int64_t unix_ns = 0;       ///< time of the values since 1970; 0: the log sets the time of push() or offer()
   std::vector<quantity> values{};
   std::uint64_t nonfinite = 0;    ///< NaN and infinite values that were excluded from `values`
   std::vector<encoded_image> images{};
@@ -54,7 +54,7 @@ struct row {
   /// Returns the value of that name, if the row has it.
   std::optional<double> find(std::string_view name) const noexcept;
 
-  /// Makes all text of the row UTF-8: each invalid byte becomes U+FFFD.
+  /// Replaces each byte that is not valid UTF-8 with U+FFFD, in all text of the row.
   void clean_text();
 
   /// Returns the approximate size of the row. The log uses it to limit its queue.

@@ -6,8 +6,8 @@
 //   };
 //   mr::log out(mr::status_line{}, to_database{});
 //
-// Errors: an exception of a sink is counted and reported once; the sink still receives the next row.
-// Threads: the log calls a sink from its one writer thread only, so a sink needs no lock and may be slow.
+// Errors: the log counts every exception of a sink and reports the first; the sink still receives the next row.
+// Threads: the log calls its sinks only from its writer thread. Therefore a sink needs no lock and may be slow.
 #pragma once
 
 #include <millrace/base/version.hpp>

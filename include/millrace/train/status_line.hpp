@@ -3,12 +3,12 @@
 //   mr::log out(mr::status_line{});
 //   // epoch 3  step 1200  loss 0.4512  top1 81.2%  samples/s 3120  data_wait 0.4%
 //
-// The line has the latest value of each name, in order of first appearance. A count with a rate shows only the rate:
-// the count is that of one interval and would look like a total.
-// On a terminal the line is redrawn in place, at most ten times a second. If the terminal is too narrow, complete cells
-// are omitted, the last ones first; epoch, rates, `data_wait` and the step stay longest. Elsewhere (a pipe, a batch
-// system's file) a line is written every `plain_interval`. The last state stays on screen. Names are dimmed unless
-// NO_COLOR is set.
+// The line shows the latest value of each name, in order of first appearance. For a count with a rate, it shows only
+// the rate, because the count covers one interval and would look like a total.
+// On a terminal, the line is redrawn in place, at most ten times a second. If the terminal is too narrow, complete
+// cells are omitted, the last ones first; epoch, rates, `data_wait` and the step are omitted last. If the output is not
+// a terminal (a pipe, a batch system's file), a line is written every `plain_interval`. close() leaves the last state
+// on the screen. Names are dimmed unless NO_COLOR is set.
 // Errors: io_error. Threads: the log's writer thread.
 // Source: NO_COLOR after no-color.org; erasing and dimming by ECMA-48 (EL, SGR 2).
 #pragma once
@@ -30,7 +30,7 @@ struct status_line_options {
   int file = STDERR_FILENO;                 ///< file descriptor, not owned
   output kind = output::detect;
   std::optional<std::size_t> columns{};     ///< width of the line; empty: queries the terminal before each redraw
-  std::chrono::nanoseconds plain_interval = std::chrono::seconds(10);   ///< minimum time between lines elsewhere
+  std::chrono::nanoseconds plain_interval = std::chrono::seconds(10);   ///< minimum time between plain lines
 };
 
 /// A sink that shows the latest values in one line.
@@ -51,7 +51,7 @@ class status_line final : public sink {
 
   static constexpr std::string_view per_second = "_per_s";
 
-  /// Returns the text of a value in a cell: few digits, because space is limited.
+  /// Returns the text of a value in a cell, with few digits, because space is limited.
   static std::string number(const quantity& q);
   void draw();
 
@@ -65,7 +65,7 @@ class status_line final : public sink {
   /// Removes cells until the rest fits into `space` columns.
   void remove_cells(std::size_t space);
 
-  /// Returns the width minus one: a character in the last column makes some terminals start a new line.
+  /// Returns the width minus one, because some terminals start a new line after a character in the last column.
   std::size_t columns() const noexcept;
   void print(std::string_view text) const;
 
@@ -75,7 +75,7 @@ class status_line final : public sink {
   std::int64_t drawn_ns_ = 0;
   std::uint64_t step_ = 0, nonfinite_ = 0;
   std::optional<std::uint64_t> epoch_{};
-  std::vector<quantity> latest_;   // one per name that was ever logged
+  std::vector<quantity> latest_;   // the last value of each name in the log so far
   std::vector<cell> cells_;
   std::string line_;
 };

@@ -3,9 +3,9 @@
 //   auto rank = mr::detail::target_rank(logits_of_one_sample, label);
 //   bool top_1_is_right = rank == 0, top_5_is_right = rank < 5;
 //
-// Ties: of equal logits the lower class precedes, as in argmax. A row with a NaN has no order: `unranked`.
-// One pass, no sorting, no branch on the data. rank_part implements the rule; kernels use it too.
-// Errors: none. Threads: pure functions.
+// Ties: among equal logits, the lower class ranks first, as in argmax. The rank in a row with a NaN is `unranked`.
+// Cost: one pass, without sorting and without branches on the data. The host and CUDA kernels both use rank_part.
+// Errors: none. Threads: pure functions; any thread.
 #pragma once
 
 #include <millrace/base/half.hpp>
@@ -17,10 +17,10 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// The rank of a row with a NaN.
+/// The rank of the target in a row with a NaN.
 inline constexpr std::size_t unranked = ~std::size_t{0};
 
-/// The target's rank among some of the classes; the parts of a row can be merged.
+/// The target's rank among a part of the classes. merge() combines the parts of a row.
 struct rank_part {
   std::uint32_t ahead = 0, nans = 0;
 
@@ -44,15 +44,15 @@ constexpr std::size_t rank_among(std::span<const T> logits, std::size_t label) n
   return all.rank();
 }
 
-/// Returns the number of classes that precede `label`, or `unranked`. `label` must be below logits.size().
+/// Returns the number of classes that rank before `label`, or `unranked`. `label` must be less than logits.size().
 constexpr std::size_t target_rank(std::span<const float> logits, std::size_t label) noexcept {
   return rank_among(logits, label);
 }
-/// The same for f16.
+/// Returns the rank for f16 logits.
 constexpr std::size_t target_rank(std::span<const f16> logits, std::size_t label) noexcept {
   return rank_among(logits, label);
 }
-/// The same for bf16.
+/// Returns the rank for bf16 logits.
 constexpr std::size_t target_rank(std::span<const bf16> logits, std::size_t label) noexcept {
   return rank_among(logits, label);
 }

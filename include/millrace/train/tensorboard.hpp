@@ -1,19 +1,19 @@
-// Event files that TensorBoard reads: scalars, and encoded images.
+// Writes event files for TensorBoard, with scalars and encoded images.
 //
 //   mr::log out(mr::tensorboard("runs/first/train"));
 //   out.push({.step = 1200, .values = {{"loss", 0.41}}});
 //   out.push({.step = 1200, .images = {{.name = "augmented", .file = jpeg_bytes, .width = 224, .height = 224}}});
 //   // then in a shell: tensorboard --logdir runs
 //
-// Each sink starts a new file in `folder`; TensorBoard joins them. Therefore a file that was truncated by a crash is
-// never continued. Use separate folders for training and validation, as TensorBoard's users expect. Messages are
-// skipped.
+// Each sink starts a new file in `folder`; TensorBoard joins the files of a folder. Therefore a file that was truncated
+// by a crash is never continued. Use separate folders for training and validation, as TensorBoard's users expect.
+// Messages are ignored.
 // Values are stored as f32. A record is in the file when write() returns, and on the disk within ten seconds.
 // Errors: setup_error for an empty folder name; io_error. Threads: the log's writer thread.
-// Format: TFRecord framing (u64 length, masked CRC-32C of it, payload, masked CRC-32C of that; little endian) around
-// Event messages in protobuf's wire format. Event: wall_time = 1 (double), step = 2 (int64), file_version = 3 (string),
-// summary = 5. Summary: value = 1. Value: tag = 1, simple_value = 2 (float), image = 4. Image: height = 1, width = 2,
-// colorspace = 3, encoded_image_string = 4.
+// Format: TFRecord frames, little endian: u64 length, masked CRC-32C of the length, payload, masked CRC-32C of the
+// payload. Each payload is an Event message in protobuf's wire format. Event: wall_time = 1 (double), step = 2 (int64),
+// file_version = 3 (string), summary = 5. Summary: value = 1. Value: tag = 1, simple_value = 2 (float), image = 4.
+// Image: height = 1, width = 2, colorspace = 3, encoded_image_string = 4.
 #pragma once
 
 #include <millrace/base/version.hpp>
@@ -44,7 +44,7 @@ class protobuf_message {
   std::string bytes_;
 };
 
-/// Returns the masked CRC-32C of the format. The mask avoids a weak CRC of data that contains CRCs.
+/// Returns the masked CRC-32C of `data`. The format masks it because a CRC of data that contains CRCs is weak.
 std::uint32_t masked_crc32c(std::string_view data) noexcept;
 
 std::string tfrecord(std::string_view payload);
@@ -53,7 +53,7 @@ std::string tensorboard_event(const row& r);
 
 }  // namespace detail
 
-/// The folder of the file and how often the file is synced.
+/// The folder of the event file, and the clock.
 struct tensorboard_options {
   std::string folder{};                    ///< created if it does not exist
   time_source now = detail::system_instant;        ///< clock for the file's name and its first record
@@ -62,7 +62,7 @@ struct tensorboard_options {
 /// A sink that writes rows to a new TensorBoard event file.
 class tensorboard final : public sink {
  public:
-  /// Creates the file. Throws setup_error for an empty folder name, io_error.
+  /// Creates the file. Throws setup_error for an empty folder name, and io_error.
   explicit tensorboard(const tensorboard_options& options);
   explicit tensorboard(std::string folder) : tensorboard(tensorboard_options{.folder = std::move(folder)}) {}
 
@@ -79,7 +79,7 @@ class tensorboard final : public sink {
   static detail::append_file start_file(const std::string& folder, instant now);
 
   detail::append_file file_;
-  static constexpr std::int64_t sync_ns = 10'000'000'000;   // limit of the data that a crash of the machine can lose
+  static constexpr std::int64_t sync_ns = 10'000'000'000;   // a crash of the machine loses at most the rows of 10 s
 };
 
 }}  // namespace millrace
