@@ -1,13 +1,14 @@
-// Selects the fastest device of this machine: a GPU if this build has CUDA and the machine has a GPU, else the host.
+// Selects the fastest device of this machine: a GPU if this build supports CUDA and the machine has one, otherwise the
+// host.
 //
 //   mr::device device = mr::best_device();
 //   auto flow = mr::from(examples) | mr::batch<&example::features>({.size = 256})
 //             | mr::to_device({.device = device});
 //
 // With several processes on one machine, each process uses GPU (local rank) % (number of GPUs). The local rank is read
-// from the environment of torchrun, Open MPI, MVAPICH2, MPICH's hydra or Slurm (launcher.hpp); it is 0 without these.
-// Kernels run on the current device of the thread. Call cudaSetDevice(device.ordinal()) before any other CUDA call. In
-// a thread without a current device, the runtime also opens device 0, which uses memory there.
+// from the environment variables of torchrun, Open MPI, MVAPICH2, MPICH's hydra or Slurm (launcher.hpp). Without these
+// variables it is 0. Kernels run on the current device of the thread. Call cudaSetDevice(device.ordinal()) before any
+// other CUDA call. Otherwise the CUDA runtime also opens device 0 and uses memory on it.
 // Errors: io_error if a GPU exists and cannot be used.
 #pragma once
 
@@ -19,7 +20,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
-/// Returns the GPU of this process's local rank, or the host device if there is no GPU.
+/// Returns the GPU of this process's local rank, or the host device on a machine without GPUs.
 /// Throws io_error if the GPU cannot be used.
 inline device best_device() {
 #ifdef MILLRACE_CUDA

@@ -1,20 +1,20 @@
-// An NVIDIA GPU as a device, with pinned host slots, its own copy stream and events.
+// Provides an NVIDIA GPU as a device, with pinned host slots, a separate copy stream and events.
 //
 //   auto flow = ... | mr::to_device({.device = mr::cuda_device(1), .stream = my_stream, .slots = 3});
 //   mr::best_device();                       // the GPU of this process's local rank, or the host without a GPU
 //   b.get<&example::pixels>().data;          // device memory, ready for work in my_stream
 //
-// This header is available if the build detects CUDA; its build dependency then defines MILLRACE_CUDA. The header needs
-// cudart, but not nvcc.
-// Copies run in a non-blocking stream. Only events order them with the user's stream. The default of `stream` is the
-// legacy stream of that device. Calls on the step's path return immediately. Memory, stream and events are created when
-// the session starts. If pinned memory cannot be allocated, the slots are pageable and copies are slower. In that case
-// Millrace prints one warning, and the name of the device includes the reason.
-// On a machine with several NUMA nodes, host slots are allocated on the node of the GPU, while that node has free
-// memory. The name of the device includes the node, or the reason for another one.
+// This header is available if the build detects CUDA; the build dependency of Millrace then defines MILLRACE_CUDA. The
+// header requires cudart, but not nvcc.
+// Copies run in a non-blocking stream. Only events order the copies with the user's stream. The default of `stream` is
+// the legacy stream of the device. Calls in the path of the training step return immediately. Memory, stream and events
+// are created when the session starts. If pinned memory cannot be allocated, the slots are pageable and copies are
+// slower. In that case Millrace prints one warning, and the name of the device includes the reason.
+// On a machine with several NUMA nodes, host slots are allocated on the node of the GPU while that node has free
+// memory. The name of the device includes this node, or the reason why the slots are not bound to it.
 // Errors: setup_error if the device does not exist or the stream is being captured; io_error with CUDA's own message
 // for other failures.
-// Threads: any; each thread keeps its current device. A capture on the user's thread is not disturbed.
+// Threads: any; each thread keeps its current device. A graph capture on the user's thread is not disturbed.
 #pragma once
 
 #include <millrace/base/version.hpp>
@@ -30,15 +30,15 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
-/// Returns the number of GPUs that this process may use; 0 without a driver.
-/// If a driver is installed and fails, prints the reason to stderr and returns 0.
+/// Returns the number of GPUs that this process may use, or 0 without a driver.
+/// If the driver is installed but fails, prints the reason to stderr and returns 0.
 int cuda_device_count() noexcept;
 
 namespace detail {
 
 class cuda_backend final : public device_backend {
  public:
-  /// `sysfs` is the folder with the kernel's NUMA information; tests use their own.
+  /// `sysfs` is the folder with the kernel's NUMA information; tests pass their own folder.
   explicit cuda_backend(int ordinal, std::string sysfs = "/sys");
   ~cuda_backend() override;
 
@@ -84,7 +84,7 @@ class cuda_backend final : public device_backend {
   void* allocate_near(std::size_t bytes);
   void* allocate_pageable(std::size_t bytes);
 
-  /// Runs a call of a destructor: with the device current if possible, and without throwing.
+  /// Runs a call for a destructor without throwing. The device is current during the call if possible.
   template <class Call>
   void quietly(Call&& call) const noexcept {
     std::optional<current_device> here;
@@ -101,19 +101,19 @@ class cuda_backend final : public device_backend {
   const int ordinal_;
   const std::string sysfs_;
   std::string name_;
-  std::optional<unsigned> node_;   // of the GPU, if there are several
+  std::optional<unsigned> node_;   // node of the GPU, if the machine has several nodes
   cudaStream_t copies_ = nullptr;
   mutable std::mutex mutex_;
   std::vector<node_memory> near_;
-  std::string not_near_reason_;   // the reason
+  std::string not_near_reason_;   // why host slots are not bound to the node; empty if they are
   std::vector<void*> pageable_;
   std::atomic<bool> pageable_used_{false};
 };
 
 }  // namespace detail
 
-/// Returns GPU `ordinal`, numbered from 0 as by cudaSetDevice().
-/// Throws setup_error if that GPU does not exist, io_error if it cannot be used.
+/// Returns GPU `ordinal`, numbered from 0 as in cudaSetDevice(). Throws setup_error if that GPU does not exist, and
+/// io_error if it cannot be used.
 inline device cuda_device(int ordinal) { return device(std::make_shared<detail::cuda_backend>(ordinal)); }
 
 }}  // namespace millrace

@@ -4,7 +4,8 @@
 //   const detail::current_device here(1);                            // until the end of the scope
 //   if (detail::is_capturing(stream)) ...                            // a stream of the current device
 //
-// An error of Millrace's own call is removed from the runtime's "last error", so the user's own checks do not see it.
+// If a call of Millrace fails, the error is removed from the runtime's "last error", so the user's checks do not see
+// it.
 // Threads: any; a `current_device` belongs to one thread.
 #pragma once
 
@@ -21,19 +22,21 @@ std::string cuda_hint(cudaError_t code);
 
 void check_cuda(cudaError_t result, const char* call);
 
-/// Drops an error in a destructor, which cannot report it. The usual cause is a runtime that has already shut down.
+/// Drops an error that occurs in a destructor, which cannot report errors. The usual cause is that the runtime has
+/// already shut down.
 void ignore_cuda(cudaError_t result) noexcept;
 
 /// Returns the stream, or the legacy stream for a null handle. In a program built with --default-stream per-thread, the
-/// runtime interprets a null handle as the calling thread's own stream. Millrace uses the legacy stream on every
-/// thread. The per-thread stream is ordered with the legacy stream, like all blocking streams.
+/// runtime interprets a null handle as the calling thread's own stream. Millrace uses the legacy stream on every thread
+/// instead. The runtime orders the per-thread stream, like all blocking streams, with the legacy stream.
 inline cudaStream_t named_stream(cudaStream_t stream) noexcept { return stream ? stream : cudaStreamLegacy; }
 
-/// Returns whether work queued in the stream now would go into a graph or invalidate a capture. The legacy stream is
-/// never captured, but its work would have to wait for a captured stream. The query disturbs neither of them.
+/// Returns whether work queued in the stream now would be added to a graph or would invalidate a capture. The legacy
+/// stream is never captured, but its work would have to wait for a captured stream. The query does not disturb a
+/// capture.
 bool is_capturing(cudaStream_t stream);
 
-/// Sets the current device of the calling thread until the end of the scope, then restores the thread's own device.
+/// Sets the current device of the calling thread until the end of the scope, then restores the previous device.
 class current_device {
  public:
   explicit current_device(int ordinal);
@@ -46,8 +49,8 @@ class current_device {
   bool changed_ = false;
 };
 
-/// Sets the relaxed capture mode for the calling thread until the end of the scope. Calls that are forbidden during a
-/// capture elsewhere in the process then do not invalidate that capture.
+/// Sets the relaxed capture mode for the calling thread until the end of the scope. During a capture on another thread,
+/// CUDA forbids some calls. In relaxed mode, these calls do not invalidate the capture.
 class capture_tolerant {
  public:
   capture_tolerant() { check_cuda(cudaThreadExchangeStreamCaptureMode(&mode_), "cudaThreadExchangeStreamCaptureMode"); }

@@ -1,4 +1,5 @@
-// The interface of a device: memory, events and copies. to_device and the stager use devices only through it.
+// Defines the interface of a device: memory, events and copies. to_device and the stager use devices only through this
+// interface.
 //
 //   mr::device host = mr::host_device();
 //   mr::device best = mr::best_device();              // a GPU if there is one, else the host
@@ -6,9 +7,10 @@
 //             | mr::to_device({.device = best});
 //
 // Terms: a *stream* is a queue of work on the device; an *event* is a mark in a stream.
-// Where the comments say only "waits", the device's stream waits, never a thread. Two calls block their thread: wait(),
-// called on a dedicated thread, and copy_to_host(), which must not be used in the step's path.
-// Threads: the stager makes the copy calls, another thread calls wait(). The owner of a batch calls record(),
+// In these comments, "waits" means that a stream of the device waits, not a thread. Two functions block the calling
+// thread: wait(), which has a dedicated thread, and copy_to_host(), which must not be called in the path of a training
+// step.
+// Threads: the stager calls the copy functions; another thread calls wait(). The owner of a batch calls record(),
 // stream_waits_for() and copy_to_host(). Every thread calls enter_thread() first.
 // Errors: io_error. Destructors never throw.
 #pragma once
@@ -25,7 +27,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
-/// A mark in a stream. Recording it again moves it. An event that was never recorded counts as reached.
+/// A mark in a stream. Recording an event again moves the mark. An event that was never recorded counts as reached.
 struct device_event {
   virtual ~device_event() = default;
 };
@@ -37,23 +39,24 @@ class device_backend {
 
   /// Returns the name for reports and messages.
   virtual std::string name() const = 0;
-  /// Returns true if batches are used in the slots they were written to: no copy, no ring of device slots, no stager.
+  /// Returns true if batches are used in the slots to which the workers write them. Then copies, a ring of device slots
+  /// and a stager are not needed.
   virtual bool leases_host_slots() const = 0;
   /// Returns the kind of memory of a delivered batch, which determines whether the host can read it.
   virtual memory_kind memory() const = 0;
 
-  /// Returns the device for one session. It has its own copy stream, so that no session waits for another session's
-  /// steps. Null means: use this object.
+  /// Returns the device object for one session, with a separate copy stream, so that no session waits for another
+  /// session's steps. Null means that sessions use this object.
   virtual std::shared_ptr<device_backend> for_one_session() { return nullptr; }
-  /// Returns the number of the device among its kind, from 0; -1 for the host.
+  /// Returns the number of the device among devices of its kind, from 0; -1 for the host.
   virtual int ordinal() const noexcept { return -1; }
-  /// Returns the cores on the device's NUMA node that the calling thread may use; empty if all are equally near, or if
-  /// that is not known.
+  /// Returns the cores on the device's NUMA node that the calling thread may use. The result is empty if all cores are
+  /// equally near, or if the node is unknown.
   virtual std::vector<unsigned> near_cores() const { return {}; }
   /// Sets this device as current for the calling thread.
   virtual void enter_thread() {}
 
-  /// Returns memory for a host slot; pinned if the device distinguishes pinned memory.
+  /// Returns memory for a host slot. The memory is pinned if the device distinguishes pinned memory.
   virtual void* allocate_host(std::size_t bytes) = 0;
   virtual void free_host(void* memory) noexcept = 0;
   /// Returns memory for a device slot.
@@ -62,17 +65,18 @@ class device_backend {
 
   /// Returns a new event, not recorded yet.
   virtual std::unique_ptr<device_event> make_event() = 0;
-  /// Returns an event that stores the time when it was reached; null if the device has no clock.
+  /// Returns an event that records the time at which the device reaches it, or null if the device has no clock.
   virtual std::unique_ptr<device_event> make_timed_event() { return nullptr; }
-  /// Returns the nanoseconds between two timed events recorded one after the other; empty until both are reached.
+  /// Returns the nanoseconds between two timed events that were recorded in this order; empty until the device has
+  /// reached both.
   virtual std::optional<std::uint64_t> elapsed_ns(device_event&, device_event&) { return {}; }
   /// Makes the device's copy stream wait for `event`.
   virtual void copy_waits_for(device_event& event) = 0;
-  /// Queues a copy from the host in the copy stream.
+  /// Queues a copy from the host to the device in the copy stream.
   virtual void copy_to_device(void* to, const void* from, std::size_t bytes) = 0;
   /// Records `event` in the copy stream.
   virtual void record_copy(device_event& event) = 0;
-  /// Throws setup_error if the user's stream cannot accept a batch now, because it is being captured.
+  /// Throws setup_error if the user's stream is being captured, because it cannot accept a batch then.
   virtual void check_stream(stream_view) {}
   /// Records `event` in the user's stream.
   virtual void record(device_event& event, stream_view stream) = 0;
@@ -80,12 +84,13 @@ class device_backend {
   virtual void stream_waits_for(stream_view stream, device_event& event) = 0;
   /// Blocks the calling thread until the event is reached.
   virtual void wait(device_event& event) = 0;
-  /// Copies bytes of a batch to the host, to inspect them. Blocks until the work in the user's stream and the copy are
-  /// done.
+  /// Copies bytes of a batch to the host for inspection. Blocks until the queued work of the stream `after` and the
+  /// copy are complete.
   virtual void copy_to_host(void* to, const void* from, std::size_t bytes, stream_view after) = 0;
 };
 
-/// A device as a value; cheap to copy. Memory from a device stays valid while it is in use, even without this handle.
+/// A handle to a device; cheap to copy. Memory from a device remains valid while a session or a batch uses it, even if
+/// all handles have been destroyed.
 class device {
  public:
   explicit device(std::shared_ptr<device_backend> backend) : backend_(std::move(backend)) {}

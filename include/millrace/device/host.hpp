@@ -1,11 +1,11 @@
-// The host as a device: a batch is used in the slot that it was written to, without a copy.
+// Provides the host as a device. A batch is used in the slot to which the workers wrote it, without a copy.
 //
 //   auto flow = mr::from(examples) | mr::batch<&example::features>({.size = 256})
 //             | mr::to_device({.device = mr::host_device()});
 //   mr::session run{std::move(flow)};
 //   for (auto& b : run) step(b.get<&example::features>(), b.stream());   // the stream is an empty handle
 //
-// States, leases and calls are the same as on a GPU.
+// Slot states, leases and calls are the same as for a GPU.
 #pragma once
 
 #include <millrace/base/version.hpp>
@@ -40,7 +40,7 @@ class host_backend : public device_backend {
   }
 };
 
-/// Returns the host as a device: no copies, and batches stay in host slots.
+/// Returns the host as a device. Batches are not copied; they stay in host slots.
 device host_device();
 
 }}  // namespace millrace

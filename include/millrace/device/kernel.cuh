@@ -1,4 +1,4 @@
-// Compiles one kernel source twice: by nvcc for the GPU, and by any compiler for a test without a GPU.
+// Allows the same kernel source to be compiled by nvcc for the GPU, and by any compiler for tests without a GPU.
 //
 //   struct doubled {                                         // a body: trivially copyable, pointers and numbers
 //     static constexpr unsigned threads = 256;
@@ -9,12 +9,12 @@
 //   };
 //   launch(doubled{v, n}, {.blocks = (n + 255) / 256, .stream = s});
 //
-// A body runs once for each block. each() runs the work that every thread does alone. reduce() merges results of all
+// A body runs once for each block. each() calls a function for every thread. reduce() merges the results of all
 // threads. once() runs on one thread. Between these calls, control flow must be the same for all threads of the block.
-// In the host build, a block is one call, and these three are loops in an order that returns the same bits. There
-// launch() puts a copy of the body into the stream as a host function. The host build is for tests on a substitute of
-// the CUDA runtime, whose device memory the host can read. To use it, a file defines MILLRACE_KERNELS_ON_HOST and the
-// function bodies_in_graphs().
+// In the host build, a block is one call, and these three functions are loops in an order that produces the same bits.
+// There launch() queues a copy of the body in the stream as a host function. The host build is for tests with a
+// substitute for the CUDA runtime, whose device memory the host can read. To use the host build, a file defines
+// MILLRACE_KERNELS_ON_HOST and the function bodies_in_graphs().
 // Errors: io_error if a launch fails. Threads: any.
 #pragma once
 
@@ -33,7 +33,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// Values that are loaded or stored at once. Their address is a multiple of their total size.
+/// Values that one instruction loads or stores. The address is a multiple of the total size.
 template <class T, std::size_t N>
 struct alignas(sizeof(T) * N) pack {
   T values[N];
@@ -53,7 +53,7 @@ MILLRACE_BOTH_SIDES inline bool is_aligned(const void* address, std::size_t byte
   return reinterpret_cast<std::uintptr_t>(address) % bytes == 0;
 }
 
-/// Adds to a number that other blocks may update concurrently.
+/// Adds `value` to a number that other blocks may update concurrently.
 MILLRACE_BOTH_SIDES inline void add_shared(std::uint64_t& to, std::uint64_t value) noexcept {
 #ifdef __CUDA_ARCH__
   atomicAdd(reinterpret_cast<unsigned long long*>(&to), static_cast<unsigned long long>(value));
@@ -83,7 +83,7 @@ class block_team {
 #endif
   }
 
-  /// Calls f() on thread 0, the only thread that has the result of reduce().
+  /// Calls f() on thread 0. Only this thread has the result of reduce().
   template <class F>
   MILLRACE_BOTH_SIDES void once(const F& f) const {
 #ifdef __CUDA_ARCH__
@@ -92,7 +92,8 @@ class block_team {
     f();
   }
 
-  /// Merges the results of f(thread) in a fixed order with part.merge(other). The result is valid only inside once().
+  /// Merges the results of f(thread) in a fixed order by part.merge(other). The merged result is valid only inside
+  /// once().
   template <class F>
   MILLRACE_BOTH_SIDES auto reduce(const F& f) const {
     using part = std::remove_cv_t<decltype(f(0U))>;
@@ -101,8 +102,8 @@ class block_team {
     part mine = f(threadIdx.x);
     for (unsigned step = lanes / 2; step > 0; step /= 2) mine.merge(from_lane_above(mine, step));
     if constexpr (warps > 1) {
-      // Bytes, because a shared variable cannot have an initializer. The first barrier separates a previous reduction
-      // from this one.
+      // An array of bytes, because a shared variable cannot have an initializer. The first barrier separates the
+      // previous reduction from this one.
       __shared__ alignas(16) unsigned char memory[warps * sizeof(part)];
       auto* const of_warps = reinterpret_cast<part*>(memory);
       __syncthreads();
@@ -155,7 +156,8 @@ __global__ void __launch_bounds__(Body::threads) run_body(const __grid_constant_
   body(block_team<Body::threads>(blockIdx.x, gridDim.x));
 }
 
-/// Queues the kernel. Checks the result of the call itself. The thread's last error may be from other code.
+/// Queues the kernel. Checks the result of the launch call itself, because the thread's last error may originate from
+/// other code.
 /// Throws io_error if the launch fails.
 template <class Body>
 void launch(const Body& body, const launch_options& how) {

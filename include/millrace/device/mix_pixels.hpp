@@ -3,9 +3,9 @@
 //   const mr::detail::row_grid grid{.planes = 1, .height = 224, .width = 224, .channels = 3};    // [224, 224, 3]
 //   mr::detail::mix_pixels(first, second, grid, how);
 //
-// One pass over both rows: each is read and written once. The formulas are those of item/column/row_mix.hpp, and every
-// CPU, compiler and code path computes the same bits. The code uses AVX2 if the CPU has it.
-// Errors: none. Threads: any; calls share nothing.
+// The function reads and writes each of the two rows once. item/column/row_mix.hpp defines the formulas. Every CPU,
+// compiler and code path computes the same bits. The code uses AVX2 if the CPU supports it.
+// Errors: none. Threads: any; calls share no state.
 #pragma once
 
 #include <millrace/device/row_grid.hpp>
@@ -16,16 +16,16 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// Mixes two runs of `count` elements with each other, in place.
+/// Mixes two sequences of `count` elements with each other, in place.
 void mix_elements(std::uint8_t* first, std::uint8_t* second, std::size_t count, const mix_weights& w) noexcept;
 void mix_elements(float* first, float* second, std::size_t count, const mix_weights& w) noexcept;
 void mix_elements(f16* first, f16* second, std::size_t count, const mix_weights& w) noexcept;
 void mix_elements(bf16* first, bf16* second, std::size_t count, const mix_weights& w) noexcept;
 
-/// Swaps two runs of bytes.
+/// Swaps two sequences of bytes.
 void swap_bytes(std::byte* first, std::byte* second, std::size_t count) noexcept;
 
-/// Mixes two rows with each other, in place, as specified for each of them.
+/// Mixes two rows with each other, in place, according to the row_mix of the pair.
 template <mixable_element T>
 void mix_pixels(T* first, T* second, const row_grid& grid, const row_mix& how) noexcept {
   if (how.weight != row_mix::whole) return mix_elements(first, second, grid.elements(), mix_weights(how.weight));

@@ -1,17 +1,18 @@
-// Mixes the rows of a delivered batch on the GPU, and creates dense labels there: the kernel version of mix_rows.hpp,
-// for .cu files.
+// Mixes the rows of a delivered batch on the GPU, and computes dense labels there. This is the kernel version of
+// mix_rows.hpp, for .cu files.
 //
 //   mr::mix_rows(b.get<&example::pixels>(), b.row_mixes(), b.stream());       // in place, once for each column
 //   mr::dense_labels(b.mixed_labels(), targets, {.smoothing = 0.1}, b.stream());
 //
-// For flows with mix_rows({.deferred = true}): the flow draws the mixes, and copies them to the device with the batch.
-// Shapes, formulas and bits are those of mix_rows.hpp. With nvcc's -use_fast_math, results below 2^-126 become 0.
-// Each call queues one kernel and returns. A pair is read once and written once. It is fastest if rows begin at
-// multiples of 16 bytes; other alignments are correct too. A label that is not a class has no weight.
-// All views must be in device memory. Their device must be current. They must stay valid until the stream has completed
-// the kernel.
-// The first call with a type loads its kernel, which may take milliseconds and wait for the device.
-// Errors: setup_error for shapes that do not fit and for host memory; io_error if a launch fails. Threads: any.
+// Use this header for flows with mix_rows({.deferred = true}). The flow draws the row_mixes and copies them to the
+// device with the batch. Shapes, formulas and resulting bits are the same as in mix_rows.hpp. With nvcc's
+// -use_fast_math, results below 2^-126 become 0.
+// Each call queues one kernel and returns. A pair is read once and written once. The kernel is fastest if rows begin at
+// multiples of 16 bytes; other alignments are also correct. A label that is not a class is ignored.
+// All views must be in the memory of the current device. The views must stay valid until the stream has completed the
+// kernel.
+// The first call with a type loads its kernel, which may require milliseconds and wait for the device.
+// Errors: setup_error if shapes do not match or a view is in host memory; io_error if a launch fails. Threads: any.
 #pragma once
 
 #include <millrace/base/version.hpp>
@@ -25,8 +26,8 @@ namespace millrace { inline namespace MILLRACE_ABI {
 
 namespace detail {
 
-/// Mixes the rows of a batch: a block processes a part of a pair. One unit is `Width` elements, loaded and stored at
-/// once.
+/// Mixes the rows of a batch. A block processes a part of a pair. One unit consists of `Width` elements, which are
+/// loaded and stored together.
 template <class T, unsigned Width>
 struct row_mix_kernel {
   static constexpr unsigned threads = 256, units_of_thread = 4, units_of_block = threads * units_of_thread;
@@ -43,7 +44,7 @@ struct row_mix_kernel {
   MILLRACE_BOTH_SIDES void operator()(const block_team<threads>& team) const {
     const unsigned row = team.block() / blocks_of_row, part = team.block() % blocks_of_row;
     const row_mix how = mixes[row];
-    // The first row of a pair represents both.
+    // The pair is processed once, at its first row.
     if (!how.changes() || static_cast<unsigned>(how.partner) <= row) return;
     team.each([&](unsigned t) {
       const unsigned first = part * units_of_block + t;
@@ -156,7 +157,8 @@ void launch_row_mix(T* rows, const tensor_view<const row_mix, 1>& mixes, const r
 }  // namespace detail
 
 /// Queues the mixing of the rows of a batch in place, according to their row_mixes.
-/// Throws setup_error if there is not one for each row or a view is in host memory, io_error if the launch fails.
+/// Throws setup_error unless there is one row_mix for each row and all views are in device memory; io_error if the
+/// launch fails.
 template <detail::mixable_element T, std::size_t N>
 void mix_rows(const tensor_view<T, N>& rows, const tensor_view<const row_mix, 1>& mixes, stream_view stream,
               image_layout layout = detail::usual_layout<T>) {
@@ -175,8 +177,8 @@ void mix_rows(const tensor_view<T, N>& rows, const tensor_view<const row_mix, 1>
           : detail::launch_row_mix<T, 1>(rows.data, mixes, grid, stream);
 }
 
-/// Queues the computation of dense rows of the labels of mixed rows: f32 [B, classes].
-/// Throws setup_error if the views do not fit or are in host memory, io_error if the launch fails.
+/// Queues the computation of the dense labels of mixed rows, f32 [B, classes].
+/// Throws setup_error if the shapes do not match or a view is in host memory; io_error if the launch fails.
 template <class Label>
 void dense_labels(const mixed_labels<Label>& labels, const tensor_view<float, 2>& dense,
                   const dense_labels_options& options, stream_view stream) {

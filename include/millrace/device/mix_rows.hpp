@@ -4,15 +4,16 @@
 //   mr::tensor<float, 2> targets({b.size(), 1'000});
 //   mr::dense_labels(b.mixed_labels(), targets.view(), {.smoothing = 0.1});
 //
-// Shapes: rows [B, H, W, C], [B, C, H, W], [B, H, W] or [B, N]; u8, f16, bf16 or f32. Without a third argument rows of
-// u8 are [B, H, W, C], and others [B, C, H, W]. Rows that the flow has mixed already must not be mixed again. A further
-// column, such as a label map under cutmix, is mixed with the same row_mixes().
-// Dense labels are f32 [B, K]: smoothing / K for each class, plus 1 - smoothing for the labels, divided by lambda. They
-// are those of timm's mixup_target(). Losses that allow several correct classes (BCE) need them. A masked row counts as
-// one with label 0.
-// Every path computes the same bits, including the kernels of mix_rows.cuh.
-// Errors: setup_error for shapes that do not fit, and for device memory. data_error for a label that is not a class.
-// Threads: any; calls share nothing.
+// Shapes: rows [B, H, W, C], [B, C, H, W], [B, H, W] or [B, N]; u8, f16, bf16 or f32. Without a third argument, a view
+// of four dimensions has the layout [B, H, W, C] for u8, and [B, C, H, W] for other types. Rows that the flow has
+// already mixed must not be mixed again. To mix another column, such as a label map under cutmix, pass the same
+// row_mixes().
+// Dense labels are f32 [B, K]. Each class gets smoothing / K; the two labels share the remaining 1 - smoothing in the
+// ratio lambda to 1 - lambda. The values equal those of timm's mixup_target(). Losses that allow several correct
+// classes (BCE) need dense labels. A masked row is treated as a row with label 0.
+// Every code path computes the same bits, including the kernels of mix_rows.cuh.
+// Errors: setup_error if shapes do not match or a view is in device memory; data_error if a label is not a class.
+// Threads: any; calls share no state.
 #pragma once
 
 #include <millrace/base/version.hpp>
@@ -29,7 +30,7 @@
 namespace millrace { inline namespace MILLRACE_ABI {
 
 /// Mixes the rows of a batch in place, according to their row_mixes.
-/// Throws setup_error if there is not one for each row, or a view is in device memory.
+/// Throws setup_error unless there is one row_mix for each row and all views are in host memory.
 template <detail::mixable_element T, std::size_t N>
 void mix_rows(const tensor_view<T, N>& rows, const tensor_view<const row_mix, 1>& mixes,
               image_layout layout = detail::usual_layout<T>) {
@@ -40,7 +41,7 @@ void mix_rows(const tensor_view<T, N>& rows, const tensor_view<const row_mix, 1>
   const std::size_t elements = grid.elements();
   for (std::size_t row = 0; row < all.size(); ++row) {
     const row_mix& how = all[row];
-    // The first row of a pair represents both.
+    // The pair is processed once, at its first row.
     if (how.changes() && static_cast<std::size_t>(how.partner) > row)
       detail::mix_pixels(begin + row * elements, begin + static_cast<std::size_t>(how.partner) * elements, grid, how);
   }
@@ -52,8 +53,9 @@ void mix_rows(const tensor_view<T, N>& rows, const tensor_view<const row_mix, 1>
     }
 }
 
-/// Computes dense rows of the labels of mixed rows: f32 [B, classes].
-/// Throws setup_error if the views do not fit or are in device memory, data_error if a label is not in [0, classes).
+/// Computes the dense labels of mixed rows, f32 [B, classes].
+/// Throws setup_error if the shapes do not match or a view is in device memory, and data_error if a label is not in [0,
+/// classes).
 template <class Label>
 void dense_labels(const mixed_labels<Label>& labels, const tensor_view<float, 2>& dense,
                   const dense_labels_options& options = {}) {

@@ -3,10 +3,11 @@
 //   mr::detail::node_memory slot(38'535'168, 1);          // bytes and node; std::bad_alloc; zeros, page-aligned
 //   if (slot.error() == 0) fill(slot.get());              // else errno of mbind: the pages may be anywhere
 //
-// A page is allocated on first access. Therefore the node is set before anything accesses or pins the pages: in memory
-// of malloc() they may have been accessed already. The node is a preference (MPOL_PREFERRED), because a full node must
-// not end a run. Huge pages are requested as in slot_memory.hpp.
-// Threads: any. Lifetime: the memory is freed with the object.
+// The kernel allocates a page on the first access. Therefore the constructor sets the node before anything accesses or
+// pins the pages. Memory from malloc() is unsuitable, because its pages may have been accessed already. The node is
+// only a preference (MPOL_PREFERRED), because a full node must not end a run. Huge pages are requested as in
+// slot_memory.hpp.
+// Threads: any. Lifetime: the destructor frees the memory.
 #pragma once
 
 #include <millrace/base/version.hpp>
@@ -32,7 +33,7 @@ class node_memory {
 
   /// Returns the first byte.
   void* get() const noexcept { return memory_; }
-  /// Returns the errno if the pages may be on any node; 0: they are on the requested node.
+  /// Returns 0 if the requested node is set, otherwise the errno of mbind; then the pages may be on any node.
   int error() const noexcept { return error_; }
 
  private:

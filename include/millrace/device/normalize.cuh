@@ -1,16 +1,17 @@
-// Normalizes pixels on the GPU, u8 to f32, f16 or bf16: the kernel version of normalize.hpp, for .cu files.
+// Normalizes pixels on the GPU, from u8 to f32, f16 or bf16. This is the kernel version of normalize.hpp, for .cu
+// files.
 //
 //   mr::normalize(b.get<&example::pixels>(), numbers, {.mean = {0.485, 0.456, 0.406}, .std = {0.229, 0.224, 0.225},
 //                                                      .layout = mr::image_layout::nchw}, b.stream());
 //
-// Shapes, units, formula and its errors: normalize_options.hpp. The bits equal those of the host version. With nvcc's
-// -use_fast_math, results below 2^-126 become 0. Both views must be in device memory. Their device must be current. The
-// call queues one kernel (several for more than 2^31 units of work) and returns. The views must stay valid until the
-// stream has completed it.
-// Nothing is allocated. The first call with a type and layout loads its kernel. This may take milliseconds and wait for
-// the device, so call it once before the loop if that matters.
+// normalize_options.hpp describes shapes, units, the formula and the errors for options. The bits equal those of the
+// host version. With nvcc's -use_fast_math, results below 2^-126 become 0. Both views must be in the memory of the
+// current device. The call queues one kernel (several for more than 2^31 units of work) and returns. The views must
+// stay valid until the stream has completed the work.
+// Nothing is allocated. The first call with a type and layout loads a kernel, which may require milliseconds and wait
+// for the device. If that matters, call the function once before the training loop.
 // The kernel is fastest if each image's numbers begin at a multiple of 16 bytes and its pixels at a multiple of 8.
-// Other alignments are correct too.
+// Other alignments are also correct.
 // Errors: setup_error if a view is in host memory; io_error if a launch fails. Threads: any.
 #pragma once
 
@@ -26,9 +27,9 @@ namespace millrace { inline namespace MILLRACE_ABI {
 
 namespace detail {
 
-/// Divides the work: `width` numbers are one unit, a store of 16 bytes. The threads of a warp write neighboring units.
-/// Each thread processes 16 pixel values in units at a distance of `threads` units. It loads all of them before its
-/// first store, so that the loads do not wait for each other.
+/// Divides the work. One unit consists of `width` numbers, which one store of 16 bytes writes. The threads of a warp
+/// write neighboring units. Each thread processes 16 pixel values in units that are `threads` units apart. It loads all
+/// values before its first store, so that the loads do not wait for each other.
 template <class T>
 struct normalize_geometry {
   static constexpr unsigned width = 16 / sizeof(T), threads = 256, units_of_thread = 16 / width;
@@ -42,7 +43,8 @@ struct normalize_geometry {
   MILLRACE_BOTH_SIDES static void run(const Body& body, unsigned block, unsigned thread) {
     typename Body::pixels loaded[units_of_thread];
     const unsigned first = block * units_of_block + thread;
-    // Without unrolling, the loop would index `loaded`, and an indexed array is in memory instead of registers.
+    // The loop must be unrolled, because a loop that indexes `loaded` would place the array in memory instead of
+    // registers.
 #ifdef __CUDA_ARCH__
 #pragma unroll
 #endif
@@ -56,7 +58,8 @@ struct normalize_geometry {
   }
 };
 
-/// Processes the complete batch as one run of elements: a head up to the first aligned store, stores, the rest.
+/// Processes the complete batch as one sequence of elements: the head up to the first aligned address, aligned stores,
+/// the rest.
 template <class T, unsigned Channels>
 struct interleaved_normalize {
   static constexpr unsigned width = normalize_geometry<T>::width, threads = normalize_geometry<T>::threads;
@@ -99,7 +102,7 @@ struct interleaved_normalize {
   }
 
  private:
-  /// Writes the head and the rest. Each of them is shorter than a store.
+  /// Writes the head and the rest, each of which is shorter than one store.
   MILLRACE_BOTH_SIDES void edges(unsigned t) const {
     if (t < head) one(t);
     const std::size_t rest = head + std::size_t{units} * width;
@@ -111,7 +114,7 @@ struct interleaved_normalize {
   }
 };
 
-/// Writes planes: a thread loads `Width` neighboring pixels and writes one store into each plane.
+/// Writes planes. A thread loads `Width` neighboring pixels and performs one store into each plane.
 template <class T, unsigned Channels, unsigned Width>
 struct planar_normalize {
   static constexpr unsigned threads = normalize_geometry<T>::threads;
@@ -130,7 +133,7 @@ struct planar_normalize {
   }
 
   MILLRACE_BOTH_SIDES pixels load(unsigned unit) const {
-    // There is no gap between images, so there is none between units.
+    // Images are contiguous, therefore units are contiguous, too.
     const std::uint8_t* const from = in + std::size_t{unit} * Width * Channels;
     pixels loaded;
     for (unsigned c = 0; c < Channels; ++c) loaded.pieces[c] = load_pack<Width>(from + c * Width);
@@ -206,7 +209,8 @@ void launch_normalize(const normalize_job<T>& job, stream_view stream) {
 }  // namespace detail
 
 /// Queues the normalization of pixels, [B, H, W, 1 to 4] u8. The numbers are [B, H, W, C] or [B, C, H, W].
-/// Throws setup_error if shapes or options do not fit or a view is in host memory, io_error if a launch fails.
+/// Throws setup_error if the shapes do not match, an option is invalid, or a view is in host memory; io_error if a
+/// launch fails.
 template <detail::training_element T>
 void normalize(const tensor_view<const std::uint8_t, 4>& pixels, const tensor_view<T, 4>& numbers,
                const normalize_options& options, stream_view stream) {

@@ -4,10 +4,11 @@
 //                                   .layout = mr::image_layout::nchw});
 //
 // Shapes: pixels [B, H, W, C] with C of 1 to 4; numbers [B, H, W, C] or [B, C, H, W]. The formula is in
-// normalize_options.hpp. Every CPU, compiler and code path computes the same bits. The code uses AVX2 if the CPU has
-// it, else a table of 256 values per channel. Large results bypass the cache.
-// Errors: those of normalize_options.hpp; setup_error for device memory, whose kernel is in normalize.cuh.
-// Threads: any; calls share nothing. The caller may split a large batch along B over threads.
+// normalize_options.hpp. Every CPU, compiler and code path computes the same bits. The code uses AVX2 if the CPU
+// supports it, otherwise a table of 256 values per channel. Large results bypass the cache.
+// Errors: as in normalize_options.hpp; setup_error if a view is in device memory. Use normalize.cuh for device memory.
+// Threads: any; calls share no state. The caller may split a large batch along B and process the parts on several
+// threads.
 #pragma once
 
 #include <millrace/base/version.hpp>
@@ -46,16 +47,16 @@ struct table_normalizer {
 
 #ifdef __x86_64__
 
-/// Computes sixteen numbers at a time. Each member has its own target attribute, so that builds for any x86-64 contain
-/// them. Loops over channels are fold expressions, because -O2 would not unroll loops and would keep the factors in
-/// memory.
+/// Computes sixteen numbers at a time. Each member function has its own target attribute, so that builds for any x86-64
+/// contain this code. Fold expressions replace loops over channels, because -O2 would not unroll these loops and would
+/// store the factors in memory.
 struct avx2_normalizer {
   static bool usable() noexcept { return cpu_has_avx2(); }
 
   template <class T>
   static void run(const normalize_job<T>& job) {
-    // A result larger than the caches bypasses them: reading its cache lines only to overwrite them costs time. Planes
-    // with different alignments cannot all be streamed.
+    // A result larger than the caches bypasses them, because an ordinary store would first read each cache line from
+    // memory. Streaming stores must be aligned; planes with different alignments cannot all use them.
     constexpr std::size_t large_bytes = std::size_t{8} << 20;
     const bool large = job.images * job.pixels * job.channels * sizeof(T) >= large_bytes;
     const bool streams = large && (!job.planar || job.pixels * sizeof(T) % store_bytes == 0);
@@ -81,7 +82,7 @@ struct avx2_normalizer {
     return _mm256_fmadd_ps(_mm256_cvtepi32_ps(values), scale, bias);
   }
 
-  /// Returns eight bytes as 32-bit numbers.
+  /// Loads eight bytes and returns them as 32-bit numbers.
   [[gnu::target("avx2,fma,f16c"), gnu::always_inline]] static inline __m256i load_8(const std::uint8_t* from) noexcept {
     return _mm256_cvtepu8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(from)));
   }
@@ -109,15 +110,15 @@ struct avx2_normalizer {
     }
   }
 
-  /// Returns the number of elements before `out` is aligned for a store.
+  /// Returns the number of elements before the first address in `out` that is aligned for a store.
   template <class T>
   static std::size_t to_alignment(const T* out) noexcept {
     const auto past = reinterpret_cast<std::uintptr_t>(out) % store_bytes;
     return past == 0 ? 0 : (store_bytes - past) / sizeof(T);
   }
 
-  /// The channels' factors as vectors. For planes also the shuffles that select one channel of four pixels in each half
-  /// of 128 bits.
+  /// The factors of the channels as vectors. For planar output, `pick` also contains the shuffles that select one
+  /// channel of four pixels in each 128-bit half.
   template <std::size_t Channels>
   struct factors {
     __m256 scale[Channels], bias[Channels];
@@ -133,7 +134,8 @@ struct avx2_normalizer {
      ...);
   }
 
-  /// Processes the complete batch as one run of elements. The channels' factors repeat every `Channels` vectors.
+  /// Processes the complete batch as one sequence of elements. The factors of the channels repeat every `Channels`
+  /// vectors.
   template <class T, bool Streams, std::size_t Channels>
   [[gnu::target("avx2,fma,f16c")]] static void interleaved(const normalize_job<T>& job) {
     const std::size_t count = job.images * job.pixels * Channels;
@@ -155,7 +157,7 @@ struct avx2_normalizer {
     for (; i < count; ++i) job.out[i] = job.value(job.in[i], i % Channels);
   }
 
-  /// Returns eight pixels, four in each half of 128 bits. Reads at most four pixels beyond them.
+  /// Loads eight pixels, four into each 128-bit half. Reads at most four pixels beyond these eight.
   template <std::size_t Channels>
   [[gnu::target("avx2,fma,f16c"), gnu::always_inline]] static inline __m256i load_pixels(
       const std::uint8_t* from) noexcept {
@@ -204,7 +206,7 @@ struct avx2_normalizer {
 }  // namespace detail
 
 /// Normalizes pixels, [B, H, W, 1 to 4] u8, on the host. The numbers are [B, H, W, C] or [B, C, H, W].
-/// Throws setup_error if shapes or options do not fit or a view is in device memory.
+/// Throws setup_error if the shapes do not match, an option is invalid, or a view is in device memory.
 template <detail::training_element T>
 void normalize(const tensor_view<const std::uint8_t, 4>& pixels, const tensor_view<T, 4>& numbers,
                const normalize_options& options = {}) {

@@ -3,10 +3,10 @@
 //   mr::normalize_options o{.mean = {0.485, 0.456, 0.406}, .std = {0.229, 0.224, 0.225},
 //                           .layout = mr::image_layout::nchw};
 //
-// Units: mean and std are relative to full scale (0..1), as in torchvision. Only their first C values are used.
-// Every result is fma(x, scale, bias) with scale = 1 / (255 std) and bias = -mean / std. It is rounded once to f32. For
-// f16 or bf16 it is then rounded to nearest even.
-// Errors: setup_error if the shapes do not fit, a std is not positive or a number is not finite.
+// Units: mean and std are relative to full scale (0..1), as in torchvision. Only the first C values of each are used.
+// Every result is fma(x, scale, bias) with scale = 1 / (255 std) and bias = -mean / std, rounded once to f32. Results
+// of type f16 or bf16 are then rounded from f32 to nearest even.
+// Errors: setup_error if the shapes do not match, a std is not positive, or a mean or std is not finite.
 #pragma once
 
 #include <millrace/base/channel_scale.hpp>
@@ -41,7 +41,7 @@ struct normalize_job {
   T* out = nullptr;
   std::size_t images = 0, pixels = 0, channels = 0;   // pixels: number of pixels in one image
   bool planar = false;                                // result is NCHW
-  float scale[4]{}, bias[4]{};                        // not std::array: kernels cannot index one
+  float scale[4]{}, bias[4]{};                        // C arrays, because kernels cannot index a std::array
 
   T value(std::uint8_t x, std::size_t channel) const noexcept { return normalized(x, scale[channel], bias[channel]); }
   MILLRACE_BOTH_SIDES static T normalized(std::uint8_t x, float scale, float bias) noexcept {

@@ -1,9 +1,9 @@
-// The common parts of both versions of mix_rows, for the host and for a GPU: the grid of a row, labels, checks.
+// Contains the code that the host version and the GPU version of mix_rows share: the grid of a row, labels, checks.
 //
 //   const mr::detail::row_grid grid = mr::detail::grid_of(pixels, mr::image_layout::nhwc);   // of [B, H, W, 3]
 //   mr::detail::check_mixes(pixels, b.row_mixes());
 //
-// Errors: setup_error if views do not fit together. Threads: pure.
+// Errors: setup_error if the shapes of views do not match. Threads: pure functions; any thread.
 #pragma once
 
 #include <millrace/base/version.hpp>
@@ -19,7 +19,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
-/// Both labels of mixed rows, and the weights of the first ones: [B] each.
+/// Both labels of each mixed row, and the weight of label_a: three views of shape [B].
 template <class Label>
 struct mixed_labels {
   tensor_view<const Label, 1> label_a{}, label_b{};
@@ -28,23 +28,24 @@ struct mixed_labels {
 
 /// Options of dense_labels().
 struct dense_labels_options {
-  double smoothing = 0;   ///< shared equally by all classes; the labels get the rest: 0 to 1, usually 0.1
+  double smoothing = 0;   ///< 0 to 1, usually 0.1: share of all classes equally; the labels get the rest
 };
 
 namespace detail {
 
-/// The default order of the axes of rows of three dimensions: that of picture, and that of normalized_picture.
+/// The default axis order of three-dimensional rows: the order of `picture` for u8, and of `normalized_picture` for
+/// other types.
 template <mixable_element T>
 inline constexpr image_layout usual_layout = std::is_same_v<T, std::uint8_t> ? image_layout::nhwc : image_layout::nchw;
 
-/// The dimensions of a row in the form for boxes: [planes, height, width, channels].
+/// The dimensions of a row as [planes, height, width, channels], so that a box can be applied to any layout.
 struct row_grid {
   std::size_t planes = 1, height = 1, width = 1, channels = 1;
 
   std::size_t elements() const noexcept { return planes * height * width * channels; }
 };
 
-/// Returns the grid of rows of a shape. Rows of one dimension have no height and no width.
+/// Returns the grid of a row with this shape. One-dimensional rows have height 1 and width 1.
 template <std::size_t Rank>
 row_grid grid_of(const std::array<std::size_t, Rank>& shape, image_layout layout) noexcept {
   static_assert(Rank >= 1 && Rank <= 3, "millrace: mix_rows supports rows of one to three dimensions");
@@ -67,7 +68,7 @@ row_grid grid_of(const tensor_view<T, N>& rows, image_layout layout) noexcept {
   return grid_of(shape, layout);
 }
 
-/// Throws setup_error unless there is a row_mix for each row.
+/// Throws setup_error unless there is one row_mix for each row.
 template <class T, std::size_t N>
 void check_mixes(const tensor_view<T, N>& rows, const tensor_view<const row_mix, 1>& mixes) {
   if (rows.shape[0] != mixes.shape[0])
@@ -76,7 +77,8 @@ void check_mixes(const tensor_view<T, N>& rows, const tensor_view<const row_mix,
                       "Pass a column of a batch, and row_mixes() of the same batch");
 }
 
-/// Throws setup_error unless there is a row of classes for each label, and the smoothing is between 0 and 1.
+/// Throws setup_error unless `dense` has one row for each label and at least one class, and the smoothing is between 0
+/// and 1.
 template <class Label>
 void check_labels(const mixed_labels<Label>& labels, const tensor_view<float, 2>& dense,
                   const dense_labels_options& o) {
@@ -94,14 +96,14 @@ void check_labels(const mixed_labels<Label>& labels, const tensor_view<float, 2>
                       "Set the share to distribute over all classes, such as 0.1");
 }
 
-/// The numbers of dense labels: `off` of each class, `off + weight * rest` of a label.
+/// Computes the values of dense labels: `off` for a class without a label, `off + weight * rest` for a label.
 struct dense_numbers {
   float off, rest;
 
   dense_numbers(double smoothing, std::size_t classes) noexcept
       : off(static_cast<float>(smoothing / static_cast<double>(classes))), rest(static_cast<float>(1 - smoothing)) {}
 
-  /// Returns the number of class `k`. The weights of two equal labels are added.
+  /// Returns the value for class `k`. If both labels are equal, their weights are added.
   template <class Label>
   MILLRACE_BOTH_SIDES float of(Label k, Label label_a, Label label_b, float lambda) const noexcept {
     const float weight = label_a == label_b ? (k == label_a ? 1.0F : 0.0F)

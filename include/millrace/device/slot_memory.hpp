@@ -1,14 +1,14 @@
-// Allocates memory for host slots; large slots use huge pages if the system provides them.
+// Allocates memory for host slots. Large slots use huge pages if the system provides them.
 //
 //   void* slot = mr::detail::allocate_slot(38'535'168);   // std::bad_alloc; at a multiple of 4096 bytes or more
 //   mr::detail::free_slot(slot);
 //
-// Huge pages help because a row is written once and read once, sequentially in pages of 4 KiB. Each small page costs a
-// walk through the page tables, and two in a virtual machine. No memory is used beyond the slot itself: huge pages are
-// requested only for the complete huge pages in it. All of these become resident, even if the rows of a ragged column
-// leave gaps.
-// Huge pages need Linux with "madvise" or "always" in /sys/kernel/mm/transparent_hugepage/enabled. Elsewhere the slots
-// use normal pages.
+// Huge pages help because each row is written once and read once, in sequence. With pages of 4 KiB, each page then
+// costs one walk through the page tables, or two walks in a virtual machine. No memory is used beyond the slot itself,
+// because only the part of the slot that consists of complete huge pages is requested as such. All of these pages
+// become resident, even if the rows of a ragged column leave gaps.
+// Huge pages require Linux with "madvise" or "always" selected in /sys/kernel/mm/transparent_hugepage/enabled.
+// Elsewhere the slots use normal pages.
 // Threads: any.
 #pragma once
 

@@ -1,11 +1,11 @@
-// A handle to a device's stream, which is a queue of work in order.
+// Defines a handle to a stream of a device. A stream is a queue whose work runs in order.
 //
 //   mr::stream_view s = my_cuda_stream;    // converts from any cudaStream_t, and from any class that converts to one
 //   auto stage = mr::to_device({.stream = s});
 //   cudaStream_t again = b.stream();       // and back, as in kernel<<<grid, block, 0, b.stream()>>>(...)
 //
-// The header is light, so a .cu file may include it.
-// The host has no streams: the handle is empty, and work is complete when the call returns.
+// The header compiles quickly, so .cu files can include it.
+// The host has no streams. Its handle is empty, and work is complete when the call returns.
 // Lifetime: the handle owns nothing; the caller keeps the stream alive.
 #pragma once
 
@@ -21,7 +21,7 @@ struct stream_view {
 
   constexpr stream_view() = default;
   constexpr stream_view(CUstream_st* stream) noexcept : handle(stream) {}
-  /// Converts from any class of the user or a library that converts to a cudaStream_t.
+  /// Converts from any class that converts to cudaStream_t, such as a stream class of a library.
   template <class Stream>
     requires requires(const Stream& s) { s.operator CUstream_st*(); }
   constexpr stream_view(const Stream& s) noexcept : handle(s.operator CUstream_st*()) {}

@@ -1,8 +1,8 @@
-// Sets the name of a stream in profilers.
+// Sets the name that profilers show for a stream.
 //
 //   detail::name_stream(copies_, "millrace copies");        // shown by the tool instead of "Stream 14"
 //
-// The call does nothing if no tool listens or MILLRACE_NVTX is not defined. Threads: any. Errors: none.
+// The call does nothing if no profiler is attached, or if MILLRACE_NVTX is not defined. Threads: any. Errors: none.
 #pragma once
 
 #include <millrace/device/stream.hpp>
