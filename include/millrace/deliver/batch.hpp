@@ -3,12 +3,12 @@
 //   for (auto& [pixels, labels] : run) train_step(pixels, labels);
 //   for (auto& b : run) train_step(b.get<&example::pixels>(), b.get<&example::label>(), b.stream());
 //
-// A batch is move-only. Its destructor releases the slot in the stream of to_device, and in the streams of
-// also_used_on(). A batch moved out of the loop stays valid until it is destroyed. Any thread may destroy it, even
-// after the end of its session.
-// Errors: members that concern the batch throw setup_error once it was released or moved from. Device errors are
-// io_error.
-// Threads: one thread at a time uses a batch. Lifetime: views and keys are valid until release().
+// A batch is move-only. Its destructor releases the slot. The slot is reused once the stream of to_device and the
+// streams passed to also_used_on() have finished with the batch. A batch moved out of the loop stays valid until it is
+// destroyed. Any thread may destroy a batch, even after the end of its session.
+// Errors: members that access the batch throw setup_error after the batch was released or moved from. Errors of the
+// device are reported as io_error.
+// Threads: only one thread at a time may use a batch. Lifetime: views and keys are valid until release().
 #pragma once
 
 #include <millrace/base/version.hpp>
@@ -31,7 +31,7 @@ class batch_engine;
 
 }  // namespace detail
 
-/// A leased batch with one column for each of `Members`. It is tuple-like: std::get is get<Index>().
+/// A leased batch with one column for each of `Members`. It is tuple-like, so structured bindings use get<Index>().
 template <auto... Members>
 class batch_of : public batch_lease {
  public:
@@ -41,20 +41,20 @@ class batch_of : public batch_lease {
   batch_of(batch_of&& other) noexcept = default;
   batch_of& operator=(batch_of&& other) noexcept = default;
   batch_of(const batch_of&) = delete;
-  /// Declared for its error message, which the compiler shows for `for (auto b : run)`.
+  /// Declared only so that the compiler shows its error message for `for (auto b : run)`.
   template <std::same_as<batch_of> SameBatch>
   __attribute__((unavailable("millrace: a batch cannot be copied: it is a lease on memory. Write for (auto& b : run), "
                              "or std::move it.")))
   batch_of(SameBatch&);
 
-  /// Returns the column of a member, or the column of this number: a view [size(), ...]. A ragged column has values and
-  /// lengths (item/tensor/tensor_view.hpp).
+  /// Returns the column of member `M`, or column number `M`, as a view [size(), ...]. The view of a ragged column
+  /// contains values and lengths (item/tensor/tensor_view.hpp).
   template <auto M>
     requires(detail::index_of_member<M, Members...>() < sizeof...(Members))
   auto get() const {
     return view<detail::index_of_member<M, Members...>()>(where("get()"));
   }
-  /// Declared for its error message, which the compiler shows for a column that the batch does not have.
+  /// Declared only so that the compiler shows its error message for a column that the batch does not have.
   template <auto M>
     requires(detail::index_of_member<M, Members...>() == sizeof...(Members))
   __attribute__((unavailable("millrace: get<...> names a column that batch<...> does not list. Add it to batch<...>.")))
@@ -67,15 +67,15 @@ class batch_of : public batch_lease {
     }(std::make_index_sequence<sizeof...(Members)>{});
   }
 
-  /// Returns 1 for each row with a sample, its own or a copy, and 0 for a masked row: u8 [size()]. Throws setup_error
-  /// without session_options::on_damage and batch({.pad_last = true}).
+  /// Returns u8 [size()]: 1 for each row that contains a sample or a copy of one, 0 for a masked row. Throws
+  /// setup_error if neither session_options::on_damage nor batch({.pad_last = true}) is set.
   tensor_view<const std::uint8_t, 1> valid() const { return flags(places::row_flags::valid); }
-  /// Returns 1 for each row that is a copy of another one, because its sample is damaged: u8 [size()]. Throws
-  /// setup_error in the same cases as valid().
+  /// Returns u8 [size()]: 1 for each row that is a copy of another row because its own sample is damaged, otherwise 0.
+  /// Throws setup_error in the same cases as valid().
   tensor_view<const std::uint8_t, 1> replaced() const { return flags(places::row_flags::replaced); }
 
-  /// Returns a copy of a view of this batch in host memory, for any location of the batch. Blocks until the batch's
-  /// stream has done all work queued so far, so it is meant for inspection.
+  /// Copies a view of this batch to host memory and returns the copy. The batch may be on any device. Use this function
+  /// only for inspection, because it blocks until the batch's stream has completed all work queued so far.
   template <class T, std::size_t N>
   tensor<std::remove_const_t<T>, N> to_host(const tensor_view<T, N>& view) const {
     this->checked("to_host()");
@@ -115,13 +115,13 @@ class batch_of : public batch_lease {
 
 namespace detail {
 
-/// The batch of a session with these columns.
+/// The batch type of a session with these columns.
 template <auto... Columns>
 struct batch_type {
   using type = batch_of<Columns...>;
 };
 
-/// The layout of the batches of a flow whose item is `Item`, and the columns of its session.
+/// For a flow whose item is `Item`: the layout of its batches, and the columns of its session.
 template <class Item>
 struct columns_of;
 template <auto... Members>

@@ -1,12 +1,12 @@
-// The lease on the memory of a batch, and all members that do not depend on its columns. batch_of<...> adds the
-// columns.
+// Defines the lease on the memory of a batch, with all members that do not depend on the columns. batch_of<...> adds
+// the columns.
 //
 //   mr::batch_lease b = run.next();
 //   log(b.size(), b.epoch(), b.step());      // rows; numbers of the epoch and of the batch in the run
 //   b.release();                             // the slot is free once the streams that use it have finished with it
 //
-// Move-only. Errors: all members that concern the batch throw setup_error once it was released or moved from; size() of
-// a lease that never had a batch, as at the end of a run, is 0.
+// A lease is move-only. Errors: all members that access the batch throw setup_error after the lease was released or
+// moved from. A lease that never had a batch, such as the one returned at the end of a run, has size() 0.
 // Threads: one thread at a time. Lifetime: keys are valid until release().
 #pragma once
 
@@ -34,24 +34,25 @@ class batch_lease {
   batch_lease& operator=(batch_lease&& other) noexcept;
   ~batch_lease() { release(); }
 
-  /// Returns the key of each row's sample: [size()]. work/segment/sample_names.hpp describes the keys of sources
-  /// without shards of records. The keys are valid until release(). Throws setup_error if the batch was released, or
-  /// batch({.keys = true}) did not request keys.
+  /// Returns the key of each row's sample: [size()]. For sources other than shards of records,
+  /// work/segment/sample_names.hpp describes the keys. The keys are valid until release(). Throws setup_error if the
+  /// batch was released, or if keys were not requested by batch({.keys = true}).
   std::span<const std::string_view> keys() const;
 
-  /// Returns the number of rows, including padding; fewer in a short last batch, even 0.
+  /// Returns the number of rows, including padding. A short last batch has fewer rows than the other batches, possibly
+  /// 0.
   std::size_t size() const {
     if (had_batch_ && !from_) throw_empty("size()");
     return meta_.rows + meta_.extent.padding_rows;
   }
-  /// Returns the rows of all ranks together in this step, the divisor of a mean over the global batch. It is never 0.
-  /// Rows of padding by batch({.pad_last = true}) do not count, masked rows of damaged samples do. With an index, a
-  /// short last batch counts, too; ranks may have unequal shares of it, or none. Without an index, several ranks run
-  /// epochs of a fixed number of batches. Then no batch is short, so it is size() x world size. With one rank it is
-  /// size() less the padding. Throws setup_error after bucket() on several ranks, where the samples of each rank
-  /// determine its rows.
+  /// Returns the total number of rows of all ranks in this step, which is the divisor of a mean over the global batch.
+  /// The number is never 0. Masked rows of damaged samples count; padding rows of batch({.pad_last = true}) do not.
+  /// With one rank, the number is size() minus the padding. With several ranks and an index, it includes the rows of a
+  /// short last batch, of which ranks may have unequal shares or none. Without an index, several ranks run epochs of a
+  /// fixed number of full batches, so the number is size() x world size. Throws setup_error after bucket() on several
+  /// ranks, because there the number of rows depends on the samples of each rank.
   std::size_t global_size() const;
-  /// Returns the epoch, from 0.
+  /// Returns the number of the epoch, from 0.
   std::uint64_t epoch() const { return checked("epoch()").meta_.epoch; }
   /// Returns the number of batches before this one in the run, including those before a resume.
   std::uint64_t step() const { return checked("step()").origin_.first_step + meta_.batch; }
@@ -59,27 +60,28 @@ class batch_lease {
   const millrace::position& position() const { return checked("position()").origin_.next; }
   /// Returns the resume point after this batch as text, for session_options::resume.
   std::string resume_text() const { return to_text(checked("resume_text()").origin_.next); }
-  /// Returns the stream of to_device.
+  /// Returns the stream that was passed to to_device.
   stream_view stream() const { return checked("stream()").streams_[0]; }
-  /// Returns the GPU of the batch, as numbered by cudaSetDevice; -1 on the host.
+  /// Returns the number of the batch's GPU, as for cudaSetDevice(); -1 if the batch is on the host.
   int device_ordinal() const { return checked("device_ordinal()").from_->backend().ordinal(); }
-  /// Returns the slot of the batch, in [0, session::slots()). With to_device({.fixed_slots = true}) it is step() %
-  /// slots().
+  /// Returns the slot number of the batch, in [0, session::slots()). With to_device({.fixed_slots = true}) the slot
+  /// number is step() % slots().
   std::size_t slot() const { return checked("slot()").meta_.slot; }
 
-  /// Names another stream that uses this batch. From then on, this stream waits until the batch arrives. The slot is
-  /// not written again before that stream has finished with it. Throws setup_error if the batch was released, or is
-  /// used on too many streams.
+  /// Declares that another stream also uses this batch. Later work in `stream` waits until the batch has arrived. The
+  /// slot is not overwritten before `stream` has finished with the batch. Throws setup_error if the batch was released,
+  /// or is used on too many streams.
   void also_used_on(stream_view stream);
 
-  /// Releases the slot now. The views are no longer valid.
+  /// Releases the slot. Afterwards, the views and keys of this batch are no longer valid.
   void release() noexcept;
-  /// Returns whether this object (still) has a batch.
+  /// Returns whether this object has a batch that was not released or moved from.
   explicit operator bool() const noexcept { return from_ != nullptr; }
 
  protected:
   [[noreturn]] static void throw_no_flags();
-  /// Returns this batch. Throws setup_error if it has none; `call` names the member that needs it.
+  /// Returns this object. Throws setup_error if it has no batch; the message contains `call`, the name of the calling
+  /// member.
   const batch_lease& checked(const char* call) const {
     if (!from_) throw_empty(call);
     return *this;
@@ -98,7 +100,7 @@ class batch_lease {
   detail::batch_origin origin_{};
   std::array<stream_view, detail::batch_output::max_streams> streams_{};
   std::size_t stream_count_ = 1;
-  bool had_batch_ = false;   // this object has a batch, or had one before it was released or moved from
+  bool had_batch_ = false;   // this object has a batch, or had one that was released or moved from
 };
 
 namespace detail {

@@ -1,12 +1,12 @@
-// Turns READY host batches into leases: the last step of a batch, from the workers to the trainer.
+// Converts READY host batches to leases. This is the last step of a batch on its way from the workers to the trainer.
 //
 //   host device:    the lease is the host slot itself, READY -> IN_USE -> FREE: host_batch_output
 //   other devices:  a stager copies host slots into a ring of device slots: deliver/device_batch_output.hpp
 //
-// Threads: one trainer calls take(). Any thread may call release(), in any order.
+// Threads: one trainer calls take(). Any thread may call release(); slots may be released in any order.
 // Lifetime: leases share ownership of the batch_output, which owns all slot memory. Therefore a batch may outlive its
 // session.
-// Errors: documented at the members.
+// Errors: the comments of the members document them.
 #pragma once
 
 #include <millrace/device/device.hpp>
@@ -22,7 +22,7 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 /// Delivers batches and frees their slots.
 class batch_output : public pipeline_node {
  public:
-  /// Maximum number of streams that use one batch.
+  /// Maximum number of streams that may use one batch.
   static constexpr std::size_t max_streams = 8;
 
   explicit batch_output(std::shared_ptr<device_backend> backend);
@@ -35,19 +35,19 @@ class batch_output : public pipeline_node {
     std::size_t host_slots = 0, rows = 0, batch_bytes = 0;
     bool keys = false;   ///< each slot has space for the keys of its rows
   };
-  /// Allocates all slots, once the size of a batch is known.
+  /// Allocates all slots. Called once the size of a batch is known.
   virtual void allocate(const memory& needed) = 0;
-  /// Returns the batch with this number, or the reason for its absence. `data` is the address on the device. With
-  /// `stop_at_epoch`, the first batch of an epoch is not returned.
+  /// Returns the batch with this number, or the reason why no batch is available. `data` of the result is the address
+  /// on the device. With `stop_at_epoch`, the function does not return the first batch of an epoch.
   virtual batch_ring::take_result take(std::uint64_t batch, bool stop_at_epoch) = 0;
   /// Returns whether take() would return something other than not_yet. Never calls the device, because the trainer
   /// evaluates it while it waits for bell().
   virtual bool can_take(std::uint64_t batch, bool stop_at_epoch) const = 0;
-  /// Lets another stream wait for a leased batch, as the trainer's own stream does.
+  /// Lets another stream wait for the arrival of a leased batch, as the trainer's stream does.
   virtual void used_on(std::size_t slot, stream_view stream) = 0;
-  /// Frees a leased slot once the work of the streams `used_on` is done.
+  /// Frees a leased slot once all streams in `used_on` have completed their work on it.
   virtual void release(std::size_t slot, std::span<const stream_view> used_on) noexcept = 0;
-  /// Returns whether the next batch, which has this number, needs the release of a lease.
+  /// Returns whether the next batch, which has the number `batch`, cannot arrive until a lease is released.
   virtual bool waits_for_lease(std::uint64_t batch) const = 0;
   /// Returns the number of slots that can be leased.
   virtual std::size_t lease_slots() const noexcept = 0;
@@ -55,22 +55,22 @@ class batch_output : public pipeline_node {
   virtual std::size_t leased() const noexcept = 0;
   /// Returns the state of the slots as text.
   std::string waits(std::uint64_t) const override;
-  /// Returns the arrival time of a batch that was delivered during its copy; 0 if unknown.
+  /// Returns the time at which the copy of a batch completed, if the batch was delivered during its copy; 0 if unknown.
   virtual std::uint64_t arrived_ns(std::uint64_t) const noexcept { return 0; }
   /// Returns the number of batches that are ready, on the host or on the device.
   virtual std::size_t ready() const { return host_.ready(); }
 
-  /// Returns the bell that rings when can_take() may have changed.
+  /// Returns the doorbell that is rung when the result of can_take() may have changed.
   doorbell& bell() noexcept { return host_.bell(); }
   /// Returns the ring of host slots.
   batch_ring& host_slots() noexcept { return host_; }
-  /// Returns the device of the batches.
+  /// Returns the device on which the batches are delivered.
   device_backend& backend() const noexcept { return *backend_; }
 
-  /// Returns whether this process was forked from the one that created the slots.
+  /// Returns whether this process was forked from the process that created the slots.
   bool is_forked() const noexcept;
 
-  /// Sets the listener that opens a freed host slot again; null once the workers are gone.
+  /// Sets the listener that opens freed host slots again; null after the workers have stopped.
   void set_listener(space_listener* listener) noexcept;
 
  protected:
@@ -87,11 +87,11 @@ class batch_output : public pipeline_node {
   space_listener* listener_ = nullptr;
 };
 
-/// Throws setup_error: the caller has leased every slot, so no further batch can be created. With `fixed`, the caller
-/// has leased the one slot of batch `*fixed`.
+/// Throws the setup_error that reports that the caller has leased every slot, so no further batch can be created. With
+/// `fixed`, the error reports that the caller has leased the fixed slot of batch `*fixed`.
 [[noreturn]] void throw_all_leased(const batch_output& from, std::optional<std::uint64_t> fixed);
 
-/// For devices that use batches in host memory.
+/// Delivers batches for devices that use them in host memory.
 class host_batch_output final : public batch_output {
  public:
   host_batch_output(std::shared_ptr<device_backend> backend, bool fixed_slots);

@@ -5,13 +5,13 @@
 //
 // A stager copies host slots into the ring; a second thread waits for the copies.
 // A copy into a released device slot waits on the device for the release events. A batch is delivered as soon as its
-// copy is queued; the user's stream waits for the copy. Therefore neither the trainer nor the stager waits for the
-// step. The thread that frees host slots waits for copies, and thereby for the steps before them; it has no other task.
-// All slots, events and the stream are created at the start. With `fixed_slots`, batch n is always in slot n %
-// device_slots, at the same address.
-// Errors: an error of the device is delivered at the position of the next batch. After it, nothing is copied. A host
-// slot whose copy may still run is not freed. take() throws if no further batch can arrive. Threads, Lifetime: as in
-// deliver/batch_output.hpp.
+// copy is queued; the user's stream waits for the copy. Therefore neither the trainer nor the stager waits for a
+// training step. The second thread frees a host slot after its copy. This thread may wait for earlier training steps,
+// because a copy waits for them; it has no other task. All slots, all events and the copy stream are created at the
+// start. With `fixed_slots`, batch n is always in slot n % device_slots, at the same address.
+// Errors: an error of the device is delivered in place of the next batch. After the error, nothing is copied. A host
+// slot whose copy may still be running is not freed. take() throws if no further batch can arrive. Threads and
+// lifetime: as in deliver/batch_output.hpp.
 #pragma once
 
 #include <millrace/deliver/batch_output.hpp>
@@ -73,7 +73,7 @@ class device_batch_output final : public batch_output {
     std::uint64_t released_as = 0;   // ordinal of the release
     state now = state::released;
     ready_batch meta{};
-    batch_keys keys{};   // keys of this batch, because its host slot gets another batch
+    batch_keys keys{};   // copy of the batch's keys, because its host slot is reused
   };
   struct copy_under_way {
     device_slot* target;
@@ -83,7 +83,7 @@ class device_batch_output final : public batch_output {
     std::uint64_t queued_ns, batch;
   };
 
-  /// Oldest first. One thread adds, another removes.
+  /// The copies in flight, oldest first. One thread adds entries, another thread removes them.
   class copies_under_way {
    public:
     void reserve(std::size_t copies) { all_.reserve(copies); }
@@ -97,7 +97,7 @@ class device_batch_output final : public batch_output {
     fifo<copy_under_way> all_;
   };
 
-  /// Queues the copy of the next batch, if the batch is ready and a device slot is free.
+  /// Queues the copy of the next batch if that batch is ready and a device slot is free.
   bool submit_next();
   void copy(device_slot& target, const ready_batch& from);
 
@@ -105,11 +105,12 @@ class device_batch_output final : public batch_output {
   bool finish_oldest() noexcept;
   bool try_to_wait(device_event& event) noexcept;
 
-  /// Called inside a catch block. The first error is the one that the trainer receives.
+  /// Must be called inside a catch block. The trainer receives the first error only.
   std::exception_ptr lose_device() noexcept;
 
-  /// Returns the slot for the next batch. Among several free slots it selects the one released first, because its step
-  /// is most likely over. Its event will be recorded again, so the wait for its old copy must be over.
+  /// Returns the slot for the next batch. Among several free slots, it selects the slot that was released first,
+  /// because the training step that used it is most likely complete. A slot whose previous copy is still in flight is
+  /// not free, because its event will be recorded again.
   template <class Ring>
   auto free_slot_locked(Ring& ring) const -> decltype(ring.data()) {
     if (options_.fixed_slots) {
@@ -133,7 +134,7 @@ class device_batch_output final : public batch_output {
   std::size_t batch_bytes_ = 0;
   mutable std::mutex mutex_;
   std::vector<device_slot> ring_;
-  std::uint64_t copied_until_ = 0;   // copies of batches below it have been queued
+  std::uint64_t copied_until_ = 0;   // the copies of all batches below this number have been queued
   std::uint64_t releases_ = 0;
   bool ended_ = false;
   batch_ring::outcome end_reason_ = batch_ring::outcome::end;

@@ -1,5 +1,5 @@
-// Measures how long a device's stream had no batch, with the device's own events. The host clock cannot measure this
-// for a trainer that runs ahead.
+// Measures, with events of the device, how long a stream of the device had no batch. The host clock cannot measure this
+// time if the trainer queues work ahead of the device.
 //
 //   mr::detail::device_gaps gaps;
 //   gaps.allocate(backend, 64);
@@ -8,11 +8,11 @@
 //   gaps.collect();             // collects the marks that the device has reached; does not wait
 //   gaps.add_to(metrics);       // device_gap_ns, if the device can measure it
 //
-// A gap is the time between two consecutive marks in one stream. Between them is only the wait for the batch, or a host
-// that requests it late. If the device reaches no marks for a long time and no free pair is left, the gap does not
-// count: a stream that is so late has no gap. The time between two epochs of a loop is not a gap.
-// Errors: passes on the exceptions of recording. If the clock cannot be read, the measurement ends. Threads: any thread
-// may call any member.
+// A gap is the time between two consecutive marks in one stream. In this time the stream waits for the batch, or the
+// host has not requested the batch yet. If all pairs of events are in use, no gap is recorded, because the queue of a
+// stream that lags this far is never empty. The time between two epochs of a training loop is not a gap.
+// Errors: exceptions from recording an event are not caught. If the clock cannot be read, the measurement ends.
+// Threads: any thread may call released(), acquired(), pause(), collect() and add_to().
 #pragma once
 
 #include <millrace/device/device.hpp>
@@ -52,13 +52,13 @@ class device_gaps {
     backend_->record(*at(next_).to, stream);
     ++next_;
   }
-  /// Discards the current gap, because the trainer does not request the next batch immediately.
+  /// Discards the current gap. Called if the trainer does not request the next batch immediately.
   void pause() noexcept {
     const std::lock_guard lock(mutex_);
     begun_ = false;
   }
 
-  /// Adds up the gaps that the device has completed. Does not wait.
+  /// Adds the gaps that the device has completed to the sum. Does not wait.
   void collect() const noexcept {
     const std::lock_guard lock(mutex_);
     try {
@@ -72,7 +72,7 @@ class device_gaps {
       first_ = next_;
     }
   }
-  /// Sets device_gap_ns, if it is measured.
+  /// Sets device_gap_ns if gaps are measured.
   void add_to(flow_statistics& f) const {
     collect();
     const std::lock_guard lock(mutex_);
@@ -88,7 +88,7 @@ class device_gaps {
   std::shared_ptr<device_backend> backend_;
   mutable std::mutex mutex_;
   std::vector<pair> ring_;
-  mutable std::uint64_t first_ = 0;   // the first pair that is not collected
+  mutable std::uint64_t first_ = 0;   // the first pair that was not collected yet
   std::uint64_t next_ = 0;
   bool begun_ = false;
   mutable bool counts_ = false;

@@ -1,12 +1,13 @@
-// A delivered batch with mixed rows: has its columns, both labels of each row, lambda, and the parameters of the mix.
+// Defines a delivered batch with mixed rows: its columns, both labels of each row, lambda, and the parameters of the
+// mix.
 //
 //   for (auto& b : run) {
 //     auto [pixels, label_a, label_b, lambda] = b.columns();          // or b.label_a(), b.label_b(), b.lambda()
 //     train_step(pixels, label_a, label_b, lambda, b.stream());
 //   }
 //
-// Its session is session<&example::pixels, &example::label, label_b<&example::label>, lambda>. The views are in the
-// memory of the columns, on the host or on a device.
+// The type of the session is session<&example::pixels, &example::label, label_b<&example::label>, lambda>. All views
+// are in the same memory as the columns, on the host or on a device.
 // Errors, threads and lifetime: as for batch_of (deliver/batch.hpp).
 #pragma once
 
@@ -18,7 +19,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
-/// A leased batch whose rows are mixed, and have labels in `Label`.
+/// A leased batch whose rows are mixed, and whose labels are in the column `Label`.
 template <auto Label, auto... Members>
 class mixed_batch : public batch_of<Members...> {
   using plain = batch_of<Members...>;
@@ -31,15 +32,15 @@ class mixed_batch : public batch_of<Members...> {
   mixed_batch(mixed_batch&& other) noexcept = default;
   mixed_batch& operator=(mixed_batch&& other) noexcept = default;
   mixed_batch(const mixed_batch&) = delete;
-  /// Declared for its error message, which the compiler shows for `for (auto b : run)`.
+  /// Declared only so that the compiler shows its error message for `for (auto b : run)`.
   template <std::same_as<mixed_batch> SameBatch>
   __attribute__((unavailable("millrace: a batch cannot be copied: it is a lease on memory. Write for (auto& b : run), "
                              "or std::move it.")))
   mixed_batch(SameBatch&);
 
-  /// Returns the labels of the rows, [size()]: the same as get<Label>().
+  /// Returns the labels of the rows, [size()]. This is the same view as get<Label>().
   auto label_a() const { return plain::template get<Label>(); }
-  /// Returns the column of a member, or the column of this number: label_b() and lambda() are the last two.
+  /// Returns the column of member `M`, or column number `M`. The last two columns are label_b() and lambda().
   template <auto M>
   auto get() const {
     if constexpr (!std::integral<decltype(M)>) return plain::template get<M>();
@@ -50,15 +51,16 @@ class mixed_batch : public batch_of<Members...> {
 
   /// Returns the labels of the partner rows, [size()]. A row that is not mixed has its own label.
   tensor_view<label, 1> label_b() const { return part(&detail::mixed_part<label>::label_b, "label_b()"); }
-  /// Returns the weights of label_a, f32 [size()]; label_b has the rest of the weight. A row that is not mixed has 1.
+  /// Returns the weights of label_a, f32 [size()]. The weight of label_b is 1 minus that value. A row that is not mixed
+  /// has weight 1.
   tensor_view<float, 1> lambda() const { return part(&detail::mixed_part<label>::lambda, "lambda()"); }
   /// Returns both labels and their weights, for mr::dense_labels().
   auto mixed_labels() const {
     return millrace::mixed_labels<label>{.label_a = label_a(), .label_b = label_b(), .lambda = lambda()};
   }
-  /// Returns the mix of each row, [size()], for mr::mix_rows() of further columns or of deferred ones.
+  /// Returns the row_mix of each row, [size()]. Pass it to mr::mix_rows() to mix deferred or additional columns.
   tensor_view<const row_mix, 1> row_mixes() const { return part(&detail::mixed_part<label>::mixes, "row_mixes()"); }
-  /// Returns the views of all columns as a tuple: those of batch<...> in its order, then label_b and lambda.
+  /// Returns the views of all columns as a tuple: the columns of batch<...> in that order, then label_b and lambda.
   auto columns() const { return std::tuple_cat(plain::columns(), std::tuple(label_b(), lambda())); }
 
  private:
@@ -80,13 +82,13 @@ class mixed_batch : public batch_of<Members...> {
 
 namespace detail {
 
-/// The label whose partners label_b<Label> names.
+/// Whether a column is label_b<...>.
 template <class Column>
 inline constexpr bool is_label_b = false;
 template <auto Label>
 inline constexpr bool is_label_b<label_b_column<Label>> = true;
 
-/// The columns of a session over mixed rows end in label_b<Label>, lambda.
+/// The last two columns of a session with mixed rows are label_b<Label> and lambda.
 template <auto... Columns>
   requires(sizeof...(Columns) > 2 && (is_label_b<std::remove_const_t<decltype(Columns)>> || ...))
 struct batch_type<Columns...> {

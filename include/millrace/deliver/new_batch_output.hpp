@@ -1,8 +1,8 @@
-// Creates the object that delivers a session's batches: the slots themselves, or copies of them on a device.
+// Creates the object that delivers a session's batches, either in the host slots themselves or as copies on a device.
 //
 //   auto output = mr::detail::new_batch_output({.device = mr::host_device()}, true);
 //
-// Errors: those of the device. Threads: any.
+// Errors: throws the errors of the device. Threads: any.
 #pragma once
 
 #include <millrace/deliver/batch_output.hpp>
@@ -12,7 +12,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// Returns the batch output for the device of the options. `threaded`: copies have their own threads.
+/// Returns the batch output for the device of the options. With `threaded`, separate threads perform the copies.
 std::shared_ptr<batch_output> new_batch_output(const to_device_options& o, bool threaded);
 
 }}}  // namespace millrace::detail
