@@ -4,7 +4,9 @@
 //   mr::picture q = mr::any_picture(r["jpg;png;webp"], {.also = &webp});      // mr::webp_pictures of adapt/webp.hpp
 //
 // Formats: JPEG, PNG, PNM, and one more that the caller supplies. The alpha channel of a PNG is dropped.
-// Errors: those of the format; data_error for bytes of another format, which the message names. Threads: as `picture`.
+// Errors: the errors of the detected format; data_error for an unsupported format, with its name if Millrace recognizes
+// it.
+// Threads: the same rules as for `picture`.
 #pragma once
 
 #include <millrace/base/version.hpp>
@@ -29,7 +31,7 @@ struct any_picture_options {
 };
 
 /// Returns a plan of the full image in `data`. Reads only the header.
-/// Throws data_error if the format is unknown, and the errors of the format.
+/// Throws data_error if the format is not supported or the file is invalid.
 picture any_picture(bytes data, const any_picture_options& options = {});
 
 }}  // namespace millrace
