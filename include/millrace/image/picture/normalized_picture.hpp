@@ -1,4 +1,4 @@
-// An image whose row in a batch contains normalized values: f32, f16 or bf16, [3, height, width].
+// An image whose row in a batch contains normalized values: [3, height, width] of f32, f16 or bf16.
 //
 //   struct example { mr::normalized_picture<mr::f16> pixels; std::int32_t label; };
 //   constexpr mr::pixel_normalization imagenet{.mean = {0.485, 0.456, 0.406}, .std = {0.229, 0.224, 0.225}};
@@ -13,10 +13,11 @@
 //   auto erased = mr::normalized_picture<mr::f16>(mr::jpeg(r["jpg"]).resize(224, 224), imagenet)
 //                     .random_erase(rng, as_timm);
 //
-// Use this type to train on the host. On a GPU, use a u8 image and normalize.cuh: per second, two to four times as many
-// u8 images can be copied.
+// Use this type to train on the host. To train on a GPU, copy u8 images and normalize them there (normalize.cuh),
+// because two to four times as many u8 images can be copied per second.
 // Units: mean and std are relative to full scale (0..1), as in torchvision.
-// Errors: as `picture`; setup_error if a std is not positive or a number is not finite. Threads: a value.
+// Errors: the same errors as `picture`; setup_error if a std is not positive or a number is not finite. Threads: not
+// synchronized.
 #pragma once
 
 #include <millrace/base/channel_scale.hpp>
@@ -67,7 +68,8 @@ class normalized_picture {
     return next;
   }
 
-/// Decodes into `row`, 3 * height * width elements. Throws setup_error for another size, data_error for a damaged file.
+/// Decodes into `row`, which must have 3 * height * width elements. Throws setup_error if the row has another size,
+/// data_error if the file is damaged.
   void render(std::span<T> row, scratch& s) const {
     picture::render_alone(job_for(row), s);
     erase(row);
@@ -76,7 +78,7 @@ class normalized_picture {
   using group = picture::group;
   /// Adds the image to a group whose images are rendered together, each into its row.
   void join(group& all, std::span<T> row) const { all.add(job_for(row)); }
-  /// Decodes up to `together` images, each into its row; faster than one by one, with the same bits.
+  /// Decodes up to `together` images, each into its row. Faster than separate calls of render(), with the same result.
   static void render_together(std::span<const normalized_picture* const> pictures,
                               std::span<const std::span<T>> rows, scratch& s) {
     std::array<detail::picture_job, together> jobs;

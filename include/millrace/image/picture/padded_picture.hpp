@@ -1,4 +1,5 @@
-// An image at the upper left of a larger row: batches images of different sizes, as object detectors need.
+// An image at the upper left of a larger row, so that a batch can contain images of different sizes, as object
+// detectors need.
 //
 //   struct example { mr::padded_picture pixels; std::array<std::int32_t, 2> size; };
 //   example prepare(const mr::record& r) {
@@ -11,7 +12,7 @@
 //
 // The rest of the row has one color. Boxes and points stay valid, because the image is at the upper left.
 // To size the rows by the largest image of each batch, use ragged_picture.hpp.
-// Errors: setup_error if the image is larger than the row; those of `picture`. Threads: a value.
+// Errors: setup_error if the image is larger than the row; the same errors as `picture`. Threads: not synchronized.
 #pragma once
 
 #include <millrace/base/version.hpp>
@@ -51,16 +52,17 @@ class padded_picture {
                       "Call resize_within() first", picture_.where());
   }
 
-  /// Returns [height, width, 3] of the row.
+  /// Returns the shape of the row, [height, width, 3].
   std::array<std::size_t, 3> shape() const noexcept { return {options_.to.height, options_.to.width, 3}; }
-  /// Returns height and width of the image in the row.
+  /// Returns the height and width of the image in the row.
   std::array<std::int32_t, 2> size() const noexcept {
     return {static_cast<std::int32_t>(picture_.height()), static_cast<std::int32_t>(picture_.width())};
   }
   /// Returns the plan of the image.
   const picture& plan() const noexcept { return picture_; }
 
-  /// Decodes into `row`, height * width * 3 bytes. Throws setup_error for another size, data_error for a damaged file.
+  /// Decodes into `row`, which must have height * width * 3 bytes. Throws setup_error if the row has another size,
+  /// data_error if the file is damaged.
   void render(std::span<std::uint8_t> row, scratch& s) const {
     picture::render_alone(job_for(row), s);
     fill_padding(row);
@@ -71,7 +73,7 @@ class padded_picture {
     all.add(job_for(row));
     fill_padding(row);
   }
-  /// Decodes up to `together` images, each into its row; faster than one by one, with the same bits.
+  /// Decodes up to `together` images, each into its row. Faster than separate calls of render(), with the same result.
   static void render_together(std::span<const padded_picture* const> pictures,
                               std::span<const std::span<std::uint8_t>> rows, scratch& s) {
     std::array<detail::picture_job, together> jobs;

@@ -5,29 +5,30 @@
 //   p.shape();                       // [224, 224, 3]
 //   mr::image pixels = p.pixels();   // decodes now; a batch renders directly into its row instead
 //
-// Result: u8 RGB [height, width, 3]; gray and CMYK files become RGB. Each call returns a new plan. The calls have the
-// same effect as on pixels, in the order of the calls.
+// Result: u8 RGB [height, width, 3]; gray and CMYK files become RGB. Each call returns a new plan. The result is the
+// same as if each call changed the pixels at once, in the order of the calls.
 // Nothing is decoded until the plan is rendered. Rendering is one pass. It decodes only the rows and columns that the
 // result needs. Then one antialiased resize, bilinear or bicubic, writes the result, flipped if requested, to its
 // destination. Several resizes are merged into one resize from the source.
-// `exact` is within one level of "decode, crop, resize, flip" with Pillow or torchvision (antialias). A resize does not
-// read pixels outside an earlier crop, but may read pixels outside a later one. A bicubic resize is clamped after its
-// columns and after its rows, as in Pillow. Pillow 13 resizes the rows of tall images first, which changes clamped
-// pixels. Here columns are first: the stored columns, if EXIF rotates the image.
-// `fast` decodes at 1/8, 2/8 or 4/8 of the size if that still covers the target. Otherwise it resizes chroma before the
-// conversion to RGB. jpeg_options.hpp states the accuracy.
+// An `exact` image differs by at most 1 from "decode, crop, resize, flip" with Pillow or torchvision (antialias). A
+// resize does not read pixels outside an earlier crop, but may read pixels outside a later one. A bicubic resize clamps
+// values after it resizes the columns and again after it resizes the rows, as Pillow does. Pillow 13 resizes the rows
+// of tall images first, which changes clamped pixels. Millrace always resizes columns first. If EXIF rotates the image,
+// these are the stored columns.
+// A `fast` image is decoded at 1/8, 2/8 or 4/8 of its size if that size still covers the target. Otherwise its chroma
+// is resized before the conversion to RGB. jpeg_options.hpp states the accuracy.
 // Decoding stops below the crop, so damage below the crop is not detected.
-// A batch renders several images together, because that decodes faster. The result does not depend on it. The bits of
-// an `exact` image do not depend on the decoder either (picture_renderer.hpp).
+// A batch renders several images together, because this is faster. Grouping does not change the result. The choice of
+// the decoder does not change the bits of an `exact` image (picture_renderer.hpp).
 // For several crops of one JPEG, use a column of std::array<mr::picture, n>, or several columns. The JPEG is decoded
 // once for all crops of a row:
 //   struct views { std::array<mr::picture, 2> large; std::array<mr::picture, 8> small; };   // [B, 2, 224, 224, 3], ...
 //
 // Errors: jpeg() throws data_error if the bytes are not a JPEG or the image exceeds max_pixels. render() throws
-// data_error if the file is damaged. Both errors name shard and key. Impossible sizes are a setup_error.
-// Threads: a `picture` is a value; copies share the file's bytes. Lifetime: it keeps the memory block of its bytes
-// alive. Bytes that own no memory (bytes::borrowed) must outlive it; render() throws setup_error if they were freed or
-// changed.
+// data_error if the file is damaged. Both errors name shard and key. Impossible sizes throw setup_error.
+// Threads: not synchronized. Copies share the file's bytes, which do not change.
+// Lifetime: a `picture` keeps the memory block of its bytes alive. Bytes that own no memory (bytes::borrowed) must
+// outlive the `picture`; render() throws setup_error if such bytes were freed or changed.
 #pragma once
 
 #include <millrace/base/half.hpp>
@@ -83,7 +84,7 @@ class picture {
   picture center_crop(std::size_t side) const { return center_crop(side, side); }
 
   /// Resizes to this size, antialiased; the aspect ratio may change. Throws setup_error for sides outside 1..65535, and
-  /// if too many crops and resizes alternate for an exact plan.
+  /// if too many crops and resizes alternate to be planned exactly.
   picture resize(std::size_t height, std::size_t width) const;
 
   /// Resizes the shorter side to `side` and keeps the aspect ratio. The longer side is rounded down, as in torchvision.
@@ -97,12 +98,13 @@ class picture {
     return next;
   }
 
-  /// Draws bilinear or bicubic with equal probability, as timm does if no interpolation is configured.
+  /// Selects the bilinear or the bicubic filter with equal probability, as timm does if no interpolation is configured.
   picture random_filter(rng& random) const {
     return filter(random.chance(0.5) ? resize_filter::bicubic : resize_filter::bilinear);
   }
 
-  /// Resizes to the largest size within `size` that keeps the aspect ratio. The other side is rounded down.
+  /// Resizes to the largest size that fits into `size`, and keeps the aspect ratio. The side that is not limited by
+  /// `size` is rounded down.
   /// Throws setup_error if a side of the result is outside 1..65535.
   picture resize_within(const picture_size& size) const;
 
@@ -115,7 +117,7 @@ class picture {
 
   /// Mirrors left and right.
   picture flip() const;
-  /// Mirrors left and right with this probability; default 0.5.
+  /// Mirrors left and right with this probability.
   picture random_flip(rng& random, double probability = 0.5) const {
     return random.chance(probability) ? flip() : *this;
   }
@@ -150,11 +152,11 @@ class picture {
 
   static std::string size_text(std::size_t width, std::size_t height);
 
-  // The calls above, applied to this object.
+  // The functions above return changed copies; these functions change this object.
   void crop_here(const crop_box& box);
   void resize_here(std::size_t height, std::size_t width);
 
-  /// Returns half of the margin. torchvision rounds an odd half to even.
+  /// Returns half of the margin. An odd margin is halved and rounded to even, as in torchvision.
   static std::size_t middle(std::size_t total, std::size_t part) noexcept;
   error_location where() const;
   void start_plan();
@@ -165,7 +167,7 @@ class picture {
   const detail::plan_axis& across() const noexcept { return transposed_ ? rows_ : columns_; }
   const detail::plan_axis& down() const noexcept { return transposed_ ? columns_ : rows_; }
 
-  /// Source: CIPA DC-008, 4.6.4, which states on which sides viewers show the stored row 0 and column 0.
+  /// Applies an EXIF orientation. CIPA DC-008, 4.6.4, states on which sides viewers show the stored row 0 and column 0.
   void orient(int orientation) noexcept;
 
   /// Returns the smallest decoding size, in eighths, that still covers the target on both axes.
@@ -187,7 +189,7 @@ class picture {
   bytes data_;
   detail::borrowed_guard guard_;
   detail::picture_file file_;
-  detail::plan_axis columns_, rows_;   // as stored
+  detail::plan_axis columns_, rows_;   // of the stored image
   std::shared_ptr<const row_operation> operation_;   // null: none
   bool transposed_ = false;    // true: stored rows are columns of the result
 };

@@ -11,9 +11,9 @@
 // Each image is at the upper left of its row; the rest of the row has one color. A slot has space for `max` in every
 // row, but only the used part is copied to a device. mr::bucket<&example::kind>() groups images of similar shape:
 // `kind` is a number that you assign, such as 1 for portrait and 2 for landscape images.
-// All samples of a run must have the options of the first sample.
-// Errors: setup_error if the image is larger than `max` or an option is out of range; those of
-// `picture`. Threads: a value.
+// All samples of a run must have the same options.
+// Errors: setup_error if the image is larger than `max` or an option is out of range; the same errors as `picture`.
+// Threads: not synchronized.
 #pragma once
 
 #include <millrace/base/error.hpp>
@@ -29,7 +29,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
-/// The maximum size, and the padding, of images of different sizes.
+/// The maximum size of the images in a batch, and their padding.
 struct ragged_picture_options {
   picture_size max{};            ///< largest image; required, because slots reserve this size
   std::size_t multiple_of = 1;   ///< rounds both sides of the rows up to a multiple of this, but not above `max`
@@ -48,14 +48,14 @@ struct ragged_picture_options {
     for (const std::uint8_t value : color) (text += ' ') += std::to_string(value);
     return text;
   }
-  /// Returns height and width of the rows of a batch with these largest height and width.
+  /// Returns the height and width of a batch's rows, given the largest height and width of its images.
   std::array<std::size_t, 2> padded(const std::array<std::size_t, 2>& largest) const noexcept {
     const auto up = [this](std::size_t side, std::size_t most) {
       return std::min(most, (side + multiple_of - 1) / multiple_of * multiple_of);
     };
     return {up(largest[0], max.height), up(largest[1], max.width)};
   }
-  /// Fills pixels of the padding with the color.
+  /// Fills `pixels`, which are padding, with the color.
   void fill(std::span<std::uint8_t> pixels) const noexcept {
     if (color[0] == color[1] && color[1] == color[2]) {
       std::fill(pixels.begin(), pixels.end(), color[0]);
@@ -76,21 +76,21 @@ class ragged_picture {
   ragged_picture(picture plan, const ragged_picture_options& options)
       : options_(options), padded_(std::move(plan), checked(options)) {}
 
-  /// Returns [height, width, 3] of the largest possible row.
+  /// Returns the shape of the largest possible row, [height, width, 3].
   std::array<std::size_t, 3> shape() const noexcept { return padded_.shape(); }
-  /// Returns height and width of the image.
+  /// Returns the height and width of the image.
   std::array<std::int32_t, 2> size() const noexcept { return padded_.size(); }
   /// Returns the options.
   const ragged_picture_options& options() const noexcept { return options_; }
   /// Returns the plan of the image.
   const picture& plan() const noexcept { return padded_.plan(); }
 
-  /// Decodes into the largest possible row, and pads it. Throws setup_error for another size, data_error for a damaged
-  /// file.
+  /// Decodes into the largest possible row, and pads it. Throws setup_error if `row` has another size, data_error if
+  /// the file is damaged.
   void render(std::span<std::uint8_t> row, scratch& s) const { padded_.render(row, s); }
   using group = picture::group;
-  /// Adds the image to a group, to be rendered at the upper left of the largest possible row. Does not pad the row:
-  /// the batch does that after it has computed its largest image.
+  /// Adds the image to a group, to be rendered at the upper left of the largest possible row. Does not pad the row,
+  /// because the batch pads its rows after it has computed the size of its largest image.
   void join(group& all, std::span<std::uint8_t> row) const { all.add(padded_.job_for(row)); }
 
  private:

@@ -7,10 +7,13 @@
 //   }
 //
 // Colors are resized with alpha as their weight, as Pillow resizes RGBA images, so that colors of transparent pixels do
-// not show. They are multiplied by alpha before the resize and divided by alpha after it, in bytes. Each resize is
-// within one level of Pillow's. Without a resize the stored colors are kept. Photometric operations change only colors.
-// Alpha is 255 for an image without alpha, and for one with a background. Formats with alpha: PNG and WebP.
-// Errors: as `picture`. Threads: a value. Memory: two rows of RGB for each image that is rendered at the same time.
+// not show. Colors are multiplied by alpha before the resize and divided by alpha after the resize, each time rounded
+// to bytes. The result of a resize differs by at most 1 from Pillow's. Without a resize the stored colors do not
+// change. Photometric operations change only colors.
+// Alpha is 255 for an image without alpha, and for an image that is composited over a background. Formats with alpha:
+// PNG and WebP.
+// Errors: the same errors as `picture`. Threads: not synchronized. Memory: two rows of RGB for each image that is
+// rendered at the same time.
 #pragma once
 
 #include <millrace/base/version.hpp>
@@ -41,9 +44,10 @@ class rgba_picture {
   /// Returns the plan of the image.
   const picture& plan() const noexcept { return picture_; }
 
-  /// Decodes into `row`, height * width * 4 bytes. Throws setup_error for another size, data_error for a damaged file.
+  /// Decodes into `row`, which must have height * width * 4 bytes. Throws setup_error if the row has another size,
+  /// data_error if the file is damaged.
   void render(std::span<std::uint8_t> row, scratch& s) const;
-  /// Decodes up to `together` images, each into its row; faster than one by one, with the same bits.
+  /// Decodes up to `together` images, each into its row. Faster than separate calls of render(), with the same result.
   static void render_together(std::span<const rgba_picture* const> pictures,
                               std::span<const std::span<std::uint8_t>> rows, scratch& s);
 
