@@ -3,11 +3,11 @@
 //   const mr::detail::beta_draw mixup(0.8);
 //   const std::uint64_t share = mixup(random);        // in [0, 2^32]; 2^31 is one half
 //
-// The same random numbers produce the same shares on every machine and compiler. Logarithms and powers are those of
-// base/fixed_point.hpp. Shares are exact to about 2^-30, and the rejection of points to about 2^-31.
+// The same random numbers produce the same shares on every machine and compiler. base/fixed_point.hpp computes
+// logarithms and powers. The error of a share is about 2^-30, and that of a rejection probability about 2^-31.
 // Alpha below 1: Joehnk's rule (Metrika 8, 1964). Draw x = U^(1/alpha), y = V^(1/alpha) until x + y <= 1; the share is
-// x / (x + y). It is computed from the difference of the logarithms, because for a small alpha both powers are often
-// below 2^-32. Alpha above 1: draw a uniform x until U <= (4 x (1 - x))^(alpha - 1). Alpha = 1: a uniform x.
+// x / (x + y). The share is computed from the difference of the logarithms, because for a small alpha both powers are
+// often below 2^-32. Alpha above 1: draw a uniform x until U <= (4 x (1 - x))^(alpha - 1). Alpha = 1: a uniform x.
 // Errors: setup_error if alpha is outside [1/1024, 1024]. Threads: immutable; do not share an rng between threads.
 #pragma once
 
@@ -43,7 +43,7 @@ class beta_draw {
  private:
   static constexpr std::uint64_t one = std::uint64_t{1} << 32;
 
-  /// Returns 2^-x; below 2^-32 it is 0.
+  /// Returns 2^-x, or 0 if that is below 2^-32.
   static constexpr std::uint64_t power(std::uint64_t x) noexcept {
     return x >= std::uint64_t{33} << 32 ? 0 : fixed_exp2(-static_cast<std::int64_t>(x));
   }
@@ -56,7 +56,7 @@ class beta_draw {
     for (;;) {
       const std::uint64_t x = divided_exponential(random), y = divided_exponential(random);
       if (power(x) + power(y) > one) continue;
-      const bool x_is_larger = x <= y;   // compares the powers
+      const bool x_is_larger = x <= y;   // compares 2^-x with 2^-y
       const std::uint64_t ratio = power(x_is_larger ? y - x : x - y);
       const auto larger = static_cast<std::uint64_t>(((unsigned_128{one} << 32) + (one + ratio) / 2) / (one + ratio));
       return x_is_larger ? larger : one - larger;

@@ -3,7 +3,7 @@
 //   int seen = mr::detail::exif_orientation(segment);           // a JPEG's APP1 segment
 //   int same = mr::detail::tiff_orientation(segment.subspan(6));   // PNG and WebP store it without the "Exif" prefix
 //
-// Errors: none. Threads: pure. Format: CIPA DC-008, 4.6.4.
+// Errors: none. Threads: pure functions; any thread. Format: CIPA DC-008, 4.6.4.
 #pragma once
 
 #include <millrace/base/version.hpp>
@@ -24,9 +24,10 @@ struct byte_reader {
   std::uint32_t u32(std::size_t at) const noexcept;
 };
 
-/// Returns the orientation in the payload of an APP1 segment; 0 if there is none or the segment is malformed.
+/// Returns the orientation in the payload of an APP1 segment; 0 if it is missing or the segment is malformed.
 int exif_orientation(std::span<const std::byte> segment) noexcept;
-/// Returns the orientation in EXIF data, which begins with a TIFF header; 0 if there is none or it is malformed.
+/// Returns the orientation in EXIF data, which begins with a TIFF header; 0 if the orientation is missing or the data
+/// is malformed.
 int tiff_orientation(std::span<const std::byte> tiff) noexcept;
 
 }}}  // namespace millrace::detail

@@ -1,4 +1,5 @@
-// The geometry of an image plan: where it moves positions of the stored image. For label maps, boxes and points.
+// The geometry of an image plan: maps positions in the stored image to the rendered image, for label maps, boxes and
+// points.
 //
 //   mr::picture p = mr::jpeg(r["jpg"]).random_resized_crop(224, rng).random_flip(rng);
 //   const mr::geometry g = p.geometry();               // with the random draws of p
@@ -7,13 +8,14 @@
 //   auto [joints, inside] = g.points(skeleton, {.pixel_centers = true});
 //   if (g.mirrored()) swap_left_and_right(joints);
 //
-// Coordinates are those of pixel edges: pixel i covers [i, i + 1), x increases to the right and y downwards. Input is
-// in pixels of the stored image, before its EXIF orientation. Output is in pixels of the rendered image.
+// Coordinates refer to pixel edges: pixel i covers [i, i + 1), x increases to the right and y downwards. Input is in
+// pixels of the stored image, before its EXIF orientation. Output is in pixels of the rendered image.
 // For labels that were drawn on the image as viewers show it, rotated by its EXIF orientation, use g.upright().
-// A box is clipped to the image, and dropped if too little of it remains; `kept` has the indices of remaining boxes.
-// Results are the same with every compiler: the plan's integers are exact, and each position is rounded the same way.
-// Errors: setup_error for options out of range. Threads: a value. Source of the rules: torchvision's crop, resize,
-// horizontal_flip and sanitize_bounding_boxes, in float64 without intermediate rounding.
+// A box is clipped to the image, and dropped if too little of it remains; `kept` contains the indices of the remaining
+// boxes. Results are the same with every compiler, because the plan's integers are exact and each position is rounded
+// the same way.
+// Errors: setup_error for options out of range. Threads: not synchronized. Source of the rules: torchvision's crop,
+// resize, horizontal_flip and sanitize_bounding_boxes, in float64 without intermediate rounding.
 #pragma once
 
 #include <millrace/base/version.hpp>
@@ -42,13 +44,13 @@ struct box {
   friend bool operator==(const box&, const box&) = default;
 };
 
-/// Which boxes are dropped.
+/// The minimum size of a box. Smaller boxes are dropped.
 struct box_options {
   double min_size = 1;   ///< minimum width and height of a clipped box, in pixels of the rendered image
   double min_area = 1;   ///< minimum width * height of a clipped box
 };
 
-/// The meaning of the coordinates of points.
+/// How the coordinates of points are interpreted and clamped.
 struct point_options {
   bool pixel_centers = false;   ///< true: (0, 0) is the center of the first pixel, not its corner
   bool clamp = false;           ///< moves points outside the image to its nearest edge or pixel center
@@ -59,7 +61,7 @@ struct kept_boxes {
   std::vector<box> boxes;           ///< in pixels of the rendered image
   std::vector<std::size_t> kept;    ///< index of each box in the input; ascending
 
-  /// Returns the values of the remaining boxes: their labels, areas, flags.
+  /// Selects the values that belong to the remaining boxes, such as labels, areas or flags.
   /// Throws setup_error if there are fewer values than input boxes.
   template <class T>
   std::vector<T> of(const std::vector<T>& values) const {
@@ -85,7 +87,7 @@ struct kept_boxes {
   [[noreturn]] static void throw_too_few(std::size_t values, std::size_t index);
 };
 
-/// All points, and which of them are in the rendered image.
+/// All points, with a flag for each point that is in the rendered image.
 struct moved_points {
   std::vector<point> points;
   std::vector<std::uint8_t> inside;   ///< 1 for each point in the image, else 0
@@ -95,7 +97,7 @@ struct moved_points {
 class geometry {
  public:
   geometry() = default;
-  /// Stores a plan for an image of this size, to which an EXIF orientation has been applied; 1: none.
+  /// Stores a plan, which includes this EXIF orientation (1: none), for a stored image of this size.
   geometry(const detail::resize_plan& plan, picture_size stored, int orientation) noexcept
       : plan_(plan), source_(stored), orientation_(orientation) {}
 
@@ -117,7 +119,8 @@ class geometry {
   /// dropped. Throws setup_error if an option is negative.
   kept_boxes boxes(std::span<const box> all, const box_options& options = {}) const;
 
-  /// Returns the mapped points, including those outside the image, unless they are clamped. NaN coordinates stay NaN.
+  /// Returns all points, mapped to the rendered image. Points outside the image are clamped only if `clamp` is set. NaN
+  /// coordinates stay NaN.
   moved_points points(std::span<const point> all, const point_options& options = {}) const;
 
   /// Returns the plan.
@@ -134,14 +137,14 @@ class geometry {
 
 namespace detail {
 
-/// Returns the axis for a source, of `extent` pixels, that is read backwards.
+/// Returns the same axis for a mirrored source of `extent` pixels.
 plan_axis mirrored_axis(const plan_axis& axis, std::int64_t extent) noexcept;
 
-/// Returns where the axis maps an edge: 0 is the beginning of its first output.
+/// Returns the position to which the axis maps an edge. 0 is the beginning of the first output.
 double edge_on(const plan_axis& axis, double edge) noexcept;
 
-/// Writes the source pixel of each output, in the order in which outputs are stored: the pixel that contains the
-/// output's center. A center between two pixels belongs to the later one of the source.
+/// Writes, for each output in storage order, the source pixel that contains the output's center. A center exactly
+/// between two pixels belongs to the second pixel in source order.
 void nearest_pixels(const plan_axis& axis, std::vector<std::uint32_t>& pixels);
 
 }  // namespace detail

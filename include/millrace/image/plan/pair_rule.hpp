@@ -1,17 +1,17 @@
-// Draws how a pair of rows is mixed: by mixup or cutmix, the shares, and the box.
+// Draws how a pair of rows is mixed: the method (mixup or cutmix), the share, and for cutmix the box.
 //
 //   const mr::detail::pair_rule rule({.mixup_alpha = 0.8, .cutmix_alpha = 1.0, .switch_probability = 0.5});
 //   const mr::detail::pair_mix how = rule.draw(random, {.width = 224, .height = 224});
 //
-// Order of the draws: whether to mix the pair, whether by cutmix (only if both have an alpha), the share, and for
+// Order of the draws: whether to mix the pair, whether to use cutmix (only if both alphas are set), the share, and for
 // cutmix the box: the column of its center, then the row.
 // Mixup: the share is Beta(alpha, alpha), rounded to 32768ths.
 // Cutmix: the box extends floor(side * sqrt(1 - share) / 2) to both sides of a center that is uniform in the image, and
 // is clipped to the image. This is the rule of torchvision's CutMix and of timm's Mixup, which agree:
 // floor(floor(side * r) / 2) = floor(side * r / 2). Box and share are drawn with integers.
 // Cutmix with a minimum and a maximum side is timm's cutmix_minmax: height and width are uniform in
-// [floor(minimum * side), floor(maximum * side)), and the box is inside the image. In both, lambda is the part of the
-// image outside the box.
+// [floor(minimum * side), floor(maximum * side)), and the box is inside the image. In both variants of cutmix, lambda
+// is the part of the image outside the box.
 // Source: torchvision/transforms/v2/_augment.py, timm/data/mixup.py.
 // Errors: setup_error for options out of range. Threads: immutable; do not share an rng between threads.
 #pragma once
@@ -38,7 +38,7 @@ struct pair_rule_options {
 /// How a pair of rows is mixed.
 struct pair_mix {
   bool mixes = false;    ///< false: both rows stay unchanged
-  row_mix row{};         ///< how to mix each row, without its partner
+  row_mix row{};         ///< how to mix each row; its `partner` is not set
   float lambda = 1;      ///< weight of the row's own label
 };
 
@@ -47,7 +47,7 @@ class pair_rule {
  public:
   using options = pair_rule_options;
 
-  /// Throws setup_error for options that are out of range, and if there is neither mixup nor cutmix.
+  /// Throws setup_error if an option is out of range, or if both mixup_alpha and cutmix_alpha are 0.
   explicit pair_rule(const options& o);
 
   /// Returns whether pairs may be mixed by cutmix, which needs rows with a height and a width.

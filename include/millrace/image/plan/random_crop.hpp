@@ -8,9 +8,10 @@
 // - the position, uniform, if a box of that size fits.
 // If no attempt fits, the result is the largest central crop with an allowed ratio.
 // Floating-point results would depend on libm and on the compiler's use of fused multiply-adds. Therefore areas and
-// logarithms are fixed-point numbers with 32 fraction bits, and square roots are those of integers. The options are
-// scaled by 2^32, which is exact, and rounded once.
-// Units: pixels. Errors: setup_error if an option is outside its range. Threads: any; do not share an rng.
+// logarithms are fixed-point numbers with 32 fraction bits, and square roots are integer square roots. The options are
+// multiplied by 2^32, which is exact, and then rounded once.
+// Units: pixels. Errors: setup_error if an option is outside its range. Threads: any thread; do not share an rng
+// between threads.
 #pragma once
 
 #include <millrace/base/error.hpp>
@@ -74,7 +75,7 @@ constexpr std::uint64_t side_of(std::uint64_t area, std::uint64_t ratio) noexcep
   return (root + (1U << 11)) >> 12;
 }
 
-/// Returns a * b, and the next function a / b, rounded to nearest; b has 32 fraction bits.
+/// Returns a * b, rounded to nearest; rounded_quotient() returns a / b. `b` has 32 fraction bits.
 constexpr std::uint64_t rounded_product(std::uint64_t a, std::uint64_t b) noexcept {
   return static_cast<std::uint64_t>((unsigned_128{a} * b + (std::uint64_t{1} << 31)) >> 32);
 }

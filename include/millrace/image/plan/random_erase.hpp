@@ -5,14 +5,14 @@
 //   const mr::detail::erased_box box = mr::detail::random_erase_box({.width = 224, .height = 224}, random, as_timm);
 //   box.erase(numbers, {.width = 224, .height = 224});       // f16 [3, 224, 224]
 //
-// The rule has up to ten attempts; each one draws the share of the area, uniform, and the ratio height / width,
-// log-uniform. A box that is lower and narrower than the image gets a uniform position. If no attempt fits, nothing is
-// erased. The arithmetic is integer, as in image/plan/random_crop.hpp.
-// Noise is normal with variance 1, drawn for each value: the number of ones among 48 random bits, plus a fraction of 16
-// more bits. This sum has an excess kurtosis of -0.04. Rendering computes the noise from a key that is drawn with the
-// box, so that the same random numbers produce the same noise on every machine.
+// The rule has up to ten attempts; each one draws a uniform share of the area and a log-uniform ratio height / width. A
+// box that is lower and narrower than the image gets a uniform position. If no attempt fits, nothing is erased. All
+// arithmetic uses integers, as in image/plan/random_crop.hpp.
+// Noise is normal with variance 1. Each value is the number of ones among 48 random bits plus a fraction of 16 more
+// bits, centered and scaled. This sum has an excess kurtosis of -0.04. Rendering computes the noise from a key that is
+// drawn together with the box, so that the same random numbers produce the same noise on every machine.
 // Source: timm/data/random_erasing.py, torchvision/transforms/v2/_augment.py.
-// Errors: setup_error if an option is outside its range. Threads: any; do not share an rng.
+// Errors: setup_error if an option is outside its range. Threads: any thread; do not share an rng between threads.
 #pragma once
 
 #include <millrace/base/half.hpp>
@@ -42,7 +42,7 @@ struct random_erase_options {
 
 namespace detail {
 
-/// Returns number `index` of a key's normally distributed numbers with variance 1.
+/// Returns element `index` of the key's sequence of normally distributed numbers with variance 1.
 inline float normal_noise(std::uint64_t key, std::uint64_t index) noexcept {
   const std::uint64_t bits = mix_bits(key + 0x9e3779b97f4a7c15U * (index + 1));
   const auto ones = static_cast<std::int32_t>(std::popcount(bits >> 16));

@@ -2,7 +2,7 @@
 //
 //   const mr::rgb_color mean{124, 116, 104};
 //
-// Errors: none. Threads: a value.
+// Errors: none. Threads: not synchronized.
 #pragma once
 
 #include <millrace/base/version.hpp>

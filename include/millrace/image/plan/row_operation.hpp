@@ -8,7 +8,8 @@
 //   const inversion invert;
 //   invert.run({.pixels = pixels, .height = 224, .width = 224}, memory);
 //
-// It runs when the image is rendered, on its row while that is in the cache. Copies of a `picture` share it.
+// The operation runs when the image is rendered, while the image's row is in the cache. Copies of a `picture` share the
+// operation.
 // Errors: those of the operation. Threads: immutable; each thread has its own scratch.
 #pragma once
 
@@ -31,7 +32,7 @@ struct rgb_row {
 class row_operation {
  public:
   virtual ~row_operation() = default;
-  /// Changes the pixels. The result depends on them and on the operation only.
+  /// Changes the pixels. The result must depend only on the pixels and on the operation.
   virtual void run(const rgb_row& row, scratch& s) const = 0;
 };
 
