@@ -1,8 +1,8 @@
-// The file format JPEG, for image plans: picture_renderer.hpp renders it.
+// The JPEG format for image plans. picture_renderer.hpp renders it.
 //
 //   mr::picture p(file, mr::detail::picture_file{.format = &mr::detail::jpeg_format, .header = header});
 //
-// Errors: those of picture_renderer.hpp. Threads: constant; each thread has its own scratch.
+// Errors: see picture_renderer.hpp. Threads: constant; each thread has its own scratch.
 #pragma once
 
 #include <millrace/image/render/picture_format.hpp>
@@ -11,7 +11,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// Renders jobs of JPEGs with the scratch's renderer.
+/// Renders JPEG jobs with the picture_renderer of the scratch.
 void render_jpegs(std::span<const picture_job> jobs, scratch& s);
 
 inline constexpr picture_format jpeg_format{.name = "jpeg", .render = render_jpegs, .decodes_smaller = true};

@@ -1,11 +1,12 @@
-// An image file format: its name, and the function that renders planned images of it.
+// An image file format: its name, and the function that renders planned images in this format.
 //
 //   static constexpr mr::detail::picture_format jpegs{.name = "jpeg", .render = mr::detail::render_jpegs};
 //   mr::picture p(file, mr::detail::picture_file{.format = &jpegs, .header = header, .options = options});
 //   jpegs.render({&job, 1}, memory);
 //
-// A batch may contain images of several formats. It renders those of each format together.
-// Errors: those of the format, with its name as their stage. Threads: constant; each thread has its own scratch.
+// A batch may contain images of several formats. The images of each format are rendered together.
+// Errors: the errors of the format's decoder; their stage is the name of the format. Threads: constant; each thread has
+// its own scratch.
 #pragma once
 
 #include <millrace/image/jpeg/jpeg_header.hpp>
@@ -21,14 +22,14 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 struct picture_job;
 
-/// Which values of a pixel are rendered.
+/// The values of a pixel that are rendered.
 enum class alpha_use : std::uint8_t {
   ignored,         ///< the colors
-  premultiplied,   ///< the colors times alpha, rounded as by Pillow
-  alone            ///< alpha, three times
+  premultiplied,   ///< the colors times alpha, rounded as in Pillow
+  alone            ///< alpha, in all three channels
 };
 
-/// The renderer of one file format. It exists until the program ends.
+/// The renderer of one file format. The object must exist until the program ends.
 struct picture_format {
   const char* name = "";   ///< the stage of its errors
   /// Renders jobs of this format.
@@ -37,7 +38,7 @@ struct picture_format {
   bool decodes_smaller = false;  ///< whether `fast` images are decoded at a reduced size
 };
 
-/// An image file, as its header describes it, and how to render it.
+/// The header of an image file, and how to render the file.
 struct picture_file {
   const picture_format* format = nullptr;
   jpeg_header header{};    ///< width, height and orientation are set for all formats
@@ -45,7 +46,7 @@ struct picture_file {
   std::uint32_t format_options = 0;   ///< options that only this format interprets
 };
 
-/// Encodes the color that transparent pixels are composited over as the options of a format; 0 for none.
+/// Encodes the color over which transparent pixels are composited, for picture_file::format_options. 0: no color.
 constexpr std::uint32_t number_of(const std::optional<rgb_color>& background) noexcept {
   if (!background) return 0;
   const auto& [red, green, blue] = *background;

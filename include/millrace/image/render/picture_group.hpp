@@ -1,13 +1,14 @@
-// The images of several rows and columns of a batch, which are rendered together.
+// Renders the images of several rows and columns of a batch together.
 //
 //   auto& group = scratch.get<mr::detail::picture_group>();
 //   group.clear();
 //   for (const mr::picture& p : views) p.join(group, row_of(p));
 //   group.render(scratch);
 //
-// More images render faster per image: JPEGs are decoded two at a time, and images of the same JPEG share its planes.
-// The result does not depend on it.
-// Errors: data_error of one of the images. Threads: one at a time. Lifetime: joined objects must outlive render().
+// A larger group needs less time per image, because JPEGs are decoded two at a time and images of the same JPEG share
+// its planes. Grouping does not change the result.
+// Errors: data_error for one of the damaged images. Threads: not thread-safe; one thread at a time. Lifetime: joined
+// objects must outlive render().
 #pragma once
 
 #include <millrace/image/render/picture_job.hpp>

@@ -4,7 +4,7 @@
 //                              .header = &header, .target = {.data = row}};
 //   mr::detail::render_pictures({&job, 1}, memory);
 //
-// Errors: data_error for a damaged file. Threads: any; each has its own scratch.
+// Errors: data_error for a damaged file. Threads: any thread; each thread has its own scratch.
 #pragma once
 
 #include <millrace/image/jpeg/jpeg_header.hpp>
@@ -21,13 +21,13 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// One image to render. All objects that it points to must outlive the call.
+/// One image to render. All objects to which the job points must outlive the call.
 struct picture_job {
   const picture_format* format = nullptr;
   const bytes* data = nullptr;
   const jpeg_options* options = nullptr;
   const jpeg_header* header = nullptr;
-  std::uint32_t format_options = 0;   ///< as in picture_file
+  std::uint32_t format_options = 0;   ///< see picture_file
   alpha_use alpha = alpha_use::ignored;   ///< other values only for formats with alpha
   resize_plan plan{};       ///< in pixels of the image at its decoding size
   unsigned eighths = 8;     ///< decoding size in eighths of the stored size: 1, 2, 4 or 8

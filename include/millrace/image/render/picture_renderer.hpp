@@ -6,16 +6,17 @@
 //   renderer.render({&job, 1}, scratch);                    // several jobs per call are faster
 //
 // Each worker has one renderer. The built-in decoder processes the files that it supports: baseline files two at a
-// time, progressive files alone. Its planes are resized as soon as they are complete. If it refuses a file, libjpeg
-// decodes that file from the start, and decides alone between pixels, warning and error. The built-in decoder decodes
-// every row of MCUs that libjpeg would read for the crop, so both detect the same damage. The exception is damage in
-// restart intervals that the crop does not need, which the built-in decoder skips.
+// time, progressive files one at a time. The planes of a file are resized as soon as they are complete. If the built-in
+// decoder refuses a file, libjpeg decodes that file from the start. libjpeg alone then decides between pixels, a
+// warning and an error. The built-in decoder decodes every row of MCUs that libjpeg would read for the crop, so both
+// detect the same damage. The exception is damage in restart intervals that the crop does not need, which the built-in
+// decoder skips.
 // Images of the same JPEG (several crops of it) share its planes, if the built-in decoder decodes it.
 // Both decoders produce the same bits for an `exact` image and for a `fast` image decoded at a reduced size, because
-// these are converted to RGB before the resize. The bits of other `fast` images depend on whether the built-in decoder
-// supports the file, never on the CPU.
-// Shapes: pixel_target.hpp. Errors: data_error of one of the images, with its location; the other images may or may not
-// have been rendered. Threads: one at a time.
+// such images are converted to RGB before the resize. The bits of other `fast` images depend on whether the built-in
+// decoder supports the file, never on the CPU.
+// Shapes: pixel_target.hpp. Errors: data_error for one damaged image, with its location; the other images may or may
+// not have been rendered. Threads: not thread-safe; one thread at a time.
 #pragma once
 
 #include <millrace/image/jpeg/baseline/jpeg_plane_decoder.hpp>
@@ -86,8 +87,8 @@ class picture_renderer {
 
   static jpeg_planes_request request_of(const picture_job& job) noexcept {
     const plane_box box = resize_source_box(job.plan, decoded_size(job));
-    // libjpeg upsamples chroma by pairs of rows and reads the row below each pair. A request for more rows than libjpeg
-    // reads may refuse a file needlessly. A request for fewer rows would miss damage that libjpeg detects.
+    // libjpeg upsamples chroma by pairs of rows and reads the row below each pair. With more rows than libjpeg reads,
+    // the built-in decoder might refuse a file needlessly. With fewer rows, it would miss damage that libjpeg detects.
     return {.bytes = *job.data, .left = box.left, .top = box.top, .right = box.right, .bottom = box.bottom / 2 * 2 + 1,
             .eighths = static_cast<int>(job.eighths), .entries = job.data->entries(),
             .max_scans = job.options->limits.max_scans, .max_memory_bytes = job.options->limits.max_memory_bytes};
@@ -97,7 +98,7 @@ class picture_renderer {
     resizer_.start({.plan = job.plan, .fast = resizes_planes(job), .target = finisher_.target_of(job)});
   }
 
-  /// Returns the result of the progressive decoder if the baseline decoder found a progressive file.
+  /// Returns the result of the progressive decoder if the file is progressive; otherwise returns `baseline`.
   jpeg_planes_result or_progressive(const jpeg_planes_result& baseline, const jpeg_planes_request& request) {
     return baseline.refusal == jpeg_refusal::progressive ? progressive_.decode(request) : baseline;
   }
@@ -119,7 +120,8 @@ class picture_renderer {
         shared_ += result && rendered++ > 0 ? 1U : 0U;
       });
     });
-    // An image that is decoded alone does not detect damage below its crop. A progressive file is read to its end.
+    // If a joined request was refused, its images are decoded alone, because the damage may be below some of the crops.
+    // A progressive file is always read to its end, so decoding it again would not help.
     for (std::size_t n = 0; n < requests_.list().size(); ++n)
       if (requests_.is_joined(n))
         requests_.for_each_job(n, [&](std::size_t i) {

@@ -1,4 +1,4 @@
-// Renders an image from rows of pixels that a decoder delivers from top to bottom: used by all formats but JPEG.
+// Renders an image from rows of pixels that a decoder delivers from top to bottom. All formats except JPEG use it.
 //
 //   struct gray_rows final : mr::detail::pixel_rows {
 //     void start(const mr::detail::plane_box& box) override { row = box.top; left = box.left; }
@@ -8,15 +8,16 @@
 //   gray_rows rows;
 //   mr::detail::render_rows(job, rows, memory);             // crops, resizes, flips, runs the job's operations
 //
-// The decoder receives the box of pixels that the plan needs, and delivers it row by row from the top. It need not read
-// below the box. Each row has four bytes per pixel: red, green, blue, and alpha, which is used only if the job requests
-// it. The result is within one level of Pillow's.
+// The decoder receives the box of pixels that the plan needs, and delivers it row by row from the top. The decoder need
+// not read rows below the box. Each row has four bytes per pixel: red, green, blue, and alpha, which is used only if
+// the job requests it. The result differs by at most 1 from Pillow's.
 //
 //   mr::detail::render_each(jobs, decoder, memory);         // decoder: a row_decoder
 //
-// Jobs of the same file share one decoding of the smallest box that contains their boxes. The result does not depend on
-// it. If that box is damaged or needs more than 64 MiB, each job is decoded alone.
-// Errors: those of the rows; render_each() adds the location of the file. Threads: any; each has its own scratch.
+// Jobs of the same file share one decoding of the smallest box that contains their boxes. Sharing does not change the
+// result. If that box is damaged or needs more than 64 MiB, each job is decoded alone.
+// Errors: the exceptions of the decoder; render_each() adds the location of the file. Threads: any thread; each thread
+// has its own scratch.
 #pragma once
 
 #include <millrace/image/render/picture_job.hpp>
@@ -38,7 +39,7 @@ class pixel_rows {
   virtual void next(std::span<std::uint8_t> rgbx) = 0;
 };
 
-/// Delivers the rows of one file after the other.
+/// Delivers the rows of several files, one file after the other.
 class row_decoder : public pixel_rows {
  public:
   /// Begins a file. The fourth byte of its pixels must be alpha if `with_alpha`.
@@ -47,10 +48,10 @@ class row_decoder : public pixel_rows {
   virtual void finish() {}
 };
 
-/// Renders a job from these rows.
+/// Renders a job from the rows that `rows` delivers.
 void render_rows(const picture_job& job, pixel_rows& rows, scratch& s);
 
-/// Renders each job from the rows of its file, and counts jobs that shared the decoding of another job.
+/// Renders each job from the rows of its file. Counts the jobs that used the decoded rows of another job.
 void render_each(std::span<const picture_job> jobs, row_decoder& from, scratch& s);
 
 }}}  // namespace millrace::detail

@@ -4,7 +4,7 @@
 //   for (std::size_t i = 0; i < jobs.size(); ++i) sums.add(jobs[i], results[i]);
 //   sums.count_into(scratch, results);
 //
-// Errors: none. Threads: a value.
+// Errors: none. Threads: not synchronized.
 #pragma once
 
 #include <millrace/image/jpeg/baseline/jpeg_entry.hpp>
@@ -19,7 +19,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// The result of the built-in decoder for an image. It has rendered the image if the refusal is `none`.
+/// The result of the built-in decoder for an image. If the refusal is `none`, the decoder has rendered the image.
 struct built_in_result {
   jpeg_refusal refusal = jpeg_refusal::none;
   entry_origin entries = entry_origin::none;
@@ -47,7 +47,7 @@ struct render_counts {
     pixels += std::uint64_t{job.header->width} * job.header->height;
   }
 
-  /// Counts the events, and the reasons for which the built-in decoder refused images.
+  /// Adds these counts, and the reasons for which the built-in decoder refused images, to the events of the scratch.
   void count_into(scratch& s, std::span<const built_in_result> results) const noexcept {
     s.count(text_of(built_in > 1 ? event_name::own_together : event_name::own_alone), built_in);
     for (const built_in_result& r : results)

@@ -6,8 +6,8 @@
 //   last.finish(job, memory);
 //
 // A job without operations is rendered directly to its target, and finish() does nothing. A job with operations is
-// rendered as bytes, and finish() converts them. The values are those of normalize() for the same bytes.
-// Errors: those of the operations. Threads: one at a time. Memory: one row of bytes.
+// rendered as bytes, and finish() converts them. The values equal normalize() of the same bytes.
+// Errors: the errors of the operations. Threads: not thread-safe; one thread at a time. Memory: one row of bytes.
 #pragma once
 
 #include <millrace/image/resize/pixel_target.hpp>
@@ -24,9 +24,9 @@ struct picture_job;
 /// Finishes the rendering of images, one after the other.
 class row_finisher {
  public:
-  /// Returns where to render a job before finish().
+  /// Returns the target to which the job must be rendered before finish() is called.
   pixel_target target_of(const picture_job& job);
-  /// Runs the operations of the job, and writes its target if that is still missing.
+  /// Runs the operations of the job. Converts or copies the row to the job's target if it was rendered elsewhere.
   void finish(const picture_job& job, scratch& s);
 
  private:

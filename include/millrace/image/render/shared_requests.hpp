@@ -9,12 +9,13 @@
 //   });
 //
 // Requests are joined if their bytes are at the same address and they have the same decoding size and limits. A joined
-// request is for the smallest box that contains its boxes. It covers each of them, so if it is not refused, none of
-// them would be refused alone. If a joined request is refused, a smaller one may still succeed.
+// request is for the smallest box that contains the boxes of all its requests. If the decoder accepts the joined
+// request, it would also accept each separate request. If it refuses the joined request, a separate request may still
+// succeed.
 // Boxes far from each other are not joined, because decoding the area between them would cost more.
-// The longest request is first: two are decoded at a time, and the rest of the last one is decoded alone, which is
-// slower.
-// Errors: std::bad_alloc. Threads: one at a time.
+// The longest request is first. Two requests are decoded at a time, and the rest of the last request is decoded alone,
+// which is slower. Therefore the last request should be short.
+// Errors: std::bad_alloc. Threads: not thread-safe; one thread at a time.
 #pragma once
 
 #include <millrace/image/jpeg/baseline/jpeg_planes_request.hpp>
@@ -61,7 +62,7 @@ class shared_requests {
     it->last = jobs_[it->last].next = job;
   }
 
-  /// Ends the list: list() and for_each_job() are valid from here on.
+  /// Ends the list. After this call, list() and for_each_job() are valid.
   void close() {
     for (const file& f : files_) {
       if (time_of(f.box, f.size) <= f.separate_time) {
@@ -82,7 +83,7 @@ class shared_requests {
   /// Returns whether request `n` is for several jobs.
   bool is_joined(std::size_t n) const noexcept { return jobs_[first_[n].job].next != none; }
 
-  /// Calls use(job) for each job of request `n`, in the order in which they were added.
+  /// Calls use(job) for each job of request `n`, in the order in which the jobs were added.
   template <class Use>
   void for_each_job(std::size_t n, const Use& use) const {
     for (std::size_t job = first_[n].job; job != none; job = jobs_[job].next) use(job);
@@ -105,8 +106,8 @@ class shared_requests {
     std::size_t job = none, coded_bytes = 0;
   };
 
-  /// Estimates the decoding time in units of skipped pixels. All rows down to the last one are decoded, unless there
-  /// are entries. Pixels of the box are also transformed and stored, which costs three units more.
+  /// Estimates the decoding time in units of skipped pixels. All rows above the end of the box are decoded, unless the
+  /// request has entries. Pixels of the box are also transformed and stored, which costs three more units.
   static std::uint64_t time_of(const jpeg_planes_request& request, const plane_size& size) noexcept {
     const std::uint64_t bottom = std::min(request.bottom, size.height), right = std::min(request.right, size.width);
     const std::uint64_t box = (bottom - request.top) * (right - request.left);
