@@ -1,10 +1,10 @@
-// The reason for which the built-in decoder leaves an image to libjpeg.
+// The reason why libjpeg, and not the built-in decoder, decodes an image.
 //
 //   const mr::jpeg_refusal why = mr::jpeg_refusal::sampling;
 //   std::puts(mr::refusal_name(why));                   // "sampling"
 //   events.count(text_of(mr::detail::event_of(why)));   // the event that counts such images
 //
-// Errors: none. Threads: pure functions.
+// Errors: none. Threads: pure functions; any thread.
 #pragma once
 
 #include <millrace/base/version.hpp>
@@ -15,9 +15,9 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
-/// The reason for which the built-in decoder does not decode an image. The first values are for images that it does not
-/// receive, the next ones for kinds of files that it does not support. The last ones are detected while decoding; then
-/// libjpeg decides between pixels, a warning and an error.
+/// The reason why the built-in decoder does not decode an image. The first values are for images that the decoder does
+/// not receive, the next values for types of files that it does not support. The last values are detected during
+/// decoding. libjpeg then decides between pixels, a warning and an error.
 enum class jpeg_refusal : std::uint8_t {
   none,
   not_asked,         ///< the user requested libjpeg
@@ -25,23 +25,23 @@ enum class jpeg_refusal : std::uint8_t {
   machine,           ///< a processor that the decoder does not support
   not_a_jpeg,        ///< not a JPEG, or cut short within its header
   process,           ///< arithmetic, lossless, hierarchical
-  precision,         ///< samples of other than 8 bits, or quantizers of 16 bits
+  precision,         ///< samples that do not have 8 bits, or 16-bit quantizers
   components,        ///< a number of components other than 1 or 3
   sampling,          ///< other than 4:4:4, 4:2:2, 4:4:0 or 4:2:0
   several_scans,     ///< more than one scan
-  colors,           ///< RGB, or not certainly YCbCr
-  unusual_header,    ///< rare markers or fields, or some that libjpeg warns about
+  colors,           ///< RGB, or possibly not YCbCr
+  unusual_header,    ///< rare markers or fields, or ones that libjpeg warns about
   tables,            ///< missing or invalid tables
   damaged,           ///< bad codes, short data, a missing marker, bytes between the intervals
-  wild_values,       ///< coefficients that no pixels produce: decoders overflow in different ways
-  progressive,       ///< result of the baseline decoder; progressive/progressive_decoder.hpp decodes these
-  unrefined,         ///< progressive, with bits of coefficients missing from all scans, which libjpeg smooths
-  limits             ///< progressive, beyond the limit of scans or memory
+  wild_values,       ///< impossible coefficients, on which decoders overflow in different ways
+  progressive,       ///< the baseline decoder's result for progressive files, see progressive_decoder.hpp
+  unrefined,         ///< progressive, and no scan contains some coefficient bits; libjpeg smooths such images
+  limits             ///< progressive, and exceeds the maximum scans or memory
 };
 
 namespace detail {
 
-/// Returns the event that counts such images.
+/// Returns the event that counts images with this reason.
 constexpr event_name event_of(jpeg_refusal why) noexcept {
   return static_cast<event_name>(static_cast<unsigned>(event_name::by_libjpeg) + static_cast<unsigned>(why));
 }
@@ -49,7 +49,7 @@ static_assert(static_cast<std::size_t>(event_of(jpeg_refusal::limits)) + 1 == ev
 
 }  // namespace detail
 
-/// Returns the reason, for messages.
+/// Returns the name of the reason, for messages.
 constexpr const char* refusal_name(jpeg_refusal why) noexcept { return detail::libjpeg_reason(detail::event_of(why)); }
 
 }}  // namespace millrace

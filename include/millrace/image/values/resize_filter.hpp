@@ -2,7 +2,7 @@
 //
 //   p.resize(224, 224).filter(mr::resize_filter::bicubic);      // `p` is a mr::picture; default: bilinear
 //
-// The weights are those of Pillow and torchvision. Errors: none. Threads: constants.
+// The weights equal those of Pillow and torchvision. Errors: none. Threads: constants.
 #pragma once
 
 #include <millrace/base/version.hpp>
@@ -11,8 +11,8 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
-/// The weights of an antialiased resize, those of Pillow and torchvision. Widths are in pixels of the source or of the
-/// result, whichever are larger.
+/// The weights of an antialiased resize. A filter's width is in pixels of the source or of the result, whichever are
+/// larger.
 enum class resize_filter : std::uint8_t {
   bilinear,   ///< a triangle; reaches one pixel to each side
   bicubic     ///< Keys' cubic with a = -0.5; reaches two pixels to each side, and overshoots at edges
