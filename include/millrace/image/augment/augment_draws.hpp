@@ -4,7 +4,7 @@
 //   mr::detail::draw_rand_augment({.width = 224, .height = 224}, random, {}, ops);   // appends up to two
 //
 // Magnitudes are bit-identical to those of the libraries: torchvision's are those of torch.linspace in float.
-// Errors: setup_error if an option is outside its range. Threads: pure; do not share an rng between threads.
+// Errors: setup_error if an option is outside its range. Threads: any thread; do not share an rng between threads.
 #pragma once
 
 #include <millrace/base/error.hpp>

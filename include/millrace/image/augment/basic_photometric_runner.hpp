@@ -7,7 +7,7 @@
 // needs the pixels, in parts, each just before that operation processes the part. Equalize needs only a histogram: it
 // counts the original bytes and maps the counts through the tables. The result is bit-identical to running the
 // operations one by one.
-// Errors: throws std::bad_alloc. Threads: one at a time for each object.
+// Errors: throws std::bad_alloc. Threads: not thread-safe; one thread at a time.
 #pragma once
 
 #include <millrace/image/color/box_blur.hpp>

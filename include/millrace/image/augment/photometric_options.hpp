@@ -5,7 +5,7 @@
 //   const mr::rand_augment_options timm{.numbers = mr::augment_numbers::timm, .magnitude = 9};
 //
 // Published numbers are named after the library that published them. The operations are always Pillow's.
-// Errors: none here; photometric_plan checks the options. Threads: values.
+// Errors: none here; photometric_plan checks the options. Threads: not synchronized.
 #pragma once
 
 #include <millrace/base/version.hpp>

@@ -13,7 +13,7 @@
 // rounded operations. Therefore neither the list nor the pixels depend on compiler, flags or CPU.
 // A `probability` of 1 draws no random number. The comment of each call lists its draws in order.
 //
-// Errors: setup_error if a number is outside its range. Threads: a plan is a value; run() is const.
+// Errors: setup_error if a number is outside its range. Threads: not synchronized, except run(), which is const.
 #pragma once
 
 #include <millrace/base/error.hpp>

@@ -4,7 +4,7 @@
 //   runner.run(ops, {.data = row.data(), .width = 224, .height = 224});
 //
 // The result does not depend on the CPU. basic_photometric_runner.hpp describes the method.
-// Errors: throws std::bad_alloc. Threads: one at a time for each object.
+// Errors: throws std::bad_alloc. Threads: not thread-safe; one thread at a time.
 #pragma once
 
 #include <millrace/image/augment/basic_photometric_runner.hpp>

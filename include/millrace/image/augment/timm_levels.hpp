@@ -4,7 +4,7 @@
 //   mr::detail::timm_op(space, mr::detail::augment_op::solarize, 9.2, random);   // draws a sign if it has one
 //
 // A level is a number from 0 to 10. Every compiler rounds products before it adds to them.
-// Errors: none. Threads: pure; do not share an rng between threads.
+// Errors: none. Threads: any thread; do not share an rng between threads.
 #pragma once
 
 #include <millrace/base/fixed_point.hpp>

@@ -4,7 +4,7 @@
 //   mr::detail::torchvision_op(space, mr::detail::augment_op::rotate, 9, true);   // by -9 degrees
 //
 // A magnitude is the index of a bin, from no effect to the maximum. Its value is that of torch.linspace in float.
-// Errors: none. Threads: pure functions.
+// Errors: none. Threads: pure functions; any thread.
 #pragma once
 
 #include <millrace/image/augment/augment_tables.hpp>

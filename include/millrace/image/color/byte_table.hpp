@@ -5,7 +5,8 @@
 //   const std::uint8_t result = table[200];
 //
 // Each entry is Pillow's result for the byte, with each of its roundings.
-// Errors: none. Threads: pure functions. Source: Pillow's ImageEnhance, ImageOps and blend, described in its reference.
+// Errors: none. Threads: pure functions; any thread. Source: Pillow's ImageEnhance, ImageOps and blend, described in
+// its reference.
 #pragma once
 
 #include <millrace/image/color/unfused.hpp>

@@ -10,7 +10,7 @@
 // are stored minus 128, so that the sum of two of them fits into 16 bits.
 // Beyond the boundary the image is mirrored, without repeating its outermost pixels. An image smaller than half of the
 // kernel is mirrored more than once.
-// Errors: throws std::bad_alloc. Threads: one at a time for each object.
+// Errors: throws std::bad_alloc. Threads: not thread-safe; one thread at a time.
 #pragma once
 
 #include <millrace/base/aligned_allocator.hpp>

@@ -4,7 +4,7 @@
 //   if (mr::detail::cpu_has_avx2()) blur.run(pixels, mr::detail::gaussian_weights_of(9, 1.2));
 //
 // One instruction adds two samples and scales them to 7 fraction bits; another weights and rounds.
-// Errors, threads: gaussian_blur.hpp.
+// Errors, threads: see gaussian_blur.hpp.
 #pragma once
 
 #ifdef __x86_64__

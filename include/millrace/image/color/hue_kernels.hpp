@@ -8,7 +8,7 @@
 // integer, because a rounding may have gone below it. This depends only on the integer, so a table has a bit for each.
 // In the reverse conversion no rounding of Pillow's has an effect: results are nearest integers, without ties.
 // Tests compare all colors, both ways, with Pillow's own computation.
-// Units: pixels of three bytes. Errors: none. Threads: pure, except for the pixels.
+// Units: pixels of three bytes. Errors: none. Threads: any thread, if no two calls share pixels.
 #pragma once
 
 #include <millrace/base/version.hpp>

@@ -5,7 +5,7 @@
 //   const photometric_op turned{.kind = photometric_kind::rotate, .value = 9};
 //
 // A mix is followed by its chains, and each chain by its operations, in one list.
-// Errors: none; the plan checks the numbers. Threads: a value.
+// Errors: none; the plan checks the numbers. Threads: not synchronized.
 #pragma once
 
 #include <millrace/image/color/rgb_pixels.hpp>

@@ -5,7 +5,7 @@
 //   mr::detail::portable_pixels::saturate(row, 50'176, 1.4F);
 //
 // L, the gray of a pixel, is (19595 R + 38470 G + 7471 B + 32768) >> 16, as in Pillow.
-// Units: pixels of three bytes. Errors: none. Threads: pure, except for the pixels.
+// Units: pixels of three bytes. Errors: none. Threads: any thread, if no two calls share pixels.
 #pragma once
 
 #include <millrace/image/color/byte_table.hpp>

@@ -4,7 +4,7 @@
 //
 // A table of 256 entries is 16 rows of 16 for byte shuffles; the higher four bits select among the 16 results. With
 // AVX-512's byte permutations it is four lookups among 64 entries.
-// Shapes, units, errors, threads: pixel_kernels.hpp.
+// Shapes, units, errors, threads: see pixel_kernels.hpp.
 #pragma once
 
 #ifdef __x86_64__

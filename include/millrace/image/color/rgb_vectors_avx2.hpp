@@ -9,7 +9,7 @@
 //
 // The first half of a register contains pixels 0 to 15, the second half pixels 16 to 31. Halves of 16-bit words are
 // those of unpacklo and unpackhi: pixels 0-7 and 16-23, then 8-15 and 24-31. Packing restores the order.
-// Errors: none. Threads: pure.
+// Errors: none. Threads: pure functions; any thread.
 #pragma once
 
 #ifdef __x86_64__

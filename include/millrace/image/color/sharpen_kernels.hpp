@@ -5,7 +5,7 @@
 // A smoothed byte is the rounded weighted mean of the 3 x 3 bytes of its channel. The center has a weight of 5, the
 // others 1. Pixels at the boundary are not changed.
 // Units: `memory` grows to two rows, and is reused. Errors: throws std::bad_alloc.
-// Threads: pure, except for the pixels and the memory.
+// Threads: any thread, if no two calls share pixels or `memory`.
 #pragma once
 
 #include <millrace/image/color/byte_table.hpp>

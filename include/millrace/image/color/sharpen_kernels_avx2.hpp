@@ -2,7 +2,7 @@
 //
 //   if (mr::detail::cpu_has_avx2()) mr::detail::sharpen<mr::detail::avx2_sharpening>(pixels, 1.9F, memory);
 //
-// Shapes, units, errors, threads: sharpen_kernels.hpp.
+// Shapes, units, errors, threads: see sharpen_kernels.hpp.
 #pragma once
 
 #ifdef __x86_64__

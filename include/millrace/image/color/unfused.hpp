@@ -3,7 +3,7 @@
 //   const double sum = mr::detail::unfused(a * b) + c;   // two roundings, with every compiler and flag
 //
 // A compiler may turn a * b + c into one fused multiply-add, which rounds once. Pillow's results have both roundings.
-// Errors: none. Threads: pure.
+// Errors: none. Threads: pure functions; any thread.
 #pragma once
 
 #include <millrace/base/version.hpp>

@@ -4,7 +4,7 @@
 //   const __m256i bytes = mr::detail::blended_8(backgrounds, values, factor);    // see blended() in byte_table.hpp
 //
 // Compilers also fuse intrinsics, if the target or the program's flags include fused operations.
-// Errors: none. Threads: pure.
+// Errors: none. Threads: pure functions; any thread.
 #pragma once
 
 #ifdef __x86_64__

@@ -16,8 +16,8 @@
 // that was drawn on the rotated image, use p.geometry().upright().
 // Formats: label_source.hpp. Without apply() the full map is rendered.
 // Errors: labels() throws data_error for a field that is not a label map or is damaged. apply() throws it if the sizes
-// of map and image differ. Both errors name field, shard and key. Threads: a value. Lifetime: it keeps the memory block
-// of its bytes alive; borrowed bytes as in picture.hpp.
+// of map and image differ. Both errors name field, shard and key. Threads: not synchronized. Lifetime: it keeps the
+// memory block of its bytes alive; borrowed bytes as in picture.hpp.
 #pragma once
 
 #include <millrace/base/version.hpp>

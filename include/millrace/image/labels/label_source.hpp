@@ -8,8 +8,8 @@
 // Formats: PGM (P5, of 8 or 16 bits) and .npy ([height, width] of u8 or u16), both read in place; PNG (palette or gray,
 // of 1 to 16 bits). To add a format, write a function that opens it, and one that delivers rows. The latter may decode
 // into memory of the scratch.
-// Errors: data_error with field, shard and key. Threads: any. Lifetime: a label_source keeps its field's block alive;
-// rows are valid until the scratch is used again.
+// Errors: data_error with field, shard and key. Threads: any thread. Lifetime: a label_source keeps its field's block
+// alive; rows are valid until the scratch is used again.
 #pragma once
 
 #include <millrace/item/bytes.hpp>

@@ -9,7 +9,7 @@
 // Code words longer than the index continue in a second table. Tables are filled by doubling: each code word is written
 // once, and copies of the table fill the rest.
 // Errors: build() returns false for lengths that are not a valid code by the rules of zlib: a code is complete, or it
-// has one word of one bit. Threads: one at a time. Source: RFC 1951, 3.2.
+// has one word of one bit. Threads: not thread-safe; one thread at a time. Source: RFC 1951, 3.2.
 #pragma once
 
 #include <millrace/base/version.hpp>

@@ -11,7 +11,8 @@
 // run() stops as soon as the limit is reached, so damage after it is not detected. finish() continues to the end of the
 // stream. Input is read in place. Only the bytes around the boundary of two pieces are copied. No byte outside a piece
 // is read.
-// Errors: a status; output before the damage is correct. Threads: one at a time. Memory: nothing is allocated.
+// Errors: a status; output before the damage is correct. Threads: not thread-safe; one thread at a time. Memory:
+// nothing is allocated.
 // Source: RFC 1950 and RFC 1951. Like zlib with its largest window, it accepts distances up to 32768, regardless of the
 // stream's header.
 #pragma once

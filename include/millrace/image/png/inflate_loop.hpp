@@ -6,7 +6,7 @@
 // Needs `least_input_bytes` of input, and writes less than `slack_bytes` beyond the limit of the output.
 // The bit buffer is filled with one unaligned load of 8 bytes. Bits above `count` may be set: they are those of the
 // byte at `in`, so filling the buffer again does not change them. A match is copied in words, beyond its end.
-// Errors: the reason for the stop. Threads: pure, but for the output.
+// Errors: the reason for the stop. Threads: any thread, if no two calls share an output.
 // Source: RFC 1951, 3.2.3; the filling of the buffer is "variant 4" of F. Giesen, "Reading bits in far too many ways".
 #pragma once
 

@@ -10,7 +10,7 @@
 // (label_map.hpp). Rows are inflated down to the end of the crop, so damage below it may not be detected. An interlaced
 // file is decoded completely.
 // Errors: data_error, with shard, key and stage "png", for bytes that are not a PNG, for damage, and for an image that
-// exceeds max_pixels or 65,535 pixels per side. Threads: as `picture`.
+// exceeds max_pixels or 65,535 pixels per side. Threads: the same rules as for `picture`.
 // Format: ISO/IEC 15948 (PNG).
 #pragma once
 

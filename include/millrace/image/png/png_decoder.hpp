@@ -12,7 +12,8 @@
 // damage below it is not detected. If the region includes the last row, damage up to the end of the file is detected.
 // An interlaced image is decoded completely by the first call of next().
 // Errors: data_error with the stage "png". Rows before the damage are delivered, and are correct. Nothing is printed.
-// Memory: png_rows.hpp; for an interlaced image also the pixels of the region. Threads: one at a time.
+// Memory: png_rows.hpp; for an interlaced image also the pixels of the region. Threads: not thread-safe; one thread at
+// a time.
 // Source: ISO/IEC 15948 (PNG, third edition: W3C, 2025).
 #pragma once
 

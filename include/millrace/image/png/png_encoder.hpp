@@ -4,7 +4,7 @@
 //
 // Shape: [height, width, 3] RGB or [height, width, 1] gray, u8. The file is as large as the pixels, so it is meant for
 // images to inspect. Use encode_jpeg() for small files.
-// Errors: setup_error if PNG does not support the shape. Threads: any; a pure function.
+// Errors: setup_error if PNG does not support the shape. Threads: pure functions; any thread.
 // Format: PNG (RFC 2083, ISO/IEC 15948) with one IDAT chunk. Its rows are unfiltered, in stored blocks of deflate
 // (RFC 1951, 3.2.4) in a zlib stream (RFC 1950).
 #pragma once

@@ -6,7 +6,7 @@
 // The CRC of critical chunks is checked: IHDR, PLTE and IDAT, each before its bytes are used. Other critical chunks are
 // unknown, which is an error. Ancillary chunks are skipped, regardless of their contents. tRNS and eXIf are located but
 // not read. Nothing is allocated. Sizes that PNG forbids or that exceed the limit are rejected.
-// Errors: data_error with the stage "png". Lifetime: spans are those of the file. Threads: any; pure functions.
+// Errors: data_error with the stage "png". Lifetime: spans are those of the file. Threads: pure functions; any thread.
 // Source: ISO/IEC 15948, 5 and 11.2.
 #pragma once
 

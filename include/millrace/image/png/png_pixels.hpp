@@ -13,7 +13,8 @@
 // `samples` keeps the stored values: palette indices, and gray without scaling. A sample is one byte, or two bytes in
 // the machine's byte order for 16 bits.
 // Up to `slack_bytes` may be read beyond `stored` and written beyond `memory`.
-// Errors: data_error if a palette or a needed tRNS is missing or invalid. Threads: one at a time.
+// Errors: data_error if a palette or a needed tRNS is missing or invalid. Threads: not thread-safe; one thread at a
+// time.
 // Source: ISO/IEC 15948, 11.2 and 11.3.2; the division by 255 is Pillow's.
 #pragma once
 

@@ -10,7 +10,7 @@
 // it. Inflating stops with the last requested row. begin_rows() may be called again, for the next pass.
 // Rows may be read `slack_bytes` beyond their end.
 // Errors: next() throws data_error at the first row that is not complete. All rows before it were delivered, and are
-// correct. check_end() throws data_error for damage after the last row. Threads: one at a time.
+// correct. check_end() throws data_error for damage after the last row. Threads: not thread-safe; one thread at a time.
 // Memory: the window and a few rows. The file's size bounds the length of a row, so a forged header costs no memory.
 #pragma once
 

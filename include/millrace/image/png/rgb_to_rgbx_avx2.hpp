@@ -2,7 +2,7 @@
 //
 //   if (!mr::detail::copy_rgb_to_rgbx(row, 500, memory)) copy_one_by_one();   // false: this CPU has no AVX2
 //
-// Up to 16 bytes may be read beyond `from` and written beyond `to`. Errors: none. Threads: pure.
+// Up to 16 bytes may be read beyond `from` and written beyond `to`. Errors: none. Threads: pure functions; any thread.
 #pragma once
 
 #include <millrace/simd/avx2_intrinsics.hpp>

@@ -9,7 +9,7 @@
 // Pixels have 1, 2, 3, 4, 6 or 8 bytes. Each depends on the one before it, so a row is a chain of dependent steps.
 // Consecutive Paeth rows, as most rows of photographs are, are therefore processed several at once.
 // AVX2 code runs if the CPU supports it, else portable code; both produce the same bytes.
-// Errors: none. Threads: pure, but for the output. Source: ISO/IEC 15948, 9.2.
+// Errors: none. Threads: any thread, if no two calls share an output. Source: ISO/IEC 15948, 9.2.
 #pragma once
 
 #include <millrace/image/png/unfilter_avx2.hpp>

@@ -3,7 +3,7 @@
 //   mr::detail::avx2_unfilter::left<3>({.from = filtered, .above = row_before, .to = row, .bytes = 1'500});
 //   mr::detail::avx2_unfilter::paeth<3, 4>(four_rows);
 //
-// Shapes, units, errors, threads: unfilter.hpp.
+// Shapes, units, errors, threads: see unfilter.hpp.
 #pragma once
 
 #include <millrace/base/version.hpp>

@@ -6,7 +6,7 @@
 // Gray becomes RGB. Values are scaled from 0..maxval to 0..255 and rounded. A file contains one image; bytes after it
 // are ignored. Rows are read in place, so the file must contain the full image.
 // Errors: data_error, with shard, key and stage "pnm", for other formats and for a file that is cut short.
-// Threads: as `picture`.
+// Threads: the same rules as for `picture`.
 // Format: Netpbm's ppm(5) and pgm(5).
 #pragma once
 

@@ -4,7 +4,7 @@
 //
 // A header is P5 (gray) or P6 (RGB), then width, height and the largest value, each from 1 to 65,535. Each number is
 // preceded by blanks or comments, which extend from # to the end of the line. One blank follows, then the samples.
-// Errors: none. Threads: pure. Format: the netpbm pages pgm(5) and ppm(5).
+// Errors: none. Threads: pure functions; any thread. Format: the netpbm pages pgm(5) and ppm(5).
 #pragma once
 
 #include <millrace/base/version.hpp>

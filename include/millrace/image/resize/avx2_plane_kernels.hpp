@@ -2,7 +2,7 @@
 //
 //   mr::detail::basic_plane_resizer<mr::detail::avx2_plane_kernels> r;       // only if cpu_has_avx2()
 //
-// Shapes, units, errors, threads: pixel_target.hpp, fancy_upsampling.hpp, column_kernels.hpp, row_kernels.hpp.
+// Shapes, units, errors, threads: see pixel_target.hpp, fancy_upsampling.hpp, column_kernels.hpp, row_kernels.hpp.
 #pragma once
 
 #ifdef __x86_64__

@@ -4,7 +4,7 @@
 //   r.start(job);                                   // then as in plane_resizer.hpp, which describes the results
 //
 // Work proceeds row by row. Four source rows are computed or received, and resized to the output's columns. Then each
-// output whose last source row is complete is blended into the result. Errors, threads: plane_resizer.hpp.
+// output whose last source row is complete is blended into the result. Errors, threads: see plane_resizer.hpp.
 #pragma once
 
 #include <millrace/image/resize/chroma_taps.hpp>

@@ -8,7 +8,7 @@
 // This is libjpeg's fancy upsampling, with 3/4 and 1/4, followed by the resize, without the upsampling's rounding.
 // At the image's edge libjpeg repeats the last sample, so weights beyond the edge are added to that sample's weight.
 // The weights of an output sum to 2^14 exactly, because the running sum is rounded. Bicubic weights may be negative.
-// Errors: none. Threads: `into` is written. Source of the rule: fancy_upsampling.hpp.
+// Errors: none. Threads: any thread, if no two calls share `into`. Source of the rule: fancy_upsampling.hpp.
 #pragma once
 
 #include <millrace/image/resize/tap_table.hpp>

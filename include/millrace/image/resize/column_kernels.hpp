@@ -12,7 +12,7 @@
 // row kernels restore the natural order. The portable implementation uses the natural order.
 // Units: `out` has columns.padded() elements for each row; rows are `stride` elements apart. Each call processes four
 // rows. A caller with fewer rows repeats one. Rows may be read guarded_plane::slack_bytes beyond their end.
-// Errors: none. Threads: run() is const.
+// Errors: none. Threads: not thread-safe, except run(), which is const.
 #pragma once
 
 #include <millrace/image/resize/tap_table.hpp>

@@ -14,7 +14,7 @@
 // Weights that overshoot use medium or long, whose sums have 32 bits. The results are clamped there.
 // Order in `out`: in each 32 columns the first vector contains columns 0-7 and 16-23, the second one 8-15 and 24-31.
 // Packing two vectors to bytes works in lanes of 128 bits, and thereby restores the natural order.
-// Shapes, units, errors, threads: column_kernels.hpp.
+// Shapes, units, errors, threads: see column_kernels.hpp.
 #pragma once
 
 #ifdef __x86_64__

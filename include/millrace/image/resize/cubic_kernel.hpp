@@ -6,8 +6,8 @@
 //
 // With x = distance / one pixel, a weight is 1.5 x^3 - 2.5 x^2 + 1 below 1, and -0.5 (x - 1) (x - 2)^2 from there to 2.
 // x has 18 fraction bits. It is exact for integer distances, so a resize to the same size changes nothing.
-// Errors: none. Threads: a value. Source: R. G. Keys, Cubic Convolution Interpolation for Digital Image Processing,
-// IEEE Transactions on Acoustics, Speech and Signal Processing, 1981. Pillow's Resample.c has the same a.
+// Errors: none. Threads: not synchronized. Source: R. G. Keys, Cubic Convolution Interpolation for Digital Image
+// Processing, IEEE Transactions on Acoustics, Speech and Signal Processing, 1981. Pillow's Resample.c has the same a.
 #pragma once
 
 #include <millrace/base/version.hpp>

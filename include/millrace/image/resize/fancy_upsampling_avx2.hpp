@@ -6,7 +6,7 @@
 // 16-bit multiplies reproduce libjpeg's 16-bit fixed point. R = y + v + round(v * 13173 / 2^15), and B likewise with
 // 25297. G needs one multiply-add of pairs with 15 bits. Tests show that the results are equal for all inputs; this
 // file does not prove it.
-// Shapes, units, errors, threads: fancy_upsampling.hpp. The code is compiled for AVX2 regardless of the program's
+// Shapes, units, errors, threads: see fancy_upsampling.hpp. The code is compiled for AVX2 regardless of the program's
 // flags.
 #pragma once
 

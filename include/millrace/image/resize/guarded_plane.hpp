@@ -5,7 +5,8 @@
 //   const std::uint8_t* row = p.row(y);          // guarded_plane::slack_bytes more are readable; y is clamped
 //
 // A row that is followed by enough memory of the plane is returned in place. The last rows are copied; only one row if
-// the stride exceeds the slack. Errors: none. Threads: one at a time. Lifetime: rows are valid as long as the plane is.
+// the stride exceeds the slack. Errors: none. Threads: not thread-safe; one thread at a time. Lifetime: rows are valid
+// as long as the plane is.
 #pragma once
 
 #include <millrace/image/jpeg/baseline/jpeg_planes.hpp>

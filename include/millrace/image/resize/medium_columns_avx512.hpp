@@ -6,7 +6,7 @@
 //
 // It requires weights of 16 bits, and that the samples of a half are within 64 bytes. A byte permutation moves two taps
 // to each output, as words of 16 bits. Outputs are in the order of avx2_columns.
-// Shapes, units, errors, threads: column_kernels.hpp.
+// Shapes, units, errors, threads: see column_kernels.hpp.
 #pragma once
 
 #ifdef __x86_64__

@@ -9,7 +9,7 @@
 // A number is fma(x, scale, bias), where x is the byte of the u8 image. It is rounded to f32, then to the type, to
 // nearest even. The bits are those of normalize() of the u8 image.
 // `cold` indicates that the memory is not in the cache and will not be read soon. Stores then bypass the cache if
-// alignment permits. Errors: none. Threads: pure.
+// alignment permits. Errors: none. Threads: pure functions; any thread.
 #pragma once
 
 #include <millrace/base/half.hpp>

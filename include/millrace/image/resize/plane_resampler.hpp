@@ -13,7 +13,8 @@
 // overshoot, each source row is resized to the columns and clamped before it is summed, as in Pillow.
 // The choice depends only on the geometry of the rows, so every CPU produces the same bits.
 // Units: rows and columns of these planes. `origin` is the column of a pushed row's first sample.
-// Errors: none. Threads: one at a time. Nothing is allocated unless an image is larger than all previous ones.
+// Errors: none. Threads: not thread-safe; one thread at a time. Nothing is allocated unless an image is larger than all
+// previous ones.
 #pragma once
 
 #include <millrace/image/resize/row_kernels.hpp>

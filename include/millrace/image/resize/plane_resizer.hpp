@@ -12,9 +12,9 @@
 // The result is within one level of real arithmetic. The mean difference to exact is 0.3 levels. Pixels whose colors
 // are clamped (saturated edges) differ by up to some tens of levels.
 // Rows from libjpeg are always treated as exact.
-// Shapes: pixel_target.hpp. Errors: throws std::bad_alloc. Threads: one at a time. AVX-512 or AVX2 code runs if the CPU
-// supports it, else portable code; all produce the same bits. No byte outside the image is written. No byte outside the
-// planes is read.
+// Shapes: pixel_target.hpp. Errors: throws std::bad_alloc. Threads: not thread-safe; one thread at a time. AVX-512 or
+// AVX2 code runs if the CPU supports it, else portable code; all produce the same bits. No byte outside the image is
+// written. No byte outside the planes is read.
 #pragma once
 
 #include <millrace/image/resize/avx2_plane_kernels.hpp>

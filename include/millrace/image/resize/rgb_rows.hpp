@@ -8,7 +8,8 @@
 // The result is three planar channels. Gray planes need no conversion and are not accepted. The planes must contain one
 // pixel around the requested columns and rows, except at the image's edge, where libjpeg repeats the last sample.
 // Rows below the planes repeat the last one. Rows may be read 64 bytes beyond their end.
-// Errors: none. Threads: one at a time. Nothing is allocated unless a width exceeds all previous ones.
+// Errors: none. Threads: not thread-safe; one thread at a time. Nothing is allocated unless a width exceeds all
+// previous ones.
 // Source of the rule: fancy_upsampling.hpp. With fewer than three chroma columns, and at 1/8 of the size, libjpeg
 // repeats samples.
 #pragma once

@@ -17,7 +17,7 @@
 // multiple of columns_at_once.
 // add_rows is for rows that are summed before the columns are resized. It adds source rows of u8 in 32 bits. add_lines
 // does the same with rows that have been resized to columns.
-// Errors: none. Threads: pure.
+// Errors: none. Threads: pure functions; any thread.
 #pragma once
 
 #include <millrace/image/resize/column_kernels.hpp>

@@ -4,7 +4,7 @@
 //
 // Each usual number of taps has its own loop, with weights and row pointers in registers. All others share one, because
 // each loop costs users compile time. Rows are in the order of avx2_columns, which add_lines preserves. add_rows reads
-// and writes the natural order. Shapes, units, errors, threads: row_kernels.hpp.
+// and writes the natural order. Shapes, units, errors, threads: see row_kernels.hpp.
 #pragma once
 
 #ifdef __x86_64__

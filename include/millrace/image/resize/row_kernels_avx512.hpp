@@ -5,7 +5,7 @@
 //
 // Only streamed rows with the usual numbers of taps are processed here, because each loop costs users compile time.
 // Rows are in the order of avx2_columns: in each 32 columns, the quarters of a register contain columns 0-7, 16-23,
-// 8-15 and 24-31. Shapes, units, errors, threads: row_kernels.hpp.
+// 8-15 and 24-31. Shapes, units, errors, threads: see row_kernels.hpp.
 #pragma once
 
 #ifdef __x86_64__

@@ -5,7 +5,7 @@
 //
 // A lane has 8 outputs, whose samples are bytes `pick` of the 16 bytes from base[lane] on. Outputs 0-7, 16-23, 8-15 and
 // 24-31 are lanes 0 to 3. Byte permutations allow all lanes to use one window of 64 bytes.
-// Shapes, units, errors, threads: column_kernels.hpp.
+// Shapes, units, errors, threads: see column_kernels.hpp.
 #pragma once
 
 #ifdef __x86_64__

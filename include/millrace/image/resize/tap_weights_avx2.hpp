@@ -4,7 +4,7 @@
 //
 // tap_table computes a reciprocal by integer division. Here it is a quotient of doubles, rounded down and then
 // corrected by its remainder, which doubles represent exactly. It is therefore the same for every implementation of the
-// division. The reciprocal's upper and lower 32 bits are multiplied separately. Errors, threads: tap_table.hpp.
+// division. The reciprocal's upper and lower 32 bits are multiplied separately. Errors, threads: see tap_table.hpp.
 #pragma once
 
 #ifdef __x86_64__

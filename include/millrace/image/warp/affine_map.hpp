@@ -5,7 +5,7 @@
 //
 // Points are in pixels; the center of the first pixel is (0.5, 0.5). Rotations are bit-identical to Pillow's: angles in
 // degrees are converted to radians in double, cosine and sine are rounded to 15 digits, and no operation is fused.
-// Errors: none. Threads: pure functions.
+// Errors: none. Threads: pure functions; any thread.
 #pragma once
 
 #include <millrace/base/fixed_point.hpp>

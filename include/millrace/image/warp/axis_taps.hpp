@@ -6,7 +6,7 @@
 //
 // Results are truncated. Therefore only results close to an integer may be different in double. If all neighbors are
 // equal, the result is exact.
-// Units: bytes of a row, three for each pixel. Errors: none. Threads: pure, except for the output.
+// Units: bytes of a row, three for each pixel. Errors: none. Threads: any thread, if no two calls share an output.
 #pragma once
 
 #include <millrace/base/version.hpp>

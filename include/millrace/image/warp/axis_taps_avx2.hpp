@@ -2,7 +2,7 @@
 //
 //   if (mr::detail::cpu_has_avx2()) mr::detail::avx2_axis_taps::mix<false>(row, doubtful);
 //
-// Units, errors, threads: axis_taps.hpp.
+// Units, errors, threads: see axis_taps.hpp.
 #pragma once
 
 #ifdef __x86_64__

@@ -7,7 +7,7 @@
 // All pixels of a row sheared in x have the same distance from the centers, and so do those of a column sheared in y.
 // They differ by less than 2^-31, because Pillow's positions are rounded sums. Therefore they are computed once.
 // Results that this difference might change are recomputed by the kernels for any map.
-// Errors: throws std::bad_alloc. Threads: one at a time for each object.
+// Errors: throws std::bad_alloc. Threads: not thread-safe; one thread at a time.
 #pragma once
 
 #include <millrace/image/color/photometric_op.hpp>

@@ -7,7 +7,7 @@
 // nearest: the pixel that contains the source, computed in fixed point with 16 fraction bits. A map without rotation
 // and shear is evaluated in double, incrementally.
 // bilinear, bicubic: warp_kernels.hpp; for maps along one axis only, axis_warp.hpp.
-// Errors: throws std::bad_alloc. Threads: one at a time for each object.
+// Errors: throws std::bad_alloc. Threads: not thread-safe; one thread at a time.
 #pragma once
 
 #include <millrace/image/color/photometric_op.hpp>

@@ -5,7 +5,7 @@
 //
 // The numbers are first computed in float. They are truncated, so only numbers close to an integer may be different in
 // double. Pixels with such a number are recomputed in double, unless all neighbors have that number.
-// Errors, threads: warp.hpp.
+// Errors, threads: see warp.hpp.
 #pragma once
 
 #ifdef __x86_64__

@@ -5,7 +5,7 @@
 //
 // Computations are in double, and truncated. Pixels at the image's boundary are repeated beyond it. Pillow's bicubic
 // kernel has a = -1 here, unlike in its resize().
-// Errors: none. Threads: pure, except for the pixels.
+// Errors: none. Threads: any thread, if no two calls share pixels.
 #pragma once
 
 #include <millrace/image/color/photometric_op.hpp>

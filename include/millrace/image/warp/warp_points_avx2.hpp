@@ -6,7 +6,7 @@
 //     if (points.next(four)) use(four);
 //
 // It copies all numbers of the row, because compilers would reload them after each byte that is written.
-// Errors: none. Threads: one at a time for each object.
+// Errors: none. Threads: not thread-safe; one thread at a time.
 #pragma once
 
 #ifdef __x86_64__
