@@ -1,4 +1,5 @@
-// The numbers of workers and I/O threads of a session: the existing ones, the open ones, and the changes by tuning.
+// Controls how many workers and I/O threads of a session exist and how many are open (active). Tuning changes the open
+// number.
 //
 //   mr::detail::concurrency threads(options, workers, notices);
 //   threads.max_workers();  threads.max_reads();       // the maximum for which the session allocates
@@ -7,7 +8,7 @@
 //   if (threads.due(batches) && threads.tune(metrics, nodes)) warm_up();   // true: the open numbers have changed
 //
 // Without a tuning_rule all requested threads are always open.
-// Errors: those of the rule. Threads: used by the trainer only.
+// Errors: the errors of the tuning rule. Threads: not synchronized; only the trainer uses it.
 #pragma once
 
 #include <millrace/run/session_options.hpp>
@@ -18,7 +19,7 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 /// The open and the maximum number of workers and I/O threads.
 class concurrency {
  public:
-  /// `workers` is the number of workers at the start; without workers, nothing is tuned.
+  /// `workers` is the number of workers at the start; if it is 0, nothing is tuned.
   concurrency(const session_options& o, unsigned workers, notice_outlet& notices);
 
   /// Returns the maximum number of workers that tuning may open.
@@ -26,16 +27,17 @@ class concurrency {
   /// Returns the maximum number of I/O threads that tuning may open.
   unsigned max_reads() const noexcept { return static_cast<unsigned>(limits_.max.reads); }
 
-  /// Opens the current numbers in all pipeline nodes. Does nothing without a rule.
+  /// Opens the current numbers of threads in all pipeline nodes. Does nothing without a tuning rule.
   void open(const std::vector<pipeline_node*>& all) const;
-  /// Limits the I/O threads to those that memory allows and starts the tuner.
+  /// Limits the I/O threads to `reads_within_memory` and starts the tuner.
   void start(std::size_t reads_within_memory);
 
-  /// Returns the limits of the tuning for the session's description; empty without a rule.
+  /// Returns the tuning limits as text for the session's description; empty without a tuning rule.
   std::string describe() const;
   /// Returns true if the tuner requests metrics after this number of batches.
   bool due(std::uint64_t batches) const noexcept { return tuner_ && tuner_->due(batches); }
-  /// Passes the metrics to the tuner and opens the numbers that it returns. Returns true if they have changed.
+  /// Passes the metrics to the tuner and opens the numbers of threads that the tuner returns. Returns true if a number
+  /// has changed.
   bool tune(const flow_statistics& since_start, const std::vector<pipeline_node*>& all);
 
  private:

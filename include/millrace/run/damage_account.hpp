@@ -5,10 +5,11 @@
 //   account.add(batch, origin, counts);         // each delivered batch, in order; throws past a limit
 //   account.replaced();  account.masked();      // rows so far
 //
-// A lost shard counts as one event, for any number of rows. Its rows do not count against the limits of samples.
-// Errors: data_error when a limit is exceeded; it shows the first five damaged samples. The errors of the quarantine
-// list.
-// Threads: add() by the trainer; the counters by any.
+// A lost shard counts as one event, regardless of its number of rows. Its rows do not count against the limits on
+// damaged samples.
+// Errors: data_error when a limit is exceeded; its message shows the first five damaged samples. Also the errors of
+// quarantine_list.
+// Threads: the trainer calls add(); any thread may read the counters.
 #pragma once
 
 #include <millrace/base/error.hpp>
@@ -44,20 +45,21 @@ class damage_account {
   /// Adds shards that were lost.
   void add(const std::vector<std::exception_ptr>& shards, event_counts& counts);
 
-  /// Returns the rows that are copies of others.
+  /// Returns the number of damaged rows that were replaced with copies of other rows.
   std::uint64_t replaced() const noexcept { return replaced_.load(std::memory_order_relaxed); }
-  /// Returns the rows that were filled with zeros.
+  /// Returns the number of damaged rows that were filled with zeros.
   std::uint64_t masked() const noexcept { return masked_.load(std::memory_order_relaxed); }
-  /// Returns the number of shards whose rows were lost with them.
+  /// Returns the number of lost shards that caused damaged rows.
   std::uint64_t lost_shards() const noexcept { return lost_shards_.load(std::memory_order_relaxed); }
-  /// Returns the totals of the session for its end, if there was more damage than the posted notices named.
+  /// Returns a notice with the session's totals, to post at its end. Empty if the earlier notices already named all
+  /// damage.
   std::optional<notice> summary() const;
 
  private:
-  static constexpr unsigned max_posted = 10;   // lost shards that are reported one by one
+  static constexpr unsigned max_posted = 10;   // maximum of individually reported lost shards
   static constexpr std::uint64_t max_shown = 5, share_counts_above = 10;
 
-  /// Counts a row. `position` is its position in the epoch, if that is known.
+  /// Counts a damaged row.
   void count(const damaged_row& d, event_counts& counts);
   void count_as_lost(const lost_shard_error& e, event_counts& counts);
   void post_lost(const char* text, const error& e, event_counts& counts);
@@ -70,7 +72,7 @@ class damage_account {
   const std::unique_ptr<quarantine_list> quarantine_;   // null: no list
   std::uint64_t rows_ = 0, damaged_ = 0, in_a_row_ = 0, lost_shards_posted_ = 0;
   std::string first_, first_lost_;   // texts of the first errors of samples, and of lost shards
-  std::set<std::string> lost_;       // names of the shards whose samples were lost with them
+  std::set<std::string> lost_;       // names of the lost shards that caused damaged rows
   std::atomic<std::uint64_t> replaced_{0}, masked_{0}, lost_shards_{0};
 };
 

@@ -1,5 +1,5 @@
-// The implementation of a session: the thin layer that depends on the flow's type. It builds the parts of the run, and
-// run_core runs them. For internal use only.
+// The thin layer of a session that depends on the flow's type. It builds the parts of the run, and run_core runs them.
+// For internal use only.
 #pragma once
 
 #include <millrace/deliver/batch.hpp>
@@ -23,11 +23,11 @@ class engine_base {
   const run_core& core() const noexcept { return core_; }
   /// Returns the order of the run.
   const planned_run& order() const noexcept { return *order_; }
-  /// Throws the setup_error of a session that was moved from.
+  /// Throws the setup_error for the use of a session that was moved from.
   [[noreturn]] static void throw_moved_from();
 
-  /// Destroys an engine. In a forked child it does nothing: threads that do not exist cannot be joined, and may have
-  /// locked mutexes.
+  /// Destroys an engine. Does nothing in a forked child, because the parent's threads do not exist there: they cannot
+  /// be joined, and may have locked mutexes.
   struct deleter {
     void operator()(engine_base* e) const noexcept {
       if (!e->core_.is_forked()) delete e;
@@ -35,7 +35,7 @@ class engine_base {
   };
 
  protected:
-  /// Facts for the builder, in addition to those of the order.
+  /// The facts that the builder needs in addition to the facts in the order.
   struct flow_parts {
     std::uint64_t seed;
     sample_names* names;
@@ -49,7 +49,7 @@ class engine_base {
     const std::shared_ptr<sample_names>& names;
     const damage_rule* damaged;
   };
-  /// Passes the names and the damage rule to the read stage, and starts the run.
+  /// Passes the sample names and the damage rule to the read stage, and starts the run.
   void start(const read_parts& of, built_segments& segments);
 
   run_core core_;
@@ -77,7 +77,7 @@ class batch_engine : public engine_base {
   }
 
  protected:
-  /// Sets where the columns are in a slot. `places` outlives the engine's batches.
+  /// Sets the positions of the columns in a slot. `places` must outlive the engine's batches.
   void set_places(const typename Batch::places& places) {
     places_ = &places;
     current_ = Batch(places, {});
@@ -113,7 +113,7 @@ class engine final : public batch_engine<Batch> {
     const start_steps::step planning(core_.start_of_run(), "plans the order", reads());
     return planned_run_for<Flow>(source_, facts, {.session = core_.options(), .budget_bytes = core_.budget_bytes()});
   }
-  /// Returns the reads of the source, or null if it does not count them.
+  /// Returns the read meter of the source, or null if the source has none.
   const read_meter* reads() const {
     if constexpr (requires { { source_.reads() } -> std::convertible_to<const read_meter&>; }) return &source_.reads();
     else return nullptr;

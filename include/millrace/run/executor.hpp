@@ -8,19 +8,22 @@
 //   };
 //   mr::session run{std::move(flow), {.threads = 4, .executor = std::make_shared<pool_executor>(pool)}};
 //
-// adapt/tbb.hpp has one for a tbb::task_arena. With an executor, a session starts no thread for its workers. It still
-// has I/O threads, a thread for copies to a device, and threads for blocking maps and for stages that run serially.
-// Number: a session has at most min(threads, concurrency()) tasks at a time, queued or running. Tuning stays below it.
-// Tasks: a task ends after about 5 ms, or after one claim of samples if that is longer. It does not wait, unless a
-// callable of the flow does, and it does not throw. An executor may run tasks late and in any order. The order of the
-// samples, random numbers and digests do not depend on it. While the session lives, each task must run exactly once.
+// adapt/tbb.hpp provides an executor for a tbb::task_arena. With an executor, a session starts no thread for its
+// workers. It still has I/O threads, a thread for copies to a device, and threads for blocking maps and for stages that
+// run serially.
+// Number: a session has at most min(threads, concurrency()) tasks at a time, queued or running. Tuning does not exceed
+// this number.
+// Tasks: a task ends after about 5 ms, or after one claim of samples if that is longer. It waits only if a callable of
+// the flow waits, and it never throws. An executor may run tasks late and in any order, without effect on the order of
+// the samples, random numbers or digests. While the session lives, each task must run exactly once.
 // Deadlocks: submit() must not run the task, wait for a task, or call the session, because its caller may have locked
-// mutexes of the session. If a thread of the executor calls next(), another one must be free for the tasks.
+// mutexes of the session. If a thread of the executor calls next(), another thread must be free to run the tasks.
 // Shutdown: a session that is destroyed, or ends with an error, first waits for its running tasks and for calls of
 // submit(). It never uses the executor afterwards. A task that has not begun by then does nothing when it runs.
-// Errors: an exception of submit() ends the run. next() throws it, after the batches that are ready. The constructor of
-// a session throws setup_error if concurrency() is 0, or with `threads = 0`.
-// Threads: any thread of a session or the user calls submit(), several at once. Sessions may share an executor.
+// Errors: an exception of submit() ends the run. next() throws it after the batches that are already complete. The
+// constructor of a session throws setup_error if concurrency() or `threads` is 0.
+// Threads: threads of the session and of the user call submit(), several of them at the same time. Sessions may share
+// an executor.
 // Lifetime: the session shares ownership of the executor, and releases it on the thread that destroys the session.
 // Fork: a child has none of its parent's threads, so a session there needs an executor that was created in the child.
 // Cost: for each task one allocation, four locks, and one call of submit(): a few microseconds every 5 ms, or whenever

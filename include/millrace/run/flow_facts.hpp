@@ -1,4 +1,4 @@
-// The facts about a flow that a session needs, independent of the types of its stages, and the rules about them.
+// Describes a flow independently of the types of its stages, and checks whether its stages and options are compatible.
 //
 //   const mr::detail::flow_facts facts = mr::detail::facts_of(flow);          // run/session_order.hpp
 //   mr::detail::check_flow(facts);
@@ -24,8 +24,8 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 struct run_settings {
   to_device_options device{.device = host_device()};
   std::size_t batch_rows = 0;
-  std::size_t prefetch_batches = 0;   ///< 0: chosen by the size of a batch
-  std::size_t shards = 0;             ///< of the source
+  std::size_t prefetch_batches = 0;   ///< 0: chosen from the size of a batch
+  std::size_t shards = 0;             ///< number of shards of the source
   bool keys = false;                  ///< batches carry the keys of their rows
 };
 
@@ -33,17 +33,17 @@ struct run_settings {
 struct flow_facts {
   run_settings settings{};
   std::uint64_t seed = 0;
-  bool has_index = false;            ///< the order is computed from an index; at first: it may be
-  std::size_t window = 0;            ///< of a shuffle directly after the source, in samples; 0: none
-  std::uint64_t take = endless;      ///< limit per pass of a take() directly after the source
+  bool has_index = false;            ///< the order is computed from an index; before is_planned(): it may be
+  std::size_t window = 0;            ///< samples in the window of a shuffle directly after the source; 0: none
+  std::uint64_t take = endless;      ///< maximum of samples per pass, set by a take() directly after the source
   bool one_row_per_sample = true, packs = false, buckets = false, takes = false, joins_samples = false;
   replay_start from = replay_start::sample;
-  std::size_t rows = 1;              ///< of a batch
+  std::size_t rows = 1;              ///< rows per batch
   bool drop_last = true, pad_last = false, allow_empty = false;
-  std::optional<std::size_t> stride{};   ///< of mixed rows
+  std::optional<std::size_t> stride{};   ///< mix_rows_options::stride
 };
 
-/// The session's part of a plan; its options are checked().
+/// The inputs of a plan that the session provides. `session` is a result of checked().
 struct planning_options {
   const session_options& session;
   std::size_t budget_bytes;
@@ -53,9 +53,11 @@ struct planning_options {
 void check_flow(const flow_facts& f);
 /// Returns the names of the samples if batches have keys, else null.
 std::shared_ptr<sample_names> names_for(const flow_facts& f);
-/// Returns the damage_rule of a session. Throws setup_error for a flow, a source or ranks that do not allow one.
+/// Returns the damage_rule of a session. Throws setup_error if the flow, the source or the number of ranks does not
+/// support its policy.
 damage_rule damage_rule_for(const flow_facts& f, const session_options& o);
-/// Returns a warning if a lane has less than two rows in a batch, so that no row can be copied; else an empty text.
+/// Returns a warning if a lane has fewer than two rows in a batch, because then no row can be copied; otherwise an
+/// empty string.
 std::string damage_notice(const damage_rule& rule, std::size_t rows, const world& mine);
 /// Returns the options of a run over a source with an index.
 indexed_run_options indexed_options(const flow_facts& f, const planning_options& o);

@@ -1,11 +1,11 @@
-// The maximum memory that a session will use, and whether it fits the budget. Computed before the first batch.
+// Computes the maximum memory of a session and compares it with the budget, before the first batch.
 //
 //   mr::detail::memory_budget m{.budget_bytes = std::size_t{8} << 30, .slot_bytes = 40'000'000, .host_slots = 5};
 //   m.read_ahead_bytes = 64'000'000;
 //   m.check();            // setup_error with the formula, if it does not fit
 //   m.describe();         // "5 host slots x 40 MB + read ahead 64 MB = 264 MB of 8.6 GB"
 //
-// Errors: setup_error from check(). Threads: a value.
+// Errors: setup_error from check(). Threads: not synchronized.
 #pragma once
 
 #include <millrace/base/version.hpp>
@@ -22,33 +22,33 @@ std::string readable_bytes(double bytes);
 struct memory_budget {
   std::size_t budget_bytes = 0;
   std::size_t slot_bytes = 0, host_slots = 0;
-  std::size_t device_slots = 0;       ///< 0: the step uses the batches in the host slots
+  std::size_t device_slots = 0;       ///< 0: the training step uses the batches in the host slots
   bool device_memory_apart = false;   ///< device slots are in GPU memory, outside the budget
   std::size_t batch_rows = 0;
   std::size_t read_ahead_bytes = 0;
-  std::size_t chunk_bytes = 0;     ///< bytes of one read; the last sample may exceed them
-  std::size_t chunk_samples = 0;   ///< samples of one read, if these are fewer bytes
+  std::size_t chunk_bytes = 0;     ///< bytes of one read; its last sample may exceed this size
+  std::size_t chunk_samples = 0;   ///< maximum samples of one read, if these have fewer bytes
   std::size_t window = 0;    ///< samples of the shuffle window
   bool withholds = false;    ///< the complete window is in memory at the start of the run
   double sample_bytes = 0;   ///< mean encoded size of the samples read so far
-  std::size_t neighbor_bytes = 0;   ///< small samples that were read early, together with others
+  std::size_t neighbor_bytes = 0;   ///< bytes of small samples that were read early, together with others
 
-  /// Returns the number of batches to prefetch on the host by default: 2 to 4 in 64 MiB, and up to 16 small ones in 1
-  /// MiB. With more of them the trainer and the workers wake each other less often; more bytes would evict the samples
-  /// from the cache.
+  /// Returns the default number of batches to prefetch on the host: 2 to 4 within 64 MiB, and up to 16 small batches
+  /// within 1 MiB. More batches reduce wake-ups between the trainer and the workers, but more bytes would evict the
+  /// samples from the cache.
   static std::size_t default_prefetch(std::size_t batch_bytes) noexcept;
 
-  /// Returns the bytes of the shuffle window. About half a window is in memory at a time. At the start of a run it may
-  /// be the complete window, if the budget allows it.
+  /// Returns the bytes of the shuffle window. About half a window is in memory at a time. If `withholds` is set and the
+  /// budget allows it, the complete window is in memory at the start of a run.
   std::size_t window_bytes() const noexcept;
-  /// Returns the bytes of encoded samples. At least one batch is read, whatever the read-ahead: workers can start on a
-  /// batch only when its samples have been read.
+  /// Returns the bytes of encoded samples. Includes at least one batch, even if a batch exceeds the read-ahead, because
+  /// workers can start on a batch only after its samples have been read.
   std::size_t encoded_bytes() const noexcept;
   /// Returns the bytes that count against the budget.
   std::size_t total_bytes() const noexcept;
 
-  /// Returns the number of concurrent reads that fit in the rest of the budget. The bytes of a read count as read ahead
-  /// only when it is complete. Reads of later shards must leave half of the read-ahead to the current shards.
+  /// Returns the number of concurrent reads that fit in the rest of the budget. The bytes of a read count as read-ahead
+  /// only after the read is complete. Reads of later shards must leave half of the read-ahead to the current shards.
   std::size_t max_reads() const noexcept;
 
   /// Returns the formula with its numbers, for the announcement and for errors.
@@ -59,7 +59,7 @@ struct memory_budget {
 
  private:
   bool fits_complete_window() const noexcept;
-  std::size_t other_bytes() const noexcept;   // all but the window
+  std::size_t other_bytes() const noexcept;   // all bytes except those of the window
 };
 
 }}}  // namespace millrace::detail

@@ -1,11 +1,11 @@
-// Turns the stages of a flow into the segments that run them, from the last to the first.
+// Builds the segments that run the stages of a flow, from the last segment to the first.
 //
 //   mr::detail::pipeline_builder<layout> builder(options, batches);     // batches: the batch_ring that is filled
 //   auto& first = builder.build<mr::record>(std::move(flow.stages));    // a sample_sink<record> for the read stage
 //   builder.nodes();                                                    // the pipeline nodes to start and stop
 //
 // Consecutive maps become fused maps. A segment ends at an expanding stage, at a stage that runs serially, and at
-// batch. Fused maps with a blocking map run on their own threads instead of the workers.
+// batch. Fused maps that contain a blocking map run on their own threads instead of the workers.
 #pragma once
 
 #include <millrace/order/batch_numbers.hpp>
@@ -51,8 +51,8 @@ inline constexpr bool one_row_per_sample =
     !is_filter<Stage> && !is_expand<Stage> && !is_bucket<Stage> && !std::is_same_v<Stage, shuffle_stage> &&
     !std::is_same_v<Stage, take_stage>;
 
-/// Returns the points at which the stage stores no items: after each sample, at the end of each pass, or only at the
-/// start of the run. Now is the type of its items.
+/// Returns when the stage stores no items: after each sample, at the end of each pass, or only at the start of the run.
+/// `Now` is the type of the items that the stage receives.
 template <class Now, class Stage>
 constexpr replay_start replay_start_of_stage() {
   if constexpr (std::is_same_v<Stage, shuffle_stage> || std::is_same_v<Stage, take_stage>) {
@@ -65,13 +65,14 @@ constexpr replay_start replay_start_of_stage() {
   }
 }
 
-/// True if each row stays one row up to batch: then the rows of a packing stage can be counted one by one after it.
+/// True if each row stays one row up to batch. Only then can the rows that a packing stage produces be counted
+/// individually after it.
 template <class... Stages>
 constexpr bool only_maps_before_batch() {
   return (one_row_per_sample<Stages> && ...);
 }
 
-/// Returns the points at which none of these stages stores items, so that a resumed run can start there.
+/// Returns when none of these stages stores items. A resumed run can start at such a point.
 template <class Now, class Stage, class... Rest>
 constexpr replay_start replay_start_of(const stage_list<Stage, Rest...>*) {
   constexpr replay_start here = replay_start_of_stage<Now, Stage>();
@@ -90,7 +91,7 @@ struct pipeline_builder_options {
   std::uint64_t seed = 0;
   unsigned workers = 1;                          ///< 0: everything runs inline on the caller
   worker_executor* arena = nullptr;              ///< the executor of the workers; null without workers
-  std::size_t shuffle_bytes = ~std::size_t{0};   ///< limit of a shuffle buffer
+  std::size_t shuffle_bytes = ~std::size_t{0};   ///< maximum bytes of a shuffle buffer
   bool keeps_older_order = false;                ///< as planned_run::keeps_older_order()
   batch_boundaries boundaries{};
   batch_numbers numbers{};
@@ -98,7 +99,7 @@ struct pipeline_builder_options {
   const damage_rule* damaged = nullptr;          ///< null: damage is an error
 };
 
-/// The segments of a session, of any types.
+/// The segments of a session, independent of their types.
 class built_segments {
  public:
   using options = pipeline_builder_options;
@@ -120,8 +121,8 @@ class built_segments {
     return *segment;
   }
 
-  /// Returns the limit of waiting rows. It is lower after another segment: items may be large there, and their bytes
-  /// are not limited.
+  /// Returns the maximum number of waiting rows. It is lower after another segment, because items may be large there
+  /// and their bytes are not limited.
   std::size_t max_waiting_rows() const noexcept { return follows_segment_ ? 256 : 4096; }
   /// Returns the options of the last segment.
   batch_rows::options last_options(const batch_options& o, unsigned own_threads);
@@ -130,7 +131,8 @@ class built_segments {
     std::size_t count;
     worker_executor* workers;
   };
-  /// Returns the workers of a segment; `own_threads` is not 0 if it requests its own threads.
+  /// Returns the numbers of workers of a segment. `own_threads` is the number of threads that the segment requests for
+  /// itself; 0: none.
   worker_counts workers_for(unsigned own_threads);
 
   const options options_;
@@ -140,7 +142,8 @@ class built_segments {
   final_segment* last_ = nullptr;
 
  private:
-  // Declared before the segments, whose dispatchers submit to them, so they are destroyed after the segments.
+  // Declared before the segments, so that these threads are destroyed after the segments, whose dispatchers submit to
+  // them.
   std::vector<std::unique_ptr<thread_executor>> own_threads_;
   std::vector<std::unique_ptr<pipeline_node>> segments_;   // from the last to the first
 };
@@ -165,7 +168,8 @@ class pipeline_builder : public built_segments {
   const Columns& layout() const noexcept { return *layout_; }
 
  private:
-  /// `begun` is the entry of the current fused maps, `here` that of the next map. `In` is the item type at `begun`.
+  /// `begun` is the entry of the current fused maps, and `here` is the entry of the next map. `In` is the item type at
+  /// `begun`.
   template <class In, class Now, class... Maps, class First, class... Rest>
   [[gnu::cold]] sample_sink<In>& next(stage_list<Maps...>&& maps, map_entry begun, map_entry here,
                         stage_list<First, Rest...>&& stages) {
@@ -266,7 +270,7 @@ class pipeline_builder : public built_segments {
     return last.entrance();
   }
 
-  /// Returns the settings of the stage that mixes rows, which is one of those after batch.
+  /// Returns the settings of the stage that mixes rows, which is one of the stages after batch.
   template <class Mixer, class... Stages>
   typename Mixer::options mixer_options(const stage_list<Stages...>& after_batch, const map_entry& here) const {
     typename Mixer::options result{};
@@ -279,7 +283,7 @@ class pipeline_builder : public built_segments {
     return result;
   }
 
-  /// Returns the maximum number of threads that a map requests.
+  /// Returns the largest number of threads that any of the maps requests.
   template <class... Maps>
   static unsigned own_threads_of(const stage_list<Maps...>& maps) {
     if constexpr (sizeof...(Maps) == 0) return 0;

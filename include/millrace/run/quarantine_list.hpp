@@ -1,4 +1,4 @@
-// quarantine_list: a file that lists damaged samples, for keys_from() and for people.
+// quarantine_list: a file that lists damaged samples. Both keys_from() and people can read it.
 //
 //   mr::quarantine_list damaged("run1/quarantine-0.jsonl");
 //   try { train_on(sample); }
@@ -12,12 +12,13 @@
 // "epoch": 2, "stage": "jpeg", "reason": "..."}. Unknown numbers are left out. A name that is not UTF-8 is stored a
 // second time, with "_hex" after its name: {"key": "?", "key_hex": "ff00"}. A line with a null key is a note about its
 // shard: keys_from() skips it.
-// No sample is listed twice, across epochs and restarts: the list reads the lines of the file when it is opened. A
-// sample is identified by its key and the file name of its shard. A shard has one note. A last line that was truncated
-// by a crash is removed when the list is opened.
-// An entry is on the disk when add() returns. Each rank needs its own file. Memory: the keys.
+// No sample is listed twice, even across epochs and restarts, because the list reads the existing lines when it opens
+// the file. A sample is identified by its key and the file name of its shard. Each shard has at most one note. If a
+// crash truncated the last line, that line is removed when the list is opened.
+// An entry is on the disk when add() returns. Each rank needs its own file. Memory: the keys of all entries.
 // Errors: setup_error for a name that does not end in .jsonl or .ndjson, and if another list has the file open;
-// data_error for a line that is not an entry; io_error with the file's name, also for a full disk. Threads: one.
+// data_error for a line that is not an entry; io_error with the file's name, also for a full disk. Threads: not
+// thread-safe.
 #pragma once
 
 #include <millrace/base/error.hpp>
@@ -30,7 +31,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
-/// A sample that cannot be used, and the reason. Without a key: a shard with unreadable samples.
+/// A sample that cannot be used, and the reason. Without a key, it describes a shard with unreadable samples.
 struct damaged_sample {
   std::string shard{};   ///< path of the shard
   std::string key{};     ///< key of the sample; empty: a note about the shard
@@ -41,7 +42,7 @@ struct damaged_sample {
   std::string reason{};   ///< description of the damage
 };
 
-/// A file of damaged samples, a line for each.
+/// A file with one line for each damaged sample.
 class quarantine_list {
  public:
   /// Opens the file and reads its entries. Creates the file and its folders if they are missing.

@@ -5,10 +5,10 @@
 //   while (mr::batch_lease b = core.next(false)) train_step(b.size());
 //   core.shut_down();
 //
-// start() runs a list of named steps. An error of a step shuts the run down.
-// Errors: those of session. Threads: one call of the trainer at a time, which `call` checks; stats(), statistics(),
-// waits() and events() from any.
-// Lifetime: the parts of start() outlive shut_down().
+// start() runs a list of named steps. If a step throws, start() shuts the run down.
+// Errors: the errors of session. Threads: only one call of the trainer at a time, which `call` checks. Any thread may
+// call stats(), statistics(), waits() and events().
+// Lifetime: the parts passed to start() must exist until shut_down() returns.
 #pragma once
 
 #include <millrace/deliver/batch_lease.hpp>
@@ -35,7 +35,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// The parts of a run that depend on the flow's type. All of them outlive the run.
+/// The parts of a run that depend on the flow's type. All of them must outlive the run.
 struct run_parts {
   planned_run* order = nullptr;
   read_stage* read = nullptr;
@@ -64,16 +64,16 @@ class run_core {
   notice_outlet& notices() noexcept { return notices_; }
   /// Returns the options, with their world set.
   const session_options& options() const noexcept { return options_; }
-  /// Returns the bytes that the run may use.
+  /// Returns the memory budget of the run, in bytes.
   std::size_t budget_bytes() const noexcept { return budget_bytes_; }
-  /// Returns the limit on samples that no worker has claimed yet.
+  /// Returns the maximum bytes of samples that are read and that no worker has claimed yet.
   std::size_t read_ahead_bytes() const noexcept { return read_ahead_bytes_; }
-  /// Returns the rows of a full batch.
+  /// Returns the number of rows of a full batch.
   std::size_t batch_rows() const noexcept { return settings_.batch_rows; }
-  /// Returns the object that decides about lost shards; null if the first one ends the run.
+  /// Returns the object that decides about lost shards; null if the first lost shard ends the run.
   lost_shards* lost() noexcept { return options_.on_damage.policy == damage::fail ? nullptr : &lost_; }
 
-  /// Returns the steps before the first batch.
+  /// Returns the steps of the run's start.
   start_steps& start_of_run() noexcept { return start_; }
 
   /// Starts the run. An error of the first samples is thrown by next().
@@ -81,7 +81,8 @@ class run_core {
   /// Stops and joins all threads. Later calls have no effect.
   void shut_down() noexcept;
 
-  /// A call of the trainer, during its lifetime. Throws setup_error if another call has not returned.
+  /// Marks a call of the trainer as active while this object exists. The constructor throws setup_error if another call
+  /// is active.
   class call {
    public:
     explicit call(run_core& of) : of_(&of) {
@@ -95,19 +96,21 @@ class run_core {
     run_core* const of_;
   };
 
-  // During a `call`:
-  /// Returns the next batch in order; empty at the end of the run and, with `stop_at_epoch`, of an epoch.
+  // The trainer calls these functions while a `call` object exists.
+  /// Returns the next batch in order; an empty one at the end of the run and, with `stop_at_epoch`, at the end of an
+  /// epoch.
   batch_lease next(bool stop_at_epoch);
-  /// As next(false); a later loop cannot return to an epoch before that of the batch.
+  /// Returns next(false). A later loop cannot return to an epoch before the epoch of this batch.
   batch_lease next_of_any_epoch();
   /// Advances `current` to the first batch of a loop, like step(). Throws setup_error if the loop has no batch.
   bool begin(batch_lease& current, std::uint64_t epoch);
   /// Advances `current` to the next batch of `epoch` (endless: of any epoch). Returns false at the end.
   bool step(batch_lease& current, std::uint64_t epoch);
 
-  /// Stops all threads, and waits until a call of another thread has returned. For the destructor of a session.
+  /// Stops all threads, and waits until calls on other threads have returned. The destructor of a session calls it.
   void wait_for_calls() noexcept;
-  /// Returns whether this process was forked from the one that created the run: its threads do not exist here.
+  /// Returns whether this process was forked from the process that created the run. If so, the run's threads do not
+  /// exist here.
   bool is_forked() const noexcept;
 
   /// Returns the counters of the run.
@@ -126,7 +129,7 @@ class run_core {
   const std::string& description() const noexcept { return description_; }
 
  private:
-  // The steps of start(), in their order.
+  // The steps of start(), in the order of execution.
   /// Called when the executor has an error.
   void wake_trainer() noexcept;
   void connect(run_parts parts);
@@ -141,7 +144,7 @@ class run_core {
   batch_ring::take_result wait_for(std::uint64_t batch, bool stop_at_epoch);
   batch_origin account_for(ready_batch& b) noexcept;
   batch_lease lease(ready_batch& b);
-  /// Metrics must not cost a batch: if memory for them is exhausted, they are not updated.
+  /// Calls `act`, which updates metrics. If it runs out of memory, the metrics are not updated, but no batch is lost.
   template <class Act>
   static void without_memory_skip(const Act& act) {
     try {
@@ -170,7 +173,7 @@ class run_core {
   std::vector<pipeline_node*> nodes_;   // in the order of the flow
   std::size_t slot_bytes_ = 0;
   std::string description_;
-  std::vector<notice> start_notices_;   // of allocate(), until report_start()
+  std::vector<notice> start_notices_;   // added by allocate(), sent by report_start()
   std::atomic<bool> started_{false};            // waits() may query all nodes
   std::atomic<bool> called_{false};   // a call of the trainer has not returned
   bool down_ = false;
@@ -179,7 +182,7 @@ class run_core {
   batch_lease returned_batch_;
   std::uint64_t next_batch_ = 0;
   std::uint64_t last_epoch_ = endless;   // epoch of the last batch in a loop over one epoch
-  std::uint64_t first_open_epoch_ = 0;   // the first epoch that a loop may name
+  std::uint64_t first_open_epoch_ = 0;   // the first epoch that a loop may request
   run_end end_;
   trace_span step_range_;   // from a delivery to the next call of next()
 

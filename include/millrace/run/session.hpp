@@ -14,18 +14,19 @@
 //     validate();
 //   }
 //
-// Order: the same for every number of threads.
-// Errors: the constructor throws setup_error. An error of the data occurs at its batch, after all earlier batches. The
-// loop throws it from begin() or ++, and it ends the session. Each later call throws a setup_error that repeats it. A
+// Order: independent of the number of threads.
+// Errors: the constructor throws setup_error. An error in the data is thrown at its batch, after all earlier batches,
+// by begin() or ++ of the loop. It ends the session. Each later call throws a setup_error that repeats its message. A
 // new loop over a session that has delivered all its epochs throws setup_error, too.
-// Epochs: each is delivered once, in order. epoch(n) starts epoch n and skips the rest of earlier epochs. If a loop
-// over epoch n was left early, another one over it continues. epoch(n) throws setup_error once its end or a later epoch
-// was reached. In a resumed run, the epochs before the resume point are empty.
-// Threads: one call at a time requests batches, from any thread: a second call throws setup_error. Any thread may call
-// stats() at any time.
+// Epochs: each epoch is delivered once, in order. epoch(n) starts epoch n and skips the rest of earlier epochs. If a
+// loop over epoch n was left early, another loop over epoch n continues it. A loop over epoch n throws setup_error if
+// the session has already reached the end of epoch n or a later epoch. In a resumed run, the epochs before the resume
+// point are empty.
+// Threads: any thread may request batches, but only one at a time; a concurrent request throws setup_error. Any thread
+// may call stats() at any time.
 // Fork: in a forked child, next() throws setup_error and the destructor does nothing. The child may create a session.
-// Lifetime: a loop may be left early; the session keeps running and a later loop continues after it. A session may be
-// destroyed at any moment: everything ends within one claim, one read and one copy.
+// Lifetime: a loop may be left early; the session keeps running, and a later loop continues with the next batch. A
+// session may be destroyed at any moment: its threads end within the duration of one claim, one read and one copy.
 #pragma once
 
 #include <millrace/base/version.hpp>
@@ -65,7 +66,7 @@ class session {
   __attribute__((unavailable("millrace: a session is created with '=' here, which hides that it starts threads. Write "
                              "session run{std::move(flow)}.")))
   session(Flow, Nothing...);
-  /// Catches another name of an option: the compile error names the right one.
+  /// Catches option names of other libraries, such as num_workers. The compile error shows the name in Millrace.
   template <detail::flow_with_columns<Columns...> Flow>
   session(Flow, detail::diagnose::session_by_another_name);
   /// Rejects a flow with other columns at compile time.
@@ -74,7 +75,7 @@ class session {
   __attribute__((unavailable("millrace: session<...> names other columns than the batch of this flow. Name the columns "
                              "of batch<...>, in its order.")))
   explicit session(Flow, session_options = {});
-  /// Adds no error to the error of a broken flow.
+  /// Accepts a broken flow, whose error was already reported, so that the compiler reports no further error.
   template <std::size_t Count>
   explicit session(detail::broken_flow_of<Count>, session_options = {});
   session(session&&) noexcept = default;
@@ -126,8 +127,8 @@ class session {
     session* run_;
     std::uint64_t epoch_;
   };
-  /// Returns the batches of epoch `number`, counted from 0. Its begin() throws setup_error for an epoch whose end or a
-  /// later epoch was reached.
+  /// Returns the batches of epoch `number`, counted from 0. begin() of the range throws setup_error if the session has
+  /// already reached the end of that epoch or a later epoch.
   epoch_range epoch(std::uint64_t number) { return {*this, number}; }
 
   /// Returns the number of slots that a batch can use; b.slot() counts from 0.
@@ -137,15 +138,15 @@ class session {
   error_location locate(std::uint64_t epoch, std::uint64_t position) const {
     return running().order().locate(epoch, position);
   }
-  /// Returns the shuffle quality of this rank's samples so far, and the expected one. Any thread. Throws setup_error
-  /// unless the flow has one source, with an index.
+  /// Returns the measured shuffle quality of this rank's samples so far, and the expected quality. Any thread may call
+  /// it. Throws setup_error unless the flow has exactly one source and that source has an index.
   shuffle_statistics shuffle_quality() const { return running().order().shuffle_quality(); }
-  /// Returns the counters of the run. Cheap. Any thread.
+  /// Returns the counters of the run, at low cost. Any thread may call it.
   run_stats stats() const { return running().core().stats(); }
-  /// Returns all metrics for a report since the start of the run (measure/values/flow_statistics.hpp). Any thread, at
-  /// any time. Costs 0.2 to 0.5 ms, because it queries the system about each thread.
+  /// Returns all metrics since the start of the run, for a report (measure/values/flow_statistics.hpp). Any thread may
+  /// call it at any time. Costs 0.2 to 0.5 ms, because it queries the system about each thread.
   flow_statistics statistics() const { return running().core().statistics(); }
-  /// Returns the same without the first batches, during which the rings were still filling.
+  /// Returns the same metrics without the first batches, during which the rings were still filling.
   flow_statistics statistics_after_warm_up() const { return running().core().statistics_after_warm_up(); }
   /// Returns the current wait of the trainer and each stage, one line each. session_options::stalls reports this text.
   std::string waits() const { return running().core().waits(); }
@@ -186,7 +187,8 @@ class broken_session {
   run_stats stats() const;
 };
 
-/// Replaces the columns: the number of columns of a flow that already caused a compile error; a flow without batches.
+/// Replaces the columns of a flow that already caused a compile error. The value is the number of columns, or marks a
+/// flow without batches.
 enum class broken_columns : std::size_t {};
 struct no_batches {};
 
@@ -221,7 +223,7 @@ session(detail::flow<Item, Source, Stages...>, session_options = {}) -> session<
 //     train_step(pixels, labels, b.stream());
 //   });
 //
-// Order and errors are those of session (run/session.hpp). Threads: the step runs on the calling thread.
+// Order and errors are the same as for session (run/session.hpp). Threads: `step` runs on the calling thread.
 
 namespace detail {
 

@@ -1,9 +1,9 @@
-// The errors of calls that a session cannot serve: no call after the end returns silently.
+// Throws the errors for calls that a session cannot serve. No call after the end returns silently.
 //
 //   mr::detail::throw_finished({.epochs = 3}, 3);      // for a loop over epoch 3; endless: over the rest of the run
 //   mr::detail::throw_after_error(first_error);        // repeats the message of the first error
 //
-// Errors: always setup_error. Threads: pure functions; run_end belongs to the trainer.
+// Errors: always setup_error. Threads: pure functions; only the trainer uses run_end.
 #pragma once
 
 #include <millrace/base/error.hpp>
@@ -13,24 +13,26 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// Returns `o` with its world set and, with an executor, the threads that it uses. Throws setup_error if it has no work
-/// (0 epochs), has an executor and no threads, or no world where a launcher started several processes.
+/// Returns `o` with its world set and, if it has an executor, with `threads` set. Throws setup_error for 0 epochs, for
+/// an executor with 0 threads, and for an unset world if a launcher started several processes.
 session_options checked(session_options o);
 
-/// Throws the setup_error of a loop over `epoch` (endless: over the rest) when the session has delivered everything.
+/// Throws the setup_error for a loop over `epoch` (endless: over the rest of the run) after the session has delivered
+/// all epochs.
 [[noreturn]] void throw_finished(const session_options& o, std::uint64_t epoch);
 
-/// Throws the setup_error of a loop over `epoch`, when the session cannot return to it: `next` is the first epoch that
-/// a loop may name.
+/// Throws the setup_error for a loop over an `epoch` to which the session cannot return. `next` is the first epoch that
+/// a loop may request.
 [[noreturn]] void throw_epoch_passed(std::uint64_t epoch, std::uint64_t next);
 
-/// Throws the setup_error of a call for a batch while another one has not returned.
+/// Throws the setup_error for a request for a batch while another request has not returned.
 [[noreturn]] void throw_called_twice();
 
-/// Throws the setup_error of a call in a forked child.
+/// Throws the setup_error for a call in a forked child.
 [[noreturn]] void throw_forked();
 
-/// Throws the setup_error of each call after the error `first` has ended the session; it repeats the message.
+/// Throws the setup_error for each call after the error `first` has ended the session. It repeats the message of
+/// `first`.
 [[noreturn]] void throw_after_error(const std::exception_ptr& first);
 
 /// The reason why a run has no more batches. Used by the trainer only.
@@ -42,7 +44,7 @@ struct run_end {
   void check() {
     if (error) raise();
   }
-  /// Throws the error itself the first time, and a setup_error that the session is over each later time.
+  /// Throws the original error the first time. Each later time, throws a setup_error that repeats its message.
   [[noreturn]] void raise();
 
  private:

@@ -20,7 +20,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
-/// An unlimited number of epochs, or of batches of an epoch.
+/// An unlimited number of epochs, or of batches in an epoch.
 inline constexpr std::uint64_t endless = ~std::uint64_t{0};
 
 /// Reports the wait of each stage when a run stalls. It never ends a run.
@@ -42,36 +42,38 @@ struct session_options {
   /// Workers; 0: everything runs inside next() on the caller, for debugging. If there are more workers than cores, the
   /// number of active workers is limited by available CPU time; if your callables wait, all workers stay active. Empty:
   /// one less than the usable cores (affinity, cgroup quota), but at least 1. The run's processes on one machine divide
-  /// its cores, and its memory below.
+  /// its cores and, for `memory_bytes`, its memory.
   std::optional<unsigned> threads{};
-  /// Your threads, which run the workers: a pool, or mr::tbb_executor(arena) of adapt/tbb.hpp. `threads` limits the
-  /// number that the session uses at a time, tuned or not; empty: concurrency(). Null: oneTBB's threads.
+  /// Your executor, whose threads run the workers: a pool, or mr::tbb_executor(arena) of adapt/tbb.hpp. The session
+  /// uses at most `threads` of them at a time, with or without tuning; if `threads` is empty, at most concurrency().
+  /// Null: oneTBB's threads run the workers.
   std::shared_ptr<millrace::executor> executor{};
   unsigned io_threads = 4;            ///< shards that are read at the same time
-  /// Binds workers and I/O threads to the cores of the device's NUMA node, and counts those if `threads` is empty. The
-  /// cores of other nodes then do no work. No effect if the machine has one node, or the device is the host.
+  /// Binds workers and I/O threads to the cores of the device's NUMA node, and counts only these cores if `threads` is
+  /// empty. The cores of other nodes are then unused. No effect if the machine has one node, or the device is the host.
   bool threads_near_device = false;
   std::optional<std::size_t> memory_bytes{};   ///< memory budget; empty: a quarter of the memory of this process
-  /// Limit of samples that are read and not yet claimed. Empty: 256 MiB, at most a quarter of the budget. Reading ahead
-  /// begins with 64 MiB, and grows to the limit if the storage's pauses require it.
+  /// Maximum bytes of samples that are read and not yet claimed by a worker. Empty: 256 MiB, but at most a quarter of
+  /// the budget. The read-ahead begins at 64 MiB, and grows up to the maximum if pauses of the storage require it.
   std::optional<std::size_t> read_ahead_bytes{};
-  /// Receives all notices of the session: its start, losses, stalls, tuning (base/notice.hpp). Empty: lines on stderr;
-  /// mr::quiet: only those that require attention.
+  /// Receives all notices of the session: its start, losses, stalls, tuning (base/notice.hpp). Empty: each notice is a
+  /// line on stderr. mr::quiet: only notices that require attention.
   notice_function notice{};
   bool leases_released_by_other_threads = false;   ///< lets next() wait for a leased slot instead of throwing
-  /// Rank and size; without an index, several ranks need epoch_batches. Unset: one process. If a launcher started
-  /// several, an unset world is a setup_error: choose world_from_launcher(), or single_process for all samples here.
+  /// Rank and world size. Several ranks without an index need epoch_batches. Unset: one process. If a launcher started
+  /// several processes, an unset world is a setup_error: use world_from_launcher(), or single_process to read all
+  /// samples here.
   std::optional<millrace::world> world{};
   std::string resume{};               ///< resume_text() of the last batch that was used; empty: from the start
-  /// Accepts a resume point of fewer shards or samples, with an index. The run continues with the next epoch, over all.
-  /// The samples that the interrupted epoch did not deliver are part of that epoch, so that none is repeated within it.
+  /// Accepts a resume point that was saved with fewer shards or samples; requires an index. The run continues with the
+  /// next epoch, over all samples. The rest of the interrupted epoch is skipped, so that no epoch repeats a sample.
   bool grown = false;
-  /// Lanes of the order, each shuffled with its share of the window. Empty: chosen by samples, shards and window (with
-  /// an index), or one for each rank. Without an index, it must be a multiple of the ranks. The run then uses its
-  /// greatest divisor that the number of shards allows.
+  /// Number of lanes of the order, each shuffled with its share of the window. Empty: with an index, chosen from the
+  /// samples, shards and window; otherwise, one for each rank. Without an index, it must be a multiple of the ranks,
+  /// and the run uses its greatest divisor that the number of shards allows.
   std::optional<std::size_t> lanes{};
   damage_options on_damage{};         ///< policy for damaged samples; by default the first one ends the run
-  stall_options stalls{};       ///< reports of the waits of a stalled run
+  stall_options stalls{};       ///< when to report the waits of a stalled run
   std::shared_ptr<const tuning_rule> tuning{};   ///< mr::tuning() of tune/tuning.hpp: starts with `threads` and
                                                  ///< `io_threads` and changes them; null: they stay fixed
 };

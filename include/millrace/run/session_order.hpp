@@ -1,5 +1,5 @@
-// Derives the facts about a flow from its type, and plans its run: over the order of the samples if the source has an
-// index, else over that of the shards.
+// Derives the facts about a flow from its type, and plans its run. The plan uses the order of the samples if the source
+// has an index; otherwise, it uses the order of the shards.
 //
 //   mr::detail::flow_facts facts = mr::detail::facts_of(flow);
 //   facts.has_index = mr::detail::is_planned<decltype(flow)>(source, false, notices);
@@ -38,8 +38,8 @@ concept decides_at_start = also_streams<Source> &&
 template <class Source>
 concept begins_at_pass_0 = requires { requires Source::begins_at_pass_0; };
 
-/// Returns the limit of lanes; 0: one for each rank. Each lane has its own reader, so a source that allows one reader
-/// at a time has one lane.
+/// Returns the maximum number of lanes; 0: one for each rank. Each lane has its own reader, so a source that allows one
+/// reader at a time has one lane.
 template <class Source>
 constexpr std::size_t max_lanes(std::size_t limit) {
   if constexpr (requires { requires Source::one_reader_at_a_time; }) return 1;
@@ -51,7 +51,8 @@ auto skip_stage(stage_list<First, Rest...>&& stages) {
   if constexpr (std::is_same_v<First, Skipped>) return std::move(stages.rest);
   else return std::move(stages);
 }
-/// Returns the stages without a leading shuffle and a take directly after it: the order implements these.
+/// Returns the stages without a leading shuffle and without a take directly after it, because the order implements
+/// these two stages.
 template <class... Stages>
 auto skip_planned_stages(stage_list<Stages...>&& stages) {
   return skip_stage<take_stage>(skip_stage<shuffle_stage>(std::move(stages)));
@@ -71,7 +72,8 @@ std::size_t leading_window(const stage_list<First, Rest...>& stages) {
   else return 0;
 }
 
-/// Returns the limit per pass of a take() directly after the source or its shuffle, in samples; else endless.
+/// Returns the maximum number of samples per pass, set by a take() directly after the source or its shuffle; `endless`
+/// without one.
 template <class... Stages>
 std::uint64_t leading_take(const stage_list<Stages...>&) {
   return endless;
@@ -85,7 +87,8 @@ std::uint64_t leading_take(const stage_list<shuffle_stage, take_stage, Rest...>&
   return stages.rest.first.count;
 }
 
-/// Copies the settings of a stage about batches, their rows and their device. The last stage of a kind counts.
+/// Copies the settings of a stage that concern batches, their rows or their device. The last stage of each kind
+/// determines them.
 template <class Stage>
 void add_settings(const Stage& stage, flow_facts& f) {
   if constexpr (is_batch<Stage>) {

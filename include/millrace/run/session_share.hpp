@@ -2,7 +2,7 @@
 //
 //   const unsigned workers = mr::detail::automatic_workers(options, cores);   // cores: those near the device, or none
 //
-// The ranks of one machine divide it. The options are checked(), which sets their world.
+// The ranks on one machine divide its cores and memory. `options` is a result of checked(), which sets its world.
 // Errors: none. Threads: pure functions that read the machine's state.
 #pragma once
 
@@ -15,13 +15,13 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// Returns the number of cores that workers may use: of these, or of any. The run's processes on this machine divide
-/// them.
+/// Returns the number of cores that workers may use, at most the number of `cores` if these are given. The run's
+/// processes on this machine divide its cores.
 inline unsigned cores_for_workers(const session_options& o, const std::vector<unsigned>& cores) {
   const unsigned usable = share_of_machine(processes_of_machine(o.world.value())).cores;
   return cores.empty() ? usable : std::min(usable, static_cast<unsigned>(cores.size()));
 }
-/// Returns a core for each worker and one for the trainer.
+/// Returns the default number of workers: one less than the usable cores, because the trainer needs one; at least 1.
 inline unsigned automatic_workers(const session_options& o, const std::vector<unsigned>& cores) {
   return std::max(2U, cores_for_workers(o, cores)) - 1;
 }
@@ -29,7 +29,7 @@ inline unsigned automatic_workers(const session_options& o, const std::vector<un
 inline std::size_t automatic_memory(const session_options& o) {
   return share_of_machine(processes_of_machine(o.world.value())).memory_bytes / 4;
 }
-/// Returns the part of the start line about the world; empty for a single process.
+/// Returns the description of the world for the start line; empty for a single process.
 inline std::string world_text(const world& mine) {
   if (mine.size <= 1) return "";
   std::string text = mine.describe();
@@ -37,8 +37,8 @@ inline std::string world_text(const world& mine) {
     text += ", one of " + std::to_string(sharers) + " on this machine";
   return text + "; ";
 }
-/// Returns the number of cores that the workers share; 0: each has one, or tuning decides how many are active. Queries
-/// the machine only if necessary, at a cost of up to 0.1 ms.
+/// Returns the number of cores that the workers share; 0 if each worker has a core, or if tuning decides how many
+/// workers are active. Queries the machine only if necessary, at a cost of up to 0.1 ms.
 inline std::size_t shared_cores(const session_options& o, const std::vector<unsigned>& cores) {
   if (o.threads.value_or(0) < 2 || o.tuning) return 0;
   const unsigned count = cores_for_workers(o, cores);

@@ -1,12 +1,12 @@
-// Watches for the arrival of batches, and reports the wait of each stage if none arrives. It never ends a run.
+// Watches for the arrival of batches, and reports the wait of each stage if no batch arrives. It never ends a run.
 //
 //   mr::detail::stall_watcher watcher({.after = std::chrono::seconds(30)}, times, [&] { return waits(); },
 //                                    notices);
 //
-// Each stall is reported once; the next batch rearms the watcher. The time between the epochs of a loop and after the
-// run's end does not count as a stall.
-// Errors: none. Threads: its own thread, from construction to destruction. The destructor waits for a notice that is
-// being delivered.
+// Each stall is reported once; the next batch rearms the watcher. Neither the time between two epochs of a loop nor the
+// time after the run's end counts as a stall.
+// Errors: none. Threads: runs its own thread from construction to destruction. The destructor waits for a notice that
+// is being delivered.
 #pragma once
 
 #include <millrace/measure/meters/trainer_times.hpp>
@@ -34,7 +34,7 @@ class stall_watcher {
   void report(const trainer_times::state& trainer, std::uint64_t late_ns) noexcept;
 
   const std::uint64_t after_ns_;
-  const bool steps_;   // reports long steps of the trainer too
+  const bool steps_;   // also reports long training steps
   const trainer_times* const trainer_;
   const std::function<std::string()> describe_waits_;
   notice_outlet* const notices_;

@@ -1,4 +1,5 @@
-// The steps of a session's start, so that a stall before the first batch can be named.
+// Records the steps of a session's start, so that the report of a stall before the first batch can name the current
+// step.
 //
 //   mr::detail::start_steps start(times);               // records the waits of the trainer in trainer_times
 //   start.enter("allocates slots");
@@ -8,7 +9,7 @@
 //   start.text();     // "start: plans the order, for 31.2 s; 1 read in progress, ..."; empty once the start is over
 //   start.over();
 //
-// Errors: none. Threads: the trainer enters steps; text() from any thread.
+// Errors: none. Threads: the trainer enters steps; any thread may call text().
 #pragma once
 
 #include <millrace/measure/meters/trainer_times.hpp>
@@ -26,8 +27,8 @@ class start_steps {
  public:
   explicit start_steps(trainer_times& times) noexcept : times_(&times) {}
 
-  /// Begins a step, which ends with the next one. `name` is a literal. A step that reports its own stalls is not
-  /// reported by the session.
+  /// Begins a step, which ends with the next one. `name` is a literal. If `reports_itself` is true, the step reports
+  /// its own stalls, and the session does not.
   void enter(const char* name, bool reports_itself = false);
   /// Called when the session has started.
   void over();

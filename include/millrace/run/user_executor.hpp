@@ -4,12 +4,13 @@
 //   workers.submit(task, 3);      // as worker 3, when one of the user's threads runs it
 //   workers.release_threads();    // after the segments' stop(), before their join()
 //
-// The workers of all stages share the session's tasks. They wait in one queue: a task that begins runs the oldest
-// worker, so no stage starves if the executor is not FIFO. A task that ends submits the next one.
-// Workers do not sleep on the user's threads, which have other work.
+// The workers of all stages share the session's tasks, and wait in one queue. A task that begins runs the oldest
+// waiting worker, so that no stage starves even if the executor is not FIFO. A task that ends submits the next one.
+// Workers do not sleep on the user's threads, because these threads have other work.
 // Errors: an exception of the user's submit() is stored for error(), and failed() is called once.
 // Threads: any thread may submit; submit() does not wait. Lifetime: a task shares ownership of the queue only. It may
-// outlive the session, and must not own the executor: the executor would be destroyed on its own thread.
+// outlive the session, and must not own the executor, because the executor would then be destroyed on one of the
+// executor's threads.
 #pragma once
 
 #include <millrace/run/session_options.hpp>
@@ -33,17 +34,17 @@ class user_executor final : public worker_executor {
  public:
   struct options {
     std::shared_ptr<millrace::executor> to{};
-    std::size_t max_tasks = 1;                 ///< queued or running
-    std::vector<unsigned> process_cores{};     ///< for threads that submit() starts; empty: those of its caller
+    std::size_t max_tasks = 1;                 ///< maximum of queued and running tasks
+    std::vector<unsigned> process_cores{};     ///< cores for threads that submit() starts; empty: the caller's cores
     std::function<void()> failed{};            ///< is called when error() is set
   };
   explicit user_executor(options o);
   ~user_executor() override { release_threads(); }
 
-  /// Returns true: the stages of a session share the tasks.
+  /// Returns true, because the stages of a session share the tasks.
   bool shared() const noexcept override { return true; }
-  /// Queues a task for the worker with this index and returns immediately. After release_threads() it runs here and
-  /// ends immediately.
+  /// Queues a task for the worker with this index and returns immediately. After release_threads() the task runs in
+  /// this call and ends immediately.
   void submit(std::shared_ptr<worker_task> task, std::size_t worker) override;
   /// Runs queued workers, which end immediately, and waits for running tasks. The executor is not used afterwards.
   void release_threads() noexcept override;
@@ -68,7 +69,7 @@ class user_executor final : public worker_executor {
    private:
     /// The body of each of the user's tasks.
     void run_oldest() noexcept;
-    /// Submits a task that is counted. Ends one use of the executor.
+    /// Submits a task that `tasks_` already counts, then decrements `uses_`.
     void submit_task() noexcept;
     void fail() noexcept;
 
@@ -78,7 +79,7 @@ class user_executor final : public worker_executor {
     std::condition_variable unused_;
     fifo<entry> waiting_;
     std::size_t tasks_ = 0;       // queued by the executor or running
-    std::size_t not_begun_ = 0;   // of tasks_
+    std::size_t not_begun_ = 0;   // number of tasks_ that have not begun
     std::size_t uses_ = 0;        // running tasks, and calls of the user's submit()
     bool stopped_ = false;
     std::exception_ptr error_{};
@@ -88,8 +89,9 @@ class user_executor final : public worker_executor {
   const std::shared_ptr<queue> queue_;
 };
 
-/// Returns the executor of a session's workers: on the user's threads, or else on oneTBB's; null without workers.
-/// `cores` are those to which the session's threads are bound; empty: all. `failed` is called once error() is set.
+/// Returns the executor of a session's workers: on the user's threads if options name an executor, otherwise on
+/// oneTBB's threads; null without workers. The session's threads are bound to `cores`; empty: all cores. `failed` is
+/// called when error() is set.
 std::unique_ptr<worker_executor> new_worker_executor(const session_options& o, unsigned workers,
                                                      const std::vector<unsigned>& cores, std::function<void()> failed);
 
