@@ -1,4 +1,4 @@
-// Loose files, such as a folder of images, as the source of a flow. An umbrella: includes only.
+// Umbrella header for loose files, such as a folder of images, as the source of a flow.
 //
 //   #include <millrace/files.hpp>
 //   auto flow = mr::files("train/**/*.jpg", {.seed = 7, .folders_are_classes = true}) | mr::shuffle({.window = 1024});

@@ -1,4 +1,4 @@
-// Lines of text files, plain and compressed. An umbrella: includes only. text.hpp has all of text.
+// Umbrella header for the lines of text files, plain or compressed. text.hpp includes everything about text.
 //
 //   #include <millrace/lines.hpp>
 //   auto flow = mr::lines("corpus-{0000..1023}.jsonl.gz", {.seed = 7}) | mr::shuffle({.window = 65'536});

@@ -1,4 +1,4 @@
-// Several sources in one flow, by weight. An umbrella: includes only.
+// Umbrella header for mixing several sources by weight in one flow.
 //
 //   #include <millrace/mix.hpp>
 //   auto flow = mr::mix({.seed = 7}, mr::weighted{mr::shards("web-*.tar") | mr::shuffle({}), 0.7},

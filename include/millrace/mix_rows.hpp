@@ -1,4 +1,4 @@
-// Mixup and cutmix in a flow. An umbrella: includes only.
+// Umbrella header for mixup and cutmix in a flow.
 //
 //   #include <millrace/mix_rows.hpp>
 //   auto mixed = std::move(batches) | mr::mix_rows<&example::pixels, &example::label>({.mixup_alpha = 0.8});

@@ -1,10 +1,10 @@
-// Everything about images: all formats, label maps, photometric operations, padding. An umbrella: includes only.
+// Umbrella header for everything about images: all formats, label maps, photometric operations, padding.
 //
 //   #include <millrace/pictures.hpp>
 //   mr::picture p = mr::any_picture(record["jpg;png"]).random_resized_crop(224, rng).random_flip(rng);
 //   p = p.apply(mr::photometric_plan().color_jitter({.brightness = 0.4}, rng));
 //
-// millrace.hpp includes only crops of JPEGs, which compile in half the time.
+// millrace.hpp includes only crops of JPEGs, which halves the compile time.
 #pragma once
 
 #include <millrace/base/version.hpp>

@@ -1,4 +1,5 @@
-// Reports of runs: their limits, as text, JSON, a page and a trace. An umbrella: includes only; in no other one.
+// Umbrella header for reports that show the bottleneck of a run as text, JSON, an HTML page and a trace. No other
+// umbrella header includes it.
 //
 //   #include <millrace/report.hpp>
 //   std::fputs(mr::text_report(mr::report_of(run)).c_str(), stdout);

@@ -1,4 +1,4 @@
-// Everything about tar shards: reading and writing them, lists of keys, set indexes. An umbrella: includes only.
+// Umbrella header for everything about tar shards: reading and writing shards, lists of keys, set indexes.
 //
 //   #include <millrace/shards.hpp>
 //   auto flow = mr::shards("train-{000..146}.tar", {.without = mr::keys_from("bad.jsonl")}) | mr::shuffle({});

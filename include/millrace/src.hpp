@@ -1,8 +1,9 @@
-// Definitions for all headers if MILLRACE_COMPILED is set.
+// Defines the functions of all headers if MILLRACE_COMPILED is set.
 //
 //   #include <millrace/src.hpp>      // c++ -std=c++20 -O3 -DMILLRACE_COMPILED -c
 //
-// One translation unit of a program includes it. The build dependency millrace-compiled contains it compiled.
+// Include this header in exactly one translation unit, or use the build dependency millrace-compiled, which provides
+// these definitions as a compiled library.
 #pragma once
 
 #include <millrace/base/version.hpp>

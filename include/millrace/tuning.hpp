@@ -1,4 +1,5 @@
-// Adapts workers and reads to the step during the run. An umbrella: includes only; in no other one.
+// Umbrella header for tuning, which adapts the number of workers and reads to the training step during the run. No
+// other umbrella header includes it.
 //
 //   #include <millrace/millrace.hpp>
 //   #include <millrace/tuning.hpp>
