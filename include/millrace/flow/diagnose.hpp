@@ -2,12 +2,12 @@
 //
 //   error: 'operator|<map_stage<...>>' is unavailable: millrace: the callable in map() returns void: ...
 //
-// Valid and invalid calls are overloads of one name that exclude each other. The invalid ones are declared
-// `unavailable` with a sentence, which compilers print at the user's call. They return a broken_flow. It accepts every
-// later stage and yields broken_batch, so no second error follows.
-// Most sentences are attached to members, because g++ reports a member function or a constructor once, any other
-// function twice. The members for operator| are in flow/refusals.hpp. Each sentence has a program in
-// tests/contract/errors.
+// Valid and invalid calls select different overloads of one name. Overloads for invalid calls are declared
+// `unavailable` with a sentence, which compilers print at the user's call. These overloads return a broken_flow. A
+// broken_flow accepts every later stage and yields broken_batch, so no second error follows.
+// Most sentences are attached to members, because g++ reports a member function or a constructor once, but any other
+// function twice. The members for operator| are in flow/refusals.hpp. For each sentence, tests/contract/errors contains
+// a program that causes the error.
 #pragma once
 
 #include <millrace/flow/stage.hpp>
@@ -18,7 +18,7 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 namespace diagnose {
 
-/// Mistakes of a stage at its position in a flow; flow/refusals.hpp has their sentences.
+/// The mistakes that a stage can have at its position in a flow. flow/refusals.hpp contains their sentences.
 enum class mistake {
   none,
   reported,   // the stage has already reported its mistake
@@ -49,7 +49,7 @@ enum class mistake {
   rows_are_mixed_twice,
 };
 
-/// Printed as the expected type of a generic callable, which has no single one.
+/// Printed as the expected type of a generic callable, which has no single expected type.
 struct any_type;
 /// Prints the item type of the flow in the compiler's message.
 template <class>
@@ -82,8 +82,9 @@ template <class F>
   requires requires { &F::operator(); }
 struct first_parameter<F> : first_parameter<decltype(&F::operator())> {};
 
-// Parameters of overloads that catch a bare number instead of options, or an option under its name in other libraries:
-// the error names the option. The option of that name has no default, so `{}` means real options.
+// Parameter types of overloads that catch a bare number instead of options, or an option under the name that other
+// libraries use. The error names the right option. The member with the other name has no default, so `{}` selects the
+// real options.
 /// Catches batch<...>(256).
 struct batch_of_a_number {
   template <std::integral N>
@@ -151,12 +152,12 @@ struct broken_batch {
   broken_batch step() const;
 };
 
-/// The same for a loop that destructures a batch into this number of columns.
+/// A broken_batch for a loop that destructures a batch into `Columns` columns.
 template <std::size_t Columns>
 struct broken_batch_of : broken_batch {};
 
-/// The result of a `|` with a mistake: accepts every later stage, so that the compiler prints one sentence only.
-/// `Columns` are those of its batches.
+/// The result of a `|` with a mistake. It accepts every later stage, so that the compiler prints only one sentence.
+/// `Columns` is the number of columns of its batches.
 template <std::size_t Columns>
 struct broken_flow_of : flow_tag {
   using item = broken_batch;
@@ -173,7 +174,7 @@ inline constexpr std::size_t added_columns = 0;
 template <class Stage>
   requires requires { Stage::added_columns; }
 inline constexpr std::size_t added_columns<Stage> = Stage::added_columns;
-/// The result of a mistake at this stage.
+/// The result of a `|` with a mistake at this stage.
 template <class Stage>
 using broken_after = broken_flow_of<added_columns<Stage>>;
 

@@ -4,8 +4,8 @@
 //   using item = decltype(flow)::item;      // the item type at the end of the flow
 //   auto run = mr::session{std::move(flow)};
 //
-// A flow is a value: it stores the source and the stages and does nothing. Move it into the session that runs it.
-// Errors: all at the '|', at compile time, one sentence each (flow/refusals.hpp).
+// A flow only stores its source and its stages; it does not run them. Move the flow into the session that runs it.
+// Errors: each mistake is a compile-time error at the '|' and is described in one sentence (flow/refusals.hpp).
 #pragma once
 
 #include <millrace/flow/refusals.hpp>
@@ -13,7 +13,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// Stages that create new items; stages that select or reorder items do not.
+/// A stage that creates new items. Stages that only select or reorder items do not.
 template <class Stage>
 concept creates_items = requires(const Stage& stage) { stage.callable; } || requires(const Stage& stage) {
   stage.expanding;
@@ -44,14 +44,14 @@ constexpr auto operator|(flow<Item, Source, Stages...> before, Stage stage) {
   return next{{}, std::move(before.source), before.seed, append(std::move(before.stages), std::move(stage))};
 }
 
-/// Exists for its message: the operand before a stage must be a flow.
+/// Declared only for its error message: the operand before a stage must be a flow.
 template <class Thing, stage_like Stage>
   requires(!flow_like<Thing>)
 __attribute__((unavailable("millrace: the operand before '|' is not a flow: a flow begins with a source. Put it into "
                            "from(...), or begin with shards(...), files(...) or another source.")))
 broken_flow operator|(Thing&&, const Stage&);
 
-/// Accepts anything after a mistake, so that the compiler reports the first mistake only.
+/// Accepts any operand after a mistake, so that the compiler reports only the first mistake.
 template <std::size_t Columns, class Thing>
 constexpr broken_flow_of<Columns + added_columns<Thing>> operator|(broken_flow_of<Columns>, const Thing&) {
   return {};

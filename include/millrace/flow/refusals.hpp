@@ -5,14 +5,15 @@
 //     using mr::detail::refusals_of<Item, Stages...>::operator|;
 //   };
 //
-// The overloads are members that flow names with a using-declaration: this way g++ and clang++ both report them once.
+// The overloads are members that flow names with a using-declaration. Therefore both g++ and clang++ report each error
+// once.
 #pragma once
 
 #include <millrace/flow/diagnose.hpp>
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// `batch` marks its items, and the stages that accept them carry the same mark: only these may follow.
+/// `batch` marks its items. Only stages with the same mark may follow it.
 template <class Item>
 concept ends_in_batch = requires {
   typename Item::batch_mark;
@@ -21,7 +22,7 @@ template <class Stage>
 concept accepts_batches = requires {
   typename Stage::batch_mark;
 };
-/// `bucket` marks its items too: only batch accepts them.
+/// `bucket` also marks its items. Only `batch` accepts them.
 template <class Item>
 concept ends_in_bucket = requires {
   typename Item::bucket_mark;
@@ -41,7 +42,7 @@ concept accepts_buckets = requires {
   typename Stage::takes_buckets_mark;
 };
 
-/// Returns the mistake of a stage after a flow of `Item`; IsOfSource: the items are the unchanged items of the source.
+/// Returns the mistake in adding a stage to a flow of `Item`. IsOfSource: no earlier stage creates new items.
 template <class Stage, class Item, bool IsOfSource>
 constexpr diagnose::mistake mistake_at() {
   using diagnose::mistake;

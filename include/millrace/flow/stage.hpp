@@ -1,6 +1,6 @@
 // START HERE to write a source or a stage: there is no base class, no macro and no registration.
 //
-// Terms of all comments:
+// Terms used in all comments:
 //   sample, record, field, key    as in WebDataset
 //     shard, lane, window           a file; one of N interleaved substreams of the order; how far a sample may move
 //     pass, epoch                   one traversal of the data; the unit of session_options::epochs
@@ -34,9 +34,9 @@
 //      };
 //
 //    If a stage has no known bound, omit max_outputs(): expand(stage, {.max_outputs = 1'000}).
-//    A resumed run enters a flow with a finish() at the beginning of a pass. Therefore finish() must reset the stage to
-//    its initial state. A stage that runs on one thread without finish() can only be entered at the beginning of the
-//    run.
+//    If a flow has a stage with finish(), a resumed run reads again from the start of a pass. Therefore finish() must
+//    reset the stage to its initial state. If a stage runs on one thread and has no finish(), a resumed run reads again
+//    from the start of the run.
 //
 // 3. A source creates items, in shards that can be read independently. Pass it to from().
 //
@@ -59,8 +59,8 @@
 //
 //    Its items may have a key() that converts to std::string_view: batch({.keys = true}) uses it as the row's key.
 //
-// Threads: I/O threads call open() and next(), and these may block. Several readers run concurrently, each on one
-// thread at a time.
+// Threads: I/O threads call open() and next(), and both functions may block. Several readers run concurrently, but only
+// one thread at a time uses a reader.
 // Lifetime: stages live in the session; a reader is destroyed at the end of its shard.
 #pragma once
 
@@ -92,7 +92,7 @@ concept stage_like = std::derived_from<std::remove_cvref_t<T>, stage_tag>;
 template <class T>
 concept flow_like = std::derived_from<std::remove_cvref_t<T>, flow_tag>;
 
-/// A source: the third shape above.
+/// A source, as described in section 3 above.
 template <class S>
 concept source_like = requires(const S& source, std::size_t shard, std::uint64_t epoch) {
   typename S::item;
@@ -121,7 +121,7 @@ template <class F, class In>
 using call_result = decltype(call_with_context(std::declval<const F&>(), std::declval<In>(), std::declval<rng&>(),
                                                std::declval<scratch&>()));
 
-/// Replaces the real emitter if a push is only checked, not called.
+/// Replaces the real emitter where the compiler only checks a call of push().
 template <class Output>
 struct any_emitter {
   void operator()(Output) {}

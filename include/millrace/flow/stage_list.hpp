@@ -6,7 +6,8 @@
 //   for_each(two, [](const auto& stage) { /* in the order of the flow */ });
 //   auto rest = std::move(two.rest);                     // stage_list<Second>
 //
-// It replaces std::tuple: a file with 30 flows compiles in five sixths of the time. Errors: none. Threads: plain data.
+// It replaces std::tuple, because a file with 30 flows then compiles in 5/6 of the time. Errors: none. Threads: not
+// synchronized.
 #pragma once
 
 #include <millrace/base/version.hpp>
@@ -16,13 +17,13 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// No stage.
+/// The empty list.
 template <class... Stages>
 struct stage_list {
   static constexpr std::size_t size = 0;
 };
 
-/// A stage and the following ones.
+/// A stage and the stages after it.
 template <class First, class... Rest>
 struct stage_list<First, Rest...> {
   static constexpr std::size_t size = 1 + sizeof...(Rest);
