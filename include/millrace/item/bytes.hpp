@@ -1,4 +1,4 @@
-// Bytes that keep their memory alive, and the pool that provides this memory.
+// bytes: a view that keeps its memory alive. block_pool: the pool that provides this memory.
 //
 //   mr::bytes jpg = record["jpg"];        // shares the record's block: copying counts a reference and copies no data
 //   std::span<const std::byte> s = jpg;   // a raw view: valid while any `bytes` of that block lives
@@ -58,8 +58,8 @@ struct entries_place {
 /// The header of a block; the payload follows it in memory.
 struct block {
   std::atomic<std::uint32_t> holders{0};
-  /// Location of the table of entries_place, in units of its alignment: its length, then its rows in the order of
-  /// data_at. 0: no field in this block has entries.
+  /// Offset of the table of entries_place, in units of its alignment. The table is a length, then that many rows in the
+  /// order of data_at. 0: no field in this block has entries.
   std::uint32_t entries_table = 0;
   std::size_t capacity_bytes = 0;
   std::size_t size_class = 0;
@@ -69,7 +69,7 @@ struct block {
   std::byte* data() noexcept { return reinterpret_cast<std::byte*>(this + 1); }
 };
 
-/// Returns the space that a table of that many rows needs in a block, including its alignment.
+/// Returns the bytes that a table of `rows` rows needs in a block, including its alignment.
 constexpr std::size_t entries_table_bytes(std::size_t rows) noexcept {
   return rows == 0 ? 0 : 2 * alignof(entries_place) + rows * sizeof(entries_place);
 }
@@ -93,7 +93,8 @@ inline void show_to_readers([[maybe_unused]] block& b) noexcept {
   allow_access(b.data(), b.capacity_bytes);
 }
 
-/// Returns the size class. Classes are a quarter of a power of two apart, so at most a quarter of a block is unused.
+/// Returns the size class for `bytes`. Classes are a quarter of a power of two apart, so at most a quarter of a block
+/// is unused.
 constexpr std::size_t size_class_of(std::size_t bytes) noexcept {
   const std::size_t at_least = bytes < 256 ? 256 : bytes;
   const auto power = static_cast<std::size_t>(std::bit_width(at_least - 1));
@@ -116,8 +117,8 @@ struct pool_state {
 
   static constexpr std::size_t larger_classes = 3;   // how many classes larger a reused block may be
 
-  /// Removes an idle block of this class, or of one that is a little larger, and returns it; null if there is none.
-  /// Requires the lock.
+  /// Removes and returns an idle block of this class or of a slightly larger class; null if there is none. The caller
+  /// must have locked `mutex`.
   block* pop_idle(std::size_t size_class) noexcept;
   static void destroy(block* b) noexcept;
 
@@ -156,10 +157,10 @@ concept byte_container = !std::is_convertible_v<const C&, std::string_view> &&
                            std::size(data);
                          };
 
-/// Returns the block itself. Heads of records have another block_of().
+/// Returns the block itself. item/record.hpp defines the overload for the head of a record.
 inline block* block_of(block* b) noexcept { return b; }
 
-/// A counted reference to a block, by the block or by an object in it.
+/// A counted reference to a block, through a pointer to the block or to an object in it.
 template <class T>
 class counted_ref {
  public:
@@ -208,14 +209,14 @@ class bytes {
     return owned({reinterpret_cast<const std::byte*>(std::data(data)), std::size(data)}, name);
   }
 
-  /// Returns bytes that own nothing. Keep `view` and `name` alive until nothing uses the bytes any more: a string
-  /// literal, a memory-mapped file, or a buffer that outlives the session. An image plan uses its bytes when its batch
-  /// is rendered, after the function of map() has returned. Never borrow from a local variable of such a function: use
-  /// owned() or read_file(). Decoding reports borrowed bytes that were freed or changed meanwhile.
+  /// Returns bytes that own nothing. Keep `view` and `name` alive until nothing uses the bytes. Borrow from a string
+  /// literal, a memory-mapped file, or a buffer that outlives the session. Never borrow from a local variable of the
+  /// function passed to map(), because an image plan reads its bytes later, when its batch is rendered. Use owned() or
+  /// read_file() there. The decoder reports borrowed bytes that were freed or changed in the meantime.
   static bytes borrowed(std::span<const std::byte> view, std::string_view name = {}) noexcept {
     return {detail::block_ref(), view, name};
   }
-  /// Returns a text as bytes that own nothing: keep it alive, as above.
+  /// Returns a text as bytes that own nothing. Keep the text alive, as above.
   static bytes borrowed(std::string_view text, std::string_view name = {}) noexcept {
     return borrowed(detail::bytes_of(text), name);
   }
@@ -228,14 +229,15 @@ class bytes {
   bool empty() const noexcept { return view_.empty(); }
   /// Returns a view; valid while any `bytes` of the block lives.
   operator std::span<const std::byte>() const noexcept { return view_; }
-  /// Exists for its message: the compiler shows it for std::stoi(r["cls"]) and std::string s = r["txt"].
+  /// Declared only for its error message, which the compiler shows for std::stoi(r["cls"]) and std::string s =
+  /// r["txt"].
   __attribute__((unavailable("millrace: a field is bytes, not a std::string: write field.as<int>(), field.as<float>(), "
                              "mr::text(field) or field.text().")))
   operator std::string() const;
   /// Returns the bytes as text; valid while any `bytes` of the block lives.
   std::string_view text() const noexcept { return {reinterpret_cast<const char*>(view_.data()), view_.size()}; }
-  /// Returns the number in the text: an integer, float or double. scalar.hpp has the syntax. Throws data_error, which
-  /// names field, shard and key, if the text is not such a number or T cannot represent it.
+  /// Returns the number in the text: an integer, float or double. item/scalar.hpp describes the syntax. Throws
+  /// data_error, which names field, shard and key, if the text is not such a number or T cannot represent it.
   template <class T>
     requires(detail::integer_scalar<T> || detail::real_scalar<T>)
   T as() const {
@@ -246,7 +248,7 @@ class bytes {
       throw;
     }
   }
-  /// Exists for its message: the compiler shows it for any other type, such as std::string.
+  /// Declared only for its error message, which the compiler shows for any other type, such as std::string.
   template <class T>
   __attribute__((unavailable("millrace: as<T>() reads an integer, a float or a double. For text write field.text(), or "
                              "mr::text(field), which checks UTF-8.")))
@@ -254,9 +256,9 @@ class bytes {
 
   /// Returns the field's name, or an empty text.
   std::string_view name() const noexcept { return name_; }
-  /// Returns the entry points that were stored for this field: positions at which its decoder may start, in the format
-  /// of their producer. Empty unless the record has some; a part or a copy of a field has none. They were checked
-  /// against the bytes. Valid while any `bytes` of the block lives.
+  /// Returns the stored entry points of this field: positions at which its decoder may start, in the format of the code
+  /// that created them. They were checked against the bytes of the field. Parts and copies of a field have no entry
+  /// points, and most records have none. Valid while any `bytes` of the block lives.
   std::span<const std::byte> entries() const noexcept {
     if (!block_ || block_.get()->entries_table == 0) return {};
     return detail::find_entries(*block_.get(), view_);
@@ -273,7 +275,7 @@ class bytes {
 /// Returns the text in `field`. Throws data_error, which names field, shard and key, if it is not UTF-8.
 std::string text(const bytes& field);
 
-/// Recycles blocks, so that reading stops allocating after its start. Any thread may use it.
+/// Recycles blocks, so that only the start of reading allocates memory. Any thread may use the pool.
 class block_pool {
  public:
   /// Retains at most `idle_limit_bytes` for reuse (default: 256 MiB); further blocks are freed to the heap.

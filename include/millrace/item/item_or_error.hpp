@@ -1,12 +1,12 @@
-// item_or_error: a value, an exception_ptr, or nothing. One byte larger than the larger alternative.
+// item_or_error: contains a value, an exception_ptr, or nothing. It is one byte larger than its larger alternative.
 //
 //   mr::detail::item_or_error<mr::record> read = reader.next();   // from an item, an optional item, or an error
 //   if (!read && read.error()) std::rethrow_exception(read.error());
 //   mr::record r = std::move(*read);
 //   read.reset();                                                 // neither
 //
-// As a [[no_unique_address]] member it allows the next members in its last bytes.
-// Errors: those of the item's constructors. Threads: as the item.
+// If it is a [[no_unique_address]] member, the next members can use its last bytes.
+// Errors: the exceptions of the item's constructors. Threads: not synchronized.
 #pragma once
 
 #include <millrace/base/version.hpp>

@@ -1,4 +1,4 @@
-// line: one line of a text file, which keeps its memory alive and knows its file and number.
+// line: one line of a text file. It keeps its memory alive and stores its file name and line number.
 //
 //   std::vector<std::uint32_t> tokenize(std::string_view text);        // a line converts to a string_view
 //   auto flow = mr::lines("corpus-{0000..1023}.txt.gz") | mr::map(tokenize);
@@ -6,7 +6,7 @@
 //
 // The text excludes the end of line ("\n" or "\r\n"). Lines that were read together share a block, so a line needs no
 // allocation.
-// Threads: as `bytes`. Lifetime: text() is valid as long as the line, or its field(), lives.
+// Threads: the same rules as for `bytes`. Lifetime: text() is valid as long as the line, or its field(), lives.
 #pragma once
 
 #include <millrace/base/version.hpp>
@@ -22,7 +22,8 @@ class line {
  public:
   /// An empty line without a record.
   line() = default;
-  /// Creates a line from a record, for sources. The record has one field; its key is key_before and the number.
+  /// Creates a line from a record, for sources. The record has one field; the record's key is key_before followed by
+  /// the line number.
   explicit line(record from) noexcept : from_(std::move(from)), text_(from_.field(0).text()) {}
 
   /// The text before the number in the key of the record.
@@ -56,7 +57,7 @@ class line {
 
   /// Returns the record of the line, from which errors get file, line and offset.
   record origin() const noexcept { return from_; }
-  /// Returns the bytes of memory that the line keeps: its share of the block.
+  /// Returns the bytes of memory that the line keeps alive: its share of the block.
   std::size_t held_bytes() const noexcept { return from_.held_bytes(); }
 
  private:

@@ -3,7 +3,7 @@
 //   auto flow = mr::lines("corpus.txt.gz") | mr::map(tokenize) | mr::pack({.length = 2'048, .segments = true})
 //             | mr::batch<&mr::packed::ids, &mr::packed::segments>({.size = 32});     // [32, 2048] u32 each
 //
-// Threads and lifetime: a value.
+// Threads: not synchronized.
 #pragma once
 
 #include <millrace/base/version.hpp>
@@ -15,7 +15,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
-/// A row of tokens. `segments` and `positions` are as long as `ids` if they were requested, else empty.
+/// A row of tokens. If `segments` and `positions` were requested, they are as long as `ids`; otherwise they are empty.
 struct packed {
   std::vector<std::uint32_t> ids{};
   std::vector<std::uint32_t> segments{};

@@ -6,26 +6,29 @@
 //
 // Format: fewer than 300 bytes, printable, without an end of line; parse_position() accepts one at the end. Numbers are
 // decimal; data, digest, times and checksum are hexadecimal. `crc32c` is the CRC-32C of everything before it, so any
-// damage is refused. The text contains everything that the order depends on: none of that may change. It excludes the
-// number of workers and the read-ahead: both may change.
-// Version 6 is the order of an index, for any number of ranks. Version 7 is the order of a source without an index. It
-// adds the point at which reading begins again, its ranks, and a hash of the modification times of the files. Version 8
-// is version 7 for samples that are packed into rows. It adds the number of tokens in the first row.
+// damage is refused. The text contains all settings that the order depends on, because these must not change. It
+// excludes the number of workers and the read-ahead, which may change.
+// Version 6 has the order of an index and is valid for any number of ranks. Version 7 has the order of a source without
+// an index. It adds the point at which reading begins again, the ranks of the run, and a hash of the modification times
+// of the files. Version 8 is version 7 for samples that are packed into rows. It adds the number of tokens in the first
+// row.
 // Versions 1, 4 and 5 are older forms of 6, 7 and 8: the order had 48 lanes by default, and a window of the complete
-// data set was not a uniform permutation. Such a run continues in its own order, and its resume points keep the
+// data set did not produce a uniform permutation. Such a run continues in its own order, and its resume points keep the
 // version.
 // Versions 2 and 3 are older forms of 4 and 5: lanes did not wait for each other between passes. With one lane the
-// order is the same, so they are accepted. With several lanes they are refused.
+// order is the same, and these versions are accepted. With several lanes they are refused.
 // With an index, the texts of all ranks differ only in `digest`. Each rank has the digest of its own samples. The
 // wrapping sum of all ranks' digests is the digest of the run. Sum them before saving:
 //   MPI_Allreduce(MPI_IN_PLACE, &position.digest, 1, MPI_UINT64_T, MPI_SUM, MPI_COMM_WORLD);
-// A run that does not use all samples, each once, has the field `choice`, a checksum of those that it uses.
-// A run that mixes rows (stages/mix_rows.hpp) has the field `stride`, the distance of the rows of a pair. It continues
-// with any number of ranks that divides the stride.
-// `shards` and `samples` count the data set, for the errors of a run whose data set has changed. They may be missing.
-// If the digest is unchanged since b.position(), the text has the field `shares`, the number of ranks. A run that
-// resumes from such a text is accepted. It reports once that its digests will be meaningless.
-// Errors: as above. The text is not trusted: any text results in a position or a data_error. Threads: pure.
+// If a run omits or repeats samples, the text has the field `choice`, a checksum of the samples that the run uses.
+// If a run mixes rows (stages/mix_rows.hpp), the text has the field `stride`, the distance of the rows of a pair. Such
+// a run may resume with any number of ranks that divides the stride.
+// `shards` and `samples` state the size of the data set, for the error message if the data set has changed. Both fields
+// may be missing. If the digest is unchanged since b.position(), it was not summed, and the text has the field
+// `shares`, the number of ranks. A run may resume from such a text, but reports once that its digests will be
+// meaningless.
+// Errors: as above. Untrusted text is safe: the result is always a position or a data_error. Threads: pure functions;
+// any thread.
 #pragma once
 
 #include <millrace/base/error.hpp>
@@ -42,16 +45,16 @@ namespace millrace { inline namespace MILLRACE_ABI {
 struct replay_point {
   std::uint64_t pass = 0;      ///< number of the pass through the source
   std::uint64_t ordinal = 0;   ///< ordinal in that pass of the first sample to convert to rows
-  std::uint64_t rows = 0;      ///< rows starting at that sample that were already delivered or dropped
+  std::uint64_t rows = 0;      ///< number of rows from that sample on that were already delivered or dropped
   std::uint64_t shard = 0;     ///< ordinal of the first shard to open, in the pass's order of shards
-  std::uint64_t first = 0;     ///< number of samples in the shards of the pass before it
+  std::uint64_t first = 0;     ///< number of samples in the earlier shards of the pass
   std::uint64_t held = 0;      ///< tokens in the row of the packing stage when the sample at `ordinal` arrives
 
   friend bool operator==(const replay_point&, const replay_point&) = default;
 };
 
-/// The digest of one of several ranks, for checking whether the user summed it. Comparisons ignore it, because it is
-/// not part of the progress of a run.
+/// The digest of one of several ranks, for checking whether the user summed the digests. Comparisons ignore it, because
+/// it is not part of the progress of a run.
 struct digest_share {
   std::uint64_t digest = 0;
   std::uint32_t ranks = 0;   ///< number of ranks; 0: no other rank had samples
@@ -85,13 +88,13 @@ struct position {
   std::uint64_t seed = 0;
   std::uint64_t epoch = 0;
   std::uint64_t next_position = 0;   ///< the epoch's first position that was not delivered
-  std::uint32_t lanes = 0;           ///< 0: a mix, each of whose sources has its own number
+  std::uint32_t lanes = 0;           ///< 0: a mix, in which each source has its own number of lanes
   std::uint64_t window = 0;          ///< shuffle window in samples; 0: not shuffled
   std::uint64_t global_batch = 0;    ///< rows of a batch, summed over all ranks
   std::uint64_t epoch_batches = 0;   ///< batches of an epoch; 0: an epoch is one pass; 2^64 - 1: endless
   bool drop_last = true;
   std::uint64_t data_set = 0;        ///< fingerprint of names, sizes and counts
-  std::uint64_t choice = 0;          ///< checksum of the chosen samples, with an index; 0: all, each once
+  std::uint64_t choice = 0;          ///< with an index: checksum of the selected samples; 0: each sample once
   std::uint32_t stride = 0;          ///< distance of the rows that are mixed with each other; 0: rows are not mixed
   std::uint64_t digest = 0;          ///< digest of the delivered samples: of this rank, or the sum over ranks
   // In all versions but 1 and 6:
@@ -102,22 +105,23 @@ struct position {
   // In versions 4, 5, 7 and 8, which have no digest:
   std::uint32_t times = 0;           ///< hash of the modification times of the files; 0: unknown
   digest_share share{};      ///< in versions 1 and 6 only
-  data_counts counts{};      ///< of the data set
+  data_counts counts{};      ///< size of the data set
 
-  /// Returns whether the point is of a run with an index.
+  /// Returns whether the point belongs to a run with an index.
   bool has_index() const noexcept { return version == index_version || version == older_index_version; }
-  /// Returns whether the point is of a run that packs samples into rows.
+  /// Returns whether the point belongs to a run that packs samples into rows.
   bool packs() const noexcept {
     return version == packing_version || version == older_packing_version || version == oldest_packing_version;
   }
   /// Returns whether lanes did not wait for each other between passes.
   bool is_oldest() const noexcept { return version == oldest_replay_version || version == oldest_packing_version; }
-  /// Returns whether the point is of the order whose quality depends on the number of lanes.
+  /// Returns whether the point belongs to an order whose quality depends on the number of lanes.
   bool is_older() const noexcept { return version < index_version; }
-  /// Returns a number that is equal on all ranks whose resume points are of the same run and the same step. Ranks that
-  /// resume exchange it, for example by MPI_Allreduce with MPI_MIN and MPI_MAX, to detect different checkpoints.
+  /// Returns a number that is equal on all ranks whose resume points belong to the same run and the same step. Ranks
+  /// that resume compare their numbers to detect different checkpoints, for example by MPI_Allreduce with MPI_MIN and
+  /// MPI_MAX.
   std::uint32_t place() const;
-  /// Returns true if `digest` is still the digest of one of several ranks, so not yet summed.
+  /// Returns true if `digest` was not summed and is still the digest of one of several ranks.
   bool is_share() const noexcept { return share.ranks > 1 && digest == share.digest; }
 
   friend bool operator==(const position&, const position&) = default;

@@ -1,13 +1,13 @@
-// record: one sample of a shard, with its key, its shard and its named fields of bytes.
+// record: one sample of a shard, with its key, the name of its shard and its named fields of bytes.
 //
 //   mr::bytes image = r["jpg;png"];                // the first that the record has; data_error if it has none
 //   std::string caption = r.has("txt") ? mr::text(r["txt"]) : "";
 //   auto label = r["cls"].as<std::int32_t>();
 //   for (const auto& f : r.fields()) std::cout << f.name() << ' ' << f.size() << '\n';
 //
-// A record is a handle of one word on a block, which contains payloads, names and key. Therefore a record needs no
+// A record is a one-word handle to a block that contains its payloads, names and key. Therefore a record needs no
 // allocation. Records that were read together share a block.
-// Threads: as `bytes`. Lifetime: the record and every `bytes` from it keep the block alive.
+// Threads: the same rules as for `bytes`. Lifetime: the record and every `bytes` from it keep the block alive.
 #pragma once
 
 #include <millrace/base/error.hpp>
@@ -28,13 +28,13 @@ struct field_entry {
   std::size_t name_at, name_size, data_at, data_size;
 };
 
-/// The head of a record. It is stored in the block, after the payloads; texts are offsets into the block too.
+/// The head of a record. It is stored in the block, after the payloads. Its texts are also offsets into the block.
 struct record_head {
   std::size_t key_at, key_size, shard_at, shard_size, fields_at, field_count;
   std::uint64_t offset_bytes;
-  std::size_t head_at;                   // of the head itself
+  std::size_t head_at;                   // offset of the head itself
   std::size_t held_bytes;                // the record's share of the block
-  mutable std::uint64_t checksums = 0;   // of all payloads; 0: not computed
+  mutable std::uint64_t checksums = 0;   // checksum of all payloads; 0: not computed
   std::size_t next_at = 0;               // the head of the next record in this block; 0: none
 
   const std::byte* payload() const noexcept { return reinterpret_cast<const std::byte*>(this) - head_at; }
@@ -44,7 +44,8 @@ inline block* block_of(const record_head* head) noexcept {
   return reinterpret_cast<block*>(const_cast<std::byte*>(head->payload())) - 1;
 }
 
-/// The error of a field that a record does not have. The code that knows the shard may add the location of the field.
+/// The error for a field that a record does not have. Code that knows the shard may add the location of the field with
+/// explain().
 class missing_field_error : public data_error {
  public:
   using data_error::data_error;
@@ -56,7 +57,7 @@ class missing_field_error : public data_error {
   }
 };
 
-/// One pointer finds the head and its block.
+/// A reference to the head of a record, which also leads to its block.
 using head_ref = counted_ref<const record_head>;
 
 }  // namespace detail
@@ -66,10 +67,10 @@ class record {
  public:
   /// Has no sample: empty() is true.
   record() = default;
-  /// Creates a handle on the record whose head is in a block, which it keeps alive.
+  /// Creates a handle to the record with this head. The handle keeps the block of the head alive.
   explicit record(const detail::record_head* head) noexcept : head_(head) {}
 
-  /// Returns true if this has no sample: default-constructed, or moved from.
+  /// Returns true if the record has no sample because it was default-constructed or moved from.
   bool empty() const noexcept { return !head_; }
 
   /// Returns the key; valid while the block lives.
@@ -106,21 +107,21 @@ class record {
 
   /// Returns the error location of the sample: shard, key and offset.
   error_location where() const;
-  /// Returns one number for the CRC-32Cs of all payloads in order, if the source computed them; else 0.
+  /// Returns one number that combines the CRC-32Cs of all payloads in order; 0 if the source did not compute them.
   std::uint64_t checksums() const noexcept { return head_ ? head_->checksums : 0; }
-  /// Sets checksums(), for sources: only before the record is delivered.
+  /// Sets checksums(). Only a source may call this, before it delivers the record.
   void set_checksums(std::uint64_t all) noexcept {
     if (head_) head_->checksums = all;
   }
-  /// Returns the bytes of memory that this record keeps: its share of the block.
+  /// Returns the bytes of memory that this record keeps alive: its share of the block.
   std::size_t held_bytes() const noexcept { return head_ ? head_->held_bytes : 0; }
 
   /// Prefetches the memory of held_bytes() and checksums(), for a record that was read long ago.
   void prefetch_held_bytes() const noexcept {
     if (head_) __builtin_prefetch(&head_->held_bytes);
   }
-  /// Prefetches the memory that a search of fields accesses, for a small record that was read long ago. After this
-  /// memory is in the cache, prefetch_fields() prefetches the fields.
+  /// Prefetches the memory that a search for a field accesses, for a small record that was read long ago. Call
+  /// prefetch_fields() after this memory has reached the cache.
   [[gnu::always_inline]] void prefetch_head() const noexcept {
     if (!head_) return;
     const auto* const head = reinterpret_cast<const std::byte*>(head_.get());
@@ -144,8 +145,8 @@ class record {
  private:
   static constexpr std::size_t none = ~std::size_t{0};
   static constexpr int cache_line_bytes = 64;
-  // The processor detects the pattern and prefetches the memory after these. The fields of many records do not fit into
-  // the first-level cache, only their beginnings.
+  // The processor detects the access pattern and prefetches the memory after these bytes. Only the beginnings of the
+  // fields of many records fit into the first-level cache.
   static constexpr std::size_t prefetched_bytes = 2'048, nearest_bytes = 128;
 
   const std::byte* base() const noexcept { return head_->payload(); }
@@ -158,7 +159,7 @@ class record {
 
   std::size_t find(std::string_view names) const noexcept;
   [[noreturn]] void throw_missing(std::string_view names) const;
-  /// Returns the name of a field that ends with a dot and one of the alternatives, or an empty text.
+  /// Returns the name of a field whose name ends with a dot and one of the alternatives; empty if there is none.
   std::string longer_name(std::string_view names) const;
 
   detail::head_ref head_;

@@ -3,8 +3,8 @@
 //   mr::detail::sample<mr::record> s{.item = r, .epoch = 2, .pass = 2, .id = mr::detail::sample_id(shard, index)};
 //
 // Randomness depends on the id, which identifies the sample in the data set and not its position in the epoch. It also
-// depends on the pass: a sample that occurs in two passes of an epoch gets different random numbers. The origin (a
-// record, if there was one) is kept to the end, so that an error can name shard and key.
+// depends on the pass: a sample that occurs in two passes of an epoch gets different random numbers. The sample keeps
+// its origin (its record, if there is one) to the end of the flow, so that an error can name shard and key.
 #pragma once
 
 #include <millrace/base/random.hpp>
@@ -31,7 +31,7 @@ constexpr std::uint64_t child_id(std::uint64_t parent, std::uint64_t child) noex
 /// The location of a sample in the data set.
 struct located_sample {
   std::uint64_t shard = 0;    ///< ordinal in the user's list
-  std::uint64_t index = 0;   ///< in the shard, among the samples that an index counted
+  std::uint64_t index = 0;   ///< index in the shard, among the samples that an index counts
 
   /// Returns the identity of the sample.
   std::uint64_t id() const noexcept { return sample_id(shard, index); }
@@ -52,13 +52,13 @@ record origin_of(const T& item) noexcept {
   else return {};
 }
 
-/// An item in a running flow, or one of the marks between items. Every sample passes from one core to another, so it
-/// fits into one cache line if its item has a word.
+/// An item in a running flow, or one of the marks between items. Samples pass from one core to another. Therefore a
+/// sample whose item is one word fits into one cache line.
 template <class T>
 struct sample {
-  /// void_row: a row without a sample; batch_end, epoch_end: the end of a batch or pass. pass_end: a pass ended, and
-  /// stages keep their content. damaged: a sample that could not be read; failed: the end of the run. Both have an
-  /// error instead of the item.
+  /// void_row: a row without a sample. batch_end: the end of a batch. epoch_end: the end of a pass at which stages
+  /// finish. pass_end: the end of a pass at which stages keep their content. damaged: a sample that could not be read.
+  /// failed: the end of the run. `damaged` and `failed` have an error instead of an item.
   enum class kind : std::uint8_t { item, void_row, batch_end, epoch_end, pass_end, damaged, failed };
 
   [[no_unique_address]] item_or_error<T> item{};
@@ -80,7 +80,8 @@ struct sample {
 
 static_assert(sizeof(sample<record>) <= 64);
 
-/// Returns the bytes that an item keeps alive, for memory budgets: exact for records, from size() for containers.
+/// Returns the bytes that an item keeps alive, for memory budgets. The number is exact for records and derived from
+/// size() for containers.
 template <class T>
 std::size_t held_bytes_of(const T& item) noexcept {
   if constexpr (requires { item.held_bytes(); }) return item.held_bytes();

@@ -1,4 +1,4 @@
-// Reads numbers from fields and other texts, exactly as Python's int() and float() accept them.
+// Reads numbers from fields and other texts, with the syntax of Python's int() and float().
 //
 //   auto label = r["cls"].as<std::int32_t>();             // "7", " +7\n", "007", "1_000"
 //   auto score = r["score"].as<float>();                  // "0.5", ".5", "5.", "1e-3", "-inf", "nan"
@@ -8,7 +8,8 @@
 // underscore is allowed between two digits. Nothing depends on the locale. A real that is too small for T becomes the
 // nearest number, as in Python. Unlike in Python, a real that is too large is an error. An integer that does not fit
 // into T is an error too.
-// Errors: data_error with an excerpt; of a field, with its name, shard and key. Threads: no shared state.
+// Errors: data_error with an excerpt of the text; for a field, also with its name, shard and key. Threads: pure
+// functions; any thread.
 #pragma once
 
 #include <millrace/base/version.hpp>
@@ -30,7 +31,8 @@ concept integer_scalar = std::integral<T> && !std::same_as<T, bool> && sizeof(T)
 template <class T>
 concept real_scalar = std::same_as<T, float> || std::same_as<T, double>;
 
-/// Throws data_error for a text that is not a value of the expected kind. `field` is its name, empty for other texts.
+/// Throws data_error for a text that is not a value of the expected kind. `field` is the name of the field, or empty
+/// for other texts.
 [[noreturn]] void throw_no_scalar(std::string_view text, std::string_view field, std::string_view problem,
                                   std::string hint);
 

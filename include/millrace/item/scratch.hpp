@@ -6,8 +6,8 @@
 //     if (decoder.repaired()) s.count("repaired frames");   // shown by run.stats().counts
 //   }
 //
-// Threads: one worker at a time uses a scratch; another worker may use it later. It is never kept across a call that
-// may switch tasks. Its content must not depend on earlier samples in a way that changes results.
+// Threads: one worker at a time uses a scratch; another worker may use it later. Do not use a reference to it after a
+// call that may switch tasks. Results must not depend on the content that earlier samples left in it.
 #pragma once
 
 #include <millrace/base/aligned_allocator.hpp>
@@ -36,7 +36,7 @@ class scratch {
   void count(const char* event, std::uint64_t times = 1) noexcept {
     if (counts_ && times > 0) counts_->count(event, times);
   }
-  /// Sets where count() counts; without it nothing is counted.
+  /// Sets the counters that count() increases. Without this call, nothing is counted.
   void count_into(event_counts& counts) noexcept { counts_ = &counts; }
 
  private:

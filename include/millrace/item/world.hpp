@@ -5,17 +5,18 @@
 //   mine.describe();                                     // "rank 1 of 4 (Open MPI, local rank 1 of 2)"
 //   mr::world alone = mr::single_process;                // one process, even if a launcher started others
 //
-// world_from_launcher() reads the environment. Without a launcher it returns rank 0 of 1. With several launchers the
-// innermost is used, if its identity is known. torchrun is used if its agent is active (TORCHELASTIC_RUN_ID). MPI
-// follows, then Flux, HPE PALS, jsrun and Slurm, because their jobs may have started MPI. Any other disagreement is an
-// error, never a guess. A rank without a world size is an error, too: PMIx and ALPS do not write the size.
+// world_from_launcher() reads the environment. Without a launcher it returns rank 0 of 1. If several launchers have set
+// variables, the result is that of the innermost launcher. This is torchrun, if its agent is active
+// (TORCHELASTIC_RUN_ID). Otherwise MPI precedes Flux, HPE PALS, jsrun and Slurm, because their jobs may have started
+// MPI. Any other disagreement is an error, never a guess. A rank without a world size is also an error; PMIx and ALPS
+// do not set the size.
 // Slurm applies only inside a step of srun. A batch script and the shell of salloc have the variables of the complete
 // job (SLURM_PROCID=0, SLURM_NTASKS=64), although each is one process.
 // Errors: throws setup_error that names the variable. Causes: half of a pair is missing, a value is not a number, a
 // rank is not below the world size, or two launchers contradict each other.
-// Threads: reads the environment, which no thread may change meanwhile.
-// Source: the documentation named in launcher.hpp, and that of Slurm (output environment variables of srun). The
-// numbers of steps that srun did not start are at or above 0xfffffff0 (slurm.h).
+// Threads: the functions read the environment; no thread may change it during a call.
+// Source: the documentation named in launcher.hpp, and the documentation of Slurm (output environment variables of
+// srun). Steps that srun did not start have numbers of at least 0xfffffff0 (slurm.h).
 #pragma once
 
 #include <millrace/base/error.hpp>
@@ -52,10 +53,10 @@ world world_from_launcher();
 
 namespace detail {
 
-/// Throws the setup_error of a session without a world, which names the choices and the `cause`.
+/// Throws the setup_error for a session without a world. The error names the choices and the `cause`.
 [[noreturn]] void throw_world_unset(const std::string& cause);
 
-/// Returns the number at index `node` of a list such as "2(x3),1", in which Slurm counts the tasks of nodes; 0: none.
+/// Returns the number at index `node` of Slurm's list of tasks per node, such as "2(x3),1"; 0: none.
 std::size_t tasks_of_node(std::string_view list, std::size_t node) noexcept;
 
 /// Reads the variables of all launchers. `Getenv` is getenv, or a replacement in a test.
@@ -190,7 +191,8 @@ class launcher_reader {
     return text.size() < 10 || (text.size() == 10 && text < "4294967280");
   }
 
-  /// Returns the Slurm variables, with the step's number of tasks if it is set: it may differ from the job's.
+  /// Returns the Slurm variables. Uses the step's number of tasks if it is set, because it may differ from the job's
+  /// number.
   launcher slurm_step() const {
     launcher l = launcher_named("Slurm");
     if (set("SLURM_STEP_NUM_TASKS")) l.world_size = "SLURM_STEP_NUM_TASKS";
@@ -205,8 +207,8 @@ class launcher_reader {
   const Getenv& getenv_;
 };
 
-/// Returns the world of a session whose options have none: one process. Throws setup_error, which names the choices, if
-/// the environment has several processes or is contradictory.
+/// Returns the world of a session whose options specify none: one process. Throws setup_error, which names the choices,
+/// if the environment indicates several processes or is contradictory.
 world world_by_default();
 
 /// Returns how many processes of the run are on this machine, from the world or else the environment; 1 by default.

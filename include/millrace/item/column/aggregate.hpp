@@ -3,11 +3,11 @@
 //   struct example { mr::picture pixels; std::int32_t label; };
 //   static_assert(mr::detail::member_count<example>() == 2);
 //
-// An aggregate has one to 16 members, none of them a built-in array, and no base classes. Names of members and
-// positions of member pointers are those of a constant that is declared and never defined: its addresses are constant
-// expressions.
-// Errors: none; member_count() is 0 for any other type. Threads: pure.
-// Source of the technique: Boost.PFR documents it.
+// An aggregate has one to 16 members, none of them a built-in array, and no base classes. The names of members and the
+// positions of member pointers are derived from the addresses of a constant that is declared but never defined. These
+// addresses are constant expressions.
+// Errors: none; member_count() is 0 for any other type. Threads: pure functions; any thread.
+// Source of the technique: the documentation of Boost.PFR.
 #pragma once
 
 #include <millrace/base/version.hpp>
@@ -27,7 +27,8 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 #pragma clang diagnostic ignored "-Wundefined-var-template"
 #endif
 
-/// Member `Index` of an aggregate, in the order of declaration. A value of it names a column, like a member pointer.
+/// Member `Index` of an aggregate, in the order of declaration. A value of this type names a column, as a member
+/// pointer does.
 template <class Item, std::size_t Index>
 struct member_at {};
 
@@ -59,7 +60,7 @@ constexpr bool accepts_members(std::index_sequence<Index...>) {
   return requires { Item{any_member<Item, Index>{}...}; };
 }
 
-/// Returns the number of initializers that an Item accepts: its members, and each element of built-in arrays.
+/// Returns the number of initializers that an Item accepts: one per member, and one per element of a built-in array.
 template <class Item>
 constexpr std::size_t initializer_count() {
   std::size_t count = 0;
@@ -69,8 +70,8 @@ constexpr std::size_t initializer_count() {
   return count;
 }
 
-/// Returns whether initializer `Index` of `Count` begins an array: an empty pair of braces then initializes several
-/// elements.
+/// Returns whether initializer `Index` of `Count` begins a built-in array. If it does, an empty pair of braces
+/// initializes several elements.
 template <class Item, std::size_t Count, std::size_t Index>
 constexpr bool begins_array() {
   const auto accepts = []<std::size_t... After>(std::index_sequence<After...>) {
@@ -158,9 +159,9 @@ struct item_constant {
   Item value;
 };
 template <class Item>
-extern const item_constant<Item> undefined_item;   // has addresses, and no definition
+extern const item_constant<Item> undefined_item;   // declared for its addresses, never defined
 
-/// An address as a template argument: clang++ 14 accepts that of a member inside a class only.
+/// Wraps an address as a template argument, because clang++ 14 accepts the address of a member only inside a class.
 template <class T>
 struct address_constant {
   const T* address;
@@ -172,7 +173,7 @@ consteval auto address_of_member() {
   return std::get<Index>(member_addresses(undefined_item<Item>.value));
 }
 
-/// Returns the address as a constant, whose text the compiler spells with the member's name.
+/// Returns the address as a constant. The compiler's text for this constant contains the member's name.
 template <class Item, std::size_t Index>
 consteval auto name_of_member() {
   constexpr auto* address = address_of_member<Item, Index>();

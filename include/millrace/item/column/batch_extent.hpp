@@ -1,9 +1,9 @@
-// batch_extent: the used part of a slot, and its padding, which are known only after the last row is written.
+// batch_extent: the used part and the padding of a slot. Both are known only after the last row is written.
 //
 //   mr::detail::batch_extent e = layout.close(base, rows);     // pads ragged rows and moves them together
 //   backend.copy_to_device(to, base, e.used_bytes);
 //
-// Threads and lifetime: a value.
+// Threads: not synchronized.
 #pragma once
 
 #include <millrace/base/version.hpp>
@@ -16,12 +16,13 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 /// The used bytes of a slot, the padded lengths of its ragged columns, and its rows without a sample.
 struct batch_extent {
-  static constexpr std::size_t max_ragged = 8;   ///< limit of ragged columns in a batch
+  static constexpr std::size_t max_ragged = 8;   ///< maximum number of ragged columns in a batch
 
-  /// The row length of each, in the order of batch<...>; for rows with two varying sides height * 65536 + width.
+  /// The padded row length of each ragged column, in the order of batch<...>. If both sides of the rows vary, it is
+  /// height * 65536 + width.
   std::array<std::uint32_t, max_ragged> padded_to{};
   std::size_t used_bytes = ~std::size_t{0};             ///< bytes from the front of the slot; default: all
-  std::size_t padding_rows = 0;   ///< masked rows after those of samples
+  std::size_t padding_rows = 0;   ///< masked rows after the rows of samples
 };
 
 }}}  // namespace millrace::detail

@@ -1,10 +1,10 @@
-// batch_keys: the keys of a batch's rows, which belong to its slot.
+// batch_keys: the keys of the rows in one slot of the batch ring.
 //
 //   mr::detail::batch_keys keys(256);
 //   keys.set(row, s.origin.key());            // workers, each its own rows
 //   std::span(keys.texts(), rows);            // one std::string_view for each row
 //
-// Each row reuses its buffer for each batch. The buffer grows to the longest key.
+// Each row reuses its buffer for every batch. The buffer grows to the longest key of that row.
 // Threads: set() may run on different rows concurrently. Errors: std::bad_alloc.
 #pragma once
 
@@ -32,7 +32,7 @@ class batch_keys {
   }
   /// Copies the key of row `from` to row `to`.
   void copy(std::size_t from, std::size_t to) { set(to, texts_[from]); }
-  /// Returns one text for each row, or null if there are none. swap() does not invalidate the texts.
+  /// Returns one text for each row, or null without rows. swap() does not invalidate the texts.
   const std::string_view* texts() const noexcept { return texts_.empty() ? nullptr : texts_.data(); }
   /// Exchanges the keys with `other`.
   void swap(batch_keys& other) noexcept {

@@ -3,7 +3,7 @@
 //   const mr::detail::batch_origin from{.first_step = 1000, .global_rows = 512, .next = position};
 //   const std::uint64_t step = from.first_step + 3;      // what step() of the session's fourth batch returns
 //
-// Errors: none. Threads: a value.
+// Errors: none. Threads: not synchronized.
 #pragma once
 
 #include <millrace/item/position.hpp>
@@ -17,9 +17,9 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 struct batch_origin {
   static constexpr std::size_t unknown = ~std::size_t{0};
 
-  std::uint64_t first_step = 0;   ///< batches of the run before the session
-  std::size_t global_rows = 0;    ///< rows of all ranks in this step, or unknown
-  std::uint64_t first_position = error_location::unknown;   ///< in its epoch, of the first row of all ranks
+  std::uint64_t first_step = 0;   ///< number of batches of the run before this session
+  std::size_t global_rows = 0;    ///< number of rows of all ranks in this step, or unknown
+  std::uint64_t first_position = error_location::unknown;   ///< position in the epoch of the first row of all ranks
   millrace::position next{};      ///< resume point after this batch
 };
 

@@ -1,9 +1,9 @@
-// Which columns of a batch render several rows at once, alone or in groups over several columns.
+// Determines which columns of a batch render several rows at once, either alone or in groups of several columns.
 //
 //   static_assert(mr::detail::joins_groups<mr::picture>);
 //   static_assert(mr::detail::rows_together<std::array<mr::picture, 8>, std::int32_t>() == mr::picture::together);
 //
-// item/column/columns.hpp describes groups. Errors: none. Threads: pure.
+// item/column/columns.hpp describes groups. Errors: none. Threads: pure functions; any thread.
 #pragma once
 
 #include <millrace/item/column/column_traits.hpp>
@@ -47,7 +47,7 @@ struct group_of<std::array<T, N>> {
   }
 };
 
-/// The element type of nested arrays; any other T is its own.
+/// The element type of nested arrays; for any other type, T itself.
 template <class T>
 struct innermost {
   using type = T;
@@ -67,7 +67,7 @@ constexpr std::size_t rows_together() {
   return largest;
 }
 
-/// Returns the name of rendering that one of these column types defines, else "render".
+/// Returns the name of rendering in reports: the name that one of these column types defines, or else "render".
 template <class... Columns>
 constexpr const char* rendering_name() {
   const char* name = "render";
@@ -78,7 +78,7 @@ constexpr const char* rendering_name() {
   return name;
 }
 
-/// Returns whether M is the first of the columns with its group. It renders for all of them.
+/// Returns whether M is the first column with its group type. This column renders for all columns with that type.
 template <auto M, auto... Members>
 constexpr bool begins_group() {
   bool is_found = false, first = false;

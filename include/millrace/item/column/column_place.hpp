@@ -5,7 +5,8 @@
 //   place.lengths_at_bytes = 0, place.offset_bytes = 1'024;
 //   const std::uint32_t longest = place.close(base, rows, used_bytes);    // adds the bytes of the rows to `used_bytes`
 //
-// Units: bytes from the front of a slot; elements of a row. Errors: none. Threads: a value; one thread closes a slot.
+// Units: bytes from the front of a slot; elements of a row. Errors: none. Threads: not synchronized; one thread closes
+// a slot.
 #pragma once
 
 #include <millrace/item/column/column_traits.hpp>
@@ -20,7 +21,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// Returns the bytes of a slot up to the next column.
+/// Returns `bytes` rounded up to the alignment of a column.
 constexpr std::size_t aligned_column_bytes(std::size_t bytes) noexcept { return (bytes + 255) / 256 * 256; }
 
 /// The place of a column whose rows have one shape.
@@ -31,16 +32,16 @@ struct column_place {
   std::size_t offset_bytes = 0;
 };
 
-/// The place of a column whose rows vary; `shape` is that of the largest possible row.
+/// The place of a column whose rows vary. `shape` is the shape of the largest possible row.
 template <varying_item T>
 struct column_place<T> {
   using element = typename T::element;
   static constexpr bool sized = sized_item<T>;
-  static constexpr std::size_t numbers = sized ? 2 : 1;   ///< numbers of each row's size
+  static constexpr std::size_t numbers = sized ? 2 : 1;   ///< how many numbers describe the size of a row
 
   std::array<std::size_t, column_traits<T>::rank> shape{};
   std::size_t row_elements = 1;
-  std::size_t offset_bytes = 0;   ///< a column that is not fixed is here only until close()
+  std::size_t offset_bytes = 0;   ///< valid after close() only if the column is fixed
   std::size_t lengths_at_bytes = 0;
   std::remove_cvref_t<decltype(std::declval<const T&>().options())> options{};
 
@@ -53,7 +54,7 @@ struct column_place<T> {
     if constexpr (sized) return shape[0] << 16 | shape[1];
     else return shape[0];
   }
-  /// Returns the bytes of rows that are padded to this.
+  /// Returns the number of bytes of `rows` rows that are padded to `padded_to`.
   std::size_t bytes(std::size_t rows, std::size_t padded_to) const noexcept {
     std::size_t elements = 0;
     if constexpr (sized)
@@ -62,8 +63,8 @@ struct column_place<T> {
     return aligned_column_bytes(elements * sizeof(element));
   }
 
-  /// Pads the rows and moves them together, after the `used_bytes` so far, to which it adds theirs. Returns their
-  /// padded length.
+  /// Pads the rows and moves them together, directly after the first `used_bytes` bytes of the slot. Adds the bytes of
+  /// the rows to `used_bytes`. Returns the padded length of the rows.
   std::uint32_t close(std::byte* base, std::size_t rows, std::size_t& used_bytes) const noexcept {
     const auto* const lengths = reinterpret_cast<const std::int32_t*>(base + lengths_at_bytes);
     const auto length = [&](std::size_t i) { return static_cast<std::size_t>(lengths[i]); };
@@ -98,12 +99,13 @@ struct column_place<T> {
   }
 
  private:
-  /// Moves lines only towards the front, in order, so that no line is overwritten before it was moved.
+  /// Moves lines only towards the front and in order, so that no line is overwritten before it has been moved.
   struct line_mover {
     std::byte* to;
     const std::byte* from;
 
-    /// Moves `present` of the next line's `stored` elements into a line of `length`. Returns the rest of that line.
+    /// Moves the first `present` of the `stored` elements of the next line into a line of `length` elements. Returns
+    /// the rest of the new line.
     std::span<element> next(std::size_t present, std::size_t length, std::size_t stored) noexcept {
       if (present > 0 && to != from) std::memmove(to, from, present * sizeof(element));
       const std::span<element> rest(reinterpret_cast<element*>(to) + present, length - present);

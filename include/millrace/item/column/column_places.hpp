@@ -4,9 +4,9 @@
 //   auto labels = places.view<1>({.base = slot, .rows = 256}, "example::label");
 //
 // In a slot, the columns of fixed shape precede the others. Each row of a ragged column is written with space for the
-// longest possible row. Then close() pads all rows to the longest of the batch and moves them together. Therefore the
-// used part of a slot is contiguous. Rows with two varying sides are ragged columns too.
-// Units: bytes from the front of a slot. Errors: none. Threads: a value; one thread closes a slot.
+// longest possible row. Then close() pads all rows to the longest row of the batch and moves them together. Therefore
+// the used part of a slot is contiguous. Rows with two varying sides are ragged columns too.
+// Units: bytes from the front of a slot. Errors: none. Threads: not synchronized; one thread closes a slot.
 #pragma once
 
 #include <millrace/item/column/batch_extent.hpp>
@@ -22,7 +22,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// The places of columns with members of these types.
+/// The places of columns whose members have these types.
 template <class... Types>
 class column_places {
  public:
@@ -38,7 +38,7 @@ class column_places {
   std::size_t rows() const noexcept { return rows_; }
   /// Returns the bytes of the largest possible batch, with every column aligned to 256 bytes.
   std::size_t batch_bytes() const noexcept { return bytes_; }
-  /// Returns the offset of the part of a slot for a derived class.
+  /// Returns the offset of the part of a slot that a derived class uses.
   std::size_t more_at_bytes() const noexcept { return more_at_bytes_; }
 
   /// The properties of a delivered batch that views need.
@@ -87,9 +87,9 @@ class column_places {
     }
   }
 
-  /// The two halves of flags().
+  /// The two halves of columns::flags().
   enum class row_flags : std::uint8_t { valid, replaced };
-  /// Returns one of the flags of each row, `[rows]`; nothing if slots have none.
+  /// Returns the flags of one kind, `[rows]`; nothing if slots have no flags.
   std::optional<tensor_view<const std::uint8_t, 1>> flags_view(row_flags kind, const delivered& b) const noexcept {
     if (flags_at_bytes_ == no_flags) return std::nullopt;
     const std::size_t at_bytes = flags_at_bytes_ + (kind == row_flags::valid ? 0 : rows_);
@@ -100,7 +100,7 @@ class column_places {
   }
 
  protected:
-  /// Returns the bytes of a slot that begin at the next column.
+  /// Returns `bytes` rounded up to the alignment of a column.
   static constexpr std::size_t aligned(std::size_t bytes) noexcept { return aligned_column_bytes(bytes); }
   std::size_t add_bytes(std::size_t bytes) noexcept { return std::exchange(bytes_, bytes_ + aligned(bytes)); }
 

@@ -1,9 +1,9 @@
-// Describes how a member type becomes a column of a batch: element type, shape, and writing of a row.
+// Describes how a member type becomes a column of a batch: its element type, its shape, and how a row is written.
 //
 //   static_assert(mr::detail::column_type<mr::picture>);
 //   mr::detail::column_traits<std::vector<float>>::render(item, row, scratch);
 //
-// item/column/columns.hpp lists the possible columns. Errors: none. Threads: pure.
+// item/column/columns.hpp lists the possible columns. Errors: none. Threads: pure functions; any thread.
 #pragma once
 
 #include <millrace/base/error.hpp>
@@ -132,7 +132,7 @@ concept sized_item = has_shape<T> && tensor_element<typename T::element> &&
                    "Use one shape for all elements, or one column for each shape");
 }
 
-/// Several of a column type in one row: its shape is [N, ...].
+/// Several values of one column type in a row of shape [N, ...].
 template <class T, std::size_t N>
   requires(N > 0 && !tensor_element<T> && fixed_column<T> && !sized_item<T>)
 struct column_traits<std::array<T, N>> {
@@ -165,7 +165,7 @@ concept ragged_item = has_shape<T> && tensor_element<typename T::element> &&
   { t.elements() } -> std::same_as<std::span<const typename T::element>>;
   t.options().padded(t.length());
 };
-/// Rows with individual sizes; each batch pads them to one.
+/// Rows whose sizes differ; each batch pads all of its rows to one size.
 template <class T>
 concept varying_item = ragged_item<T> || sized_item<T>;
 template <ragged_item T>
@@ -182,7 +182,7 @@ concept renders_together = requires(std::span<const T* const> items,
   T::render_together(items, rows, s);
 };
 
-/// Returns the shape of a row of the column. Throws data_error, which names the column, if it has none.
+/// Returns the shape of a row of the column. Throws data_error, which names the column, if the row has no shape.
 template <auto M>
 auto column_shape(const member_type<M>& one) {
   try {

@@ -11,14 +11,15 @@
 //     std::array of one of these, N of the same shape: a row is [N, ...], such as several crops of one image
 //   ragged, for rows of varying length (item/tensor/ragged.hpp)
 //   a type with size(), the two sides of its row, and options(): image/picture/ragged_picture.hpp
-// A type that renders several rows faster than one may also have `static constexpr std::size_t together` and `static
-// void render_together(std::span<const T* const>, std::span<const std::span<element>>, scratch&)`. It is called with 2
-// to `together` rows. The bits of a row must not depend on the other rows.
+// A type that renders several rows together faster than one by one may also have `static constexpr std::size_t
+// together` and `static void render_together(std::span<const T* const>, std::span<const std::span<element>>,
+// scratch&)`. render_together() is called with 2 to `together` rows. The bits of a row must not depend on the other
+// rows.
 // A type that renders faster if several columns of a row are rendered at once has `using group` and `join(group&,
-// std::span<element>) const` instead. A group has clear() and render(scratch&), and is stored in the scratch. All items
-// of up to `together` rows join it, from all columns with this group. Then it renders all these rows.
+// std::span<element>) const` instead. A group has clear() and render(scratch&), and is stored in the scratch. The items
+// of up to `together` rows join the group, from all columns with this group type. Then the group renders all of them.
 // The first item of a run fixes the shapes. column_places.hpp describes the slot.
-// Errors: data_error for another shape later; it names both shapes.
+// Errors: data_error if a later item has another shape; the message contains both shapes.
 #pragma once
 
 #include <millrace/item/column/column_groups.hpp>
@@ -47,11 +48,12 @@ class columns : public column_places<member_type<Members>...> {
   /// The preferred claim: the largest number of rows that a column renders at once.
   static constexpr std::size_t together = rows_together<member_type<Members>...>();
 
-  /// The name of rendering in reports: the one that a column defines, else "render".
+  /// The name of rendering in reports: the name that a column defines, or else "render".
   static constexpr const char* rendering = rendering_name<member_type<Members>...>();
 
-  /// Fixes all shapes from the first item. `flags`: a slot also has flags for valid rows and for copies. `more_bytes`:
-  /// space of a derived class in a slot. Throws data_error if a ragged column of the item has no max_length.
+  /// Fixes all shapes from the first item. `flags`: slots also store a flag for valid rows and a flag for copied rows.
+  /// `more_bytes`: space in a slot for a derived class. Throws data_error if a ragged column of the item has no
+  /// max_length.
   void fix_shapes(const item& first, std::size_t rows, bool flags = false, std::size_t more_bytes = 0) {
     rows_ = rows;
     bytes_ = 0;
@@ -72,7 +74,7 @@ class columns : public column_places<member_type<Members>...> {
     (render_column<Members>(items, base, first, s), ...);
   }
 
-  /// Returns the elements of a row of column M, which is not ragged.
+  /// Returns the elements of a row of column M. M must not be ragged.
   template <auto M>
   auto row(std::byte* base, std::size_t number) const noexcept {
     using element = typename detail::column_traits<member_type<M>>::element;
@@ -86,7 +88,7 @@ class columns : public column_places<member_type<Members>...> {
     return std::get<index_of<M>>(places_).shape;
   }
 
-  /// Returns, for each row of a full batch, whether it is valid, then whether it is a copy. Requires flags.
+  /// Returns the flags of a full batch: the valid flags of all rows, then the copied flags of all rows. Requires flags.
   std::span<std::uint8_t> flags(std::byte* base) const noexcept {
     return {reinterpret_cast<std::uint8_t*>(base + flags_at_bytes_), 2 * rows_};
   }
@@ -105,7 +107,7 @@ class columns : public column_places<member_type<Members>...> {
     return e;
   }
 
-  /// Returns the view of column M, as column_places::view().
+  /// Returns the view of column M, as column_places::view() does.
   template <auto M>
   auto view(const delivered& b) const noexcept {
     return places::template view<index_of<M>>(b, member_spelling<M>.data());

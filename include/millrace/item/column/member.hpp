@@ -4,7 +4,7 @@
 //   const std::int32_t& label = mr::detail::member_of<&example::label>(one);
 //   mr::detail::member_spelling<&example::label>.data();                     // "example::label"
 //
-// Errors: none. Threads: pure.
+// Errors: none. Threads: pure functions; any thread.
 #pragma once
 
 #include <millrace/item/column/aggregate.hpp>
@@ -80,8 +80,8 @@ consteval bool same_member() {
   }
 }
 
-/// Returns the position of M among these members, or M itself if it is a number; the number of members if M is not one
-/// of them.
+/// Returns the position of M among these members, or M itself if M is a number. Returns the number of members if M is
+/// not one of these members.
 template <auto M, auto... Members>
 consteval std::size_t index_of_member() {
   if constexpr (std::integral<decltype(M)>) {
@@ -98,7 +98,7 @@ constexpr std::string_view argument_after(std::string_view before, std::string_v
   const std::size_t begin = function.find(before) + before.size();
   return function.substr(begin, function.find_first_of(";]", begin) - begin);
 }
-/// Returns the compiler's text for the argument of this function. For reports.
+/// Returns the compiler's text for the argument of this function, for use in reports.
 template <auto M>
 constexpr std::string_view compiler_text() {
   return argument_after("M = ", __PRETTY_FUNCTION__);
@@ -114,7 +114,7 @@ constexpr std::string_view without_anonymous(std::string_view name) {
   return name;
 }
 
-/// The name of a member: the class and the member, or both in `owner`.
+/// The class and the name of a member. If `name` is empty, `owner` contains both.
 struct member_text {
   std::string_view owner, name;
 };
@@ -155,7 +155,7 @@ std::string named_column() {
   return std::string("the column ") + member_spelling<M>.data();
 }
 
-/// Columns of a session, in their order.
+/// The columns of a session, in order.
 template <auto... Columns>
 struct column_list {};
 
@@ -188,7 +188,7 @@ struct columns {};
 /// lambda>.
 template <auto Label>
 inline constexpr detail::label_b_column<Label> label_b{};
-/// Names b.lambda() there.
+/// Names b.lambda() in the type of a session.
 inline constexpr detail::lambda_column lambda{};
 
 }}  // namespace millrace

@@ -1,5 +1,5 @@
-// The columns of a batch whose rows are mixed: in addition to those of the user, the partner's label, lambda, and how
-// each row was mixed.
+// The columns of a batch whose rows are mixed: the user's columns, the partner's label, lambda, and the row_mix of each
+// row.
 //
 //   using mixed = mr::detail::mixed_columns<&example::pixels, &example::label, &example::pixels, &example::label>;
 //   mixed c;
@@ -7,8 +7,9 @@
 //   c.start_row(base, 4);                      // after its rendering: it stays unmixed, with lambda 1
 //   c.pair_rows(base, {4, 5}, how, 0.7F);      // after both rows are written: each gets the other's label
 //
-// They are stored in the slot after the columns of fixed shape, and are copied to a device with them.
-// Errors: those of columns. Threads: one thread at a time for each pair of rows.
+// The added columns are stored in the slot after the columns of fixed shape, and are copied to the device together with
+// these.
+// Errors: the same as those of columns. Threads: one thread at a time for each pair of rows.
 #pragma once
 
 #include <millrace/item/column/columns.hpp>
@@ -16,7 +17,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// A type whose rows can be mixed: of one to three dimensions, u8, f16, bf16 or f32.
+/// A type whose rows can be mixed: one to three dimensions of u8, f16, bf16 or f32.
 template <class T>
 concept mixable_rows = column_type<T> && !varying_item<T> && mixable_element<typename column_traits<T>::element> &&
     column_traits<T>::rank >= 1 && column_traits<T>::rank <= 3;
@@ -55,7 +56,7 @@ class mixed_columns : public columns<Members...> {
     std::size_t first = 0, second = 0;
   };
 
-  /// As columns::fix_shapes().
+  /// Same as columns::fix_shapes().
   void fix_shapes(const item& first, std::size_t rows, bool flags = false) {
     part_ = mixed_part<label>(rows);
     plain::fix_shapes(first, rows, flags, part_.bytes);
@@ -82,7 +83,8 @@ class mixed_columns : public columns<Members...> {
     enter(rows.first, rows.second);
     enter(rows.second, rows.first);
   }
-  /// As columns::copy_row(). The copy has the original's labels and lambda, and is mixed like the original later.
+  /// Same as columns::copy_row(). The copy has the labels and lambda of the original, and is later mixed like the
+  /// original.
   void copy_row(std::byte* base, std::size_t from, std::size_t to) const noexcept {
     plain::copy_row(base, from, to);
     label_b(base)[to] = label_b(base)[from];
@@ -91,13 +93,13 @@ class mixed_columns : public columns<Members...> {
     all[to] = {};
     all[to].next_copy = std::exchange(all[from].next_copy, static_cast<std::int32_t>(to));
   }
-  /// As columns::clear_row(). A row of zeros has lambda 1.
+  /// Same as columns::clear_row(). A row of zeros has lambda 1.
   void clear_row(std::byte* base, std::size_t row) const noexcept {
     plain::clear_row(base, row);
     start_row(base, row);
   }
 
-  /// As columns::describe().
+  /// Same as columns::describe().
   std::string describe() const {
     const std::string rows = to_string(std::array{plain::rows()});
     return plain::describe() + ", label_b " + rows + " " + std::string(dtype_name<label>()) + ", lambda " + rows +

@@ -4,13 +4,14 @@
 //   const mr::row_mix by_cutmix{.partner = 5, .right = 112, .bottom = 112};          // a quarter is row 5's
 //   const std::uint8_t mixed = mr::detail::mixed_element(own, other, mr::detail::mix_weights(by_mixup.weight));
 //
-// Both rows of a pair have the same weight and the same box. Each uses the other's elements from before the mix. The
-// host and the kernels use the same formulas, so both produce the same bits:
+// Both rows of a pair have the same weight and the same box. Each row is mixed with the elements that the other row had
+// before the mix. The host and the kernels use the same formulas, so both produce the same bits:
 // - bytes: (a * weight + b * (65536 - weight) + 32768) >> 16
 // - f32, f16 and bf16: fma(weight / 65536, a, rounded((65536 - weight) / 65536 * b)) as f32, then rounded to the type
 // A weight is even. Therefore a CPU that multiplies 16-bit numbers with 15 fraction bits produces the same bytes. If a
-// row is a copy of a damaged one's neighbor (session_options::on_damage), the original lists it.
-// Errors: none. Threads: pure. A .cu file may include this header: it is cheap to compile.
+// row is a copy that replaces a damaged row (session_options::on_damage), `next_copy` of the original leads to it.
+// Errors: none. Threads: pure functions; any thread. A .cu file may include this header, because it is cheap to
+// compile.
 #pragma once
 
 #include <millrace/base/half.hpp>
@@ -26,13 +27,13 @@ struct row_mix {
   static constexpr std::int32_t none = -1;
   static constexpr std::uint32_t whole = 65'536;   ///< a weight of 1
 
-  std::int32_t partner = none;     ///< the row with which it is mixed; none: it is unmixed
-  std::int32_t next_copy = none;   ///< the first row that is a copy of this one; there: the next copy of the same row
-  std::uint32_t weight = whole;    ///< of its own elements, in 65536ths, even; the partner's elements get the rest
+  std::int32_t partner = none;     ///< the row with which this row is mixed; none: unmixed
+  std::int32_t next_copy = none;   ///< the first copy of this row; in a copy: the next copy of the same row
+  std::uint32_t weight = whole;    ///< weight of this row's elements in 65536ths, even; the partner gets the rest
   /// The box of the partner's pixels: rows top to bottom - 1, columns left to right - 1. Empty: none.
   std::uint16_t left = 0, top = 0, right = 0, bottom = 0;
 
-  /// Returns whether it has a partner that changes it.
+  /// Returns whether mixing changes the row.
   MILLRACE_BOTH_SIDES constexpr bool changes() const noexcept {
     return partner >= 0 && (weight != whole || (left < right && top < bottom));
   }
@@ -41,7 +42,7 @@ struct row_mix {
 
 namespace detail {
 
-/// A weight in the form for the formulas.
+/// A weight in the form that the formulas use.
 struct mix_weights {
   MILLRACE_BOTH_SIDES explicit constexpr mix_weights(std::uint32_t weight) noexcept
       : own(weight),
@@ -58,7 +59,7 @@ MILLRACE_BOTH_SIDES inline std::uint8_t mixed_element(std::uint8_t own, std::uin
                                                       const mix_weights& w) noexcept {
   return static_cast<std::uint8_t>((own * w.own + other * w.other + 32'768) >> 16);
 }
-/// The compiler cannot fuse the product: it is the summand of the fused multiply-add.
+/// The compiler cannot fuse the product, because the product is the summand of the fused multiply-add.
 template <training_element T>
 MILLRACE_BOTH_SIDES T mixed_element(T own, T other, const mix_weights& w) noexcept {
 #ifdef __CUDA_ARCH__

@@ -4,12 +4,13 @@
 //   auto box       = mr::array<float, 2>(r["box.npy"]);      // tensor<float, 2>: other numbers of dimensions throw
 //   auto samples   = mr::array<std::int16_t>(r["pcm"]);      // without .npy: raw elements, little-endian, shape {n}
 //
-// A field is a .npy file if it begins with NumPy's magic bytes or if its name ends in "npy". Any other field is raw.
-// Raw elements of more than one byte must not look like a compressed file, an archive, a text or another well-known
-// kind.
-// Accepted are versions 1.0 and 2.0, little-endian, C order, and exactly the element type T. Nothing is converted.
-// Arrays of bool are read as std::uint8_t, and bfloat16 arrays of ml_dtypes ('<V2') as bf16.
-// Errors: data_error with field, shard and key. Sizes are checked before memory is allocated. Threads: no shared state.
+// A field is a .npy file if it begins with NumPy's magic bytes or if its name ends in "npy". Any other field contains
+// raw elements. If the elements have more than one byte, a raw field must not look like a compressed file, an archive,
+// a text or another well-known kind of file.
+// A .npy file must have version 1.0 or 2.0, little-endian elements, C order, and exactly the element type T. Nothing is
+// converted. Arrays of bool are read as std::uint8_t, and bfloat16 arrays of ml_dtypes ('<V2') as bf16.
+// Errors: data_error with field, shard and key. Sizes are checked before memory is allocated. Threads: pure functions;
+// any thread.
 // Format: numpy.lib.format, "NPY format" 1.0 and 2.0.
 #pragma once
 
@@ -66,7 +67,7 @@ struct npy_element {
   bool is(std::string_view npy) const noexcept { return npy == type || (!synonym.empty() && npy == synonym); }
 };
 
-/// Returns the element T. A bool is read as a byte of 0 or 1.
+/// Returns the description of T. A bool is read as a byte of 0 or 1.
 template <array_element T>
 npy_element npy_element_of() {
   return {.size_bytes = sizeof(T), .name = dtype_name<T>(), .type = npy_type<T>(),

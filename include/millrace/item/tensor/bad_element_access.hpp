@@ -3,10 +3,10 @@
 //   try { labels[256] = 0; } catch (const std::exception& e) { std::puts(e.what()); }
 //   // millrace: an index of the column example::label is out of range: got 256, expected less than 256. ...
 //
-// A .cu file may include this header: it is cheap to compile. Therefore this class is not a millrace::error, whose
-// strings would slow down every .cu file that includes a view. If it leaves a callable of a flow, it becomes a
-// stage_error with shard and key.
-// Threads: a value.
+// A .cu file may include this header, because it is cheap to compile. Therefore this class is not a millrace::error,
+// whose strings would slow down every .cu file that includes a view. If this exception leaves a callable of a flow, the
+// run reports it as a stage_error with shard and key.
+// Threads: not synchronized.
 #pragma once
 
 #include <millrace/base/version.hpp>

@@ -1,4 +1,4 @@
-// Texts about a column for reports and errors, whatever its type.
+// Texts about a column of any type, for reports and errors.
 //
 //   mr::detail::shape_text(shape);                                        // "[224, 224, 3]"
 //   mr::detail::column_text({.name = "example::pixels", .rows = 256, .row = shape, .dtype = "u8"});
@@ -28,7 +28,7 @@ struct column_facts {
 std::string shape_text(std::span<const std::size_t> shape);
 /// Returns "example::pixels [256, 224, 224, 3] u8".
 std::string column_text(const column_facts& of);
-/// Throws the data_error of a row whose shape differs from that of the first sample.
+/// Throws the data_error for a row whose shape differs from that of the first sample.
 [[noreturn]] void throw_other_shape(std::string_view column, std::span<const std::size_t> here,
                                     std::span<const std::size_t> first);
 

@@ -11,9 +11,9 @@
 // Construct it from a std::vector<T>, or from a tensor<T, N> whose first dimension varies: boxes [n, 4] become [B,
 // longest, 4]. A slot has space for max_length in every row, but only the used part is copied to a device. With `fixed`
 // all batches have one shape, as CUDA graphs require.
-// All samples of a run must have the options of the first sample.
+// All samples of a run must have the same options as the first sample.
 // Errors: the constructor throws data_error for a length above max_length (unless `truncate`), and setup_error for
-// invalid options. Threads and lifetime: a value.
+// invalid options. Threads: not synchronized.
 #pragma once
 
 #include <millrace/base/version.hpp>
@@ -34,9 +34,9 @@ namespace millrace { inline namespace MILLRACE_ABI {
 /// Options of a ragged column.
 template <class T>
 struct ragged_options {
-  std::size_t max_length = 0;     ///< limit of the length; required, because slots have space for it
-  T padding{};                    ///< value after the end of a row
-  bool truncate = false;          ///< true: cuts longer rows; false: a longer row is a data_error
+  std::size_t max_length = 0;     ///< maximum length; required, because every row of a slot has space for it
+  T padding{};                    ///< value of the padding elements
+  bool truncate = false;          ///< true: truncates longer rows; false: a longer row is a data_error
   bool fixed = false;             ///< true: pads every batch to max_length, not to its longest row
   std::size_t multiple_of = 1;    ///< rounds the padded length up to a multiple of this, at most to max_length
 
@@ -66,14 +66,15 @@ class ragged {
 
   /// An empty row without options; not valid as a row of a batch.
   ragged() = default;
-  /// Creates a row of the elements. Throws data_error if it is too long, setup_error if the options are invalid.
+  /// Creates a row from the elements. Throws data_error if the row is too long, and setup_error if the options are
+  /// invalid.
   ragged(std::vector<T> elements, const ragged_options<T>& o)
     requires(N == 1)
       : options_(o), data_(std::move(elements)) {
     shape_[0] = data_.size();
     fit();
   }
-  /// Creates a row of the tensor, whose first dimension varies. Throws as above.
+  /// Creates a row from the tensor, whose first dimension varies. Throws the same errors.
   template <detail::tensor_element Same>   // a template, so that batch can report a T that no tensor accepts
     requires std::same_as<Same, T>
   ragged(const tensor<Same, N>& elements, const ragged_options<T>& o)

@@ -2,8 +2,8 @@
 //
 //   for (auto image : b.get<&example::pixels>()) use(image.shape[0], image.data);     // [H, W, C] each
 //
-// Rows are views, returned by value; they refer to the memory of the complete view. A .cu file may include this header:
-// it is cheap to compile. Threads: a value.
+// Rows are views, returned by value; they refer to the memory of the complete view. A .cu file may include this header,
+// because it is cheap to compile. Threads: not synchronized.
 #pragma once
 
 #include <millrace/base/version.hpp>
@@ -12,7 +12,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// A forward iterator over views of one shape that are contiguous in memory.
+/// A forward iterator over views that have the same shape and follow each other in memory.
 template <class Row>
 class row_iterator {
  public:

@@ -6,7 +6,7 @@
 //   std::span<float> all = box.span();
 //
 // Layout: row-major and contiguous. Indices are checked in debug builds. `image` is the tensor of decoded images.
-// Threads: as std::vector.
+// Threads: the same rules as for std::vector.
 #pragma once
 
 #include <millrace/base/error.hpp>
@@ -30,7 +30,7 @@ std::string to_string(const std::array<std::size_t, N>& shape) {
 
 namespace detail {
 
-/// Throws the setup_error of a view whose elements are in GPU memory.
+/// Throws the setup_error for a view whose elements are in GPU memory.
 template <class T, std::size_t N>
 [[noreturn]] void throw_not_on_host(const tensor_view<T, N>& view) {
   throw setup_error("the column " + std::string(view.name) + " is in GPU memory, which the host cannot read",
@@ -102,7 +102,7 @@ class tensor {
   /// Returns an iterator over the elements if there is one dimension, else over the rows.
   auto begin() noexcept { return view().begin(); }
   auto begin() const noexcept { return view().begin(); }
-  /// Returns the end of the same range.
+  /// Returns the end of the range that begin() starts.
   auto end() noexcept { return view().end(); }
   auto end() const noexcept { return view().end(); }
 

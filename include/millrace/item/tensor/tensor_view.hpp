@@ -54,7 +54,7 @@ constexpr std::size_t element_offset(const std::array<std::size_t, N>& index, co
 
 }  // namespace detail
 
-/// A view of an array with N dimensions, which owns nothing.
+/// A non-owning view of an array with N dimensions.
 template <class T, std::size_t N>
 struct tensor_view {
   using element = T;
@@ -87,7 +87,7 @@ struct tensor_view {
     return {.data = data, .shape = shape, .memory = memory, .name = name};
   }
 
-  /// Returns the same as host(); the name is that of tensor.
+  /// Same as host(), under the name that tensor uses.
   std::span<T> span() const { return host(); }
 
   /// Returns element `i`.
@@ -114,7 +114,7 @@ struct tensor_view {
       return detail::row_iterator(first_row(), 0);
     }
   }
-  /// Returns the end of the same range.
+  /// Returns the end of the range that begin() starts.
   constexpr auto end() const {
     if constexpr (N == 1) return data + shape[0];
     else return detail::row_iterator(first_row(), shape[0]);
@@ -163,7 +163,8 @@ struct padded_view {
   std::span<T> span() const;
 };
 
-// sized_view: a typed view of a column whose rows vary in both sides, padded to the largest of the batch.
+// sized_view: a typed view of a column whose rows vary in both sides, padded to the largest height and width in the
+// batch.
 //
 //   auto [pixels, sizes] = b.get<&example::pixels>();    // u8 [B, tallest, widest, 3] and i32 [B, 2]: height, width
 //   if (y < sizes(i, 0) && x < sizes(i, 1)) use(pixels(i, y, x, 0));         // the rest is padding
@@ -181,7 +182,8 @@ struct sized_view {
 
 }}  // namespace millrace
 
-// A view is only a pointer with a shape. With rows it is not a sized range: size() counts elements.
+// A tensor_view is a view and a borrowed range, because it owns nothing. With N > 1 it is not a sized range, because
+// size() counts elements and not rows.
 template <class T, std::size_t N>
 inline constexpr bool std::ranges::enable_view<millrace::tensor_view<T, N>> = true;
 template <class T, std::size_t N>
