@@ -97,8 +97,8 @@ dlpack_tensor export_dlpack(const tensor_view<T, N>& view, int ordinal, std::sha
 }
 
 inline std::string describe_dlpack(const DLTensor& t) {
-  std::string text = "device " + std::to_string(static_cast<int>(t.device.device_type)) + ", type " +
-                     std::to_string(t.dtype.code) + " of " + std::to_string(t.dtype.bits) + " bits x " +
+  std::string text = "device type " + std::to_string(static_cast<int>(t.device.device_type)) + ", type code " +
+                     std::to_string(t.dtype.code) + ", " + std::to_string(t.dtype.bits) + " bits x " +
                      std::to_string(t.dtype.lanes) + ", shape [";
   for (int d = 0; d < t.ndim; ++d) text += (d ? ", " : "") + std::to_string(t.shape[d]);
   text += "]";
@@ -137,9 +137,10 @@ class dlpack_array {
     if ((!on_host && kind != kDLCUDA && kind != kDLCUDAManaged) || !same_type || t.ndim != static_cast<int>(N) ||
         !detail::is_row_major(t))
       throw setup_error("a DLPack tensor has the wrong type or layout: got " + detail::describe_dlpack(t) +
-                            ", expected " + std::string(detail::dtype_name<T>()) + " (type " +
-                            std::to_string(expected.code) + " of " + std::to_string(expected.bits) + " bits) of " +
-                            std::to_string(N) + " dimensions, row-major, on the host or an NVIDIA GPU",
+                            ", expected " + std::to_string(N) + " dimensions of " +
+                            std::string(detail::dtype_name<T>()) + " (type code " + std::to_string(expected.code) +
+                            ", " + std::to_string(expected.bits) +
+                            " bits), row-major, on the host or an NVIDIA GPU",
                         "Convert it in the library that created it, and use a contiguous tensor");
     view_.data = reinterpret_cast<T*>(static_cast<std::byte*>(t.data) + t.byte_offset);
     for (std::size_t d = 0; d < N; ++d) view_.shape[d] = static_cast<std::size_t>(t.shape[d]);

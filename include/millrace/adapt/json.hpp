@@ -338,8 +338,8 @@ class json_field {
   }
   [[noreturn]] void fail_value(const std::string& got, const std::string& at, const std::string& expected,
                                const bytes& from) const {
-    fail("has a wrong field '" + printable(name_) + "': got " + got + (at.empty() ? "" : " at " + at) + ", expected " +
-             expected,
+    fail("has an invalid field '" + printable(name_) + "': got " + got + (at.empty() ? "" : " at " + at) +
+             ", expected " + expected,
          "Correct the document, or name the type that it has: json_field<T>", from);
   }
 

@@ -59,7 +59,7 @@ inline const std::uint8_t* data_of(std::span<const std::byte> file) noexcept {
       throw io_error("libwebp cannot allocate memory for an image", "Free memory, or lower max_pixels",
                      {.stage = "webp"});
     case VP8_STATUS_NOT_ENOUGH_DATA:
-    case VP8_STATUS_SUSPENDED: fail("the WebP is cut short: it ends before its image does", again, file);
+    case VP8_STATUS_SUSPENDED: fail("the WebP is truncated: it ends before the end of its image", again, file);
     case VP8_STATUS_UNSUPPORTED_FEATURE: fail("the WebP uses a feature that libwebp does not support", again, file);
     default: fail("the WebP is damaged: libwebp cannot decode it", again, file);
   }

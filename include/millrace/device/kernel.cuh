@@ -19,7 +19,7 @@
 #pragma once
 
 #if !defined(__CUDACC__) && !defined(MILLRACE_KERNELS_ON_HOST)
-#error "millrace: .cuh headers hold kernels: include them in a .cu file, which nvcc compiles"
+#error "millrace: .cuh headers contain kernels: include them in a .cu file, which nvcc compiles"
 #endif
 
 #include <millrace/device/cuda_error.hpp>

@@ -46,7 +46,7 @@ class range_data {
 
   explicit range_data(std::shared_ptr<const Range> range) : range_(std::move(range)), counts_{size()} {
     if (counts_[0] == 0)
-      throw setup_error("the range of from() has no elements: got 0, expected at least 1",
+      throw setup_error("the range of from() is empty",
                         "Fill it before the session is constructed");
   }
   range_data(const range_data&) = delete;

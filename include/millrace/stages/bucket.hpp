@@ -143,13 +143,14 @@ inline void check(const bucket_options& o) {
   if (o.boundaries.empty() || o.boundaries.front() == 0 ||
       std::adjacent_find(o.boundaries.begin(), o.boundaries.end(), not_ascending) != o.boundaries.end())
     throw setup_error("bucket() needs ascending boundaries, each at least 1",
-                      "Set .boundaries = {16, 64, 256}, for example");
+                      "Set, for example, .boundaries = {16, 64, 256}");
   if (o.tokens && *o.tokens < o.boundaries.back())
     throw setup_error("bucket() allows a batch " + std::to_string(*o.tokens) + " tokens, fewer than one row of " +
                           std::to_string(o.boundaries.back()),
                       "Set bucket_options::tokens to a multiple of the last boundary");
   if (o.flush_every == 0)
-    throw setup_error("bucket() never fills a bucket: got bucket({.flush_every = 0})", "Set the rows of many batches");
+    throw setup_error("bucket() never fills a bucket: got bucket({.flush_every = 0})",
+                      "Set flush_every to the number of rows in many batches");
 }
 
 /// Returns the first of these columns that has a length; the first one if none has.

@@ -53,7 +53,8 @@ class device_sums {
   /// Throws setup_error on the second call.
   void claim() {
     if (claimed_)
-      throw setup_error("two mr::metrics use the same device_sums", "Create one for each: training, validation");
+      throw setup_error("two mr::metrics use the same device_sums",
+                        "Create a separate device_sums for each mr::metrics, such as training and validation");
     claimed_ = true;
   }
 

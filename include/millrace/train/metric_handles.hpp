@@ -101,7 +101,7 @@ class accuracy_metric {
     if (labels.shape[0] != logits.shape[0])
       throw setup_error("accuracy '" + metric_->name + "' got logits " + to_string(logits.shape) + " and labels " +
                             to_string(labels.shape),
-                        "Logits are [batch, classes] and labels [batch]; cut both to the batch's size()");
+                        "Pass logits [batch, classes] and labels [batch], both with the batch's size() rows");
     if (labels.memory != logits.memory)
       throw setup_error("accuracy '" + metric_->name +
                             "' got logits and labels in different memory: one is in GPU memory",
@@ -127,7 +127,7 @@ class accuracy_metric {
       if (labels[b] < 0 || static_cast<std::uint64_t>(labels[b]) >= classes)
         throw data_error("label " + std::to_string(labels[b]) + " in row " + std::to_string(b) +
                              " of the batch, with " + std::to_string(classes) + " classes of logits",
-                         "Labels are 0 .. classes - 1; check the data set and the size of the last layer");
+                         "Labels must be from 0 to classes - 1; check the data set and the size of the last layer");
     auto& totals = metric_->totals;
     for (std::size_t b = 0; b < labels.size(); ++b) {
       const std::size_t rank = detail::target_rank(logits.subspan(b * classes, classes),

@@ -229,7 +229,8 @@ TEST_CASE("dlpack: a tensor of another kind is refused, with both kinds in the e
   of_device.tensor.dl_tensor.device.device_type = kDLMetal;
   CHECK(of_device.is_refused());
   CHECK_THROWS_WITH_AS((mr::from_dlpack<std::int32_t, 2>(mr::dlpack_tensor(&of_strides.tensor))),
-                       doctest::Contains("type 2 of 32 bits x 1, shape [2, 3], strides [1, 2], expected i32 (type 0"),
+                       doctest::Contains("type code 2, 32 bits x 1, shape [2, 3], strides [1, 2], expected 2 "
+                                         "dimensions of i32 (type code 0"),
                        mr::setup_error);
   foreign of_one_row;   // whose stride has no meaning
   of_one_row.shape = {1, 3};

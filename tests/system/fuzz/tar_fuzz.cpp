@@ -111,11 +111,12 @@ listing by_libarchive(std::span<const std::byte> tar) {
 /// The rules of tar_reader.hpp and tar_fields.hpp that refuse archives that libarchive accepts.
 bool is_our_rule(const std::string& error) {
   for (const char* rule :
-       {"has data after an end marker", "more than 16 MiB of zeros", "has a global pax header that is damaged or cut",
-        "has the extended header of a member here, and no member after it",
-        "has a payload that does not fit its own size", "has a payload of the wrong size: got ",
+       {"has data after an end marker", "more than 16 MiB of zeros",
+        "has a global pax header that is damaged or truncated",
+        "has an extended header here, but no member after it",
+        "has a payload that does not match its declared size", "has a payload of the wrong size: got ",
         "has a member of negative size", "has a file without a name",
-        "has a member without a readable name", "the shard is empty", "has a payload that ends inside of a block"})
+        "has a member without a readable name", "the shard is empty", "has a payload that ends inside a block"})
     if (error.find(rule) != std::string::npos) return true;
   return false;
 }

@@ -113,7 +113,7 @@ def check_refusals(report, subject, folder, server):
             ("gzip", "the server compressed the bytes (gzip) (12 attempts"),
             ("shifted", "12 attempts"),
             ("cut=0", "the connection broke off after 0 bytes"),
-            ("no_range", "the server does not say which bytes it sent"),
+            ("no_range", "the server does not report which range it sent"),
             ("loop", "the server redirects more than 5 times"),
             ("to=ftp", "the server redirects to ftp://127.0.0.1:1/x"),
             ("away=3600", "the server answered 503", "1 attempt"),

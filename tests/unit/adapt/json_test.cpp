@@ -79,7 +79,7 @@ TEST_CASE("an invalid document, a missing field and a field of another type are 
   CHECK(hint_on_line("{").ends_with("one complete document per line (JSON Lines)"));
   CHECK(refusal("text", "[1]").starts_with("the field 'json' has no field 'text'"));
   CHECK(refusal("text", R"({"text": 7})") ==
-        "the field 'json' has a wrong field 'text': got 7, expected a string; it begins \"{\"text\": 7}\"");
+        "the field 'json' has an invalid field 'text': got 7, expected a string; it begins \"{\"text\": 7}\"");
 }
 
 namespace {
@@ -96,7 +96,7 @@ std::string got_instead(std::string_view json, const typename mr::json_field<T>:
   try {
     static_cast<void>(value_of<T>(json, options));
   } catch (const mr::data_error& e) {
-    const std::string what = e.message(), before = "the field 'json' has a wrong field 'v': ";
+    const std::string what = e.message(), before = "the field 'json' has an invalid field 'v': ";
     REQUIRE(what.starts_with(before));
     return what.substr(before.size(), what.find("; it begins") - before.size());
   }

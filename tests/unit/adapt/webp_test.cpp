@@ -168,7 +168,7 @@ TEST_CASE("a WebP that is cut, damaged or animated, and other files, are errors 
       REQUIRE(problem_of(cut) != "none");
     }
     const std::vector<std::byte> half(file.begin(), file.begin() + static_cast<std::ptrdiff_t>(file.size() / 2));
-    CHECK(problem_of(half).find("cut short") != std::string::npos);
+    CHECK(problem_of(half).find("truncated") != std::string::npos);
   }
   const auto simple = encoded(photo, true, false, 0);
   CHECK(problem_of(extended(simple, 2, 40, 30, {})).find("animation") != std::string::npos);

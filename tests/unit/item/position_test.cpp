@@ -233,12 +233,12 @@ TEST_CASE("every truncation is refused") {
   for (const std::string& full : {text, mr::to_text(without_index)})
     for (std::size_t n = 0; n < full.size(); ++n) CHECK_MESSAGE(refusal_of(full.substr(0, n)) != "no error", n);
   CHECK(refusal_of("") == "it does not begin with 'millrace'");
-  CHECK(refusal_of(text.substr(0, 8)) == "it is cut off before version");
-  CHECK(refusal_of(text.substr(0, text.find("window"))) == "it is cut off before window");
-  CHECK(refusal_of(text.substr(0, text.find("dow="))) == "it is cut off before window");
-  CHECK(refusal_of(text.substr(0, text.find("window=8192") + 9)) == "it is cut off before global_batch");
-  CHECK(refusal_of(text.substr(0, text.size() - 1)) == "it is cut off in its checksum");
-  CHECK(refusal_of(text.substr(0, text.find("crc32c"))) == "it is cut off in its checksum");
+  CHECK(refusal_of(text.substr(0, 8)) == "it is truncated before version");
+  CHECK(refusal_of(text.substr(0, text.find("window"))) == "it is truncated before window");
+  CHECK(refusal_of(text.substr(0, text.find("dow="))) == "it is truncated before window");
+  CHECK(refusal_of(text.substr(0, text.find("window=8192") + 9)) == "it is truncated before global_batch");
+  CHECK(refusal_of(text.substr(0, text.size() - 1)) == "it is truncated in its checksum");
+  CHECK(refusal_of(text.substr(0, text.find("crc32c"))) == "it is truncated in its checksum");
 }
 
 TEST_CASE("every changed byte is refused, in a value by the checksum") {
@@ -276,9 +276,9 @@ TEST_CASE("values that the checksum accepts are still validated") {
   CHECK(with("drop_last=1", "drop_last=2") == "drop_last=2 is not a valid number for that field");
   CHECK(with("data=0", "data=A") == "data=A123456789abcdef is not a valid number for that field");
   CHECK(with("data=0", "data=") == "data=123456789abcdef is not a valid number for that field");
-  CHECK(with(" seed=7", "") == "'seed=' is missing in front of ' epoch=3 position=640000 lanes=48 window'");
+  CHECK(with(" seed=7", "") == "'seed=' is missing before ' epoch=3 position=640000 lanes=48 window'");
   CHECK(with(" seed=7", " seed=7 seed=7") ==
-        "'epoch=' is missing in front of ' seed=7 epoch=3 position=640000 lanes=48'");
+        "'epoch=' is missing before ' seed=7 epoch=3 position=640000 lanes=48'");
   CHECK(with("seed=7", "seed=7\n") == "seed=7\\x0a is not a valid number for that field");
   CHECK(with("version=6", "version=9") ==
         "this resume point has version 9, and only versions 1 to 8 are supported");

@@ -319,7 +319,7 @@ TEST_CASE("options without a valid order, and ranks that would change it, are re
     return [&plan, rank, of] { mr::detail::lane_cursor(plan, {.world = {.rank = rank, .size = of}}); };
   };
   CHECK(message_of(as_rank(3, 4)) == "no error");
-  CHECK(message_of(as_rank(0, 3)) == "3 ranks do not divide the global batch of 64");
+  CHECK(message_of(as_rank(0, 3)) == "the global batch of 64 is not divisible by 3 ranks");
   CHECK(message_of(as_rank(0, 8)) == "no error");   // ranks share the 12 lanes
   CHECK(message_of(as_rank(2, 2)) == "the world is invalid: got rank 2 of 2");
   CHECK(message_of(as_rank(0, 0)) == "the world is invalid: got rank 0 of 0");

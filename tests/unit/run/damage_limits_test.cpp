@@ -269,5 +269,5 @@ TEST_CASE("a damaged shard without an index ends early, and the pass continues w
   CHECK(lanes_again.first == std::vector(in_lanes.first.begin() + 260, in_lanes.first.end()));
   CHECK(message_of([&] { run({.policy = mr::damage::mask, .shards_at_most = 0}, 1, 0, ""); })
             .find("1 shards are damaged, but on_damage allows at most 0") != std::string::npos);
-  CHECK(message_of([&] { run({}, 1, 0, ""); }).find("damaged or cut member") != std::string::npos);
+  CHECK(message_of([&] { run({}, 1, 0, ""); }).find("damaged or truncated member") != std::string::npos);
 }

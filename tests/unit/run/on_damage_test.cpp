@@ -219,7 +219,8 @@ TEST_CASE("a shard that is cut after its index was built costs its samples after
   const run_trace clean = run_with(shards, {.on_damage = {}});   // builds the indexes
   const std::string cut_shard = folder / "s-1.tar";
   std::filesystem::resize_file(cut_shard, 512 * 2 * 2 * 30 + 700);
-  CHECK(message_of([&] { run_with(shards, {.on_damage = {}}); }).find("damaged or cut member") != std::string::npos);
+  CHECK(message_of([&] { run_with(shards, {.on_damage = {}}); }).find("damaged or truncated member") !=
+        std::string::npos);
   damaged_run o{.threads = 0, .damaged_shards_at_most = 1};
   const run_trace reference = run_with(shards, o);
   CHECK(reference.description.find("1 of 5 shards are damaged: " + cut_shard + " has all its 70 samples") !=

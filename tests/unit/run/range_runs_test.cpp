@@ -97,7 +97,7 @@ TEST_CASE("from(range): which ranges are planned, and which stay streams") {
   CHECK(deliver(rows(mr::from(list)), quiet(2)).numbers == vector);
   CHECK(deliver(rows(mr::from(numbers(20))), quiet(2)).numbers == vector);
   CHECK_THROWS_WITH_AS(deliver(rows(mr::from(std::vector<int>{})), quiet(2)),
-                       doctest::Contains("has no elements"), mr::setup_error);
+                       doctest::Contains("the range of from() is empty"), mr::setup_error);
 }
 
 TEST_CASE("from(range): a resume point of a version in which ranges were streams is refused by that version") {

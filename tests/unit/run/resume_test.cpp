@@ -235,12 +235,12 @@ TEST_CASE("a sample that was changed in place is an error the next time; a chang
     options.resume = full.positions[7];
     return mr::session{flow(shards, {}), options}.description();
   };
-  CHECK(description().find("the times of") == std::string::npos);
+  CHECK(description().find("the modification times of") == std::string::npos);
   touch(1);
   const std::string line = description();
-  CHECK(line.find("\nmillrace: the times of 1 of 5 shards changed: got other times than those of their indexes (" +
+  CHECK(line.find("\nmillrace: the modification times of 1 of 5 shards differ from those in their indexes (" +
                   first + "). Check that") != std::string::npos);
-  CHECK(description().find("the times of") == std::string::npos);   // the index is of that time now
+  CHECK(description().find("the modification times of") == std::string::npos);   // the index is of that time now
   touch(1);
   CHECK(run(shards, {.resume = full.positions[7]}).batches ==
         decltype(full.batches)(full.batches.begin() + 8, full.batches.end()));

@@ -294,7 +294,8 @@ TEST_CASE("an empty source is an error") {
     return run.next().size();
   };
   CHECK_THROWS_WITH_AS(rows(mr::from(std::list<int>{})), doctest::Contains("no sample"), mr::data_error);
-  CHECK_THROWS_WITH_AS(rows(mr::from(std::vector<int>{})), doctest::Contains("has no elements"), mr::setup_error);
+  CHECK_THROWS_WITH_AS(rows(mr::from(std::vector<int>{})), doctest::Contains("the range of from() is empty"),
+                       mr::setup_error);
 }
 
 TEST_CASE("a generator is called until it ends, and again for the next epoch") {

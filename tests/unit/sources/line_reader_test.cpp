@@ -201,11 +201,11 @@ TEST_CASE("a compressed file that is cut off or damaged returns its complete lin
   const lines_read full = read_slowly(file), cut = read_lines(packed.substr(0, packed.size() / 2));
   CHECK(cut.texts.size() > 10'000);
   CHECK(std::equal(cut.texts.begin(), cut.texts.end(), full.texts.begin()));
-  CHECK(cut.error.find("the gzip stream is cut short") != std::string::npos);
+  CHECK(cut.error.find("the gzip stream is truncated") != std::string::npos);
   CHECK(cut.error.find(", after line " + std::to_string(cut.texts.size())) != std::string::npos);
   std::string damaged = through("xz -c", file);
   damaged[damaged.size() / 2] ^= 1;
-  CHECK(read_lines(damaged).error.find("the xz stream is damaged or cut short") != std::string::npos);
+  CHECK(read_lines(damaged).error.find("the xz stream is damaged or truncated") != std::string::npos);
 }
 
 TEST_CASE("one flipped bit in a compressed file of lines: the same lines, or an error by the end of the file") {

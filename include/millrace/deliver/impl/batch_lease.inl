@@ -35,7 +35,7 @@ MILLRACE_INLINE void batch_lease::throw_empty(const char* call) {
 }
 
 MILLRACE_INLINE void batch_lease::throw_no_flags() {
-  throw setup_error("the batch does not record valid or replaced rows: with on_damage = fail all are valid",
+  throw setup_error("the batch does not record valid or replaced rows: with on_damage = fail all rows are valid",
                     "Set session_options::on_damage to replace or mask, or batch({.pad_last = true})");
 }
 
@@ -50,8 +50,8 @@ MILLRACE_INLINE std::span<const std::string_view> batch_lease::keys() const {
 MILLRACE_INLINE std::size_t batch_lease::global_size() const {
   checked("global_size()");
   if (origin_.global_rows == detail::batch_origin::unknown)
-    throw setup_error("global_size() is unknown: got bucket() on several ranks, expected batches of one size on "
-                      "all of them",
+    throw setup_error("global_size() is unknown: got bucket() on several ranks, expected batches of the same "
+                      "size on all ranks",
                       "Sum size() over the ranks");
   return origin_.global_rows;
 }

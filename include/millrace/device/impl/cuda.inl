@@ -34,7 +34,7 @@ MILLRACE_INLINE cuda_backend::cuda_backend(int ordinal, std::string sysfs)
   if (ordinal < 0 || ordinal >= count)
     throw setup_error("the GPU does not exist: got cuda_device(" + std::to_string(ordinal) +
                           "), and this process sees " + std::to_string(count) + " GPUs",
-                      "Devices count from 0: see nvidia-smi and CUDA_VISIBLE_DEVICES");
+                      "Devices are numbered from 0: see nvidia-smi and CUDA_VISIBLE_DEVICES");
   cudaDeviceProp properties{};
   check_cuda(cudaGetDeviceProperties(&properties, ordinal), "cudaGetDeviceProperties");
   name_ = "cuda:" + std::to_string(ordinal) + " (" + properties.name + ")";

@@ -15,7 +15,7 @@ MILLRACE_INLINE std::string cuda_hint(cudaError_t code) {
     case cudaErrorNoDevice:
       return "No GPU is visible: see nvidia-smi and CUDA_VISIBLE_DEVICES, or use host_device()";
     case cudaErrorInvalidDevice:
-      return "Devices count from 0: see nvidia-smi and CUDA_VISIBLE_DEVICES";
+      return "Devices are numbered from 0: see nvidia-smi and CUDA_VISIBLE_DEVICES";
     case cudaErrorInvalidResourceHandle:
       return "Check that the stream exists and belongs to the device of to_device()";
     case cudaErrorStreamCaptureUnsupported:
@@ -25,7 +25,7 @@ MILLRACE_INLINE std::string cuda_hint(cudaError_t code) {
     case cudaErrorCapturedEvent:
       return "A stream was being captured: get and release batches outside the capture";
     case cudaErrorCudartUnloading: return "The program is ending: destroy sessions before main() returns";
-    case cudaErrorInitializationError: return "After fork() CUDA does not work in the child: start a new process";
+    case cudaErrorInitializationError: return "CUDA does not work in the child of a fork(): start a new process";
     default:
       return "An earlier kernel or copy of this process may be the cause; in that case start the process again; "
              "compute-sanitizer reports the kernel";

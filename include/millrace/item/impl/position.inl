@@ -26,8 +26,8 @@ MILLRACE_INLINE position_reader::position_reader(std::string_view text) : text_(
 MILLRACE_INLINE std::uint64_t position_reader::read(const position_field& field) {
   const std::string before = " " + std::string(field.name) + "=";
   if (!left_.starts_with(before)) {
-    if (before.starts_with(left_)) fail("it is cut off before " + std::string(field.name));
-    fail("'" + before.substr(1) + "' is missing in front of '" + printable(left_.substr(0, 40)) + "'");
+    if (before.starts_with(left_)) fail("it is truncated before " + std::string(field.name));
+    fail("'" + before.substr(1) + "' is missing before '" + printable(left_.substr(0, 40)) + "'");
   }
   left_.remove_prefix(before.size());
   const std::string_view digits = left_.substr(0, left_.find(' '));
@@ -47,8 +47,8 @@ MILLRACE_INLINE void position_reader::read_checksum() {
   const std::string before = " crc32c=", expected = before + hex(checksum_of(covered), 8);
   if (left_ == expected) return;
   if (left_.size() < expected.size() && (left_.starts_with(before) || before.starts_with(left_)))
-    fail("it is cut off in its checksum");
-  if (!left_.starts_with(before)) fail("'crc32c=' is missing in front of '" + printable(left_.substr(0, 40)) + "'");
+    fail("it is truncated in its checksum");
+  if (!left_.starts_with(before)) fail("'crc32c=' is missing before '" + printable(left_.substr(0, 40)) + "'");
   if (left_.size() > expected.size()) fail("data follows its checksum");
   fail("its checksum is wrong: it was changed or damaged");
 }
@@ -188,8 +188,8 @@ MILLRACE_INLINE void check_same(const position& from, const position& current) {
                       from.has_index() && has_grown(from.counts, current.counts)
                           ? "Set session_options::grown to continue with the next epoch over the larger data set, or "
                             "name the previous shards"
-                          : "Use equal values, or start without it; workers may change, and with an index the ranks of "
-                            "one global batch");
+                          : "Use equal values, or start without the resume point. The number of workers may change; "
+                            "with an index, so may the number of ranks, if the global batch is the same");
 }
 
 }  // namespace detail

@@ -52,10 +52,10 @@ MILLRACE_INLINE void record::throw_missing(std::string_view names) const {
     const std::string longer = longer_name(names);
     throw detail::missing_field_error(
         "the record has no field '" + printable(names) + "'; it has " + (present.empty() ? "none" : present),
-        longer.empty() ? "Name a field that every sample has, alternatives as \"jpg;png\", check with has() first, or "
+        longer.empty() ? "Name a field that every sample has, list alternatives as \"jpg;png\", call has() first, or "
                          "choose samples by .having = \"" + printable(names) + "\""
                        : "A key ends at the first dot of the file name: name the field '" + printable(longer) +
-                             "', or write the shard with no other dot in its names",
+                             "', or write file names with one dot",
         where());
   }
 

@@ -100,9 +100,9 @@ MILLRACE_INLINE void exact_order::check(const world& r) const {
   if (r.size == 0 || r.rank >= r.size)
     throw setup_error("the world is invalid: got " + r.describe(), "Ranks are numbered from 0");
   if (options_.global_batch % r.size != 0)
-    throw setup_error(std::to_string(r.size) + " ranks do not divide the global batch of " +
-                          std::to_string(options_.global_batch),
-                      "Choose a multiple of the ranks, so that the order does not depend on them");
+    throw setup_error("the global batch of " + std::to_string(options_.global_batch) + " is not divisible by " +
+                          std::to_string(r.size) + " ranks",
+                      "Choose a multiple of the number of ranks: the order must not depend on that number");
 }
 
 MILLRACE_INLINE exact_order::spot exact_order::spot_of(std::uint64_t epoch, std::uint64_t position) const {

@@ -62,9 +62,9 @@ MILLRACE_INLINE void mix_plan::check(const world& r) const {
   if (r.size == 0 || r.rank >= r.size)
     throw setup_error("the world is invalid: got " + r.describe(), "Ranks are numbered from 0");
   if (options_.global_batch % r.size != 0)
-    throw setup_error(std::to_string(r.size) + " ranks do not divide the global batch of " +
-                          std::to_string(options_.global_batch),
-                      "Choose a multiple of the ranks, so that the order does not depend on them");
+    throw setup_error("the global batch of " + std::to_string(options_.global_batch) + " is not divisible by " +
+                          std::to_string(r.size) + " ranks",
+                      "Choose a multiple of the number of ranks: the order must not depend on that number");
 }
 
 MILLRACE_INLINE const mix_plan::phase& mix_plan::phase_at(std::uint64_t at) const noexcept {

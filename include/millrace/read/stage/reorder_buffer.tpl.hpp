@@ -252,8 +252,8 @@ MILLRACE_INLINE std::exception_ptr reorder_buffer<Source>::empty_error(std::uint
 template <class Source>
 MILLRACE_INLINE std::exception_ptr reorder_buffer<Source>::window_error() const {
   return std::make_exception_ptr(
-      setup_error("the shuffle window exceeds its memory: got " + std::to_string(jitter_.held_bytes()) + " bytes in " +
-                      std::to_string(jitter_.size()) + " samples, expected at most " +
+      setup_error("the shuffle window exceeds its memory limit: got " + std::to_string(jitter_.held_bytes()) +
+                      " bytes in " + std::to_string(jitter_.size()) + " samples, expected at most " +
                       std::to_string(options_.window_bytes) + " bytes",
                   "Choose a smaller shuffle window, or a larger session_options::memory_bytes"));
 }

@@ -42,9 +42,9 @@ MILLRACE_INLINE damage_rule damage_rule_for(const flow_facts& f, const session_o
   damage_rule rule{.policy = o.on_damage.policy, .in_a_row = o.on_damage.in_a_row, .stages = o.on_damage.stages};
   if (f.has_index) {
     if (rule.policy == damage::replace && lanes % ranks != 0)
-      throw setup_error("on_damage = replace copies within a lane, and " + std::to_string(ranks) +
-                            " ranks do not divide the " + std::to_string(lanes) + " lanes",
-                        "Set session_options::lanes to a multiple of the ranks, or use mask");
+      throw setup_error("on_damage = replace copies within a lane, but the " + std::to_string(lanes) +
+                            " lanes are not divisible by " + std::to_string(ranks) + " ranks",
+                        "Set session_options::lanes to a multiple of the number of ranks, or use mask");
     rule.donor_step = std::max<std::size_t>(1, lanes / ranks);
   } else if (ranks > 1) {
     throw setup_error("on_damage on several ranks needs an index: a lost shard would cause uneven shares",

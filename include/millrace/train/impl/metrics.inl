@@ -151,7 +151,8 @@ MILLRACE_INLINE bool metrics::make_row(pending_row& r, const metric_totals* arri
       bad_labels_ = data_error(std::to_string(r.host[i].bad_labels) + " labels of '" + metrics_[i].name +
                                    "' were out of range for the logits, in the steps up to " +
                                    std::to_string(r.of.at.step),
-                               "Labels are 0 .. classes - 1; check the data set and the size of the last layer");
+                               "Labels must be from 0 to classes - 1; check the data set and the size of the last "
+                               "layer");
   }
   r.finished = row_of(r.host, r.of);
   return any;

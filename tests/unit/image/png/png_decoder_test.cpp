@@ -264,7 +264,7 @@ TEST_CASE("a file that is cut anywhere returns the rows before the cut, and an e
         REQUIRE(got.rows >= last_rows);
         last_rows = got.rows;
         if (got.rows > 0 && got.rows < kind.height)
-          REQUIRE(got.error == "the PNG is cut short: it ends after " + std::to_string(cut) + " bytes, inside row " +
+          REQUIRE(got.error == "the PNG is truncated: it ends after " + std::to_string(cut) + " bytes, inside row " +
                                    std::to_string(got.rows) + " of " + std::to_string(kind.height));
         if (got.rows < 2) continue;
         // A region above the cut has no damage.

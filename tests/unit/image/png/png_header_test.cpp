@@ -131,11 +131,11 @@ TEST_CASE("chunks before the image data are checked") {
         "the PNG has the critical chunk CgBI at byte " + std::to_string(text.find("IDAT") - 4) +
             ", which this decoder does not support");
   CHECK(message_of(slow::with_chunk(file, "tEXt", "abcd", "IHDR")) ==
-        "the PNG's first chunk is tEXt, expected one IHDR");
+        "the PNG's first chunk is tEXt, expected IHDR");
   CHECK(message_of(slow::with_chunk(file, "IDAT", "abcd", "IHDR")) ==
-        "the PNG's first chunk is IDAT, expected one IHDR");
+        "the PNG's first chunk is IDAT, expected IHDR");
   CHECK(message_of(slow::with_chunk(file, "IHDR", text.substr(16, 13), "PLTE")) ==
-        "the PNG's first chunk is one of two IHDR, expected one IHDR");
+        "the PNG has two IHDR chunks, expected one");
   CHECK(message_of(slow::with_chunk(file, "IHDR", text.substr(16, 12), "IHDR")) ==
         "the PNG's IHDR has the wrong size: got 12 bytes, expected 13");
   CHECK(message_of(slow::with_chunk(file, "IEND", "", "IDAT")) == "the PNG has no image data before its IEND");

@@ -144,7 +144,7 @@ TEST_CASE("errors of a PNG name it, and damage below the crop is not detected") 
   const auto file = slow::make_png(samples, {.piece_bytes = 500});
   const std::vector<std::byte> cut(file.begin(), file.begin() + static_cast<std::ptrdiff_t>(file.size() * 2 / 3));
   const mr::picture p = mr::png(slow::view(cut));
-  CHECK(message_of([&] { static_cast<void>(p.pixels()); }).starts_with("the PNG is cut short: it ends after "));
+  CHECK(message_of([&] { static_cast<void>(p.pixels()); }).starts_with("the PNG is truncated: it ends after "));
   const mr::image upper = p.crop({.width = 40, .height = 20}).pixels();
   CHECK(slow::same(upper, slow::crop(by_libpng(file), {.width = 40, .height = 20})));
   CHECK(message_of([&] { static_cast<void>(mr::png(slow::view(file), {.limits = {.max_pixels = 1'599}})); }) ==
@@ -216,7 +216,7 @@ TEST_CASE("PNGs that are not a label map are refused, and damaged ones") {
   auto file = slow::make_png(slow::random_samples({.width = 30, .height = 30, .color = 3}, 1));
   CHECK(error(file) == "no error");
   file.resize(file.size() - 100);
-  CHECK(error(file).starts_with("png: the PNG is cut short: it ends after "));
+  CHECK(error(file).starts_with("png: the PNG is truncated: it ends after "));
   const slow::png_kind forged{.width = 60'000, .height = 2'900, .color = 3};
   CHECK(error(slow::png_with_stream(forged, {}, slow::deflated("", {}))).find("expected enough for 174002900 bytes") !=
         std::string::npos);

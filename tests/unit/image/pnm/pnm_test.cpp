@@ -108,7 +108,7 @@ TEST_CASE("damaged PNM files are errors that name the defect") {
   CHECK(problem_of({}).starts_with("a PNM was expected, but there are 0 bytes"));
   for (std::size_t size = 1; size < good.size(); ++size)
     CHECK(problem_of({good.begin(), good.begin() + static_cast<std::ptrdiff_t>(size)}).starts_with("the PNM "));
-  CHECK(problem_of({good.begin(), good.end() - 1}) == "the PNM is cut short: got 16 bytes, expected 17");
+  CHECK(problem_of({good.begin(), good.end() - 1}) == "the PNM is truncated: got 16 bytes, expected 17");
   for (const char* header : {"P5 0 2 255\n", "P5 3 65536 255\n", "P5 3 2 0\n", "P5 3 2 65536\n", "P5 3 x 255\n",
                              "P5 18446744073709551619 2 255\n"})
     CHECK(problem_of(file_of(header, {1, 2, 3, 4, 5, 6}, false)).find("expected width, height") != std::string::npos);

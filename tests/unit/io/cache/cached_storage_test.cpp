@@ -180,7 +180,7 @@ TEST_CASE("folders that cannot be used, and contradicting options") {
   const mr::storage at(p.below);
   CHECK(failure_of([&] { mr::cached(at, {}); }).find("the cache has no folder") != std::string::npos);
   CHECK(failure_of([&] { mr::cached(mr::storage(), {.folder = "x"}); })
-            .find("the cache is over the local file system") != std::string::npos);
+            .find("the cache wraps the local file system") != std::string::npos);
   CHECK(failure_of([&] { mr::cached(at, {.folder = "x", .keep_free_share = 1.5}); }).find("expected 0 to 1") !=
         std::string::npos);
   CHECK(failure_of([&] { mr::cached(at, {.folder = "x", .wait_limit = std::chrono::nanoseconds(-1)}); })
@@ -203,7 +203,7 @@ TEST_CASE("mr::cached is a storage, and its statistics are printed as a sentence
 
 TEST_CASE("the contents of a cache and its damaged blocks") {
   cached_place p;
-  CHECK(failure_of([&] { mr::contents_of_cache(p.folder.path()); }).find("has no cache of this user") !=
+  CHECK(failure_of([&] { mr::contents_of_cache(p.folder.path()); }).find("does not contain a cache of this user") !=
         std::string::npos);
   p.below->add("far://b", 9'000, "x");
   p.below->add("far://a", 5'000);

@@ -175,7 +175,7 @@ TEST_CASE("files that were changed since the resume point are reported in one li
   const replay_trace reference = run_flow(flow(), options);
   options.resume = reference.positions[6];
   const auto description = [&] { return mr::session{flow(), options}.description(); };
-  CHECK(description().find("the times of") == std::string::npos);
+  CHECK(description().find("the modification times of") == std::string::npos);
   const auto written = std::filesystem::last_write_time(folder / "b.txt");
   std::filesystem::last_write_time(folder / "b.txt", written + std::chrono::nanoseconds(1'000));
   const std::string now = description(), line = now.substr(std::min(now.size(), now.find("\nmillrace: ")));
@@ -185,11 +185,11 @@ TEST_CASE("files that were changed since the resume point are reported in one li
   CHECK(rest.batches == decltype(rest.batches)(reference.batches.begin() + 7, reference.batches.end()));
   CHECK(rest.positions.back() != reference.positions.back());   // it contains the current time
   options.resume = rest.positions.front();
-  CHECK(description().find("the times of") == std::string::npos);
+  CHECK(description().find("the modification times of") == std::string::npos);
   mr::position older = mr::parse_position(reference.positions[6]);   // which contains none
   older.version = mr::position::oldest_replay_version;
   options.resume = mr::to_text(older);
-  CHECK(description().find("the times of") == std::string::npos);
+  CHECK(description().find("the modification times of") == std::string::npos);
 }
 
 TEST_CASE("a resume point of another run is refused by name") {

@@ -324,14 +324,14 @@ TEST_CASE("contradicting options are refused at the start, by name") {
   options.world = {.rank = 0, .size = 2};
   refused({50, 50}, options, "Set session_options::epoch_batches, or use shards() over plain tars");
   refused({50}, options, "got 1 shard for 2 ranks");   // epoch_batches would not help here
-  refused({50}, options, "Ranks also share a range of from() with random access");
+  refused({50}, options, "token_files() and from() of a range with random access also support any number of ranks");
   options.epoch_batches = 5;
   options.world = {.rank = 0, .size = 4};
   refused({50, 50, 50}, options, "without an index each rank reads its own shards: got 3 shards for 4 ranks, "
                                  "expected at least one for each");
   options.world = {.rank = 0, .size = 2};
   options.lanes = 3;
-  refused({50, 50, 50}, options, "2 ranks do not divide the 3 lanes: session_options::lanes requests 3, and the "
+  refused({50, 50, 50}, options, "the 3 lanes are not divisible by 2 ranks: session_options::lanes requests 3, and the "
                                  "source has 3 shards");
   options.lanes = 48;
   options.world = {.rank = 2, .size = 2};

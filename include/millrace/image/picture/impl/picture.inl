@@ -71,7 +71,7 @@ MILLRACE_INLINE void picture::resize_here(std::size_t height, std::size_t width)
   constexpr auto most = static_cast<std::size_t>(detail::plan_axis::max_length);
   if (height < 1 || width < 1 || height > most || width > most)
     throw setup_error("an image cannot be resized to the requested size: got " + size_text(width, height),
-                      "Pass sides from 1 to " + std::to_string(most), where());
+                      "Pass a width and a height from 1 to " + std::to_string(most), where());
   try {
     across().resize(static_cast<std::int64_t>(width));
     down().resize(static_cast<std::int64_t>(height));

@@ -142,8 +142,8 @@ MILLRACE_INLINE png_header read_png_header(std::span<const std::byte> file, cons
     }
     check_png_chunk(*chunk, limits.check_sums);
     if (first != (chunk->name == "IHDR"))
-      throw_bad_png("the PNG's first chunk is " + std::string(first ? chunk->name : "one of two IHDR") +
-                    ", expected one IHDR");
+      throw_bad_png(first ? "the PNG's first chunk is " + std::string(chunk->name) + ", expected IHDR"
+                          : "the PNG has two IHDR chunks, expected one");
     if (first) header = read_png_ihdr(chunk->data, limits);
     else if (chunk->name == "PLTE" && std::exchange(palette, true)) throw_bad_png("the PNG has two palettes");
     else if (chunk->name == "PLTE") read_png_palette(*chunk, header);

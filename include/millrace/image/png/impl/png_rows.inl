@@ -139,7 +139,7 @@ MILLRACE_INLINE void png_rows::fail() const {
     case png_image_data::end::other_chunk:
       throw_bad_png("the PNG has too few bytes: its chunks of image data end inside " + place());
     default:
-      throw_bad_png("the PNG is cut short: it ends after " + std::to_string(file_bytes_) + " bytes, inside " + place());
+      throw_bad_png("the PNG is truncated: it ends after " + std::to_string(file_bytes_) + " bytes, inside " + place());
   }
 }
 

@@ -36,7 +36,7 @@ MILLRACE_INLINE pnm_header read_header(const bytes& file) {
   const auto h = read_pnm_header(file);
   if (!h) fail(file, "has an invalid header: expected width, height and maxval, each from 1 to 65535, then one blank");
   if (file.size() - h->data_at < h->data_bytes())
-    fail(file, "is cut short: got " + std::to_string(file.size()) + " bytes, expected " +
+    fail(file, "is truncated: got " + std::to_string(file.size()) + " bytes, expected " +
                    std::to_string(h->data_at + h->data_bytes()));
   return *h;
 }

@@ -17,7 +17,8 @@ MILLRACE_INLINE cache_contents contents_of_cache(const std::string& folder, bool
   const std::string root = detail::cache_root(folder);
   struct ::stat status {};
   if (::lstat(root.c_str(), &status) != 0 || !S_ISDIR(status.st_mode))
-    throw setup_error("'" + printable(folder) + "' has no cache of this user", "Pass the folder of cache_options");
+    throw setup_error("'" + printable(folder) + "' does not contain a cache of this user",
+                      "Pass the folder of cache_options");
   cache_contents contents;
   std::map<std::pair<std::string, std::string>, cache_contents_file> files;
   for (const detail::cache_entry& entry : detail::list_cache(root)) {

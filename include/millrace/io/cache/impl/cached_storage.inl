@@ -192,7 +192,7 @@ MILLRACE_INLINE cached_storage::cached_storage(std::shared_ptr<storage_interface
                                                const cache_layout& layout)
     : ahead_files_(o.ahead_files) {
   if (!below)
-    throw setup_error("the cache is over the local file system: expected a storage",
+    throw setup_error("the cache wraps the local file system: expected a remote storage",
                       "Pass the storage of the data");
   if (o.folder.empty())
     throw setup_error("the cache has no folder", "Set .folder to a folder on a local disk, such as /scratch/mr");
@@ -202,7 +202,7 @@ MILLRACE_INLINE cached_storage::cached_storage(std::shared_ptr<storage_interface
   if (o.wait_limit.count() < 0)
     throw setup_error("wait_limit is out of range: got " + std::to_string(o.wait_limit.count()) +
                           " ns, expected at least 0",
-                      "Use for example 30 s, which suffice for 8 MiB over most networks");
+                      "Use for example 30 s, which is enough for 8 MiB over most networks");
   core_ = std::make_shared<cache_core>(std::move(below), o, layout);
 }
 
@@ -229,7 +229,7 @@ MILLRACE_INLINE void cached_storage::expect(std::span<const std::string> names) 
   try {
     start_threads(fetching_, ahead_files_, [this](std::size_t) { fetch_ahead(); });
   } catch (const io_error& e) {
-    core_->counts.report_trouble("prefetches less into the cache: " + e.message());
+    core_->counts.report_trouble("prefetches with fewer threads into the cache: " + e.message());
   }
 }
 

@@ -18,7 +18,7 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 MILLRACE_INLINE void throw_file_error(const std::string& problem, const std::string& path, int failure) {
   throw io_error(problem + " '" + printable(path) + "': " + std::strerror(failure),
-                 failure == ENOSPC || failure == EDQUOT ? "Free space on the disk; later records are tried again"
+                 failure == ENOSPC || failure == EDQUOT ? "Free space on the disk; later records are retried"
                                                         : "Check that the path exists and may be written");
 }
 
@@ -38,7 +38,8 @@ MILLRACE_INLINE append_file::append_file(append_file_options options) : path_(st
     if (errno != EINTR) throw_file_error("cannot open", path_, errno);
   // A file system without locks reports other errors. They are ignored: the log also works without a lock.
   if (::flock(file_.get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
-    throw setup_error("another log writes to '" + printable(path_) + "'", "Use one file for each log and each rank");
+    throw setup_error("another log already writes to '" + printable(path_) + "'",
+                      "Use one file for each log and each rank");
 }
 
 MILLRACE_INLINE std::uint64_t append_file::size_bytes() const {

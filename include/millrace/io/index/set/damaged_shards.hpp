@@ -35,7 +35,7 @@ class damaged_shards {
       first_ = printable(entry.shard) + " has " + (entry.is_complete ? "all its " : "only the first ") +
                std::to_string(entry.samples) + " samples in the order" +
                (entry.is_complete ? ", and those that cannot be read are damaged"
-                              : "; an index from before the damage would have the rest");
+                              : "; an index built before the damage would contain the others");
     }
     return true;
   }

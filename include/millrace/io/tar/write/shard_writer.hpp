@@ -78,7 +78,7 @@ class basic_shard_writer {
   /// Writes one sample. Throws setup_error for a refused key or field and for a closed or failed writer. Throws
   /// io_error if the file fails.
   void write(std::string_view key, std::span<const named_bytes> fields) {
-    if (broken_) throw setup_error("the shard writer is closed or has failed before", "Create a new one");
+    if (broken_) throw setup_error("the shard writer is closed, or an earlier write failed", "Create a new one");
     check_key(key);
     sort_fields(key, fields);
     headers_.clear();
@@ -114,7 +114,7 @@ class basic_shard_writer {
   /// if the writer has failed before.
   written_shards close() {
     if (std::exchange(broken_, true) && !closed_)
-      throw setup_error("the shard writer has failed before", "See the first error");
+      throw setup_error("an earlier write of this shard writer failed", "See the first error");
     if (file_) finish_shard();
     closed_ = true;
     return written_;
@@ -166,20 +166,21 @@ class basic_shard_writer {
 
   void check_key(std::string_view key) const {
     const auto refuse = [key](const char* problem) {
-      throw setup_error("the key '" + printable(key) + "' " + problem, "A reader would return another key");
+      throw setup_error("the key '" + printable(key) + "' " + problem,
+                        "Use another key: a reader would not return this one");
     };
     if (key.empty() || key.ends_with('/')) refuse("has no basename");
     if (has_control_character(key)) refuse("has a control character");
     if (key.find('.', key.rfind('/') + 1) != std::string_view::npos) refuse("has a dot in its basename");
     if (split_member_name(key).kind == member_name::kind_of_name::metadata)
       refuse("is in a __folder__, which is for metadata");
-    if (key == last_key_) refuse("is that of the previous sample");
+    if (key == last_key_) refuse("is also the key of the previous sample");
   }
 
   void sort_fields(std::string_view key, std::span<const named_bytes> fields) {
     const auto refuse = [key](std::string_view field, const char* problem) {
       throw setup_error("the field '" + printable(field) + "' of the key '" + printable(key) + "' " + problem,
-                        "A reader would return another field");
+                        "Use another name: a reader would not return this field");
     };
     if (fields.empty()) throw setup_error("the key '" + printable(key) + "' has no fields", "Write at least one");
     sorted_.assign(fields.begin(), fields.end());

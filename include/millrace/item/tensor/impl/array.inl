@@ -116,7 +116,7 @@ MILLRACE_INLINE std::pair<npy_header, std::size_t> read_npy_header(const bytes& 
   const auto byte_at = [all](std::size_t at) -> std::size_t { return static_cast<unsigned char>(all[at]); };
   const std::size_t major = all.size() > 7 ? byte_at(6) : 0, minor = all.size() > 7 ? byte_at(7) : 0;
   const std::size_t header_at = major == 1 ? 10 : 12;
-  if (all.size() < header_at) throw_no_array(field, "is a .npy file that is cut short", "Write it again");
+  if (all.size() < header_at) throw_no_array(field, "is a .npy file that is truncated", "Write it again");
   if (major < 1 || major > 2 || minor != 0)
     throw_no_array(
         field,
@@ -126,7 +126,7 @@ MILLRACE_INLINE std::pair<npy_header, std::size_t> read_npy_header(const bytes& 
   std::size_t header_bytes = byte_at(8) | byte_at(9) << 8;
   if (major == 2) header_bytes |= byte_at(10) << 16 | byte_at(11) << 24;
   if (header_bytes > all.size() - header_at)
-    throw_no_array(field, "is a .npy file that is cut short in its header", "Write it again");
+    throw_no_array(field, "is a .npy file that is truncated in its header", "Write it again");
   auto header = npy_header_parser(all.substr(header_at, header_bytes)).parse();
   if (!header)
     throw_no_array(field,

@@ -138,9 +138,9 @@ MILLRACE_INLINE replayed_run::options replayed_run::checked(options o) {
     throw setup_error("without an index each rank reads its own shards: got " + std::to_string(o.order.shards) +
                           (o.order.shards == 1 ? " shard for " : " shards for ") + std::to_string(r.size) +
                           " ranks, expected at least one for each",
-                      "Provide more shards, run fewer ranks, or use shards() over plain tars, with an index. Ranks "
-                      "also share a range of from() with random access, and token_files(), if no expand, filter, take, "
-                      "pack, bucket or later shuffle changes the number of rows");
+                      "Provide more shards, run fewer ranks, or use shards() over plain tars, with an index. "
+                      "token_files() and from() of a range with random access also support any number of ranks, if "
+                      "no expand, filter, take, pack, bucket or later shuffle changes the number of rows");
   if (r.size > 1 && o.epoch_batches == 0)
     throw setup_error("without an index, the number of samples in one pass of each of " + std::to_string(r.size) +
                           " ranks is unknown",
@@ -151,8 +151,8 @@ MILLRACE_INLINE replayed_run::options replayed_run::checked(options o) {
                       "Leave out take(), or run one rank");
   const std::size_t lanes = lanes_of(o);
   if (lanes % r.size != 0)
-    throw setup_error(std::to_string(r.size) + " ranks do not divide the " + std::to_string(lanes) +
-                          " lanes: session_options::lanes requests " + std::to_string(o.max_lanes) +
+    throw setup_error("the " + std::to_string(lanes) + " lanes are not divisible by " + std::to_string(r.size) +
+                          " ranks: session_options::lanes requests " + std::to_string(o.max_lanes) +
                           ", and the source has " + std::to_string(o.order.shards) + " shards",
                       "Leave out session_options::lanes, or choose a number of ranks that divides the lanes");
   return o;
@@ -196,8 +196,8 @@ MILLRACE_INLINE position replayed_run::start_of_run() {
                      .counts = {.shards = o.order.shards}};
   if (!resumed) return now;
   if (o.grown && resumed->data_set != now.data_set)
-    throw setup_error("without an index a run finds its position by reading the same data set again, but it has "
-                      "changed",
+    throw setup_error("without an index a run finds its position by reading the same data set again, but the "
+                      "data set has changed",
                       "Use an index with session_options::grown, or start a new run with another seed");
   position from = *resumed;
   check_same(from, now);

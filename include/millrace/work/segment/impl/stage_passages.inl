@@ -62,9 +62,9 @@ MILLRACE_INLINE setup_error too_few_rows_error(const pass_rows& of, const stage_
                 std::to_string(of.batch) + ", and drop_last drops them" + counts,
             "Use a smaller batch, more data, or batch({.drop_last = false})"};
   if (!pass.stage.empty())
-    return {"no sample of a pass arrives at batch" + counts,
+    return {"no sample of a pass reaches batch()" + counts,
             "Check what " + pass.stage + " drops, and whether each rank's share of the data has samples for it"};
-  return {"an epoch has only 0 samples, and batch needs at least one" + counts,
+  return {"an epoch has no samples, and batch() needs at least one" + counts,
           "Check the data set and the stages before batch"};
 }
 

@@ -185,7 +185,7 @@ TEST_CASE("unknown keys are reported, and an empty choice is an error") {
                        doctest::Contains("no sample is chosen: .only, .without, .where or .repeats exclude all 1500"),
                        mr::setup_error);
   CHECK_THROWS_WITH_AS(data_of(names, {.repeats = [](std::string_view, std::string_view) { return ~std::size_t{0}; }}),
-                       doctest::Contains("chosen 2^32 times or more together"), mr::setup_error);
+                       doctest::Contains("chosen 2^32 times or more in total"), mr::setup_error);
 }
 
 TEST_CASE("unknown keys are shown with those of the shards, and with the defect of the list") {
@@ -207,7 +207,7 @@ TEST_CASE("unknown keys are shown with those of the shards, and with the defect 
       {"./img1.jpg", "Write the keys without the extension"},
       {"./img1\r", "not CRLF"},
       {"\xef\xbb\xbf./img1", "without a byte order mark (BOM)"},
-      {"./img1 ", "without blanks around the keys"},
+      {"./img1 ", "without spaces around the keys"},
       {"./img1,3", "without other columns"},
       {"./other", "examples/inspect --keys shows"}};
   for (const auto& [key, advice] : wrong) {

@@ -123,15 +123,15 @@ TEST_CASE("a gzip stream of any parts and header fields is read; its CRC-32, len
   CHECK(wrong_crc.error.find("the gzip stream is damaged: got data with the CRC-32 ") != std::string::npos);
   CHECK(wrong_length.error.find(" bytes of data, expected ") != std::string::npos);
   CHECK(wrong_crc.samples.size() < 40);
-  CHECK(contents_of(packed + packed.substr(0, 5)).error.find("cut short") != std::string::npos);
-  CHECK(contents_of(packed + "\x1f").error.find("cut short") != std::string::npos);
+  CHECK(contents_of(packed + packed.substr(0, 5)).error.find("truncated") != std::string::npos);
+  CHECK(contents_of(packed + "\x1f").error.find("truncated") != std::string::npos);
   CHECK(contents_of(packed + std::string(3, '\0') + packed).error.find("bytes other than zeros") !=
         std::string::npos);
   // Of a cut stream, all before the cut can be read: here, all but the last sample.
   const contents cut = contents_of(packed.substr(0, packed.size() - 9));
   CHECK(cut.samples.size() == 39);
   CHECK(cut.late);
-  CHECK(cut.error.find("the gzip stream is cut short: its end is not in the file, after the last good key 'k38'") !=
+  CHECK(cut.error.find("the gzip stream is truncated: its end is not in the file, after the last good key 'k38'") !=
         std::string::npos);
 }
 
@@ -233,7 +233,7 @@ TEST_CASE("max_expansion limits the entire shard: a part of it may expand more")
       CHECK(good.samples.size() == 2);
       const outcome limited = read_bytes(packed, {.limits = {.max_expansion = 12}});
       CHECK(limited.error == "data");
-      CHECK_MESSAGE(limited.message.find("grows to more than 12 times its size (max_expansion)") != std::string::npos,
+      CHECK_MESSAGE(limited.message.find("expands to more than 12 times its size (max_expansion)") != std::string::npos,
                     limited.message);
     }
   }

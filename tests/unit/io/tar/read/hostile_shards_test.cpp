@@ -122,7 +122,7 @@ TEST_CASE("a member that is declared larger than the shard allocates no memory")
   for (const claim& c : {claim{std::uint64_t{1} << 60, std::uint64_t{1} << 30, "Raise max_member_bytes"},
                          claim{std::uint64_t{1} << 60, hostile::any, "Raise max_sample_bytes"},
                          claim{(std::uint64_t{1} << 30) + 1, std::uint64_t{1} << 30, "expected at most 1073741824"},
-                         claim{std::uint64_t{1} << 30, std::uint64_t{1} << 30, "go beyond the end of the file"}}) {
+                         claim{std::uint64_t{1} << 30, std::uint64_t{1} << 30, "extend beyond the end of the file"}}) {
     CAPTURE(c.size_bytes);
     const mr::shard_reader_options options{.limits = {.max_member_bytes = c.max_member_bytes}};
     const measured plain = hostile::read_all(hostile::claiming(c.size_bytes), options);
@@ -143,7 +143,7 @@ TEST_CASE("a member that is declared larger than the shard allocates no memory")
     CHECK_MESSAGE(all.says("beyond the end of the file"), all.error);
     CHECK(all.peak < 4 * mib);
     const measured passed_over = hostile::read_all(hostile::claiming(size), {.fields = {"cls"}});
-    CHECK_MESSAGE(passed_over.says("cut payload"), passed_over.error);
+    CHECK_MESSAGE(passed_over.says("truncated payload"), passed_over.error);
     CHECK(passed_over.peak < 4 * mib);
   }
 }

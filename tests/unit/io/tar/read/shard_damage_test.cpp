@@ -218,7 +218,7 @@ TEST_CASE("a sparse member whose map or size does not fit its payload is an erro
   // More than there is: libarchive accepts the pieces of the map, and does not report that the rest is missing.
   const outcome cut = read_tar(sparse(742, 7, 3'680, std::string("\x80\0\0\0" "7777777\0", 12)));
   CHECK(cut.error == "data");
-  CHECK(cut.message.find("has a payload that ends inside of a block") != std::string::npos);
+  CHECK(cut.message.find("has a payload that ends inside a block") != std::string::npos);
 }
 
 TEST_CASE("a malformed pax record is an error") {

@@ -186,7 +186,7 @@ MILLRACE_INLINE std::optional<provided_keys> credential_sources::from_profile(co
   const std::string role = value("role_arn"), source = value("source_profile"),
                     credential_source = value("credential_source");
   if (depth > max_depth)
-    throw setup_error("the profiles form a cycle: " + origin + " is the sixth that source_profile leads to",
+    throw setup_error("the profiles form a cycle: " + origin + " is the sixth profile in a chain of source_profile",
                       "Correct source_profile in " + printable(config_path_), {.stage = "remote"});
   if (!role.empty() && (!source.empty() || !credential_source.empty())) {
     if (!value("mfa_serial").empty())

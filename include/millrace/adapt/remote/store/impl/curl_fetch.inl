@@ -24,11 +24,11 @@ struct curl_exchange {
 
   [[noreturn]] void fail(const small_request& request, CURLcode code) const {
     const url_parts url(request.url);
-    const std::string what = is_long ? "more than 64 MiB"
-                             : problem[0] != '\0' ? printable(problem, 200) : curl_easy_strerror(code);
-    throw io_error("a request to " + printable(std::string(url.scheme) + "://" + std::string(url.host)) +
-                       " fails: got no answer (" + what + "), expected one within " +
-                       std::to_string(static_cast<long>(request.seconds)) + " s",
+    const std::string what = problem[0] != '\0' ? printable(problem, 200) : curl_easy_strerror(code);
+    throw io_error("a request to " + printable(std::string(url.scheme) + "://" + std::string(url.host)) + " failed: " +
+                       (is_long ? "the answer is longer than 64 MiB"
+                                : "no answer within " + std::to_string(static_cast<long>(request.seconds)) + " s (" +
+                                      what + ")"),
                    "Check the address, the network and its proxies", {.stage = "remote"});
   }
 

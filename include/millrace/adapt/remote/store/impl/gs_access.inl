@@ -49,7 +49,7 @@ MILLRACE_INLINE std::string gs_access::endpoint() const {
 MILLRACE_INLINE provided_keys gs_access::of_token(std::string token, std::int64_t expires_seconds, const char* origin) {
   if (token.empty() || token.find_first_of(" \r\n") != std::string::npos)
     throw setup_error(std::string(origin) + " has an invalid bearer token: expected one word",
-                      "Remove its blanks and line ends", {.stage = "remote"});
+                      "Remove its spaces and line breaks", {.stage = "remote"});
   return {.keys = {.session_token = std::move(token), .expires_seconds = expires_seconds}, .origin = origin};
 }
 

@@ -48,7 +48,7 @@ MILLRACE_INLINE std::string store_answer::advice(const std::string& origin) cons
     return "Check the permissions to read and to list the bucket; the request was sent " + keys +
            ". Without the permission to list, a store also refuses names that do not exist";
   if (is_transient()) return "Try again later, or with fewer concurrent requests";
-  return "See the store's documentation of this code";
+  return "See the documentation of the store for this code";
 }
 
 MILLRACE_INLINE store_answer read_store_answer(const small_answer& answer) {

@@ -19,7 +19,7 @@ MILLRACE_INLINE bool xml_reader::skip(std::string_view mark) noexcept {
 
 MILLRACE_INLINE void xml_reader::skip_past(std::string_view mark) {
   const std::size_t end = text_.find(mark, at_);
-  if (end == std::string_view::npos) fail("is cut short");
+  if (end == std::string_view::npos) fail("is truncated");
   at_ = end + mark.size();
 }
 
@@ -103,9 +103,9 @@ MILLRACE_INLINE void xml_reader::skip_attributes() {
   while (true) {
     const std::size_t before = at_;
     skip_blanks();
-    if (at_ == text_.size()) fail("is cut short");
+    if (at_ == text_.size()) fail("is truncated");
     if (text_[at_] == '>' || text_[at_] == '/') return;
-    if (at_ == before) fail("has an attribute without a blank before it");
+    if (at_ == before) fail("has an attribute without a space before it");
     name_here();
     skip_blanks();
     if (!skip("=")) fail("has an attribute without a value");

@@ -65,10 +65,10 @@ MILLRACE_INLINE judged_answer judge_no_bytes(const byte_interval& requested, con
   // S3 does not return the size of an empty object. All other objects have a first byte.
   if (!expected && requested.first_byte == 0 && !range)
     return {.what = answer_kind::nothing, .identity = file_identity()};
-  if (!range || !range->total_bytes) return wrong_answer("the server has no such bytes");
+  if (!range || !range->total_bytes) return wrong_answer("the server does not have the requested range");
   if (expected && *range->total_bytes != expected->size_bytes)
     return resized_answer(expected->size_bytes, *range->total_bytes);
-  if (expected || *range->total_bytes > 0) return wrong_answer("the server says that it has no such bytes");
+  if (expected || *range->total_bytes > 0) return wrong_answer("the server reports that the range does not exist");
   return {.what = answer_kind::nothing, .identity = file_identity{0, head.version()}};
 }
 
@@ -76,7 +76,7 @@ MILLRACE_INLINE judged_answer judge_no_bytes(const byte_interval& requested, con
 MILLRACE_INLINE judged_answer judge_range(const byte_interval& requested, const byte_interval& sent,
                                           const range_head& head) {
   if (sent.first_byte != requested.first_byte || sent.end_byte > requested.end_byte)
-    return wrong_answer("the server sent other bytes: " + std::string(head.content_range.substr(0, 80)));
+    return wrong_answer("the server sent another range: " + std::string(head.content_range.substr(0, 80)));
   return {.what = answer_kind::bytes, .first_byte = sent.first_byte, .end_byte = sent.end_byte};
 }
 
@@ -90,13 +90,13 @@ MILLRACE_INLINE judged_answer judge_bytes(const byte_interval& requested, const 
   const auto range = parse_content_range(head.content_range);
   const bool has_range = range && range->range;
   if (!has_range && (head.status == 206 || !head.content_range.empty()))
-    return wrong_answer("the server does not say which bytes it sent");
+    return wrong_answer("the server does not report which range it sent");
   const auto total = has_range ? range->total_bytes : whole_number(head.content_length);
   judged_answer result{.what = answer_kind::bytes, .end_byte = total.value_or(expected ? expected->size_bytes : 0)};
   if (has_range) result = judge_range(requested, *range->range, head);
   if (result.what == answer_kind::wrong) return result;
   if (expected) return total && *total != expected->size_bytes ? resized_answer(expected->size_bytes, *total) : result;
-  if (!total) return wrong_answer("the server does not say how many bytes it has");
+  if (!total) return wrong_answer("the server does not report the size of the object");
   result.identity = file_identity{*total, head.version()};
   if (*total == 0) result.what = answer_kind::nothing;
   return result;
@@ -109,7 +109,7 @@ MILLRACE_INLINE judged_answer judge(const byte_interval& requested, const file_i
     case 206: return judge_bytes(requested, expected, head);
     case 404:
     case 410: return expected ? replaced_answer("the server no longer has it") : judged_answer{};
-    case 412: return replaced_answer("the server says that it has another version now");
+    case 412: return replaced_answer("the server reports that it has another version now");
     case 416: return judge_no_bytes(requested, expected, head);
     default: return {};
   }

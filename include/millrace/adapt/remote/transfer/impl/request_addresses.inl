@@ -114,7 +114,7 @@ MILLRACE_INLINE provided_keys request_addresses::keys_of_web(header_list headers
   for (const auto& [name, value] : headers)
     if (name.empty() || (name + value).find_first_of("\r\n") != std::string::npos)
       throw setup_error("remote_options::current_headers returned an invalid header: expected a name, and one line",
-                        "Return it without line ends", {.stage = "remote"});
+                        "Return it without line breaks", {.stage = "remote"});
   return {.keys = {.headers = std::move(headers)}, .origin = "remote_options::current_headers"};
 }
 

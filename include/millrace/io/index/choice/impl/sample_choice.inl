@@ -58,7 +58,7 @@ MILLRACE_INLINE chosen_samples choice_search::choose(const shard_index& index, s
     lacking_ += is_lacking;
     all += count;
     if (count > std::numeric_limits<std::uint32_t>::max() || all > std::numeric_limits<std::uint32_t>::max())
-      throw setup_error("the samples of " + printable(shard) + " are chosen 2^32 times or more together",
+      throw setup_error("the samples of " + printable(shard) + " are chosen 2^32 times or more in total",
                         "Return smaller numbers from .repeats");
     counts[number] = static_cast<std::uint32_t>(count);
     if (count != 1) every_sample_once_ = false;
@@ -108,11 +108,11 @@ MILLRACE_INLINE std::string choice_search::advice() const {
     return std::find(keys_.begin(), keys_.end(), key) != keys_.end();
   };
   if (absent.starts_with("\xef\xbb\xbf")) return "Write the list without a byte order mark (BOM)";
-  if (absent.ends_with('\r')) return "Write the list with line ends of Unix, not CRLF";
+  if (absent.ends_with('\r')) return "Write the list with LF line endings, not CRLF";
   if (absent.find_first_of(",\t") != std::string_view::npos && of_shard.find_first_of(",\t") == std::string_view::npos)
     return "Write one key in each line of the list, without other columns";
   if (!absent.empty() && (absent.front() == ' ' || absent.back() == ' '))
-    return "Write the list without blanks around the keys";
+    return "Write the list without spaces around the keys";
   if (of_shard.starts_with("./") && !absent.starts_with("./")) return "Write the keys with ./ as the shards have them";
   if (!of_shard.starts_with("./") && absent.starts_with("./")) return "Write the keys without ./";
   const std::size_t name = absent.rfind('/') + 1;   // without a slash, npos + 1 is 0

@@ -70,23 +70,23 @@ MILLRACE_INLINE std::pair<index_file_state, std::string> read_index_head(const u
   if (!S_ISREG(status.st_mode)) return {damaged, "it is not a regular file"};
   const auto file_bytes = static_cast<std::uint64_t>(status.st_size);
   if (file_bytes == 0) return {missing, "it is being written"};
-  if (file_bytes < sizeof head) return {damaged, "it is cut"};
+  if (file_bytes < sizeof head) return {damaged, "it is truncated"};
   const auto front_bytes = static_cast<std::size_t>(std::min<std::uint64_t>(file_bytes, sizeof front));
   if (!read_index(file, 0, std::as_writable_bytes(std::span(&front, 1)).first(front_bytes))) {
     if (errno != 0) fail_index("cannot read the index", errno, path);
-    return {damaged, "it is cut"};
+    return {damaged, "it is truncated"};
   }
-  if (head.mark != index_head::expected_mark) return {damaged, "it does not begin like an index"};
+  if (head.mark != index_head::expected_mark) return {damaged, "it does not begin with the mark of an index"};
   if (head.byte_order != index_head::expected_order ||
       (head.version != index_head::expected_version && head.version != index_head::with_entries))
-    return {stale, "it is of another version or kind of machine"};
-  if (head.head_checksum != head.expected_head_checksum()) return {damaged, "the checksum of its head is wrong"};
+    return {stale, "it was written by another version, or on another kind of machine"};
+  if (head.head_checksum != head.expected_head_checksum()) return {damaged, "the checksum of its header is wrong"};
   if (head.shard_bytes != shard.size_bytes) return {stale, "the shard has another size"};
   if (front.has_entries() &&
       (front_bytes < sizeof front || front.entries.checksum != front.entries.expected_checksum(head)))
-    return {damaged, "the checksum of its second head is wrong"};
+    return {damaged, "the checksum of its second header is wrong"};
   if (std::string defect = find_defect(front, file_bytes); !defect.empty()) return {damaged, std::move(defect)};
-  if (head.identity() != shard) return {touched, "the shard has another time"};
+  if (head.identity() != shard) return {touched, "the shard has another modification time"};
   return {good, {}};
 }
 

@@ -86,13 +86,13 @@ MILLRACE_INLINE std::string find_defect(const index_front& front, std::uint64_t 
   constexpr std::uint32_t longest_damage_bytes = 1 << 20;
   if (head.state != shard_index::shard_state::complete && head.state != shard_index::shard_state::damaged &&
       head.state != index_head::complete_without_marker)
-    return "it has an unknown kind of shard";
+    return "it describes an unknown kind of shard";
   if (c.samples > c.members || c.members > limit / tar_block_bytes || c.fields > c.members || c.key_bytes > limit ||
       c.field_bytes > limit || c.damage_bytes > longest_damage_bytes)
-    return "it counts more than the shard can contain";
+    return "its counts exceed the size of the shard";
   if (head.damage_offset_bytes > limit || head.resume_offset_bytes > limit ||
       head.resume_offset_bytes % tar_block_bytes != 0)
-    return "its damage is outside of the shard";
+    return "the damage that it records is outside of the shard";
   const std::uint64_t entries = front.has_entries() ? front.entries.bytes : 0;
   if (entries > entry_table::largest_bytes) return "it has more entry points than an index can have";
   if (file_bytes != front.bytes_before_entries() + entries) return "its size does not match its columns";
@@ -109,7 +109,7 @@ MILLRACE_INLINE std::string find_defect(const index_head& head, const index_colu
   const index_counts& c = columns.counts;
   if (!ends_rise_to(columns.key_ends(), c.key_bytes, 0) || !ends_rise_to(columns.member_ends(), c.members, 1) ||
       !ends_rise_to(columns.field_ends(), c.field_bytes, 0))
-    return "its columns do not fit together";
+    return "its columns contradict each other";
   std::uint64_t next_block = 0;
   bool sound = true;
   for (const std::uint32_t block : columns.sample_blocks()) sound &= std::exchange(next_block, block + 1ULL) <= block;
@@ -124,7 +124,7 @@ MILLRACE_INLINE std::string find_defect(const index_head& head, const index_colu
     free_from = begin + sizes[m];
     sound &= free_from <= head.shard_bytes;
   }
-  return sound ? "" : "it has a sample outside of the shard, or two in one place";
+  return sound ? "" : "it has a sample outside of the shard, or two overlapping samples";
 }
 
 MILLRACE_INLINE std::string find_defect(const index_front& front, const index_columns& columns,
@@ -139,7 +139,7 @@ MILLRACE_INLINE std::string find_defect(const index_front& front, const index_co
     sound = begin + entry_table::checksum_bytes < ends[m] && blocks[m] != index_columns::in_pieces &&
             ends[m] - begin - entry_table::checksum_bytes <= sizes[m];
   }
-  return sound && before == front.entries.bytes ? "" : "its entry points do not fit their payloads";
+  return sound && before == front.entries.bytes ? "" : "its entry points do not match their payloads";
 }
 
 }}}  // namespace millrace::detail

@@ -52,7 +52,7 @@ class set_index_parser {
 
   std::vector<set_index_shard> shards() {
     if (text_.size() > set_index::max_bytes) fail("it has more than 256 MiB");
-    if (!text_.starts_with(set_index_mark)) fail("it does not begin like a set index of this version");
+    if (!text_.starts_with(set_index_mark)) fail("it does not begin with the mark of a set index of this version");
     at_ = set_index_mark.size();
     std::vector<set_index_shard> list;
     while (at_ < text_.size() && !text_.substr(at_).starts_with("end ")) {
@@ -82,7 +82,7 @@ class set_index_parser {
 
   void end(std::size_t shards) {
     const std::size_t body = at_;
-    if (word() != "end") fail("it is cut");
+    if (word() != "end") fail("it is truncated");
     if (number(~std::uint64_t{0}) != shards) fail("its number of shards is wrong");
     if (word('\n') != hex(crc32c(bytes_of(text_.substr(0, body))), 8)) fail("its checksum is wrong");
     if (at_ != text_.size()) fail("data follows its end");

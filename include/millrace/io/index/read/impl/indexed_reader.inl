@@ -324,7 +324,7 @@ MILLRACE_INLINE void indexed_reader::read_alone(std::size_t position, std::uint3
     if (index_->state() == shard_index::shard_state::damaged) alone.end_bytes = index_->facts().damage_offset_bytes;
     auto sample = reader_of(alone).next();
     if (!sample || sample->key() != index_->sample(number).key)
-      throw data_error("the shard has another sample here than when its index was built",
+      throw data_error("the shard has a different sample here than when its index was built",
                        "Shards must not change while they are read: remove the index, and start again",
                        where(index_->sample(number).key, index_->sample(number).offset_bytes));
     std::size_t field = 0;

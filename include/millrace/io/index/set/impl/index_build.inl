@@ -387,7 +387,7 @@ MILLRACE_INLINE std::shared_ptr<shard_index> index_of(const std::string& shard, 
   options.threads = 1;
   auto index = build_indexes({&shard, 1}, options).indexes.front();
   if (is_same(*index) && (!head.identified || index->identity() == head.shard)) return index;
-  throw data_error("the shard was changed since this program started: it has other samples, or another size or time",
+  throw data_error("the shard was changed since this program started: its samples, size or modification time differ",
                    "Write new shards under another name, and start again", {.stage = "index", .shard = shard});
 }
 

@@ -117,10 +117,10 @@ MILLRACE_INLINE std::vector<notice> shard_data::notices() const {
   if (!missing_keys_.empty()) all.push_back({.severity = notice_severity::warning, .text = missing_keys_});
   if (!touched_.empty())
     all.push_back({.severity = notice_severity::warning,
-                   .text = "the times of " + std::to_string(touched_.size()) + " of " + std::to_string(names_.size()) +
-                           " shards changed: got other times than those of their indexes (" +
+                   .text = "the modification times of " + std::to_string(touched_.size()) + " of " +
+                           std::to_string(names_.size()) + " shards differ from those in their indexes (" +
                            printable(names_[touched_.front()]) + (touched_.size() > 1 ? ", ..." : "") + "). Check that "
-                           "no sample was edited; checksums are checked, so reading an edited sample is an error."});
+                           "no sample was edited; checksums are checked, so reading an edited sample is an error"});
   return all;
 }
 

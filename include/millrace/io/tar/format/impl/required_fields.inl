@@ -19,8 +19,8 @@ MILLRACE_INLINE required_fields::required_fields(std::vector<std::string> entrie
                       "Choose by .where, or write shards of complete samples");
   for (const std::string& names : entries_) {
     if (std::any_of(names.begin(), names.end(), [](char c) { return c >= 'A' && c <= 'Z'; }))
-      throw setup_error(".having names the field '" + printable(names) + "' with upper-case letters, and no field of a "
-                        "record has any",
+      throw setup_error(".having names the field '" + printable(names) + "' with upper-case letters, but field names "
+                        "have none",
                         "Write it in lower case; it matches all spellings");
     if (names.empty() || names.front() == ';' || names.back() == ';' || names.find(";;") != std::string::npos)
       throw setup_error(".having has an empty name: got '" + printable(names) + "'",

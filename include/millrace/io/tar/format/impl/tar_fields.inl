@@ -123,7 +123,7 @@ MILLRACE_INLINE void tar_header_chain::apply(char type, std::string_view payload
   }
   if (records.empty() || (records.size() < payload.size() && all_zeros(records))) return;
   sound_ = false;
-  if (type == 'g') damage_ = "has a global pax header that is damaged or cut";
+  if (type == 'g') damage_ = "has a global pax header that is damaged or truncated";
 }
 
 }}}  // namespace millrace::detail

@@ -198,7 +198,8 @@ MILLRACE_INLINE void shard_reader::read_field(std::string_view name) {
 MILLRACE_INLINE void shard_reader::check_limits() const {
   const auto refuse = [this](const std::string& problem, std::uint64_t limit, const char* option) {
     throw data_error(problem + ", expected at most " + std::to_string(limit),
-                     std::string("Raise ") + option + " if that value is right; else the shard is damaged", where());
+                     std::string("Raise ") + option + " if that value is right; otherwise the shard is damaged",
+                     where());
   };
   const auto sample = [this] { return "the sample '" + printable(builder_.key()) + "' "; };
   const std::uint64_t size_bytes = waiting_->size_bytes;

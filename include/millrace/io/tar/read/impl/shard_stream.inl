@@ -46,10 +46,10 @@ MILLRACE_INLINE bool shard_stream::source_has_byte(std::uint64_t offset_bytes) {
 }
 
 MILLRACE_INLINE data_error shard_stream::too_expanded(std::uint64_t end_bytes) const {
-  return {"the " + std::string(method_name_) + " stream grows to more than " + std::to_string(content_.max_expansion) +
-              " times its size (max_expansion): got " + std::to_string(end_bytes) + " bytes out of " +
-              std::to_string(source_proven_bytes_),
-          "Raise max_expansion if that size is right; else the file is a decompression bomb: leave it out",
+  return {"the " + std::string(method_name_) + " stream expands to more than " +
+              std::to_string(content_.max_expansion) + " times its size (max_expansion): got " +
+              std::to_string(end_bytes) + " bytes out of " + std::to_string(source_proven_bytes_),
+          "Raise max_expansion if that size is right; otherwise the file is a decompression bomb: leave it out",
           where(end_bytes_)};
 }
 
@@ -262,11 +262,11 @@ MILLRACE_INLINE void shard_stream::check_tail(std::uint64_t at) {
 MILLRACE_INLINE void shard_stream::fail_to_decompress() {
     if (source_failure_) std::rethrow_exception(source_failure_);
     const std::string reason = archive_text(decompressor_.get());
-    throw damage(reason.empty() ? "or cut short" : "or cut short (libarchive: " + printable(reason) + ")");
+    throw damage(reason.empty() ? "or truncated" : "or truncated (libarchive: " + printable(reason) + ")");
   }
 
 MILLRACE_INLINE late_data_error shard_stream::cut_short(std::uint64_t at) const {
-  return {"the gzip stream is cut short: its end is not in the file", where(at)};
+  return {"the gzip stream is truncated: its end is not in the file", where(at)};
 }
 
 MILLRACE_INLINE late_data_error shard_stream::damage(const std::string& problem) const {

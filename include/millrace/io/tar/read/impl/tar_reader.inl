@@ -33,7 +33,7 @@ MILLRACE_INLINE std::optional<tar_member> tar_reader::next() {
   else skip_payload();
   // libarchive does not report that the payload of a sparse member is cut, nor that its map does not fit.
   if (stream_offset() % tar_block_bytes != 0)
-    throw_damage(damage("has a payload that ends inside of a block", member_.offset_bytes));
+    throw_damage(damage("has a payload that ends inside a block", member_.offset_bytes));
   const std::uint64_t offset_bytes = stream_offset();
   struct ::archive_entry* entry = nullptr;
   const int result = read_header(offset_bytes - base_bytes_, entry);
@@ -47,7 +47,7 @@ MILLRACE_INLINE std::optional<tar_member> tar_reader::next() {
   const tar_header_chain headers(read);
   if (result != ARCHIVE_OK) certain_name_ = headers.certain_name();   // needed if the result is damage
   if (result == ARCHIVE_WARN) check_warning(offset_bytes);
-  else if (result != ARCHIVE_OK) fail("has a damaged or cut member here, or is not a tar archive", offset_bytes);
+  else if (result != ARCHIVE_OK) fail("has a damaged or truncated member here, or is not a tar archive", offset_bytes);
   if (!headers.damage().empty()) throw_damage(damage(std::string(headers.damage()), offset_bytes));
   member_ = describe(entry, headers, offset_bytes);
   certain_name_.reset();
@@ -68,9 +68,9 @@ MILLRACE_INLINE void tar_reader::skip_payload() {
     ::la_int64_t offset_bytes = 0;
     int result = ARCHIVE_OK;
     while (result == ARCHIVE_OK) result = ::archive_read_data_block(handle_.get(), &data, &size_bytes, &offset_bytes);
-    if (result != ARCHIVE_EOF) fail("has a damaged or cut payload", member_.offset_bytes);
+    if (result != ARCHIVE_EOF) fail("has a damaged or truncated payload", member_.offset_bytes);
   }
-  if (::archive_read_data_skip(handle_.get()) != ARCHIVE_OK) fail("has a cut payload", member_.offset_bytes);
+  if (::archive_read_data_skip(handle_.get()) != ARCHIVE_OK) fail("has a truncated payload", member_.offset_bytes);
 }
 
 MILLRACE_INLINE void tar_reader::check_payload() {
@@ -81,8 +81,8 @@ MILLRACE_INLINE void tar_reader::check_payload() {
   // A stream that ends soon shows that the size is wrong. Otherwise the limit on its expansion is the reason.
   const data_error limit = stream_.too_expanded(begin + member_.size_bytes);
   if (!stream_.is_sound_to_its_end()) throw late_data_error(limit.message(), limit.where());
-  throw damage("has a damaged or cut payload: its " + std::to_string(member_.size_bytes) +
-                   " bytes go beyond the end of the file",
+  throw damage("has a damaged or truncated payload: its " + std::to_string(member_.size_bytes) +
+                   " bytes extend beyond the end of the file",
                member_.offset_bytes);
 }
 
@@ -96,11 +96,12 @@ MILLRACE_INLINE void tar_reader::read(std::span<std::byte> buffer) {
     const int result = ::archive_read_data_block(handle_.get(), &data, &size_bytes, &offset_bytes);
     place_ = {};
     if (result == ARCHIVE_EOF) break;
-    if (result != ARCHIVE_OK) fail("has a damaged or cut payload", member_.offset_bytes);
+    if (result != ARCHIVE_OK) fail("has a damaged or truncated payload", member_.offset_bytes);
     const auto at = static_cast<std::uint64_t>(offset_bytes);
     if (at < filled || at > buffer.size() || size_bytes > buffer.size() - at)
-      throw_damage(damage("has a payload that does not fit its own size of " + std::to_string(buffer.size()) + " bytes",
-                     member_.offset_bytes));
+      throw_damage(damage("has a payload that does not match its declared size of " +
+                              std::to_string(buffer.size()) + " bytes",
+                          member_.offset_bytes));
     std::memset(buffer.data() + filled, 0, at - filled);
     if (size_bytes > 0 && data != buffer.data() + at) std::memcpy(buffer.data() + at, data, size_bytes);
     filled = static_cast<std::size_t>(at) + size_bytes;
@@ -190,11 +191,11 @@ MILLRACE_INLINE void tar_reader::check_warning(std::uint64_t offset_bytes) {
 MILLRACE_INLINE void tar_reader::check_end(std::uint64_t marker_at) {
   do {
     if (stream_.zeros_from_bytes() > marker_at && begins_with_header())
-      throw_damage(damage("has the extended header of a member here, and no member after it", end_marker_at_));
+      throw_damage(damage("has an extended header here, but no member after it", end_marker_at_));
     if (stream_.zeros_from_bytes() > marker_at)
       throw_damage(damage("has data after an end marker: expected zeros up to its end", end_marker_at_,
-                     "If archives were joined, store them as separate shards; else the shard is damaged: copy, "
-                     "download or write it again"));
+                     "If archives were concatenated, store them as separate shards; otherwise the shard is damaged: "
+                     "copy, download or write it again"));
     if (stream_.end_bytes() > marker_at + end_marker_bytes + max_padding_bytes)
       throw_damage(damage("has more than 16 MiB of zeros after the end marker: a copy or download that never finished",
                      end_marker_at_));
