@@ -5,14 +5,14 @@
 //   at::Tensor x = at::fromDLPack(pixels.release());                          // the receiver calls its deleter
 //   auto back = mr::from_dlpack<std::uint8_t, 4>(mr::dlpack_tensor(at::toDLPack(x)));   // back.view(), or a column
 //
-// Opt-in: needs DLPack's header (libdlpack-dev). A library's own copy works as well if it is included first
-// (<ATen/dlpack.h>).
+// Opt-in: needs DLPack's header (libdlpack-dev). The copy of another library, such as <ATen/dlpack.h>, works as well if
+// it is included first.
 // Export: tensors are row-major, with strides. bool becomes u8. A ragged column becomes two tensors: values, lengths.
-// The tensors own the batch. Its slot is released when the last of them is destroyed (shared_batch.hpp). A loop that
-// keeps as many batches as there are slots gets no further batch.
-// Import: row-major tensors of that element type and rank, on the host or on a GPU. Order your work on a GPU tensor
-// after the stream that wrote it.
-// Errors: setup_error for a tensor of another type, rank, device or layout; its deleter has been called by then.
+// The tensors own the batch. The batch's slot is released when its last tensor is destroyed (shared_batch.hpp). A
+// training loop that keeps as many batches as there are slots does not receive another batch.
+// Import: row-major tensors of the given element type and rank, on the host or on a GPU. Your work on a GPU tensor must
+// wait for the stream that wrote the tensor.
+// Errors: setup_error for a tensor of another type, rank, device or layout. The tensor's deleter is called before.
 // Threads: a deleter may be called on any thread. Format: DLManagedTensor of DLPack, the same in versions 0.2 to 1.x.
 #pragma once
 
@@ -50,7 +50,7 @@ struct dlpack_delete {
 
 }  // namespace detail
 
-/// Owns a tensor until release() transfers it to a receiver.
+/// Owns a tensor until release() transfers the ownership to a receiver.
 using dlpack_tensor = std::unique_ptr<DLManagedTensor, detail::dlpack_delete>;
 
 namespace detail {
@@ -64,7 +64,7 @@ constexpr DLDataType dlpack_type() noexcept {
   return {.code = code, .bits = static_cast<std::uint8_t>(sizeof(T) * CHAR_BIT), .lanes = 1};
 }
 
-/// The memory that manager_ctx of an exported tensor points to.
+/// The memory to which manager_ctx of an exported tensor points.
 template <std::size_t N>
 struct dlpack_export {
   DLManagedTensor tensor{};
@@ -120,14 +120,14 @@ inline bool is_row_major(const DLTensor& t) noexcept {
 
 }  // namespace detail
 
-/// Owns a tensor of another library. May be a column of a flow.
+/// Owns a tensor of another library. A column of a flow may have this type.
 template <detail::tensor_element T, std::size_t N>
 class dlpack_array {
  public:
   using element = T;
 
-  /// Acquires the tensor.
-  /// Throws setup_error if it has another element type, rank or device, or is not row-major.
+  /// Becomes the owner of the tensor.
+  /// Throws setup_error if the tensor has another element type, rank or device, or is not row-major.
   explicit dlpack_array(dlpack_tensor tensor) : tensor_(std::move(tensor)) {
     const DLTensor& t = tensor_->dl_tensor;
     constexpr DLDataType expected = detail::dlpack_type<T>();
@@ -161,15 +161,15 @@ class dlpack_array {
 };
 
 /// Returns the tensor as an array of rank N.
-/// Throws setup_error if it has another element type, rank or device, or is not row-major.
+/// Throws setup_error if the tensor has another element type, rank or device, or is not row-major.
 template <detail::tensor_element T, std::size_t N>
 dlpack_array<T, N> from_dlpack(dlpack_tensor tensor) {
   return dlpack_array<T, N>(std::move(tensor));
 }
 
-/// Returns a std::array of tensors, one for each column in the order of batch<...>. A ragged column has two: values,
-/// then lengths. Mixed rows add two at the end: label_b and lambda. Throws setup_error if the batch is empty, and the
-/// errors of also_used_on().
+/// Returns a std::array of tensors, one for each column in the order of batch<...>. A ragged column has two tensors:
+/// values, then lengths. Mixed rows add two tensors at the end: label_b and lambda. Throws setup_error if the batch is
+/// empty, and the errors of also_used_on().
 template <detail::owned_batch Batch>
 auto to_dlpack(Batch&& b, const consumer_options& consumer = {}) {
   const auto shared = detail::share(std::move(b), consumer);

@@ -1,4 +1,4 @@
-// Extracts one field of a JSON document: of a line, or of a field of a record.
+// Extracts one field from a JSON document. The document is a line, or a field of a record.
 //
 //   #include <millrace/adapt/json.hpp>                                  // link with -lsimdjson
 //   auto flow = mr::lines("corpus-{0000..1023}.jsonl.gz") | mr::map(mr::json_field("text")) | mr::map(tokenize) | ...
@@ -14,13 +14,13 @@
 //   }
 //
 // Opt-in: needs simdjson (libsimdjson-dev).
-// A float may also be NaN, Infinity or -Infinity, as json.dumps() writes them.
-// Strings are UTF-8 with their escapes resolved. An integer is a JSON number without fraction or exponent, in the range
-// of its type. A float is any number in the range of its type, rounded. A bool is true or false. Arrays are
-// rectangular, and nested as deep as the tensor or the ragged row has dimensions.
+// Strings are UTF-8, and escapes are resolved. An integer is a JSON number without fraction or exponent, in the range
+// of its type. A float is any number in the range of its type, rounded, or one of the words NaN, Infinity and -Infinity
+// that Python's json.dumps() writes. A bool is true or false. Arrays are rectangular; their nesting depth is the rank
+// of the tensor or the ragged row.
 // Errors: data_error for a text that is not one complete JSON document, for a missing field, and for a value of another
 // type, range or shape. The error contains the actual and the expected value; the flow adds file and line.
-// Threads: any number concurrently; each worker has its own parser.
+// Threads: any number of threads concurrently; each worker has its own parser.
 #pragma once
 
 #include <millrace/base/half.hpp>
@@ -50,10 +50,10 @@ struct json_tensor_options {
   std::array<std::size_t, N> shape{};   ///< required shape; 0: any extent
 };
 
-/// Options of json_field<ragged<T, N>> for N of 2 or more. For N = 1 they are ragged_options alone.
+/// Options of json_field<ragged<T, N>> for N >= 2. For N = 1, json_field uses ragged_options.
 template <class T, std::size_t N>
 struct json_ragged_options {
-  std::array<std::size_t, N - 1> row_shape{};   ///< fixed dimensions: {4} for boxes [n, 4], also if n is 0
+  std::array<std::size_t, N - 1> row_shape{};   ///< fixed dimensions: {4} for boxes [n, 4]; required even if n is 0
   ragged_options<T> rows{};                     ///< options of the dimension that varies
 };
 
@@ -128,8 +128,8 @@ std::string json_expectation() {
   else return "a number in the range of " + std::string(dtype_name<T>());
 }
 
-/// Numbers that JSON does not have, as Python's json.dumps() writes them. They are parsed as strings that cannot occur
-/// in a document: an escaped NUL before the word.
+/// A number that JSON does not have, but Python's json.dumps() writes. The parser reads it as a string of an escaped
+/// NUL and the word, because such a string does not occur in real documents.
 struct json_constant {
   std::string_view word;
   double value;
@@ -146,7 +146,7 @@ inline const json_constant* json_constant_of(std::string_view text) noexcept {
   return nullptr;
 }
 
-/// Returns a document with its constants as strings; empty if it has none.
+/// Returns the document with its constants converted to strings; empty if the document has no constants.
 inline std::string with_constants_as_strings(std::string_view document) {
   std::string out;
   bool in_string = false, has_some = false;
@@ -162,7 +162,7 @@ inline std::string with_constants_as_strings(std::string_view document) {
     const json_constant* constant = nullptr;
     for (const json_constant& one : json_constants)
       if (!constant && document.substr(at).starts_with(one.word)) constant = &one;
-    if (constant) {   // the name of a member must be a string
+    if (constant) {   // before a colon, it is a member's name without quotes, which stays an error
       const std::size_t next = document.find_first_not_of(" \t\r\n", at + constant->word.size());
       if (next != std::string_view::npos && document[next] == ':') constant = nullptr;
     }
@@ -211,11 +211,11 @@ bool read_json(const simdjson::dom::element& from, T& to) {
   return true;
 }
 
-/// The parser of a worker, with its last document. Callers often request several fields of a record in turn, so a
-/// document is parsed only once.
+/// The parser of a worker, with its last document. A document is parsed only once, because callers often request
+/// several fields of one record in turn.
 class json_document {
  public:
-  /// Parses a document. Returns the error code; does not throw simdjson errors.
+  /// Parses a document. Returns simdjson's error code and does not throw it.
   simdjson::error_code parse(std::string_view document) {
     if (parsed_ && document == std::string_view(text_).substr(0, text_.size() - simdjson::SIMDJSON_PADDING))
       return simdjson::SUCCESS;
@@ -258,7 +258,8 @@ class json_field {
   /// Sets the name of a field of the outermost object, or a JSON pointer, which begins with '/'.
   explicit json_field(std::string name, const options& o = {}) : name_(std::move(name)), options_(o) {}
 
-  /// Returns the field of a document. Throws data_error if the document, the field or its value is not as expected.
+  /// Returns the field of a document. Throws data_error if the document is invalid, the field is missing, or its value
+  /// does not have the expected type.
   T operator()(const line& one, scratch& memory) const { return find(one.text(), memory, one.field()); }
   T operator()(const record& one, scratch& memory) const { return (*this)(one["json"], memory); }
   T operator()(const bytes& field, scratch& memory) const { return find(field.text(), memory, field); }

@@ -1,14 +1,14 @@
-// Puts images that OpenCV decoded into batches, and copies images of a batch to a cv::Mat.
+// Copies images that OpenCV decoded into batches, and images of a batch to a cv::Mat.
 //
 //   struct example { mr::mat_pixels pixels; std::int32_t label; };
 //   example prepare(const mr::record& r) { return {mr::mat_pixels(my_decode(r["webp"])), ...}; }     // a cv::Mat
 //   cv::imwrite("first.png", mr::to_mat(b.get<&example::pixels>()[0]));
 //
-// Opt-in: needs OpenCV's core.
-// Shape: [rows, columns, 3 or 1] u8. OpenCV stores three channels as B, G, R. Batches store R, G, B, as networks and
-// Millrace's built-in decoders do. The single copy also reverses the channels.
-// Errors: data_error for a Mat that is empty, of another depth or of other channels; setup_error for a view of GPU
-// memory. Threads: as cv::Mat, whose copies share their pixels.
+// Opt-in: needs OpenCV's core module.
+// Shape: [rows, columns, 3 or 1] u8. OpenCV stores three channels in the order B, G, R. Batches store R, G, B, as
+// Millrace's built-in decoders do. The copy into the batch also reverses the channels.
+// Errors: data_error for a Mat that is empty, or that has another depth or number of channels; setup_error for a view
+// of GPU memory. Threads: the rules of cv::Mat, whose copies share their pixels.
 #pragma once
 
 #include <millrace/base/error.hpp>
@@ -39,14 +39,14 @@ inline void copy_reversed(const cv::Mat& from, cv::Mat to) {
 
 }  // namespace detail
 
-/// An OpenCV image as a column of a batch, [rows, columns, 3 or 1] u8. The rows of the Mat need not be contiguous (a
-/// crop).
+/// An OpenCV image as a column of a batch, [rows, columns, 3 or 1] u8. The Mat may be a crop, whose rows are not
+/// contiguous.
 class mat_pixels {
  public:
   using element = std::uint8_t;
   static constexpr const char* rendering = "copy";
 
-  /// Accepts an 8-bit image of 3 or 1 channels. Throws data_error if it is empty or of another type.
+  /// Accepts an 8-bit image of 3 or 1 channels. Throws data_error if the image is empty or has another type.
   explicit mat_pixels(cv::Mat picture) : picture_(std::move(picture)) {
     const bool fits = !picture_.empty() && picture_.dims == 2 && picture_.depth() == CV_8U &&
                       (picture_.channels() == 3 || picture_.channels() == 1);
@@ -57,14 +57,14 @@ class mat_pixels {
                        "Check the file, or decode it to 8 bits");
   }
 
-  /// Returns the unchanged image: B, G, R.
+  /// Returns the unchanged image; its channels are B, G, R.
   const cv::Mat& mat() const noexcept { return picture_; }
   /// Returns [rows, columns, channels].
   std::array<std::size_t, 3> shape() const {
     return {static_cast<std::size_t>(picture_.rows), static_cast<std::size_t>(picture_.cols),
             static_cast<std::size_t>(picture_.channels())};
   }
-  /// Writes the pixels into a row of the batch: R, G, B.
+  /// Writes the pixels into a row of the batch, in the order R, G, B.
   void render(std::span<std::uint8_t> row) const {
     detail::copy_reversed(picture_, cv::Mat(picture_.rows, picture_.cols, picture_.type(), row.data()));
   }

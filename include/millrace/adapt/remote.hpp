@@ -7,15 +7,16 @@
 //   std::puts(mr::to_text(storage.statistics()).c_str());
 //
 // Opt-in: needs libcurl and OpenSSL's libcrypto (libcurl4-openssl-dev, libssl-dev).
-// Fetches large ranges ahead of the sources, over persistent connections. A response that breaks off is resumed at its
-// last byte. A failed request is retried (remote_options::retry). If an object is replaced during the run, the error
-// names it; bytes of two versions are never mixed. Certificates are always verified. Proxies are those of the
-// environment.
-// With .cache all processes and runs of a machine fetch each object once (io/cache/cached.hpp).
-// Globs and folders need a store that lists its objects: s3:// and gs://.
-// Errors: io_error with the server's message, the number of attempts and the time; setup_error for keys and options.
-// Threads: any. A dedicated thread moves the bytes; it starts when the first name is opened.
-// Lifetime: files keep their dependencies alive.
+// The storage prefetches large ranges over persistent connections. If a response breaks off, the next request continues
+// at the first missing byte. Failed requests are retried (remote_options::retry). If an object is replaced during the
+// run, reads throw an error with its name; bytes of two versions are never mixed. Certificates are always verified. The
+// proxies of the environment are used.
+// With .cache, all processes and runs of a machine fetch each object only once (io/cache/cached.hpp).
+// Globs and folders need a store that can list its objects: s3:// and gs://.
+// Errors: io_error with the server's message, the number of attempts and the time; setup_error for missing keys and
+// invalid options.
+// Threads: any. A dedicated thread transfers the bytes; it starts when the first name is opened.
+// Lifetime: open files keep the state of the storage alive.
 #pragma once
 
 #if !__has_include(<curl/curl.h>)
@@ -37,9 +38,9 @@ class remote_interface;
 /// A storage on web servers and object stores.
 class remote_storage : public storage {
  public:
-  /// Returns the statistics of its requests.
+  /// Returns the statistics of the requests.
   remote_statistics statistics() const;
-  /// Returns the statistics of its cache.
+  /// Returns the statistics of the cache.
   millrace::cache_statistics cache_statistics() const;
 
  private:
@@ -47,10 +48,10 @@ class remote_storage : public storage {
   remote_storage(std::shared_ptr<detail::remote_interface> remote, std::shared_ptr<detail::cached_storage> cached);
 
   std::shared_ptr<detail::remote_interface> remote_;
-  std::shared_ptr<detail::cached_storage> cached_;   // null: there is no cache
+  std::shared_ptr<detail::cached_storage> cached_;   // null if the storage has no cache
 };
 
-/// Returns the storage of all names that begin with http://, https://, s3:// or gs://. Does not connect yet.
+/// Returns a storage for names that begin with http://, https://, s3:// or gs://. Does not connect to a server.
 remote_storage remote(remote_options options = {});
 
 }}  // namespace millrace

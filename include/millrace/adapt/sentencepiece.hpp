@@ -6,7 +6,7 @@
 //             | mr::pack({.length = 2049, .separator = tokenizer.end_of_text()}) | ...
 //
 // Opt-in: needs SentencePiece (libsentencepiece-dev). Turns UTF-8 text into std::vector<std::uint32_t>.
-// Errors: data_error for a text that SentencePiece rejects. Threads: copies share one model, which any number of
+// Errors: data_error for a text that SentencePiece cannot encode. Threads: copies share one model, which any number of
 // threads may use concurrently.
 #pragma once
 
@@ -28,7 +28,7 @@ namespace millrace { inline namespace MILLRACE_ABI {
 /// A tokenizer for map(): a SentencePiece model.
 class sentencepiece {
  public:
-  /// Loads a model file. Throws setup_error if SentencePiece cannot use it.
+  /// Loads a model file. Throws setup_error if SentencePiece cannot load it.
   explicit sentencepiece(const std::string& model_file) {
     auto model = std::make_shared<::sentencepiece::SentencePieceProcessor>();
     const auto status = model->Load(model_file);
@@ -46,7 +46,7 @@ class sentencepiece {
       throw data_error("SentencePiece cannot encode the text: " + status.ToString(), "Check the text");
     return {ids.begin(), ids.end()};
   }
-  /// Returns the text of some tokens.
+  /// Returns the text of the tokens.
   std::string decode(const std::vector<std::uint32_t>& tokens) const {
     return model_->DecodeIds(std::vector<int>(tokens.begin(), tokens.end()));
   }

@@ -2,10 +2,11 @@
 //
 //   const auto shared = mr::detail::share(std::move(b), {.stream = s});   // a shared_ptr; each deleter owns a copy
 //
-// The release is an event in the batch's own stream and in the consumer's stream. The consumer's stream also waits for
-// the batch to arrive. Therefore the host may destroy a tensor before the kernels that read it have run.
-// Errors: those of also_used_on(); the caller then still owns the batch.
-// Threads: the last owner may be on any thread, even after the session.
+// At the release, events are recorded in the batch's own stream and in the consumer's stream, and the slot is reused
+// only after both. Therefore the host may destroy a tensor before the kernels that read it have run. The consumer's
+// stream waits until the batch has arrived.
+// Errors: the errors of also_used_on(); after an error, the caller still owns the batch.
+// Threads: any thread may destroy the last tensor, even after the session has ended.
 #pragma once
 
 #include <millrace/base/version.hpp>
@@ -21,7 +22,7 @@ namespace millrace { inline namespace MILLRACE_ABI {
 
 /// Identifies the stream that works on the tensors of a batch.
 struct consumer_options {
-  std::optional<stream_view> stream{};   ///< consumer's stream; none: the batch's own stream, given to to_device()
+  std::optional<stream_view> stream{};   ///< consumer's stream; empty: the batch's stream, as set by to_device()
 };
 
 namespace detail {
@@ -40,7 +41,7 @@ std::shared_ptr<const Batch> share(Batch&& b, const consumer_options& consumer) 
   return std::make_shared<const Batch>(std::move(b));
 }
 
-/// Returns a tuple of views, one for each tensor: one per column, but two for a ragged column.
+/// Returns a tuple of views, one for each tensor. A ragged column has two tensors, any other column one.
 template <owned_batch Batch>
 auto tensors_of(const Batch& b) {
   const auto views = []<class View>(const View& column) {

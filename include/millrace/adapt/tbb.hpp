@@ -4,17 +4,17 @@
 //   tbb::task_arena arena(8, 0);
 //   mr::session run{std::move(flow), {.threads = 6, .executor = mr::tbb_executor(arena)}};
 //
-// Opt-in: includes oneTBB. Sessions need oneTBB anyway, and without an executor they have their own arenas.
-// Threads of the arena: concurrency() is the number of its slots, arena.max_concurrency(). Slots that are reserved for
-// your threads, one by default, run no workers: task_arena(8) runs 7 workers concurrently, task_arena(8, 0) runs 8. An
-// arena of one slot runs one worker.
-// Threads of the process: oneTBB starts one thread fewer than the machine has cores, since it counts the caller, and
-// warns of an arena with more slots. A tbb::global_control with a larger max_allowed_parallelism changes that. Sessions
-// with an executor do not own one.
-// A worker that waits for nested oneTBB work runs no other worker during the wait. oneTBB does not preserve the order
-// of tasks, and no batch depends on it.
-// Errors and threads: as executor (run/executor.hpp). Lifetime: the arena must outlive the sessions. It need not be
-// initialized. Fork: oneTBB has no threads in a child.
+// Opt-in: includes oneTBB's headers. Sessions always need oneTBB; without an executor, each session has its own arenas.
+// Threads of the arena: concurrency() is the number of slots, arena.max_concurrency(). Slots that are reserved for your
+// threads (one by default) run no workers: task_arena(8) runs 7 workers concurrently, task_arena(8, 0) runs 8. An arena
+// of one slot runs one worker.
+// Threads of the process: oneTBB starts one thread fewer than the machine has cores, because it counts the caller, and
+// warns if an arena has more slots. A tbb::global_control with a larger max_allowed_parallelism raises this maximum.
+// Sessions with an executor do not create a tbb::global_control.
+// While a worker waits for nested oneTBB work, its thread runs no other worker. oneTBB does not preserve the order of
+// tasks, but batches do not depend on that order.
+// Errors and threads: the rules of executor (run/executor.hpp). Lifetime: the arena must outlive the sessions. It need
+// not be initialized. Fork: oneTBB has no threads in the child process.
 #pragma once
 
 #if !__has_include(<oneapi/tbb/task_arena.h>)
@@ -48,7 +48,7 @@ class task_arena_executor final : public executor {
 
 }  // namespace detail
 
-/// Returns an executor that runs tasks in this arena, which must outlive the sessions that use it.
+/// Returns an executor that runs tasks in `arena`. The arena must outlive the sessions that use the executor.
 inline std::shared_ptr<executor> tbb_executor(tbb::task_arena& arena) {
   return std::make_shared<detail::task_arena_executor>(arena);
 }

@@ -9,17 +9,17 @@
 //   }                                                                   // both destroyed: the slot is free again
 //
 // Opt-in: needs LibTorch (libtorch-dev, or the C++ part of a PyTorch wheel).
-// The tensors own the batch. Its slot stays in use while any of them, or a view of one, exists, even after the session.
-// A list of tensors keeps slots in use, and so does the autograd graph of a loss that you store.
-// If all slots are in use, next() throws. With session_options{.leases_released_by_other_threads} it waits instead,
-// which suits tensors that other threads own.
-// Shapes and types are those of the columns. Only u16, u32 and u64 become signed types with the same bits, because
-// torch cannot compute with unsigned ones.
-// On a GPU the tensors are ready for work in the stream of to_device(). Its default is torch's own default. For a step
-// in another stream use to_torch(std::move(b), {.stream = at::cuda::getCurrentCUDAStream()}). The slot is written again
-// only after that stream has completed the work that was queued at the release.
-// Writing to a tensor writes to the slot, which nothing else reads.
-// Errors: setup_error for an empty batch, and those of also_used_on(). Threads: tensors may be destroyed on any.
+// The tensors own the batch. The batch's slot stays in use while any tensor or view of a tensor exists, even after the
+// session. A list of tensors therefore keeps slots in use; the autograd graph of a stored loss does so, too.
+// If all slots are in use, next() throws. If other threads own the tensors, set
+// session_options{.leases_released_by_other_threads}, so that next() waits for a slot instead.
+// Tensors have the shapes and types of the columns, except that u16, u32 and u64 become signed types with the same
+// bits, because torch cannot compute with these unsigned types.
+// On a GPU, the tensors are ready for work in the stream of to_device(). By default, this is torch's default stream.
+// For a training step in another stream, use to_torch(std::move(b), {.stream = at::cuda::getCurrentCUDAStream()}). The
+// slot is written again only after that stream has completed the work that was queued before the release.
+// A write to a tensor changes the slot's memory, which nothing else reads.
+// Errors: setup_error for an empty batch, and the errors of also_used_on(). Threads: any thread may destroy tensors.
 #pragma once
 
 #include <millrace/adapt/shared_batch.hpp>
@@ -66,9 +66,9 @@ at::Tensor export_torch(const tensor_view<T, N>& view, int ordinal, std::shared_
 
 }  // namespace detail
 
-/// Returns a std::array of tensors, one for each column in the order of batch<...>. A ragged column has two: values,
-/// then lengths. Mixed rows add two at the end: label_b and lambda. Throws setup_error if the batch is empty, and the
-/// errors of also_used_on().
+/// Returns a std::array of tensors, one for each column in the order of batch<...>. A ragged column has two tensors:
+/// values, then lengths. Mixed rows add two tensors at the end: label_b and lambda. Throws setup_error if the batch is
+/// empty, and the errors of also_used_on().
 template <detail::owned_batch Batch>
 auto to_torch(Batch&& b, const consumer_options& consumer = {}) {
   const auto shared = detail::share(std::move(b), consumer);

@@ -1,15 +1,15 @@
-// Images in WebP files, decoded by libwebp.
+// Decodes images in WebP files with libwebp.
 //
 //   #include <millrace/adapt/webp.hpp>                                  // link with -lwebp
 //   mr::picture p = mr::webp(r["webp"]).random_resized_crop(224, rng).random_flip(rng);
 //   mr::picture q = mr::any_picture(r["jpg;png;webp"], {.also = &mr::webp_pictures});
 //
 // Opt-in: needs libwebp (libwebp-dev).
-// Supports lossy and lossless files with one image. Alpha is dropped: the pixels are those of Pillow's convert("RGB").
-// With a background the image is composited, and mr::rgba_picture keeps alpha. libwebp decodes the rows down to the end
-// of the crop, and converts the crop only.
+// Supports lossy and lossless files with one image. By default, alpha is dropped, and the pixels are identical to those
+// of Pillow's convert("RGB"). With a background, the image is composited over it. mr::rgba_picture keeps alpha. libwebp
+// decodes all rows up to the end of the crop, and converts only the pixels of the crop.
 // Errors: data_error, with shard, key and stage "webp", for bytes that are not a WebP file, for damage, and for an
-// animation. Damage below the crop may not be detected. Threads: as picture. Format: RFC 9649.
+// animation. Damage below the crop may not be detected. Threads: the rules of picture. Format: RFC 9649.
 #pragma once
 
 #if !__has_include(<webp/decode.h>)
@@ -37,7 +37,7 @@ namespace millrace { inline namespace MILLRACE_ABI {
 struct webp_options {
   std::optional<rgb_color> background{};      ///< composites pixels over this color by their alpha; empty: drops alpha
   bool apply_orientation = false;             ///< rotates and mirrors the image as specified by its EXIF tag
-  picture_limits limits{};                    ///< max_pixels: limit of the image
+  picture_limits limits{};                    ///< max_pixels: maximum number of pixels of the image
 };
 
 namespace detail { namespace webp_files {
@@ -95,7 +95,8 @@ inline int orientation_of(std::span<const std::byte> file) {
   return orientation;
 }
 
-/// Returns the lossy image without its alpha, so that libwebp does not decode that; else the complete file.
+/// Returns the bytes of a lossy image without its alpha, so that libwebp does not decode alpha. Returns the complete
+/// file if the image is lossless.
 inline std::span<const std::byte> without_alpha(std::span<const std::byte> file) {
   std::span<const std::byte> image_bytes = file;
   for_each_chunk(file, [&](std::string_view name, std::span<const std::byte> payload) {
@@ -110,7 +111,7 @@ inline bool is_webp(std::span<const std::byte> file) noexcept {
   return file.size() >= 12 && std::memcmp(file.data(), "RIFF", 4) == 0 && std::memcmp(file.data() + 8, "WEBP", 4) == 0;
 }
 
-/// Decodes the box of an image at once, and returns its rows.
+/// Decodes the complete box of an image in start(), and returns its rows one at a time.
 class webp_rows final : public row_decoder {
  public:
   void open(const picture_job& job, bool with_alpha) override {
@@ -156,7 +157,7 @@ class webp_rows final : public row_decoder {
   }
 
  private:
-  /// As in png/png_pixels.hpp.
+  /// Composites pixels over the background, with the same arithmetic as png/png_pixels.hpp.
   void composite(std::span<std::uint8_t> rgba) const noexcept {
     for (std::size_t x = 0; x < rgba.size(); x += 4) {
       const unsigned alpha = rgba[x + 3];
@@ -214,7 +215,7 @@ inline picture read(bytes data, const jpeg_options& options) {
 inline constexpr picture_reader webp_pictures{.takes = detail::webp_files::is_webp, .read = detail::webp_files::read};
 
 /// Returns a plan of the complete image in `data`. Reads only the header.
-/// Throws data_error if the bytes are not a WebP file with one image, or if it exceeds max_pixels.
+/// Throws data_error if the bytes are not a WebP file with one image, or if the image exceeds max_pixels.
 inline picture webp(bytes data, const webp_options& options = {}) {
   return detail::webp_files::read_with_background(std::move(data), {.apply_orientation = options.apply_orientation,
                                                          .limits = options.limits}, options.background);

@@ -1,12 +1,12 @@
-// An object of a remote storage as a file: reads wait for the network, and announced ranges are fetched ahead.
+// An object of a remote storage as a file. Reads wait for the network, and announced ranges are prefetched.
 //
 //   mr::detail::remote_file file(context, object, front);
 //   file.will_read({{{.offset_bytes = 0}}});                   // all of it, from its beginning
 //   const std::size_t got = file.read_at(0, buffer);
 //
-// Announced ranges are fetched in parts, ahead of the reader by at most a window (fetch_window.hpp). All files share
-// the memory for parts. Other bytes are fetched when they are read, directly into the reader's buffer.
-// Errors: those of the network, see transfer_engine.hpp. Threads: one at a time.
+// Announced ranges are prefetched in parts, up to a window ahead of the reader (fetch_window.hpp). All files share the
+// memory for parts. Bytes outside the announced ranges are fetched on demand, directly into the reader's buffer.
+// Errors: the errors of transfer_engine.hpp. Threads: one at a time.
 #pragma once
 
 #include <millrace/adapt/remote/transfer/fetch_window.hpp>
@@ -25,12 +25,12 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// The objects that were opened, by name.
+/// The objects that have been opened or that a set index lists, by name.
 class object_table {
  public:
-  /// Returns the object; null if it has not been opened yet.
+  /// Returns the object of that name; null if the table does not contain it.
   std::shared_ptr<remote_object> get(const std::string& name) const;
-  /// Stores the latest result; null removes it.
+  /// Stores the object of that name; null removes the entry.
   void put(const std::string& name, std::shared_ptr<remote_object> object);
 
  private:
@@ -38,7 +38,7 @@ class object_table {
   std::unordered_map<std::string, std::shared_ptr<remote_object>> by_name_;
 };
 
-/// The window of the file that was closed last.
+/// The window of the most recently closed file.
 class last_window {
  public:
   explicit last_window(std::size_t bytes) noexcept : last_(bytes) {}
@@ -55,13 +55,13 @@ struct remote_context {
   explicit remote_context(const remote_options& o)
       : part_bytes(o.part_bytes), memory(o.memory_bytes), engine(o) {}
 
-  /// Returns the size of a part, which is smaller if many files are read concurrently.
+  /// Returns the size of a part. Parts are smaller while many files are read concurrently.
   std::size_t part_size() const noexcept;
 
   const std::size_t part_bytes;
   part_memory memory;
-  std::atomic<std::size_t> readers{0};   // files that fetch ahead now
-  last_window windows{part_bytes};   // each file begins with the last one
+  std::atomic<std::size_t> readers{0};   // number of files that are prefetching
+  last_window windows{part_bytes};   // the initial window of the next file
   object_table objects;
   transfer_engine engine;
 };
@@ -71,10 +71,10 @@ class remote_file final : public stored_file {
  public:
   static constexpr std::size_t usual_front_bytes = std::size_t{64} << 10;
 
-  /// Requests the front of an object. Returns null if there is none.
+  /// Requests the first bytes of an object. Returns null if the object does not exist.
   static std::unique_ptr<remote_file> open(std::shared_ptr<remote_context> context, const std::string& name,
                                            std::size_t front_bytes = usual_front_bytes);
-  /// Requests one byte to check whether an object exists. Signed addresses and some stores reject HEAD.
+  /// Requests one byte to check whether an object exists, because signed addresses and some stores reject HEAD.
   static std::shared_ptr<remote_object> find(remote_context& context, const std::string& name);
   remote_file(std::shared_ptr<remote_context> context, std::shared_ptr<remote_object> object)
       : context_(std::move(context)), object_(std::move(object)), name_(object_->name) {}
@@ -91,7 +91,7 @@ class remote_file final : public stored_file {
     std::shared_ptr<range_fetch> fetch;
     part_memory::block memory;
   };
-  /// Abandons the part in its destructor unless its owner has claimed it.
+  /// Abandons the part in the guard's destructor, unless another owner has moved the part away.
   struct abandon_guard {
     part& one;
     remote_context& context;
@@ -106,11 +106,11 @@ class remote_file final : public stored_file {
   std::deque<part>::iterator find(std::uint64_t offset_bytes);
   /// Requests the announced part with this offset, if there is one. Announced parts before it are skipped.
   void reach(std::uint64_t offset_bytes);
-  /// Requests announced parts until the window or the memory is full.
+  /// Requests announced parts until the window or the part memory is full.
   void request_ahead();
-  /// Requests the next announced part. Returns false if there is none, or no memory.
+  /// Requests the next announced part. Returns false if no part is announced or no memory is available.
   bool request_next(part_memory::need how);
-  /// Fetches into the reader's own buffer; large reads in several concurrent parts.
+  /// Fetches bytes into the reader's own buffer. A large read is split into several concurrent parts.
   std::size_t read_now(std::uint64_t offset_bytes, std::span<std::byte> buffer);
   void drop_parts_before(std::uint64_t offset_bytes);
   void drop_unannounced_parts();
@@ -120,8 +120,8 @@ class remote_file final : public stored_file {
   const std::shared_ptr<remote_context> context_;
   const std::shared_ptr<remote_object> object_;
   const std::string name_;
-  std::deque<part> parts_;          // requested or complete, in the order in which they will be read
-  std::deque<byte_interval> announced_;   // ranges of which no part has been requested yet
+  std::deque<part> parts_;          // requested or complete parts, in the order of the reads
+  std::deque<byte_interval> announced_;   // the announced bytes that have not been requested yet
   fetch_window window_{context_->windows.of_next_file()};
   bool reading_ = false;
 };

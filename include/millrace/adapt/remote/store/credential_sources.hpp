@@ -1,11 +1,11 @@
-// Searches the standard places for AWS keys.
+// Searches the standard sources for AWS keys.
 //
 //   mr::detail::credential_sources sources(env, {.profile = "train"});
 //   if (auto provided = sources.from_environment()) use(provided->keys);
 //   sources.find();       // all of them in turn
 //
-// A source that is not configured returns nothing. Errors: setup_error or io_error for a source that is configured but
-// invalid; messages contain neither secrets nor responses of credential servers. Threads: one at a time.
+// A source that is not configured returns an empty optional. Errors: setup_error or io_error for a source that is
+// configured but invalid. Messages contain neither secrets nor responses of credential servers. Threads: one at a time.
 // Source: the AWS SDKs and Tools Reference Guide, "Standardized credential providers".
 #pragma once
 
@@ -23,25 +23,26 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 class credential_sources {
  public:
   struct choice {
-    std::string profile{}, region{};   ///< the profile that the program sets; the region of STS
+    std::string profile{}, region{};   ///< the profile from the options; the region of STS
   };
 
   credential_sources(const key_environment& env, choice choices);
-  /// Returns the keys of the first source that has any; nothing if there are none.
+  /// Returns the keys of the first source that has keys; empty if no source has keys.
   std::optional<provided_keys> find();
   std::optional<provided_keys> from_environment() const;
   std::optional<provided_keys> from_profile();
   std::optional<provided_keys> from_web_identity() const;
   std::optional<provided_keys> from_container() const;
   std::optional<provided_keys> from_instance() const;
-  /// Returns a value of the selected profile; the credentials file has precedence over the config file.
+  /// Returns a value of the selected profile. The credentials file has precedence over the config file.
   std::string profile_value(const std::string& name);
-  /// As profile_value(), but from the services section of the profile: the endpoint of S3.
+  /// Returns the endpoint of S3 from the services section of the selected profile.
   std::string service_endpoint();
-  /// Returns the path of a profile file without sections, probably one that is being rewritten; empty if there is none.
+  /// Returns the path of a profile file without sections, which another program is probably rewriting. Empty if each
+  /// file has sections.
   std::string empty_file();
 
-  /// Returns the unsupported key source that the profile names; empty if there is none.
+  /// Returns the name of the profile's key source if it is not supported; otherwise empty.
   const std::string& unsupported_source() const noexcept { return unsupported_source_; }
 
   static constexpr const char* export_hint =
@@ -65,7 +66,7 @@ class credential_sources {
   /// Returns keys from the credential_source of a profile.
   std::optional<provided_keys> from_credential_source(const std::string& credential_source,
                                                       const std::string& origin) const;
-  /// Returns whether a token may be sent to this URL: it cannot be intercepted.
+  /// Returns whether a token may be sent to this URL, because a third party cannot intercept it.
   static bool may_receive_token(std::string_view url);
 
   const key_environment& env_;

@@ -1,4 +1,4 @@
-// The handles of libcurl, and settings that all requests share.
+// Owners of libcurl's handles and header lists.
 //
 //   mr::detail::require_curl();
 //   mr::detail::curl_easy handle;                                 // closed in its destructor
@@ -6,7 +6,7 @@
 //   mr::detail::curl_headers lines;  lines.add("Range: bytes=0-99");
 //
 // Needs libcurl; link with -lcurl.
-// Errors: std::bad_alloc; setup_error if libcurl cannot start. Threads: one at a time for each handle.
+// Errors: std::bad_alloc; setup_error if libcurl cannot be initialized. Threads: one at a time for each handle.
 #pragma once
 
 #if !__has_include(<curl/curl.h>)
@@ -23,7 +23,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// Initializes libcurl, once. It is never cleaned up, since other parts of the program may use it, too.
+/// Initializes libcurl once per process. Does not clean it up, because other parts of the program may use it.
 inline void require_curl() {
   static const CURLcode ready = curl_global_init(CURL_GLOBAL_DEFAULT);
   if (ready != CURLE_OK)
@@ -56,19 +56,19 @@ class curl_headers {
   std::unique_ptr<curl_slist, curl_closer> list_;
 };
 
-/// A handle of one request at a time.
+/// A handle for one request at a time.
 class curl_easy {
  public:
   curl_easy() : handle_(curl_easy_init()) {
     if (!handle_) throw std::bad_alloc();
   }
 
-  /// Sets an option. Options that this libcurl was built without are ignored.
+  /// Sets an option. Ignores options that this build of libcurl does not support.
   template <class Value>
   void set(CURLoption option, Value value) noexcept {
     static_cast<void>(curl_easy_setopt(handle_.get(), option, value));
   }
-  /// Resets all options; connections stay.
+  /// Resets all options; connections stay open.
   void reset() noexcept { curl_easy_reset(handle_.get()); }
   CURL* get() const noexcept { return handle_.get(); }
 

@@ -1,11 +1,11 @@
-// Builds requests for objects in Google Cloud Storage with its XML API: with a bearer token, or with an HMAC key and
-// AWS signatures.
+// Builds requests to the XML API of Google Cloud Storage. Requests carry a bearer token, or an AWS signature with an
+// HMAC key.
 //
 //   mr::detail::gs_access access({.bearer_token = [] { return token_of_my_own(); }}, env);
 //   access.address("GET", name, "").url;     // https://storage.googleapis.com/BUCKET/KEY
 //
-// Errors: setup_error for an endpoint that is not a URL, and for missing keys; io_error for an invalid response of the
-// metadata server. Messages contain no secrets. Threads: any.
+// Errors: setup_error for an endpoint that is not a URL, and for missing keys; io_error for an invalid response from
+// the metadata server. Messages contain no secrets. Threads: any.
 // Source: "XML API overview" and "About VM metadata" of Google Cloud's documentation.
 #pragma once
 
@@ -38,10 +38,10 @@ class gs_access final : public object_access {
   std::int64_t now_seconds() const override { return env_.now_seconds(); }
 
  private:
-  /// Returns whether requests go to an emulator, which accepts any keys, or none.
+  /// Returns whether requests go to an emulator, which does not need keys.
   bool is_emulated() const;
   std::string endpoint() const;
-  /// Returns keys with a token, which a header carries unchanged.
+  /// Returns keys that consist of a token. The token is sent unchanged in a header.
   static provided_keys of_token(std::string token, std::int64_t expires_seconds, const char* origin);
   static provided_keys as_fixed(provided_keys keys);
   provided_keys find_keys() const;

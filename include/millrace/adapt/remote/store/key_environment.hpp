@@ -1,10 +1,10 @@
-// The inputs of a search for credentials: environment, files, network, and the time of day. Tests replace them.
+// The inputs of a search for credentials: environment, files, network, and the time. Tests replace these functions.
 //
 //   const auto env = mr::detail::process_environment(fetch);
 //   env.variable("AWS_REGION");                       // empty if it is not set
 //   env.read_file("/var/run/secrets/token");          // nothing if it cannot be read
 //
-// Errors: those of the functions. Threads: any, while no thread changes the environment.
+// Errors: the errors of the functions. Threads: any, while no thread changes the environment.
 #pragma once
 
 #include <millrace/adapt/remote/store/small_http.hpp>
@@ -30,14 +30,14 @@ struct key_environment {
   std::function<std::int64_t()> now_seconds{};   ///< since 1970
   std::function<void(double seconds)> sleep{};
 
-  /// Returns whether a variable has a value that means yes.
+  /// Returns whether the variable is set to a true value.
   bool is_on(const char* name) const {
     const std::string value = ascii_lower(variable(name));
     return value == "1" || value == "true" || value == "yes" || value == "on";
   }
 };
 
-/// Returns the file's bytes; nothing if it cannot be read or has more than `max_bytes`.
+/// Returns the file's bytes; empty if the file cannot be read or has more than `max_bytes`.
 inline std::optional<std::string> read_small_file(const std::string& path, std::size_t max_bytes = 1 << 20) {
   const auto file = open_text(path.c_str());
   if (!file) return std::nullopt;

@@ -1,17 +1,17 @@
-// Stores keys, renews them before they expire, and searches for new ones while a server refuses them.
+// Stores keys, renews them before they expire, and searches for new keys while a server refuses the current ones.
 //
 //   mr::detail::key_provider keys([&] { return sources.find(); }, {.now_seconds = env.now_seconds});
 //   const auto now = keys.get();                  // searches for keys on the first call, and before they expire
 //   keys.accepted(now.keys);                      // the server returned the object
 //   const auto remedy = keys.refused(now.keys);   // the server refuses these keys: send again now, later, or never
 //
-// Keys are often replaced during a run, by a program that writes its file in steps or some seconds late. Therefore a
-// refusal is transient, and so is a failed search. Searches are repeated after 1, 2, 4, 8, 16, 16, ... s. They end
-// after `retry_seconds` if the server accepted keys before. Keys that it never accepted are probably wrong. In that
-// case searches end after 7 s, and at once if the keys are from the environment, which does not change.
-// Errors: get() throws keys_pending while there are no keys yet, then the error of the last search, with the number of
-// searches and their time. If no source is configured, it throws at once.
-// Threads: any; one searches while the others wait.
+// Keys are often replaced during a run, by a program that writes its file in steps or a few seconds late. Therefore
+// refusals and failed searches are treated as transient. Searches are repeated after 1, 2, 4, 8, 16, 16, ... s. They
+// end after `retry_seconds` if the server has accepted keys before. If it has not, the keys are probably wrong, and
+// searches end after 7 s. They end at once if the keys are from the environment, which does not change.
+// Errors: get() throws keys_pending while the search continues. At the end, it throws the error of the last search,
+// with the number of searches and their duration. If no source is configured, get() throws no_keys_error at once.
+// Threads: any; one thread searches while the others wait.
 #pragma once
 
 #include <millrace/adapt/remote/store/security_token_service.hpp>
@@ -28,32 +28,32 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// No source has keys, not even incomplete ones.
+/// The error if no source of keys is configured.
 class no_keys_error : public setup_error {
  public:
   using setup_error::setup_error;
 };
 
-/// There are no keys now, and the next search may succeed.
+/// Thrown while keys are not available, but the next search may find them.
 class keys_pending : public std::exception {
  public:
   explicit keys_pending(double seconds) noexcept : pause_seconds(seconds) {}
   const char* what() const noexcept override { return "the search for keys continues"; }
 
-  double pause_seconds;   ///< until the next search
+  double pause_seconds;   ///< time until the next search
 };
 
 /// The action after a refusal.
 struct remedy {
   enum class kind : std::uint8_t { none, at_once, later };
   kind what = kind::none;        ///< whether to build and send the request again
-  double pause_seconds = 0;      ///< before a later one
-  std::string attempted{};       ///< for the error of none: the number and time of the searches; may be empty
+  double pause_seconds = 0;      ///< for kind::later: the pause before the next request
+  std::string attempted{};       ///< for kind::none: number and duration of the searches, for the error; may be empty
 };
 
-/// How long to search for keys, and the receiver of notices.
+/// The duration of searches for keys, and the receiver of notices.
 struct key_search_options {
-  double retry_seconds = 180;   ///< for keys that a server accepts
+  double retry_seconds = 180;   ///< duration of searches after the server has accepted keys
   notice_function notice{};   ///< receives a notice for each series of searches
 };
 
@@ -76,25 +76,26 @@ class key_provider {
   provided_keys get();
   /// Records that the server accepted a request that was signed with these keys.
   void accepted(const signing_keys& keys);
-  /// Records that the server refuses these keys. Returns whether there are others, or may be soon.
+  /// Records that the server refuses these keys. Returns whether other keys are available now or may be later.
   remedy refused(const signing_keys& keys);
-  /// Handles a failure to read the environment or files, as a failed search for keys. Call it inside a catch block.
+  /// Handles a failure to read the environment or files in the same way as a failed search for keys. Call it inside a
+  /// catch block.
   [[noreturn]] void search_failed();
 
  private:
-  /// A time of refusals or failed searches, and when it began.
+  /// A period of refusals or failed searches.
   struct outage {
     std::int64_t since_seconds = 0, last_seconds = 0, next_search = 0;
     int searches = 0;
-    std::exception_ptr failure{};   // of the last search; null: it returned the same keys
+    std::exception_ptr failure{};   // the error of the last search; null if the search returned the same keys
   };
 
-  /// Returns whether an earlier failure is unrelated to a current one. Clocks may be set back.
+  /// Returns whether the outage is too old to be related to a failure at `now`. Clocks may be set back.
   static bool is_old(const outage& t, std::int64_t now) noexcept {
     return now > t.last_seconds + 2 * pause_seconds || now < t.last_seconds - pause_seconds;
   }
 
-  /// Returns whether these are the current keys. The same keys may have a later expiry time.
+  /// Returns whether these are the current keys, regardless of their expiry time.
   bool has_same(signing_keys keys) const;
 
   void begin_outage(std::int64_t now) {
@@ -112,7 +113,8 @@ class key_provider {
     return static_cast<double>(now - outage_->since_seconds) >= allowed_seconds();
   }
 
-  /// Returns the time to the next search or to the end. Reports the first pause, and one each minute.
+  /// Returns the time to the next search, or to the end of the searches. Reports the first pause, and then at most one
+  /// pause per minute.
   double pause(std::int64_t now);
   [[noreturn]] void fail_or_wait(std::int64_t now);
   std::string count_text(std::int64_t now) const;
@@ -125,7 +127,7 @@ class key_provider {
   std::optional<provided_keys> current_;
   std::int64_t next_try_ = 0;
   std::optional<outage> outage_;
-  std::int64_t next_report_ = 0;   // requests that were sent earlier may end a failure that continues
+  std::int64_t next_report_ = 0;   // not part of outage_, because an earlier request may succeed and reset outage_
   bool accepted_ = false;   // the server accepted keys at least once
 };
 

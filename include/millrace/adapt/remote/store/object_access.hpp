@@ -1,11 +1,11 @@
-// Builds requests for the objects of a store: URL and headers of each attempt, and the recovery from a refusal.
+// Builds requests for the objects of a store, and handles refusals. Each attempt gets its own URL and headers.
 //
 //   auto sent = access.address("GET", name, "");
 //   auto answer = fetch({.url = sent.url, .headers = sent.headers});
 //   if (answer.status == 200) access.accepted(sent);
 //   else act_on(access.handle_refusal(name, sent, read_store_answer(answer)));   // build it again or fail
 //
-// Errors: those of key_provider::get(). Threads: any.
+// Errors: the errors of key_provider::get(). Threads: any.
 #pragma once
 
 #include <millrace/adapt/remote/store/key_provider.hpp>
@@ -21,13 +21,13 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 /// A request before it is sent.
 struct addressed_request {
   std::string url{};
-  header_list headers{};   ///< to be sent in addition to the request's own
-  std::string region{};    ///< the region of its signature
-  signing_keys keys{};     ///< or a bearer token, as session_token
-  std::string origin{};    ///< the source of the keys; empty: there are none
+  header_list headers{};   ///< to be sent in addition to the request's own headers
+  std::string region{};    ///< the region of the signature
+  signing_keys keys{};     ///< the keys of the signature, or a bearer token in session_token
+  std::string origin{};    ///< the source of the keys; empty if the request has no keys
 };
 
-/// A kind of store.
+/// The interface of a kind of store.
 class object_access {
  public:
   object_access() = default;
@@ -35,14 +35,14 @@ class object_access {
   object_access& operator=(const object_access&) = delete;
   virtual ~object_access() = default;
 
-  /// Returns URL and headers of a request; the query is encoded.
+  /// Returns URL and headers of a request. `query` must be encoded.
   virtual addressed_request address(std::string_view method, const object_url& object, std::string_view query) = 0;
   /// Records that a request succeeded.
   virtual void accepted(const addressed_request& sent) = 0;
   /// Handles a refusal. Returns whether and when a new request may succeed.
   virtual remedy handle_refusal(const object_url& object, const addressed_request& sent,
                                 const store_answer& answer) = 0;
-  /// Returns the time with which requests are signed.
+  /// Returns the time at which requests are signed, since 1970.
   virtual std::int64_t now_seconds() const = 0;
 };
 

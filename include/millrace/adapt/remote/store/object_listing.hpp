@@ -2,9 +2,9 @@
 //
 //   for (const std::string& name : mr::detail::list_objects(access, env, prefix)) use(name);
 //
-// Keys that end in a slash are omitted: they represent folders.
-// Errors: located io_error if the store refuses. data_error for an invalid response, for an endless sequence of pages,
-// and for more than 10,000,000 names. Threads: any.
+// Keys that end in a slash are omitted, because they represent folders.
+// Errors: located io_error if the store refuses a request. data_error for an invalid response, for an endless sequence
+// of pages, and for more than 10,000,000 names. Threads: any.
 // Source: "ListObjectsV2" of the Amazon S3 API Reference.
 #pragma once
 
@@ -15,7 +15,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// Returns the sorted names of the objects whose keys begin with that of `prefix`.
+/// Returns the sorted names of the objects whose keys begin with the key of `prefix`.
 std::vector<std::string> list_objects(object_access& access, const key_environment& env, const object_url& prefix);
 
 }}}  // namespace millrace::detail

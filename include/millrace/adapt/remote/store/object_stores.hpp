@@ -1,11 +1,11 @@
-// Requests for s3:// and gs:// names, for the transfer engine.
+// Builds requests for s3:// and gs:// names for the transfer engine.
 //
 //   mr::detail::object_stores stores({.s3 = {.region = "eu-west-1"}}, env);
 //   auto sent = stores.address("GET", "s3://photos/a.tar");             // before each attempt: URL and headers
 //   const auto next = stores.handle_refusal("s3://photos/a.tar", sent, answer);   // whether to build it again
 //   for (const std::string& name : stores.list("s3://photos/2026/")) use(name);
 //
-// Errors: those of object_access and list_objects(). Threads: any. Lifetime: `env` is copied.
+// Errors: the errors of object_access and list_objects(). Threads: any. Lifetime: `env` is copied.
 #pragma once
 
 #include <millrace/adapt/remote/store/gs_access.hpp>
@@ -19,7 +19,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// Both kinds of stores, by the names of their objects.
+/// Selects the store, S3 or Google Cloud Storage, by the name of the object.
 class object_stores {
  public:
   struct options {
@@ -50,7 +50,7 @@ class object_stores {
     const object_url object = parse_object_url(name);
     return of(object).handle_refusal(object, sent, read_store_answer(answer));
   }
-  /// Returns the error of a refused request. `tried` describes the recovery attempts.
+  /// Returns the error for a refused request. `attempted` describes the recovery attempts.
   io_error failure(std::string_view name, const addressed_request& sent, const small_answer& answer,
                    const std::string& attempted = {}) const {
     store_answer error = read_store_answer(answer);

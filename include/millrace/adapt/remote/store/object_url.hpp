@@ -3,8 +3,8 @@
 //   const auto name = mr::detail::parse_object_url("s3://photos/2026/a b+c.tar");
 //   name.bucket;     // "photos"
 //   name.key;        // "2026/a b+c.tar": nothing in a name is encoded
-// Errors: setup_error for an invalid bucket name. Threads: values.
-// Errors: setup_error for a bucket that cannot be one. Threads: values.
+//
+// Errors: setup_error for an invalid bucket name. Threads: not synchronized.
 #pragma once
 
 #include <millrace/base/error.hpp>
@@ -17,7 +17,7 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 enum class object_store_kind : std::uint8_t { s3, gs };
 
-/// A bucket, and a key in it; the key of a prefix may be empty.
+/// A bucket and a key. The key may be empty if the name is a prefix.
 struct object_url {
   object_store_kind kind = object_store_kind::s3;
   std::string bucket{}, key{};
@@ -39,7 +39,7 @@ inline object_url parse_object_url(std::string_view name) {
   const std::size_t slash = rest.find('/');
   url.bucket = rest.substr(0, slash);
   if (slash != std::string_view::npos) url.key = rest.substr(slash + 1);
-  // Early buckets may have capitals, underscores and up to 255 characters.
+  // Old buckets may have capitals, underscores and up to 255 characters.
   const auto allowed = [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' || c == '-' ||
            c == '_';

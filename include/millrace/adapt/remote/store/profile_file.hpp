@@ -4,9 +4,9 @@
 //   file.value("profile train", "region");               // "eu-west-1"; empty if there is none
 //   file.value("services mine", "s3.endpoint_url");      // indented lines belong to the name above them
 //
-// Errors: profile_error with path and line for a line that is neither a section nor NAME = VALUE. It never quotes a
-// line, which may contain a secret. Threads: values. Source: the AWS SDKs and Tools Reference Guide, "Shared config
-// files".
+// Errors: profile_error, with path and line number, for a line that is neither a section nor NAME = VALUE. The error
+// never quotes the line, because it may contain a secret. Threads: not synchronized.
+// Source: the AWS SDKs and Tools Reference Guide, "Shared config files".
 #pragma once
 
 #include <millrace/base/error.hpp>
@@ -17,13 +17,13 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// A profile file that cannot be parsed, perhaps because a program is writing it.
+/// The error for a profile file that cannot be parsed, perhaps because a program is writing it.
 class profile_error : public setup_error {
  public:
   using setup_error::setup_error;
 };
 
-/// The sections of a file, and the values in them.
+/// The sections of a profile file and their values.
 class profile_file {
  public:
   static profile_file parse(std::string_view text, std::string_view path);

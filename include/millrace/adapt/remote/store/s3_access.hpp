@@ -1,11 +1,11 @@
-// Builds requests for objects in Amazon S3 and in servers with the same protocol.
+// Builds requests for objects in Amazon S3 and on other servers with the same protocol.
 //
 //   mr::detail::s3_access access({.region = "eu-west-1"}, env);
 //   access.address("GET", name, "").url;     // https://BUCKET.s3.eu-west-1.amazonaws.com/KEY
 //
-// If a bucket turns out to be in another region, that region is remembered. Profile files are read and keys are
-// searched for on the first request. Errors: setup_error for an endpoint that is not a URL, and for missing keys.
-// Threads: any.
+// If a response indicates that a bucket is in another region, that region is used for all later requests to the bucket.
+// The first request reads the profile files and searches for keys.
+// Errors: setup_error for an endpoint that is not a URL, and for missing keys. Threads: any.
 #pragma once
 
 #include <millrace/adapt/remote/store/object_access.hpp>
@@ -20,7 +20,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// Returns an endpoint without its trailing slash; throws setup_error if it is not a server URL.
+/// Returns the endpoint without its trailing slash. Throws setup_error if it is not the URL of a server.
 std::string checked_endpoint(std::string endpoint, const char* option);
 provided_keys keys_of_user(const s3_credentials& credentials, const char* option);
 
@@ -73,7 +73,7 @@ class s3_access final : public object_access {
   std::mutex mutex_;   // guards the members below
   settings settings_;
   bool had_keys_ = false;
-  std::map<std::string, std::string> regions_;   // by bucket, if it differs from the settings
+  std::map<std::string, std::string> regions_;   // by bucket, for buckets in another region than that of the settings
   key_provider keys_;
 };
 

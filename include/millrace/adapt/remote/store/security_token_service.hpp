@@ -4,7 +4,8 @@
 //   auto keys_of_role = sts.assume({.role = arn, .session = "me", .origin = "the profile \"train\""}, keys);
 //   auto other = sts.assume_by_token({.role = arn, .origin = "the web identity"}, token);
 //
-// Errors: io_error for a refusal, with its code; messages contain no other text of a response. Threads: any.
+// Errors: io_error for a refusal, with the code of the response. Messages contain no other text of a response.
+// Threads: any.
 // Source: "AssumeRole" and "AssumeRoleWithWebIdentity" of the AWS STS API Reference.
 #pragma once
 
@@ -21,19 +22,19 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 struct provided_keys {
   signing_keys keys{};
   std::string origin{};
-  bool is_fixed = false;   ///< a new search returns the same: the environment of a process does not change
+  bool is_fixed = false;   ///< true for the environment of the process: a new search returns the same keys
 };
 
-/// Returns the keys of a response, with their expiry time if it has one.
+/// Returns the keys of a response, with their expiry time if the response contains one.
 provided_keys keys_of_response(provided_keys keys, const std::string& expiration);
 
-/// The service, in a region.
+/// The Security Token Service of a region.
 class security_token_service {
  public:
   /// A role, and the session that requests it.
   struct role_request {
     std::string role{};
-    std::string session{};       ///< appears in logs; empty: a name with the time
+    std::string session{};       ///< session name in AWS logs; empty: a name that contains the time
     std::string external_id{};   ///< required by some roles
     std::string origin{};
   };
@@ -41,9 +42,9 @@ class security_token_service {
   security_token_service(const key_environment& env, std::string region)
       : env_(env), region_(std::move(region)) {}
 
-  /// Returns the role's keys for the owner of `keys`.
+  /// Requests the role's keys with a signature of `keys`.
   provided_keys assume(const role_request& role, const signing_keys& keys) const;
-  /// Returns the role's keys for the owner of a token of an identity provider.
+  /// Requests the role's keys with the token of an identity provider.
   provided_keys assume_by_token(const role_request& role, std::string_view token) const;
 
  private:

@@ -4,9 +4,9 @@
 //   for (auto& header : sign.headers({.url = "https://bucket.s3.eu-west-1.amazonaws.com/a%20b.tar"}, now_seconds))
 //     request.headers.push_back(std::move(header));
 //
-// The path and the query of the URL are signed and sent unchanged: encode them with uri_encoded() first.
-// Bodies are not signed: TLS protects them, and hashing all data with SHA-256 would be the largest cost.
-// Errors: io_error if libcrypto refuses. Threads: a value. Messages contain no secrets.
+// The path and the query of the URL are signed and sent unchanged. Encode them with uri_encoded() first.
+// By default, bodies are not signed, because TLS protects them, and SHA-256 of all data would be the largest cost.
+// Errors: io_error if libcrypto does not allow SHA-256; messages contain no secrets. Threads: not synchronized.
 // Source: "Signature Calculations for the Authorization Header" of the Amazon S3 API Reference.
 #pragma once
 
@@ -25,7 +25,7 @@ struct signing_keys {
 
   std::string access_key_id{}, secret_access_key{}, session_token{};
   std::int64_t expires_seconds = never;   ///< since 1970
-  header_list headers{};                  ///< of web servers, instead of keys
+  header_list headers{};                  ///< for web servers: the headers to send instead of keys
 
   friend bool operator==(const signing_keys&, const signing_keys&) = default;
 };
@@ -42,27 +42,27 @@ struct url_parts {
 /// The signed parts of a request.
 struct signable_request {
   std::string_view method = "GET", url{};
-  header_list headers{};   ///< to be signed in addition to the signer's own
+  header_list headers{};   ///< to be signed in addition to the signer's own headers
 };
 
-/// Signs with keys, for a region and a service.
+/// Signs requests for a region and a service.
 struct signature_v4 {
   static constexpr std::string_view unsigned_payload = "UNSIGNED-PAYLOAD";
 
   signing_keys credentials{};
   std::string region{}, service = "s3";
-  /// The hash of the body: its SHA-256 in digits, or a mark that it is not signed.
+  /// The SHA-256 of the body in hexadecimal digits, or `unsigned_payload` if the body is not signed.
   std::string payload_hash{unsigned_payload};
-  bool sends_payload_hash = true;   ///< S3 requires it as a header; other services do not
+  bool sends_payload_hash = true;   ///< whether the hash is sent as a header; only S3 requires that
 
-  /// Returns the headers that a request at `now_seconds` needs in addition to its own.
+  /// Returns the headers that a request at `now_seconds` needs in addition to its own headers.
   header_list headers(const signable_request& request, std::int64_t now_seconds) const;
-  /// Returns the text whose digest is signed, and the names of the signed headers in `names`.
+  /// Returns the text whose digest is signed. Stores the names of the signed headers in `names`.
   std::string canonical_request(const signable_request& request, header_list headers, std::string& names) const;
 
  private:
-  /// Returns a query in canonical order. A name without a value gets an equals sign; names are compared before values,
-  /// byte by byte.
+  /// Returns the query in canonical order: sorted by name, then by value, byte by byte. A name without a value gets an
+  /// equals sign.
   static std::string sorted_query(std::string_view query);
   static std::string single_spaced(std::string_view value);
   std::string key_of(std::string_view day) const;

@@ -1,10 +1,11 @@
-// A request whose response fits into memory, such as credentials and listings, and the function that sends it.
+// Requests whose responses fit into memory, such as credentials and listings, and the function that sends them.
 //
 //   mr::detail::small_fetch fetch = ...;                       // the tests have one without a network
 //   const auto answer = fetch({.url = "http://169.254.169.254/latest/meta-data/", .seconds = 1});
 //   if (answer.status == 200) use(answer.body);
 //
-// Errors: a small_fetch throws io_error if there is no response; any status is a response. Threads: values.
+// Errors: a small_fetch throws io_error if no response arrives. A response with any status is not an error.
+// Threads: not synchronized.
 #pragma once
 
 #include <millrace/base/version.hpp>
@@ -30,7 +31,7 @@ inline std::string ascii_lower(std::string_view text) {
   return lower;
 }
 
-/// Returns the value of the first header with that name, regardless of case; empty if there is none.
+/// Returns the value of the first header with that name, regardless of case; empty if no header has the name.
 inline std::string_view header_value(const header_list& headers, std::string_view name) {
   const auto same = [](char a, char b) { return ascii_lower(a) == ascii_lower(b); };
   for (const auto& [other, value] : headers)
@@ -51,8 +52,8 @@ struct small_request {
   std::string method = "GET", url{};
   header_list headers{};
   std::string body{};
-  double seconds = 10;   ///< limit of the complete exchange
-  int attempts = 3;      ///< attempts if there is no response
+  double seconds = 10;   ///< timeout of the complete exchange
+  int attempts = 3;      ///< maximum number of attempts if no response arrives
 };
 
 /// A response that is completely in memory.

@@ -1,11 +1,11 @@
-// Times of day in the formats of the storage protocols, in seconds since 1970.
+// Converts between seconds since 1970 and the time formats of the storage protocols.
 //
 //   mr::detail::basic_utc(1'440'938'160);                          // "20150830T123600Z", the format of signatures
 //   mr::detail::utc_seconds("2015-08-30T12:36:00Z");               // 1440938160, the format of credentials
 //   mr::detail::http_date_seconds("Sun, 30 Aug 2015 12:36:00 GMT");
 //
-// Errors: none; text in another format returns nothing. Threads: pure.
-// Source: ISO 8601; RFC 9110, section 5.6.7; the calendar after Howard Hinnant's days_from_civil.
+// Errors: none; the result for text in another format is empty. Threads: pure functions; any thread.
+// Source: ISO 8601; RFC 9110, section 5.6.7; Howard Hinnant's days_from_civil for the calendar.
 #pragma once
 
 #include <millrace/base/version.hpp>
@@ -17,7 +17,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// A time in the calendar, in UTC.
+/// A calendar date and a time of day, in UTC.
 struct utc_fields {
   std::int64_t year = 1970;
   unsigned month = 1, day = 1, hour = 0, minute = 0, second = 0;
@@ -31,9 +31,10 @@ struct utc_fields {
 };
 
 std::string basic_utc(std::int64_t seconds);
-/// Reads 2015-08-30T12:36:00Z, 20150830T123600Z, fractions of seconds, and other zones as +01:00.
+/// Parses 2015-08-30T12:36:00Z and 20150830T123600Z. Seconds may have a fraction. Instead of Z, the text may have an
+/// offset such as +01:00.
 std::optional<std::int64_t> utc_seconds(std::string_view text);
-/// Reads the format of HTTP headers: Sun, 30 Aug 2015 12:36:00 GMT.
+/// Parses the format of HTTP headers: Sun, 30 Aug 2015 12:36:00 GMT.
 std::optional<std::int64_t> http_date_seconds(std::string_view text);
 
 }}}  // namespace millrace::detail

@@ -5,11 +5,12 @@
 //     if (path == "ListBucketResult/Contents/Key") keys.push_back(content);
 //   });
 //
-// Passes each element at its end, with the names of its ancestors and its direct text. Omits name prefixes and all
-// attributes. Supports comments, processing instructions, CDATA and the five predefined entities.
-// Errors: data_error with the offset for text that is not well-formed, and beyond 16 levels and 64 MiB. A document type
-// is rejected, too, since it could define entities that expand without limit. Threads: no shared state. Source: XML
-// 1.0.
+// The callback gets each element when the element ends, with the names of its ancestors and its direct text. Name
+// prefixes and attributes are omitted. Comments, processing instructions, CDATA and the five predefined entities are
+// supported.
+// Errors: data_error, with the offset, for text that is not well-formed, for more than 16 levels and for more than
+// 64 MiB. A document type is an error, too, because it could define entities that expand without limit.
+// Threads: no shared state. Source: XML 1.0.
 #pragma once
 
 #include <millrace/base/error.hpp>
@@ -22,7 +23,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// Reads one document.
+/// Parses one document.
 class xml_reader {
  public:
   explicit xml_reader(std::string_view text) : text_(text) {}
@@ -52,7 +53,7 @@ class xml_reader {
  private:
   static constexpr std::size_t max_bytes = std::size_t{64} << 20, max_depth = 16;
 
-  /// An element that is not closed yet: the position of its name in the path, and its text.
+  /// An open element: the position of its name in the path, and its text so far.
   struct element {
     std::string name{};
     std::size_t path_bytes = 0;

@@ -1,4 +1,4 @@
-// One request for the rest of a fetch, as libcurl runs it.
+// One HTTP request for the missing bytes of a fetch. libcurl runs it.
 //
 //   mr::detail::fetch_attempt attempt(job, settings, mr::detail::fetch_attempt::kind::first, now_ns);
 //   curl_multi_add_handle(multi, attempt.handle());
@@ -6,8 +6,8 @@
 //   const auto problem = attempt.problem(code, settings);      // of an attempt that has ended without all bytes
 //
 // The header of the response is checked before any byte is accepted (range_answer.hpp). Bytes are written directly to
-// the fetch.
-// Errors: std::bad_alloc of the constructor. Threads: the network thread. Lifetime: it keeps its job alive.
+// the memory of the fetch.
+// Errors: the constructor throws std::bad_alloc. Threads: the network thread. Lifetime: an attempt keeps its job alive.
 #pragma once
 
 #include <millrace/adapt/remote/store/curl_handle.hpp>
@@ -37,12 +37,12 @@ class fetch_attempt {
   const addressed_request& sent() const noexcept { return sent_; }
   bool is_hedge() const noexcept { return kind_ == kind::hedge; }
   std::int64_t begun_ns() const noexcept { return begun_ns_; }
-  /// Returns when the header of the response was complete; 0: it is not.
+  /// Returns the time at which the header of the response was complete; 0 if it is not complete.
   std::int64_t first_byte_ns() const noexcept { return first_byte_ns_; }
   double first_byte_seconds() const noexcept { return 1e-9 * static_cast<double>(first_byte_ns_ - begun_ns_); }
   std::uint64_t received_bytes() const noexcept { return received_bytes_; }
   std::uint64_t requested_bytes() const noexcept { return range_.end_byte - range_.first_byte; }
-  /// Returns the number of bytes of the range that this attempt delivered; earlier attempts may have delivered others.
+  /// Returns the number of bytes of the range that this attempt delivered. Other attempts may have delivered more.
   std::uint64_t accepted_bytes() const noexcept {
     return judged_.what == answer_kind::bytes && at_byte_ > range_.first_byte ? at_byte_ - range_.first_byte : 0;
   }
@@ -51,7 +51,8 @@ class fetch_attempt {
   /// Returns whether this attempt delivered the last byte of the fetch.
   bool completed_fetch() const noexcept { return finished_; }
 
-  /// Returns whether too few bytes arrived since the last mark. Sets a mark at the end of each time window.
+  /// Checks the speed once per `stall_limit`. Returns whether too few bytes arrived in the interval that has just
+  /// ended; returns false within an interval.
   bool is_stalled(const remote_options& o, std::int64_t now_ns) noexcept;
   /// Returns why the attempt ended before its last byte.
   fetch_problem problem(CURLcode code, const remote_options& o) const;

@@ -1,9 +1,9 @@
-// The state of a fetch in the network thread: its attempts, their results, and the time of the next one.
+// The state of a fetch in the network thread: its attempts, their results, and the time of the next attempt.
 //
 //   mr::detail::fetch_job job{.fetch = part, .sent = address, .retry = mr::detail::retry_state(now_ns)};
 //   job.problem = {failure_kind::busy, "the server answered 503"};
 //
-// Errors: none. Threads: the network thread. Lifetime: it keeps its fetch alive.
+// Errors: none. Threads: the network thread. Lifetime: the job keeps its fetch alive.
 #pragma once
 
 #include <millrace/adapt/remote/store/object_access.hpp>
@@ -19,7 +19,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// Why an attempt failed.
+/// The reason why an attempt failed.
 enum class failure_kind : std::uint8_t { none, not_connected, broken_off, stalled, busy, wrong, refused };
 
 /// A failed attempt.
@@ -33,14 +33,14 @@ struct fetch_problem {
 /// A fetch in progress.
 struct fetch_job {
   std::shared_ptr<range_fetch> fetch{};
-  std::optional<addressed_request> sent{};   ///< the next request; none: it must be built again
+  std::optional<addressed_request> sent{};   ///< the next request; empty if it must be built again
   retry_state retry;
   std::int64_t due_ns = 0;
-  int running = 0;        ///< current attempts
+  int running = 0;        ///< number of running attempts
   int redirects = 0, recoveries = 0;
   bool hedged = false;
   bool on_new_connection = false;
-  fetch_problem problem{};   ///< of the last attempt
+  fetch_problem problem{};   ///< the problem of the last failed attempt
 
   /// Schedules a new request after a pause.
   void wait(double seconds) noexcept {

@@ -1,16 +1,16 @@
-// How many bytes of a file are fetched ahead of its reader.
+// Determines how many bytes of a file are prefetched.
 //
 //   mr::detail::fetch_window window(8 << 20);
 //   if (must_wait) window.adapt(128 << 20);                // doubles, halves, or reverts the last change
 //   window.record_consumed(bytes, {now_ns, idle_ns});                 // the reader consumed them
 //   mr::detail::fetch_window next = window.of_next_file(); // continues with the window of this one
 //
-// A reader waits because the network is slow, or because too few bytes are in flight: rate * latency bytes are needed
-// (Little's law). A larger window helps only in the second case, and costs memory. Therefore the window doubles as long
-// as each doubling speeds up the reader by an eighth. A doubling that does not is reverted, and is tried again after
-// 64 windows. If the network thread is busy for more than seven eighths of the time, a doubling cannot help. Then the
-// window is halved, but not below the first one. The smaller window stays if the reader is not slower by an eighth:
-// bytes that wait for long have left the cache.
+// A reader waits if the network is slow, or if too few bytes are in flight. By Little's law, rate * latency bytes must
+// be in flight. A larger window helps only in the second case, and costs memory. Therefore the window doubles as long
+// as each doubling speeds up the reader by at least an eighth. Any other doubling is reverted, and tried again after
+// 64 windows. If the network thread is busy for more than seven eighths of the time, a doubling cannot help. In this
+// case, the window is halved, but not below the initial window. The smaller window stays unless the reader becomes more
+// than one eighth slower, because bytes that wait for a long time have left the CPU cache.
 // Errors: none. Threads: one at a time.
 #pragma once
 
@@ -28,13 +28,13 @@ struct network_time {
   std::int64_t now_ns = 0, idle_ns = 0;
 };
 
-/// The bytes ahead of one reader.
+/// The number of bytes to prefetch for one reader.
 class fetch_window {
  public:
   explicit fetch_window(std::size_t bytes) noexcept : first_bytes_(bytes), bytes_(bytes) {}
 
   std::size_t bytes() const noexcept { return bytes_; }
-  /// Returns whether a reader consumed bytes of this file.
+  /// Returns whether the reader has consumed bytes of this file.
   bool has_consumed() const noexcept { return begun_; }
 
   /// Adapts the window to a reader that must wait.
@@ -47,7 +47,7 @@ class fetch_window {
       least_bytes_ = 64 * std::uint64_t{bytes_};
       return;
     }
-    // The best recent rate: a single rate may include a pause of this machine.
+    // Keeps the best recent rate, because a single rate may include a pause of this machine.
     rate_ = bytes_before_ > 0 ? rate : std::max(rate, 0.95 * rate_);
     const bool is_busy = spent.idle_ns < spent.now_ns / 8;
     const std::size_t next =
@@ -55,7 +55,7 @@ class fetch_window {
     bytes_before_ = next == bytes_ ? 0 : bytes_;
     least_bytes_ = bytes_ = next;
   }
-  /// Records bytes that the reader consumed. The first bytes of a file do not count, since they waited for a
+  /// Records bytes that the reader consumed. The first bytes of a file do not count, because they waited for a
   /// connection.
   void record_consumed(std::size_t bytes, const network_time& now) noexcept {
     if (std::exchange(begun_, true)) {
@@ -76,8 +76,8 @@ class fetch_window {
   static constexpr std::int64_t least_ns = 10'000'000;   // a shorter time is not significant
 
   std::size_t first_bytes_, bytes_;
-  std::size_t bytes_before_ = 0;   // before the change that is being tested; 0: none
-  std::uint64_t least_bytes_ = bytes_, consumed_bytes_ = 0;   // bytes until the next change; consumed
+  std::size_t bytes_before_ = 0;   // the window before the change that is being tested; 0: no change is tested
+  std::uint64_t least_bytes_ = bytes_, consumed_bytes_ = 0;   // bytes to consume before the next change; consumed bytes
   network_time spent_{}, consumed_at_{};
   double rate_ = 0;   // bytes per ns, the best recent rate before the change that is being tested
   bool begun_ = false;

@@ -1,13 +1,13 @@
-// Reads the header of a response to a range request, and decides whether its body has the requested bytes.
+// Reads the header of a response to a range request, and decides whether the body has the requested bytes.
 //
 //   const auto head = mr::detail::range_head(206, headers);
 //   const auto result = mr::detail::judge({.first_byte = 100, .end_byte = 200}, expected, head);
 //   if (result.what == mr::detail::answer_kind::bytes) take_from(result.first_byte);
 //
-// A server may answer a range request with 206, with 200 and the range, or with 200 and the complete object: all three
-// are supported. It may also send another range, another version of the object, or compressed bytes: these are never
-// accepted.
-// Errors: none. Threads: values. Source: RFC 9110, sections 14 and 15; RFC 9112, section 6.
+// A server may answer a range request with 206, with 200 and the range, or with 200 and the complete object. All three
+// answers are supported. A body with another range, with another version of the object, or with compressed bytes is
+// never accepted.
+// Errors: none. Threads: not synchronized. Source: RFC 9110, sections 14 and 15; RFC 9112, section 6.
 #pragma once
 
 #include <millrace/adapt/remote/store/small_http.hpp>
@@ -25,7 +25,7 @@ struct byte_interval {
   std::uint64_t first_byte = 0, end_byte = 0;
 };
 
-/// Returns the number in the text; nothing if the text is anything else.
+/// Returns the value of a text that consists of decimal digits; empty for any other text.
 std::optional<std::uint64_t> whole_number(std::string_view text) noexcept;
 
 /// The content of the header Content-Range: "bytes 0-99/1234", "bytes 0-99/*", or, if the range does not exist, "bytes
@@ -35,7 +35,7 @@ struct content_range {
   std::optional<std::uint64_t> total_bytes{};
 };
 
-/// Parses the value of the header; nothing if it is invalid.
+/// Parses the value of the header; empty if it is invalid.
 std::optional<content_range> parse_content_range(std::string_view text);
 
 /// The parts of a response header that describe the body.
@@ -49,9 +49,9 @@ struct range_head {
         content_encoding(header_value(headers, "content-encoding")), etag(header_value(headers, "etag")),
         last_modified(header_value(headers, "last-modified")) {}
 
-  /// Returns the version of the object: its ETag, or else the time of its last modification.
+  /// Returns the version of the object: its ETag or, without an ETag, its modification time.
   std::string version() const;
-  /// Returns whether the response has this version, or no version.
+  /// Returns whether the response has this version or does not have a version.
   bool is_of(std::string_view version) const noexcept;
 
  private:
@@ -62,7 +62,7 @@ struct range_head {
 };
 
 enum class answer_kind : std::uint8_t {
-  bytes,      ///< the requested bytes follow, or the first of them
+  bytes,      ///< the body has all or the first of the requested bytes
   nothing,    ///< the object is empty
   replaced,   ///< the object differs from the one that was read before
   wrong,      ///< the response does not match the request
@@ -72,13 +72,13 @@ enum class answer_kind : std::uint8_t {
 /// The classification of a response.
 struct judged_answer {
   answer_kind what = answer_kind::other;
-  std::uint64_t first_byte = 0;                 ///< of the object; the body begins with it
-  std::uint64_t end_byte = 0;                   ///< of the object; the body ends before it
-  std::optional<file_identity> identity{};      ///< of the object, if it was unknown
-  std::string problem{};                        ///< of `replaced` and `wrong`
+  std::uint64_t first_byte = 0;                 ///< offset in the object of the body's first byte
+  std::uint64_t end_byte = 0;                   ///< offset in the object at which the body ends, exclusive
+  std::optional<file_identity> identity{};      ///< the object's identity, if it was unknown before
+  std::string problem{};                        ///< the problem, for `replaced` and `wrong`
 };
 
-/// Classifies the response to a range request. `expected` is the identity of the object, if it has one.
+/// Classifies the response to a range request. `expected` is the identity of the object; null if it is unknown.
 judged_answer judge(const byte_interval& requested, const file_identity* expected, const range_head& head);
 
 }}}  // namespace millrace::detail

@@ -1,11 +1,11 @@
-// A range of a remote object in transfer: its bytes can be read as soon as they arrive.
+// A range of a remote object in transfer. A reader can read its bytes as soon as they arrive.
 //
 //   auto part = std::make_shared<mr::detail::range_fetch>(object, 0, memory);   // a reader creates it,
 //   engine.submit(part);                                                        // the network thread fills it,
 //   part->wait_into(0, buffer);                                                 // and the reader waits for its bytes
 //
-// Errors: a wait throws the error that ended the fetch. Threads: one reader and the network thread.
-// Lifetime: the memory must live until a wait has thrown or returned all bytes, or abandon() has returned.
+// Errors: functions named wait_ throw the error that ended the fetch. Threads: one reader and the network thread.
+// Lifetime: the memory must live until a wait has thrown an error or returned all bytes, or abandon() has returned.
 #pragma once
 
 #include <millrace/io/file/storage.hpp>
@@ -28,7 +28,7 @@ struct remote_object {
   std::string name{};
   std::optional<file_identity> identity{};   ///< set by the first response, before any other fetch begins
   std::string redirected_to{};               ///< used by the network thread only
-  bool is_assumed = false;                   ///< the identity is from a set index; no response has confirmed it
+  bool is_assumed = false;                   ///< the identity is from a set index, and no response has confirmed it
 };
 
 /// A range, the memory for it, and the number of arrived bytes.
@@ -42,31 +42,31 @@ class range_fetch {
   const std::shared_ptr<remote_object>& object() const noexcept { return object_; }
   std::uint64_t offset_bytes() const noexcept { return offset_bytes_; }
 
-  /// Waits until that many bytes have arrived, or all bytes of a shorter range. Returns the number of arrived bytes.
+  /// Waits until `bytes` bytes have arrived, or all bytes of a shorter range. Returns the number of arrived bytes.
   std::size_t wait_for(std::size_t bytes);
-  /// Waits until the bytes from `from` on have arrived, and copies them to `to`. Large amounts that arrive during the
-  /// wait are written to `to` only, not to the memory, which then has no bytes before buffered_from().
+  /// Waits until to.size() bytes from position `from` on have arrived, and copies them to `to`. The network thread may
+  /// write large amounts directly to `to`. In this case, the memory has no valid bytes before buffered_from().
   void wait_into(std::size_t from, std::span<std::byte> to);
-  /// Returns the first position in the memory; earlier bytes were written to a reader's buffer.
+  /// Returns the first valid position in the memory. Earlier bytes were written to a reader's buffer.
   std::size_t buffered_from() const noexcept { return buffered_from_; }
   /// Waits until the object's identity is known. Returns whether the object exists.
   bool wait_for_identity();
   /// Returns the number of arrived bytes.
   std::size_t arrived() const noexcept { return arrived_; }
-  /// Returns the size of the range; it shrinks to the end of the object when the identity is known.
+  /// Returns the size of the range. The size is reduced to end at the end of the object when the identity is known.
   std::size_t size_bytes() const noexcept { return size_bytes_; }
   std::uint64_t end_byte() const noexcept { return offset_bytes_ + size_bytes(); }
-  /// Ends the fetch for its reader: nothing more is written to the memory.
+  /// Ends the fetch for its reader. Nothing is written to the memory after abandon() has returned.
   void abandon();
 
-  // The network thread calls the rest.
+  // The network thread calls the following functions.
 
-  /// Returns whether no reader waits for more bytes.
+  /// Returns whether the fetch has ended: complete, failed, missing or abandoned.
   bool is_over() const;
   /// Sets the identity of the object from the first response.
   void begin(const std::optional<file_identity>& identity);
-  /// Accepts bytes from `first_byte` of the object on. Bytes that have arrived already are skipped.
-  /// Returns whether all bytes have arrived, or no reader needs more.
+  /// Accepts bytes of the object from offset `first_byte` on. Skips bytes that have already arrived.
+  /// Returns whether all bytes have arrived, or the fetch has failed or been abandoned.
   bool take(std::uint64_t first_byte, std::span<const std::byte> bytes);
   /// Reports that the object does not exist.
   void report_missing();
@@ -74,7 +74,7 @@ class range_fetch {
   void fail(std::exception_ptr why);
 
  private:
-  static constexpr std::size_t least_direct_bytes = std::size_t{256} << 10;   // fewer may be read again
+  static constexpr std::size_t least_direct_bytes = std::size_t{256} << 10;   // a reader may read fewer bytes again
 
   const std::shared_ptr<remote_object> object_;
   const std::uint64_t offset_bytes_;
@@ -83,8 +83,8 @@ class range_fetch {
   std::span<std::byte> memory_;
   std::atomic<std::size_t> size_bytes_, arrived_ = 0;   // changed under the lock, read without it
   std::size_t awaited_end_ = 0, buffered_from_ = 0;
-  std::size_t on_copy_ = 0;   // bytes after arrived_ that are being copied
-  std::span<std::byte> direct_{};   // the rest of a waiting reader's buffer, for the bytes from arrived_ on
+  std::size_t on_copy_ = 0;   // number of bytes after arrived_ that are being copied
+  std::span<std::byte> direct_{};   // the unfilled part of a waiting reader's buffer
   bool begun_ = false, missing_ = false, abandoned_ = false;
   std::exception_ptr failure_{};
 };

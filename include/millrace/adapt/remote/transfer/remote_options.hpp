@@ -4,8 +4,8 @@
 //   mr::remote({.cache = {.folder = "/scratch/mr", .bytes = 500'000'000'000}});
 //   mr::remote({.headers = {{"Authorization", "Bearer " + token}}, .retry = {.limit = std::chrono::minutes(10)}});
 //
-// The defaults suit shards of 100 MB to some GB in a store of the same region.
-// Errors: mr::remote() throws setup_error for a value that is out of range. Threads and lifetime: values.
+// The defaults suit shards of 100 MB to a few GB in a store in the same region.
+// Errors: mr::remote() throws setup_error for a value that is out of range. Threads: not synchronized.
 #pragma once
 
 #include <millrace/adapt/remote/store/s3_options.hpp>
@@ -22,42 +22,43 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
-/// Number of attempts and pauses of a request.
+/// The maximum number of attempts of a request, and the pauses between them.
 struct remote_retries {
-  int attempts = 10;                                 ///< attempts without progress
-  std::chrono::duration<double> limit{180};          ///< without progress, or with refused keys
-  std::chrono::duration<double> first_pause{0.2};    ///< the pause before the second attempt is between 0 and this
-  std::chrono::duration<double> longest_pause{20};   ///< limit of later pauses, which doubles each time
+  int attempts = 10;                                 ///< maximum number of attempts without progress
+  std::chrono::duration<double> limit{180};          ///< maximum time without progress, or with refused keys
+  std::chrono::duration<double> first_pause{0.2};    ///< upper bound of the first pause; the bound doubles each time
+  std::chrono::duration<double> longest_pause{20};   ///< maximum of that bound
 };
 
-/// When a late request gets a concurrent second one, on a new connection; the first response is used.
+/// Hedging: if a request is late, a second one is sent on a new connection, and the first response is used.
 struct remote_hedging {
-  double share = 0.05;                           ///< at most this share of all requests; 0: none
-  std::chrono::duration<double> least_wait{1};   ///< a request that waits less for its first byte is not late
+  double share = 0.05;                           ///< maximum share of all requests that are hedged; 0: no hedging
+  std::chrono::duration<double> least_wait{1};   ///< minimum time without a first byte before a request is late
 };
 
 /// Options of remote().
 struct remote_options {
-  std::size_t requests = 64;                              ///< requests in flight
+  std::size_t requests = 64;                              ///< maximum number of requests in flight
   std::size_t part_bytes = std::size_t{8} << 20;          ///< size of one request
-  std::size_t memory_bytes = std::size_t{256} << 20;      ///< limit of the prefetched bytes
+  std::size_t memory_bytes = std::size_t{256} << 20;      ///< maximum number of prefetched bytes
   std::vector<std::pair<std::string, std::string>> headers{};   ///< sent with each http:// and https:// request
-  /// Returns further headers for http:// and https://, such as a token that expires. Called on the first request, and
-  /// again after 401 and 403 as for the keys of stores (s3_options.hpp). Only one thread at a time calls it.
+  /// Returns further headers for http:// and https://, such as a token that expires. Millrace calls it on the first
+  /// request, and repeats the call after 401 and 403, like a search for keys (s3_options.hpp). Only one thread calls it
+  /// at a time.
   std::function<std::vector<std::pair<std::string, std::string>>()> current_headers{};
-  /// Receives each notice, such as refused keys, on any thread. Empty: lines on stderr.
+  /// Receives each notice, such as refused keys, on any thread. Empty: notices are written to stderr.
   notice_function notice{};
   std::string ca_file{};                                  ///< certificates of authorities; empty: the system's
-  bool http2 = false;   ///< shares connections; slower for large objects, as each connection has a speed limit
-  std::chrono::duration<double> connect_limit{10};        ///< limit of establishing a connection
-  std::chrono::duration<double> stall_limit{20};          ///< limit of the time below the following speed
+  bool http2 = false;   ///< requests share connections; slower for large objects if connections have a speed limit
+  std::chrono::duration<double> connect_limit{10};        ///< timeout for establishing a connection
+  std::chrono::duration<double> stall_limit{20};          ///< maximum time below `stall_bytes_per_second`
   std::uint64_t stall_bytes_per_second = 1'000;
-  std::optional<std::uint64_t> bytes_per_second{}, requests_per_second{};   ///< limits of all requests together
+  std::optional<std::uint64_t> bytes_per_second{}, requests_per_second{};   ///< limits for all requests together
   remote_retries retry{};
   remote_hedging hedge{};
-  s3_options s3{};   ///< of names that begin with s3://
-  gs_options gs{};   ///< of names that begin with gs://
-  cache_options cache{};   ///< with .folder: caches the bytes on a local disk
+  s3_options s3{};   ///< options for names that begin with s3://
+  gs_options gs{};   ///< options for names that begin with gs://
+  cache_options cache{};   ///< if .folder is set: caches objects on a local disk
 };
 
 }}  // namespace millrace

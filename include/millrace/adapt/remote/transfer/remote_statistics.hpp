@@ -1,10 +1,10 @@
-// Statistics of a remote storage: requests, bytes, and reasons of retries.
+// Statistics of a remote storage: requests, bytes, and reasons for retries.
 //
 //   auto storage = mr::remote();
 //   ...                                                    // a run that reads from it
 //   std::puts(mr::to_text(storage.statistics()).c_str());
 //
-// Errors: none. Threads and lifetime: values.
+// Errors: none. Threads: not synchronized.
 #pragma once
 
 #include <millrace/base/version.hpp>
@@ -16,17 +16,17 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
-/// Numbers of requests and bytes, and reasons of retries.
+/// Numbers of requests and bytes, and reasons for retries.
 struct remote_statistics {
   std::uint64_t requests = 0, connections = 0, bytes = 0;
-  std::uint64_t retries = 0;   ///< sum of the following six
+  std::uint64_t retries = 0;   ///< sum of the following six members
   std::uint64_t not_connected = 0, broken_off = 0, stalled = 0, busy = 0, wrong_answers = 0, keys_renewed = 0;
   std::uint64_t redirects = 0;
   std::uint64_t hedges = 0, hedges_won = 0;
   std::uint64_t failures = 0;            ///< reads that failed after all attempts
-  std::size_t in_flight = 0;             ///< current requests
-  std::size_t held_bytes = 0, max_held_bytes = 0;   ///< fetched or requested ahead of readers
-  double first_byte_seconds = 0;         ///< mean of the time to the first byte
+  std::size_t in_flight = 0;             ///< number of current requests
+  std::size_t held_bytes = 0, max_held_bytes = 0;   ///< memory of prefetched and requested bytes, now and at most
+  double first_byte_seconds = 0;         ///< mean time to the first byte
   double bytes_per_second_each = 0;      ///< mean speed of a request after its first byte
 };
 

@@ -4,7 +4,7 @@
 //   auto sent = addresses.address("https://data.example/train-000.tar");   // before each attempt
 //   const auto next = addresses.handle_refusal(name, sent, answer);   // after a refusal: whether to build it again
 //
-// Errors: setup_error for a name of another kind; those of a search for keys. Threads: any.
+// Errors: setup_error for a name of another kind, and the errors of a search for keys. Threads: any.
 #pragma once
 
 #include <millrace/adapt/remote/store/object_stores.hpp>
@@ -20,7 +20,7 @@ inline bool is_web_name(std::string_view name) noexcept {
   return name.starts_with("http://") || name.starts_with("https://");
 }
 
-/// Returns a name without passwords and without the values of its query, which may contain keys.
+/// Returns a name without passwords and without the values of its query, because they may contain keys.
 std::string without_secrets(std::string_view name);
 
 /// Builds requests for objects by name.
@@ -29,16 +29,16 @@ class request_addresses {
   explicit request_addresses(const remote_options& o);
   /// Returns URL and headers of a request.
   addressed_request address(const std::string& name);
-  /// As address(), for the target of a redirect.
+  /// Returns URL and headers of a request to the target of a redirect.
   addressed_request redirected(const std::string& name, const std::string& target);
   /// Records that a request succeeded.
   void accepted(const std::string& name, const addressed_request& sent);
   /// Handles a refusal. Returns whether and when a new request may succeed.
   remedy handle_refusal(const std::string& name, const addressed_request& sent, const small_answer& answer);
-  /// Returns the error of a refused request. `attempted` describes the recovery attempts.
+  /// Returns the error for a refused request. `attempted` describes the recovery attempts.
   io_error failure(const std::string& name, const addressed_request& sent, const small_answer& answer,
                    const std::string& attempted = {}) const;
-  /// Returns the message of a refusal, as " (words)"; empty if it has none.
+  /// Returns the message of a refusal in the form " (words)"; empty if the refusal has no message.
   static std::string refusal_message(const small_answer& answer);
   /// Returns the sorted names that begin with `prefix`.
   std::vector<std::string> list(const std::string& prefix);

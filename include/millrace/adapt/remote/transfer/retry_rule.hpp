@@ -5,10 +5,10 @@
 //   else give_up();
 //
 // The pause is uniformly distributed between 0 and a bound that doubles with each attempt. Therefore clients that
-// failed together do not retry together. A server's Retry-After is the minimum. An attempt that delivered a substantial
-// part of its bytes does not count as failed. A request without progress ends after `attempts` attempts, or after
-// `limit`. Any request ends after `max_attempts`.
-// Errors: none. Threads: values. Source: "Exponential Backoff And Jitter", Amazon Builders' Library.
+// failed at the same time do not retry at the same time. The pause is at least the server's Retry-After. An attempt
+// that delivered a substantial part of its bytes does not count as failed. A request without progress fails after
+// `attempts` attempts, or after `limit`. Any request fails after `max_attempts` attempts.
+// Errors: none. Threads: not synchronized. Source: "Exponential Backoff And Jitter", Amazon Builders' Library.
 #pragma once
 
 #include <millrace/adapt/remote/transfer/remote_options.hpp>
@@ -19,7 +19,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// Returns the share of the rate limits that a request for that many bytes uses, as a time.
+/// Returns how long a request for that many bytes occupies the rate limits, in seconds.
 inline double seconds_of_limits(const remote_options& o, std::uint64_t bytes) noexcept {
   double seconds = 0;
   if (o.bytes_per_second) seconds = static_cast<double>(bytes) / static_cast<double>(*o.bytes_per_second);
@@ -41,7 +41,8 @@ class retry_state {
     failed_ = 0;
     progress_ns_ = now_ns;
   }
-  /// Records a failed attempt. Returns the pause before the next; nothing if there is none. `uniform` is in [0, 1).
+  /// Records a failed attempt. Returns the pause before the next attempt; empty if the request must not be retried.
+  /// `uniform` is a random number in [0, 1).
   std::optional<std::int64_t> next_pause_ns(const remote_retries& rule, std::int64_t now_ns, double uniform,
                                             std::int64_t least_ns) noexcept {
     ++failed_;
@@ -64,22 +65,22 @@ class retry_state {
   int failed_ = 0, attempts_ = 0;   // failed: since the last progress
 };
 
-/// Decides when a late request gets a concurrent second one.
-/// A request is late after three times the 95th percentile of the times to the first byte, and at least `least_wait`.
-/// Only a few requests are hedged, and none if many are late: the server is then overloaded, and more requests increase
-/// the load.
+/// Decides when a late request is hedged by a concurrent second request.
+/// A request is late if it waits longer for its first byte than `least_wait`, and than three times the 95th percentile
+/// of these times. Only a few requests are hedged. If many requests are late, none is hedged, because the server is
+/// overloaded, and more requests would increase the load.
 class hedge_rule {
  public:
   explicit hedge_rule(const remote_hedging& rule) noexcept : rule_(rule) {}
 
-  /// Records the time to the first byte of a request.
+  /// Records the time that a request waited for its first byte.
   void record_first_byte(double seconds) noexcept {
     first_byte_times_[count_++ % std::size(first_byte_times_)] = static_cast<float>(seconds);
     allowed_ = std::min(allowed_ + rule_.share, 4.0);
     if (count_ % 32 == 0) find_limit();
   }
 
-  /// Returns the seconds after which a request is late.
+  /// Returns the time after which a request is late, in seconds.
   double late_seconds() const noexcept { return std::max(rule_.least_wait.count(), limit_); }
 
   /// Returns whether a late request may be hedged, and counts it if so.

@@ -1,13 +1,13 @@
-// The thread that fetches ranges: it sends and retries requests, and passes their bytes to the waiting readers.
+// The network thread, which fetches ranges. It sends and retries requests, and passes bytes to waiting readers.
 //
 //   mr::detail::transfer_engine engine({.requests = 64});
 //   engine.submit(part);                       // any thread; then part->wait_for(bytes)
 //   part->abandon();  engine.sweep();          // any thread, to cancel it
 //
-// One thread moves the bytes of all requests. After an attempt fails, breaks off or stalls, another one requests the
-// missing bytes. A late request may get a concurrent second one, and the first bytes are used.
+// One thread transfers the bytes of all requests. If an attempt fails, breaks off or stalls, another attempt requests
+// the missing bytes. A late request may be hedged by a concurrent second request; the bytes that arrive first are used.
 // Errors: a failed fetch gets a located io_error with the server's message, the number of attempts and the time.
-// Threads: any. Lifetime: fetches that are incomplete when the engine ends are never filled.
+// Threads: any. Lifetime: fetches that are incomplete when the engine is destroyed are never filled.
 #pragma once
 
 #include <millrace/adapt/remote/transfer/fetch_errors.hpp>
@@ -32,7 +32,7 @@ class transfer_engine {
   transfer_engine(const transfer_engine&) = delete;
   transfer_engine& operator=(const transfer_engine&) = delete;
   ~transfer_engine();
-  /// Begins a fetch, after those that were submitted before. Throws the errors of its address.
+  /// Queues a fetch after all fetches that were submitted before. Throws the errors of request_addresses::address().
   void submit(std::shared_ptr<range_fetch> fetch);
   /// Stops the requests of abandoned fetches.
   void sweep() noexcept;
@@ -42,7 +42,7 @@ class transfer_engine {
 
   remote_statistics statistics() const { return log_.statistics(); }
 
-  /// Returns the time, and how long the network thread has waited for sockets.
+  /// Returns the current time, and the total time for which the network thread has waited for sockets.
   network_time now() const noexcept { return {steady_ns(), idle_ns_.load(std::memory_order_relaxed)}; }
 
  private:
@@ -52,9 +52,10 @@ class transfer_engine {
   static constexpr int max_recoveries = 16;
 
   void run() noexcept;
-  /// Does the pending work, and waits for more. Returns false at the end.
+  /// Does the pending work, and waits for more work. Returns false when the engine is being destroyed.
   bool run_once();
-  /// Starts the requests that are due, within the limits. Returns when the next one is due; 0 if that is unknown.
+  /// Starts the requests that are due, within the limits. Returns the time at which the next request is due; 0 if that
+  /// is unknown.
   std::int64_t start_due(std::int64_t now_ns);
   void start(const job_pointer& job, fetch_attempt::kind kind);
   void ended(const fetch_attempt& attempt);
@@ -64,11 +65,11 @@ class transfer_engine {
   void conclude(const fetch_attempt& attempt, CURLcode code);
   void refused(const fetch_attempt& attempt);
   void follow(const fetch_attempt& attempt);
-  /// Schedules a retry of the rest of a fetch.
+  /// Schedules a retry for the missing bytes of a fetch.
   void retry_later(const job_pointer& job, fetch_problem problem);
   void retry_now(const job_pointer& job);
   void fail(const job_pointer& job, std::exception_ptr why);
-  /// Ends the attempts of a fetch that is over.
+  /// Ends the remaining attempts of a fetch that has ended.
   void stop(const job_pointer& job);
   void drop_abandoned();
   /// Ends stalled attempts, and hedges late ones.
@@ -83,7 +84,7 @@ class transfer_engine {
   transfer_log log_;
   std::atomic<std::int64_t> idle_ns_{0};
 
-  mutable std::mutex mutex_;   // guards the next two lines
+  mutable std::mutex mutex_;   // guards the members in the next two lines
   std::vector<job_pointer> submitted_;
   bool ending_ = false, sweeping_ = false;
 
@@ -96,7 +97,7 @@ class transfer_engine {
   std::int64_t next_check_ns_ = 0, allowed_ns_ = 0;
   bool connected_ = false;
 
-  std::thread thread_;   // last: it uses all others
+  std::thread thread_;   // the last member, because the thread uses all others
 };
 
 }}}  // namespace millrace::detail
