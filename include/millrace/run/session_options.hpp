@@ -25,8 +25,8 @@ inline constexpr std::uint64_t endless = ~std::uint64_t{0};
 
 /// Reports the wait of each stage when a run stalls. It never ends a run.
 struct stall_options {
-  /// Minimum duration of a stall: of a step before the first batch, in next(), or between two calls of next(). 0: off.
-  /// Empty: 10 s, and the time between two calls does not count.
+  /// Minimum duration of a stall. A stall is a long start step, a long wait in next(), or a long time between two calls
+  /// of next(). 0: no reports. Empty: 10 s, and the time between two calls is not a stall.
   std::optional<std::chrono::nanoseconds> after{};
 
   /// Returns `after`, or its default.

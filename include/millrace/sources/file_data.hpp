@@ -5,14 +5,15 @@
 //   std::size_t good = data.read(samples, records, failure);     // records[i] is samples[i] for i < good
 //   data.fingerprint();                                         // digest of keys and sizes: for resuming
 //
-// indexed_run and indexed_source read it as they read shard_data. Each file counts as a shard with one sample, because
-// any file costs the same to read. Therefore an order that permutes shards permutes the files completely.
-// A record has one field, whose name is the lower-case extension of the file ("file" without an extension), and its
-// checksum. With classes it also has a field "cls", which is the number of its class as text.
-// Errors of the constructor: setup_error if files are missing or unreadable, naming the first three, and for a file
-// without a class. Errors of read(): data_error for a local file that cannot be read or whose size has changed since
-// the start, because one file is one sample; io_error from a storage.
-// Threads: the constructor starts up to 32 and waits for them. Any number may call read() at the same time.
+// indexed_run and indexed_source read it in the same way as shard_data. Each file counts as a shard with one sample,
+// because every file costs the same to read. Therefore an order that permutes shards permutes the files completely.
+// A record contains one field and the field's checksum. The name of the field is the lower-case extension of the file
+// ("file" without an extension). With classes, a second field "cls" contains the number of the class as text.
+// Errors of the constructor: setup_error if files are missing or unreadable, which names the first three files;
+// setup_error for a file without a class. Errors of read(): data_error for a local file that cannot be read or whose
+// size has changed since the start, because one file is one sample; io_error for a failed read from a storage.
+// Threads: the constructor starts up to 32 threads and waits for them. Any number of threads may call read() at the
+// same time.
 #pragma once
 
 #include <millrace/base/error.hpp>
@@ -33,10 +34,10 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 /// Options of file_data.
 struct file_data_options {
-  std::size_t root_bytes = 0;              ///< length of the prefix of each name that is not in its key
-  std::vector<std::string> classes{};      ///< first folders of keys, in numeric order; empty: no classes
+  std::size_t root_bytes = 0;              ///< length of the prefix of each name that is not part of its key
+  std::vector<std::string> classes{};      ///< names of the first folders, by class number; empty: no classes
   std::uint64_t max_file_bytes = std::uint64_t{1} << 30;   ///< a larger file is an error before it is read
-  std::size_t unreadable_at_most = 0;      ///< files that may be missing or unreadable at the start
+  std::size_t unreadable_at_most = 0;      ///< maximum of missing or unreadable files at the start
   millrace::storage storage{};
 };
 
@@ -62,7 +63,8 @@ class file_data {
   }
   /// Returns the total size of all files.
   std::uint64_t size_bytes() const noexcept { return all_bytes_; }
-  /// Returns a digest of the keys, sizes and classes. Folders above the keys, times and contents are not in it.
+  /// Returns a digest of the keys, sizes and classes. Folders above the keys, modification times and contents do not
+  /// affect it.
   std::uint64_t fingerprint() const noexcept { return fingerprint_; }
   /// Returns a line to print at the start; empty if there is no problem.
   const std::string& notice() const noexcept { return notice_; }
@@ -71,10 +73,10 @@ class file_data {
   /// Returns the meter of the reads.
   read_meter& reads() const noexcept { return reads_; }
 
-  /// Reads `samples` into `records`. Returns the number of good records at the front; `failure` is the error of the
-  /// next one. Records after it are good or empty.
+  /// Reads `samples` into `records`. Returns the number of good records at the front. Sets `failure` to the error of
+  /// the record after them. Later records are good or empty.
   std::size_t read(std::span<const located_sample> samples, std::span<record> records, std::exception_ptr& failure);
-  /// Returns whether read() failed because a storage gave up; repeating the call would last as long.
+  /// Returns whether read() failed because a storage gave up. In that case, a repeated call would last as long.
   bool is_given_up(const std::exception_ptr& failure) const noexcept {
     return !options_.storage.is_local() && is_error_of_storage(failure);
   }

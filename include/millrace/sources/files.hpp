@@ -1,27 +1,28 @@
-// files: loose files as the source of a flow, in an exact order, for ranks and resume. Opt-in: not in the umbrella.
+// files: loose files as the source of a flow, in an exact order, for ranks and resume. Opt-in: not in the umbrella
+// header.
 //
 //   #include <millrace/files.hpp>
 //   auto flow = mr::files("train/**/*.jpg", {.seed = 7, .folders_are_classes = true}) | mr::shuffle({.window = 1})
 //             | mr::map(prepare) | mr::batch<&example::pixels, &example::label>({.size = 64});
 //
-// The items are records, so the function that serves shards also serves files. r.key() is the path after the fixed part
-// ("cat/1.jpg"), and r.shard() is the complete path. The bytes of the file are a field named by its lower-case
-// extension: r["jpg"]. `root` sets another fixed part.
+// The items are records, so a map function for shards() also works for files(). r.key() is the path after the fixed
+// part ("cat/1.jpg"), and r.shard() is the complete path. The bytes of the file are a field whose name is the
+// lower-case extension of the file: r["jpg"]. `root` sets another fixed part.
 // Names: a pattern with braces, "::" and the globs * ? [..] and **, as for list_shards(); or a folder, which selects
 // all files in and below it; or a list of names, which is used literally. Globs match files only, and skip names that
 // begin with a dot. The files of each glob and folder are sorted by the bytes of their paths.
 // Classes: with folders_are_classes the first folder of the key is the class. Its number, as text, is the field "cls":
 // r["cls"].as<std::int32_t>(). Numbers count the sorted names of the folders from 0, and folder_classes() returns these
 // names. `classes` sets the names and their order instead, for example those of the training set.
-// Order: exact, as that of shards() with an index, but without index files. A shuffle of any window is a permutation of
-// all files, because any file costs the same to read. A run can resume after any batch. Its resume point fits only the
+// Order: exact, as for shards() with an index, but without index files. A shuffle with any window permutes all files,
+// because every file costs the same to read. A run can resume after any batch. A resume point is valid only for the
 // same keys and sizes.
 // Every sample must become exactly one row: no expand, filter or later shuffle.
 // Errors: setup_error if no file matches, or if more than unreadable_at_most files cannot be read. io_error for an
-// unreadable folder. At its batch, a data_error for a file that vanished, became unreadable or changed its size; with
-// on_damage, that is one damaged sample.
-// Threads: I/O threads read the files. Cost of the start: three system calls for each file. Write millions of small
-// files into shards instead.
+// unreadable folder. A file that disappeared, became unreadable or changed its size is a data_error at its batch; with
+// on_damage, it is one damaged sample.
+// Threads: I/O threads read the files. Cost of the start: three system calls for each file. If you have millions of
+// small files, write them into shards instead.
 // files into shards instead.
 #pragma once
 
@@ -45,15 +46,16 @@ namespace millrace { inline namespace MILLRACE_ABI {
 struct files_options {
   std::uint64_t seed = 0;                ///< seed of the shuffle and of all random numbers
   bool folders_are_classes = false;      ///< adds a field "cls": the number of the first folder of the key
-  std::vector<std::string> classes{};    ///< names of these folders in order; implies folders_are_classes if not empty
-  /// The prefix of each path that is not in its key. Not set: the folders before the first glob; nothing for a list.
+  std::vector<std::string> classes{};    ///< names of the classes, by number; implies the option above
+  /// The prefix of each path that is not part of its key. Not set: the folders before the first glob; no prefix for a
+  /// list.
   std::string root{};
-  /// Whether to use the file with this key. Not set: all files are used.
+  /// Returns whether to use the file with this key. Not set: all files are used.
   std::function<bool(std::string_view key)> where{};
   std::uint64_t max_file_bytes = std::uint64_t{1} << 30;   ///< a larger file is an error before it is read
-  /// Files that may be missing or unreadable at the start; for a session with on_damage.
+  /// Maximum number of missing or unreadable files at the start; for a session with on_damage.
   std::size_t unreadable_at_most = 0;
-  millrace::storage storage{};           ///< where the files are
+  millrace::storage storage{};           ///< storage that contains the files
 };
 
 namespace detail {
@@ -61,7 +63,7 @@ namespace detail {
 /// The files that a user named, before they are checked.
 struct named_files {
   std::vector<std::string> paths;
-  std::size_t root_bytes = 0;   ///< length of the prefix of each path that is not in its key
+  std::size_t root_bytes = 0;   ///< length of the prefix of each path that is not part of its key
 };
 
 /// Returns the files of a pattern, and its fixed part.
@@ -82,7 +84,7 @@ class files_source {
 
   std::unique_ptr<planned> plan(const indexed_run_options& o) const { return std::make_unique<planned>(data_, o); }
 
-  // The members of every source. The session calls plan() instead, so open() has no definition.
+  // The members that every source needs. open() has no definition, because the session calls plan() instead.
   std::size_t shards() const noexcept { return data_->counts().size(); }
   planned::source_type::reader open(std::size_t shard, std::uint64_t epoch) const;
 
@@ -93,7 +95,7 @@ class files_source {
 }  // namespace detail
 
 /// Returns a flow of records, one for each file, in an exact order. `names` is a pattern, a folder or a list of names.
-/// Throws setup_error if no file exists or one cannot be read, io_error if a folder cannot be read.
+/// Throws setup_error if no file exists or a file cannot be read, and io_error if a folder cannot be read.
 template <detail::file_names Names = std::vector<std::string>>
 auto files(const Names& names, const files_options& options = {}) {
   using source = detail::files_source;
@@ -101,7 +103,7 @@ auto files(const Names& names, const files_options& options = {}) {
   return detail::flow<record, source>{{}, source(std::move(matches), options), options.seed};
 }
 
-/// Declared for its error message, which the compiler shows for a second argument that is not options.
+/// Declared only for its error message, which the compiler shows if the second argument is not an options object.
 template <class Names, class Other>
   requires(!std::is_convertible_v<const Other&, files_options>)
 __attribute__((unavailable("millrace: the second argument of files() is its options. Name the option, such as "

@@ -7,12 +7,13 @@
 //   auto c = mr::from(my_source("clips/"), {.seed = 7});   // item, shards(), open(shard, epoch): flow/stage.hpp
 //
 // The elements of a range are copied; the items of a generator are moved.
-// If a range has random access and elements in memory (or integers), the order is exact, as that of shards() with an
-// index: each element once per pass over all ranks, any world size that divides the global batch, instant resume. Such
-// a range must not change while a session runs. Other ranges are iterated once per epoch, and their flows are streams.
-// Flows with expand, filter, pack, take, bucket or a later shuffle are streams, too.
-// Errors: a foreign exception of the range, generator or source becomes a stage_error; a millrace::error is passed on
-// unchanged. A planned range without elements is a setup_error of the session.
+// If a range has random access and elements in memory (or integers), the order is exact, as for shards() with an index.
+// Each pass delivers each element once over all ranks, any world size that divides the global batch is allowed, and a
+// resumed run reads nothing again. Such a range must not change while a session runs. Other ranges are iterated once
+// per epoch, and their flows are streams. Flows with expand, filter, pack, take, bucket or a later shuffle are streams,
+// too.
+// Errors: an exception that the range, generator or source throws becomes a stage_error, but a millrace::error is
+// passed on unchanged. A session throws setup_error for a random-access range without elements.
 // Threads: I/O threads read the source.
 // Lifetime: an lvalue range must outlive the flow and its session; everything else is owned by the flow.
 #pragma once

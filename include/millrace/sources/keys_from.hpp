@@ -3,14 +3,15 @@
 //   auto flow = mr::shards("train-{000..146}.tar", {.without = mr::keys_from("quarantine-*.jsonl")});
 //   auto part = mr::shards("train-{000..146}.tar", {.only = mr::keys_from("subset.txt.gz")});
 //
-// Text: one key in each line; empty lines are skipped. JSON lines, by the extension .jsonl or .ndjson: an object in
-// each line with the string "key", and optionally with the string "shard", whose file name restricts the key to that
-// shard. Quarantine lists have this form. A key that is not UTF-8 is stored as "key_hex", such a shard as "shard_hex".
-// A line with a shard and a null key is a note about the shard; it is skipped. The last line of a quarantine list is
-// also skipped if it was truncated when its writer was killed; opening the list removes it. Files may be compressed as
-// for lines(), and are named as for list_shards(). In folders, the files are those that lines() would read.
+// A text file contains one key in each line; empty lines are skipped. A file that ends in .jsonl or .ndjson contains an
+// object in each line, with the string "key" and optionally the string "shard". The file name in "shard" restricts the
+// key to that shard. Quarantine lists have this form. A key that is not UTF-8 is stored as "key_hex", and such a shard
+// name as "shard_hex". A line with a shard and a null key is a note about the shard; it is skipped. The last line of a
+// quarantine list is also skipped if it was truncated when its writer was killed. The next quarantine_list that opens
+// the file removes this line. Files may be compressed as for lines(), and are named as for list_shards(). In folders,
+// keys_from() reads the same files as lines().
 // Errors: setup_error for missing files, unless allow_missing is set; data_error with file and line for a line of JSON
-// without a key. Threads: no shared state.
+// without a key. Threads: any thread; no shared state.
 #pragma once
 
 #include <millrace/io/index/choice/key_list.hpp>
@@ -26,7 +27,7 @@ namespace millrace { inline namespace MILLRACE_ABI {
 /// Options of keys_from().
 struct keys_from_options {
   bool allow_missing = false;   ///< skips missing files of a pattern: a first run has no quarantine list
-  millrace::storage storage{};  ///< where the files are
+  millrace::storage storage{};  ///< storage that contains the files
 };
 
 namespace detail {
@@ -38,7 +39,7 @@ inline folder_rule key_lists(bool allow_missing) noexcept {
   return rule;
 }
 
-/// Returns true for a last line that a killed quarantine_list wrote only in part: its add() has not returned.
+/// Returns true for a last line that quarantine_list wrote only in part, because its process was killed during add().
 bool is_cut_entry(const line& last, std::uint64_t file_bytes) noexcept;
 
 /// Returns the keys in these files.
@@ -47,7 +48,7 @@ key_list read_keys(const std::vector<std::string>& files, const storage& at = {}
 }  // namespace detail
 
 /// Returns the keys that files list. `names` is one pattern or a list of paths. Throws setup_error if a file is
-/// missing, data_error if a line has no key.
+/// missing, and data_error if a line has no key.
 template <detail::file_names Names = std::vector<std::string>>
 key_list keys_from(const Names& names, const keys_from_options& options = {}) {
   const bool is_pattern = detail::file_name<Names>;

@@ -10,11 +10,11 @@
 // Errors: data_error with file, line, column and offset for a line that is not UTF-8 or too long. Only that line fails:
 // the next call returns the next line. The column counts characters, from 1.
 // A compressed stream that is damaged or truncated is a late_data_error: earlier lines of that file may be wrong. This
-// error, an error of the source, and that of max_expansion end the file: every further call throws it again. A file of
-// another kind (an archive, a database, an image, a Git LFS pointer) is a data_error that names the kind. The complete
-// lines before an error are delivered first.
+// error, an error of the source, and the error for max_expansion end the file: every further call throws the same error
+// again. A file of another kind (an archive, a database, an image, a Git LFS pointer) is a data_error that names the
+// kind. The complete lines before an error are delivered first.
 // Memory: one block for about 64 KiB of text, which is copied once. Nothing is allocated once block sizes repeat.
-// Threads: one at a time. Lifetime: the pool outlives the reader.
+// Threads: not thread-safe. Lifetime: the pool must outlive the reader.
 #pragma once
 
 #include <millrace/base/limits.hpp>
@@ -61,7 +61,7 @@ class line_reader {
 
   /// One line of the next block.
   struct span_of_line {
-    std::size_t at, size;   // in the text of the block, in bytes
+    std::size_t at, size;   // offset and size in the text of the block, in bytes
     std::uint64_t number;
   };
   /// A line of `lines_` that cannot be delivered.
@@ -72,7 +72,7 @@ class line_reader {
   static constexpr std::size_t no_head = ~std::size_t{0};   // in heads_: a line that cannot be delivered
 
   void read_block();
-  /// Throws data_error if the first chunk is that of an archive or of another file without lines of text.
+  /// Throws data_error if the first chunk belongs to an archive or to another file without lines of text.
   void check_kind(std::string_view front) const;
 
   /// Reads until `rest_` has an end of line or the file ends. Moves earlier text into `pending_`. Returns false if it

@@ -6,10 +6,10 @@
 //   auto odd = mr::lines(std::vector<std::string>{"odd{name}.txt"});      // a list is used literally
 //
 // Delivers lines (item/line.hpp). Reads plain files and gz, zst, bz2, xz and lz4, recognized by content. Files have the
-// role of shards: a shuffle permutes them, lanes share them, and a resume counts them or reads them again. In a folder,
-// lines() reads the files that end in .txt, .jsonl, .ndjson, .json, .csv or .tsv, compressed or not.
-// Errors: those of sources/line_reader.hpp; setup_error for missing files. Threads: one I/O thread reads each file,
-// several files at a time.
+// role of shards: a shuffle permutes them, lanes divide them, and a resumed run counts their lines or reads them again.
+// In a folder, lines() reads the files that end in .txt, .jsonl, .ndjson, .json, .csv or .tsv, compressed or not.
+// Errors: the errors of sources/line_reader.hpp; setup_error for missing files. Threads: one I/O thread reads each
+// file; several files are read at the same time.
 #pragma once
 
 #include <millrace/base/version.hpp>
@@ -26,7 +26,7 @@ struct lines_options {
   line_limits limits{};                                 ///< limits on the content of a file
   bool skip_empty = false;                              ///< counts empty lines, but does not deliver them
   bool check_utf8 = true;                               ///< reports text that is not UTF-8 as an error
-  millrace::storage storage{};   ///< where the files are
+  millrace::storage storage{};   ///< storage that contains the files
 };
 
 namespace detail {
@@ -77,7 +77,7 @@ auto lines(const Names& names, const lines_options& options = {}) {
       {}, detail::lines_source(detail::list_files(names, listing), options), options.seed};
 }
 
-/// Declared for its error message, which the compiler shows for a second argument that is not options.
+/// Declared only for its error message, which the compiler shows if the second argument is not an options object.
 template <class Names, class Other>
   requires(!std::is_convertible_v<const Other&, lines_options>)
 __attribute__((unavailable("millrace: the second argument of lines() is its options. Name the option, such as "

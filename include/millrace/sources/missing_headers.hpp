@@ -2,9 +2,10 @@
 //
 //   mr::png(r["png"]);   // error: ... is unavailable: millrace: this name needs #include <millrace/pictures.hpp>
 //
-// Each function is declared here a second time, with a parameter that any argument converts to until the right header
-// is included. Types are only declared, and calls with options in braces match nothing; both show a line of this file,
-// whose comment names the header. No declaration here conflicts with the right one or is chosen in its place.
+// Each function is declared here a second time. Any argument converts to its parameter until the right header is
+// included. Types have no definition here, and calls with options in braces match no declaration. In both cases the
+// compiler shows a line of this file, whose comment names the header. These declarations neither conflict with the real
+// ones nor replace them in overload resolution.
 // Cost: declarations only.
 #pragma once
 
@@ -115,7 +116,7 @@ picture any_picture(detail::diagnose::needs_pictures);     // millrace: #include
 picture webp(detail::diagnose::needs_webp);                // millrace: #include <millrace/adapt/webp.hpp>
 void write_reports(detail::diagnose::needs_report, detail::diagnose::needs_report);   // millrace/report.hpp
 void save_grid(detail::diagnose::needs_metrics, detail::diagnose::needs_metrics);     // millrace/metrics.hpp
-/// Declared for its error message: remote storages have their own header.
+/// Declared only for its error message, because remote storages have their own header.
 template <class Marker = remote_options>
   requires(!detail::is_complete<Marker>)
 __attribute__((unavailable("millrace: this name needs #include <millrace/adapt/remote.hpp>")))

@@ -1,4 +1,4 @@
-// mix: several sources by weight, in one exact order. Opt-in: not in the umbrella.
+// mix: several sources by weight, in one exact order. Opt-in: not in the umbrella header.
 //
 //   #include <millrace/mix.hpp>
 //   auto flow = mr::mix({.seed = 7, .on_exhausted = mr::exhausted::repeat},
@@ -11,12 +11,12 @@
 // Weights are converted to integer shares (mix_pattern::shares_of). Every interval of positions has these shares; with
 // two sources the deviation is at most one sample. order/mix_plan.hpp describes the behavior when a source runs out,
 // and the length of an epoch in that case. Ranks and resume: as for shards() with an index. stats().sources counts the
-// samples delivered from each source; explain() names the source.
-// If a source is not shards(), or its shards have no index, all are streamed, in one process
-// (read/mix/mix_streams.hpp). They then have no stats().sources and no explain(), and the end of an epoch is unknown
-// until it is reached.
-// Errors: those of the sources. setup_error for a weight that is not above 0 and for a source without samples. Also
-// setup_error for a resume point with other sources, weights, windows, seeds or rule. Threads: as shards().
+// samples delivered from each source; session::locate() names the source.
+// If a source is not shards(), or its shards have no index, all sources are streamed, and the run must have one process
+// (read/mix/mix_streams.hpp). In this case stats().sources and session::locate() are not available, and the end of an
+// epoch is unknown until it is reached.
+// Errors: the errors of the sources. setup_error for a weight that is not above 0 and for a source without samples.
+// Also setup_error for a resume point with other sources, weights, windows, seeds or rule. Threads: as for shards().
 #pragma once
 
 #include <millrace/base/random.hpp>
@@ -45,7 +45,7 @@ namespace detail {
 //
 // A mixed item (mixed_record, mixed_item) returns the number of its source with number(), and the plain item of that
 // source with alone<Source>(). All maps of a source use the same rng, one after the other.
-// Errors: exceptions of the maps pass through. Threads: any number.
+// Errors: exceptions of the maps pass through. Threads: any number of threads at the same time.
 
 /// Applies the maps of an item's source.
 template <class Item, class... MapsOfSources>
@@ -78,7 +78,7 @@ struct mix_prepare {
 
 /// Options of mix().
 struct mix_options {
-  std::uint64_t seed = 0;     ///< seed of all random numbers; combined with each source's seed, also of its order
+  std::uint64_t seed = 0;     ///< seed of all random numbers and orders; combined with each source's own seed
   exhausted on_exhausted = exhausted::stop;   ///< behavior when a source runs out: stop, repeat or reweight
 };
 
@@ -105,7 +105,7 @@ void check_streams(const Source& source) {
           "Mix plain tar shards alone, or leave out that option");
 }
 
-/// The source of a mix of shards() alone: indexed if all shards have an index, else a stream.
+/// The source of a mix that consists only of shards(): indexed if all shards have an index, otherwise a stream.
 template <class... Sources>
 class mixed_shards : public mix_streams<Sources...> {
  public:
@@ -189,8 +189,8 @@ stage_list<map_stage<Maps>...> maps_of(stage_list<map_stage<Maps>...> stages) {
   return stages;
 }
 
-/// Merges the thread options. Maps that block need their own threads; all maps run in one stage, so all of them run
-/// there.
+/// Merges the thread options. Maps that block need their own threads. Because all maps run in one stage, all of them
+/// then run on these threads.
 template <class... Maps>
 void add_options(const stage_list<Maps...>& maps, map_options& o) {
   for_each(maps, [&](const auto& map) {
@@ -215,8 +215,8 @@ auto mixed_flow(Source source, std::uint64_t seed, First& first, Rest&... rest) 
 
 }  // namespace detail
 
-/// Returns a flow that mixes the sources by weight. Their order determines the source numbers, also in resume points.
-/// Throws setup_error if a weight is not above 0 or a source has no samples.
+/// Returns a flow that mixes the sources by weight. The order of the arguments determines the source numbers, also in
+/// resume points. Throws setup_error if a weight is not above 0 or a source has no samples.
 template <class... Flows>
   requires detail::mixed_with<detail::mix_mistake::none, Flows...>
 auto mix(const mix_options& options, weighted<Flows>... of) {
@@ -246,7 +246,7 @@ detail::broken_flow mix(const mix_options&, weighted<Flows>...) {
   return {};
 }
 
-/// Reports a source with other stages than a shuffle and maps.
+/// Reports a source with stages other than a shuffle and maps.
 template <class... Flows>
   requires detail::mixed_with<detail::mix_mistake::not_mixable, Flows...>
 __attribute__((unavailable("millrace: a source of mix() has other stages than a shuffle and then maps. Put those "

@@ -1,11 +1,13 @@
-// The elements of a range as the data set of a planned run: the number of samples is known, and each can be read alone.
+// Adapts a range to the data set of a planned run: the number of samples is known, and each sample can be read
+// individually.
 //
 //   auto data = std::make_shared<mr::detail::range_data<std::vector<clip>>>(range);
 //   mr::detail::range_data<std::vector<clip>>::access reader(*data, samples);
 //   clip c = reader.read({0, 17});                      // a copy of element 17
 //
 // Errors: setup_error for a range without elements. data_error if the range changes its size while a session runs.
-// Threads: any number may read at the same time; computed elements are computed by one thread at a time.
+// Threads: any number of threads may read at the same time. Elements that are computed on access are computed by one
+// thread at a time.
 #pragma once
 
 #include <millrace/base/error.hpp>
@@ -27,7 +29,7 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 template <class Range>
 using element_of = decltype(*std::begin(std::declval<const Range&>()));
 
-/// A range whose elements are in memory, or are integers as those of std::views::iota, and can be read in any order.
+/// A range whose elements can be read in any order, because they are in memory or are integers, as in std::views::iota.
 /// Other computed elements may depend on the order in which they are read.
 template <class Range>
 concept indexable_range = requires(const Range& range) {
@@ -56,7 +58,7 @@ class range_data {
   std::uint64_t id_of(const located_sample& s) const noexcept { return s.id(); }
   std::uint64_t choice() const noexcept { return 0; }
   const std::string& choice_text() const noexcept { return no_choice_; }
-  /// Returns an estimate, which results in blocks of 256 elements.
+  /// Returns an estimate that results in blocks of 256 elements.
   std::uint64_t size_bytes() const noexcept { return counts_[0] * (std::uint64_t{16} << 10); }
   std::uint64_t fingerprint() const noexcept { return combine_keys(1, counts_[0]); }
   error_location location_of(const located_sample& s) const { return {.stage = "source", .key = name_of(s)}; }
@@ -76,7 +78,7 @@ class range_data {
       const auto first = std::begin(*data_->range_);
       return item(*(first + static_cast<std::iter_difference_t<decltype(first)>>(s.index)));
     }
-    /// Returns 0: the digest of a run has the positions of elements only.
+    /// Returns 0, because the digest of a run includes only the positions of elements.
     std::uint32_t checksum() const noexcept { return 0; }
 
    private:

@@ -11,22 +11,24 @@
 // Order, with an index: exact. It depends neither on the number of workers nor on the world size, which must divide the
 // global batch. A run resumes after any batch, and reads nothing again. Each shard has an index of its samples. The
 // first session reads the headers of the shards, builds the indexes and saves them in files
-// (io/index/format/index_file.hpp). If a file cannot be written, its index stays in memory: the order is the same. Only
-// .index and the data decide whether there is an index.
+// (io/index/format/index_file.hpp). If a file cannot be written, its index stays in memory, and the order is the same.
+// Only `.index` and the data decide whether a run uses an index.
 // Order, without an index: the stream of the shards. Each of several ranks reads its own shards, and a resumed run
-// reads samples again (read/run/replayed_run.hpp). Compressed shards have no index, nor have shards with `.index =
-// mr::index::off`. Flows with expand, filter, take, pack, bucket or a later shuffle do not use one, because these
-// change the rows.
+// reads samples again (read/run/replayed_run.hpp). Compressed shards have no index, and shards with `.index =
+// mr::index::off` do not use one. Flows with expand, filter, take, pack, bucket or a later shuffle do not use an index
+// either, because these stages change the rows.
 //
-// The options only, without, where and repeats select samples by their keys before any is read, and need an index. A
-// run over a selection is as exact as one over all samples. A key that no shard has is reported once, at the start.
+// The options only, without, where and repeats select samples by their keys before any sample is read, and need an
+// index. A run over a selection is as exact as a run over all samples. A listed key that no shard contains is reported
+// once, at the start.
 // Errors: setup_error for missing shards, which names the first ones, and for a required index that is impossible. With
 // an index, a damaged shard is an error of the session's constructor, unless the session has on_damage. Without an
-// index, the samples before the damage are delivered, never half a sample. Both errors name shard, offset and last good
-// key. A payload that has changed since it was indexed is an error at its batch. A shard that ends between two members
-// without an end marker counts as complete, unless a file next to it states more samples. Such shards are counted, and
-// the first one is reported once.
-// Threads: one I/O thread reads each shard, several shards at a time. Copies of a flow share the indexes.
+// index, all complete samples before the damage are delivered. Both errors name shard, offset and last good key. A
+// payload that has changed since it was indexed is an error at its batch. A shard that ends between two members without
+// an end marker counts as complete, unless a file next to it states more samples. Such shards are counted, and the
+// first one is reported once.
+// Threads: one I/O thread reads each shard; several shards are read at the same time. Copies of a flow share the
+// indexes.
 #pragma once
 
 #include <millrace/base/version.hpp>
@@ -63,33 +65,35 @@ enum class index : std::uint8_t {
 struct shards_options {
   std::uint64_t seed = 0;                                    ///< seed of the shuffle and of all random numbers
   millrace::index index = millrace::index::automatic;        ///< whether the order is exact
-  std::vector<std::string> fields{};                         ///< fields; "jpg;png": alternatives; empty: all fields
-  /// Fields that a sample must have; others are left out. "jpg;png": one of them; {"jpg;png", "txt"}: both entries.
+  std::vector<std::string> fields{};                         ///< fields to read; "jpg;png": alternatives; empty: all
+  /// Fields that a sample must have; samples without them are left out. "jpg;png" requires one of the two fields.
+  /// {"jpg;png", "txt"} requires one of these and "txt".
   required_fields having{};
   shard_limits limits{};   ///< limits on the content of a shard
-  bool strict = false;   ///< a shard without an end marker is an error; otherwise the first one is reported once
-  /// The location of the shards, their indexes and their counts. Existing indexes are read there. Others are built by
-  /// reading all shards, and are saved only in index_folder.
+  bool strict = false;   ///< true: a shard without an end marker is an error; false: the first one is reported
+  /// The location of the shards, their indexes and their counts. Existing indexes are read there. Missing indexes are
+  /// built by reading the shards, and are saved only in index_folder.
   millrace::storage storage{};
   std::string index_folder{};   ///< folder of the index files; empty: that of each shard
   /// A file in the storage that describes all shards (examples/inspect --set-index), so that they need not be opened at
   /// the start; empty: set.millrace-index next to the shards of a storage, if it exists.
   std::string set_index{};
-  /// Receives progress of a long listing, and a warning if indexes cannot be saved. Empty: stderr, and the notices of
-  /// building indexes are sent to the session.
+  /// Receives progress of a long listing, and a warning if indexes cannot be saved. Empty: these notices go to stderr,
+  /// and notices about building indexes go to the session.
   notice_function notice{};
-  /// Shards that may be damaged at the start, or missing if they have an index; for a session with on_damage. Not set:
-  /// any number may be damaged for such a session, none for others, and none may be missing.
+  /// Maximum number of shards that are damaged at the start, or missing although they have an index; for a session with
+  /// on_damage. Not set: such a session allows any number of damaged shards, and other sessions none; no shard may be
+  /// missing.
   std::optional<std::size_t> damaged_shards_at_most{};
   std::optional<key_list> only{};   ///< samples to use, by key; not set: all
   key_list without{};               ///< samples to leave out, by key
-  /// Whether to use the sample with this key in this shard.
+  /// Returns whether to use the sample with this key in this shard.
   std::function<bool(std::string_view key, std::string_view shard)> where{};
-  /// How often a pass contains the sample; 0: never. Not set: once.
+  /// Returns how often a pass contains the sample; 0: never. Not set: once.
   std::function<std::size_t(std::string_view key, std::string_view shard)> repeats{};
-  /// Returns the entry points of a field, offsets where its decoder may start; nothing for a field that has none. It is
-  /// called once, by many threads at the same time, for all payloads of shards whose indexes were saved without entry
-  /// points. Not set: the entry points in the indexes are used.
+  /// Returns the entry points of a field, which are offsets at which its decoder may start; nothing for a field without
+  /// any. Many threads call it at the same time, once for each payload of the shards whose indexes were saved without
+  /// entry points. Not set: the entry points in the indexes are used.
   std::function<std::vector<std::byte>(std::string_view field, std::span<const std::byte> payload)> entries{};
 };
 
@@ -97,7 +101,7 @@ namespace detail {
 
 class shard_data;
 
-/// The source that shards() returns: tar shards, read by their indexes or from start to end.
+/// The source that shards() returns: tar shards, read through their indexes or from start to end.
 class shards_source {
  public:
   using item = record;
@@ -112,9 +116,10 @@ class shards_source {
   bool uses_index(const index_use& use) const;
   /// Returns whether an option requires the indexes.
   bool needs_index() const noexcept;
-  /// Returns why the shards are streamed though `automatic` would use an index; empty if there is nothing to report.
+  /// Returns the reason why the shards are streamed, if `automatic` would normally use an index; empty if there is
+  /// nothing to report.
   std::string why_streamed() const;
-  /// Returns a run by the indexes. Requires that uses_index() returned true for a session of this kind.
+  /// Returns a run that uses the indexes. Requires that uses_index() returned true for a session of this kind.
   std::unique_ptr<planned_run> plan(const indexed_run_options& o) const;
   /// Returns the read stage of a run that plan() returned.
   std::unique_ptr<read_stage> read_by_index(planned_run& run, shard_read_stage_options o,
@@ -138,7 +143,7 @@ class shards_source {
   std::uint64_t stated_samples(std::size_t shard) const;
   /// Reads the headers of a shard again. Returns the position of the rest of a sample that is stored in several pieces.
   std::optional<other_piece> other_piece_of(const error_location& sample) const;
-  /// Returns the meter of all reads of this source. The remaining time of the I/O threads counts as decompression.
+  /// Returns the meter of all reads of this source. All other time of the I/O threads counts as decompression.
   read_meter& reads() const noexcept { return *reads_; }
   /// Returns the same source, but with its reads recorded in `meter`, together with those of other sources.
   shards_source watched_in(std::shared_ptr<read_meter> meter) const;
@@ -169,7 +174,7 @@ auto shards(const Names& names, const shards_options& options = {}) {
   return detail::flow<record, source>{{}, source(detail::list_files(names, listing), options), options.seed};
 }
 
-/// Declared for its error message, which the compiler shows for a second argument that is not options.
+/// Declared only for its error message, which the compiler shows if the second argument is not an options object.
 template <class Names, class Other>
   requires(!std::is_convertible_v<const Other&, shards_options>)
 __attribute__((unavailable("millrace: the second argument of shards() is its options. Name the option, such as "

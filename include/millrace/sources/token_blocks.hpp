@@ -5,8 +5,9 @@
 //   blocks.has({file, number});                        // whether it is in memory
 //
 // Beyond the limit the least recently requested block is dropped; it is read again when it is needed.
-// Errors: those of the reading function; the block is then not cached. Threads: any number. Threads that request the
-// same block wait for one read of it. Lifetime: a block lives as long as it is referenced.
+// Errors: the errors of the reading function; the block is then not cached. Threads: thread-safe. If several threads
+// request the same block, one thread reads it, and the others wait. Lifetime: a block lives as long as it is
+// referenced.
 #pragma once
 
 #include <millrace/base/random.hpp>

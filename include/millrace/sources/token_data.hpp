@@ -1,18 +1,19 @@
-// Files of tokens whose windows can be read in any order: the data set of a planned run over token_files().
+// The data set of a planned run over token_files(): files of tokens whose windows can be read in any order.
 //
 //   auto data = std::make_shared<mr::detail::token_data>(files, options);
 //   data->counts();                                               // windows of each file
 //   mr::detail::token_data::access reader(*data, samples);          // belongs to one thread
 //   for (const auto& w : samples) use(reader.read(w.sample));
 //
-// The constructor reads the front of each file (up to 32 at once), which determines the number of its windows; no index
-// file is needed. How bytes are read depends on expect():
+// The constructor reads the front of each file (up to 32 files at once) to determine the number of its windows; no
+// index file is needed. The order passed to expect() determines how windows are read:
 // - Windows in the order of the files: in pieces of 256 KiB.
 // - A shuffle window that fits in the allowed memory: in blocks, which are cached until neighboring windows are read.
-// - Any other order: each window alone. A storage receives all windows of a reader at once, so that requests overlap.
+// - Any other order: each window alone. A reader announces all its windows to the storage at once, so that requests
+// overlap.
 // At most 128 files stay open between reads.
-// Errors: setup_error if no file has a window. Those of read_token_layout(). io_error for a file whose size has changed
-// since the start. Threads: any number of `access` objects, each on one thread.
+// Errors: setup_error if no file has a window; the errors of read_token_layout(); io_error for a file whose size has
+// changed since the start. Threads: any number of `access` objects at the same time, each used by one thread.
 #pragma once
 
 #include <millrace/io/file/file_list.hpp>
@@ -52,7 +53,7 @@ class token_data {
   /// Returns the number of windows of each file.
   const std::vector<std::uint64_t>& counts() const noexcept { return counts_; }
   std::uint64_t id_of(const located_sample& s) const noexcept { return s.id(); }
-  /// Returns 0: all windows are used.
+  /// Returns 0, because all windows are used.
   std::uint64_t choice() const noexcept { return 0; }
   const std::string& choice_text() const noexcept { return no_choice_; }
   /// Returns the bytes of all windows.
@@ -61,14 +62,14 @@ class token_data {
   std::uint64_t fingerprint() const noexcept { return fingerprint_; }
   /// Returns the file and the offset of a window.
   error_location location_of(const located_sample& s) const;
-  /// Returns "books.u16:3".
+  /// Returns a name such as "books.u16:3".
   std::string name_of(const located_sample& s) const { return files_.name(s.shard) + ":" + std::to_string(s.index); }
   read_meter& reads() const noexcept { return reads_; }
-  /// Counts the tokens that are in no window.
+  /// Counts the tokens that do not belong to any window.
   void report(event_counts& counts) const noexcept {
     if (left_over_ > 0) counts.count("tokens behind the last whole window of a file", left_over_);
   }
-  /// Decides how windows are read. Called before the first read. Returns the bytes that may be cached for neighbors.
+  /// Chooses how windows are read. Called before the first read. Returns the maximum bytes of cached blocks.
   std::size_t expect(const expected_order& order);
   /// Informs the storage of the order in which files are opened.
   void expect_shards(std::span<const std::size_t> files) const { files_.expect(files); }
@@ -95,7 +96,7 @@ class token_data {
   std::optional<token_blocks> blocks_;
   mutable read_meter reads_;
   std::mutex mutex_;   // guards idle_
-  std::vector<std::unique_ptr<open_file>> idle_;   // the last one was used last
+  std::vector<std::unique_ptr<open_file>> idle_;   // the most recently used file is last
 };
 
 /// Reads windows for one thread.
@@ -122,7 +123,7 @@ class token_data::access {
   byte_source& source_of(std::size_t file);
 
   token_data* data_;
-  std::vector<std::unique_ptr<open_file>> open_;   // one, or all announced files
+  std::vector<std::unique_ptr<open_file>> open_;   // one file, or all announced files
   std::size_t last_file_ = 0;                      // file and offset at which the windows end
   std::uint64_t end_bytes_ = 0;
   bool is_sparse_ = false;                         // the windows are far apart

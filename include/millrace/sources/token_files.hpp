@@ -4,18 +4,19 @@
 //             | mr::shuffle({.window = 65536})                    // of items mr::packed, which have only ids
 //             | mr::batch<&mr::packed::ids>({.size = 32});
 //
-// A file is a flat array of little-endian integers, a .npy file of integers, or a file of llm.c. Names that end in .u8,
-// .u16, .u32, .u64 or .i8 to .i64 contain that type, other flat files u16, unless token_bytes is set. header_bytes
-// skips the header of any other format. Window i of a file begins at token i * stride. The tokens after the last
-// complete window of a file are counted and dropped; with keep_short they become a shorter item, for pack().
-// All files are counted at the start, from their sizes and headers. Therefore the order is exact, as that of shards():
-// each window once per pass over all ranks, any world size that divides the global batch, instant resume. A flow with
-// pack, expand, filter, take, bucket or a later shuffle is a stream instead, like lines().
-// Errors: setup_error for missing files, for a length of 0 and for other token sizes. data_error for a file of another
-// kind: compressed, an archive, a table, a text (sources/token_layout.hpp). data_error for a size that is not a
-// multiple of a token, and for an id that is negative or beyond the vocabulary. A file that is truncated while it is
-// read is an io_error.
-// Threads: as lines().
+// A file is a flat array of little-endian integers, a .npy file of integers, or a file of llm.c. A file whose name ends
+// in .u8, .u16, .u32, .u64 or .i8 to .i64 contains that type; other flat files contain u16, unless token_bytes is set.
+// header_bytes skips the header of any other format. Window i of a file begins at token i * stride. The tokens after
+// the last complete window of a file are counted and dropped; with keep_short they become a shorter item, for pack().
+// All files are counted at the start, from their sizes and headers. Therefore the order is exact, as for shards(). Each
+// pass delivers each window once over all ranks, any world size that divides the global batch is allowed, and a resumed
+// run reads nothing again. A flow with pack, expand, filter, take, bucket or a later shuffle is a stream instead, like
+// lines().
+// Errors: setup_error for missing files, for a length or stride of 0 and for a token_bytes that is not 1, 2, 4 or 8.
+// data_error for a file of another kind: compressed, an archive, a table, a text (sources/token_layout.hpp). data_error
+// for a size that is not a multiple of a token, and for an id that is negative or beyond the vocabulary. A file that is
+// truncated while it is read is an io_error.
+// Threads: as for lines().
 #pragma once
 
 #include <millrace/base/version.hpp>
@@ -40,9 +41,9 @@ struct token_files_options {
   std::optional<std::size_t> token_bytes{};   ///< 1, 2, 4 or 8; empty: by the file's header, else by its name
   /// Bytes before the first token of each file. Set: the files are flat; headers and containers are not recognized.
   std::optional<std::size_t> header_bytes{};
-  std::optional<std::size_t> vocabulary{};    ///< an id of this or more is an error; empty: every id is valid
+  std::optional<std::size_t> vocabulary{};    ///< ids must be below this value; empty: every id is valid
   bool keep_short = false;        ///< delivers a shorter last window of a file
-  millrace::storage storage{};    ///< where the files are
+  millrace::storage storage{};    ///< storage that contains the files
 };
 
 namespace detail {
@@ -107,7 +108,7 @@ auto token_files(const Names& names, const token_files_options& options = {}) {
       {}, detail::token_files_source(detail::list_files(names, listing), options), options.seed};
 }
 
-/// Declared for its error message, which the compiler shows for a second argument that is not options.
+/// Declared only for its error message, which the compiler shows if the second argument is not an options object.
 template <class Names, class Other>
   requires(!std::is_convertible_v<const Other&, token_files_options>)
 __attribute__((unavailable("millrace: the second argument of token_files() is its options. Name the option, such as "

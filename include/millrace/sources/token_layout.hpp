@@ -1,14 +1,16 @@
-// Determines where the tokens of a file are and how they are stored: flat numbers, .npy files, and files of llm.c.
+// Determines where the tokens of a file are and how they are stored: flat arrays, .npy files, and files of llm.c.
 //
 //   const auto layout = mr::detail::layout_of_tokens({.name = name, .front = front, .file_bytes = size}, options);
 //   layout.tokens;   layout.first_byte;   layout.type.bytes;
 //
-// A .npy file has one dimension, or two whose rows are concatenated, of u8, u16, u32, u64 or the signed types.
+// A .npy file contains u8, u16, u32, u64 or a signed type. It has one dimension, or two dimensions whose rows are
+// concatenated.
 // A file of llm.c has a header of 1,024 bytes and the magic number 20240520 (u16) or 20240801 (u32).
 // Any other file is flat: an array of little-endian numbers after `header_bytes`, if that is set.
-// Errors: data_error with the file for wider tokens than its name indicates: every other number is then (almost) zero.
-// data_error for another container (compressed, an archive, a table, a text), for a .npy file of another kind, and for
-// a size that does not fit. Files with `header_bytes` are not inspected.
+// Errors: data_error, which names the file, if its tokens are wider than its name indicates: every other number is then
+// (almost) zero. data_error for another container (compressed, an archive, a table, a text), and for a .npy file of
+// another type or shape. data_error for a file size that does not match the layout. Files with `header_bytes` are not
+// inspected.
 // Threads: pure functions.
 #pragma once
 
@@ -32,7 +34,7 @@ struct token_layout_options {
 
 /// The properties of a file that determine its layout.
 struct token_file_head {
-  static constexpr std::size_t front_bytes = 1024;   ///< enough for every header but a long one of a .npy file
+  static constexpr std::size_t front_bytes = 1024;   ///< enough for every header except a long .npy header
 
   std::string_view name;
   std::span<const std::byte> front;   ///< the first front_bytes, or the entire file
@@ -45,7 +47,7 @@ struct token_type {
   bool is_signed = false;
 };
 
-/// The place and the type of the tokens of a file.
+/// The position and the type of the tokens of a file.
 struct token_layout {
   std::uint64_t first_byte = 0, tokens = 0;
   token_type type{};
@@ -57,7 +59,7 @@ token_layout layout_of_tokens(const token_file_head& file, const token_layout_op
 /// Returns the type that a name indicates: .u8 to .u64 and .i8 to .i64; u16 for all others.
 token_type token_type_by_name(std::string_view name) noexcept;
 
-/// Writes the ids of stored tokens, as many as `ids` has. Returns `ids.size()`, or the index of the first token that is
+/// Decodes `ids.size()` stored tokens into `ids`. Returns `ids.size()`, or the index of the first token that is
 /// negative or above `max_id`.
 std::size_t decode_tokens(const std::byte* stored, token_type type, std::uint32_t max_id,
                           std::span<std::uint32_t> ids) noexcept;

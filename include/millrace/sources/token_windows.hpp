@@ -4,7 +4,8 @@
 //   windows.count();   windows.place(7);            // a byte_range
 //   const mr::packed row = mr::detail::window_of(bytes, {.of = windows, .number = 7, .max_id = 50256, .file = name});
 //
-// Window i begins at token i * stride. With keep_short the tokens after the last complete window are a shorter one.
+// Window i begins at token i * stride. With keep_short, the tokens after the last complete window form a shorter
+// window.
 // Errors: window_of() throws data_error for an id beyond max_id. Threads: immutable.
 #pragma once
 
@@ -40,7 +41,7 @@ class token_windows {
  private:
   token_layout layout_{};
   window_rule rule_{};
-  std::uint64_t count_ = 0, end_ = 0;   // end_: of the last window, in tokens
+  std::uint64_t count_ = 0, end_ = 0;   // end_: end of the last window, in tokens
 };
 
 /// A window to decode.
@@ -66,7 +67,7 @@ struct opened_tokens {
   byte_source& file;
 };
 /// Reads the front of a file and returns its layout. The .idx file of Megatron next to a .bin file sets the token type.
-/// Throws data_error as layout_of_tokens().
+/// Throws the same data_error as layout_of_tokens().
 token_layout read_token_layout(const opened_tokens& opened, const token_layout_options& options);
 
 }}}  // namespace millrace::detail

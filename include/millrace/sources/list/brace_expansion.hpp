@@ -8,7 +8,7 @@
 // range may run over letters, where 'a' follows 'Z'. A group with neither a comma nor a range is left unchanged, and so
 // is {}. A backslash escapes the next character.
 // Errors: setup_error for an unbalanced brace, for braces nested more than 64 deep, for a number beyond 64 bits, and
-// for more than `max_results` results. Threads: pure.
+// for more than `max_results` results. Threads: pure functions.
 // Source: the behavior of braceexpand 0.1.7 for Python, except that a '}' without a '{' before it is an error here.
 #pragma once
 

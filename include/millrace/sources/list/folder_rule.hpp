@@ -1,8 +1,8 @@
-// The rule that selects the files of a folder that a source reads.
+// The rule that selects which files of a folder a source reads.
 //
 //   inline constexpr folder_rule shard_folder_rule{is_shard_name, "Shards end in .tar, ..."};
 //
-// Threads: a value.
+// Threads: not synchronized.
 #pragma once
 
 #include <millrace/base/version.hpp>
@@ -17,8 +17,8 @@ struct folder_rule {
   bool (*accepts)(std::string_view name) noexcept;
   const char* hint;   ///< advice to the user about the accepted extensions
   bool ignore_missing = false;   ///< a missing file, or a glob without matches, is not an error
-  std::size_t unreadable_at_most = 0;   ///< number of files that may be unreadable or missing
-  /// Whether a folder means all files below it. Globs then match files only.
+  std::size_t unreadable_at_most = 0;   ///< maximum number of unreadable or missing files
+  /// Whether a folder selects all files below it. If true, globs match only files.
   bool recursive = false;
 };
 

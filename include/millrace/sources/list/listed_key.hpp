@@ -6,7 +6,7 @@
 // sources/keys_from.hpp describes the members.
 // Errors: data_error with the given location for a line that is not a JSON object, or that has no key and is not a
 // note.
-// Threads: pure.
+// Threads: pure functions.
 #pragma once
 
 #include <millrace/base/error.hpp>
@@ -16,13 +16,13 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// The entry in a line of JSON.
+/// One entry of a list of keys.
 struct listed_key {
   std::string key{};     ///< empty: the line is a note about the shard
   std::string shard{};   ///< empty: the key applies to every shard
 };
 
-/// Reads a line of JSON of a list; `of` is its location.
+/// Parses one line of JSON. `of` is the location of the line.
 listed_key read_listed_key(std::string_view text, const error_location& of);
 
 }}}  // namespace millrace::detail

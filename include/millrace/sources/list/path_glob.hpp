@@ -5,9 +5,10 @@
 //   mr::detail::fixed_folder("photos/**/*.jpg");                    // "photos/"
 //
 // A component "**" matches zero or more folders. As the last component it matches all files below. Neither "**" nor "*"
-// matches a name that begins with a dot; a component that begins with a dot does. Other components follow fnmatch().
-// Links to folders are followed; a link to one of its parent folders is ignored.
-// Errors: io_error for a folder that cannot be read. Threads: no shared state. Cost: reads each folder once.
+// matches a name that begins with a dot. Only a component that itself begins with a dot matches such a name. Other
+// components follow fnmatch(). Links to folders are followed; a link to one of its parent folders is ignored.
+// Errors: io_error for a folder that cannot be read. Threads: any thread; no shared state. Cost: reads each folder
+// once.
 #pragma once
 
 #include <millrace/sources/list/folder_rule.hpp>
@@ -21,7 +22,7 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 /// Returns whether a component of the pattern is "**".
 bool has_deep_glob(std::string_view pattern) noexcept;
 
-/// Returns the folder that a pattern begins with, up to the slash before its first glob; empty if there is none.
+/// Returns the folder at the start of a pattern, up to the slash before its first glob; empty if no folder precedes it.
 std::string_view fixed_folder(std::string_view pattern) noexcept;
 
 /// Returns whether a path matches a pattern, component by component.

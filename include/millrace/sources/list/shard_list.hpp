@@ -10,8 +10,8 @@
 // existing file is used literally, even if it looks like a glob. The prefix "file:" is allowed. All other schemes need
 // a storage (io/file/storage.hpp), and commands are never run. In a storage, a name that ends in / is a folder.
 // Errors: setup_error for a glob or folder without shards, and for shards that are missing, unreadable or not regular
-// files. All shards are checked before anything is read, and the message names the first bad ones. A folder that cannot
-// be read is an io_error. Threads: no shared state.
+// files. All shards are checked before anything is read, and the message names the first shards that fail the check. A
+// folder that cannot be read is an io_error. Threads: any thread; no shared state.
 #pragma once
 
 #include <millrace/base/version.hpp>
@@ -53,10 +53,10 @@ std::string unreadable_because(const std::string& path);
 void check_readable(const std::vector<std::string>& paths, std::size_t at_most);
 
 std::uint64_t size_of_file(const std::string& path) noexcept;
-/// Returns the time of the last change, in nanoseconds since 1970; 0 if unknown.
+/// Returns the modification time, in nanoseconds since 1970; 0 if unknown.
 std::int64_t time_of_file_ns(const std::string& path) noexcept;
 
-/// The place where files are listed, and the rule for files of a folder.
+/// The storage in which files are listed, and the rule that selects files of a folder.
 struct shard_listing_options {
   folder_rule rule = shard_folder_rule;
   storage at{};
@@ -83,7 +83,7 @@ concept file_names = file_name<T> || requires(const T& names) {
   std::end(names);
 };
 
-/// Returns a pattern as a std::string, a range of names as a std::vector<std::string>.
+/// Converts a pattern to a std::string, and a range of names to a std::vector<std::string>.
 template <file_names Names>
 auto names_of(const Names& names) {
   if constexpr (file_name<Names>) {
@@ -103,8 +103,8 @@ std::vector<std::string> list_files(const Names& names, const shard_listing_opti
 
 }  // namespace detail
 
-/// Returns the shards of a pattern, or of a list of names, used literally. Throws setup_error if there are none or one
-/// cannot be read, io_error if a folder cannot be read.
+/// Returns the shards of a pattern, or of a list of names, used literally. Throws setup_error if no shard exists or a
+/// shard cannot be read, and io_error if a folder cannot be read.
 template <detail::file_names Names = std::vector<std::string>>
 std::vector<std::string> list_shards(const Names& names) {
   return detail::list_files(names, {});

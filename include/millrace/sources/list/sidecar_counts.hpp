@@ -4,12 +4,13 @@
 //   auto more = mr::sidecar_counts(shards, {.wids_file = "shardindex.json"});
 //   if (counts[k]) plan_with(*counts[k]);              // compare with the samples read, at the end of the shard
 //
-// Searches next to each shard for DALI's "<name up to its first dot>.idx" and for OpenCLIP's "sizes.json". If a wids
-// file is named, it is read, too ("url" and "nsamples"). A count on which two files disagree is unknown. The offsets in
-// these files are not used, because those of wds2idx are wrong for pax headers and for long names. To check the header
-// at each offset would cost as much as to build a Millrace index (io/index/format/tar_index_scan.hpp).
+// Searches next to each shard for DALI's "<name up to its first dot>.idx" and for OpenCLIP's "sizes.json". If
+// `wids_file` is set, that file is read, too ("url" and "nsamples"). If two files disagree about a count, the count is
+// unknown. The offsets in these files are not used, because those of wds2idx are wrong for pax headers and for long
+// names. Checking the header at each offset would cost as much as building a Millrace index
+// (io/index/format/tar_index_scan.hpp).
 // Errors: data_error, with file and offset, for a file whose content does not match its name; io_error for a file that
-// cannot be read. Threads: no shared state.
+// cannot be read. Threads: any thread; no shared state.
 // Formats: DALI, "Creating an Index" (wds2idx); webdataset/wids, "wids-shard-index-v1"; JSON as in RFC 8259.
 #pragma once
 
@@ -38,7 +39,8 @@ namespace detail {
 
 inline std::string_view name_in_folder(std::string_view path) noexcept { return path.substr(path.rfind('/') + 1); }
 
-/// Returns a file's content, of a long file at least its first `max_bytes`; nothing if it is not a regular file.
+/// Returns the content of a file; if it is longer than `max_bytes`, at least that many bytes from its start. Returns
+/// nothing if it is not a regular file.
 std::optional<std::string> small_file(const storage& at, const std::string& path,
                                       std::size_t max_bytes = std::size_t{64} << 20);
 
@@ -65,7 +67,7 @@ counts_by_name counts_of_wids(std::string_view text, const std::string& path);
 }  // namespace detail
 
 /// Returns the number of samples of each shard; nothing for a shard whose count is unknown. Throws data_error if a file
-/// is malformed, io_error if the wids file does not exist or a file cannot be read.
+/// is malformed, and io_error if the wids file does not exist or a file cannot be read.
 std::vector<std::optional<std::uint64_t>> sidecar_counts(std::span<const std::string> shards,
                                                          const sidecar_counts_options& options = {});
 

@@ -1,16 +1,16 @@
-// entry_points: adds entry points to the indexes of tar shards: offsets in a payload where its decoder may start.
+// entry_points: adds entry points to the indexes of tar shards: offsets in a payload at which its decoder may start.
 //
 //   const auto make = [](std::string_view field, std::span<const std::byte> payload) -> std::vector<std::byte> {
 //     return field == "jpg" ? example::entries_of(payload) : std::vector<std::byte>();
 //   };
 //   const mr::entry_points all = mr::make_entry_points("train-{000..146}.tar", make);
 //   std::printf("%llu fields, %.1f %% of the shards\n", all.fields, 100 * all.share());
-// shards() delivers them with their fields (bytes::entries()), under a CRC-32C over payload and entries. Its option
-// `entries` creates them at the first start. Neither the shards nor the data read from them change. Shards whose
-// indexes have entry points are skipped, so that an interrupted call continues where it stopped. An index is replaced
-// in one step. Entries that are longer than their payload are dropped.
-// Errors: those of shards() with an index. io_error if an index cannot be written; any exception of `make`.
-// Threads: starts its own, which call `make` at the same time.
+// shards() delivers the entry points with their fields (bytes::entries()). A CRC-32C covers each payload and its entry
+// points. The option `entries` of shards() creates entry points at the first start. Neither the shards nor the data
+// read from them change. Shards whose indexes have entry points are skipped, so that an interrupted call continues
+// where it stopped. An index is replaced in one step. Entry points that are longer than their payload are dropped.
+// Errors: the errors of shards() with an index; io_error if an index cannot be written; any exception of `make`.
+// Threads: starts its own threads, which call `make` at the same time.
 #pragma once
 
 #include <millrace/base/version.hpp>
@@ -40,11 +40,11 @@ struct entry_points_options {
 struct entry_points {
   std::uint64_t shards = 0;            ///< shards that were processed, with or without entry points
   std::uint64_t made = 0;              ///< of these, the shards that this call processed
-  std::uint64_t samples = 0;           ///< of all shards
-  std::uint64_t damaged_samples = 0;   ///< read by this call; they have no entry points
-  std::uint64_t fields = 0;            ///< with entry points
-  std::uint64_t bytes = 0;             ///< of all entry points and their checksums
-  std::uint64_t shard_bytes = 0;       ///< of the shards
+  std::uint64_t samples = 0;           ///< samples of all shards
+  std::uint64_t damaged_samples = 0;   ///< damaged samples that this call read; they have no entry points
+  std::uint64_t fields = 0;            ///< fields with entry points
+  std::uint64_t bytes = 0;             ///< bytes of all entry points and their checksums
+  std::uint64_t shard_bytes = 0;       ///< bytes of the shards
 
   /// Adds the statistics of other shards.
   entry_points& operator+=(const entry_points& other) noexcept {
@@ -57,7 +57,7 @@ struct entry_points {
     shard_bytes += other.shard_bytes;
     return *this;
   }
-  /// Returns their size as a fraction of the shards' size.
+  /// Returns the size of the entry points as a fraction of the shards' size.
   double share() const noexcept {
     return shard_bytes > 0 ? static_cast<double>(bytes) / static_cast<double>(shard_bytes) : 0;
   }

@@ -1,15 +1,17 @@
-// Writes a set index: one small file that describes all shards of a set, so that a start need not query each shard.
+// Writes a set index: one small file that describes all shards of a set, so that the start of a session need not query
+// each shard.
 //
 //   auto totals = mr::write_set_index("train-{000..146}.tar", "set.millrace-index");   // then copy it with the shards
 //   std::printf("%zu shards, %llu samples\n", totals.shards, static_cast<unsigned long long>(totals.samples));
 //   auto far = mr::write_set_index("s3://photos/*.tar", "set.millrace-index", {.storage = mr::remote()});
 //   auto flow = mr::shards("s3://photos/train-{000..146}.tar", {.storage = mr::remote()});   // finds it there
 //
-// The file contains the size of each shard, the number of its samples, the digest of its members and, for a storage,
-// the version. A local set has no versions; a copy of it in a storage queries its shards when they are first read.
-// Missing indexes are built. Shards that cannot have an index, because they are compressed or damaged, are left out.
+// For each shard, the file contains its size, the number of its samples, the digest of its members and, in a storage,
+// its version. The set index of local shards has no versions. If you copy it to a storage, each shard is queried when
+// it is first read. Missing indexes are built. Shards that cannot have an index, because they are compressed or
+// damaged, are left out.
 // Errors: those of shards() with an index; io_error if the file cannot be written.
-// Threads: starts its own and waits for them.
+// Threads: starts its own threads and waits for them.
 // Format: io/index/format/set_index.hpp.
 #pragma once
 
@@ -30,12 +32,12 @@ struct write_set_index_options {
   notice_function notice{};   ///< receives progress of a long call; empty: stderr
 };
 
-/// The numbers of a set index.
+/// The totals of a set index.
 struct set_index_totals {
   std::size_t shards = 0;
   std::size_t left_out = 0;   ///< shards that cannot have an index
   std::uint64_t samples = 0;
-  std::uint64_t bytes = 0;    ///< of the shards
+  std::uint64_t bytes = 0;    ///< bytes of the shards
 };
 
 namespace detail {
