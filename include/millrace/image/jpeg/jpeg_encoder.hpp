@@ -6,7 +6,7 @@
 // Shape: [height, width, 3] RGB or [height, width, 1] gray, u8; each side has 1 to 65500 pixels.
 // The same pixels, options and libjpeg version produce the same bytes.
 // Errors: setup_error if JPEG does not support the shape or an option; io_error if libjpeg cannot be initialized.
-// Threads: any; calls share nothing.
+// Threads: any; calls share no state.
 #pragma once
 
 #include <millrace/base/version.hpp>
@@ -28,13 +28,13 @@ struct jpeg_encode_options {
   chroma_sampling sampling = chroma_sampling::yuv420;        ///< ignored for gray and keep_rgb
   bool progressive = false;                                  ///< several scans instead of one
   bool arithmetic = false;                                   ///< arithmetic instead of Huffman coding
-  bool optimize_tables = true;                               ///< tables for this image: some percent smaller, slower
+  bool optimize_tables = true;                               ///< tables for this image: a few percent smaller, slower
   unsigned restart_rows = 0;                                 ///< rows of MCUs between restart markers; 0: no markers
-  bool keep_rgb = false;                                     ///< stores RGB without conversion: larger, no rounding
+  bool keep_rgb = false;                                     ///< stores RGB without conversion: larger, not rounded
 };
 
-/// Returns `pixels`, [height, width, 1 or 3] u8, as a JPEG file.
-/// Throws setup_error if the shape or an option is not supported, io_error if libjpeg cannot be initialized.
+/// Encodes `pixels`, [height, width, 1 or 3] u8, and returns the JPEG file. Throws setup_error if the shape or an
+/// option is not supported, and io_error if libjpeg cannot be initialized.
 std::vector<std::byte> encode_jpeg(const image& pixels, const jpeg_encode_options& options = {});
 
 }}  // namespace millrace

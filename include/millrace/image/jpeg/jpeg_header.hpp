@@ -3,9 +3,9 @@
 //   mr::jpeg_header h = mr::read_jpeg_header(bytes);      // about 0.1 us; allocates nothing
 //   std::size_t pixels = h.width * h.height;              // also h.components, h.progressive, h.orientation
 //
-// Errors: data_error if the bytes are not a JPEG, are cut short, or use a coding process that is not supported. If the
-// bytes look like another format, the message names it. Threads: any; pure functions.
-// Format: ITU-T T.81 annex B; the EXIF orientation tag: CIPA DC-008, 4.6.4.
+// Errors: data_error if the bytes are not a JPEG, are truncated, or use an unsupported coding process. If the bytes
+// look like another format, the message names it. Threads: any; pure functions.
+// Format: ITU-T T.81 annex B, and CIPA DC-008, 4.6.4, for the EXIF orientation tag.
 #pragma once
 
 #include <millrace/image/values/jpeg_refusal.hpp>
@@ -20,7 +20,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
-/// The properties of an image that a JPEG's headers declare.
+/// The properties of an image, as declared in the headers of a JPEG.
 struct jpeg_header {
   std::size_t width = 0;     ///< pixels, as stored (before any orientation)
   std::size_t height = 0;    ///< pixels, as stored (before any orientation)
@@ -32,19 +32,20 @@ struct jpeg_header {
 
 namespace detail {
 
-/// Returns the name of the format whose files begin like `data`; empty if unknown.
+/// Detects the format of a file from its first bytes. Returns the name of the format; empty if unknown.
 std::string_view sniff_format(std::span<const std::byte> data) noexcept;
 
-/// The format that a file seems to have: its name with an article, and advice. Both are empty if it is unknown.
+/// The detected format of a file: the name of the format with an article, and advice. Both are empty if the format is
+/// unknown.
 struct picture_format_hint {
   std::string_view name{};
   std::string advice{};
 };
 
-/// Returns the format of a file that the caller cannot read, and advice on how to read it.
+/// Returns the detected format of a file that the caller cannot read, and advice on how to read the file.
 picture_format_hint hint_on_format(std::span<const std::byte> data);
 
-/// Returns the message for bytes of another format than `expected`, such as "a JPEG".
+/// Returns the error message for bytes whose format is not `expected`, such as "a JPEG".
 std::string other_format_message(std::span<const std::byte> data, const std::string& expected);
 
 [[noreturn]] void throw_bad_jpeg(std::string message, std::string hint);
@@ -58,13 +59,14 @@ void read_frame_header(const byte_reader& read, std::size_t at, std::size_t size
 
 }  // namespace detail
 
-/// Returns the properties in the JPEG's frame header. The orientation is that of an EXIF segment before it.
-/// With `accept_damaged`, the first marker may be damaged, as libjpeg allows it.
-/// Throws data_error if the bytes are not a JPEG, are cut short, or use an unsupported coding process.
+/// Returns the properties that the JPEG's frame header declares. The orientation is read from an EXIF segment before
+/// the frame header. With `accept_damaged`, the first marker may be damaged, because libjpeg accepts such a file.
+/// Throws data_error if the bytes are not a JPEG, are truncated, or use an unsupported coding process.
 jpeg_header read_jpeg_header(std::span<const std::byte> data, bool accept_damaged = false);
 
-/// Returns the reason for which libjpeg has to decode a file, based on its headers; `none`: the built-in decoder can
-/// decode it. Reads the headers of all scans of a progressive file. Damage in the data may still require libjpeg.
+/// Returns the reason why libjpeg must decode a file, based on the file's headers. `none` means that the built-in
+/// decoder supports the file. Reads the headers of all scans of a progressive file. Damage in the data may still
+/// require libjpeg.
 jpeg_refusal refusal_of_header(std::span<const std::byte> file);
 
 /// Options of jpeg_metadata().
@@ -72,8 +74,8 @@ struct jpeg_metadata_options {
   bool color_profile = true;   ///< includes the ICC profile, which describes the pixels of this file
 };
 
-/// Returns the segments that describe the image (EXIF, comments, ICC profile), complete and in order. Omits the
-/// segments that describe the coding (JFIF, Adobe), because another encoder writes its own.
+/// Returns the segments that describe the image (EXIF, comments, ICC profile), complete and in file order. Omits the
+/// segments that describe the coding (JFIF, Adobe), because each encoder writes its own.
 std::vector<std::byte> jpeg_metadata(std::span<const std::byte> file, jpeg_metadata_options options = {});
 
 }}  // namespace millrace

@@ -3,9 +3,8 @@
 //   auto p = mr::jpeg(r["jpg"], {.quality = mr::picture_quality::fast, .apply_orientation = true});
 //   auto q = mr::jpeg(r["jpg"], {.decoder = mr::picture_decoder::libjpeg});      // for comparisons
 //
-// The choice of the decoder does not change the bits of an `exact` image, nor those of a `fast` image that is decoded
-// at a reduced size.
-// Errors: none. Threads: a value.
+// All decoders produce the same bits for an `exact` image, and for a `fast` image that is decoded at a reduced size.
+// Errors: none. Threads: not synchronized.
 #pragma once
 
 #include <millrace/base/limits.hpp>
@@ -14,21 +13,21 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
-/// How close an image is to "decode everything, then crop and resize".
+/// How closely an image matches the result of decoding all pixels, then cropping and resizing.
 enum class picture_quality : std::uint8_t {
-  exact,   ///< within one level of decoding everything, then cropping and resizing
-  /// Decodes at 4/8, 2/8 or 1/8 of the size if the crop is at least 2, 4 or 8 times the target on both axes. On
-  /// photographs such images differ from exact ones by 0.4 to 0.7 levels on average and by 42 at most. 0.5 to 2 % of
-  /// their values differ by more than 4 levels (PSNR 45 to 49 dB). Other images are decoded at full size; the built-in
-  /// decoder then resizes chroma before the conversion to RGB. Such images differ by 0.2 levels on average and by 21 at
-  /// most.
+  exact,   ///< values differ by at most 1 from decoding everything, then cropping and resizing
+  /// Decodes at 4/8, 2/8 or 1/8 of the size if the crop is at least 2, 4 or 8 times the target on both axes. For
+  /// photographs, the values of such images differ from those of `exact` images by 0.4 to 0.7 on average and by at most
+  /// 42. 0.5 to 2 % of the values differ by more than 4 (PSNR 45 to 49 dB). Other images are decoded at full size; the
+  /// built-in decoder then resizes chroma before the conversion to RGB. The values of these images differ by 0.2 on
+  /// average and by at most 21.
   fast
 };
 
-/// The decoder of an image.
+/// The decoder for an image.
 enum class picture_decoder : std::uint8_t {
-  /// The built-in decoder, if it supports the file and this CPU can run its fast code; else libjpeg. A `fast` image
-  /// at full size uses the built-in decoder on every CPU, so that its bits do not depend on the CPU.
+  /// Selects the built-in decoder if it supports the file and this CPU can run its fast code, otherwise libjpeg. A
+  /// `fast` image at full size uses the built-in decoder on every CPU, so that the bits do not depend on the CPU.
   automatic,
   built_in,       ///< the built-in decoder on any little-endian CPU; an unsupported file is an error with the reason
   libjpeg    ///< libjpeg for every file
@@ -38,7 +37,7 @@ enum class picture_decoder : std::uint8_t {
 struct jpeg_options {
   picture_quality quality = picture_quality::exact;       ///< accuracy or speed
   picture_decoder decoder = picture_decoder::automatic;   ///< the decoder to use
-  bool apply_orientation = false;                         ///< rotates and mirrors the image by its EXIF orientation
+  bool apply_orientation = false;                         ///< rotates and mirrors the image as its EXIF tag requires
   bool accept_damaged = false;                            ///< uses the decodable part of a damaged file, and counts it
   picture_limits limits{};                                ///< limits of the image
 };

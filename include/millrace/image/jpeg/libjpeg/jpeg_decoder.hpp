@@ -1,14 +1,14 @@
-// Decodes a region of a JPEG with libjpeg, row by row, into a sink; one decoder is reused for all images.
+// Decodes a region of a JPEG with libjpeg, row by row, into a sink. One decoder is reused for all images.
 //
 //   mr::detail::jpeg_decoder d;                          // in a worker's scratch
 //   d.open(bytes, {.max_scans = 100});                   // parses the header
 //   d.decode({.left = 60, .top = 40, .right = 300, .bottom = 200}, sink);
 //   auto damaged = d.counts().damaged;                   // images accepted in spite of damage
 //
-// A sink has set_source(left, width), next_row(), commit_row() and wants_rows(), as in resize/plane_resizer.hpp. It
-// receives RGBX rows from `top` on.
-// Only the region is decoded if libjpeg then produces the same pixels as for the full image. Otherwise complete rows
-// are decoded from the first row on. Decoding stops below the region, so damage below it is not detected.
+// A sink has set_source(left, width), next_row(), commit_row() and wants_rows(), as in resize/plane_resizer.hpp. The
+// sink receives RGBX rows, beginning with row `top`. The decoder decodes only the region if libjpeg then produces the
+// same pixels as for the full image. Otherwise it decodes complete rows, beginning with the first row. Decoding stops
+// below the region, so damage below it is not detected.
 // Errors and threads: as in jpeg_input.hpp.
 #pragma once
 
@@ -32,7 +32,7 @@ class jpeg_decoder : private jpeg_input {
  public:
   jpeg_decoder() : jpeg_input(", or set accept_damaged to decode the intact part") {}
 
-  /// Reads the header and sets the decoding size to `eighths` / 8 of the stored size; eighths is 1, 2, 4 or 8.
+  /// Reads the header and sets the decoding size to `eighths` / 8 of the stored size. `eighths` is 1, 2, 4 or 8.
   /// `data` must stay valid until decode() returns. Throws data_error if the header is not valid.
   void open(std::span<const std::byte> data, const jpeg_limits& limits, unsigned eighths = 8) {
     jpeg_input::open(data, limits);
@@ -43,7 +43,8 @@ class jpeg_decoder : private jpeg_input {
     info_.scale_denom = 8;
   }
 
-  /// Returns the stored width in pixels; like the next two, it is from the header that open() has read.
+  /// Returns the stored width in pixels. This function and the next two return values from the header that open() has
+  /// read.
   std::size_t stored_width() const noexcept { return info_.image_width; }
   std::size_t stored_height() const noexcept { return info_.image_height; }
   int components() const noexcept { return info_.num_components; }
@@ -74,9 +75,9 @@ class jpeg_decoder : private jpeg_input {
   const jpeg_counts& counts() const noexcept { return counts_; }
 
  private:
-  /// Returns whether libjpeg decodes a region of this image to the same pixels as the full image.
-  /// libjpeg-turbo 2.1.5 reads uninitialized memory when it crops a scaled image with 4x2 luma sampling. The block
-  /// smoothing of images with several scans reads beyond the region.
+  /// Returns whether libjpeg produces the same pixels for a region of this image as for the full image. There are two
+  /// exceptions. libjpeg-turbo 2.1.5 reads uninitialized memory when it crops a scaled image with 4x2 luma sampling.
+  /// For images with several scans, block smoothing reads beyond the region.
   bool can_crop() const noexcept {
     if (jpeg_has_multiple_scans(const_cast<j_decompress_ptr>(&info_))) return false;
     if (info_.num_components == 1) return true;
@@ -93,8 +94,8 @@ class jpeg_decoder : private jpeg_input {
     jpeg_start_decompress(&info_);
     if (!can_crop()) return true;
     // The region gets a margin of one pixel on each side, because fancy upsampling reads the neighbors. It also gets a
-    // minimum width, so that a row never has only one chroma value, which libjpeg would repeat, unlike in the full
-    // image.
+    // minimum width. Otherwise a row could have only one chroma value, which libjpeg would repeat instead of
+    // interpolating it as in the full image.
     constexpr std::size_t least_width = 8;
     const std::size_t before = region.left == 0 ? 0 : region.left - 1;
     const std::size_t to = std::min<std::size_t>(std::max(region.right + 1, before + least_width), info_.output_width);
@@ -122,16 +123,16 @@ class jpeg_decoder : private jpeg_input {
     return true;
   }
 
-  /// Continues to the end of the image, so that bytes before it are counted as in a progressive file. Its errors have
-  /// no effect, because the pixels are already decoded.
+  /// Reads on to the end of the image, so that surplus bytes before the end are counted as in a progressive file.
+  /// Errors have no effect here, because the pixels are already decoded.
   void read_end() noexcept {
     if (setjmp(escape_) != 0) return;
     reads_end_ = true;
     jpeg_finish_decompress(&info_);
   }
 
-  /// Converts CMYK to RGB. JPEG files contain CMYK inverted, as Adobe writes it. The formula is Pillow's: rounded
-  /// products of 8-bit fractions.
+  /// Converts CMYK to RGB. JPEG files store inverted CMYK values, as Adobe introduced them. The formula is the same as
+  /// in Pillow: rounded products of 8-bit fractions.
   static void cmyk_to_rgb(std::uint8_t* pixels, std::size_t count) noexcept {
     for (std::size_t i = 0; i < count; ++i) {
       std::uint8_t* p = pixels + 4 * i;

@@ -1,4 +1,5 @@
-// Wraps one libjpeg decompressor: limits, which warnings indicate damage, and errors without visible longjmp.
+// Wraps one libjpeg decompressor. The wrapper enforces limits, decides which warnings indicate damage, and hides
+// longjmp.
 //
 //   struct reader : private mr::detail::jpeg_input {
 //     reader() : mr::detail::jpeg_input(omit_hint) {}
@@ -9,14 +10,14 @@
 //     bool decode() noexcept { if (setjmp(escape_) != 0) return false; /* libjpeg's calls */ return true; }
 //   };
 //
-// libjpeg reports errors by longjmp, which must not skip an object with a destructor. Every function that calls libjpeg
-// is therefore noexcept, sets escape_ first and owns nothing. It returns false on an error, and its caller then calls
-// fail(). Bytes between the segments before the first scan, and before the end of the image, are not damage: decoders
-// skip them, and the pixels are correct. They count as a warning. After a scan that is not the last one, they may be
-// its lost data.
+// libjpeg reports errors by longjmp, which must not skip an object with a destructor. Therefore every function that
+// calls libjpeg is noexcept, sets escape_ first, and owns no resources. It returns false on an error, and its caller
+// then calls fail(). Surplus bytes between the segments before the first scan, and before the end of the image, count
+// as a warning. They are not damage, because decoders skip them and the pixels are correct. After any scan but the last
+// one, surplus bytes may be lost data of that scan, and therefore count as damage.
 // A decompressor is reused for all images. No state of one image affects the next.
 // Errors: data_error for the file; io_error if libjpeg cannot be initialized.
-// Threads: one at a time; an image begins and ends on one thread.
+// Threads: one thread at a time; a single thread must decode an image from beginning to end.
 #pragma once
 
 #include <millrace/base/error.hpp>
@@ -33,10 +34,10 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// The limits of a decoder for one image.
+/// The limits that a decoder enforces for one image.
 struct jpeg_limits {
   int max_scans = picture_limits{}.max_scans;
-  std::size_t max_memory_bytes = picture_limits{}.max_memory_bytes;   ///< for a progressive JPEG's coefficients
+  std::size_t max_memory_bytes = picture_limits{}.max_memory_bytes;   ///< for the coefficients of a progressive JPEG
   bool accept_damaged = false;   ///< uses the decodable part of a damaged file, and counts it
 };
 
@@ -59,11 +60,11 @@ class jpeg_input {
   jpeg_input(const jpeg_input&) = delete;
   jpeg_input& operator=(const jpeg_input&) = delete;
 
-  /// Drops an image that was opened and will not be decoded.
+  /// Closes an image that was opened but will not be decoded.
   void abandon() noexcept { jpeg_abort_decompress(&info_); }
 
  protected:
-  /// `damage_hint` is a literal. For damage, errors append it to the hint to fetch the file again.
+  /// `damage_hint` is a string literal. Errors that report damage append it to the hint to fetch the file again.
   explicit jpeg_input(const char* damage_hint) noexcept : damage_hint_(damage_hint) {}
   ~jpeg_input() { jpeg_destroy_decompress(&info_); }
 
@@ -72,7 +73,7 @@ class jpeg_input {
     damaged_ = reads_end_ = false;
     begins_with_marker_ = data.size() > 2 && data[2] == std::byte{0xff};
     progress_.max_scans = limits.max_scans;
-    // libjpeg retains the tables of a file. The next file would be decoded with them if it defines none.
+    // libjpeg retains the tables of a file. It would use them for the next file if that file does not define tables.
     jpeg_destroy_decompress(&info_);
     if (!create())
       throw io_error("libjpeg could not be started: " + printable(text()), "Free memory", {.stage = "jpeg"});
@@ -98,7 +99,7 @@ class jpeg_input {
   jpeg_decompress_struct info_{};
   std::jmp_buf escape_{};
   bool damaged_ = false;
-  bool begins_with_marker_ = false;   // if false, the first segment is lost, and Pillow refuses the file
+  bool begins_with_marker_ = false;   // false: the first segment is lost, and Pillow refuses the file
   bool reads_end_ = false;   // all pixels are decoded, so a missing end of the image is only a warning
   jpeg_counts counts_;
 

@@ -8,9 +8,9 @@
 //     bool compress() noexcept { if (setjmp(escape_) != 0) return false; /* libjpeg's calls */ return true; }
 //   };
 //
-// libjpeg's own memory destination leaks its buffer if a file fails after outgrowing it. Therefore this class has its
-// own destination. jpeg_input.hpp describes the rules for longjmp.
-// Errors: text() is libjpeg's message; io_error if libjpeg cannot be initialized. Threads: one at a time.
+// libjpeg's memory destination leaks its buffer if encoding fails after the file has outgrown the buffer. Therefore
+// this class implements its own destination. jpeg_input.hpp describes the rules for longjmp.
+// Errors: text() returns libjpeg's message; io_error if libjpeg cannot be initialized. Threads: one thread at a time.
 #pragma once
 
 #include <millrace/base/error.hpp>

@@ -1,13 +1,14 @@
-// Calls a function for each segment of a JPEG file: everything between its markers except coded data.
+// Calls a function for each segment of a JPEG file. A segment is a marker with its payload; coded data is not a
+// segment.
 //
 //   mr::detail::for_each_jpeg_segment(file, [&](unsigned marker, std::span<const std::byte> segment) {
 //     if (mr::detail::describes_image(marker)) metadata.insert(metadata.end(), segment.begin(), segment.end());
 //   });
 //
-// A segment is complete: the two bytes of the marker, two bytes of length, the payload. Fill bytes, restart markers and
-// other bytes that libjpeg skips do not belong to a segment. The iteration ends with the image or at a truncated
-// segment. It is one pass over the file for any number of segments. The time of libjpeg's own list of saved markers is
-// quadratic in their number.
+// The function receives complete segments: two bytes for the marker, two bytes for the length, and the payload. Fill
+// bytes, restart markers and other bytes that libjpeg skips do not belong to a segment. The iteration stops at the end
+// of the image or at a truncated segment. One pass over the file finds all segments, whereas the time for libjpeg's
+// list of saved markers is quadratic in their number.
 // Errors: none. Threads: any; pure functions. Format: ITU-T T.81, B.1.1.
 #pragma once
 
@@ -19,7 +20,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// Calls use(marker, segment) for each segment, in the order of the file.
+/// Calls use(marker, segment) for each segment, in file order.
 template <class Use>
 void for_each_jpeg_segment(std::span<const std::byte> file, const Use& use) {
   const auto byte = [&](std::size_t at) { return std::to_integer<unsigned>(file[at]); };
@@ -41,7 +42,7 @@ void for_each_jpeg_segment(std::span<const std::byte> file, const Use& use) {
   }
 }
 
-/// Returns true for application segments and comments, which have no tables for a decoder.
+/// Returns true for application segments and comments, which do not contain tables for a decoder.
 constexpr bool describes_image(unsigned marker) noexcept {
   return (marker >= 0xe0 && marker <= 0xef) || marker == 0xfe;
 }

@@ -1,11 +1,12 @@
-// Includes jpeglib.h, as the only header of Millrace, and undefines all macros of libjpeg without a libjpeg prefix.
+// Includes jpeglib.h, and undefines all macros of libjpeg that lack a libjpeg prefix. No other header of Millrace
+// includes jpeglib.h.
 //
 //   #include <millrace/image/jpeg/libjpeg/libjpeg.hpp>
 //   jpeg_decompress_struct d;         // defined: jpeg_*, JPEG_*, JCS_*, JPOOL_*, JMSG_*, JERR_*, JWRN_*
 //   int TRUE = 1;                     // undefined: TRUE, FALSE, boolean, INT32, LOCAL, ERREXIT, DCTSIZE, ...
 //
-// A macro of the same name that was defined before the include is restored. A program that uses libjpeg itself includes
-// <jpeglib.h> before Millrace; then nothing is undefined.
+// If a macro of the same name was defined before the include, that macro is restored. A program that uses libjpeg
+// itself must include <jpeglib.h> before Millrace; in this case no macro is undefined.
 #pragma once
 
 #include <cstddef>

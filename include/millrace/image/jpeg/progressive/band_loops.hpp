@@ -1,10 +1,11 @@
-// Instantiates the loops of band_stream.hpp for several processors, and selects those for the current one.
+// Instantiates the loops of band_stream.hpp for several processor types, and selects the loops for the current
+// processor.
 //
 //   const auto loops = mr::detail::band_loops::best();
 //   bool intact = loops.run(scan.refines, stored, stream, blocks);  // false: the data is damaged
 //
 // Each member function declares its target, so a build for any x86-64 contains all of them.
-// Threads: no shared state.
+// Threads: any; calls share no state.
 #pragma once
 
 #include <millrace/image/jpeg/progressive/band_stream.hpp>
@@ -45,7 +46,8 @@ class band_loops {
     return portable();
   }
 
-  /// Returns whether this processor deposits bits with a fast instruction. On Zen 1 and 2 it needs hundreds of cycles.
+  /// Returns whether the bit-deposit instruction (PDEP) is fast on this processor. On Zen 1 and 2 it requires hundreds
+  /// of cycles.
   static bool has_fast_code() noexcept {
 #ifdef __x86_64__
     return __builtin_cpu_supports("bmi") != 0 && __builtin_cpu_supports("bmi2") != 0 &&

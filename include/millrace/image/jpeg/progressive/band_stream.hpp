@@ -1,15 +1,15 @@
-// Decodes the AC scans of a progressive JPEG in the loops that dominate the decoding time of such an image.
+// Decodes the AC scans of a progressive JPEG. These loops dominate the decoding time of progressive images.
 //
 //   mr::detail::band_stream s{.table = &table, .first = 1, .last = 63, .low = 2, .bit = first_bit, .end_bit = end};
 //   const mr::detail::block_run run{.sets = sets, .pairs = pairs, .first = 0, .count = 63};
 //   if (!decode_first<mr::detail::portable_sets, true>(s, run)) return damaged;
 //
-// A block outside the region has only a set: its nonzero coefficients, which refinement scans need to know. The
-// coefficients of a block within the region are also stored.
-// A correction bit belongs to a coefficient that is already nonzero. The number of such bits before a new coefficient
-// is therefore the size of a set, and a word of bits is deposited to that set at once.
-// Arbitrary bits can be decoded. A position beyond `end_bit` is detected after each block.
-// Threads: no shared state. Source: ITU-T T.81 G.1.2.2 and G.1.2.3; sets instead of loops are the author's own method.
+// For a block outside the region, only the set of its nonzero coefficients is stored, because refinement scans require
+// it. For a block within the region, the coefficients are stored as well. Each correction bit belongs to a coefficient
+// that is already nonzero. Therefore the size of a set is the number of correction bits before a new coefficient, and
+// one operation deposits all of these bits to the set. The decoder accepts arbitrary bits. After each block, it checks
+// that the position is not beyond `end_bit`. Threads: any; calls share no state. Source: ITU-T T.81 G.1.2.2 and
+// G.1.2.3. The use of sets instead of loops is the author's own method.
 #pragma once
 
 #include <millrace/image/jpeg/baseline/block_stream.hpp>
@@ -25,7 +25,7 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 /// Adjacent blocks in one row of blocks.
 struct block_run {
   coefficient_set* sets = nullptr;     // the nonzero coefficients of each block
-  std::int16_t* pairs = nullptr;       // pairs of the row; for stored blocks
+  std::int16_t* pairs = nullptr;       // pairs of blocks in the row; used for stored blocks
   std::size_t first = 0;               // index of the first block in `pairs`
   std::size_t count = 0;
 
@@ -37,10 +37,10 @@ struct block_run {
 struct band_stream {
   const band_table* table = nullptr;
   unsigned first = 1, last = 63, low = 0;
-  std::uintptr_t bit = 0, end_bit = 0;   // the next symbol's position, and that of the data's end
-  std::uint32_t blocks_passed = 0;       // further blocks without a symbol
+  std::uintptr_t bit = 0, end_bit = 0;   // positions of the next symbol and of the end of the data
+  std::uint32_t blocks_passed = 0;       // number of further blocks without a symbol
 
-  /// Returns the number of blocks without further symbols: this one and those that follow.
+  /// Returns the number of blocks without further symbols: the current block and its successors.
   [[gnu::always_inline]] static std::uint32_t ended_blocks(std::uint64_t after_word, unsigned run) noexcept {
     return (std::uint32_t{1} << run) + static_cast<std::uint32_t>(after_word >> 1 >> (63 - run));
   }
@@ -69,7 +69,7 @@ template <class, bool store>
     unsigned k = first;
     do {
       const band_entry* e = &table[window];
-      window = window_at(bit);   // after the lookup's address, so that it is not delayed
+      window = window_at(bit);   // after the address of the lookup, so that the lookup is not delayed
       band_entry rare;
       if (__builtin_expect(e->kind > band_entry::coefficient, 0)) {
         if (e->kind == band_entry::long_word) {
@@ -106,8 +106,8 @@ template <class, bool store>
   return window_at(bit) >> (64 - half) << (count - half) | window_at(bit + half) >> (64 + half - count);
 }
 
-/// Adds a bit to the magnitude of each of the coefficients. Four at a time, because the end of a loop over each one
-/// would be unpredictable; surplus iterations write to spare space.
+/// Adds a bit to the magnitude of each coefficient in the set. The loop processes four coefficients at a time, because
+/// the end of a loop over single coefficients would be hard to predict. Surplus iterations write to spare space.
 [[gnu::always_inline]] inline void correct(std::int16_t* block, coefficient_set set, int one) noexcept {
   while (set != 0)
     for (int i = 0; i < 4; ++i) {
@@ -128,14 +128,14 @@ template <class Sets, bool store>
   std::uint32_t blocks_passed = stream.blocks_passed;
   for (std::size_t i = 0; i < run.count; ++i) {
     coefficient_set pending = run.sets[i] & band;   // not yet corrected
-    coefficient_set corrected = 0;                   // whose correction bit is 1
+    coefficient_set corrected = 0;                   // coefficients whose correction bit is 1
     std::int16_t* const block = store ? run.block(i) : nullptr;
     if (blocks_passed > 0) {
       --blocks_passed;
     } else {
       const coefficient_set zeros = ~run.sets[i] & band;
       coefficient_set nonzero = 0, place = 0;
-      int zeros_left = static_cast<int>(size_of(zeros)) - 1;   // after the next one
+      int zeros_left = static_cast<int>(size_of(zeros)) - 1;   // zeros after the next one
       std::uint64_t window = window_at(bit);
       do {
         band_entry e = table[window];
@@ -158,7 +158,7 @@ template <class Sets, bool store>
         const unsigned count = size_of(passed);
         pending ^= passed;
         if constexpr (store) {
-          // A run of zeros alone writes a zero over a zero.
+          // For an entry that is only a run of zeros, this writes a zero over a zero.
           block[coefficient_order[first_of(place)]] = static_cast<std::int16_t>(value_of(window, e) * one);
           corrected |= Sets::spread(bits_at(bit + e.bits, count), passed);
         }

@@ -1,4 +1,4 @@
-// Tables that decode the next 10 bits of a progressive scan to one symbol with its sign.
+// Tables that map the next 10 bits of a progressive scan to one symbol with its sign.
 //
 //   mr::detail::band_table table;
 //   if (!table.build(scan.ac, {.kind = mr::detail::band_kind::first_ac, .low = scan.low})) return tables;
@@ -7,7 +7,7 @@
 //   k += e.run;
 //   int value = static_cast<int>(window >> (e.shift & 63) & ((1 << e.magnitude) - 1)) + e.bias;
 //
-// An entry has 26 bits at most. Threads: const members may run in several threads at once.
+// An entry consumes at most 26 bits. Threads: several threads may call const members concurrently.
 // Source: ITU-T T.81 F.1.2.1 and G.1.2.
 #pragma once
 
@@ -24,12 +24,13 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 enum class band_kind : std::uint8_t { dc, first_ac, refining_ac };
 
 struct alignas(8) band_entry {
-  /// The kind of an entry: a run of zeros alone, or followed by a coefficient; the end of this block and of others; a
-  /// word that is longer than the index; an invalid word, or a coefficient that no pixels produce.
+  /// The kind of an entry. `zeros`: a run of zeros; `coefficient`: a run of zeros and a coefficient; `end_of_band`: the
+  /// end of this block and of later ones; `long_word`: a word longer than the index; `invalid`: an invalid word or an
+  /// impossible coefficient.
   enum : std::uint8_t { zeros = 0, coefficient = 1, end_of_band = 2, long_word = 3, invalid = 4 };
 
-  std::uint8_t bits;        // consumed from the stream, without those of a run of blocks
-  std::uint8_t run;         // zeros before the coefficient; at an end: number of bits of the run of blocks
+  std::uint8_t bits;        // bits to consume from the stream, except the length of a run of blocks
+  std::uint8_t run;         // zeros before the coefficient; for end_of_band: bits in the length of the run of blocks
   std::uint8_t shift;       // shift of the window to the magnitude: 64 - bits
   std::uint8_t magnitude;   // size of the magnitude in bits
   std::int16_t bias;        // added to the magnitude bits
@@ -78,7 +79,7 @@ class band_table {
   }
 
  private:
-  static constexpr unsigned largest_dc_symbol = 15;   // for others libjpeg reports an error
+  static constexpr unsigned largest_dc_symbol = 15;   // libjpeg reports an error for larger symbols
 
   static constexpr band_entry rare(std::uint8_t kind) noexcept { return {1, 0, 63, 0, 0, kind}; }
 

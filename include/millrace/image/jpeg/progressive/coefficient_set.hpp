@@ -1,4 +1,4 @@
-// A set of a block's coefficients in one word, and its operations for refinement scans.
+// Represents a set of a block's coefficients as one word, with the operations that refinement scans use.
 //
 //   using sets = mr::detail::portable_sets;                             // or bmi2_sets, with the same results
 //   mr::detail::coefficient_set zeros = mr::detail::band_of(1, 63);     // coefficients 1 to 63
@@ -6,8 +6,8 @@
 //   unsigned k = mr::detail::first_of(place);                           // 5
 //   auto third = sets::spread(0b10, mr::detail::before(zeros, place));  // the last but one of 1 to 4
 //
-// Coefficient k is bit 63 - k, so that bits of the stream and coefficients have the same order.
-// Threads: pure functions.
+// Bit 63 - k represents coefficient k, so that coefficients have the same order as bits of the stream. Threads: pure
+// functions; any thread.
 #pragma once
 
 #include <millrace/base/version.hpp>
@@ -27,7 +27,7 @@ constexpr coefficient_set set_of(unsigned k) noexcept { return coefficient_set{1
 [[gnu::always_inline]] inline unsigned size_of(coefficient_set set) noexcept {
   return static_cast<unsigned>(std::popcount(set));
 }
-/// Returns the members before `place`, a set of one coefficient.
+/// Returns the members of `set` before the only coefficient in `place`.
 constexpr coefficient_set before(coefficient_set set, coefficient_set place) noexcept {
   return set & (coefficient_set{0} - (place << 1));
 }
@@ -37,13 +37,14 @@ constexpr coefficient_set band_of(unsigned first, unsigned last) noexcept {
 }
 
 struct portable_sets {
-  /// Returns the set that contains only the n-th member from the end, counted from 0. There must be more than n
+  /// Returns the set that contains only the n-th member from the end, counted from 0. The set must have more than n
   /// members.
   [[gnu::always_inline]] static coefficient_set nth_last(coefficient_set set, unsigned n) noexcept {
     for (; n > 0; --n) set &= set - 1;
     return set & (coefficient_set{0} - set);
   }
-  /// Returns the members whose bit is set; `bits` has one bit per member, the lowest one for the last member.
+  /// Returns the members whose bit in `bits` is 1. `bits` has one bit per member; the lowest bit belongs to the last
+  /// member.
   [[gnu::always_inline]] static coefficient_set spread(std::uint64_t bits, coefficient_set set) noexcept {
     coefficient_set result = 0;
     for (; set != 0; set &= set - 1, bits >>= 1)
@@ -62,7 +63,7 @@ struct bmi2_sets {
   }
 
  private:
-  /// Inline assembly needs no compiler flag.
+  /// Uses inline assembly, because an intrinsic would require a compiler flag.
   [[gnu::always_inline]] static std::uint64_t deposit(std::uint64_t bits, std::uint64_t to) noexcept {
     std::uint64_t result;
     asm("pdep %2, %1, %0" : "=r"(result) : "r"(bits), "r"(to));

@@ -1,4 +1,5 @@
-// The coefficients of a progressive JPEG between its scans: those of a region, and the nonzero sets of all blocks.
+// Stores the state of a progressive JPEG between scans: the coefficients of a region, and the nonzero sets of all
+// blocks.
 //
 //   mr::detail::coefficient_store store;                          // reused for all images
 //   store.lay_out(header, region);
@@ -7,10 +8,9 @@
 //   store.for_each_row([](const mr::detail::stored_row& r) { /* ... */ });   // for the inverse DCT, which leaves zeros
 //   store.mark_zeroed();                                          // declares that all coefficients are zeros
 //
-// Rows and columns are those of a component's blocks in the full image, padded to complete MCUs.
-// Memory: 144 bytes for a block of the region, 8 for any block. Memory beyond `retained_bytes` is freed when the next
-// smaller image arrives.
-// Errors: std::bad_alloc. Threads: owned by one job.
+// Rows and columns count a component's blocks in the full image, padded to complete MCUs. Memory: 8 bytes for each
+// block, and 144 bytes more for each block of the region. Memory beyond `retained_bytes` is freed when the next smaller
+// image arrives. Errors: throws std::bad_alloc. Threads: not thread-safe; one per job.
 #pragma once
 
 #include <millrace/image/jpeg/baseline/plane_region.hpp>
@@ -25,7 +25,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// The blocks of a component, without the padding of MCUs.
+/// The number of blocks of a component, without the padding to complete MCUs.
 struct component_size {
   std::size_t columns, rows;
 
@@ -39,7 +39,7 @@ struct component_size {
   }
 };
 
-/// A row of pairs of blocks within the region.
+/// One row of block pairs within the region.
 struct stored_row {
   std::size_t component, row;   // indices in the region
   std::size_t pairs;
@@ -104,7 +104,8 @@ class coefficient_store {
     }
   }
 
-  /// Clears the padding blocks of MCUs. Scans of one component omit them, so their bits may be incomplete.
+  /// Clears the padding blocks of MCUs. Scans of one component omit these blocks, so their coefficients may be
+  /// incomplete.
   void clear_filling(const scan_header& h) noexcept {
     for (std::size_t c = 0; c < components_; ++c) {
       const layout& l = layout_[c];
@@ -134,7 +135,7 @@ class coefficient_store {
   }
 
   void make_room(std::size_t blocks, std::size_t needed) {
-    constexpr std::size_t spare = 32;   // for the alignment
+    constexpr std::size_t spare = 32;   // to align the first coefficient
     if (sets_.capacity() * sizeof(coefficient_set) > retained_bytes) sets_ = {};
     sets_.assign(blocks, 0);
     if (needed > size_ || (size_ * sizeof(std::int16_t) > retained_bytes && needed < size_ / 2)) {
@@ -151,7 +152,7 @@ class coefficient_store {
   std::array<layout, 3> layout_{};
   std::vector<coefficient_set> sets_;
   std::unique_ptr<std::int16_t[]> memory_;
-  std::size_t size_ = 0, dirty_ = 0;   // allocated coefficients, and those that may be nonzero
+  std::size_t size_ = 0, dirty_ = 0;   // number of allocated coefficients, and of coefficients that may be nonzero
 };
 
 }}}  // namespace millrace::detail

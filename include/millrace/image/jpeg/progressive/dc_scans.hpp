@@ -1,12 +1,13 @@
-// Decodes the DC scans of a progressive JPEG: the first bits, predicted from block to block, or one more bit.
+// Decodes the DC scans of a progressive JPEG. A scan contains either the first bits, predicted from block to block, or
+// one more bit of each block.
 //
 //   const mr::detail::scan_grid grid(header, scan);
 //   mr::detail::dc_scan dc(scan, grid, codes, store);            // codes: one for each component of the scan
 //   dc.begin_interval();
 //   if (const auto why = dc.decode(bit, end_bit, row, 0, grid.columns); why != none) return why;    // moves `bit`
 //
-// Blocks outside the region are decoded for the prediction only, and their further bits are skipped.
-// Threads: owned by one job. Source: ITU-T T.81 G.1.2.1.
+// Blocks outside the region are decoded only for the prediction, and their additional bits are skipped. Threads: not
+// thread-safe; one per job. Source: ITU-T T.81 G.1.2.1.
 #pragma once
 
 #include <millrace/image/jpeg/baseline/segment_slots.hpp>
@@ -21,7 +22,8 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// The grid of a scan: MCUs of several components, or the blocks of one component without the padding of MCUs.
+/// The grid of a scan. The units are MCUs if the scan has several components, and otherwise the blocks of its component
+/// without padding.
 struct scan_grid {
   std::size_t columns = 0, rows = 0;
   std::array<std::size_t, 3> across{}, down{};   // blocks of each component of the scan in an MCU
@@ -54,9 +56,9 @@ class dc_scan {
 
   void begin_interval() noexcept { predictor_ = {}; }
 
-  /// Decodes MCUs of one row. Overruns of `end_bit` are detected after them.
+  /// Decodes MCUs of one row, and afterwards checks that the position is not beyond `end_bit`.
   jpeg_refusal decode(std::uintptr_t& bit, std::uintptr_t end_bit, std::size_t row, std::size_t from, std::size_t to) {
-    constexpr std::size_t at_once = 512;   // so that damaged data cannot lead beyond the readable memory
+    constexpr std::size_t at_once = 512;   // so that damaged data cannot cause reads beyond the readable memory
     for (std::size_t at = from; at < to; at += at_once) {
       const std::size_t end = std::min(at + at_once, to);
       const bool intact = scan_.refines ? refine(bit, row, at, end) : decode_first(bit, row, at, end);
@@ -72,7 +74,7 @@ class dc_scan {
   template <class Use>
   bool for_each_block(std::size_t row, std::size_t from, std::size_t to, const Use& use) {
     struct block_row {
-      std::size_t component, across, first, end;   // component of the scan; blocks of an MCU; blocks within the region
+      std::size_t component, across, first, end;   // index in the scan; blocks of an MCU; blocks within the region
       block_run stored;
     };
     std::array<block_row, max_mcu_blocks> rows;

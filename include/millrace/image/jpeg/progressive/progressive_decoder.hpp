@@ -1,15 +1,15 @@
-// Decodes progressive JPEGs to planes several times as fast as libjpeg-turbo, bit for bit like it, or refuses them.
+// Decodes progressive JPEGs to planes, bit for bit like libjpeg-turbo and several times as fast, or refuses them.
 //
 //   auto& decoder = scratch.get<mr::detail::progressive_decoder>();
 //   mr::detail::jpeg_planes_result result = decoder.decode(request);            // see jpeg_planes_request.hpp
 //   if (result) use(result.planes); else by_libjpeg(request, result.refusal);   // `refusal` is the reason
 //
-// All scans of the full image are decoded, as libjpeg does before it returns the first row, so both detect the same
-// damage. Coefficients are stored and transformed only for the region.
-// Refused, as by plane_job.hpp, are files for which libjpeg might warn or produce another value. Also refused are files
-// whose scans omit bits of coefficients, because libjpeg smooths these, and files beyond the request's limits of scans
-// and memory. The memory limit is that of libjpeg, which stores the coefficients of the full image.
-// Lifetime: planes are valid until the decoder's next call. Errors: throws std::bad_alloc only.
+// The decoder decodes all scans of the full image, as libjpeg does before it returns the first row. Therefore both
+// detect the same damage. Coefficients are stored and transformed only for the region. Like plane_job.hpp, this decoder
+// refuses files for which libjpeg might warn or produce another value. It also refuses files whose scans omit bits of
+// coefficients, because libjpeg smooths such images, and files that exceed the request's limits for scans or memory.
+// The memory limit applies to the memory that libjpeg would use, which stores the coefficients of the full image.
+// Lifetime: planes are valid until the next call of the decoder. Errors: throws only std::bad_alloc.
 // Threads: one decoder per worker. Source: ITU-T T.81 annex G.
 #pragma once
 
@@ -31,7 +31,7 @@ class progressive_decoder {
  public:
   enum class code { best, portable };
 
-  /// Uses the fastest code for this processor. `portable` is for tests and produces the same planes.
+  /// `best` selects the fastest code for this processor. `portable` is for tests and produces the same planes.
   explicit progressive_decoder(code choice = code::best) {
     if (choice == code::portable) return;
     tools_.choose_best();
@@ -73,7 +73,7 @@ class progressive_decoder {
     return transform(request, planes) ? jpeg_refusal::none : jpeg_refusal::wild_values;
   }
 
-  /// Checks everything before memory is allocated for the pixels that a header declares.
+  /// Performs all checks before it allocates memory for the pixels that the header declares.
   jpeg_refusal lay_out(const jpeg_planes_request& request) {
     if (request.eighths != 8 && request.eighths != 4 && request.eighths != 2 && request.eighths != 1)
       return jpeg_refusal::scaled;
@@ -82,7 +82,7 @@ class progressive_decoder {
     for (std::size_t c = 0; c < static_cast<std::size_t>(header_.components); ++c)
       blocks += static_cast<std::size_t>(header_.component[c].horizontal * header_.component[c].vertical);
     blocks *= static_cast<std::size_t>(region_.columns) * static_cast<std::size_t>(region_.rows);
-    if (request.bytes.size() * 8 < blocks) return jpeg_refusal::damaged;   // a DC scan has at least one bit for each
+    if (request.bytes.size() * 8 < blocks) return jpeg_refusal::damaged;   // a DC scan has at least one bit per block
     constexpr std::size_t libjpegs_block_bytes = 128, around_bytes = std::size_t{1} << 20, column_bytes = 256;
     const std::size_t libjpegs_bytes =
         blocks * libjpegs_block_bytes + static_cast<std::size_t>(header_.width) * column_bytes + around_bytes;
@@ -96,7 +96,8 @@ class progressive_decoder {
     return scan.first == 0 ? decode_dc(scan, grid) : decode_band(scan, grid);
   }
 
-  /// Calls part(row, from, to) for the MCUs of a row within one interval, and begin() where an interval begins.
+  /// Calls begin() at the start of each restart interval, and part(row, from, to) for the MCUs of a row within one
+  /// interval.
   template <class Begin, class Part>
   jpeg_refusal for_each_part(const progressive_scan& scan, const scan_grid& grid, std::uintptr_t& bit,
                              const Begin& begin, const Part& part) {
@@ -159,7 +160,7 @@ class progressive_decoder {
         });
   }
 
-  /// Returns false if values are wild.
+  /// Returns false if a value is wild (see baseline/inverse_dct.hpp).
   bool transform(const jpeg_planes_request& request, jpeg_planes& planes) {
     planes = lay_out_planes(header_, region_, request.eighths, plane_memory_);
     std::array<dequantiser, 3> quantiser;

@@ -1,4 +1,4 @@
-// Reads a progressive JPEG's markers from scan to scan, or returns the reason to leave the file to libjpeg.
+// Reads a progressive JPEG's markers from scan to scan, or returns the reason why libjpeg must decode the file.
 //
 //   mr::detail::progressive_reader reader(file, header);                     // bytes, and a scan_header to fill
 //   mr::detail::progressive_scan scan;
@@ -6,10 +6,11 @@
 //     decode(scan);                                                          // its data: at scan.data_offset_bytes
 //   if (!reader.refined()) return mr::jpeg_refusal::unrefined;       // libjpeg decodes it, because it smooths
 //
-// Accepts 8-bit progressive Huffman coding, with the same layouts of components as scan_header.hpp. A coefficient's
-// bits must be in the order of the standard: its topmost bits first, then one more in each scan. Files that libjpeg
-// would warn about are refused, and so is a coefficient whose first bits are sent twice.
-// Errors: none; a refusal is a return value. Lifetime: header and scan point into the bytes. Threads: one at a time.
+// Accepts 8-bit progressive Huffman coding, with the same layouts of components as scan_header.hpp. The bits of a
+// coefficient must be in the order that the standard requires: the topmost bits first, then one more bit in each scan.
+// Refuses files about which libjpeg would warn, and files that contain a coefficient's first bits twice.
+// Errors: none; refusals are return values. Lifetime: header and scan point into the bytes. Threads: one thread at a
+// time.
 // Format: ITU-T T.81 annex B and G.1.1.
 #pragma once
 
@@ -23,14 +24,14 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// A scan: some bits of some coefficients of some components.
+/// The header of a scan, which contains some bits of some coefficients of some components.
 struct progressive_scan {
   std::size_t components = 0;
   std::array<std::size_t, 3> component{};   // indices in the frame, ascending
   unsigned first = 0, last = 0;             // coefficients, in zigzag order; 0 and 0: DC
-  unsigned low = 0;                         // position of the lowest bit that this scan sends
-  bool refines = false;                     // whether it sends only that one bit
-  std::array<code_bytes, 3> dc{};           // codes of the scan's components; empty if no code is used
+  unsigned low = 0;                         // position of the lowest bit that this scan contains
+  bool refines = false;                     // whether the scan contains only this bit
+  std::array<code_bytes, 3> dc{};           // codes of the scan's components; empty if not used
   code_bytes ac{};
   unsigned restart_interval = 0;            // MCUs, or 0
   std::size_t data_offset_bytes = 0;
@@ -49,8 +50,8 @@ class progressive_reader : private scan_header_reader {
     for (auto& of_component : lowest_bit_) of_component.fill(unsent);
   }
 
-  /// Reads markers from the offset on, up to a scan's header or the image's end. The first offset is 2, after the
-  /// marker of the file's start.
+  /// Reads markers, beginning at the offset, up to the next scan header or the end of the image. The first offset is 2,
+  /// after the file's start marker.
   step next(std::size_t at, progressive_scan& scan) {
     using enum jpeg_refusal;
     if (at == 2 && (file_.size() < 4 || file_[0] != 0xff || file_[1] != 0xd8)) return {refused, not_a_jpeg};
@@ -87,7 +88,7 @@ class progressive_reader : private scan_header_reader {
 
   int scans() const noexcept { return scans_; }
 
-  /// Returns whether all bits of all coefficients were sent.
+  /// Returns whether the scans contained all bits of all coefficients.
   bool refined() const noexcept {
     for (std::size_t c = 0; c < static_cast<std::size_t>(header_.components); ++c)
       if (std::any_of(lowest_bit_[c].begin(), lowest_bit_[c].end(), [](int low) { return low != 0; })) return false;
@@ -134,7 +135,7 @@ class progressive_reader : private scan_header_reader {
     const unsigned dc = numbers >> 4, ac = numbers & 15;
     if (dc > 3 || ac > 3) return jpeg_refusal::unusual_header;
     scan_component& of = header_.component[scan.component[i]];
-    // libjpeg uses the quantizer that is defined when the component's first scan begins.
+    // Like libjpeg, use the quantizer that is defined when the component's first scan begins.
     if (of.quantiser == nullptr) of.quantiser = quantisers_[of.quantiser_number];
     if (of.quantiser == nullptr) return jpeg_refusal::tables;
     if (scan.first > 0) scan.ac = codes_[1][ac];
@@ -153,11 +154,11 @@ class progressive_reader : private scan_header_reader {
     return true;
   }
 
-  std::array<std::array<std::int8_t, 64>, 3> lowest_bit_;   // lowest bit sent so far, of each coefficient
+  std::array<std::array<std::int8_t, 64>, 3> lowest_bit_;   // for each coefficient, the lowest bit read so far
   int scans_ = 0;
 };
 
-/// Returns the reason for which libjpeg has to decode a progressive file, based on the markers of all its scans.
+/// Returns the reason why libjpeg must decode a progressive file, based on the markers of all its scans.
 inline jpeg_refusal read_progressive_headers(std::span<const std::byte> bytes) {
   const std::span file(reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size());
   scan_header header;

@@ -1,4 +1,4 @@
-// The intervals of one scan's data: each is copied completely, without its stuffed zeros.
+// Copies the restart intervals of one scan's data, one complete interval at a time, without the stuffed zeros.
 //
 //   mr::detail::scan_data data;
 //   data.begin(file, scan.data_offset_bytes, memory);       // memory: a byte_memory that it may enlarge
@@ -7,7 +7,8 @@
 //   if (!data.ends_at(bit)) return damaged;                  // the scan's end
 //   std::size_t marker = data.end_offset();                  // in the file
 //
-// Units: positions are bit addresses, 8 * address + bit. Threads: one at a time. Source: ITU-T T.81 B.1.1.5 and B.2.1.
+// Units: positions are bit addresses, 8 * address + bit. Threads: one thread at a time. Source: ITU-T T.81 B.1.1.5 and
+// B.2.1.
 #pragma once
 
 #include <millrace/image/jpeg/baseline/unstuffer.hpp>
@@ -32,7 +33,7 @@ class scan_data {
   }
   std::uintptr_t end_bit() const noexcept { return reinterpret_cast<std::uintptr_t>(unstuff_.end()) * 8; }
 
-  /// Returns whether there is only padding between the position and a marker.
+  /// Returns whether only padding separates the position from the next marker.
   bool ends_at(std::uintptr_t bit) const noexcept {
     return unstuff_.at_marker() && bit <= end_bit() && end_bit() - bit < 8;
   }
