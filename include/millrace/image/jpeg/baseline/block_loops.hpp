@@ -1,4 +1,5 @@
-// Instantiates the loops of block_stream.hpp for several processors, and selects those for the current one.
+// Instantiates the loops of block_stream.hpp for several processor types, and selects the loops for the current
+// processor.
 //
 //   const auto loops = mr::detail::block_loops::best();
 //   loops.run(stream);                           // until its segment ends
@@ -6,7 +7,7 @@
 //
 // Each pair of modes (store or skip) has its own loop. Each member function declares its target, so a build for any
 // x86-64 contains all of them.
-// Threads: no shared state.
+// Threads: any; calls share no state.
 #pragma once
 
 #include <millrace/image/jpeg/baseline/block_stream.hpp>

@@ -1,4 +1,4 @@
-// Decodes the blocks of one JPEG, or of two at once, in the loops that dominate the decoding time of an image.
+// Decodes the blocks of one JPEG, or of two JPEGs at once. These loops dominate the decoding time of an image.
 //
 //   mr::detail::block_stream s;
 //   s.bit = first_bit;
@@ -7,13 +7,14 @@
 //   if (s.at_end()) s.end_segment();               // s.bit is the next segment's first bit
 //   if (s.invalid) return damaged;                 // there was an invalid code
 //
-// A step is one lookup. No branch depends on its result: whether a block ends is data. A single stream therefore waits
-// for its own lookups, and two streams hide each other's latency.
-// Rare cases leave the loop: a long code, or an entry that extends into the next block. They are decoded one by one,
-// then the loop is entered again. The end of a segment is also such a case: a table that has only slow entries.
-// Arbitrary bits can be decoded. Only the slots' coefficients and the spare space after them are written.
-// Units: positions are bit addresses, 8 * address + bit, which saves a register for the base.
-// Source of the codes: ITU-T T.81 F.2.2. Threads: no shared state.
+// A step is one lookup. No branch depends on the result of a lookup; the end of a block is handled by arithmetic. Each
+// lookup of a stream depends on the previous one. Therefore a single stream waits for its lookups, whereas two streams
+// hide each other's latency. Rare cases, such as a long code or an entry that extends into the next block, leave the
+// loop. decode_rare() handles them one by one, then the loop is entered again. The loop also leaves at the end of a
+// segment, where the stream uses a table that has only slow entries. The decoder accepts arbitrary bits. It writes only
+// to the slots' coefficients and to the spare space after them.
+// Units: positions are bit addresses, 8 * address + bit, which saves a register for the base. Source of the codes:
+// ITU-T T.81 F.2.2. Threads: any; streams share no state.
 #pragma once
 
 #include <millrace/image/jpeg/baseline/component_tables.hpp>
@@ -26,14 +27,14 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// Two adjacent blocks. Row i of the left block is at 16 * i, row i of the right block at 16 * i + 8.
-/// Spare space follows, for stores that are not needed.
+/// Size of a pair of adjacent blocks. Row i of the left block begins at 16 * i, row i of the right block at 16 * i + 8.
+/// Spare space for unneeded stores follows.
 constexpr std::size_t pair_coefficients = 144;
 constexpr std::size_t right_block = 8;
 
-/// Returns the offset of coefficient k of a block. All numbers beyond the last one share one offset after the pair.
-/// The array is aligned so that the low byte of an element's address is its number k. Bit 6 of it indicates that k is
-/// beyond a block.
+/// Returns the table of offsets of a block's coefficients: element k is the offset of coefficient k. All k beyond the
+/// last coefficient share one offset after the pair. The array is aligned so that the low byte of an element's address
+/// equals k. Bit 6 of that byte indicates that k is beyond the block.
 constexpr std::array<std::uint8_t, 256> make_coefficient_order() noexcept {
   std::array<std::uint8_t, 256> order{};
   order.fill(128);
@@ -55,7 +56,7 @@ constexpr std::array<std::uint8_t, 256> make_coefficient_order() noexcept {
 }
 alignas(256) inline constexpr std::array<std::uint8_t, 256> coefficient_order = make_coefficient_order();
 
-/// One block of a segment. The tables are those for stored blocks, or those for skipped blocks.
+/// One block of a segment. Stored blocks and skipped blocks use different tables.
 struct block_slot {
   const void* ac;                    // table for the rest of this block
   const void* next_dc;               // table for the next block
@@ -64,7 +65,7 @@ struct block_slot {
   std::uintptr_t begin_bit;          // position of a skipped block's DC difference
 };
 
-/// A table with slow entries only, for both coefficient_table and skip_table lookups.
+/// A table that contains only slow entries. It can replace a coefficient_table or a skip_table.
 class stop_table {
  public:
   stop_table() noexcept {
@@ -108,7 +109,8 @@ struct block_stream {
   void end_segment() noexcept { end[-1].next_dc = next_segments_dc; }
   bool at_end() const noexcept { return slot == end; }
 
-  /// Called after a loop has stopped. Returns false at the segment's end, else decodes the next symbol of any kind.
+  /// Must be called after a loop has stopped. Returns false at the segment's end. Otherwise decodes the next symbol of
+  /// any kind and returns true.
   [[gnu::noinline]] bool decode_rare() noexcept {
     if (at_end()) return false;
     decode_symbol();
@@ -163,8 +165,7 @@ struct block_stream {
   }
 };
 
-/// Returns the number of the coefficient whose element of coefficient_order this is, by its
-/// alignment.
+/// Returns the coefficient number for an element of coefficient_order, computed from the element's address.
 [[gnu::always_inline]] inline unsigned number_of(const std::uint8_t* place) noexcept {
   return static_cast<unsigned>(reinterpret_cast<std::uintptr_t>(place) % coefficient_order.size());
 }
@@ -189,7 +190,7 @@ struct live_stream {
 
 /// Consumes bits of a window, and advances to the next block without a branch.
 struct portable_steps {
-  /// Returns the number that the last symbol's magnitude bits encode.
+  /// Returns the value that the magnitude bits of the last symbol encode.
   [[gnu::always_inline]] static std::int16_t value(std::uint64_t window, const coefficient_entry& e) noexcept {
     const std::uint64_t bits = window >> (e.shift & 63) & ((std::uint64_t{1} << (e.magnitude & 63)) - 1);
     return static_cast<std::int16_t>(static_cast<int>(bits) + e.bias);
@@ -205,9 +206,10 @@ struct portable_steps {
 };
 
 #ifdef __x86_64__
-inline constexpr const std::uint8_t* first_place = coefficient_order.data();   // in memory: no register is free
+inline constexpr const std::uint8_t* first_place = coefficient_order.data();   // in memory: registers are full
 
-/// Inline assembly, because compilers turn the selections into branches. It also needs no compiler flag.
+/// Uses inline assembly, because compilers convert the selections to branches, and intrinsics would require a compiler
+/// flag.
 struct x86_steps {
   [[gnu::always_inline]] static std::int16_t value(std::uint64_t window, const coefficient_entry& e) noexcept {
     std::uint16_t control;
@@ -235,12 +237,13 @@ struct x86_steps {
   return (reinterpret_cast<std::uintptr_t>(place) & beyond_block) != 0;
 }
 
-/// Does one lookup. Returns true if the entry is slow; it may have written coefficients, which are written again.
+/// Performs one lookup. Returns true if the entry is slow. In that case the function may have written coefficients,
+/// which will be overwritten.
 template <class Steps, bool refill>
 [[gnu::always_inline]] inline bool store_step(live_stream& s) noexcept {
   const coefficient_entry& e =
       static_cast<const coefficient_entry*>(s.table)[s.window >> (64 - coefficient_index_bits)];
-  if constexpr (refill) s.window = window_at(s.bit);   // after the lookup's address, so that it is not delayed
+  if constexpr (refill) s.window = window_at(s.bit);   // after the lookup's address, so that the lookup is not delayed
   const std::uint64_t advance = e.advance;
   const std::uint8_t* const next = s.place + advance;
   std::int16_t* const to = s.slot->coefficients;
@@ -264,7 +267,7 @@ template <class Steps, bool refill>
   if (__builtin_expect(is_beyond(next), 0)) return true;
   s.window <<= bits;
   s.bit += bits;
-  s.slot[1].begin_bit = s.bit;   // the last value written before the next block is correct
+  s.slot[1].begin_bit = s.bit;   // the last write before the next block stores the correct value
   Steps::next_block(s, advance, next);
   return false;
 }
@@ -275,7 +278,7 @@ template <class Steps, bool store, bool refill>
   else return skip_step<Steps, refill>(s);
 }
 
-/// Runs until the segment's end. Two lookups use 44 bits at most; a refill provides at least 57.
+/// Runs until the segment's end. Two lookups consume at most 44 bits, and a refill provides at least 57.
 template <class Steps, bool store>
 [[gnu::always_inline]] inline void run_loop(block_stream& stream) noexcept {
   do {
@@ -289,8 +292,8 @@ template <class Steps, bool store>
   } while (stream.decode_rare());
 }
 
-/// Runs until one of the streams is at its segment's end. Rare symbols are decoded between two loops, when no stream is
-/// in registers.
+/// Runs until one of the streams reaches its segment's end. Rare symbols are decoded between two runs of the loop, when
+/// no stream is in registers.
 template <class Steps, bool store_a, bool store_b>
 [[gnu::always_inline]] inline void run_loop(block_stream& first, block_stream& second) noexcept {
   block_stream* stuck;

@@ -1,4 +1,4 @@
-// Tables that decode the next 11 bits of a JPEG's stream to up to two coefficients at once, without a branch.
+// Tables that map the next 11 bits of a JPEG's stream to one or two coefficients, without a branch.
 //
 //   mr::detail::second_symbols second(ac);                           // symbols that may follow a known symbol
 //   mr::detail::build_ac_table(table, ac, second);                   // or build_dc_table(table, dc, second)
@@ -8,9 +8,10 @@
 //   block[order[k + e.advance - 1]] = static_cast<std::int16_t>(bits + e.bias);    // the last one
 //
 // Both stores are always executed. A store that is not needed writes to spare space after the block.
-// An entry is one word, and all of its fields can be added. The entry of two symbols is the sum of their entries. A
-// table is therefore written in runs with one addition per entry, instead of decoding each index. The longest entry has
-// 22 bits. Threads: pure. Source: ITU-T T.81 F.2.2; building in runs is the author's own method.
+// An entry is one word whose fields can be added. The entry for two symbols is the sum of the entries for the single
+// symbols. Therefore a table is written in runs of indices, with one addition per entry, instead of decoding each
+// index. An entry consumes at most 22 bits. Threads: pure functions; any thread. Source: ITU-T T.81 F.2.2. Building
+// tables in runs is the author's own method.
 #pragma once
 
 #include <millrace/image/jpeg/baseline/huffman_code.hpp>
@@ -22,12 +23,12 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// slow_advance is the `advance` of an entry that huffman_code has to decode. It sets bit 6 of the sum (beyond_block),
-/// as does every advance beyond a block's end. Bit 7 (ends_block) indicates that the block has ended.
+/// `slow_advance` is the `advance` of an entry that huffman_code must decode. Like every advance beyond a block's end,
+/// it sets bit 6 (beyond_block) of the coefficient number. Bit 7 (ends_block) indicates that the block has ended.
 enum : unsigned { slow_advance = 192, beyond_block = 64, ends_block = 128 };
 
 struct alignas(8) coefficient_entry {
-  std::uint8_t bits;        // consumed from the stream
+  std::uint8_t bits;        // number of bits to consume from the stream
   std::uint8_t advance;     // added to the coefficient's number; + ends_block
   std::uint8_t shift;       // shift of the window to the last symbol's magnitude: 64 - bits
   std::uint8_t magnitude;   // size of the magnitude in bits; shift and magnitude together are the control word of BEXTR
@@ -40,10 +41,10 @@ constexpr unsigned coefficient_index_bits = 11;
 constexpr std::size_t coefficient_entries = std::size_t{1} << coefficient_index_bits;
 using coefficient_table = std::array<coefficient_entry, coefficient_entries>;
 
-/// The largest sizes of magnitudes in 8-bit JPEGs, in bits.
+/// The maximum sizes, in bits, of magnitudes in 8-bit JPEGs.
 enum : unsigned { largest_ac_size = 10, largest_dc_size = 11 };
 
-/// The fields of an entry. The packed word has them in this order, from the lowest byte up.
+/// The fields of an entry. The packed word contains them in this order, from the lowest byte up.
 struct entry_fields {
   unsigned bits = 0, advance = 0, shift = 64, magnitude = 0;
   int bias = 0, value = 0;
@@ -69,8 +70,8 @@ struct ac_symbol {
   constexpr unsigned advance() const noexcept { return ends() ? unsigned{ends_block} : run + 1; }
 };
 
-/// The entries of an AC symbol within windows of up to 10 bits. of(bits)[i] is the entry of a window of `bits` bits
-/// with value i. An entry of zero bits means that no symbol fits.
+/// The entries for an AC symbol in a window of up to 10 bits. of(bits)[i] is the entry for a window that has `bits`
+/// bits and the value i. An entry with zero bits means that the window does not contain a complete symbol.
 class second_symbols {
  public:
   explicit second_symbols(const huffman_code& ac) {
@@ -106,14 +107,15 @@ class table_writer {
  public:
   table_writer(coefficient_table& table, const second_symbols& second) : at_(table.data()), second_(second) {}
 
-  /// Adds all entries whose index begins with a word of `length` bits. Its symbol has `size` magnitude bits.
+  /// Writes all entries whose index begins with the next code word. The word has `length` bits and its symbol `size`
+  /// magnitude bits.
   void add(unsigned length, unsigned size, unsigned advance) {
     const unsigned total = length + size;
     const std::size_t count = std::size_t{1} << (coefficient_index_bits - length);
     if (size > 0 && length == coefficient_index_bits) return add_slow(count);
     if ((advance & ends_block) != 0)
       return fill(count, packed_entry({.bits = length, .advance = advance, .shift = 64 - length}));
-    if (total > coefficient_index_bits) {   // the sign is known, the value is not
+    if (total > coefficient_index_bits) {   // the index contains the sign, but not all magnitude bits
       entry_fields f{.bits = total, .advance = advance, .shift = 64 - total, .magnitude = size,
                      .bias = 1 - (1 << size)};
       fill(count / 2, packed_entry(f));
@@ -132,8 +134,8 @@ class table_writer {
     const std::size_t count = std::size_t{1} << rest;
     const std::uint64_t alone = packed_entry({.bits = total, .advance = advance, .shift = 64 - total, .bias = value});
     if (value < -128 || value > 127) return fill(count, alone);
-    // A second symbol's entry has shift = 64 - its bits. The first one's bits are subtracted from that. The result is
-    // never negative.
+    // The entry for a second symbol has shift = 64 - bits. The bits of the first symbol are subtracted from this shift.
+    // The result is never negative.
     const std::uint64_t first = (std::uint64_t{total} | std::uint64_t{advance} << 8) - (std::uint64_t{total} << 16);
     const std::uint64_t followed = first + packed_entry({.shift = 0, .value = value, .run = advance - 1});
     const std::uint64_t* const follower = second_.of(rest);
@@ -151,7 +153,7 @@ class table_writer {
   const second_symbols& second_;
 };
 
-/// Builds the table for an AC coefficient, and the AC symbol that follows it.
+/// Builds the table for an AC coefficient and the following AC symbol.
 inline void build_ac_table(coefficient_table& table, const huffman_code& ac, const second_symbols& second) {
   table_writer write(table, second);
   ac.for_each([&](unsigned length, unsigned byte) {
@@ -163,7 +165,7 @@ inline void build_ac_table(coefficient_table& table, const huffman_code& ac, con
   write.finish(table.data() + table.size());
 }
 
-/// Builds the table for a DC difference, and the AC symbol that follows it.
+/// Builds the table for a DC difference and the following AC symbol.
 inline void build_dc_table(coefficient_table& table, const huffman_code& dc, const second_symbols& second) {
   table_writer write(table, second);
   dc.for_each([&](unsigned length, unsigned size) {

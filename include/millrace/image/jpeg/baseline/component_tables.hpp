@@ -1,13 +1,13 @@
-// All tables for decoding a component's blocks with its two Huffman codes, and a store of tables for reuse.
+// Contains all tables for decoding the blocks of a component with its two Huffman codes, and a cache of such tables.
 //
 //   mr::detail::component_table_store store;                               // in a worker's scratch
 //   auto tables = store.get(component.dc, component.ac);
 //   if (!tables) return mr::jpeg_refusal::tables;                  // an invalid code
 //   const mr::detail::coefficient_entry& e = tables->ac[window >> 53];     // see coefficient_table.hpp
 //
-// Most files share the codes of T.81 annex K. The store recognizes codes by comparing their bytes, and builds the
-// tables of a new code in some microseconds.
-// Lifetime: a job shares ownership of its tables, so tables that leave the store remain valid while a job uses them.
+// Most files use the codes of T.81 annex K. The store recognizes codes by comparing their bytes. It builds the tables
+// for a new code in a few microseconds.
+// Lifetime: a job shares ownership of its tables, so tables that the store drops remain valid while a job uses them.
 // The store reuses the memory of tables that no job uses.
 // Threads: one store per worker.
 #pragma once
@@ -29,7 +29,7 @@ constexpr unsigned difference_index_bits = 9;
 struct component_tables {
   alignas(64) coefficient_table dc, ac;
   alignas(64) skip_table dc_skip, ac_skip;
-  alignas(64) std::array<coefficient_entry, std::size_t{1} << difference_index_bits> difference;   // DC alone
+  alignas(64) std::array<coefficient_entry, std::size_t{1} << difference_index_bits> difference;   // DC only
   huffman_code dc_code, ac_code;
 
   bool build(code_bytes dc_bytes, code_bytes ac_bytes) {

@@ -1,4 +1,4 @@
-// Sums of products of input pairs for an inverse DCT: with AVX2, or with AVX-512's VNNI in the same 256-bit registers.
+// Computes sums of products of input pairs for an inverse DCT, with AVX2 or with AVX-512 VNNI in 256-bit registers.
 //
 //   using sum = mr::detail::avx2_sums;                           // or mr::detail::vnni_sums
 //   using p = mr::detail::dct_pair;
@@ -7,7 +7,7 @@
 //   words w = sum::joined<11>(even, last);                       // interleaves both, minus 11 bits of fraction
 //
 // The VNNI instructions are inline assembly, because a compiler accepts a builtin only in a function with a matching
-// target. All functions except the outermost one are shared by both variants. Threads: pure.
+// target. Both variants share all functions except the outermost one. Threads: pure functions; any thread.
 #pragma once
 
 #include <millrace/image/jpeg/baseline/inverse_dct.hpp>
@@ -27,7 +27,8 @@ enum class dct_pair : std::size_t {
   odd_0_of_15, odd_0_of_37, odd_1_of_15, odd_1_of_37, odd_2_of_15, odd_2_of_37, odd_3_of_15, odd_3_of_37
 };
 
-/// Each factor is one 16-bit word. All are in one cache line; the processor can broadcast a pair directly from there.
+/// Each factor is one 16-bit word. All factors are in one cache line, from which the processor can broadcast a pair
+/// directly.
 alignas(64) inline constexpr std::array<std::array<std::int16_t, 2>, 14> dct_pairs = {{
     {dct_factors::one, dct_factors::one}, {dct_factors::one, -dct_factors::one},
     {dct_factors::even_2_2, dct_factors::even_2_6}, {dct_factors::even_2_6, dct_factors::even_6_6},
@@ -50,14 +51,15 @@ struct avx2_sums {
   }
   template <dct_pair p>
   MILLRACE_AVX2 static quads onto(quads sum, words xy) noexcept { return sum + of<p>(xy); }
-  /// The compiler already has this product from onto<p>(), so a factor of -p would cost another multiplication.
+  /// Subtracts the product with p, which the compiler already has from onto<p>(). The factor -p would require another
+  /// multiplication.
   template <dct_pair p, dct_pair minus_p>
   MILLRACE_AVX2 static quads less(quads sum, words xy) noexcept { return sum - of<p>(xy); }
   template <int bits>
   MILLRACE_AVX2 static words joined(quads even, quads odd) noexcept { return avx2::joined<bits>(even, odd); }
 };
 
-/// Only for functions whose target has avx512vl and avx512vnni.
+/// May be used only in functions whose target includes avx512vl and avx512vnni.
 struct vnni_sums {
   using words = avx2::words;
   using quads = avx2::quads;
@@ -74,7 +76,8 @@ struct vnni_sums {
   template <int bits>
   MILLRACE_AVX2 static words joined(quads even, quads odd) noexcept {
     quads joint = even >> bits;
-    // Selects the bits of %0 where %2 has ones, else those of %1. A blend can use only half of the registers.
+    // Selects bits of %0 where %2 has ones, and bits of %1 elsewhere. A blend instruction can use only half of the
+    // registers.
     asm("vpternlogd $0xe4, %2, %1, %0"
         : "+v"(joint) : "v"(bits <= 16 ? odd << (16 - bits) : odd >> (bits - 16)), "v"(avx2::quads_of(0xffff)));
     return reinterpret_cast<words>(joint);

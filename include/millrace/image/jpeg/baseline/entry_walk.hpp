@@ -1,12 +1,12 @@
-// Decodes a JPEG once, and lists entries at which decoding can begin later.
+// Decodes a JPEG once, and lists the entries at which later decoding can begin.
 //
 //   mr::detail::entry_walk walk;                                   // in a worker's scratch
 //   std::vector<std::byte> entries = walk.run(file, {});           // one every four MCUs, packed
 //   decoder.decode({.bytes = file, .left = 200, .entries = entries});
 //
-// Nothing is returned for a file that the built-in decoder does not support or that is damaged anywhere, so entries do
-// not hide damage. Nothing is returned either if entries have no benefit: too few MCUs, or restart markers that are as
-// good. Errors: std::bad_alloc. Threads: one at a time.
+// The result is empty for a file that the built-in decoder does not support. It is also empty for a file that is
+// damaged anywhere, so that entries do not hide damage. Finally, it is empty if entries have no benefit, because the
+// image has too few MCUs or sufficient restart markers. Errors: throws std::bad_alloc. Threads: one thread at a time.
 #pragma once
 
 #include <millrace/image/jpeg/baseline/block_loops.hpp>
@@ -24,12 +24,12 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// The number of entries of a file.
+/// Options that determine the number of entries of a file.
 struct entry_walk_options {
-  /// MCUs of six blocks between entries. If MCUs are smaller, there are proportionally more of them.
+  /// Number of MCUs between entries if an MCU has six blocks. The number is proportionally larger for smaller MCUs.
   std::size_t every_mcus = 4;
-  std::size_t max_per_thousand = 35;   ///< maximum bytes per 1000 of the file; beyond, half of the entries are dropped
-  std::ptrdiff_t fewest_entries = 8;    ///< if there were fewer, there are none
+  std::size_t max_per_thousand = 35;   ///< maximum bytes per 1000 of the file; larger lists are halved
+  std::ptrdiff_t fewest_entries = 8;    ///< minimum; a shorter list is dropped
 };
 
 class entry_walk {
@@ -60,7 +60,8 @@ class entry_walk {
  private:
   static constexpr std::size_t max_between = 255;
 
-  /// Lists the entries of all MCUs whose number is a multiple of `every`, but not 0. Returns false for a damaged file.
+  /// Lists the entries of all MCUs whose number is a positive multiple of `every`. Returns false if the file is
+  /// damaged.
   bool list(std::int64_t mcus, std::int64_t every) {
     entries_.clear();
     stream_.begin_scan();
@@ -86,7 +87,7 @@ class entry_walk {
     stuffed_bytes_ = {};
   }
 
-  /// Each 0xff in the copied bytes is two bytes in the file.
+  /// Returns the entry at the current position. Each 0xff in the copied bytes corresponds to two bytes in the file.
   jpeg_entry entry_here(std::int64_t mcu) {
     const unstuffer& copied = stream_.copied();
     const std::uint8_t* const here = stream_.stream_byte();
@@ -110,8 +111,8 @@ class entry_walk {
   stop_table stop_;
   mcu_stream stream_;
   std::vector<jpeg_entry> entries_;
-  const std::uint8_t* counted_ = nullptr;   // copied bytes before it were counted
-  std::ptrdiff_t stuffed_bytes_ = 0;        // before counted_, in this interval
+  const std::uint8_t* counted_ = nullptr;   // the copied bytes before this one were counted
+  std::ptrdiff_t stuffed_bytes_ = 0;        // stuffed bytes before counted_ in this interval
 };
 
 }}}  // namespace millrace::detail

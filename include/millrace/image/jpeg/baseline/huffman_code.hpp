@@ -1,11 +1,11 @@
-// A canonical Huffman code of a JPEG, and a simple way to decode one symbol of it.
+// A canonical Huffman code of a JPEG, with a simple function that decodes one symbol.
 //
 //   mr::detail::huffman_code code;
 //   if (!code.assign(component.dc)) return mr::jpeg_refusal::tables;   // too many words
 //   auto [length, symbol] = code.find(window);                // the 16 topmost bits of window; length 0: no code
 //   code.for_each([](unsigned bits, unsigned byte) { /* ... */ });             // in ascending order of codes
 //
-// Threads: const members may run in several threads at once. Source: ITU-T T.81 annex C and F.2.2.3.
+// Threads: several threads may call const members concurrently. Source: ITU-T T.81 annex C and F.2.2.3.
 #pragma once
 
 #include <millrace/image/jpeg/baseline/scan_header.hpp>
@@ -22,8 +22,8 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 class huffman_code {
  public:
-  /// Returns false for a code with more words of some length than are available; libjpeg refuses such a code, too.
-  /// The word of all ones is not available, because T.81 reserves it.
+  /// Returns false if the code has more words of some length than are available; libjpeg also refuses such a code. A
+  /// word of only ones is not available, because T.81 reserves it.
   bool assign(code_bytes bytes) noexcept {
     counts_.fill(0);
     symbols_.fill(0);
@@ -61,7 +61,7 @@ class huffman_code {
   }
 
  private:
-  /// Returns the number of lengths whose words are all below `next`. Limits never decrease with the length.
+  /// Returns the number of lengths whose words are all below `next`. Limits never decrease as the length increases.
   unsigned lengths_below(std::uint32_t next) const noexcept {
 #ifdef __SSE2__
     const __m128i bits = _mm_set1_epi32(static_cast<int>(next));
@@ -77,13 +77,13 @@ class huffman_code {
 #endif
   }
 
-  alignas(16) std::array<std::int32_t, 16> limits_{};    // first word beyond those of a length, as 16 bits
+  alignas(16) std::array<std::int32_t, 16> limits_{};    // for each length, the first larger word, as 16 bits
   std::array<std::uint32_t, 16> offsets_{};
   std::array<std::uint8_t, 16> counts_{};
   std::array<std::uint8_t, 256> symbols_{};
 };
 
-/// Returns the number that `size` magnitude bits encode: T.81, F.12.
+/// Returns the value that `size` magnitude bits encode, as defined in T.81, F.12.
 constexpr int extended(unsigned bits, unsigned size) noexcept {
   return size == 0 || bits >> (size - 1) != 0 ? static_cast<int>(bits) : static_cast<int>(bits) - (1 << size) + 1;
 }

@@ -3,15 +3,15 @@
 //   const mr::detail::dequantiser q(component.quantiser);                              // in zigzag order
 //   bool tame = mr::detail::inverse_dct_pair(pair, q, {samples, stride_bytes});        // writes 16 columns of 8 rows
 //
-// block_stream.hpp defines the layout of `pair`. The function leaves zeros there for the next blocks, while the pair is
-// in the L1 cache.
-// It returns false if a value is "wild": so large that implementations differ. The samples are then undefined. There
-// are two cases, and images of 8-bit samples stay far below both:
-// - The magnitudes of a column's dequantized coefficients sum to more than `max_in_column`. Beyond that, 16 bits may
-//   overflow in the first pass.
-// - A sample is outside -512 .. 511 before it is clamped. There libjpeg's C code wraps around; its SIMD code does not.
-// Threads: pure. Source: C. Loeffler, A. Ligtenberg and G. Moschytz, ICASSP 1989. The fixed point is that of libjpeg's
-// accurate integer method: 13 bits of fraction, and 2 between the passes.
+// block_stream.hpp defines the layout of `pair`. The function sets the pair to zero for the next blocks while it is in
+// the L1 cache. It returns false if a value is "wild", that is, so large that the results of implementations differ.
+// The samples are then undefined. There are two cases. Values of real 8-bit images are far below both limits:
+// - The sum of the magnitudes of a column's dequantized coefficients exceeds `max_in_column`. Then 16 bits may overflow
+// in the first pass.
+// - A sample is outside -512 .. 511 before clamping. Such values wrap around in libjpeg's C code, but not in its SIMD
+// code.
+// Threads: pure functions; any thread. Source: C. Loeffler, A. Ligtenberg and G. Moschytz, ICASSP 1989. Fixed-point
+// numbers have 13 fraction bits, and 2 between the passes, as in libjpeg's accurate integer method.
 #pragma once
 
 #include <millrace/image/jpeg/baseline/block_stream.hpp>
@@ -26,7 +26,7 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 enum : int { max_in_column = 5'000, largest_dc_term = 1'200, usual_ac = 512, least_sample = -512, max_sample = 511 };
 
-/// A quantizer's numbers, each row twice, in the layout of a pair's coefficients.
+/// The step sizes of a quantizer in the layout of a pair's coefficients, so that each row occurs twice.
 struct dequantiser {
   alignas(32) std::array<std::int16_t, 128> step{};
   int largest_dc = 0;    // |DC| up to this value is tame (not wild)
@@ -50,15 +50,14 @@ struct sample_target {
   std::size_t stride_bytes;
 };
 
-/// Products of sums and cosines, in 13 bits of fraction. All terms of the same input and output are combined into one
-/// factor.
+/// Factors with 13 fraction bits. Each factor combines all cosine terms between one input and one output.
 struct dct_factors {
   static constexpr int one = 8192, even_2_2 = 10703, even_2_6 = 4433, even_6_6 = -10704,
                        odd_1_1 = 11363, odd_1_3 = 9633, odd_1_5 = 6437, odd_1_7 = 2260,
                        odd_3_3 = -2259, odd_3_7 = -6436, odd_3_5 = -11362, odd_7_7 = -11363, odd_5_5 = 2261;
 };
 
-/// Runs one pass over eight numbers. Returns sums in 13 bits of fraction, not yet rounded.
+/// Computes one pass over eight numbers. Returns sums with 13 fraction bits, not yet rounded.
 [[gnu::always_inline]] inline std::array<int, 8> inverse_dct_1d(const std::array<int, 8>& x) noexcept {
   using f = dct_factors;
   const int sum = (x[0] + x[4]) * f::one, difference = (x[0] - x[4]) * f::one;
@@ -72,7 +71,7 @@ struct dct_factors {
           even[3] - odd[3], even[2] - odd[2], even[1] - odd[1], even[0] - odd[0]};
 }
 
-/// Transforms one block of a pair. Returns false if it is wild; then it writes nothing.
+/// Transforms one block of a pair. If a value is wild, writes nothing and returns false.
 inline bool inverse_dct_block(const std::int16_t* block, const std::int16_t* steps, sample_target to) noexcept {
   std::array<std::array<int, 8>, 8> columns;   // results of the first pass, for each column
   for (std::size_t c = 0; c < 8; ++c) {

@@ -1,12 +1,12 @@
-// The inverse DCT of inverse_dct.hpp with AVX2: two adjacent blocks, one in each half of a register.
+// Computes the inverse DCT of inverse_dct.hpp with AVX2. Each half of a register contains one of two adjacent blocks.
 //
 //   if (mr::detail::avx2_inverse_dct::usable())
 //     tame = mr::detail::avx2_inverse_dct::pair(coefficients, q, {samples, stride_bytes});
 //
-// The results are the same, and so is the detection of wild values. But the samples of a wild pair are written.
-// A multiply instruction adds two products. Rows are therefore interleaved and multiplied with pairs of factors.
-// Rounding packs two registers of 32-bit sums into one, interleaved for the second pass, which halves the transposition
-// between the passes. Threads: pure.
+// The results and the detection of wild values are identical to inverse_dct.hpp. However, the function also writes the
+// samples of a wild pair. The multiply instruction adds two products. Therefore rows are interleaved and multiplied by
+// pairs of factors. Rounding packs two registers of 32-bit sums into one. The packed values are interleaved for the
+// second pass, which halves the transposition between the passes. Threads: pure functions; any thread.
 #pragma once
 
 #include <millrace/image/jpeg/baseline/dct_sums_avx2.hpp>
@@ -29,7 +29,8 @@ class avx2_inverse_dct {
     return pair<avx2_sums>(coefficients, q, to, std::make_index_sequence<8>());
   }
 
-  /// The same code for AVX-512, which has twice as many registers: all values of the two passes then fit in registers.
+  /// Returns whether the same code can use AVX-512, which has twice as many registers. All values of the two passes
+  /// then fit in registers.
   static bool has_more_registers() noexcept {
     return usable() && __builtin_cpu_supports("avx512bw") != 0 && __builtin_cpu_supports("avx512vl") != 0;
   }
@@ -38,8 +39,8 @@ class avx2_inverse_dct {
     return pair<avx2_sums>(coefficients, q, to, std::make_index_sequence<8>());
   }
 
-  /// The same with VNNI, which multiplies and adds in one instruction. Registers of 512 bits (inverse_dct_avx512.hpp)
-  /// are slower if the processor reduces its clock for them.
+  /// Returns whether the same code can use VNNI, which multiplies and adds in one instruction. The 512-bit registers of
+  /// inverse_dct_avx512.hpp are slower if the processor reduces its clock frequency for them.
   static bool has_vnni() noexcept { return has_more_registers() && __builtin_cpu_supports("avx512vnni") != 0; }
   [[gnu::target("avx2,avx512f,avx512bw,avx512vl,avx512vnni"), gnu::noinline]] static bool pair_by_vnni(
       std::int16_t* coefficients, const dequantiser& q, sample_target to) noexcept {
@@ -52,8 +53,8 @@ class avx2_inverse_dct {
   using octs = avx2::octs;
   using bytes = avx2::bytes;
 
-  /// Uses folds over the rows or columns `i`, because -O2 would not unroll loops, and would store their arrays in
-  /// memory.
+  /// Uses fold expressions over the rows or columns `i`, because -O2 would not unroll loops and would store the arrays
+  /// in memory.
   template <class Sums, std::size_t... i>
   [[gnu::target("avx2"), gnu::always_inline]] static inline bool pair(std::int16_t* coefficients,
                                                                       const dequantiser& q, sample_target to,
@@ -67,7 +68,8 @@ class avx2_inverse_dct {
       if (any_of(lost, lost)) return false;
     }
     (clear(coefficients + 16 * i), ...);
-    // Seven AC coefficients below 512, and a DC one that the caller has checked, are within a column's limit.
+    // If seven AC coefficients are below 512 and the caller has checked the DC coefficient, the column is within its
+    // limit.
     words outside = (row[0] & all_but_dc()) + words_of(usual_ac);
     ((outside |= i == 0 ? words_of(0) : row[i] + words_of(usual_ac)), ...);
     if (__builtin_expect(any_of(outside, words_of(-2 * usual_ac)), 0) && !columns_are_tame(row)) return false;
@@ -91,7 +93,7 @@ class avx2_inverse_dct {
     words beyond = words_of(0);
     ((beyond |= column[i] + words_of(-least_sample - 128)), ...);
     write(column, to);
-    return !any_of(beyond, words_of(least_sample - max_sample - 1));   // no bit from 1024 on is set
+    return !any_of(beyond, words_of(least_sample - max_sample - 1));   // all bits from 1024 up are 0
   }
 
   [[gnu::target("avx2"), gnu::noinline]] static bool columns_are_tame(const words* row) noexcept {
@@ -106,7 +108,7 @@ class avx2_inverse_dct {
     return words{0, -1, -1, -1, -1, -1, -1, -1, 0, -1, -1, -1, -1, -1, -1, -1};
   }
 
-  /// Runs inverse_dct_1d for each column. The arguments are its inputs in pairs, and the rounding constant.
+  /// Computes inverse_dct_1d for each column. The arguments are its inputs, in pairs, and the rounding constant.
   template <class Sums>
   [[gnu::target("avx2"), gnu::always_inline]] static inline void pass(quads* out, words x04, words x26, words x15,
                                                                       words x37, quads rounding) noexcept {
@@ -148,7 +150,7 @@ class avx2_inverse_dct {
     write_rows(high_pairs(left_b, right_b), 3, to);
   }
 
-  /// Writes rows `row` and `row` + 4. In `rows` the two blocks alternate.
+  /// Writes rows `row` and `row` + 4. `rows` contains parts of the two blocks alternately.
   [[gnu::target("avx2"), gnu::always_inline]] static inline void write_rows(quads rows, std::size_t row,
                                                                             sample_target to) noexcept {
     const octs both = avx2::swap_middle(reinterpret_cast<octs>(rows));

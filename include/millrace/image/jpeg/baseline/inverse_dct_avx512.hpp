@@ -1,10 +1,12 @@
-// The inverse DCT of inverse_dct.hpp with AVX-512: four adjacent blocks, one in each quarter of a register.
+// Computes the inverse DCT of inverse_dct.hpp with AVX-512. Each quarter of a register contains one of four adjacent
+// blocks.
 //
 //   if (mr::detail::avx512_inverse_dct::usable())
 //     result = mr::detail::avx512_inverse_dct::quad(coefficients, q, {samples, stride_bytes});
 //
-// `coefficients` are two consecutive pairs; 32 columns of 8 rows are written. The results are those of the separate
-// pairs. The method is that of inverse_dct_avx2.hpp. Threads: pure.
+// `coefficients` are two consecutive pairs; the function writes 32 columns of 8 rows. The results are identical to
+// transforming each pair separately. The method is the same as in inverse_dct_avx2.hpp. Threads: pure functions; any
+// thread.
 #pragma once
 
 #include <millrace/image/jpeg/baseline/dct_sums_avx2.hpp>
@@ -18,14 +20,14 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// The outcome for two pairs of blocks. `untouched`: the caller must transform them one by one.
+/// The outcome for two pairs of blocks. `untouched` means that the caller must transform each pair separately.
 enum class quad_result : std::uint8_t { tame, wild, untouched };
 
 #ifdef __x86_64__
 
 class avx512_inverse_dct {
  public:
-  /// Returns whether four blocks at once are profitable on this processor.
+  /// Returns whether transforming four blocks at once is faster on this processor.
   static bool usable() noexcept { return cpu_has_wide_vectors(); }
 
   [[gnu::target("avx2,avx512f,avx512bw,avx512vl,avx512vnni"), gnu::noinline]] static quad_result quad(
@@ -41,8 +43,8 @@ class avx512_inverse_dct {
 
 #define MILLRACE_AVX512 [[gnu::target("avx2,avx512f,avx512bw,avx512vl,avx512vnni"), gnu::always_inline]] inline
 
-  /// Uses folds over the rows or columns `i`, because -O2 would not unroll loops, and would store their arrays in
-  /// memory.
+  /// Uses fold expressions over the rows or columns `i`, because -O2 would not unroll loops and would store the arrays
+  /// in memory.
   template <std::size_t... i>
   MILLRACE_AVX512 static quad_result quad(std::int16_t* coefficients, const dequantiser& q, sample_target to,
                                           std::index_sequence<i...>) noexcept {
@@ -52,7 +54,7 @@ class avx512_inverse_dct {
     const std::int16_t* const steps = q.step.data();
     const words row[8] = {(load_two(coefficients + 16 * i, second + 16 * i) *
                            load_two(steps + 16 * i, steps + 16 * i))...};
-    // As for a pair. Columns that need a precise check are rare.
+    // The same check as in the function for one pair. Columns that require a precise check are rare.
     words outside = (row[0] & all_but_dc()) + words_of(usual_ac);
     ((outside |= i == 0 ? words_of(0) : row[i] + words_of(usual_ac)), ...);
     if (__builtin_expect(any_of(outside, words_of(-2 * usual_ac)), 0)) return quad_result::untouched;
@@ -76,7 +78,7 @@ class avx512_inverse_dct {
     words beyond = words_of(0);
     ((beyond |= column[i] + words_of(-least_sample - 128)), ...);
     write(column, to);
-    // No bit from 1024 on is set.
+    // All bits from 1024 up must be 0.
     return any_of(beyond, words_of(least_sample - max_sample - 1)) ? quad_result::wild : quad_result::tame;
   }
 
@@ -90,7 +92,7 @@ class avx512_inverse_dct {
     return avx512::add_products(sum, xy, dct_pairs[static_cast<std::size_t>(p)]);
   }
 
-  /// Runs inverse_dct_1d for each column. The arguments are its inputs in pairs, and the rounding constant.
+  /// Computes inverse_dct_1d for each column. The arguments are its inputs, in pairs, and the rounding constant.
   MILLRACE_AVX512 static void pass(quads* out, words x04, words x26, words x15, words x37, quads rounding) noexcept {
     using p = dct_pair;
     const quads none = avx512::quads_of(0);
@@ -127,7 +129,7 @@ class avx512_inverse_dct {
     write_rows(high_pairs(left_b, right_b), 3, to);
   }
 
-  /// Writes rows `row` and `row` + 4. In `rows` they alternate, block by block.
+  /// Writes rows `row` and `row` + 4. `rows` contains these two rows alternately, block by block.
   MILLRACE_AVX512 static void write_rows(quads rows, std::size_t row, sample_target to) noexcept {
     const octs both = avx512::even_then_odd(reinterpret_cast<octs>(rows));
     avx512::store_low(to.samples + row * to.stride_bytes, both);

@@ -1,15 +1,15 @@
-// Decodes baseline JPEGs to planes several times as fast as libjpeg-turbo, bit for bit like it, or refuses them.
+// Decodes baseline JPEGs to planes, bit for bit like libjpeg-turbo and several times as fast, or refuses them.
 //
 //   auto& decoder = scratch.get<mr::detail::jpeg_plane_decoder>();
 //   auto [a, b] = decoder.decode(first, second);                 // two images at once on one core
 //   if (a) use(a.planes); else by_libjpeg(first, a.refusal);     // `refusal` is the reason
 //
-// Two images decoded together hide each other's latency of memory lookups. An image's planes, and whether it is
-// refused, never depend on the other image. decode_each() keeps two images in progress over a longer list.
-// Restart intervals without a requested MCU are neither decoded nor checked, but their markers are checked.
-// Lifetime: planes are valid until the decoder's next call.
-// Errors: throws std::bad_alloc only. Unusual or damaged files are refused. libjpeg then decides between pixels, a
-// warning and an error. Threads: one decoder per worker. The method is described in baseline/plane_job.hpp.
+// Two images that are decoded together hide each other's latency of memory lookups. The result for an image never
+// depends on the other image. decode_each() processes a longer list and always keeps two images in progress. The
+// decoder neither decodes nor checks restart intervals without a requested MCU, but it checks their markers. Lifetime:
+// planes are valid until the decoder's next call. Errors: throws only std::bad_alloc. The decoder refuses unusual or
+// damaged files; libjpeg then decides whether the outcome is pixels, a warning or an error. Threads: one decoder per
+// worker. baseline/plane_job.hpp describes the method.
 #pragma once
 
 #include <millrace/image/jpeg/baseline/plane_job.hpp>
@@ -27,7 +27,7 @@ class jpeg_plane_decoder {
  public:
   enum class code { best, portable };
 
-  /// Uses the fastest code for this processor. `portable` is for tests and produces the same planes.
+  /// `best` selects the fastest code for this processor. `portable` is for tests and produces the same planes.
   explicit jpeg_plane_decoder(code choice = code::best) {
     if (choice == code::best) tools_.choose_best();
   }
@@ -53,13 +53,15 @@ class jpeg_plane_decoder {
   std::array<jpeg_planes_result, 2> decode(const jpeg_planes_request& a, const jpeg_planes_request& b) {
     const std::array<jpeg_planes_request, 2> both{a, b};
     std::array<jpeg_planes_result, 2> results;
-    // Each request has its own job, unless the other one was refused immediately. The planes of both thus remain valid.
+    // Each request uses a separate job, unless the other request was refused immediately. Therefore the planes of both
+    // results remain valid.
     decode_each(both, [&](std::size_t i, const jpeg_planes_result& r) { results[i] = r; });
     return results;
   }
 
   /// Calls use(index, result) for each request, in the order in which the results become ready.
-  /// A result's planes are valid within that call only; those of the last two, until the decoder's next call.
+  /// The planes of a result are valid only within that call. The planes of the last two results are valid until the
+  /// decoder's next call.
   template <class Use>
   void decode_each(std::span<const jpeg_planes_request> requests, const Use& use) {
     if constexpr (std::endian::native != std::endian::little) {
@@ -106,7 +108,7 @@ class jpeg_plane_decoder {
 inline jpeg_planes_result decode_planes(const jpeg_planes_request& request, scratch& s) {
   return s.get<jpeg_plane_decoder>().decode(request);
 }
-/// Decodes two images at once, in the same way.
+/// Decodes two images at once with the decoder in the scratch memory.
 inline std::array<jpeg_planes_result, 2> decode_planes(const jpeg_planes_request& a, const jpeg_planes_request& b,
                                                        scratch& s) {
   return s.get<jpeg_plane_decoder>().decode(a, b);

@@ -1,13 +1,13 @@
-// The samples of a JPEG's components as stored, before chroma upsampling and color conversion.
+// Contains the samples of a JPEG's components as stored, before chroma upsampling and color conversion.
 //
 //   const mr::detail::jpeg_planes& p = result.planes;      // of a region, see jpeg_planes_request.hpp
 //   const mr::detail::plane_view &y = p.component[0], &cb = p.component[1];
 //   auto luma = y.data[row * y.stride_bytes + column];     // of pixel (p.left + column, p.top + row)
 //   auto blue = cb.data[0];                                // chroma begins at p.left / p.horizontal_sampling
 //
-// Shapes: samples are u8. Width and height count only samples that belong to the image. The last samples are therefore
-// those of the image's edge if the region extends to it.
-// Lifetime: views. The function that returns them documents how long they are valid.
+// Shapes: samples are u8. Width and height count only samples that belong to the image, not the padding of MCUs.
+// Therefore, if the region extends to the image's edge, the last samples are edge samples. Lifetime: the planes are
+// views. The function that returns them documents how long they are valid.
 #pragma once
 
 #include <millrace/base/version.hpp>
@@ -30,7 +30,7 @@ struct jpeg_planes {
   int components = 0;                                    ///< 1 (gray) or 3 (Y, Cb, Cr)
   int horizontal_sampling = 1, vertical_sampling = 1;    ///< luma samples per chroma sample: 1 or 2
   int left = 0, top = 0;                                 ///< luma pixel at the region's origin
-  int image_width = 0, image_height = 0;                 ///< size of the image as decoded
+  int image_width = 0, image_height = 0;                 ///< size of the image at its decoding size
   bool repeats_chroma = false;                           ///< whether upsampling repeats samples, as in libjpeg at 1/8
 };
 

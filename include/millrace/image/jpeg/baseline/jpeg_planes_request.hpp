@@ -4,10 +4,10 @@
 //   mr::detail::jpeg_planes_result result = decoder.decode(request);     // see jpeg_plane_decoder.hpp
 //   if (!result) by_libjpeg(request, result.refusal);                    // `refusal` is the reason
 //
-// Units: the rectangle is in luma pixels, [left, right) x [top, bottom). It is clipped to the image. A caller that
-// upsamples chroma ("fancy" upsampling), or filters with neighbors, requests a larger rectangle.
-// With `eighths` < 8 the image is decoded at eighths / 8 of its size, rounded up. Pixels are then those of the smaller
-// image. Its planes are those of libjpeg with scale_num = eighths.
+// Units: the rectangle is in luma pixels, [left, right) x [top, bottom). It is clipped to the image. A caller that uses
+// "fancy" chroma upsampling, or a filter that reads neighbors, must request a larger rectangle. With `eighths` < 8 the
+// image is decoded at eighths / 8 of its size, rounded up. All coordinates then refer to pixels of the smaller image.
+// The planes are identical to those of libjpeg with scale_num = eighths.
 #pragma once
 
 #include <millrace/base/limits.hpp>
@@ -27,7 +27,7 @@ constexpr Length at_eighths(Length length, Length eighths) noexcept {
   return (length * eighths + 7) / 8;
 }
 
-/// A JPEG file, and the rectangle of it to decode. The default is the full image at full size.
+/// A JPEG file, and the rectangle to decode. The default is the full image at full size.
 struct jpeg_planes_request {
   static constexpr std::size_t all = std::numeric_limits<std::size_t>::max();
 
@@ -35,16 +35,16 @@ struct jpeg_planes_request {
   std::size_t left = 0, top = 0, right = all, bottom = all;   ///< luma pixels
   int eighths = 8;   ///< decoding size in eighths: 1, 2, 4 or 8; others are refused
   std::span<const std::byte> entries{};   ///< result of jpeg_entries() for these bytes, or none
-  int max_scans = picture_limits{}.max_scans;   ///< limit for a progressive JPEG; files with more are refused
-  std::size_t max_memory_bytes = picture_limits{}.max_memory_bytes;   ///< likewise, as libjpeg would count it
+  int max_scans = picture_limits{}.max_scans;   ///< limit for a progressive JPEG; files with more scans are refused
+  std::size_t max_memory_bytes = picture_limits{}.max_memory_bytes;   ///< likewise; memory that libjpeg would use
 };
 
-/// The planes, or the reason for a refusal.
+/// The planes, or the reason why the decoder refused the file.
 struct jpeg_planes_result {
   jpeg_refusal refusal = jpeg_refusal::none;
   jpeg_planes planes{};   ///< empty unless refusal is none
   entry_origin entries = entry_origin::none;   ///< kind of the entries that were used to skip MCUs
-  bool entries_refused = false;                ///< whether the passed entries are not those of this file
+  bool entries_refused = false;                ///< whether the passed entries do not belong to this file
 
   explicit operator bool() const noexcept { return refusal == jpeg_refusal::none; }
 };

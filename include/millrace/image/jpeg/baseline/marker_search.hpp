@@ -45,8 +45,8 @@ inline const std::uint8_t* find_marker(const std::uint8_t* from, const std::uint
   return end;
 }
 
-/// Returns the byte after the marker at the end of restart interval `last` - 1, beginning at a byte of interval
-/// `first`. Returns null if one of the markers in between has a wrong number.
+/// Returns the first byte of restart interval `last`. The search begins at `from`, a byte of interval `first`. Returns
+/// null if a marker between them is missing or has a wrong number.
 inline const std::uint8_t* find_restart(const std::uint8_t* from, const std::uint8_t* end, unsigned first,
                                         unsigned last) noexcept {
   for (; first < last; ++first) {

@@ -1,4 +1,5 @@
-// Decodes the MCUs of a JPEG, segment by segment: intervals, markers, DC predictors, the end of the data.
+// Decodes the MCUs of a JPEG, segment by segment. The stream handles restart intervals, markers, DC predictors and the
+// end of the data.
 //
 //   mr::detail::mcu_stream m;
 //   if (const auto why = m.read_header(bytes, store); why != mr::jpeg_refusal::none) return why;
@@ -8,9 +9,9 @@
 //   if (!m.end_segment()) return damaged;
 //   if (!m.add_skipped_differences()) return wild;
 //
-// A stream may continue at an entry (jpeg_entry.hpp). Nothing before the entry is read. If an entry is wrong, the
-// samples are wrong, or the stream ends as for a damaged file. Memory accesses remain valid, and the time is bounded by
-// the number of MCUs. Lifetime: the file must outlive the stream. Threads: one at a time.
+// A stream can continue at an entry (jpeg_entry.hpp) without reading the data before the entry. If an entry is wrong,
+// the samples are wrong, or the stream ends as it does for a damaged file. Memory accesses remain valid, and the number
+// of MCUs limits the time. Lifetime: the file must outlive the stream. Threads: one thread at a time.
 #pragma once
 
 #include <millrace/image/jpeg/baseline/jpeg_entry.hpp>
@@ -30,7 +31,7 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 class mcu_stream {
  public:
-  /// Reads a file's header, and prepares its tables.
+  /// Reads the header of a file, and prepares the tables for the file.
   jpeg_refusal read_header(std::span<const std::byte> bytes, component_table_store& store) {
     file_ = {reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size()};
     if (const auto why = read_scan_header(bytes, header_); why != jpeg_refusal::none) return why;
@@ -43,7 +44,7 @@ class mcu_stream {
     return jpeg_refusal::none;
   }
 
-  /// Begins at the first MCU.
+  /// Sets the position to the first MCU.
   void begin_scan() {
     unstuff_.begin(file_, header_.data_offset_bytes, memory_);
     intervals_ = 0;
@@ -74,15 +75,16 @@ class mcu_stream {
   /// Returns the number of the restart interval, beginning at 0.
   unsigned interval() const noexcept { return intervals_; }
 
-  /// Returns whether there is only padding between the stream's position and a marker.
+  /// Returns whether only padding separates the stream's position from the next marker.
   bool at_marker() noexcept {
     unstuff_.reach(stream_byte(), 64);
     return unstuff_.ended() && unstuff_.at_marker() &&
            reinterpret_cast<std::uintptr_t>(unstuff_.end()) * 8 - stream_.bit < 8;
   }
 
-  /// Returns the entry at which a later restart interval begins. Searches the markers in between. Returns false if one
-  /// of them is missing, has another number, or precedes the end of an interval whose MCUs have all been decoded.
+  /// Sets `entry` to the start of a later restart interval, which it finds by searching for markers. Returns false if a
+  /// marker is missing or has a wrong number. Also returns false if all MCUs of the current interval were decoded, but
+  /// no marker follows.
   bool find_interval(unsigned number, jpeg_entry& entry) noexcept {
     if (interval_has_ended() && !at_marker()) return false;
     const std::uint8_t* const begin = find_restart(unstuff_.source(), file_.data() + file_.size(), intervals_, number);
@@ -91,7 +93,7 @@ class mcu_stream {
     return begin != nullptr;
   }
 
-  /// Continues at an entry. Returns false if it is outside the file.
+  /// Continues at an entry. Returns false if the entry is outside the file's coded data.
   bool enter(const jpeg_entry& e) noexcept {
     if (e.offset_bytes < header_.data_offset_bytes || e.offset_bytes >= file_.size()) return false;
     unstuff_.seek(file_.data() + e.offset_bytes);
@@ -105,8 +107,8 @@ class mcu_stream {
     return true;
   }
 
-  /// Declares that no MCU at or after this offset of the file is decoded until the next call, so that fewer bytes are
-  /// copied.
+  /// Declares that, until the next call, MCUs at or after this offset of the file are not decoded. Therefore the stream
+  /// copies fewer bytes.
   void limit(std::size_t offset_bytes) noexcept {
     constexpr std::size_t lookahead_bytes = 8;
     unstuff_.limit(file_.data() + std::min(offset_bytes, file_.size() - lookahead_bytes) + lookahead_bytes);
@@ -130,7 +132,8 @@ class mcu_stream {
     return !stream_.invalid && !overran();
   }
 
-  /// Adds the DC differences of a skipped segment to the predictors. Returns false if no image has such values.
+  /// Adds the DC differences of a skipped segment to the predictors. Returns false if a predictor exceeds the values
+  /// that an image can have.
   bool add_skipped_differences() noexcept {
     const block_slot* slot = slots_.skipped();
     const std::size_t blocks = slots_.blocks_of_mcu();
@@ -154,8 +157,8 @@ class mcu_stream {
     left_in_interval_ = header_.restart_interval;
   }
 
-  /// Returns whether blocks used bits beyond the end of the data, or beyond the limit. Without a marker the last 16
-  /// bytes of a file are tolerated, because libjpeg may read some bytes more than it needs.
+  /// Returns whether blocks used bits beyond the end of the data, or beyond the limit. If no marker ends the file, the
+  /// use of its last 16 bytes also counts, because libjpeg may read a few bytes more than it needs.
   bool overran() const noexcept {
     constexpr std::uintptr_t libjpeg_reads_ahead_bytes = 16;
     const auto end = reinterpret_cast<std::uintptr_t>(unstuff_.end());

@@ -1,4 +1,4 @@
-// Entries of a JPEG (jpeg_entry.hpp) in a few bytes each, to be stored next to the file.
+// Packs the entries of a JPEG (jpeg_entry.hpp) into a few bytes each, to be stored next to the file.
 //
 //   const mr::detail::packed_entries_file of{.file_bytes = n, .data_offset_bytes = h, .mcus = 768, .every = 4};
 //   std::vector<std::byte> bytes = mr::detail::pack_entries(entries, of);
@@ -8,11 +8,12 @@
 // Layout, in little-endian order: u8 version (1); u8 MCUs between entries; u32 size of the file in bytes; four u8
 // widths in bits, of distances and of the predictors of three components; u16 minimum distance; three i16 minimum
 // predictors; then the distances; then, from the next byte on, the predictors of all components, entry by entry.
-// Fields are packed from the lowest bit on, and contain the difference to the minimum. A distance is the number of bits
-// in the file, including stuffed bytes, since the previous entry, or since the end of the headers for the first one.
-// There is an entry for each `every`th MCU except MCU 0, so the number of entries is not stored.
-// Errors: none. Bytes that are not from pack_entries() are refused, or result in arbitrary entries.
-// Lifetime: packed_entries points into the bytes. Threads: one at a time. Requires a little-endian machine.
+// Fields are packed from the lowest bit up. Each field contains the difference from the minimum. A distance is a number
+// of bits in the file, including stuffed bytes. It is measured from the previous entry, and for the first entry from
+// the end of the headers. There is an entry for each `every`th MCU except MCU 0, so the number of entries is not
+// stored.
+// Errors: none. If the bytes are not from pack_entries(), open() refuses them, or the entries are arbitrary. Lifetime:
+// packed_entries points into the bytes. Threads: one thread at a time. Requires a little-endian machine.
 #pragma once
 
 #include <millrace/image/jpeg/baseline/jpeg_entry.hpp>
@@ -46,7 +47,7 @@ struct packed_entries_layout {
 
 class packed_entries {
  public:
-  /// Returns false, and becomes empty, unless these may be the entries of such a file.
+  /// Returns false, and becomes empty, if these bytes cannot be the entries of the file `of`.
   bool open(std::span<const std::byte> bytes, const packed_entries_file& of) noexcept {
     count_ = 0;
     if (bytes.size() < layout::header_bytes || std::to_integer<unsigned>(bytes[0]) != layout::version) return false;
@@ -73,9 +74,9 @@ class packed_entries {
     return true;
   }
 
-  /// Returns the MCUs between entries.
+  /// Returns the number of MCUs between entries.
   std::int64_t every() const noexcept { return every_; }
-  /// Returns the number of the last entry; numbers begin at 1. Entry n is that of MCU n * every().
+  /// Returns the number of the last entry; numbers begin at 1. Entry n belongs to MCU n * every().
   std::int64_t last() const noexcept { return count_; }
 
   /// Returns the position of an entry in the file. Numbers must not decrease from call to call.
@@ -110,7 +111,8 @@ class packed_entries {
     return value;
   }
 
-  /// Returns a field of at most 32 bits. Its 8 bytes are always readable, because the header is longer than that.
+  /// Returns a field of at most 32 bits. The function reads 8 bytes, which are always available because the header
+  /// alone is longer.
   std::uint64_t field(std::size_t at_bit, unsigned bits) const noexcept {
     const std::size_t at = std::min(at_bit / 8, size_bytes_ - 8);
     return read<std::uint64_t>(at) >> (at_bit - at * 8) % 64 & ((std::uint64_t{1} << bits) - 1);
@@ -125,8 +127,8 @@ class packed_entries {
   std::array<int, 3> least_predictor_{};
 };
 
-/// Returns the entries as bytes. They must be those of MCUs every, 2 * every, ... in that order.
-/// Returns no bytes if the file is larger than 4 GiB, or a value is beyond the range of the layout.
+/// Packs the entries of MCUs every, 2 * every, ..., which must be passed in this order. The result is empty if the file
+/// is larger than 4 GiB, or if a value exceeds the range of the layout.
 inline std::vector<std::byte> pack_entries(std::span<const jpeg_entry> entries, const packed_entries_file& of) {
   using layout = packed_entries_layout;
   constexpr std::uint64_t max_u32 = std::numeric_limits<std::uint32_t>::max();

@@ -7,14 +7,14 @@
 //   while (!job.finished()) { tools.loops.run(job.stream()); job.attend(tools); }
 //   const mr::detail::jpeg_planes_result& result = job.result();
 //
-// The job decodes all rows of MCUs from the image's first row to the last requested one. MCUs within the region are
-// stored, the others are skipped. If there are entries (jpeg_entry.hpp), it jumps from one to another, and does not
-// decode the data in between: intervals without a requested MCU and, after the first jump, the right end of the last
-// row. The job refuses an image if libjpeg might warn or produce another value; libjpeg then decides. Such cases are an
-// invalid code, a block that is too long, fewer bytes than the blocks need, a missing marker, and bytes before a
-// marker. Damage below the last requested row of MCUs, and damage in data that is not decoded, is not detected.
-// Lifetime: the request's bytes must outlive the job. The result is valid until the next begin(). Threads: one at a
-// time.
+// The job decodes all rows of MCUs from the image's first row to the last requested row. It stores the MCUs within the
+// region and skips all others. If the file has entries (jpeg_entry.hpp), the job jumps from entry to entry. It then
+// does not decode intervals without a requested MCU, nor, after the first jump, the rest of the last row. The job
+// refuses an image if libjpeg might warn or produce another value; libjpeg must then decode it. The reasons are an
+// invalid code, a block that is too long, fewer bytes than the blocks need, a missing marker, and surplus bytes before
+// a marker. The job does not detect damage below the last requested row of MCUs, or damage in data that it does not
+// decode. Lifetime: the request's bytes must outlive the job. The result is valid until the next begin(). Threads: one
+// thread at a time.
 #pragma once
 
 #include <millrace/image/jpeg/baseline/block_loops.hpp>
@@ -37,10 +37,10 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 struct plane_tools {
   block_loops loops = block_loops::portable();
   using inverse_dct_of_pair = bool (*)(std::int16_t*, const dequantiser&, sample_target) noexcept;
-  /// Inverse DCTs to blocks of 1, 2, 4 and 8 samples on a side. All of them leave zeros where the coefficients were.
+  /// Inverse DCTs to blocks with sides of 1, 2, 4 and 8 samples. All of them set the coefficients to zero afterwards.
   std::array<inverse_dct_of_pair, 4> inverse_dct{reduced_dct::one, reduced_dct::two, reduced_dct::four,
                                                  inverse_dct_pair};
-  /// Transforms two pairs of full-size blocks at once; null if that is not profitable.
+  /// Transforms two pairs of full-size blocks at once; null if that is not faster.
   using inverse_dct_of_quad = quad_result (*)(std::int16_t*, const dequantiser&, sample_target) noexcept;
   inverse_dct_of_quad quad = nullptr;
   stop_table stop{};
@@ -70,7 +70,8 @@ class plane_job {
   const jpeg_planes_result& result() const noexcept { return result_; }
   block_stream& stream() noexcept { return stream_.blocks(); }
 
-  /// Called when a loop has returned: completes this stream's segment if it has ended, and begins the next one.
+  /// Must be called when a loop has returned. If the segment of this stream has ended, completes it and begins the next
+  /// one.
   void attend(const plane_tools& tools) {
     if (stream_.blocks().at_end()) complete_segment(tools);
   }
@@ -96,7 +97,8 @@ class plane_job {
       quantiser_[c] = dequantiser(header.component[c].quantiser);
       block_side_[c] = static_cast<std::size_t>(block_side(header, c, request.eighths));
     }
-    // Checked before memory is allocated for the pixels that a header declares. Each block has at least two bits.
+    // This check precedes the allocation of memory for the pixels that the header declares. Each block has at least two
+    // bits.
     const std::size_t blocks = static_cast<std::size_t>(region_.end_row) * static_cast<std::size_t>(region_.columns) *
                                stream_.slots().blocks_of_mcu();
     if (stream_.coded_bytes() * 4 < blocks) return jpeg_refusal::damaged;
@@ -133,7 +135,7 @@ class plane_job {
     if (may_skip_ && !in_region() && !skip_ahead()) return;
     if (stream_.interval_has_ended() && !stream_.begin_next_interval()) return refuse(jpeg_refusal::damaged);
     const bool within = row_ >= region_.first_row, stored = in_region();
-    // MCUs until the next one with another mode. All rows above the region are skipped together.
+    // The number of MCUs until the mode (store or skip) changes. All rows above the region are skipped together.
     std::int64_t until = stored ? region_.end_column - column_ : region_.first_column - column_;
     if (!stored && within && column_ >= region_.end_column) until += region_.columns;
     if (!within) until += std::int64_t{region_.first_row - row_} * region_.columns;
@@ -147,12 +149,12 @@ class plane_job {
     return row_ >= region_.first_row && column_ >= region_.first_column && column_ < region_.end_column;
   }
 
-  /// Jumps to the last entry at or before the next requested MCU, if it is ahead. Returns false if the job has ended:
-  /// no further MCU is requested, or the file is damaged.
+  /// Jumps to the last entry at or before the next requested MCU, if that entry is ahead of the current position.
+  /// Returns false if the job has ended, because no further MCU is requested or the file is damaged.
   [[gnu::noinline]] bool skip_ahead() noexcept {
     const int row = row_ < region_.first_row ? region_.first_row : row_ + (column_ >= region_.end_column ? 1 : 0);
     if (row == region_.end_row) {
-      // If nothing was skipped, damage is detected as in a file without entries.
+      // If the job has not skipped anything, it decodes on, so that it detects the same damage as without entries.
       if (!has_entries_ && result_.entries == entry_origin::none) return true;
       if (has_entries_) result_.entries = entry_origin::packed;
       finish();
@@ -163,11 +165,11 @@ class plane_job {
     return entered;
   }
 
-  /// Jumps to the last packed entry before the requested MCUs of a row, if it is ahead.
+  /// Jumps to the last packed entry before the requested MCUs of a row, if that entry is ahead of the current position.
   bool enter_packed(int row) noexcept {
     const std::int64_t begin_of_row = std::int64_t{row} * region_.columns, every = entries_.every();
     const std::int64_t number = std::min((begin_of_row + region_.first_column) / every, entries_.last());
-    // If all columns are requested, rows follow each other without another jump.
+    // If all columns are requested, the rows are contiguous and no further jump is needed.
     const bool all_columns = region_.width() == region_.columns;
     const std::int64_t end = all_columns ? std::int64_t{region_.end_row} * region_.columns
                                         : begin_of_row + region_.end_column;
@@ -180,7 +182,7 @@ class plane_job {
     return !ahead || enter(entry, entry_origin::packed);
   }
 
-  /// Jumps to the restart interval of the first requested MCU of a row, if it is a later one.
+  /// Jumps to the restart interval of the first requested MCU of a row, unless it is the current interval.
   bool enter_interval(int row) noexcept {
     const std::int64_t first_mcu = std::int64_t{row} * region_.columns + region_.first_column;
     const auto number = static_cast<unsigned>(first_mcu / stream_.header().restart_interval);
@@ -222,7 +224,7 @@ class plane_job {
       const std::size_t side = block_side_[r.component];
       sample_target to{const_cast<std::uint8_t*>(plane.data) + side * (y * plane.stride_bytes + x),
                        plane.stride_bytes};
-      // Sides are 1, 2, 4 and 8; & 3 proves to the compiler that the index is in range.
+      // Sides are 1, 2, 4 and 8. The mask & 3 proves to the compiler that the index is in range.
       const auto transform = tools.inverse_dct[static_cast<std::size_t>(std::countr_zero(side)) & 3];
       std::int16_t* coefficients = r.coefficients;
       const auto quad = side == 8 ? tools.quad : nullptr;

@@ -1,14 +1,14 @@
-// Computes which MCUs of a JPEG a rectangle of pixels overlaps, and lays out the planes for their samples.
+// Computes which MCUs of a JPEG overlap a rectangle of pixels, and lays out the planes for the samples of these MCUs.
 //
 //   const mr::detail::mcu_region r(header, request);
 //   const int mcus = r.width() * r.height();      // in [r.first_column, r.end_column) x [r.first_row, r.end_row)
 //   const mr::detail::jpeg_planes planes = mr::detail::lay_out_planes(header, r, request.eighths, memory);
 //
-// Planes are consecutive in memory. Rows begin at multiples of 32 bytes. The 64 bytes after each plane are readable. A
-// row has space for one block more than its MCUs have, because blocks are decoded in pairs.
-// An image that is decoded at a reduced size has smaller blocks. Chroma blocks are twice as large as luma blocks if
-// that undoes the subsampling of both axes, as in libjpeg (jdmaster.c, jpeg_calc_output_dimensions).
-// Threads: pure.
+// Planes are consecutive in memory. Rows begin at multiples of 32 bytes. The 64 bytes after each plane are readable.
+// Each row has space for one block in addition to the blocks of its MCUs, because blocks are decoded in pairs. An image
+// that is decoded at a reduced size has smaller blocks. As in libjpeg (jdmaster.c, jpeg_calc_output_dimensions), chroma
+// blocks are twice as large as luma blocks if this compensates for the subsampling of both axes. Threads: pure
+// functions; any thread.
 #pragma once
 
 #include <millrace/image/jpeg/baseline/jpeg_planes_request.hpp>
@@ -45,7 +45,8 @@ struct mcu_region {
   int height() const noexcept { return end_row - first_row; }
 
  private:
-  /// Returns at least one MCU, so that an empty rectangle needs no special case.
+  /// Computes the range [first, end) of MCUs on one axis. The range has at least one MCU, so that an empty rectangle
+  /// needs no special case.
   static void cut(std::size_t from, std::size_t to, int size, int count, int& first, int& end) noexcept {
     const auto step = static_cast<std::size_t>(size), last = static_cast<std::size_t>(count - 1);
     first = static_cast<int>(std::min(from / step, last));

@@ -5,13 +5,13 @@
 //   // or reduced_dct::two(pair, q, to): 4 columns of 2 rows
 //   // or reduced_dct::one(pair, q, to): 2 columns of 1 row, from the DC terms alone
 //
-// A sample is the mean of the 2 x 2, 4 x 4 or 8 x 8 samples that it replaces, computed before those would be rounded
-// and clamped.
-// Coefficients whose cosines cancel out are not used: row and column 4, and for 2 x 2 also 2 and 6.
-// Wild values are as in inverse_dct.hpp, over the rows that are used; libjpeg then decodes the image. `one` is never
-// wild, because the caller checks the DC term before. Threads: pure.
-// Source: the mean of a cosine over two neighbors is the cosine between them times a constant. The fixed point is that
-// of libjpeg's jidctred.c: 13 bits of fraction, and 2 between the passes.
+// A sample is the mean of the 2 x 2, 4 x 4 or 8 x 8 samples that it replaces. The mean is computed from values that are
+// not rounded or clamped. Coefficients whose cosines cancel out are not used: row and column 4, and for 2 x 2 also rows
+// and columns 2 and 6. Wild values are defined as in inverse_dct.hpp, but only over the rows that are used; libjpeg
+// must then decode the image. `one` never returns false, because the caller checks the DC term in advance. Threads:
+// pure functions; any thread.
+// Source: the mean of a cosine over two neighbors is the cosine at the midpoint times a constant. Fixed-point numbers
+// have 13 fraction bits, and 2 between the passes, as in libjpeg's jidctred.c.
 #pragma once
 
 #include <millrace/image/jpeg/baseline/inverse_dct.hpp>
@@ -24,7 +24,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// sqrt(2) times the products of cosines, in 13 bits of fraction. Powers of two are omitted.
+/// Products of cosines times sqrt(2), with 13 fraction bits. Powers of two are omitted.
 struct reduced_factors {
   static constexpr int four_even_2 = 15137, four_even_6 = -6270,
                        four_outer_1 = 20995, four_outer_3 = 7373, four_outer_5 = -4926, four_outer_7 = -4176,
@@ -60,7 +60,7 @@ class reduced_dct {
     return tame;
   }
 
-  /// Returns false if the block is wild; then it writes nothing.
+  /// Transforms one block. If a value is wild, writes nothing and returns false.
   template <std::size_t size>
   static bool block(const std::int16_t* coefficients, const std::int16_t* steps, sample_target to) noexcept {
     constexpr int fraction = size == 4 ? 14 : 15;
@@ -96,7 +96,7 @@ class reduced_dct {
     return size == 4 ? frequency == 4 : frequency == 2 || frequency == 4 || frequency == 6;
   }
 
-  /// Runs one pass. Returns sums not yet rounded: with 14 bits of fraction for four samples, with 15 for two.
+  /// Computes one pass. Returns sums that are not yet rounded, with 14 fraction bits for four samples and 15 for two.
   template <std::size_t size>
   static std::array<int, size> pass(const std::array<int, 8>& x) noexcept {
     using f = reduced_factors;

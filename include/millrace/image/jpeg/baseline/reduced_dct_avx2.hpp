@@ -1,11 +1,12 @@
-// The inverse DCTs of reduced_dct.hpp with AVX2: two adjacent blocks, one in each half of a register.
+// Computes the inverse DCTs of reduced_dct.hpp with AVX2. Each half of a register contains one of two adjacent blocks.
 //
 //   if (mr::detail::avx2_inverse_dct::usable())                     // inverse_dct_avx2.hpp
 //     tame = mr::detail::avx2_reduced_dct::four(coefficients, q, {samples, stride_bytes});
 //
-// The results are the same, and so is the detection of wild values. But the samples of a wild pair are written.
-// inverse_dct_avx2.hpp describes how sums are computed and packed. Between the passes, columns are ordered as (0, 4),
-// (1, 5), (2, 6), (3, 7), so the second pass multiplies the same pairs as the first. Threads: pure.
+// The results and the detection of wild values are identical to reduced_dct.hpp. However, the functions also write the
+// samples of a wild pair. inverse_dct_avx2.hpp describes how sums are computed and packed. Between the passes, columns
+// are ordered as (0, 4), (1, 5), (2, 6), (3, 7), so the second pass multiplies the same pairs as the first. Threads:
+// pure functions; any thread.
 #pragma once
 
 #include <millrace/image/jpeg/baseline/reduced_dct.hpp>
@@ -54,7 +55,7 @@ class avx2_reduced_dct {
     store(rows[2], to, 2);
     store(rows[3], to, 3);
     return !any_of((left + words_of(-least_sample - 128)) | (right + words_of(-least_sample - 128)),
-                   words_of(least_sample - max_sample - 1));   // no bit from 1024 on is set
+                   words_of(least_sample - max_sample - 1));   // all bits from 1024 up are 0
   }
 
   [[gnu::target("avx2"), gnu::noinline]] static bool two(std::int16_t* coefficients, const dequantiser& q,
@@ -69,7 +70,7 @@ class avx2_reduced_dct {
                              1 << 14, 0, f::two_1, f::two_5, 0, 0, f::two_3, f::two_7};
     const quads top = multiply_pairs(joined<13>(low[0], high[0]), by_column);
     const quads bottom = multiply_pairs(joined<13>(low[1], high[1]), by_column);
-    // Half of the DC terms of both rows, then the odd parts of both rows.
+    // First half of the DC terms of both rows, then the odd parts of both rows.
     const quads parts = low_pairs(top, bottom) + high_pairs(top, bottom);
     const quads center = __builtin_shufflevector(parts, parts, 0, 0, 1, 1, 4, 4, 5, 5);
     const quads odd = __builtin_shufflevector(parts, parts, 2, 2, 3, 3, 6, 6, 7, 7);
@@ -85,7 +86,7 @@ class avx2_reduced_dct {
   }
 
  private:
-  /// Writes the dequantized rows to `row`. Returns false if they are wild.
+  /// Writes the dequantized rows to `row`. Returns false if a column is wild.
   template <std::size_t... r>
   [[gnu::target("avx2"), gnu::always_inline]] static inline bool read(std::int16_t* coefficients,
                                                                       const dequantiser& q, words* row,
@@ -99,7 +100,8 @@ class avx2_reduced_dct {
       if (any_of(lost, lost)) return false;
     }
     clear_all(coefficients);
-    // AC coefficients below 512, and a DC one that the caller has checked, are within a column's limit.
+    // If the AC coefficients are below 512 and the caller has checked the DC coefficient, the column is within its
+    // limit.
     const words all_but_dc = {0, -1, -1, -1, -1, -1, -1, -1, 0, -1, -1, -1, -1, -1, -1, -1};
     words outside = (row[0] & all_but_dc) + words_of(usual_ac);
     ((outside |= r == 0 ? words_of(0) : row[r] + words_of(usual_ac)), ...);

@@ -1,14 +1,15 @@
-// Reads a baseline JPEG's header up to its one scan, or returns the reason to leave the file to libjpeg.
+// Reads a baseline JPEG's header up to its only scan, or returns the reason why libjpeg must decode the file.
 //
 //   mr::detail::scan_header h;
 //   const mr::jpeg_refusal why = mr::detail::read_scan_header(bytes, h);
 //   if (why != mr::jpeg_refusal::none) return why;             // libjpeg decodes it
 //   auto coded = bytes.subspan(h.data_offset_bytes);                   // of h.width x h.height pixels
 //
-// Accepts 8-bit baseline or extended sequential Huffman coding with one interleaved scan of all components in their
-// order. Accepts gray, and YCbCr with 4:4:4, 4:2:2, 4:4:0 or 4:2:0 sampling. Files that libjpeg would warn about, or
-// interpret differently from the standard, are refused as well. A refusal costs time, never correctness.
-// Errors: none; a refusal is a return value. Lifetime: the header points into the bytes.
+// Accepts 8-bit baseline or extended sequential Huffman coding with one interleaved scan, which contains all components
+// in frame order. Accepts gray, and YCbCr with 4:4:4, 4:2:2, 4:4:0 or 4:2:0 sampling. Also refuses files about which
+// libjpeg would warn, or which libjpeg interprets differently from the standard. A refusal affects only speed, because
+// libjpeg then decodes the file.
+// Errors: none; refusals are return values. Lifetime: the header points into the bytes.
 // Format: ITU-T T.81 annex B. The color space is determined in the same way as in libjpeg.
 #pragma once
 
@@ -22,7 +23,8 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// A Huffman code as in DHT: the number of codes of each length from 1 to 16 bits, then their symbols.
+/// A Huffman code in the format of a DHT segment: the number of codes of each length from 1 to 16 bits, then their
+/// symbols.
 using code_bytes = std::span<const std::uint8_t>;
 
 struct scan_component {
@@ -40,8 +42,8 @@ struct scan_header {
   std::size_t data_offset_bytes = 0;
 };
 
-/// Reads all marker segments in one pass. Each member function reads the payload of one kind. A frame of the other
-/// process (sequential or progressive) is refused.
+/// Reads all marker segments in one pass. Each member function reads the payload of one kind of segment. The reader
+/// refuses a frame of the other process (sequential or progressive).
 class scan_header_reader {
  public:
   scan_header_reader(std::span<const std::uint8_t> file, scan_header& header, bool progressive = false)

@@ -1,4 +1,4 @@
-// Lists the blocks of a segment (some MCUs of one row) in stream order, with the addresses of their coefficients.
+// Lists the blocks of a segment (several MCUs of one row) in stream order, with the addresses of the coefficients.
 //
 //   mr::detail::segment_slots slots;
 //   if (!slots.are_of(header, tables)) slots.lay_out(header, tables);
@@ -6,10 +6,10 @@
 //   // ... decode the segment
 //   slots.for_each_row(mcus, [](const mr::detail::row_of_pairs& r) { /* ... */ });    // for the inverse DCT
 //
-// A segment has up to 24 stored blocks, or up to 96 skipped blocks. An MCU has 1, 3, 4 or 6 blocks.
-// Coefficients are zeros after lay_out(). They are zeros before each segment if the caller leaves zeros in each row
-// that it uses, as the inverse DCTs do. A caller that stops in the middle of a segment calls lay_out() again.
-// Threads: owned by one job.
+// A segment has up to 24 stored blocks, or up to 96 skipped blocks. An MCU has 1, 3, 4 or 6 blocks. lay_out() sets all
+// coefficients to zero. The coefficients must be zero before each segment; therefore the caller clears each row after
+// use, as the inverse DCTs do. A caller that stops in the middle of a segment must call lay_out() again. Threads: not
+// thread-safe; one per job.
 #pragma once
 
 #include <millrace/image/jpeg/baseline/block_stream.hpp>
@@ -23,23 +23,23 @@
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 constexpr std::size_t stored_blocks = 24, skipped_blocks = 96, max_mcu_blocks = 6;
-/// A block has at most 27 bits of DC and 63 times 26 bits of AC.
+/// The DC coefficient has at most 27 bits, and each of the 63 AC coefficients at most 26.
 constexpr std::size_t max_block_bytes = 209;
 
-/// Pairs of adjacent blocks of one component in a segment.
+/// One row of pairs of adjacent blocks of a component in a segment.
 struct row_of_pairs {
   std::size_t component;
   int block_row;                        // row within the component's blocks of the segment
   std::size_t count;
-  std::int16_t* coefficients;           // the first pair's; those of the next pairs follow
+  std::int16_t* coefficients;           // coefficients of the first pair; the next pairs follow
 };
 
 class segment_slots {
  public:
   using tables_of_components = std::array<std::shared_ptr<const component_tables>, 3>;
 
-  /// Returns whether the slots were laid out for such an image, and in this object. After a move they still point into
-  /// the moved-from object.
+  /// Returns whether the slots are valid for images with this header and these tables. Returns false after a move,
+  /// because the slots still point into the moved-from object.
   bool are_of(const scan_header& h, const tables_of_components& tables) const noexcept {
     bool same = components_ == static_cast<std::size_t>(h.components) && row_[0][0] == coefficients_.data();
     for (std::size_t c = 0; same && c < components_; ++c)
@@ -83,7 +83,7 @@ class segment_slots {
       skipped_[i].next_dc = skipped_[(i + 1) % blocks_].tables->dc_skip.data();
     for (std::size_t i = 0; i < stored_mcus() * blocks_; ++i)
       stored_[i].next_dc = stored_[(i + 1) % blocks_].tables->dc.data();
-    // A stream that has ended does one more lookup. Its stores have no effect on the result.
+    // A stream performs one more lookup after its end. The stores of that lookup do not affect the result.
     stored_[stored_mcus() * blocks_] = stored_[0];
     skipped_[skipped_mcus() * blocks_] = skipped_[0];
   }
@@ -101,8 +101,8 @@ class segment_slots {
     return std::span(blocks_of_[component]).first(mcus * static_cast<std::size_t>(s.horizontal * s.vertical));
   }
 
-  /// Calls use(row_of_pairs) for each row of blocks of the first `mcus` stored MCUs. A last block without a neighbor is
-  /// paired with a block of zeros.
+  /// Calls use(row_of_pairs) for each row of blocks of the first `mcus` stored MCUs. If the last block has no neighbor,
+  /// its pair contains a block of zeros.
   template <class Use>
   void for_each_row(std::size_t mcus, const Use& use) const {
     for (std::size_t c = 0; c < components_; ++c)

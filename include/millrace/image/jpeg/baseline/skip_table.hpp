@@ -1,4 +1,4 @@
-// Tables that skip all complete symbols in the next 12 bits of a JPEG's stream, for blocks whose samples are not
+// Tables for skipping all complete symbols in the next 12 bits of a JPEG's stream, for blocks whose samples are not
 // needed.
 //
 //   mr::detail::skippable_symbols ac_words(ac);                     // for windows of every length
@@ -7,10 +7,10 @@
 //   bits += e.bits;
 //   k += e.advance;                                                 // + ends_block at the block's end
 //
-// Only the last symbol's code has to be within the index, not its magnitude bits. An entry thus has 22 bits at most.
-// Without the block's end an entry advances by 64 or less, so bit 6 of the sum indicates every step beyond the end.
-// Threads: pure.
-// Source: ITU-T T.81 F.2.2. The tables are built in runs, as in coefficient_table.hpp.
+// The index must contain the last symbol's code, but not its magnitude bits. Therefore an entry consumes at most 22
+// bits. An entry that does not end the block advances by at most 64, so bit 6 of the sum indicates every position
+// beyond the block's end. Threads: pure functions; any thread. Source: ITU-T T.81 F.2.2. The tables are built in runs,
+// as in coefficient_table.hpp.
 #pragma once
 
 #include <millrace/image/jpeg/baseline/coefficient_table.hpp>
@@ -30,25 +30,25 @@ constexpr unsigned skip_index_bits = 12;
 constexpr std::size_t skip_entries = std::size_t{1} << skip_index_bits;
 using skip_table = std::array<skip_entry, skip_entries>;
 
-/// Returns an entry as a word, bits + 256 * advance, so that entries can be added.
+/// Returns an entry as the word bits + 256 * advance, so that entries can be added.
 constexpr std::uint16_t packed_skip(unsigned bits, unsigned advance) noexcept {
   return static_cast<std::uint16_t>(bits | advance << 8);
 }
 
-/// Writes `first` plus each of `count` followers, or `first` alone if the sum would advance too far.
+/// Writes `count` entries. Each is `first` plus one of `followers`, or only `first` if the sum would advance too far.
 /// `followers` are the entries for the rest of the index.
 inline void append_followed(std::uint16_t* to, std::size_t count, std::uint16_t first,
                             const std::uint16_t* followers) noexcept {
   for (std::size_t i = 0; i < count; ++i) {
     const auto both = static_cast<std::uint16_t>(first + followers[i]);
-    // The sum is an advance of up to 63 plus one more. Its bit 6, which is bit 14 of the word, indicates that it is 64
-    // or more. This is true whether or not the block ends there.
+    // The sum consists of an advance of up to 63 and another advance. Bit 6 of the sum, which is bit 14 of the word,
+    // indicates that the sum is 64 or more, whether or not the block ends there.
     const auto too_far = static_cast<std::uint16_t>(0U - (both >> 14 & 1U));
     to[i] = static_cast<std::uint16_t>((both & ~too_far) | (first & too_far));
   }
 }
 
-/// The symbols of windows of 0 to 12 bits. of(bits)[i] is the entry of a window of `bits` bits with value i.
+/// The entries for windows of 0 to 12 bits. of(bits)[i] is the entry for a window that has `bits` bits and the value i.
 /// An entry is 0 if the window does not contain a complete code word.
 class skippable_symbols {
  public:

@@ -1,4 +1,4 @@
-// Copies a JPEG's entropy-coded bytes without the zeros stuffed after each 0xff, as far as the caller requests.
+// Copies a JPEG's entropy-coded bytes up to a requested position, without the zero that is stuffed after each 0xff.
 //
 //   mr::detail::unstuffer u;
 //   u.begin(file, scan_begin, memory);           // memory: a byte_memory that it may enlarge
@@ -7,9 +7,10 @@
 //   bool begun = u.next_interval(number);        // skips the marker RSTn; false: it is missing
 //   u.seek(from);                                // or: continues at another byte of the file
 //
-// `slack_bytes` after the copied bytes are readable, but undefined. A decoder that decodes them detects that from its
-// position.
-// Errors: none. Lifetime: the file must outlive the object. Threads: one at a time. Source: ITU-T T.81 F.1.2.3, B.2.1.
+// The next `slack_bytes` after the copied bytes are readable, but undefined. A decoder that has read these bytes
+// detects this from its position. Errors: none. Lifetime: the file must outlive the object. Threads: one thread at a
+// time.
+// Source: ITU-T T.81 F.1.2.3, B.2.1.
 #pragma once
 
 #include <millrace/base/version.hpp>
@@ -27,14 +28,14 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// Memory that grows. Its contents are undefined until written.
+/// A buffer that grows. Its contents are undefined until written.
 class byte_memory {
  public:
   static constexpr std::size_t alignment = 64;
 
   std::uint8_t* at_least(std::size_t bytes) {
     if (bytes > size_bytes_) {
-      // Geometric growth, because random crops vary in size.
+      // The buffer grows geometrically, because random crops vary in size.
       const std::size_t grown = std::max(bytes, size_bytes_ + size_bytes_ / 2);
       memory_.reset();
       size_bytes_ = 0;
@@ -64,14 +65,14 @@ class unstuffer {
   const std::uint8_t* begin_of_interval() const noexcept { return start_; }
   const std::uint8_t* end() const noexcept { return to_; }
   bool ended() const noexcept { return ended_; }
-  /// Returns whether the interval ended with a marker, and not with the file.
+  /// Returns whether a marker ended the interval, not the end of the file.
   bool at_marker() const noexcept { return at_marker_; }
-  /// Returns the position of the copying in the file: at the marker, if the interval ended with one.
+  /// Returns the current position in the file. If a marker ended the interval, this is the position of the marker.
   const std::uint8_t* position() const noexcept { return from_; }
 
-  /// Returns the file's byte to copy next.
+  /// Returns the position in the file of the next byte to copy.
   const std::uint8_t* source() const noexcept { return from_; }
-  /// Returns the file's byte that corresponds to begin_of_interval().
+  /// Returns the position in the file of the byte at begin_of_interval().
   const std::uint8_t* source_of_interval() const noexcept { return interval_from_; }
 
   /// Continues at another byte of the file, as if an interval began there.
@@ -80,11 +81,11 @@ class unstuffer {
     begin_interval();
   }
 
-  /// Copies only a few bytes beyond this byte of the file, until the next call. Initially nothing is limited.
-  /// The interval does not end at the limit.
+  /// Limits copying to a few bytes beyond this byte of the file, until the next call. Initially, copying is not
+  /// limited. The interval does not end at the limit.
   void limit(const std::uint8_t* at) noexcept { limit_ = at; }
 
-  /// Copies until end() - from >= bytes, or until the interval ends, or up to the limit.
+  /// Copies until end() - from >= bytes, the interval ends, or the limit is reached.
   void reach(const std::uint8_t* from, std::size_t bytes) noexcept {
     if (ended_ || static_cast<std::size_t>(to_ - from) >= bytes) return;
     constexpr std::size_t ahead = std::size_t{4} << 10;
@@ -110,7 +111,7 @@ class unstuffer {
   }
 
   void copy_until(const std::uint8_t* enough) noexcept {
-    // At the end of the file the interval ends, regardless of the limit, so that a truncated file is detected.
+    // The end of the file ends the interval even if the limit is reached, so that a truncated file is detected.
     while (to_ < enough && !ended_ && (from_ < limit_ || from_ == file_end_)) {
       copy_pieces(enough);
       if (from_ == file_end_) finish(false);
@@ -119,14 +120,14 @@ class unstuffer {
     }
   }
 
-  /// Copies complete pieces as long as each 0xff is a stuffed one. Positions are local variables to stay in registers,
-  /// because for the compiler a written byte may alias a member.
+  /// Copies complete pieces while each 0xff is followed by a stuffed zero. The positions are local variables so that
+  /// they stay in registers, because a byte that is written might alias a member.
   void copy_pieces([[maybe_unused]] const std::uint8_t* enough) noexcept {
 #ifdef __SSE2__
     const std::uint8_t* from = from_;
     std::uint8_t* to = to_;
     const __m128i all = _mm_set1_epi8(-1);
-    // The limit is not checked within a piece: copying one more piece costs less.
+    // The limit is not checked within a piece, because copying one more piece is cheaper than the check.
     const std::uint8_t* const last = from < limit_ ? std::min(file_end_ - copied_at_once, limit_) : from;
     while (to < enough && from < last) {
       const auto* const pieces = reinterpret_cast<const __m128i*>(from);
@@ -152,9 +153,9 @@ class unstuffer {
 #endif
   }
 
-  /// Called at a 0xff: copies that byte, or ends the interval.
+  /// Must be called at a 0xff byte. Copies the byte, or ends the interval.
   void copy_escape() noexcept {
-    // Fill bytes (0xff) may extend to the file's end, about which libjpeg warns. Therefore they are not yet a marker.
+    // Fill bytes (0xff) are not a marker yet. They may extend to the file's end, about which libjpeg warns.
     if (file_end_ - from_ < 2 || from_[1] == 0xff) return finish(false);
     if (from_[1] != 0) return finish(true);
     *to_++ = 0xff;
@@ -169,7 +170,7 @@ class unstuffer {
 
   const std::uint8_t* from_ = nullptr;
   const std::uint8_t* file_end_ = nullptr;
-  const std::uint8_t* limit_ = nullptr;           // nothing after it is requested
+  const std::uint8_t* limit_ = nullptr;           // bytes after it are not requested
   const std::uint8_t* interval_from_ = nullptr;
   std::uint8_t* start_ = nullptr;
   std::uint8_t* to_ = nullptr;
