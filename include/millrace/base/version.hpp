@@ -14,7 +14,7 @@
 #include <the_compilation_ends_here>
 #endif
 #ifndef __cpp_exceptions
-#error "millrace: needs exceptions: compile this file without -fno-exceptions; the program's other files may keep it"
+#error "millrace: exceptions are required: compile this file without -fno-exceptions; other files may use that flag"
 #include <the_compilation_ends_here>
 #endif
 

@@ -13,7 +13,7 @@
 // Slurm applies only inside a step of srun. A batch script and the shell of salloc have the variables of the complete
 // job (SLURM_PROCID=0, SLURM_NTASKS=64), although each is one process.
 // Errors: throws setup_error that names the variable. Causes: half of a pair is missing, a value is not a number, a
-// rank is not below the world size, or two launchers contradict each other.
+// rank is not less than the world size, or two launchers contradict each other.
 // Threads: the functions read the environment; no thread may change it during a call.
 // Source: the documentation named in launcher.hpp, and the documentation of Slurm (output environment variables of
 // srun). Steps that srun did not start have numbers of at least 0xfffffff0 (slurm.h).
@@ -178,7 +178,7 @@ class launcher_reader {
 
   void check_below(const char* rank, const char* world_size) const {
     if (number(rank) >= number(world_size))
-      throw setup_error(std::string(rank) + "=" + getenv_(rank) + " is not below " + world_size + "=" +
+      throw setup_error(std::string(rank) + "=" + getenv_(rank) + " is not less than " + world_size + "=" +
                             getenv_(world_size),
                         hint());
   }

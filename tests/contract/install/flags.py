@@ -107,7 +107,7 @@ def disabled_exceptions(report, folder):
     source.write_text("#include <millrace/millrace.hpp>\n")
     for compiler in ("g++", "clang++"):
         _, printed = output_of([compiler, "-std=c++20", "-fno-exceptions", INCLUDE, "-fsyntax-only", source], folder)
-        right = "millrace: needs exceptions: compile this file without -fno-exceptions" in printed
+        right = "millrace: exceptions are required: compile this file without -fno-exceptions" in printed
         report.add(f"{compiler} says that -fno-exceptions is the problem",
                    None if right and len(printed.splitlines()) <= 16 else printed[:2000])
 

@@ -173,11 +173,11 @@ TEST_CASE("contradicting variables are refused by name") {
   CHECK(message_of({{"RANK", "1"}}) == "RANK (torchrun) is set, but WORLD_SIZE is not");
   CHECK(message_of({{"OMPI_COMM_WORLD_SIZE", "1"}}) ==
         "OMPI_COMM_WORLD_SIZE (Open MPI) is set, but OMPI_COMM_WORLD_RANK is not");
-  CHECK(message_of({{"PMI_RANK", "2"}, {"PMI_SIZE", "2"}}) == "PMI_RANK=2 is not below PMI_SIZE=2");
-  CHECK(message_of({{"RANK", "0"}, {"WORLD_SIZE", "0"}}) == "RANK=0 is not below WORLD_SIZE=0");
+  CHECK(message_of({{"PMI_RANK", "2"}, {"PMI_SIZE", "2"}}) == "PMI_RANK=2 is not less than PMI_SIZE=2");
+  CHECK(message_of({{"RANK", "0"}, {"WORLD_SIZE", "0"}}) == "RANK=0 is not less than WORLD_SIZE=0");
   CHECK(message_of({{"RANK", "one\n"}, {"WORLD_SIZE", "2"}}) == "RANK=one\\x0a is not a number of processes");
   CHECK(message_of({{"RANK", "0"}, {"WORLD_SIZE", "2"}, {"LOCAL_RANK", "2"}}) ==
-        "LOCAL_RANK=2 is not below WORLD_SIZE=2");
+        "LOCAL_RANK=2 is not less than WORLD_SIZE=2");
 }
 
 const std::string choices =

@@ -224,7 +224,7 @@ TEST_CASE("every member of a moved-from or released batch reports that") {
   for (auto* const empty : {&b, &released}) {
     const auto check = [&](const char* name, const std::function<void()>& call) {
       const std::string text = refusal_of(call);
-      CHECK_MESSAGE(text.find(std::string(name) + " of an empty batch") != std::string::npos, text);
+      CHECK_MESSAGE(text.find(std::string(name) + " was called on an empty batch") != std::string::npos, text);
     };
     CHECK_FALSE(*empty);
     check("size()", [&] { static_cast<void>(empty->size()); });

@@ -98,7 +98,7 @@ TEST_CASE("a run that continues from an unsummed digest reports that, once, and 
     const run_options o{.world = ranks, .resume = resume};
     const mr::session session{flow(shards, o), options};
     const std::string text = session.description();
-    const std::size_t at = text.find("\nmillrace: the resume point's digest is not that of the run: ");
+    const std::size_t at = text.find("\nmillrace: the resume point's digest is not the digest of the run: ");
     return at == std::string::npos ? std::string() : text.substr(at);
   };
   const delivered one = run(shards, {.max_batches = 2}), summed = run_all_ranks(shards, {}, 4);

@@ -177,7 +177,7 @@ TEST_CASE("a loop over a session that is over is refused, and so is one over a m
   CHECK(collect(once).size() == 50);
   CHECK(refusal_of([&] { collect(once); }) ==
         "millrace: the session is over: got another loop, expected none after its one epoch. Raise "
-        "session_options.epochs, or create a new session");
+        "session_options::epochs, or create a new session");
   CHECK_FALSE(once.next());   // the end, on every call
   auto thrice = new_run(3);
   for (std::uint64_t e = 0; e < 3; ++e) {
@@ -192,7 +192,7 @@ TEST_CASE("a loop over a session that is over is refused, and so is one over a m
   }
   CHECK(refusal_of([&] { static_cast<void>(thrice.epoch(3).begin()); }) ==
         "millrace: the session is over: got a loop over epoch 3, expected none after all its 3 epochs. Raise "
-        "session_options.epochs, or create a new session");
+        "session_options::epochs, or create a new session");
   CHECK(refusal_of([&] { collect(thrice); }).find("got another loop,") != std::string::npos);
   auto left_at_the_end = new_run(1);
   int batches = 0;
@@ -205,7 +205,7 @@ TEST_CASE("zero epochs are refused by their name") {
   CHECK(refusal_of([] {
           const auto flow = mr::from(numbers(50)) | mr::map(prepare) | mr::batch<&example::number>({.size = 10});
           const mr::session run{flow, quiet(1, 0)};
-        }) == "millrace: session_options.epochs is invalid: got 0, expected at least 1. Leave it out for one epoch");
+        }) == "millrace: session_options::epochs is invalid: got 0, expected at least 1. Leave it out for one epoch");
 }
 
 TEST_CASE("an exception in the step leaves the loop and stops everything") {

@@ -115,7 +115,8 @@ TEST_CASE("a batch has the keys of its rows on request, as long as it exists, an
     REQUIRE(lease.keys().size() == 8);
     CHECK(lease.keys()[7] == "k39");
     lease.release();
-    CHECK_THROWS_WITH_AS(static_cast<void>(lease.keys()), doctest::Contains("of an empty batch"), mr::setup_error);
+    CHECK_THROWS_WITH_AS(static_cast<void>(lease.keys()), doctest::Contains("keys() was called on an empty batch"),
+                         mr::setup_error);
   }
   mr::session without{flow({.size = 16}), quiet(1)};
   CHECK_THROWS_WITH_AS(static_cast<void>(without.next().keys()), doctest::Contains("expected batch({.keys = true})"),

@@ -27,13 +27,14 @@ MILLRACE_INLINE void check_options(const remote_options& o) {
   expect(o.requests >= 1 && o.requests <= 4096, "requests is out of range: expected 1 to 4096");
   expect(o.part_bytes >= (std::size_t{64} << 10) && o.part_bytes <= (std::size_t{1} << 30),
          "part_bytes is out of range: expected 64 KiB to 1 GiB");
-  expect(o.memory_bytes >= o.part_bytes, "memory_bytes is less than part_bytes");
+  expect(o.memory_bytes >= o.part_bytes, "memory_bytes is too small: expected at least part_bytes");
   expect(o.connect_limit.count() > 0 && o.stall_limit.count() > 0,
-         "a time limit is not positive: expected more than 0 s");
+         "connect_limit or stall_limit is not positive: expected more than 0 s");
   expect(o.bytes_per_second != std::uint64_t{0} && o.requests_per_second != std::uint64_t{0},
-         "a limit is 0: expected at least 1");
+         "bytes_per_second or requests_per_second is 0: expected at least 1");
   expect(o.retry.attempts >= 1 && o.retry.limit.count() >= 0 && o.retry.first_pause.count() >= 0 &&
-             o.retry.longest_pause.count() >= 0, "retry has a value below its minimum");
+             o.retry.longest_pause.count() >= 0,
+         "retry is out of range: expected at least one attempt, and no negative time");
   expect(o.hedge.share >= 0 && o.hedge.share <= 0.5 && o.hedge.least_wait.count() >= 0,
          "hedge is out of range: expected a share of 0 to 0.5");
 }

@@ -30,7 +30,8 @@ MILLRACE_INLINE batch_lease& batch_lease::operator=(batch_lease&& other) noexcep
 }
 
 MILLRACE_INLINE void batch_lease::throw_empty(const char* call) {
-  throw setup_error(std::string(call) + " of an empty batch: it was moved from or released, or the run was over",
+  throw setup_error(std::string(call) + " was called on an empty batch: it was moved from or released, or the run had "
+                        "ended",
                     "Use the batch before it is moved from or released");
 }
 

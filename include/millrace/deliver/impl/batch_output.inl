@@ -48,8 +48,8 @@ MILLRACE_INLINE void batch_output::free_host_slot(std::size_t slot) noexcept {
 MILLRACE_INLINE void throw_all_leased(const batch_output& from, std::optional<std::uint64_t> fixed) {
   const std::size_t count = from.leased();
   const std::string in_use = std::to_string(count) + (count == 1 ? " batch is" : " batches are") + " still in use, ";
-  throw setup_error(fixed ? "slot " + std::to_string(*fixed % from.lease_slots()) + ", the next batch's, is leased: " +
-                                in_use + "including this one"
+  throw setup_error(fixed ? "slot " + std::to_string(*fixed % from.lease_slots()) +
+                                ", which the next batch needs, is leased: " + in_use + "including this one"
                           : "all slots are leased: " + in_use + "so no further batch can be created",
                     "Release batches before requesting the next, raise prefetch({.batches}) or to_device({.slots}), or "
                     "set session_options::leases_released_by_other_threads");

@@ -227,8 +227,8 @@ MILLRACE_INLINE void* cuda_backend::allocate_pageable(std::size_t bytes) {
   pageable_.push_back(memory);
   if (!pageable_used_.exchange(true))
     print_notice(std::to_string(bytes) +
-                     " bytes of pinned memory could not be allocated: slots are pageable, copies to " + name_ +
-                     " are slower. ",
+                     " bytes of pinned memory could not be allocated: slots use pageable memory, so copies to " +
+                     name_ + " are slower. ",
                  "Lower prefetch({.batches}) or the batch size, or raise the limit on locked memory");
   return memory;
 }

@@ -164,7 +164,7 @@ class basic_file_source final : public byte_source {
   /// The file was shortened after it was opened, or the storage returns a wrong end. The rest of the data is missing.
   void check_end(std::uint64_t offset_bytes) const {
     if (S_ISREG(opened_.st_mode) && offset_bytes < size_bytes())
-      throw io_error("the file ends too early: got its end, expected the " + std::to_string(size_bytes()) +
+      throw io_error("the file ends too early: expected the " + std::to_string(size_bytes()) +
                          " bytes that it had when it was opened",
                      "Check whether another program writes it. Write new data under a new name, and start again",
                      where(offset_bytes));

@@ -134,8 +134,8 @@ MILLRACE_INLINE std::string counts_text(const data_counts& counts) {
 MILLRACE_INLINE void check_same(const position& from, const position& current) {
   if (from.is_oldest() && from.lanes > 1 && !current.has_index())
     throw setup_error("this resume point has version " + std::to_string(from.version) + ", whose order of lanes is "
-                          "no longer supported: got " + std::to_string(from.lanes) + " lanes that changed from pass to "
-                          "pass independently, expected version " + std::to_string(current.version) +
+                          "no longer supported: got " + std::to_string(from.lanes) + " lanes that change passes "
+                          "independently, expected version " + std::to_string(current.version) +
                           ", where they wait for each other",
                       "Resume with the release of Millrace that wrote it, or start without it");
   std::string differences;

@@ -51,7 +51,7 @@ class delivery_account {
   }
   /// Completes the account after the last batch. Throws conservation_error if an epoch is incomplete.
   void finish() const {
-    if (batch_ > 0) throw violation("had delivered at the end of the run");
+    if (batch_ > 0) throw violation("was interrupted by the end of the run: it delivered");
   }
 
   /// Returns this rank's share of the run's digest so far: a wrapping sum.
@@ -72,11 +72,11 @@ class delivery_account {
     return {"epoch " + std::to_string(epoch_) + " " + did + " " + std::to_string(delivered_) + " samples in " +
                 std::to_string(batch_) + " batches, " +
                 (damaged_ > 0 ? "had " + std::to_string(damaged_) + " damaged ones, " : "") + "and drops " + dropped +
-                ": " + std::to_string(delivered_ + damaged_ + options_.dropped) + " in total (expected: " +
-                std::to_string(options_.rows) + " in " + std::to_string(options_.batches) + " and " + dropped + ": " +
-                std::to_string(options_.rows + options_.dropped) + ", as planned for this rank)",
-            "The source delivered fewer or more samples than it counts, which is an error of the source: all later "
-            "samples have wrong positions"};
+                ", " + std::to_string(delivered_ + damaged_ + options_.dropped) + " in total: expected " +
+                std::to_string(options_.rows) + " in " + std::to_string(options_.batches) + " batches, and drops " +
+                dropped + ", " + std::to_string(options_.rows + options_.dropped) + " in total on this rank",
+            "Correct the source: it delivered fewer or more samples than it counts, so all later samples have wrong "
+            "positions"};
   }
 
   const options options_;

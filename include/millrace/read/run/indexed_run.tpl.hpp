@@ -67,10 +67,10 @@ MILLRACE_INLINE std::vector<notice> indexed_run<Data>::notices() const {
     all.push_back({.kind = notice_kind::order, .severity = notice_severity::warning, .text = std::move(narrow)});
   if (!start_.is_share()) return all;
   all.push_back({.kind = notice_kind::resume, .severity = notice_severity::warning,
-                 .text = "the resume point's digest is not that of the run: got the share of one of " +
+                 .text = "the resume point's digest is not the digest of the run: got the share of one of " +
                          std::to_string(start_.share.ranks) +
-                         " ranks, expected the sum of all. Order and samples are right; the digests from here on have "
-                         "no meaning. Sum position().digest over the ranks before to_text()"});
+                         " ranks, expected the sum of all. Order and samples are correct, but all later digests "
+                         "are wrong. Sum position().digest over the ranks before to_text()"});
   return all;
 }
 

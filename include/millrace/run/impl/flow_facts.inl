@@ -12,8 +12,8 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 MILLRACE_INLINE void check_flow(const flow_facts& f) {
   // All batches of bucket() may be short, and they stay short.
   if (f.buckets && f.pad_last)
-    throw setup_error("bucket() sets the rows of each batch: got batch({.pad_last = true}), expected batches of one "
-                      "size",
+    throw setup_error("bucket() sets the rows of each batch: got batch({.pad_last = true}), expected batches of "
+                      "equal size",
                       "Leave out pad_last, or bucket()");
   if (f.has_index && !f.one_row_per_sample)
     throw setup_error("an indexed source has one row for each sample, and expand, filter, take, bucket or a later "

@@ -11,15 +11,15 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 MILLRACE_INLINE session_options checked(session_options o) {
   if (o.epochs == 0)
-    throw setup_error("session_options.epochs is invalid: got 0, expected at least 1", "Leave it out for one epoch");
+    throw setup_error("session_options::epochs is invalid: got 0, expected at least 1", "Leave it out for one epoch");
   if (o.executor) {
     if (o.threads == 0U)
-      throw setup_error("session_options.threads is invalid with an executor: got 0, which runs everything inside "
+      throw setup_error("session_options::threads is invalid with an executor: got 0, which runs everything inside "
                         "next(), expected at least 1",
                         "Leave out session_options::threads or session_options::executor");
     const unsigned most = o.executor->concurrency();
     if (most == 0)
-      throw setup_error("session_options.executor has no threads: concurrency() is 0, expected at least 1",
+      throw setup_error("session_options::executor has no threads: concurrency() is 0, expected at least 1",
                         "Return the number of its threads");
     o.threads = std::min(o.threads.value_or(most), most);
   }
@@ -31,7 +31,7 @@ MILLRACE_INLINE void throw_finished(const session_options& o, std::uint64_t epoc
   const std::string loop = epoch == endless ? "another loop" : "a loop over epoch " + std::to_string(epoch);
   const std::string all = o.epochs == 1 ? "its one epoch" : "all its " + std::to_string(o.epochs) + " epochs";
   throw setup_error("the session is over: got " + loop + ", expected none after " + all,
-                    "Raise session_options.epochs, or create a new session");
+                    "Raise session_options::epochs, or create a new session");
 }
 
 MILLRACE_INLINE void throw_epoch_passed(std::uint64_t epoch, std::uint64_t next) {

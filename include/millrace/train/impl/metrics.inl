@@ -178,7 +178,9 @@ MILLRACE_INLINE detail::named_metric& metrics::named(std::string_view name, kind
       return m;
     }
   for (const std::string_view reserved : {"", "step", "epoch", "time", "nonfinite", "message"})
-    if (name == reserved) throw setup_error("'" + std::string(name) + "' cannot name a metric", "Choose another name");
+    if (name == reserved)
+      throw setup_error("'" + std::string(name) + "' is reserved and cannot be the name of a metric",
+                        "Choose another name");
   detail::named_metric metric{.name = std::string(name), .is = is};
   if (options_.device && (is == kind::mean || is == kind::accuracy)) {
     metric.on_device = options_.device->add_metric();

@@ -85,7 +85,7 @@ MILLRACE_INLINE std::optional<tuning_decision> tuning_search::evaluate(tuning_wi
   learn_contention(w);
   waits_in_turn_ = w.data_wait >= options_.data_wait ? waits_in_turn_ + 1 : 0;
   if (settled_ && !restarts(w)) return {};
-  if (reverted_useless_move(w)) return decide(w, before_.open, "the increase gained nothing");
+  if (reverted_useless_move(w)) return decide(w, before_.open, "the increase had no effect");
   const aim a = aim_for(w);
   if (waits_in_turn_ == 0) return decide(w, reduced(a), "enough: " + a.text);
   if (a.out_of_reach) return decide(w, nearer(a.least), a.text);

@@ -247,7 +247,7 @@ TEST_CASE("a file that ends before its initial size is an error: the rest is mis
     (void)read_all(source);
     FAIL("no error");
   } catch (const mr::io_error& e) {
-    CHECK(e.message() == "the file ends too early: got its end, expected the 1000 bytes that it had when it was "
+    CHECK(e.message() == "the file ends too early: expected the 1000 bytes that it had when it was "
                          "opened");
     CHECK(e.where().shard == f / "x");
     CHECK(e.where().offset_bytes == 600);

@@ -85,7 +85,7 @@ TEST_CASE("a later run that has turned a knob shows the prediction for it next t
   CHECK(five.kept[0].measured_samples_per_s == doctest::Approx(610));
   CHECK(holds(mr::text_report(five), " predicted before: 4 -> 5 workers 6"));
   CHECK(compared(3, 50, 3'700).kept.at(0).predicted_samples_per_s == doctest::Approx(375).epsilon(0.03));
-  CHECK(compared(4, 100, 5'000).kept.at(0).change == "50 -> 100 samples a batch (at most)");
+  CHECK(compared(4, 100, 5'000).kept.at(0).change == "50 -> 100 samples per batch (at most)");
   CHECK(compared(4, 50, 5'000).kept.empty());    // no setting was changed
   CHECK(compared(5, 100, 6'000).kept.empty());   // two settings were
   mr::run_report r = mr::report_of(f);
@@ -106,7 +106,7 @@ TEST_CASE("changes without an effect share a line, and no line is wider than 110
   const std::string text = mr::text_report(r);
   CAPTURE(text);
   CHECK(holds(text, " +0.0 %, still workers: storage twice as fast; step twice as fast; 2 -> 4 I/O threads;"));
-  CHECK(holds(text, " 4 -> 5 workers                    +0.0 %  workers; all 4 usable cores have one\n"));
+  CHECK(holds(text, " 4 -> 5 workers                    +0.0 %  workers; all 4 usable cores already have a worker\n"));
   CHECK(holds(text, "machine    4 usable cores, throttled for 3.00 ms; threads that could run waited 12.0 ms for a "
                     "core\n"));
   CHECK(holds(text, "session    host device, 4 workers; pixels"));

@@ -35,7 +35,7 @@ TEST_CASE("a run with idle cores has a gain for each knob, with the settings of 
   const auto gains = mr::gains_of(f);
   CHECK(changes_of(gains) ==
         std::vector<std::string>{"4 -> 5 workers", "4 -> 16 workers", "decode at half the cost", "2 -> 4 I/O threads",
-                                 "storage twice as fast", "4 -> 8 batches prefetched", "50 -> 100 samples a batch",
+                                 "storage twice as fast", "4 -> 8 batches prefetched", "50 -> 100 samples per batch",
                                  "step twice as fast"});
   CHECK(knobs_of(gains) == std::vector<knob>{knob::workers, knob::workers, knob::work, knob::io_threads,
                                              knob::storage_speed, knob::prefetch, knob::batch, knob::step});
@@ -62,7 +62,7 @@ TEST_CASE("an unknown knob has no settings, and a missing stage has no knob") {
   const auto gains = mr::gains_of(f);
   CHECK(changes_of(gains) ==
         std::vector<std::string>{"4 -> 5 workers", "deeper prefetch", "twice the batch", "step twice as fast"});
-  CHECK(gains[0].remark == "all 4 usable cores have one");
+  CHECK(gains[0].remark == "all 4 usable cores already have a worker");
   CHECK_FALSE(gains[0].settings.workers);
   CHECK_FALSE(gains[1].settings.prefetch);
   CHECK_FALSE(gains[2].settings.batch);

@@ -260,7 +260,7 @@ TEST_CASE("gains end at the next limit, and name it") {
   CHECK(gain_of(gains, mr::knob::prefetch).gain == doctest::Approx(0));
   f.usable_cores = 4;
   CHECK(gain_of(mr::gains_of(f), mr::knob::workers).gain == doctest::Approx(0));
-  CHECK(gain_of(mr::gains_of(f), mr::knob::workers).remark == "all 4 usable cores have one");
+  CHECK(gain_of(mr::gains_of(f), mr::knob::workers).remark == "all 4 usable cores already have a worker");
 }
 
 TEST_CASE("halving the costliest part gains half of that part alone") {

@@ -59,7 +59,7 @@ struct gain_predictor {
     std::vector<knob_gain> gains{workers(work, one_more, has_spare_core)};
     std::string& remark = gains.front().remark;
     if (missing == bound_cause::quota) remark = "the quota allows no more processor time";
-    else if (!has_spare_core) remark = "all " + std::to_string(f.usable_cores) + " usable cores have one";
+    else if (!has_spare_core) remark = "all " + std::to_string(f.usable_cores) + " usable cores already have a worker";
     else if (is_crowded(missing)) remark = "if it gets the same share of the crowded cores as the others";
     else if (f.usable_cores > one_more) gains.push_back(workers(work, f.usable_cores, true));
     return gains;
@@ -80,7 +80,7 @@ struct gain_predictor {
     const std::size_t twice = 2 * read.concurrency;
     knob_gain g = predict(knob::io_threads, from_to(read.concurrency, twice, "I/O threads"), {.io_threads = 2},
                           {.io_threads = twice});
-    if (now.reads_in_turn()) g.remark = "the shard whose turn it is has one thread";
+    if (now.reads_in_turn()) g.remark = "only one thread reads the current shard";
     else g.at_most = !f.reads_at_once.contention();
     return g;
   }
@@ -98,7 +98,7 @@ struct gain_predictor {
   knob_gain batch() const {
     const std::size_t twice = 2 * f.batch_samples;
     knob_gain g = predict(
-        knob::batch, f.batch_samples > 0 ? from_to(f.batch_samples, twice, "samples a batch") : "twice the batch",
+        knob::batch, f.batch_samples > 0 ? from_to(f.batch_samples, twice, "samples per batch") : "twice the batch",
         {.step_time = 0.5, .copy_time = 0.5},
         f.batch_samples > 0 ? what_if_change{.batch = twice, .step_time = 0.5} : what_if_change());
     g.at_most = true;

@@ -91,7 +91,7 @@ MILLRACE_INLINE bool judge_reading_in_turn(const flow_statistics& f, const stage
   v.cause = bound_cause::one_shard;
   const double share = static_cast<double>(f.in_turn_samples) /
                        static_cast<double>(std::max(f.in_turn_samples, f.passed_on_samples));
-  v.evidence.push_back(percent(share) + " of the samples came from the shard whose turn it was, which one of " +
+  v.evidence.push_back(percent(share) + " of the samples came from the current shard, which only one of " +
                        std::to_string(read->concurrency) +
                        " I/O threads reads; the others read samples that are delivered later");
   v.advice = limit.kind == stage_kind::unpack

@@ -54,8 +54,8 @@ MILLRACE_INLINE void report_returning_keys(event_counts& counts, std::uint64_t s
                  .text = "the shard " + printable(shard) + " has " + std::to_string(samples) +
                          (samples == 1 ? " sample whose key occurs" : " samples whose keys occur") +
                          " again later in it: the members of a sample are not next to each other, so each piece is a "
-                         "sample with some of the fields. Write the shard again with `tar --sort=name`. Others like it "
-                         "are only counted",
+                         "sample with some of the fields. Write the shard again with `tar --sort=name`. Further such "
+                         "shards are only counted",
                  .where = {.stage = "tar", .shard = shard}});
   } catch (const std::bad_alloc&) {
     // The event was counted.

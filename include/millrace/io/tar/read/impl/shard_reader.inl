@@ -17,8 +17,8 @@ MILLRACE_INLINE void report_missing_end_marker(event_counts& counts, const std::
   try {
     counts.post({.kind = notice_kind::missing_end_marker, .severity = notice_severity::warning,
                  .text = "the shard " + printable(shard) + " ended without an end marker (two blocks of 512 zeros): "
-                         "all of its samples are delivered. Others like it are only counted; `.strict = true` turns "
-                         "it into an error",
+                         "all of its samples are delivered. Further such shards are only counted; `.strict = true` "
+                         "turns it into an error",
                  .where = {.stage = "tar", .shard = shard}});
   } catch (const std::bad_alloc&) {
     // The event was counted.
