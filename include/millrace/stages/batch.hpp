@@ -9,9 +9,9 @@
 // into the slot. The run's first sample defines the shapes.
 // Evaluation: pad_last fills up the last batch of an epoch with masked rows. Then every batch has `size` rows on every
 // rank, and each sample occurs exactly once over all ranks. b.valid() is 1 for rows with a sample. Masked rows follow
-// these rows, and have zeros (a ragged one: length 0) and an empty key.
-// prefetch sets the number of batches on the host that are ready or in preparation. The default is 2 to 4, or up to 16
-// batches of 1 MiB in total. It is a hard limit.
+// the rows with a sample. They contain zeros (length 0 in a ragged column) and have an empty key.
+// prefetch sets the maximum number of batches on the host that are ready or in preparation. The default is 2 to 4, or
+// up to 16 batches that have 1 MiB in total.
 #pragma once
 
 #include <millrace/base/version.hpp>
@@ -25,10 +25,10 @@ namespace millrace { inline namespace MILLRACE_ABI {
 /// Options of batch().
 struct batch_options {
   std::size_t size = 32;   ///< rows in a batch
-  bool drop_last = true;   ///< true: a short last batch of an epoch is dropped, never decoded; false: delivered
-  bool pad_last = false;   ///< true: it is delivered regardless of drop_last, and filled up with masked rows
-  bool allow_empty = false;   ///< lets a short batch leave ranks without a row; false: a setup_error at the start
-  bool keys = false;       ///< b.keys() has the key of each row's sample
+  bool drop_last = true;   ///< true: a short last batch of an epoch is dropped and not decoded; false: it is delivered
+  bool pad_last = false;   ///< true: masked rows fill up the short last batch, and drop_last has no effect
+  bool allow_empty = false;   ///< true: a short batch may leave ranks without a row; false: a setup_error at the start
+  bool keys = false;       ///< true: b.keys() contains the key of each row's sample
 };
 
 namespace detail {
@@ -63,7 +63,7 @@ constexpr diagnose::mistake mistake_of_column() {
   else return mistake::not_a_column;
 }
 
-/// The class of the first member that does not belong to Item; Item if there is none.
+/// The class of the first member that does not belong to Item; Item if all members belong to it.
 template <class Item, auto... Members>
 struct owner_other_than {
   using type = Item;
@@ -85,7 +85,7 @@ constexpr diagnose::mistake mistake_of_columns() {
   return result;
 }
 
-/// Returns whether a last batch that the samples do not fill is dropped.
+/// Returns whether an incomplete last batch is dropped.
 constexpr bool drops_last(const batch_options& o) noexcept { return o.drop_last && !o.pad_last; }
 
 /// The result of batch().
@@ -136,7 +136,7 @@ template <auto... Members>
 constexpr detail::batch_stage<Members...> batch(columns<Members...>, batch_options options) {
   return {{}, options};
 }
-/// Catches batch<Item>() of a type whose members cannot be listed: the compile error is at the '|'.
+/// Catches batch<Item>() for a type whose members cannot be listed; the compile error is reported at the '|'.
 template <class Item>
   requires(detail::member_count<Item>() == 0)
 constexpr detail::unlisted_stage batch(const batch_options&) {
@@ -147,7 +147,7 @@ template <auto... Members>
 detail::broken_stage batch(detail::diagnose::batch_of_a_number);
 template <class Item>
 detail::broken_stage batch(detail::diagnose::batch_of_a_number);
-/// Catches another name of `size`.
+/// Catches batch_size, another name of `size`.
 template <auto... Members>
 detail::broken_stage batch(detail::diagnose::batch_by_another_name);
 template <class Item>
@@ -155,7 +155,7 @@ detail::broken_stage batch(detail::diagnose::batch_by_another_name);
 
 /// Options of prefetch().
 struct prefetch_options {
-  std::optional<std::size_t> batches{};   ///< ready or in preparation; empty: 2 to 4, or up to 16 small ones
+  std::optional<std::size_t> batches{};   ///< maximum ready or in preparation; empty: 2 to 4, or up to 16 if small
 };
 
 namespace detail {

@@ -4,24 +4,25 @@
 //             | mr::bucket<&example::words>({.boundaries = {16, 64, 256}, .tokens = 4096})
 //             | mr::batch<&example::words, &example::label>({.size = 256});        // 256, 64 or 16 rows
 //
-// The column is ragged, or an integer that is the length. A sample goes into the first bucket whose boundary is not
-// below its length. A batch from the bucket of boundary n has tokens / n rows, at most batch's `size`. Therefore rows x
-// longest never exceeds `tokens`. A full bucket becomes the next batch; b.size() is its number of rows. Without
-// `tokens` every batch has `size` rows, and the integer may be any kind of samples, from 0 to the last boundary:
+// The column is ragged, or an integer that contains the length. A sample goes into the first bucket whose boundary is
+// not below its length. A batch from the bucket with boundary n has tokens / n rows, but at most the `size` of batch().
+// Therefore the number of rows times the longest length never exceeds `tokens`. A full bucket becomes the next batch;
+// b.size() is its number of rows. Without `tokens`, every batch has `size` rows. The integer may then be any category
+// of a sample, from 0 to the last boundary:
 //
 //   mr::bucket<&example::kind>({.boundaries = {1, 2}})     // 1: upright images, 2: wide ones; ragged_picture.hpp
 //
-// The buckets are flushed at the end of a pass and every `flush_every` samples. A flush moves leftover samples into the
-// next longer bucket, and so on, so at most one batch is short. Every sample is delivered exactly once. None is
-// dropped, regardless of drop_last.
-// The order is the same for any number of threads. A resumed run reads again from the point where the buckets were last
-// empty: at most flush_every samples, and the shards in the shuffle window.
+// The buckets are flushed at the end of a pass and every `flush_every` samples. A flush moves the remaining samples of
+// each bucket into the next longer bucket, so that at most one batch is short. Every sample is delivered exactly once;
+// no sample is dropped, even with drop_last.
+// The order is the same for any number of threads. A resumed run starts reading at the point where the buckets were
+// last empty. It reads at most flush_every samples again, and the shards in the shuffle window.
 // Several ranks need epoch_batches, so that each rank has that number of batches. Each rank fills its buckets with its
-// own samples, so rows and lengths differ between ranks. A mean over all ranks must be divided by the sum of their
-// sizes.
-// Memory: all buckets together store fewer samples than they have rows.
-// If a sample fails, the samples in the buckets are not delivered: they would form short batches that a run without the
-// failure does not have. A resumed run reads them again.
+// own samples, so rows and lengths differ between ranks. To compute a mean over all ranks, divide by the sum of
+// b.size() over all ranks.
+// Memory: the buckets store fewer samples than the sum of their numbers of rows.
+// If a sample fails, the samples in the buckets are not delivered, because they would form short batches that a run
+// without the failure does not have. A resumed run reads these samples again.
 // Errors: setup_error for invalid options, and for buckets that exceed the memory budget; data_error for a length above
 // the last boundary. Threads: runs on its own thread.
 #pragma once
@@ -44,8 +45,8 @@ namespace millrace { inline namespace MILLRACE_ABI {
 /// Options of bucket().
 struct bucket_options {
   std::vector<std::size_t> boundaries{};   ///< the greatest length of each bucket, ascending
-  std::optional<std::size_t> tokens{};     ///< limit for a batch, padding included; at least the last boundary
-  std::uint64_t flush_every = 65'536;      ///< in samples; a resumed run reads up to this many again
+  std::optional<std::size_t> tokens{};     ///< maximum of a batch, including padding; at least the last boundary
+  std::uint64_t flush_every = 65'536;      ///< samples between two flushes; a resumed run reads at most these again
 };
 
 namespace detail {
@@ -194,7 +195,7 @@ auto bucket(bucket_options options) {
   detail::check(options);
   return detail::bucket_stage<Column>{{}, std::move(options)};
 }
-/// The same with the first of these columns that has a length.
+/// Returns the same stage for the first of these columns that has a length.
 template <auto... Members>
 auto bucket(columns<Members...>, bucket_options options) {
   constexpr auto first = detail::first_with_length<Members...>();

@@ -6,7 +6,7 @@
 //                  | mr::expand(sentences_of{}, {.max_outputs = 1'000});      // for a stage that cannot know its bound
 //
 // Outputs always keep the order of their inputs. The number of items in an epoch is not known in advance.
-// Threads: a stage with a const push() and no finish() runs on all workers. Any other one runs on its own thread, in
+// Threads: a stage with a const push() and no finish() runs on all workers. Any other stage runs on its own thread, in
 // order.
 // Errors: push() may throw. Emitting more items than max_outputs() promised, or than the option allows, is a
 // setup_error.
@@ -22,14 +22,15 @@ namespace millrace { inline namespace MILLRACE_ABI {
 namespace detail {
 
 /// A stage whose state between two inputs can be restored from one number. `fill_level()` returns the number,
-/// `restore_fill_level()` restores the state. The first output after that may differ, the later ones are the same.
+/// `restore_fill_level()` restores the state. After that, the first output may differ, and the later outputs are the
+/// same.
 template <class C>
 concept has_fill_level = requires(C& c, const C& same, std::uint64_t number) {
   { same.fill_level() } -> std::same_as<std::uint64_t>;
   c.restore_fill_level(number);
 };
 
-/// These two access members lazily: a type without them gets its own error sentence first.
+/// These two templates access members lazily, so that a type without them gets its own error message first.
 template <class C, class>
 struct output_of {
   using type = typename C::output;

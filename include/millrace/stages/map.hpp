@@ -5,11 +5,11 @@
 //             | mr::map([](example e) { e.label -= 1;  return e; })
 //             | mr::map(ask_a_server, {.blocking = true, .threads = 16});
 //
-// The callable receives the item. It may also request the sample's random stream (mr::rng&) and the worker's scratch
-// memory (mr::scratch&), in this order.
+// The callable receives the item. It may have two more parameters, in this order: the sample's random stream (mr::rng&)
+// and the worker's scratch memory (mr::scratch&).
 // Errors: an exception is thrown at its batch, after all earlier batches, with shard, key and position added.
-// Threads: the callable runs on several threads at once, so it must be callable when const. A callable that waits
-// (network, locks) sets `.blocking` and gets its own threads; the workers never wait.
+// Threads: the callable runs on several threads at once, so it must be callable when const. Set `.blocking` for a
+// callable that waits (network, locks). It then runs on its own threads, so that the workers never wait.
 // Lifetime: the callable is moved, never copied. A flow with a move-only callable is moved into the session.
 #pragma once
 

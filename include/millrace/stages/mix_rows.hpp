@@ -1,4 +1,5 @@
-// mix_rows: mixes the rows of a batch in pairs, by mixup or cutmix. mixup and cutmix: by only one of them.
+// mix_rows: mixes the rows of a batch in pairs, by mixup or cutmix. The stages mixup and cutmix use only one of these
+// methods.
 //
 //   auto flow = mr::shards("train-{000..146}.tar") | mr::map(prepare)
 //             | mr::batch<&example::pixels, &example::label>({.size = 256})
@@ -9,20 +10,21 @@
 //     train_step(pixels, label_a, label_b, lambda);   // lambda * CE(x, label_a) + (1 - lambda) * CE(x, label_b)
 //   }
 //
-// Include millrace/mix_rows.hpp for it. The first column contains the rows to mix, u8, f16, bf16 or f32, such as
-// images. The second contains their labels, which are numbers: get<&example::label>() is label_a. device/mix_rows.hpp
-// has mr::dense_labels() for losses over dense rows.
-// Pairs: rows p and p + stride of the global batch, where floor(p / stride) is even. The default stride is the number
-// of ranks: a rank mixes its rows 0 and 1, 2 and 3, and so on. Both rows of a pair have one lambda and one box.
-// A row without a partner is not changed: it has lambda 1 and its own label as label_b. The same applies to both rows
-// of a pair if one is damaged (session_options::on_damage). A replaced row is a copy of another row after mixing.
-// Draws: by (seed, epoch, position of the pair's first row in the epoch, stage). They are the one exception to the rule
-// that draws depend on one sample, because a pair has two. They do not depend on workers or resumes.
+// This stage needs millrace/mix_rows.hpp. The first column contains the rows to mix, such as images, as u8, f16, bf16
+// or f32. The second column contains their labels, which are numbers: get<&example::label>() is label_a.
+// device/mix_rows.hpp provides mr::dense_labels() for losses over dense rows.
+// Pairs: rows p and p + stride of the global batch are a pair if floor(p / stride) is even. The default stride is the
+// number of ranks: a rank mixes its rows 0 and 1, 2 and 3, and so on. Both rows of a pair have the same lambda and the
+// same box. A row without a partner is not changed: it has lambda 1 and its own label as label_b. The same applies to
+// both rows of a pair if one of them is damaged (session_options::on_damage). A replaced row is a copy of another row
+// after mixing.
+// Draws: random numbers depend on (seed, epoch, position of the pair's first row in the epoch, stage). Elsewhere they
+// depend on one sample, but a pair has two samples. They do not depend on workers or resumes.
 // Ranks: the resume point stores the stride, and restores it if `.stride` is empty. Every number of ranks that divides
-// it produces the same rows. Any other number is an error.
-// The worker that renders the second row of a pair mixes both, while they are in its cache, by the formulas of
+// the stride produces the same rows. Any other number of ranks is an error.
+// The worker that renders the second row of a pair mixes both rows while they are in its cache, by the formulas of
 // item/column/row_mix.hpp. With `.deferred`, rows are not changed. Then mr::mix_rows(pixels, b.row_mixes()) mixes them:
-// on the host (device/mix_rows.hpp), or by a kernel with the same bits (device/mix_rows.cuh).
+// on the host (device/mix_rows.hpp), or by a kernel with bit-identical results (device/mix_rows.cuh).
 // Errors: setup_error for options out of range, for cutmix of rows without a height and a width, and for a stride that
 // is not a multiple of the ranks.
 #pragma once
@@ -42,24 +44,25 @@ namespace millrace { inline namespace MILLRACE_ABI {
 
 /// Options of mix_rows().
 struct mix_rows_options {
-  double mixup_alpha = 0;            ///< lambda is Beta(alpha, alpha); 1/1024 to 1024, 0: no mixup
-  double cutmix_alpha = 0;           ///< the same, for cutmix
-  double switch_probability = 0.5;   ///< of cutmix, if both have an alpha
-  double probability = 1;            ///< of mixing a pair
-  /// Least and largest side of cutmix's box, as shares of the image's sides, as in timm. {}: by alpha.
+  double mixup_alpha = 0;            ///< lambda is distributed as Beta(alpha, alpha); 1/1024 to 1024; 0: no mixup
+  double cutmix_alpha = 0;           ///< the same for cutmix
+  double switch_probability = 0.5;   ///< probability of cutmix, if both alphas are set
+  double probability = 1;            ///< probability that a pair is mixed
+  /// Minimum and maximum side of the cutmix box, as fractions of the image's sides, as in timm. {}: determined by
+  /// alpha.
   std::array<double, 2> cutmix_minmax{};
-  std::optional<std::size_t> stride{};        ///< distance of the rows of a pair, over all ranks; empty: the ranks
+  std::optional<std::size_t> stride{};        ///< distance of a pair's rows in the global batch; empty: world size
   std::optional<std::uint64_t> off_epoch{};   ///< from this epoch on, rows are not mixed
-  /// Order of the axes of a row of three dimensions. Default: [H, W, C] of u8, and [C, H, W] of others.
+  /// Axis order of three-dimensional rows. Default: [H, W, C] for u8, and [C, H, W] for other types.
   std::optional<image_layout> layout{};
-  bool deferred = false;             ///< true: labels and lambda only; mr::mix_rows(pixels, b.row_mixes()) mixes
+  bool deferred = false;             ///< true: only labels and lambda; mr::mix_rows(pixels, b.row_mixes()) mixes
 };
 
 /// Options of mixup().
 struct mixup_options {
   double alpha = 1;         ///< lambda is Beta(alpha, alpha); 1/1024 to 1024
-  double probability = 1;   ///< of mixing a pair
-  std::optional<std::size_t> stride{};   ///< as in mix_rows_options, and so are the following
+  double probability = 1;   ///< probability that a pair is mixed
+  std::optional<std::size_t> stride{};   ///< as in mix_rows_options, like the members below
   std::optional<std::uint64_t> off_epoch{};
   bool deferred = false;
 };
@@ -67,9 +70,9 @@ struct mixup_options {
 /// Options of cutmix().
 struct cutmix_options {
   double alpha = 1;         ///< lambda is Beta(alpha, alpha) before the box is cut off; 1/1024 to 1024
-  double probability = 1;   ///< of mixing a pair
+  double probability = 1;   ///< probability that a pair is mixed
   std::array<double, 2> minmax{};   ///< as mix_rows_options::cutmix_minmax
-  std::optional<std::size_t> stride{};   ///< as in mix_rows_options, and so are the following
+  std::optional<std::size_t> stride{};   ///< as in mix_rows_options, like the members below
   std::optional<std::uint64_t> off_epoch{};
   std::optional<image_layout> layout{};
   bool deferred = false;
@@ -83,7 +86,7 @@ struct mixed_batched {
   using batch_mark = void;
 };
 
-/// The item after mix_rows, and the mistake of mix_rows there.
+/// The item type after mix_rows, and the compile-time mistake if mix_rows cannot follow this item type.
 template <auto Pixels, auto Label, class Item>
 struct mixed_rows_item {
   using type = Item;
@@ -114,7 +117,7 @@ struct mix_rows_stage : stage_tag {
   template <class In>
   using out = typename mixed_rows_item<Pixels, Label, In>::type;
 
-  /// Returns the rule of its draws. Throws setup_error for options out of range.
+  /// Returns the rule for the random numbers of the stage. Throws setup_error for options out of range.
   pair_rule rule() const {
     return pair_rule({.mixup_alpha = options.mixup_alpha,
                       .cutmix_alpha = options.cutmix_alpha,
@@ -126,7 +129,8 @@ struct mix_rows_stage : stage_tag {
 
 }  // namespace detail
 
-/// Returns the stage that mixes rows of `Pixels`, whose labels are `Label`, by mixup, cutmix, or both in turn.
+/// Returns the stage that mixes rows of `Pixels`, whose labels are `Label`, by mixup, cutmix, or a random choice of
+/// both.
 /// Throws setup_error for options out of range.
 template <auto Pixels, auto Label>
 detail::mix_rows_stage<Pixels, Label> mix_rows(const mix_rows_options& options) {
@@ -143,7 +147,7 @@ auto mixup(const mixup_options& o = {}) {
                                   .off_epoch = o.off_epoch, .deferred = o.deferred});
 }
 
-/// The same for rows of the first of these columns, whose labels are the second.
+/// Returns the same stage for the first of these columns; the second one contains the labels.
 template <auto Pixels, auto Label, auto... Others>
 auto mixup(columns<Pixels, Label, Others...>, const mixup_options& o = {}) {
   return mixup<Pixels, Label>(o);
@@ -157,12 +161,12 @@ auto cutmix(const cutmix_options& o = {}) {
                                   .stride = o.stride, .off_epoch = o.off_epoch, .layout = o.layout,
                                   .deferred = o.deferred});
 }
-/// The same for rows of the first of these columns, whose labels are the second.
+/// Returns the same stage for the first of these columns; the second one contains the labels.
 template <auto Pixels, auto Label, auto... Others>
 auto cutmix(columns<Pixels, Label, Others...>, const cutmix_options& o = {}) {
   return cutmix<Pixels, Label>(o);
 }
-/// The same by mixup, cutmix, or both in turn.
+/// Returns the same stage by mixup, cutmix, or a random choice of both.
 template <auto Pixels, auto Label, auto... Others>
 auto mix_rows(columns<Pixels, Label, Others...>, const mix_rows_options& options) {
   return mix_rows<Pixels, Label>(options);

@@ -6,16 +6,18 @@
 //   auto fitted = documents | mr::pack_best_fit({.length = 2049, .segments = true})   // cuts only longer documents
 //               | mr::batch<&mr::packed::ids, &mr::packed::segments>({.size = 32});
 //
-// pack() puts documents one after the other, each followed by the separator if there is one. It cuts wherever a row is
-// full.
-// pack_best_fit() cuts only documents that are longer than a row. Every other document, and the rest of a cut one, is
-// put uncut into the open row that it fits best. The free end of a row is padding. A document whose last piece fills a
-// row alone gets no separator.
-// Both fill the last rows of a pass with padding. A document without tokens adds nothing, not even a separator.
-// Segments: the number of the token's document in its row, from 1; padding has 0. Positions: the token's offset from
-// the beginning of its piece in the row; padding has 0. Both allow attention to stay inside a document.
-// Rows are in order, for any number of threads. If only map() and batch() follow pack(), a resumed run reads again from
-// the document in which its last row ended. Otherwise it reads again from the beginning of the pass.
+// pack() puts documents one after the other, each followed by the separator if one is set. It cuts a document wherever
+// a row is full.
+// pack_best_fit() cuts only documents that are longer than a row. Every other document, and the rest of a cut document,
+// is put uncut into the open row that it fits best. The free end of a row is padding. A document whose last piece fills
+// a row alone gets no separator.
+// Both stages fill the last rows of a pass with padding. A document without tokens adds nothing, not even a separator.
+// Segments: for each token, the number of its document in the row, from 1; padding has 0. Positions: for each token,
+// its offset from the beginning of its piece in the row; padding has 0. Both columns allow attention to stay inside a
+// document.
+// The order of the rows does not depend on the number of threads. If only map() and batch() follow pack(), a resumed
+// run starts reading at the document in which the last delivered row ended. Otherwise it reads the pass again from its
+// beginning.
 // Errors: setup_error for a length of 0. Threads: runs on its own thread.
 #pragma once
 
@@ -45,7 +47,7 @@ struct pack_best_fit_options {
   std::optional<std::uint32_t> separator{};    ///< token after each document; default: none
   std::optional<std::uint32_t> padding{};      ///< default: the separator, else 0
   bool segments = false, positions = false;    ///< whether packed rows have these columns
-  std::size_t open_rows = 64;                  ///< rows filled at the same time; more of them leave less padding
+  std::size_t open_rows = 64;                  ///< rows that are filled at the same time; more rows leave less padding
 };
 
 namespace detail {
@@ -90,8 +92,8 @@ class partial_row {
 
 const pack_options& checked(const pack_options& o);
 
-/// Puts documents one after the other. Between two documents its state is the fill level of its row: the content of
-/// that row was delivered before a resume, so the number of tokens restores the state.
+/// Puts documents one after the other. Between two documents, its state is the fill level of its row. The number of
+/// tokens restores this state, because the content of that row was delivered before the resume.
 class packing {
  public:
   using output = packed;

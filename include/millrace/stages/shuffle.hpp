@@ -2,15 +2,15 @@
 //
 //   auto flow = mr::shards("train-{000..146}.tar", {.seed = 7}) | mr::shuffle({.window = 8192});
 //
-// Directly after a source it changes the order of reading. It permutes the shards by (seed, epoch). Then sample i of
-// that sequence gets the key i + U(seed, epoch, i) * window. Samples are delivered in the order of their keys ("sliding
-// jitter"). A sample moves by less than `window` positions. A window of at least as many samples as an epoch has is a
-// uniform permutation of the epoch. In any other place it is a buffer of up to `window` finished items, with the same
-// rule.
+// Directly after a source, shuffle changes the order of reading. It permutes the shards by (seed, epoch). Then sample i
+// of that sequence gets the key i + U(seed, epoch, i) * window. Samples are delivered in the order of their keys
+// ("sliding jitter"). A sample moves by less than `window` positions. If the window has at least as many samples as an
+// epoch, the order is a uniform permutation of the epoch. In any other position, shuffle buffers up to `window`
+// finished items and applies the same rule to them.
 // With an index the order is computed, and nothing is buffered. Without one, about half a window of encoded samples is
-// buffered at a time. The first epoch buffers a complete window before its first batch, because only then it is known
+// buffered at a time. The first epoch buffers a complete window before its first batch, because only then is it known
 // whether the window covers the epoch. If the memory budget is too small for that, delivery begins earlier.
-// Errors: setup_error at the end of an epoch that the window covers, if the window exceeded the budget.
+// Errors: setup_error at the end of an epoch that the window covers, if the window exceeded the memory budget.
 #pragma once
 
 #include <millrace/base/version.hpp>
@@ -20,7 +20,7 @@ namespace millrace { inline namespace MILLRACE_ABI {
 
 /// Options of shuffle().
 struct shuffle_options {
-  std::size_t window = 8192;   ///< in samples; 1: permutes the shards only
+  std::size_t window = 8192;   ///< window in samples; 1: only the shards are permuted
 };
 
 namespace detail {
@@ -41,7 +41,7 @@ struct shuffle_stage : stage_tag {
 constexpr detail::shuffle_stage shuffle(shuffle_options options = {}) { return {{}, options}; }
 /// Catches shuffle(1000): the compile error names the option.
 detail::broken_stage shuffle(detail::diagnose::shuffle_of_a_number);
-/// Catches another name of `window`.
+/// Catches buffer_size, another name of `window`.
 detail::broken_stage shuffle(detail::diagnose::shuffle_by_another_name);
 
 }}  // namespace millrace

@@ -4,12 +4,12 @@
 //   auto on_host = batches | mr::to_device({.device = mr::host_device()});
 //   auto on_gpu = batches | mr::to_device({.device = gpu, .stream = my_stream, .slots = 3});
 //
-// `stream` is the stream that the training step uses. A batch becomes ready in that stream and is released in it,
-// without a waiting thread.
+// `stream` is the stream that the training step uses. A batch becomes ready in that stream and is released in that
+// stream. No thread waits.
 // `slots` limits the batches in device memory: copies in progress and batches in use. The host device has no separate
 // slots; it uses the host slots.
 // Lifetime: the stream must live until the last batch is released. cudaStreamPerThread names a different stream on each
-// thread: it works only if each batch is released on the thread that received it.
+// thread. Therefore it works only if each batch is released on the thread that received it.
 #pragma once
 
 #include <millrace/base/version.hpp>
@@ -21,8 +21,8 @@ namespace millrace { inline namespace MILLRACE_ABI {
 /// Options of to_device().
 struct to_device_options {
   millrace::device device = best_device();
-  stream_view stream{};    ///< the stream of the step; default: the device's legacy default stream
-  std::size_t slots = 3;   ///< batches in device memory
+  stream_view stream{};    ///< stream of the training step; default: the device's legacy default stream
+  std::size_t slots = 3;   ///< maximum number of batches in device memory
   /// True: batch n is in slot n % session::slots(), always at the same address, as a captured CUDA graph requires.
   bool fixed_slots = false;
 };
