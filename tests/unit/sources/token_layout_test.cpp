@@ -149,7 +149,7 @@ TEST_CASE("tokens of .npy files and of llm.c are read by their headers") {
         std::string::npos);
   CHECK(problem(npy_of("<u2", "(6,)", six).substr(0, 40)).find("an unknown header") != std::string::npos);
   CHECK(problem("12", {.length = 3, .header_bytes = 3}).find("shorter than its header") != std::string::npos);
-  CHECK(problem("12345", {.length = 3, .header_bytes = 2}).find("has 3 bytes") != std::string::npos);
+  CHECK(problem("12345", {.length = 3, .header_bytes = 2}).find("got 3 bytes") != std::string::npos);
 }
 
 TEST_CASE("an id that is negative or not in the vocabulary is an error with file and offset") {

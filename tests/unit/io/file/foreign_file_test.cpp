@@ -59,7 +59,7 @@ std::vector<foreign> files() {
        "4d17e2393\nsize 12345\n",
        "a Git LFS pointer", "git lfs pull"},
       {"<!DOCTYPE html>\n<html><head><title>Sign in</title></head><body>Please sign in first</body></html>\n",
-       "an HTML page", "address and the login", false},
+       "an HTML page", "URL and the login", false},
       {"train-000.tar\ntrain-001.tar\n", "a list of shards", "std::vector<std::string>", false},
       {"It is a truth universally acknowledged, that a single man in possession\n", "a text", "mr::lines()", false},
   };

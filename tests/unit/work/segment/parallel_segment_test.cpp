@@ -286,7 +286,7 @@ TEST_CASE("a stage may emit as many items as it promised or as expand() allows, 
   CHECK_THROWS_WITH_AS(std::rethrow_exception(promised.sink.error()),
                        doctest::Contains("more items than the 2 that its max_outputs() promised"), mr::setup_error);
   CHECK_THROWS_WITH_AS(std::rethrow_exception(bounded.sink.error()),
-                       doctest::Contains("got more than 3, expected 3 at most"), mr::setup_error);
+                       doctest::Contains("got more than 3, expected at most 3"), mr::setup_error);
 }
 
 TEST_CASE("outputs keep the place of their input; those of an expanding stage get identities and names") {

@@ -206,7 +206,7 @@ TEST_CASE("keys say which output of which line a row is; stages without max_outp
     CHECK_THROWS_WITH_AS(run_all_of({.words = 2}), doctest::Contains("expand(stage, {.max_outputs = 2})"),
                          mr::setup_error);
     CHECK_THROWS_WITH_AS(run_all_of({.words = 2}), doctest::Contains(".txt:1, stage expand"), mr::setup_error);
-    CHECK_THROWS_WITH_AS(run_all_of({.repeats = 3}), doctest::Contains("got more than 3, expected 3 at most"),
+    CHECK_THROWS_WITH_AS(run_all_of({.repeats = 3}), doctest::Contains("got more than 3, expected at most 3"),
                          mr::setup_error);
   }
   CHECK_THROWS_WITH_AS(mr::expand(words_of{}, {.max_outputs = 0}), doctest::Contains("expected 1 or more"),
