@@ -4,8 +4,8 @@
 //   r.facts.push_back({"commit", "20fbe65"});
 //   std::fputs(mr::text_report(r).c_str(), stdout);        // report/print/text_report.hpp; json_report, html_report
 //
-// Errors: none. Threads: a value. report_of() costs some milliseconds: it replays the run with other numbers of
-// workers.
+// Errors: none. Threads: not synchronized. Cost: report_of() runs for a few milliseconds, because it replays the run
+// with other numbers of workers.
 #pragma once
 
 #include <millrace/base/version.hpp>
@@ -19,7 +19,7 @@ namespace millrace { inline namespace MILLRACE_ABI {
 
 /// The content of a report: measurements, verdict, predictions and facts.
 struct run_report {
-  /// The speed with one number of workers.
+  /// The speed with a given number of workers.
   struct point {
     std::size_t workers = 0;
     double samples_per_s = 0;
@@ -33,8 +33,8 @@ struct run_report {
 
   flow_statistics statistics{};
   verdict conclusion{};
-  std::vector<knob_gain> gains{};   ///< the largest first; of equal gains, upper bounds last
-  std::vector<point> scaling{};   ///< by number of workers; measured for the run's own number, else predicted
+  std::vector<knob_gain> gains{};   ///< in descending order; among equal gains, upper bounds are last
+  std::vector<point> scaling{};   ///< by number of workers; measured for the run's number, otherwise predicted
   std::vector<kept_prediction> kept{};
   timeline events{};
   picture_statistics pictures{};       ///< since the start of the run, like `counts`
@@ -44,12 +44,13 @@ struct run_report {
   run_origin origin{};              ///< empty unless set; report_of(session) sets run_origin::now()
 };
 
-/// Returns the report of a window of a run: judges it, predicts gains and replays it. Costs some milliseconds.
+/// Returns the report for a window of a run. Judges the window, predicts gains and replays the run in a few
+/// milliseconds.
 run_report report_of(flow_statistics statistics, timeline events = {});
 
 namespace detail {
 
-/// Adds event counts to a report, those of the complete run as in run.stats().counts.
+/// Adds the event counts of the complete run, such as run.stats().counts, to a report.
 void add_counts(run_report& r, const std::vector<event_count>& counts);
 
 }  // namespace detail

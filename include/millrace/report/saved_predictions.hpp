@@ -1,13 +1,15 @@
-// Stores the predictions of a run. The report of a later run with such a change then has both numbers.
+// Stores the predictions of a run. If a later run has one of the predicted changes, its report shows the predicted and
+// the measured speed.
 //
 //   mr::run_report r = mr::report_of(run);
 //   mr::compare_with("runs/6/report", r);        // from write_reports(); fills r.kept
 //   mr::write_reports(r, "runs/7/report");       // with the predictions of this run
 //
-// Predictions are stored for the settings that are part of the measurements: workers, I/O threads, host slots, batch. A
-// prediction is compared if the later run has exactly its settings: no prediction covers two changes at once.
-// Format: one line of words and numbers for the run and for each prediction.
-// Errors: io_error for a file that cannot be read, data_error for a file of another kind. Threads: any.
+// Predictions are stored for the settings that are part of the measurements: workers, I/O threads, host slots, batch.
+// A prediction is used only if the later run has exactly its settings. A prediction covers one change; no prediction
+// covers two changes together.
+// Format: one line of words and numbers for the run, and one for each prediction.
+// Errors: io_error for a file that cannot be read, data_error for a file in another format. Threads: any.
 #pragma once
 
 #include <millrace/base/version.hpp>
@@ -32,8 +34,9 @@ std::string predictions_text(const run_report& r);
 
 }  // namespace detail
 
-/// Compares this run with the predictions of an earlier run and adds those that apply to r.kept.
-/// `earlier` is the path that was passed to write_reports() in that run. Throws io_error or data_error for its file.
+/// Compares this run with the predictions of an earlier run. Adds the predictions with the settings of this run to
+/// r.kept. `earlier` is the path that the earlier run passed to write_reports(). Throws io_error if the file of
+/// predictions cannot be read, data_error if it is invalid.
 void compare_with(const std::string& earlier, run_report& r);
 
 }}  // namespace millrace

@@ -3,8 +3,9 @@
 //   mr::run_report r = mr::report_of(run);                  // at any time, about the delivered batches
 //   std::fputs(mr::text_report(r).c_str(), stdout);
 //
-// Errors: none; with fewer than 5 batches the report has no verdict.
-// Threads: any, while the session lives. Costs some milliseconds: it replays the run with other numbers of workers.
+// Errors: none; with fewer than 5 batches, the report has no verdict.
+// Threads: any, while the session exists. Cost: a few milliseconds, because report_of() replays the run with other
+// numbers of workers.
 #pragma once
 
 #include <millrace/report/run_report.hpp>
@@ -12,7 +13,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
-/// Returns the report of all batches that the session has delivered so far. Costs some milliseconds.
+/// Returns the report for all batches that the session has delivered so far. Costs a few milliseconds.
 template <auto... Columns>
 run_report report_of(const session<Columns...>& run) {
   run_report r = report_of(run.statistics_after_warm_up(), run.events());

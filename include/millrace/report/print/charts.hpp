@@ -1,4 +1,4 @@
-// The charts of the HTML report, each an inline SVG; empty if there is nothing to show.
+// The charts of the HTML report. Each function returns an inline SVG, or an empty text without data.
 //
 //   page += mr::detail::step_chart(r);      // time of each step, with the wait for data on top
 //   page += mr::detail::stage_chart(r);     // busy, starved and blocked share of each stage
@@ -6,9 +6,9 @@
 //   page += mr::detail::scaling_chart(r);   // samples per second over workers: predicted and measured
 //   page += mr::detail::gantt_chart(r);     // three batches through all threads
 //
-// Up to 16 batches are drawn as columns, with their values if there is space. More batches are drawn as a line of at
-// most 200 points. Each point is the mean of neighboring batches, which limits the size of the page.
-// Errors: none. Threads: pure functions.
+// Up to 16 batches are drawn as columns, with their values if there is space. More batches are drawn as a line. To
+// limit the size of the page, a line has at most 200 points, and each point is the mean of neighboring batches.
+// Errors: none. Threads: pure functions; any thread.
 #pragma once
 
 #include <millrace/report/run_report.hpp>
@@ -17,7 +17,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// Groups `count` deliveries into at most 200 points. Calls use(first, past the last) for each point.
+/// Groups `count` deliveries into at most 200 points. Calls use(begin, end) for the half-open range of each point.
 template <class Use>
 void for_each_point(std::size_t count, const Use& use) {
   const std::size_t points = std::min<std::size_t>(count, 200);
@@ -38,8 +38,8 @@ std::string queue_chart(const run_report& r);
 
 std::string scaling_chart(const run_report& r);
 
-/// Returns up to three batches with complete spans through the threads. Spans are stored for the last batches only.
-/// A batch is complete if no other batch has more different spans.
+/// Returns up to three batches with complete spans. A batch is complete if no other batch has spans with more different
+/// names. The timeline has spans for the last batches only.
 std::vector<std::uint64_t> batches_to_show(const timeline& t);
 
 std::string gantt_chart(const run_report& r);

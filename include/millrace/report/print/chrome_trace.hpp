@@ -1,10 +1,10 @@
-// Writes a timeline as Chrome's trace events, which ui.perfetto.dev and chrome://tracing open.
+// Converts a timeline to Chrome's trace events, which ui.perfetto.dev and chrome://tracing display.
 //
 //   write(mr::chrome_trace(events));      // {"displayTimeUnit":"ms","traceEvents":[...]}
 //
-// Each track is one row, in the timeline's order; each counter is one row too. Each batch is one flow of arrows: from
-// the last span of each stage that processed it to that of the next stage.
-// Errors: none; spans that end before they start are omitted. Threads: a pure function.
+// Each track is a row, in the timeline's order; each counter is a row, too. Arrows show the path of each batch: from
+// the batch's last span in each stage to its last span in the next stage.
+// Errors: none; spans that end before they start are omitted. Threads: a pure function; any thread.
 // Format: Trace Event Format (Google, 2016): X complete, M metadata, C counter, s t f flow; microseconds.
 #pragma once
 
@@ -15,7 +15,8 @@ namespace millrace { inline namespace MILLRACE_ABI {
 
 namespace detail {
 
-/// Writes the events of process 1. Track t is thread t + 2: 0 would mean the process itself, 1 its main thread.
+/// Writes the events of process 1. Track t is thread t + 2, because thread 0 is the process itself, and thread 1 is its
+/// main thread.
 class trace_event_writer {
  public:
   trace_event_writer();
@@ -23,7 +24,7 @@ class trace_event_writer {
 
   void name_track(std::uint32_t track, const std::string& called);
   void span(const timeline_span& s);
-  /// Writes a flow event in the middle of the span: the viewer binds it to the enclosing span.
+  /// Writes a flow event in the middle of the span, because the viewer binds it to the enclosing span.
   void flow(const char* phase, const timeline_span& s);
   void counter(const timeline_counter& c);
 

@@ -1,9 +1,10 @@
-// The report as one self-contained HTML page, readable on a phone and a wide screen, light and dark.
+// The report as one self-contained HTML page, for phones and wide screens, in light and dark mode.
 //
 //   write(mr::html_report(mr::report_of(window, std::move(events))));
 //
-// The page has the verdict, its evidence, the stages, the gain of each change, and the charts of
-// report/print/charts.hpp as inline SVG. It has no script, and no external font or image. All names are escaped.
+// The page shows the verdict, its evidence, the stages, the gain of each change, and the charts of
+// report/print/charts.hpp as inline SVG. It contains neither scripts nor external fonts or images. All names are
+// escaped.
 #pragma once
 
 #include <millrace/base/version.hpp>
@@ -63,9 +64,9 @@ std::string color_rules();
 
 std::string key(const char* style, const char* what);
 
-/// Adds a chart; nothing if it is empty.
+/// Adds a chart. Adds nothing if `chart` is empty.
 void add_figure(std::string& page, const char* title, const std::string& caption, const std::string& chart);
-/// Adds a chart that is twice as wide if the page has the space, and scrolls separately otherwise.
+/// Adds a chart of double width. If the page is too narrow, the chart scrolls separately.
 void add_wide_figure(std::string& page, const char* title, const std::string& caption, const std::string& chart);
 
 void add_cell(std::string& page, const std::string& text, const char* style = "");

@@ -1,4 +1,4 @@
-// The report for programs: one JSON object with the content of the text report, in base units.
+// The report in a format for programs: one JSON object with the content of the text report, in base units.
 //
 //   std::string json = mr::json_report(mr::report_of(window));
 //   // {"title":"...",...,"verdict":{"sentence":"...","bound_by":"CPU-bound",...,"margin":1.63,...},
@@ -6,7 +6,7 @@
 //
 // Units: times in nanoseconds (_ns), sizes in bytes (_bytes), rates per second (_per_s), shares 0..1. Unknown values
 // are null.
-// Errors: none. Threads: a pure function. Source: RFC 8259.
+// Errors: none. Threads: a pure function; any thread. Source: RFC 8259.
 #pragma once
 
 #include <millrace/base/json_writer.hpp>
@@ -27,7 +27,7 @@ void add_pictures(json_writer& out, const picture_statistics& p);
 
 }  // namespace detail
 
-/// Returns the report as one JSON object, with a line end.
+/// Returns the report as one JSON object, followed by a line end.
 std::string json_report(const run_report& r);
 
 }}  // namespace millrace

@@ -4,10 +4,10 @@
 //   p.line(points, "work");                  // a class of the page's style sheet sets the color
 //   page += p.take();
 //
-// The default width is 320 units, about the width of a phone in pixels. The page does not show it much smaller, so text
-// of 14 units is at least 12 pixels high. On a wide screen three charts are shown side by side. Colors are set by the
-// page only, so one chart serves light and dark.
-// Errors: none; an axis without an extent ends at 1. Threads: a value.
+// The default width is 320 units, about the width of a phone in pixels. The page does not show a chart much smaller.
+// Therefore text of 14 units is at least 12 pixels high. On a wide screen, three charts are shown side by side. The
+// style sheet of the page sets all colors, so that one chart suits light and dark mode.
+// Errors: none; an axis without an extent ends at 1. Threads: not synchronized.
 #pragma once
 
 #include <millrace/base/format.hpp>
@@ -21,7 +21,7 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 /// Returns text escaped for elements and attributes of HTML and SVG; control characters become \xNN.
 std::string escaped(std::string_view text);
 
-/// Returns 1, 2 or 5 times a power of ten: the distance of the marks, with at most five steps up to `most`.
+/// Returns the distance between two marks, 1, 2 or 5 times a power of ten. At most five steps reach `most`.
 double round_step(double most);
 
 using svg_points = std::vector<std::pair<double, double>>;
@@ -31,11 +31,11 @@ class svg_plot {
   struct options {
     std::string title{}, x_label{}, y_label{};
     double x_least = 0, x_most = 1, y_most = 1;
-    double left = 46;          ///< space for the marks of the y axis
+    double left = 46;          ///< width of the space for the marks of the y axis
     double width = 320, height = 220;
     bool y_marks = true;
-    bool whole_x = false;      ///< no marks between integers
-    double max_mark = 1e300;  ///< greatest mark of the y axis, if the axis ends above it
+    bool whole_x = false;      ///< true: the x axis has marks at integers only
+    double max_mark = 1e300;  ///< the y axis has no marks above this value
   };
 
   explicit svg_plot(options o);
@@ -46,14 +46,15 @@ class svg_plot {
   double top_of_axis() const noexcept { return o_.y_label.empty() ? top : top + 16; }
 
   void line(const svg_points& points, std::string_view style);
-  /// Fills the area between two lines over the same x.
+  /// Fills the area between two lines that have the same x values.
   void area(const svg_points& upper, svg_points lower, std::string_view style);
   struct box {
     double x0 = 0, x1 = 0, y0 = 0, y1 = 0;   ///< x in data coordinates; y in units of the chart, from the top
   };
-  /// Cuts off the part beyond the end of the x axis. A bar is at least half a unit wide.
+  /// Draws a bar, at least half a unit wide. The part beyond the end of the x axis is not drawn.
   void bar(const box& b, std::string_view style, const std::string& tip);
-  /// Reaches from `from` to `to` on the y axis. `share` is its width, in units of x; `at_x` + `aside` is its middle.
+  /// A part of a column, from `from` to `to` on the y axis. Its width is `share` and its middle is `at_x` + `aside`, in
+  /// units of x.
   struct part_of_column {
     double at_x = 0, from = 0, to = 0, share = 0.7, aside = 0;
   };

@@ -1,11 +1,12 @@
-// The report for a terminal: one screen, the verdict first.
+// The report for a terminal, on one screen. It begins with the verdict.
 //
 //   std::fputs(mr::text_report(mr::report_of(window)).c_str(), stdout);
 //
 //   VERDICT  CPU-bound in decode: the workers are the limit; your step could be 1.6 times as fast
 //   ...
 //
-// Plain ASCII, at most 110 columns unless a name is longer; no colors. Errors: none. Threads: a pure function.
+// The text is plain ASCII without colors. Lines have at most 110 columns unless a name is longer.
+// Errors: none. Threads: a pure function; any thread.
 #pragma once
 
 #include <millrace/base/format.hpp>
@@ -44,8 +45,8 @@ inline auto printed_facts(const run_report& r) {
   return facts;
 }
 
-/// Returns `line` followed by `words`, broken at 110 columns; further lines start at `indent`. Breaks at blanks after
-/// one of `marks`; with no marks, at any blank.
+/// Returns `line` followed by `words`, broken at 110 columns. Further lines start at column `indent`. Breaks a line
+/// only at a blank after one of `marks`, or at any blank if `marks` is empty.
 std::string wrapped(std::string line, std::string_view words, std::size_t indent, std::string_view marks = "");
 
 inline std::string counted_text(std::uint64_t times) { return grouped(static_cast<double>(times)); }

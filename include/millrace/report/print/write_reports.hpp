@@ -4,16 +4,16 @@
 //   // runs/7/report.txt  report.json  report.html  report.trace.json (ui.perfetto.dev opens it)
 //   // runs/7/report.predictions: for the comparison with a later run (saved_predictions.hpp)
 //
-// Each file appears under its name when it is complete and on the disk. Files that a killed process left of the same
-// reports are removed.
-// Errors: io_error with the file and the reason; files that were written earlier stay. Threads: any.
+// Each file gets its name only when it is complete and on the disk. Incomplete files that a killed process left for the
+// same path are removed.
+// Errors: io_error with the file and the reason; the files that were written before the error stay. Threads: any.
 #pragma once
 
 #include <millrace/report/run_report.hpp>
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
-/// Writes all formats of the report; each file name is the path plus its extension. Throws io_error.
+/// Writes all formats of the report. Each file name is the path plus an extension. Throws io_error.
 void write_reports(const run_report& r, const std::string& path_without_ending);
 
 }}  // namespace millrace

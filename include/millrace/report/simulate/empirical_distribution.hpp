@@ -1,12 +1,12 @@
-// Service times to draw from: those of a recorded run, or specified ones.
+// A distribution from which the simulation draws service times. It is recorded in a run, or specified.
 //
 //   mr::detail::empirical_distribution decode(window.stages[0].service_ns);  // short and long as often as recorded
 //   auto step = mr::detail::empirical_distribution::around(25e6, 0.5);               // 25 ms +- 50 %, uniform
 //   double ns = decode.scaled(0.5).at(random);                               // half as long; random is an mr::rng
 //
-// Each draw selects a bucket of the histogram by its count, and a uniform value in it. The mean is exactly that of the
-// recorded times. Unit: nanoseconds.
-// Errors: none; if nothing was recorded each draw is 0. Threads: immutable.
+// Each draw selects a bucket of the histogram with a probability proportional to its count, and then a uniform value in
+// the bucket. The mean of the distribution is exactly the mean of the recorded times. Unit: nanoseconds.
+// Errors: none; if no time was recorded, each draw returns 0. Threads: immutable; any thread.
 #pragma once
 
 #include <millrace/base/random.hpp>
@@ -21,14 +21,14 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 class empirical_distribution {
  public:
   empirical_distribution() = default;
-  /// Copies shape and mean from a recorded histogram.
+  /// Creates a distribution with the shape and the mean of a recorded histogram.
   explicit empirical_distribution(const distribution& recorded) {
     double middles = 0, before = 0;
     for (std::size_t i = 0; i < distribution::buckets; ++i) {
       if (recorded.bucket(i) == 0) continue;
       const auto count = static_cast<double>(recorded.bucket(i));
       const auto first = static_cast<double>(distribution::first_of(i));
-      // Values are integers: a bucket of width 1 has only its first value.
+      // Values are integers. Therefore a bucket of width 1 has only its first value.
       const double width = static_cast<double>(distribution::first_of(i + 1) - 1) - first;
       pieces_.push_back({before += count, first, width});
       middles += count * (first + width / 2);
@@ -36,7 +36,7 @@ class empirical_distribution {
     if (middles > 0) mean_ = middles / before;
     if (middles > 0) *this = with_mean(recorded.mean());
   }
-  /// Returns a distribution of one value.
+  /// Returns a distribution whose draws all return `ns`.
   static empirical_distribution fixed(double ns) { return around(ns, 0); }
   /// Returns a uniform distribution from mean x (1 - spread) to mean x (1 + spread).
   static empirical_distribution around(double mean_ns, double spread) {
@@ -46,18 +46,18 @@ class empirical_distribution {
     return r;
   }
 
-  /// Returns true if nothing was recorded.
+  /// Returns true if no time was recorded.
   bool empty() const noexcept { return mean_ <= 0; }
   /// Returns the mean, in nanoseconds.
   double mean() const noexcept { return mean_ * scale_; }
 
-  /// Returns the distribution with each value times `factor`.
+  /// Returns the distribution with each value multiplied by `factor`.
   empirical_distribution scaled(double factor) const {
     empirical_distribution r = *this;
     r.scale_ *= factor;
     return r;
   }
-  /// Returns the same shape with another mean; if nothing was recorded, that mean as the one value.
+  /// Returns a distribution of the same shape with the mean `ns`; if no time was recorded, fixed(ns).
   empirical_distribution with_mean(double ns) const { return empty() ? fixed(ns) : scaled(ns / mean()); }
 
   /// Draws one value, in nanoseconds.

@@ -4,13 +4,13 @@
 //   m.workers = 8;
 //   mr::detail::simulated then = mr::detail::simulate(m);             // report/simulate/simulation.hpp
 //
-// I/O threads read `samples_per_read` samples at a time, within `read_ahead_bytes`. Workers render each sample into a
-// row of `host_slots` batches. Copies are written to `device_slots` batches; if there are none, the step uses the host
-// slots.
-// Unit: times in nanoseconds, of a single read, a sample's work, a batch's copy and a batch's step.
-// If all threads wait for the shard whose turn it is, only the readers whose work is used are modeled.
+// I/O threads read `samples_per_read` samples at a time, and at most `read_ahead_bytes` ahead. Workers render each
+// sample into a row of a batch in one of `host_slots` slots. Copies are written to `device_slots` slots; if their
+// number is 0, the training step uses the host slots.
+// Unit: nanoseconds for each read, for the work on each sample, and for the copy and the step of each batch.
+// If all threads wait for the shard whose turn it is, the model has only those readers whose samples are used.
 // Not modeled: serial stages on their own threads, and threads that share too few cores.
-// Errors: none. Threads: a value.
+// Errors: none. Threads: not synchronized.
 #pragma once
 
 #include <millrace/measure/values/flow_statistics.hpp>
@@ -27,21 +27,21 @@ struct pipeline_model {
   std::size_t read_ahead_bytes = std::size_t{256} << 20;
   std::size_t samples_per_read = 1;
   double sample_bytes = 100'000;
-  double batch_bytes = 0;      ///< bytes of one copy
+  double batch_bytes = 0;      ///< size of a batch, which one copy transfers
   double contention = 0;       ///< slowdown of concurrent reads (measure/values/read_levels.hpp)
-  double useful_share = 1;     ///< used share of the readers other than the awaited one (flow_statistics.hpp)
+  double useful_share = 1;     ///< share of the other readers' work that is used (flow_statistics.hpp)
   empirical_distribution read_ns{}, unpack_ns{}, work_ns{}, copy_ns{}, step_ns{};
   std::vector<std::pair<std::string, double>> phases{};   ///< phases of the work: names and shares
-  std::uint64_t warm_up_batches = 20, batches = 200;     ///< `batches` are measured, after the warm-up
+  std::uint64_t warm_up_batches = 20, batches = 200;     ///< `batches` batches are measured after the warm-up
   std::uint64_t seed = 1;
   bool with_timeline = false;
 
-  /// Returns how many of `threads` I/O threads do work that is used.
+  /// Returns the number of I/O threads, out of `threads`, whose work is used.
   std::size_t useful_readers(std::size_t threads) const noexcept;
 };
 
-/// Returns the model of a recorded run. Shapes are those of the histograms, means those of the busy times. Unknown
-/// contention of the reads counts as none.
+/// Returns the model of a recorded run. The distributions have the shapes of the histograms and the means of the busy
+/// times. If the contention of reads is unknown, the model has no contention.
 pipeline_model model_of(const flow_statistics& f);
 
 }}}  // namespace millrace::detail

@@ -1,16 +1,16 @@
-// Replays a run event by event without waiting: the threads and rings of the engine, with drawn service times.
+// Simulates the threads and rings of the engine event by event, with random service times and without waiting.
 //
 //   auto s = mr::detail::simulate({.workers = 8, .work_ns = mr::detail::empirical_distribution::fixed(2e6),
 //                                   .step_ns = mr::detail::empirical_distribution::fixed(25e6)});
 //   s.statistics.samples_per_s();   mr::judge(s.statistics);      // the same measurements as of a run
 //
-// The rules are those of the engine. A read reserves its bytes in the read-ahead budget first; the read that is needed
-// next may exceed it. Samples become available in the run's order. A worker claims the next ticket that has its bytes
-// and a slot. Copies and steps process batches in order.
-// With k reads outstanding, each has 1 / (1 + contention (k - 1)) of its speed alone.
-// The times depend only on seed and ordinal, never on the settings: two runs that differ in one setting get the same
-// times.
-// Errors: setup_error for a model that could never deliver. Threads: a pure function.
+// The rules are the rules of the engine. A read first reserves its bytes in the read-ahead budget; only the read that
+// is needed next may exceed the budget. Samples become available in the run's order. A worker claims the next ticket
+// whose sample is available and whose batch has a slot. Copies and steps process batches in order.
+// With k outstanding reads, the speed of each read is 1 / (1 + contention x (k - 1)) of its speed alone.
+// A service time depends only on the seed and on the number of the operation, never on the settings. Therefore two
+// simulations that differ in one setting have the same service times.
+// Errors: setup_error for a model that can never deliver a batch. Threads: a pure function; any thread.
 #pragma once
 
 #include <millrace/measure/values/timeline.hpp>
@@ -24,7 +24,7 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 /// The result of simulate().
 struct simulated {
   flow_statistics statistics{};
-  timeline events{};   ///< of the measured window; spans and counters only with pipeline_model::with_timeline
+  timeline events{};   ///< the measured window; has spans and counters only with pipeline_model::with_timeline
 };
 
 class flow_simulation {
@@ -39,7 +39,7 @@ class flow_simulation {
   enum stage : std::size_t { read_draws, unpack_draws, work_draws, copy_draws, step_draws };
   struct event {
     double at;
-    std::uint64_t order;   // decides between events at the same time
+    std::uint64_t order;   // of two events at the same time, the lower order is first
     kind what;
     std::size_t worker;
     std::uint64_t number;   // number of the read, ticket or batch
@@ -50,7 +50,7 @@ class flow_simulation {
     double until;   // value of progress_ at which the read ends
     std::uint64_t number;
     std::size_t worker;
-    double started, outstanding_before;   // outstanding_before: outstanding_ns_ at the start
+    double started, outstanding_before;   // outstanding_before: outstanding_ns_ at the start of the read
     bool operator<(const read& other) const noexcept;
   };
 
@@ -60,12 +60,12 @@ class flow_simulation {
   double read_speed() const noexcept;
   double service_time(const empirical_distribution& times, stage s, std::uint64_t number) const noexcept;
   double bytes_of_read() const noexcept { return m_.sample_bytes * static_cast<double>(m_.samples_per_read); }
-  /// Returns the limit of samples that wait for workers, however small they are.
+  /// Returns the maximum number of samples that wait for workers, regardless of their size.
   std::uint64_t max_ahead() const noexcept { return 16'384 + 2 * m_.host_slots * m_.batch_samples; }
   std::uint64_t limit() const noexcept { return (freed_ + m_.host_slots) * m_.batch_samples; }
   std::uint64_t ready_batches() const noexcept { return ready_ - (copy_stage_ != nowhere ? copied_ : handed_out_); }
 
-  /// Advances the time to `at` and adds it to the current state of each stage.
+  /// Advances the time to `at` and adds the elapsed time to the current state of each stage.
   void advance_to(double at);
   void note(std::size_t stage, std::size_t worker, double started, std::uint64_t batch);
   void count_in(const char* name, double value);
@@ -73,7 +73,7 @@ class flow_simulation {
   void start_ready_operations();
   void end_read();
 
-  /// Adds the samples of a finished read; they become available in the run's order.
+  /// Adds the samples of a finished read. Samples become available in the run's order.
   void arrived(std::uint64_t number, std::size_t worker);
   void end(const event& e);
   flow_statistics current_statistics() const;
@@ -105,7 +105,8 @@ class flow_simulation {
   bool copying_ = false, stepping_ = false;
 };
 
-/// Returns the measurements and the timeline of a simulated run. Throws setup_error if the model could never deliver.
+/// Returns the measurements and the timeline of a simulated run. Throws setup_error if the model can never deliver a
+/// batch.
 inline simulated simulate(const pipeline_model& m) { return flow_simulation(m).run(); }
 
 }}}  // namespace millrace::detail

@@ -5,11 +5,11 @@
 //   mr::what_if(window, {.prefetch = 8, .storage_speed = 0.25, .step_time = 2});
 //   mr::simulated_gains(window);                                // each setting's gain, by replay
 //
-// The run is replayed twice (report/simulate/simulation.hpp), without and with the change, and the ratio is applied to
-// the measured speed: omissions of the model affect both replays alike. A larger batch is assumed to copy and step in
-// proportion, except `fixed_step_ns` of each step.
-// Errors: setup_error for a setting of 0 and for a factor that is not a number above 0; step_time may be 0.
-// Threads: a pure function.
+// The run is simulated twice, without and with the change (report/simulate/simulation.hpp). The measured speed is
+// multiplied by the ratio of the two simulated speeds, because omissions of the model affect both simulations alike.
+// The times of copies and steps are assumed to be proportional to the batch size, except `fixed_step_ns` of each step.
+// Errors: setup_error for a setting of 0, and for a factor that is not a number greater than 0; step_time may be 0.
+// Threads: a pure function; any thread.
 #pragma once
 
 #include <millrace/base/version.hpp>
@@ -22,14 +22,14 @@ namespace millrace { inline namespace MILLRACE_ABI {
 /// The predicted effect of a change.
 struct prediction {
   double samples_per_s = 0;
-  double gain = 0;              ///< relative to the measured speed: 0.25 is a quarter more
+  double gain = 0;              ///< relative to the measured speed; 0.25 is an increase by a quarter
   double data_wait_share = 0;
   verdict then{};
 };
 
 namespace detail {
 
-/// Throws setup_error if a factor is not a number above 0, or a count is 0. A step may cost no time.
+/// Throws setup_error if a count is 0 or a factor is not a number greater than 0. step_time may be 0.
 void check_change(const what_if_change& c);
 
 /// Returns the model with the change applied.
@@ -38,11 +38,11 @@ pipeline_model changed(pipeline_model m, const what_if_change& c);
 }  // namespace detail
 
 /// Returns the prediction for a recorded run with the change. Throws setup_error for a setting of 0, and for a factor
-/// that is not a number above 0; step_time may be 0.
+/// that is not a number greater than 0; step_time may be 0.
 prediction what_if(const flow_statistics& recorded, const what_if_change& c);
 
-/// Returns the gains of gains_of(), predicted by replay instead of by the limits. A replay includes the effects of
-/// rings and of variance.
+/// Returns gains for the changes of gains_of(), predicted by simulation instead of from the limits. A simulation
+/// includes the effects of ring sizes and of variance.
 std::vector<knob_gain> simulated_gains(const flow_statistics& recorded);
 
 }}  // namespace millrace

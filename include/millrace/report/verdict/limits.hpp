@@ -1,11 +1,11 @@
-// The maximum speed of each stage, in delivered samples per second, if no other stage limited it.
+// The limit of each stage: its maximum speed if no other stage limited it, in delivered samples per second.
 //
 //   mr::flow_limits l = mr::detail::limits_of(figures);
 //   l.lowest().samples_per_s;   l.lowest().name;      // the limit that binds
 //   l.margin();                                       // the next lowest over the lowest
 //   mr::detail::limits_of(figures, {.workers = 1.25});        // with a quarter more workers
 //
-// By the utilization law a stage can process n x threads / b: its threads were busy for b seconds with n samples.
+// If the threads of a stage were busy for b seconds with n samples, its limit is n x threads / b (utilization law).
 //   step      n / time between calls of next(); with events of the device n / (wall - gaps)
 //   copy      n x threads / copying          work    n x threads / working
 //   unpack    n x threads / (reading + unpacking)      the speed of the I/O threads
@@ -13,9 +13,10 @@
 //             but no more than the I/O threads can process
 //   in turn   n / time reading the shard whose turn it is, if most samples come from it: the speed of its one reader.
 //             Read-ahead of later shards by other threads does not speed up the run.
-// The busy time of threads alone would count the queue on one disk as capacity. The time with a read outstanding alone
-// would mistake slow responses for full bandwidth.
-// Errors: none; a stage that was never busy has no limit and is omitted. Threads: a value.
+// Reading has two limits because each alone would be wrong. The busy time of the threads includes the time in the queue
+// of a disk, which more threads cannot use. The time with a read outstanding cannot distinguish slow responses from
+// full bandwidth.
+// Errors: none; a stage that was never busy has no limit and is omitted. Threads: not synchronized.
 // Source of the law: see flow_statistics.hpp.
 #pragma once
 
@@ -24,13 +25,13 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
-/// The speed of the run if this stage alone limited it.
+/// The speed of the run if only this stage limited it.
 struct stage_limit {
   std::size_t stage = 0;   ///< index in flow_statistics::stages
   std::string name{};
   stage_kind kind = stage_kind::work;
   double samples_per_s = 0;
-  bool in_turn = false;    ///< reading: one shard at a time, by one thread each
+  bool in_turn = false;    ///< reading: one thread reads the shard whose turn it is
 };
 
 /// The limits of all stages, lowest first.
@@ -39,31 +40,31 @@ struct flow_limits {
 
   /// Returns true if no stage has a limit.
   bool empty() const noexcept { return all.empty(); }
-  /// Returns the limit that binds. Not to be called if empty().
+  /// Returns the lowest limit. Requires that empty() is false.
   const stage_limit& lowest() const noexcept { return all.front(); }
-  /// Returns the second lowest limit over the lowest; infinity if there is only one.
+  /// Returns the ratio of the second lowest limit to the lowest; infinity if only one stage has a limit.
   double margin() const noexcept;
-  /// Returns the lowest limit of that kind, or null.
+  /// Returns the lowest limit of a stage of that kind; null if no such stage has a limit.
   const stage_limit* find(stage_kind kind) const noexcept;
-  /// Returns true if the shard whose turn it is limits reading.
+  /// Returns true if the speed of reading is limited by the shard whose turn it is.
   bool reads_in_turn() const noexcept;
 };
 
 namespace detail {
 
-/// Factors that change the setup of a run; 1 is no change.
+/// Factors that change the setup of a run; 1 changes nothing.
 struct flow_change {
   double workers = 1, io_threads = 1, storage_speed = 1;
   double step_time = 1, copy_time = 1;   ///< time per sample
-  double work_time = 1;                  ///< time per sample in `stage`, or in all stages
-  std::size_t stage = ~std::size_t{0};   ///< index in flow_statistics::stages; default: all
+  double work_time = 1;                  ///< time per sample in the stage `stage`, or in all stages that work or unpack
+  std::size_t stage = ~std::size_t{0};   ///< index in flow_statistics::stages; default: all of these stages
 
-  /// Returns the factor of the work time of the stage with that index.
+  /// Returns the factor for the work time of the stage with that index.
   double work_time_of(std::size_t index) const noexcept;
 };
 
-/// Returns the limit of the I/O threads, which alternate between reading and unpacking. Storage may be slower than they
-/// are, or the one thread that reads the samples that all others wait for.
+/// Returns the limit of reading. This is the lowest of three limits: the I/O threads, which alternate between reading
+/// and unpacking; the storage; and the thread that reads the shard whose turn it is.
 stage_limit reading_limit(const flow_statistics& f, std::size_t index, const flow_change& c);
 
 /// Returns the limits of all stages, with the change `c`.

@@ -1,4 +1,4 @@
-// The origin of a report: which program, with which command, on which machine, and when.
+// The origin of a report: program, command line, machine and date.
 //
 //   mr::run_origin o = mr::run_origin::now();      // of this process
 //   o.program;    // "train_images"
@@ -6,8 +6,8 @@
 //   o.command;    // "build/train_images --epochs 3"
 //   o.machine;    // "AMD EPYC, 6.3 GB, Linux 6.1.0 on node7"
 //
-// All text is converted to plain ASCII. A command line may contain secrets: clear run_report::origin.command before you
-// publish a report. On systems other than Linux, unknown members are empty.
+// All text is converted to plain ASCII. A command line may contain secrets. Clear run_report::origin.command before you
+// publish a report. On systems other than Linux, members may be empty.
 // Errors: none. Threads: any.
 #pragma once
 
@@ -23,7 +23,7 @@ namespace millrace { inline namespace MILLRACE_ABI {
 
 /// Program, date, command and machine of a run.
 struct run_origin {
-  std::string program{};   ///< name without its folder
+  std::string program{};   ///< name of the program without its folder
   std::string date{};      ///< time of the report, UTC
   std::string command{};   ///< the first 2,000 characters
   std::string machine{};   ///< processor, memory, system and host name
@@ -34,13 +34,14 @@ struct run_origin {
 
 namespace detail {
 
-/// Returns the text after `word` and a colon in a file of such lines; empty if there is no such line.
+/// Returns the value of `word` in a file with lines of the form "word: value"; empty if no line has the word.
 std::string line_after(const char* path, std::string_view word);
 
 /// Returns the arguments of this process, each followed by a zero byte.
 std::string arguments_of_this_process();
 
-/// Returns the arguments as one line that a shell accepts, if they are plain ASCII. At most 2,000 characters.
+/// Returns the arguments as one line of at most 2,000 characters. If the arguments are plain ASCII, a shell accepts the
+/// line.
 std::string command_of(std::string_view arguments);
 
 }  // namespace detail

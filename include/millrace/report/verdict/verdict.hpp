@@ -6,22 +6,24 @@
 //   for (const std::string& line : v.evidence) std::puts(line.c_str());
 //   mr::gains_of(figures);     // report/verdict/knobs.hpp: the gain of each setting
 //
-// Two methods are compared. The limits (limits.hpp): the lowest one binds. The walk, from the trainer upstream: the
-// others wait for the first stage that starves less than 5 % of its time.
-// If they disagree, the limits decide: with short rings all stages alternately starve and block. `agree` is false in
-// that case. The walk decides only if both of these conditions are met. The stage of the lowest limit was busy less
-// than 85 % of its time. The walk's stage starved and blocked less than 5 %. The unaccounted time then belongs to the
-// walk's stage.
-// Balanced: two limits within 10 % of each other. A speedup of one of them gains less than that.
-// CPU-starved: workers got less than 95 % of the processor while they worked. They were ready to run for at least half
-// of the rest, or a quota throttled the process. The cause is a quota, neighbors, or this process's own threads. The
-// run is balanced instead if the trainer is about as slow and waits less than 5 % of its time. Waits of other threads
-// of the process are not used: they do not affect the workers.
+// The verdict compares two methods:
+// - Limits (limits.hpp): the stage with the lowest limit limits the run.
+// - Walk: from the trainer upstream, the first stage that starves for less than 5 % of its time limits the run.
+// If the methods disagree, `agree` is false, and the limits usually decide, because with short rings all stages
+// alternately starve and block. The walk decides only if two conditions hold. The stage of the lowest limit was busy
+// for less than 85 % of its time. The walk's stage starved and blocked for less than 5 % of its time. Then the
+// unaccounted time belongs to the walk's stage.
+// Balanced: the two lowest limits differ by less than 10 %. A speedup of only one of the stages gains less than that.
+// CPU-starved: workers got less than 95 % of the processor while they worked. In addition, they were ready to run for
+// at least half of the missing time, or a quota throttled the process. The cause is a quota, neighbors, or the
+// process's own threads. The run is balanced instead if the trainer is about as slow and waits for less than 5 % of its
+// time. Waits of other threads of the process are ignored, because they do not affect the workers.
 // Page cache: less than 5 % of the bytes were read from storage.
-// Bandwidth: reads reach 85 % of the known ceiling. If it is unknown: reads slow each other down by a quarter or more
-// (read_levels.hpp). Otherwise reads are bound by latency, provided that the ceiling or the slowdown is known.
-// Errors: fewer than 5 batches, or no trainer, return bound_by::unknown. Threads: a pure function.
-// Source of the walk's threshold: TensorFlow's profiler calls a run below 5 % not input-bound.
+// Bandwidth: reads reach 85 % of the known ceiling. If the ceiling is unknown, concurrent reads slow each other down by
+// a quarter or more (read_levels.hpp). Otherwise the cause is latency, if the ceiling or the slowdown is known.
+// Errors: the result is bound_by::unknown for fewer than 5 batches, and without a trainer.
+// Threads: a pure function; any thread.
+// Source of the walk's threshold: TensorFlow's profiler classifies a run below 5 % as not input-bound.
 #pragma once
 
 #include <millrace/base/version.hpp>
@@ -33,7 +35,7 @@ namespace millrace { inline namespace MILLRACE_ABI {
 
 namespace detail {
 
-/// The words for a stage in a sentence: "your step is", "the workers are".
+/// The words for a stage in the verdict's sentence: "your step is", "the workers are".
 struct stage_phrase {
   std::string name{};
   const char* is = " is";
@@ -43,36 +45,36 @@ struct stage_phrase {
 
 }  // namespace detail
 
-/// The kind of the limit of a run.
+/// The kind of stage that limits a run.
 enum class bound_by { unknown, consumer, transfer, cpu, io, cpu_starved, balanced };
-/// The reason of a limit, if it is known.
+/// The cause of a limit, if it is known.
 enum class bound_cause {
   none,
   bandwidth, latency, page_cache,   ///< causes of I/O limits
-  one_shard,                        ///< reading: all wait for the shard whose turn it is; one thread reads it
+  one_shard,                        ///< reading: all stages wait for the thread that reads the shard whose turn it is
   quota, neighbors, own_threads,   ///< causes of starved workers
-  waits                             ///< workers were busy but neither computed nor were throttled: their code waits
+  waits                             ///< busy workers neither computed nor were throttled, because their code blocks
 };
 
 /// The limit of a run, its numbers, evidence and advice.
 struct verdict {
   bound_by what = bound_by::unknown;
   bound_cause cause = bound_cause::none;
-  std::string where{};        ///< the limiting stage; of a fused stage its costliest phase
-  std::string limit{};        ///< name of the stage of the limit
-  std::string next{};         ///< the next limit; in a balanced run the second of the two
-  double margin = 1;          ///< next limit over the lowest
-  double samples_per_s = 0;   ///< as measured
-  double saturation = 0;      ///< samples_per_s / lowest limit; below 0.95 stages alternate in waiting
+  std::string where{};        ///< the limiting stage; for a fused stage, its costliest phase
+  std::string limit{};        ///< name of the limiting stage
+  std::string next{};         ///< name of the stage with the next limit
+  double margin = 1;          ///< ratio of the next limit to the lowest limit
+  double samples_per_s = 0;   ///< the measured speed
+  double saturation = 0;      ///< samples_per_s / lowest limit; below 0.95, stages alternate in waiting
   double data_wait_share = 0;
-  bool agree = true;          ///< limits and walk select the same stage
+  bool agree = true;          ///< whether limits and walk select the same stage
   flow_limits limits{};
   std::vector<std::string> evidence{};
   std::string advice{};
 
   /// Returns the kind of the limit as text: "CPU-bound".
   std::string name() const;
-  /// Returns the cause as text: "page cache"; empty if there is none.
+  /// Returns the cause as text: "page cache"; empty if the cause is unknown.
   std::string cause_name() const;
   /// Returns the verdict as one sentence.
   std::string sentence() const;
@@ -80,24 +82,24 @@ struct verdict {
 
 namespace detail {
 
-/// Returns the costliest phase of a fused stage; else the name of the stage.
+/// Returns the name of the costliest phase of a fused stage, or the name of a stage without phases.
 std::string costliest_phase(const stage_statistics& s);
 
-/// Walks from the trainer upstream and returns the index of the stage that the others wait for.
+/// Walks from the trainer upstream and returns the index of the stage that limits the run.
 std::size_t walk_upstream(const flow_statistics& f);
 
-/// Returns true, and fills the verdict, if one thread reads the samples that all others wait for.
+/// Returns true, and fills the verdict, if all stages wait for the thread that reads the shard whose turn it is.
 bool judge_reading_in_turn(const flow_statistics& f, const stage_limit& limit, verdict& v);
 
 void judge_reading(const flow_statistics& f, const stage_statistics& read, const stage_limit& limit, verdict& v);
 
-/// Returns true if this process, rather than others, has more runnable threads than there are cores. Each runnable
-/// thread gets about the same share of a core. Therefore the number of other threads is the remaining cores / that
-/// share.
+/// Returns true if the cores are overloaded mainly by this process, not by others. Each runnable thread gets about the
+/// same share of a core. Therefore the number of threads of other processes is estimated as the cores that this process
+/// does not use, divided by that share.
 bool own_threads_overload(const flow_statistics& f);
 
-/// Returns why workers had less than 95 % of the processor while they worked; none if they had it, or if that was not
-/// measured.
+/// Returns the reason why workers got less than 95 % of the processor while they worked. Returns bound_cause::none if
+/// they got at least 95 %, or if the share was not measured.
 bound_cause missing_processor(const flow_statistics& f, const stage_statistics& s);
 
 std::string waited_for_a_core(const stage_statistics& s);
