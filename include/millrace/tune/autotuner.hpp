@@ -2,11 +2,11 @@
 //
 //   mr::session run{std::move(flow), {.tuning = mr::tuning()}};     // a tuning_rule, which creates an autotuner
 //
-// The session creates rule.max() workers and I/O threads. At its start it opens the number that the user requested:
-// only open ones work. In next(), whenever due() is true, it passes the metrics since its start to evaluate(), and
-// opens the returned numbers of workers and reads.
-// Errors: next() throws an error of evaluate() and the session is not changed. next() may be called again, and no batch
-// is lost. Threads: the trainer.
+// The session creates rule.max() workers and I/O threads, but only open ones work. At its start, the session opens the
+// numbers that the user requested. Whenever due() returns true in next(), the session passes its metrics since the
+// start to evaluate(), and opens the returned numbers of workers and reads.
+// Errors: next() throws the errors of evaluate() and does not change the session. The user may call next() again, and
+// no batch is lost. Threads: the training thread.
 #pragma once
 
 #include <millrace/base/version.hpp>
@@ -34,9 +34,9 @@ class autotuner {
 
 /// The workers and reads of a session.
 struct concurrency_limits {
-  concurrency_counts open{};   ///< open at the start
-  concurrency_counts max{};   ///< created, so that they can be opened
-  notice_outlet* notices = nullptr;   ///< of the session
+  concurrency_counts open{};   ///< numbers that are open at the start
+  concurrency_counts max{};   ///< numbers that are created, and that can be opened
+  notice_outlet* notices = nullptr;   ///< the outlet of the session
 };
 
 }  // namespace detail
@@ -49,10 +49,10 @@ class tuning_rule {
  private:
   friend class detail::concurrency;
 
-  /// Returns how many workers and reads a session should create if the user requested `requested`. The session creates
-  /// fewer reads if the memory budget has no space for them.
+  /// Returns the numbers of workers and reads that a session should create if the user requested `requested`. If the
+  /// memory budget is too small, the session creates fewer reads.
   virtual detail::concurrency_counts max(const detail::concurrency_counts& requested) const = 0;
-  /// Returns the autotuner of a session with these limits.
+  /// Returns an autotuner for a session with these limits.
   virtual std::unique_ptr<detail::autotuner> start(const detail::concurrency_limits& of_session) const = 0;
 };
 

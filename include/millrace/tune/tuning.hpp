@@ -1,18 +1,18 @@
-// Adjusts the number of workers and reads to just enough for the training step, while the session runs.
+// Tunes the numbers of workers and reads during a session, to the smallest numbers that suffice for the training step.
 //
 //   #include <millrace/tuning.hpp>
 //   mr::session run{std::move(flow), {.epochs = 90, .tuning = mr::tuning()}};
 //
 // Tuning begins with session_options::threads and io_threads. It evaluates windows of at least 20 batches and 0.2 s. It
-// changes the numbers at most five times and then settles. It settles when the trainer waits for data less than
-// `data_wait` of its time, or when more workers and reads gain nothing (tuning_search.hpp). Order, random numbers and
+// changes the numbers at most five times and then settles. It settles when the wait for data is less than `data_wait`
+// of the training time, or when more workers and reads gain nothing (tuning_search.hpp). Order, random numbers and
 // digests do not change.
-// Memory stays within the session's budget. Slots are created for all workers. Concurrent reads never exceed the space
-// in the budget.
-// A stage whose maps block keeps its own number of threads. With `threads = 0` nothing is tuned.
-// Use tuning for training runs; a benchmark needs fixed numbers.
-// Each decision is a notice of the session, of kind tuning.
-// Errors: setup_error for an option below its minimum. Threads: the trainer, in next().
+// Memory stays within the session's budget. The session creates slots for all workers at the start. The number of
+// concurrent reads is limited by the space in the budget.
+// A stage whose maps block keeps its own number of threads. With `threads = 0`, nothing is tuned.
+// Use tuning for training runs only; a benchmark needs fixed numbers.
+// The session reports each decision as a notice of kind `tuning`.
+// Errors: setup_error for an option below its minimum. Threads: the training thread, in next().
 #pragma once
 
 #include <millrace/base/version.hpp>
@@ -25,9 +25,9 @@ namespace millrace { inline namespace MILLRACE_ABI {
 
 /// Options of tuning().
 struct tuning_options {
-  std::optional<std::size_t> max_workers{};   ///< bound on workers; empty: the usable cores
-  std::size_t max_reads = 32;    ///< bound on reads at a time; each read has an I/O thread
-  double data_wait = 0.02;       ///< accepted wait for data, as a share of the trainer's time
+  std::optional<std::size_t> max_workers{};   ///< maximum number of workers; empty: number of usable cores
+  std::size_t max_reads = 32;    ///< maximum number of concurrent reads; each has an I/O thread
+  double data_wait = 0.02;       ///< accepted wait for data, as a share of the training time
 };
 
 namespace detail {
@@ -47,7 +47,7 @@ class window_tuner final : public autotuner {
   static std::uint64_t full_slots(const flow_statistics& f);
   void begin(const flow_statistics& now);
 
-  static constexpr std::uint64_t window_batches = 20;   // fewer do not measure a share of 2 % of the time
+  static constexpr std::uint64_t window_batches = 20;   // fewer batches cannot measure a share of 2 % of the time
 
   const tuning_options options_;
   notice_outlet* const notices_;
@@ -70,8 +70,8 @@ class window_tuning final : public tuning_rule {
 
 }  // namespace detail
 
-/// Returns a rule for session_options::tuning. Each session with the rule is tuned separately. Throws setup_error if an
-/// option has no usable value.
+/// Returns a rule for session_options::tuning. Sessions that share a rule are tuned separately. Throws setup_error if
+/// an option is below its minimum.
 std::shared_ptr<const tuning_rule> tuning(tuning_options o = {});
 
 }}  // namespace millrace

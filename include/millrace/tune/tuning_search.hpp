@@ -1,23 +1,24 @@
-// Searches for just enough workers and reads: computes moves from windows of a run, without a thread or a clock.
+// Searches for the smallest sufficient numbers of workers and reads. The search computes moves (changes of the numbers)
+// from windows of a run. It has neither a thread nor a clock.
 //
 //   mr::detail::tuning_search search({.open = {.workers = 2, .reads = 4}, .max = {.workers = 16, .reads = 32}});
 //   if (auto d = search.evaluate(window))  apply(d->to), log(d->text());   // none: nothing to decide yet
 //
-// The reachable rate is the lowest of four rates: those of the step, of the stages that are not tuned, of all workers,
-// and of the reads at their knee. Beyond the knee twice as many reads gain little. "Just enough" is the least number of
-// workers and reads that reaches this rate. They are then busy 95 % of their time. If the trainer waits for data less
-// than `data_wait` of its time, the search lowers the numbers. If it waits more, the search raises them. With these
-// rules a search ends within five moves, with at most three changes of direction:
-// - A number that was too low, or that gained nothing, is not tried again.
+// The reachable rate is the lowest of four rates: the rates of the training step, of the stages that are not tuned, of
+// all workers, and of the reads at their knee. Beyond the knee, twice as many reads gain little. The target is the
+// smallest number of workers and reads that reaches this rate and is busy for 95 % of its time. If the wait for data is
+// less than `data_wait` of the time, the search lowers the numbers; if the wait is longer, it raises them. By the
+// following rules, a search ends within five moves, with at most three changes of direction:
+// - A number that was too low, or an increase that gained nothing, is not tried again.
 // - A number that rose after a fall does not fall again.
-// - After the third move no number falls while the trainer does not wait: the step may need it.
+// - After the third move, no number falls while the trainer does not wait, because the step may need it.
 //
 // If the model has no explanation for a wait, a second window must confirm the wait. A search that has ended restarts
 // after three consecutive windows with one of two findings. The first: the trainer waits for data, and more workers or
 // reads would help. The second: the step, the work or the reads have changed by more than a quarter. Otherwise the
 // numbers do not change.
-// Errors: none. Threads: a value. Source of the law: see flow_statistics.hpp. Source of just enough instead of fastest:
-// the stage-based autotuning of tf.data.
+// Errors: none. Threads: not synchronized.
+// Source: flow_statistics.hpp for the utilization law; the stage-based autotuning of tf.data for the target.
 #pragma once
 
 #include <millrace/base/version.hpp>
@@ -35,34 +36,35 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 //   mr::detail::tuning_window w = mr::detail::tuning_window_of(now - before);
 //   w.rate_of_workers(6);   w.rate_of_reads(8);      // samples per second that this number can deliver
 //
-// Utilization law (flow_statistics.hpp): n threads that work d seconds per sample can do n / d samples per second.
-// One of k outstanding reads lasts alone x (1 + contention x (k - 1)) seconds (measure/values/read_levels.hpp). Errors:
-// none; work that the window did not measure sets no limit. Threads: a value.
+// Utilization law (flow_statistics.hpp): n threads that work d seconds per sample process n / d samples per second.
+// With k outstanding reads, the time of each read is t x (1 + contention x (k - 1)), where t is the time of a read
+// alone (measure/values/read_levels.hpp).
+// Errors: none; work that the window did not measure sets no limit. Threads: not synchronized.
 
 /// Metrics of one window. Times are in seconds, rates in delivered samples per second.
 struct tuning_window {
   static constexpr double without_limit = std::numeric_limits<double>::infinity();
 
-  double data_wait = 0;                 ///< share of the trainer's time, or of its device's time
+  double data_wait = 0;                 ///< wait for data, as a share of the trainer's or of its device's time
   double rate = 0;                      ///< delivered samples per second
-  double read_rate = 0;                 ///< samples read per second, in delivered samples
+  double read_rate = 0;                 ///< speed of reading, in delivered samples per second
   double step_rate = without_limit;     ///< rate of a step that never waits for data
   double fixed_rate = without_limit;    ///< rate of the slowest stage that is not tuned
   std::string fixed_name{};             ///< name of that stage
-  double work_s = 0, all_work_s = 0;    ///< worker time of a sample: in the slowest stage, and in all stages
-  bool reads = false;                   ///< enough was read to judge; false if much had been read ahead
-  double reading_s = 0, unpacking_s = 0;   ///< I/O thread time of a sample
-  double outstanding = 1;               ///< mean number of outstanding reads while there were any
-  std::optional<double> contention{};   ///< contention of reads, 0 to 1; none: unknown
+  double work_s = 0, all_work_s = 0;    ///< worker time per sample: in the slowest stage, and in all stages
+  bool reads = false;                   ///< whether enough was read to judge; false if most had been prefetched
+  double reading_s = 0, unpacking_s = 0;   ///< time of the I/O threads per sample
+  double outstanding = 1;               ///< mean number of outstanding reads while at least one is outstanding
+  std::optional<double> contention{};   ///< contention of reads, 0 to 1; empty if unknown
   concurrency_counts open{};            ///< workers and reads that were open
 
-  /// Returns the rate that `n` workers can deliver; infinite if they had no work.
+  /// Returns the rate that `n` workers can deliver; infinite if the workers had no work.
   double rate_of_workers(std::size_t n) const noexcept;
-  /// Returns the rate that `n` concurrent reads can deliver; infinite if too little was read to judge.
+  /// Returns the rate that `n` concurrent reads can deliver; infinite if `reads` is false.
   double rate_of_reads(std::size_t n) const noexcept;
 };
 
-/// Returns the metrics of a window `f` (flow_statistics).
+/// Returns the metrics of the window `f`.
 tuning_window tuning_window_of(const flow_statistics& f);
 
 /// A decision after a window, and the reason for it.
@@ -71,7 +73,7 @@ struct tuning_decision {
   std::size_t moves = 0;       ///< moves of this search so far
   bool settled = false;        ///< the search has ended
   concurrency_counts from{}, to{};
-  double data_wait = 0;        ///< data wait in the window, as a share of the time
+  double data_wait = 0;        ///< wait for data in the window, as a share of the time
   std::string why{};
 
   /// Returns a line of text:
@@ -79,7 +81,7 @@ struct tuning_decision {
   std::string text() const;
 };
 
-/// The start and the limits of a search. `data_wait` is as in tuning_options.
+/// The start and the limits of a search. `data_wait` has the same meaning as in tuning_options.
 struct tuning_search_options {
   concurrency_counts open{}, max{};
   double data_wait = 0.02;
@@ -97,26 +99,27 @@ class tuning_search {
   /// Returns whether the search has ended.
   bool settled() const noexcept { return settled_; }
 
-  /// Decides after a window. Returns nothing if there is no reason for a decision.
+  /// Evaluates a window. Returns a decision; empty if the window gives no reason for one.
   std::optional<tuning_decision> evaluate(tuning_window w);
 
  private:
-  static constexpr double busy_share = 0.95;   // of workers and reads that are just enough
-  static constexpr double gain_of_twice = 1.05;   // beyond the knee, twice the reads gain less
+  static constexpr double busy_share = 0.95;   // busy share of the workers and reads at the target
+  static constexpr double gain_of_twice = 1.05;   // beyond the knee, twice as many reads gain less than this factor
 
   struct aim {
     concurrency_counts least{};
-    bool out_of_reach = false;   // the step is faster than workers and reads can ever be
+    bool out_of_reach = false;   // no number of workers and reads reaches the rate of the step
     bool tight = false;          // the open workers and reads have no spare time
     std::string text{};
   };
   struct state {
     concurrency_counts open{};
     double data_wait = 0, read_rate = 0;
-    double expected_gain = 0;   // of the move that followed, as a share
+    double expected_gain = 0;   // the expected gain of the move from this state, as a share
   };
 
-  /// The history of one number (workers or reads) in this search. It rises, falls, and rises at most once again.
+  /// The history of one number (workers or reads) in this search. After a rise and a fall, the number may rise again,
+  /// but does not fall again.
   struct past {
     std::size_t too_few = 0;
     bool fell = false, rose_again = false;
@@ -135,19 +138,20 @@ class tuning_search {
     while (n < limit && rate_of(n) < needed) ++n;
     return n;
   }
-  /// Returns the number of reads beyond which twice as many gain little. If the contention is unknown, returns four
-  /// times the open reads.
+  /// Returns the knee: the number of reads beyond which twice as many reads gain little. If the contention is unknown,
+  /// returns four times the number of open reads.
   std::size_t knee_of(const tuning_window& w) const;
   concurrency_counts within(const concurrency_counts& target) const;
-  /// Returns `target` if it is at least an eighth below `open`; else returns `open`. Never returns a number that was
-  /// too low before. Never lowers a number that rose after a fall. Never goes below a quarter of `open`, because one
-  /// window may be wrong.
+  /// Returns `target` if it is at least an eighth below `open`; otherwise returns `open`. Never returns a number that
+  /// was too low before. Never lowers a number that rose after a fall. Never returns less than a quarter of `open`,
+  /// because one window may be wrong.
   static std::size_t lowered(std::size_t open, std::size_t target, const past& p);
   concurrency_counts nearer(const concurrency_counts& target) const;
-  /// Returns lowered numbers for a window without a wait. Nevertheless raises numbers that have no spare time, because
-  /// the read-ahead is shrinking.
+  /// Returns lowered numbers for a window without a wait. If the open workers and reads have no spare time, raises the
+  /// numbers instead, because the read-ahead is shrinking.
   concurrency_counts reduced(const aim& a) const;
-  /// Raises the number that is nearer to its limit by one; changes nothing if both are far from it.
+  /// Raises by one the number, workers or reads, with the lower rate. Changes nothing if both rates are far above the
+  /// rate of the step.
   concurrency_counts one_more(const tuning_window& w) const;
 
   /// Estimates the contention from read times at two numbers of outstanding reads. One window may not contain both.
@@ -158,14 +162,14 @@ class tuning_search {
   void settle(const tuning_window& w);
 
   const options options_;
-  concurrency_counts open_, cap_;   // numbers above cap_ gained nothing
+  concurrency_counts open_, cap_;   // increases above cap_ gained nothing
   past workers_{}, reads_{};
-  static constexpr std::size_t max_moves = 5;   // a run that needs more is not steady enough to tune
+  static constexpr std::size_t max_moves = 5;   // a run that needs more moves is not steady enough to tune
   std::size_t moves_ = 0, waits_in_turn_ = 0, changed_in_turn_ = 0;
-  bool settled_ = false, out_of_reach_ = false;   // out_of_reach_: the trainer waits, and raising does not help
+  bool settled_ = false, out_of_reach_ = false;   // out_of_reach_: settled although the trainer waits for data
   state before_{};   // state before the last move
   tuning_window settled_at_{};
-  read_sample here_{}, before_here_{};   // at the current number of reads, and at the one before
+  read_sample here_{}, before_here_{};   // at the current number of reads, and at the previous number
 };
 
 }}}  // namespace millrace::detail
