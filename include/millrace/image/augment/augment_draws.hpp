@@ -3,7 +3,7 @@
 //   std::vector<mr::detail::photometric_op> ops;
 //   mr::detail::draw_rand_augment({.width = 224, .height = 224}, random, {}, ops);   // appends up to two
 //
-// Magnitudes are bit-identical to those of the libraries: torchvision's are those of torch.linspace in float.
+// Magnitudes are bit-identical to the library's own: for torchvision, the values of torch.linspace in float.
 // Errors: setup_error if an option is outside its range. Threads: any thread; do not share an rng between threads.
 #pragma once
 

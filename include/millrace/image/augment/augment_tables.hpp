@@ -21,7 +21,7 @@ enum class augment_op : std::uint8_t {
   solarize, autocontrast, equalize, invert, solarize_add
 };
 
-/// An operation of a policy. Those without a magnitude have level 0.
+/// An operation of a policy. Operations without a magnitude have level 0.
 struct augment_step {
   augment_op op;
   std::uint8_t tenths;   ///< probability in tenths
@@ -30,7 +30,7 @@ struct augment_step {
 
 using augment_pair = std::array<augment_step, 2>;
 
-/// For ImageNet.
+/// The policy for ImageNet.
 inline constexpr augment_pair imagenet_pairs[25] = {
     {{{augment_op::posterize, 4, 8}, {augment_op::rotate, 6, 9}}},
     {{{augment_op::solarize, 6, 5}, {augment_op::autocontrast, 6, 0}}},
@@ -58,7 +58,7 @@ inline constexpr augment_pair imagenet_pairs[25] = {
     {{{augment_op::color, 6, 4}, {augment_op::contrast, 10, 8}}},
     {{{augment_op::equalize, 8, 0}, {augment_op::equalize, 6, 0}}}};
 
-/// For CIFAR-10.
+/// The policy for CIFAR-10.
 inline constexpr augment_pair cifar10_pairs[25] = {
     {{{augment_op::invert, 1, 0}, {augment_op::contrast, 2, 6}}},
     {{{augment_op::rotate, 7, 2}, {augment_op::translate_x, 3, 9}}},
@@ -86,7 +86,7 @@ inline constexpr augment_pair cifar10_pairs[25] = {
     {{{augment_op::equalize, 8, 0}, {augment_op::invert, 1, 0}}},
     {{{augment_op::translate_y, 7, 9}, {augment_op::autocontrast, 9, 0}}}};
 
-/// For SVHN.
+/// The policy for SVHN.
 inline constexpr augment_pair svhn_pairs[25] = {
     {{{augment_op::shear_x, 9, 4}, {augment_op::invert, 2, 0}}},
     {{{augment_op::shear_y, 9, 8}, {augment_op::invert, 7, 0}}},
@@ -114,7 +114,7 @@ inline constexpr augment_pair svhn_pairs[25] = {
     {{{augment_op::shear_y, 8, 5}, {augment_op::autocontrast, 7, 0}}},
     {{{augment_op::shear_x, 7, 2}, {augment_op::invert, 1, 0}}}};
 
-/// TensorFlow's for EfficientNet.
+/// TensorFlow's policy for EfficientNet.
 inline constexpr augment_pair efficientnet_pairs[25] = {
     {{{augment_op::equalize, 8, 0}, {augment_op::shear_y, 8, 4}}},
     {{{augment_op::color, 4, 9}, {augment_op::equalize, 6, 0}}},

@@ -3,9 +3,9 @@
 //   mr::detail::basic_photometric_runner<mr::detail::portable_color_kernels> runner;   // reused for all images
 //   runner.run(ops, pixels);
 //
-// Operations on single bytes are deferred: their tables are composed. The tables are applied when a later operation
-// needs the pixels, in parts, each just before that operation processes the part. Equalize needs only a histogram: it
-// counts the original bytes and maps the counts through the tables. The result is bit-identical to running the
+// Operations on single bytes are deferred, and their tables are composed. When a later operation needs the pixels, the
+// tables are applied part by part, each part just before that operation processes it. Equalize needs only a histogram,
+// so it counts the original bytes and maps the counts through the tables. The result is bit-identical to running the
 // operations one by one.
 // Errors: throws std::bad_alloc. Threads: not thread-safe; one thread at a time.
 #pragma once
@@ -61,9 +61,9 @@ class basic_photometric_runner {
 
  private:
   using pixel_kernels = typename Kernels::pixels;
-  static constexpr std::size_t part_pixels = 4'096;   // 12 KiB: they stay in the first-level cache
+  static constexpr std::size_t part_pixels = 4'096;   // 12 KiB, which stay in the first-level cache
 
-  /// Applies the tables to all pixels, and calls work(data, pixels) with each part after that.
+  /// Applies the tables to all pixels, part by part. Calls work(data, pixels) after each part.
   template <class Work>
   void in_parts(const rgb_pixels& p, const Work& work) {
     for (std::size_t begin = 0; begin < p.count(); begin += part_pixels) {
@@ -103,7 +103,7 @@ class basic_photometric_runner {
     }
   }
 
-  /// Runs operations that read several pixels at once.
+  /// Runs an operation that reads several pixels at once.
   void run_on_all(const photometric_op& op, const rgb_pixels& p) {
     const affine_size size{.width = p.width, .height = p.height};
     switch (op.kind) {
@@ -158,7 +158,7 @@ class basic_photometric_runner {
     for (std::size_t y = top; y < bottom; ++y) fill_pixels(p.row(y) + 3 * left, columns, op.fill);
   }
 
-  /// `ops` begins with the mix, followed by its chains and their operations.
+  /// Runs a mix. `ops` contains the mix, then its chains, each followed by its operations.
   void run_mix(std::span<const photometric_op> ops, const rgb_pixels& p) {
     finish(p);
     const auto chains = static_cast<std::size_t>(ops[0].numbers[0]);

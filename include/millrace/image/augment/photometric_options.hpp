@@ -4,7 +4,7 @@
 //   const mr::color_jitter_options darker{.brightness = {0.5, 0.9}};
 //   const mr::rand_augment_options timm{.numbers = mr::augment_numbers::timm, .magnitude = 9};
 //
-// Published numbers are named after the library that published them. The operations are always Pillow's.
+// Published parameters are named after the library that published them. The operations always match Pillow's.
 // Errors: none here; photometric_plan checks the options. Threads: not synchronized.
 #pragma once
 
@@ -27,30 +27,31 @@ enum class interpolation : std::uint8_t {
   bicubic     ///< interpolates 4 x 4 pixels
 };
 
-/// The mean color of ImageNet. It is black for a network, because normalization maps it to 0.
+/// The mean color of ImageNet, which normalization maps to 0.
 inline constexpr rgb_color mean_color = {124, 116, 104};
 
-/// The range of factors that a jitter draws from, as in torchvision: one number, or both ends.
+/// The range from which a jitter draws a factor, as in torchvision: one number, or both ends.
 struct color_factors {
   double low = 1;    ///< minimum factor
   double high = 1;   ///< maximum factor
 
   /// No change.
   constexpr color_factors() noexcept = default;
-  /// From 1 - v (at least 0) to 1 + v.
+  /// The range from 1 - v (at least 0) to 1 + v.
   constexpr color_factors(double v) noexcept : low(v < 1 ? 1 - v : 0), high(1 + v) {}
   /// From `least` to `highest`.
   constexpr color_factors(double least, double highest) noexcept : low(least), high(highest) {}
 };
 
-/// The range of fractions of the color circle by which a jitter shifts hues, -0.5 to 0.5: one number, or both ends.
+/// The range from which a jitter draws the shift of hues, as a fraction of the color circle, -0.5 to 0.5: one number,
+/// or both ends.
 struct hue_shifts {
   double low = 0;    ///< minimum shift
   double high = 0;   ///< maximum shift
 
   /// No change.
   constexpr hue_shifts() noexcept = default;
-  /// From -v to v.
+  /// The range from -v to v.
   constexpr hue_shifts(double v) noexcept : low(-v), high(v) {}
   /// From `least` to `highest`.
   constexpr hue_shifts(double least, double highest) noexcept : low(least), high(highest) {}
@@ -75,19 +76,19 @@ struct gaussian_blur_options {
 
 /// Options of a random blur with Pillow's boxes.
 struct pillow_blur_options {
-  double radius_min = 0.1;   ///< minimum radius, in pixels: Pillow's name for sigma
+  double radius_min = 0.1;   ///< minimum radius, in pixels; Pillow calls sigma the radius
   double radius_max = 2;     ///< maximum radius, at most 1000
   double probability = 1;    ///< probability of any change
 };
 
-/// Options of random erasing, with torchvision's numbers. timm's areas are 0.02 to 1/3 and its ratios 0.3 to 1/0.3.
+/// Options of random erasing, with torchvision's defaults. timm's areas are 0.02 to 1/3 and its ratios 0.3 to 1/0.3.
 struct random_erasing_options {
   double probability = 0.5;       ///< probability of any change
   double scale_min = 0.02;        ///< minimum area of a box, as a fraction of the image's
   double scale_max = 0.33;        ///< maximum area
   double ratio_min = 0.3;         ///< minimum height / width
   double ratio_max = 3.3;         ///< maximum height / width
-  std::size_t max_boxes = 1;      ///< 1 to this number of boxes, equally likely; they share the area
+  std::size_t max_boxes = 1;      ///< a uniform number of boxes, 1 to max_boxes; they share the area
   rgb_color fill = mean_color;    ///< color of the boxes
 };
 
@@ -99,55 +100,56 @@ struct warp_options {
 
 /// The library whose parameters an automatic augmentation uses.
 enum class augment_numbers : std::uint8_t {
-  torchvision,   ///< 14 operations; a magnitude is the index of a bin; nearest pixels, black outside
-  timm           ///< 15 operations; a magnitude is a level of 0 to 10; bilinear or bicubic, mean color outside
+  torchvision,   ///< 14 operations; magnitude: index of a bin; nearest pixel, black outside the image
+  timm           ///< 15 operations; magnitude: level 0 to 10; bilinear or bicubic, mean color outside
 };
 
 /// Options of RandAugment.
 struct rand_augment_options {
-  augment_numbers numbers = augment_numbers::torchvision;   ///< library
+  augment_numbers numbers = augment_numbers::torchvision;   ///< the library
   std::size_t count = 2;                                    ///< operations per image
   double magnitude = 9;                                     ///< torchvision: a bin, counted from 0; timm: a level
   std::size_t bins = 31;                                    ///< torchvision: number of bins
-  double deviation = 0.5;      ///< timm: standard deviation of the level; above 100: uniform, up to the magnitude
+  double deviation = 0.5;      ///< timm: standard deviation of the level; above 100: uniform, 0 to magnitude
   bool increasing = true;      ///< timm: a higher level increases the effect of all operations ("inc1")
   double probability = 0.5;    ///< timm: probability of each operation
   std::optional<interpolation> filter{};   ///< interpolation between pixels; empty: as published
   std::optional<rgb_color> fill{};         ///< color of pixels from outside the image; empty: as published
 };
 
-/// Options of TrivialAugmentWide, with torchvision's numbers.
+/// Options of TrivialAugmentWide, with torchvision's parameters.
 struct trivial_augment_options {
   std::size_t bins = 31;                           ///< number of magnitudes
   interpolation filter = interpolation::nearest;   ///< interpolation between pixels
   rgb_color fill{};                                ///< color of pixels from outside the image
 };
 
-/// The published policies of AutoAugment. Each is a list of pairs of operations; one pair is drawn.
+/// The published policies of AutoAugment. Each policy is a list of pairs of operations. One pair is drawn for each
+/// image.
 enum class augment_policy : std::uint8_t {
-  torchvision_imagenet,   ///< ImageNet policy of the paper, with torchvision's numbers
-  torchvision_cifar10,    ///< the same for CIFAR-10
-  torchvision_svhn,       ///< the same for SVHN
-  timm_original,          ///< ImageNet policy of the paper, with timm's numbers
-  timm_originalr,         ///< the same, with the variant of posterize
-  timm_v0,                ///< policy of TensorFlow's EfficientNet
-  timm_v0r                ///< the same, with the variant of posterize
+  torchvision_imagenet,   ///< ImageNet policy of the paper, with torchvision's parameters
+  torchvision_cifar10,    ///< CIFAR-10 policy of the paper, with torchvision's parameters
+  torchvision_svhn,       ///< SVHN policy of the paper, with torchvision's parameters
+  timm_original,          ///< ImageNet policy of the paper, with timm's parameters
+  timm_originalr,         ///< timm_original with timm's variant of posterize
+  timm_v0,                ///< TensorFlow's policy for EfficientNet
+  timm_v0r                ///< timm_v0 with timm's variant of posterize
 };
 
 /// Options of AutoAugment.
 struct auto_augment_options {
-  augment_policy policy = augment_policy::torchvision_imagenet;   ///< which pairs
+  augment_policy policy = augment_policy::torchvision_imagenet;   ///< the list of pairs
   double deviation = 0;                    ///< timm: standard deviation of each level; above 100: levels are uniform
   std::optional<interpolation> filter{};   ///< interpolation between pixels; empty: as published
   std::optional<rgb_color> fill{};         ///< color of pixels from outside the image; empty: as published
 };
 
-/// Options of AugMix, with torchvision's numbers and alpha = 1.
+/// Options of AugMix, with torchvision's parameters and alpha = 1.
 struct aug_mix_options {
-  std::size_t severity = 3;   ///< magnitudes are drawn from this number of the lowest bins, 1 to 10
-  std::size_t width = 3;      ///< chains that are mixed
-  std::optional<std::size_t> depth{};               ///< operations in a chain; empty: 1 to 3, equally likely
-  bool all_operations = true;                       ///< brightness, contrast, color and sharpness, too
+  std::size_t severity = 3;   ///< number of the lowest bins from which magnitudes are drawn, 1 to 10
+  std::size_t width = 3;      ///< number of chains that are mixed
+  std::optional<std::size_t> depth{};               ///< operations per chain; empty: uniform, 1 to 3
+  bool all_operations = true;                       ///< includes brightness, contrast, color and sharpness
   interpolation filter = interpolation::bilinear;   ///< interpolation between pixels
   rgb_color fill{};                                 ///< color of pixels from outside the image
 };

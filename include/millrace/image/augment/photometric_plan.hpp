@@ -1,4 +1,4 @@
-// A list of operations on the colors of an image, which run after it has been cropped and resized.
+// A list of operations on the colors of an image. They run after the image has been cropped and resized.
 //
 //   mr::photometric_plan plan;
 //   plan.color_jitter({.brightness = 0.4, .contrast = 0.4, .saturation = 0.4, .hue = 0.1}, rng)
@@ -8,12 +8,13 @@
 //   const auto fixed = mr::photometric_plan().brightness(1.2).solarize(128);
 //   mr::picture p = mr::jpeg(r["jpg"]).random_resized_crop(224, rng).apply(plan);   // runs when p is rendered
 //
-// Operations are bit-identical to Pillow 13. gaussian_blur() is torchvision's, within one level.
+// Operations are bit-identical to Pillow 13, except gaussian_blur(), which differs by at most 1 from torchvision's.
 // Calls with an `rng` draw immediately and record the drawn operations. The draws use only integers and correctly
 // rounded operations. Therefore neither the list nor the pixels depend on compiler, flags or CPU.
-// A `probability` of 1 draws no random number. The comment of each call lists its draws in order.
+// If `probability` is 1, no random number is drawn for it. The comment of each call lists its draws in order.
 //
-// Errors: setup_error if a number is outside its range. Threads: not synchronized, except run(), which is const.
+// Errors: setup_error if a number is outside its range. Threads: not synchronized; several threads may call run() at
+// the same time, each with its own scratch.
 #pragma once
 
 #include <millrace/base/error.hpp>
@@ -43,13 +44,13 @@ std::span<const photometric_op> operations_of(const photometric_plan& plan) noex
 /// A list of photometric operations.
 class photometric_plan {
  public:
-  /// Multiplies all values; factor 0 to 1000.
+  /// Multiplies all values by a factor of 0 to 1000.
   photometric_plan& brightness(double factor);
-  /// Blends with the mean gray; factor 0 to 1000, 1 changes nothing.
+  /// Blends with the mean gray by a factor of 0 to 1000; 1 changes nothing.
   photometric_plan& contrast(double factor);
-  /// Blends with the gray of each pixel; factor 0 to 1000, 1 changes nothing.
+  /// Blends with the gray of each pixel by a factor of 0 to 1000; 1 changes nothing.
   photometric_plan& saturation(double factor);
-  /// Blends with a smoothed image; factor 0 to 1000, 1 changes nothing.
+  /// Blends with a smoothed image by a factor of 0 to 1000; 1 changes nothing.
   photometric_plan& sharpness(double factor);
   /// Shifts hues by a fraction of the color circle, -0.5 to 0.5. Pillow stores hues as bytes, so even 0 changes pixels.
   photometric_plan& hue(double share);
@@ -57,11 +58,11 @@ class photometric_plan {
   photometric_plan& grayscale();
   /// Replaces each value x by 255 - x.
   photometric_plan& invert();
-  /// Keeps the highest bits of each value, 0 to 8.
+  /// Keeps the highest `bits` bits of each value; 0 to 8.
   photometric_plan& posterize(std::size_t bits);
-  /// Inverts values at or above the threshold, 0 to 256.
+  /// Inverts values at or above the threshold, which is 0 to 256.
   photometric_plan& solarize(double threshold = 128);
-  /// Adds 0 to 255 to values below 128.
+  /// Adds `amount`, 0 to 255, to values below 128.
   photometric_plan& solarize_add(std::size_t amount);
   /// Rescales the values of each channel to 0 to 255.
   photometric_plan& autocontrast();
@@ -69,21 +70,22 @@ class photometric_plan {
   photometric_plan& equalize();
   /// Blurs with torchvision's kernel of size x size pixels; size is odd, sigma is above 0.
   photometric_plan& gaussian_blur(std::size_t size, double sigma);
-  /// Blurs with Pillow's box blurs; the radius, 0 to 1000, corresponds to sigma.
+  /// Blurs with Pillow's box blurs. The radius, 0 to 1000, corresponds to sigma.
   photometric_plan& pillow_blur(double radius);
   /// Rotates around the center, counter-clockwise; -1000000 to 1000000 degrees.
   photometric_plan& rotate(double degrees, const warp_options& options = {});
-  /// Shears: the source of each row is `factor` columns further right than that of the row above; -1000 to 1000.
+  /// Shears: the source of each row is `factor` columns further right than the source of the row above; -1000 to 1000.
   photometric_plan& shear_x(double factor, const warp_options& options = {});
-  /// Shears: the source of each column is `factor` rows further down than that of the column to its left; -1000 to
-  /// 1000.
+  /// Shears: the source of each column is `factor` rows further down than the source of the column to its left; -1000
+  /// to 1000.
   photometric_plan& shear_y(double factor, const warp_options& options = {});
   /// Translates the image to the right and down, in pixels; -65535 to 65535.
   photometric_plan& translate(double right, double down, const warp_options& options = {});
   /// Fills a box, clipped to the image.
   photometric_plan& erase(const crop_box& box, const rgb_color& fill = mean_color);
 
-  /// Draws the order of the four, then a factor for each of brightness, contrast, saturation and hue that has a range.
+  /// Draws the order of the four operations. Then draws a factor for each operation whose range is set, in this order:
+  /// brightness, contrast, saturation, hue.
   photometric_plan& color_jitter(const color_jitter_options& options, rng& random);
   /// Draws whether to convert to gray.
   photometric_plan& random_grayscale(rng& random, double probability = 0.1);
@@ -104,21 +106,21 @@ class photometric_plan {
   /// Draws the radius.
   photometric_plan& random_pillow_blur(const pillow_blur_options& options, rng& random);
 
-  /// RandAugment (Cubuk et al. 2020) for images of this size. torchvision draws for each operation: the operation, its
-  /// sign. timm draws the operations, then for each: whether to run it, its level, its sign, the interpolation.
+  /// RandAugment (Cubuk et al. 2020) for images of this size. torchvision: draws each operation and its sign. timm:
+  /// draws all operations, then for each operation whether to run it, its level, its sign and the interpolation.
   photometric_plan& rand_augment(picture_size size, rng& random, const rand_augment_options& options = {});
-  /// TrivialAugment (Mueller, Hutter 2021), wide. Draws the operation, its bin, its sign.
+  /// TrivialAugmentWide (Mueller, Hutter 2021). Draws the operation, its bin and its sign.
   photometric_plan& trivial_augment(picture_size size, rng& random, const trivial_augment_options& options = {});
   /// AutoAugment (Cubuk et al. 2019). Draws the pair, then the details of both operations as rand_augment() does.
   photometric_plan& auto_augment(picture_size size, rng& random, const auto_augment_options& options = {});
-  /// AugMix (Hendrycks et al. 2020). Draws the weight of the image and those of the chains. Then it draws each chain:
-  /// its depth, and for each operation the operation, its bin, its sign.
+  /// AugMix (Hendrycks et al. 2020). Draws the weight of the image and the weights of the chains. Then draws, for each
+  /// chain, its depth, and for each of its operations the kind, the bin and the sign.
   photometric_plan& aug_mix(picture_size size, rng& random, const aug_mix_options& options = {});
-  /// Random erasing (Zhong et al. 2020). Draws whether to erase, and the number of boxes if there may be several. Then
-  /// it draws, up to ten times for each box, the area and the ratio, and, if the box fits, its position.
+  /// Random erasing (Zhong et al. 2020). Draws whether to erase, and the number of boxes if max_boxes is above 1. Then
+  /// draws the area and the ratio of each box, up to ten times until the box fits, and then the position of the box.
   photometric_plan& random_erasing(picture_size size, rng& random, const random_erasing_options& options = {});
 
-  /// Appends another plan.
+  /// Appends the operations of another plan.
   photometric_plan& apply(const photometric_plan& other);
 
   /// Returns whether the list has no operations.
@@ -127,7 +129,7 @@ class photometric_plan {
   /// Applies the operations to u8 RGB [height, width, 3], in place. Throws setup_error if `rgb` has another size.
   void run(std::span<std::uint8_t> rgb, std::size_t width, std::size_t height, scratch& s) const;
 
-  /// Returns a copy of the plan for picture::apply().
+  /// Returns a copy of the plan as an operation for picture::apply().
   operator std::shared_ptr<const row_operation>() const;
 
   friend bool operator==(const photometric_plan&, const photometric_plan&) = default;

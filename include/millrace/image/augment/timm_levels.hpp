@@ -3,7 +3,7 @@
 //   const mr::detail::timm_levels space{.width = 224, .height = 224, .increasing = true};
 //   mr::detail::timm_op(space, mr::detail::augment_op::solarize, 9.2, random);   // draws a sign if it has one
 //
-// A level is a number from 0 to 10. Every compiler rounds products before it adds to them.
+// A level is a number from 0 to 10. Products are rounded before they are added, with every compiler.
 // Errors: none. Threads: any thread; do not share an rng between threads.
 #pragma once
 
@@ -23,8 +23,8 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// Which bits a level of posterize retains.
-enum class timm_bits : std::uint8_t { from_none, from_four, to_four };   ///< 0 to 4, 4 to 8, 4 down to 0
+/// The number of bits that a level of posterize retains.
+enum class timm_bits : std::uint8_t { from_none, from_four, to_four };   ///< 0 to 4, 4 to 8, or 4 down to 0
 
 struct timm_levels {
   double width = 0, height = 0;   ///< size of the image
@@ -34,14 +34,15 @@ struct timm_levels {
   rgb_color fill = mean_color;
 };
 
-/// Draws a level around `level`, clamped to 0 to 10.
+/// Draws a level around `level` with this standard deviation, clamped to 0 to 10. Above 100: uniform, 0 to `level`.
 inline double timm_level(rng& random, double level, double deviation) noexcept {
   if (deviation > 100) return random.uniform(0, level);
   if (deviation > 0) level += unfused(deviation * (static_cast<double>(fixed_normal(random)) * 0x1p-32));
   return std::clamp(level, 0.0, 10.0);
 }
 
-/// Returns the operation at a level. Draws a sign if it has one, and the interpolation if it moves pixels.
+/// Returns the operation at a level. Draws a sign if the operation has one, and the interpolation if the operation
+/// moves pixels.
 inline photometric_op timm_op(const timm_levels& space, augment_op op, double level, rng& random) noexcept {
   const double share = level / 10;
   const auto with_sign = [&](double value) { return random.chance(0.5) ? -value : value; };

@@ -3,7 +3,8 @@
 //   const mr::detail::torchvision_magnitudes space{.bins = 31, .across = 150.0 / 331.0 * 224, .down = 101.5};
 //   mr::detail::torchvision_op(space, mr::detail::augment_op::rotate, 9, true);   // by -9 degrees
 //
-// A magnitude is the index of a bin, from no effect to the maximum. Its value is that of torch.linspace in float.
+// A magnitude is the index of a bin, from no effect to the maximum. The value of a bin is the value of torch.linspace
+// in float.
 // Errors: none. Threads: pure functions; any thread.
 #pragma once
 
@@ -22,7 +23,7 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 struct torchvision_magnitudes {
   std::size_t bins = 31;
   double shear = 0.3, across = 0, down = 0, degrees = 30, enhancement = 0.9;   ///< across, down: pixels
-  int bits = 8, fewer_bits = 4;   ///< bits retained at the lowest magnitude, and the difference to the highest one
+  int bits = 8, fewer_bits = 4;   ///< bits retained at the lowest magnitude, and how many fewer at the highest
   warp_filter filter = warp_filter::nearest;
   rgb_color fill{};
 };
