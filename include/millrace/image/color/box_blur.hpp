@@ -1,12 +1,14 @@
-// Pillow's Gaussian blur, in place: three passes of a box with fractional ends along rows, then three along columns.
+// Pillow's Gaussian blur, in place: three passes of a box filter with fractional ends along rows, then three along
+// columns.
 //
 //   const auto weights = mr::detail::box_weights_of(1.5);     // the radius, Pillow's sigma
 //   mr::detail::box_blur<mr::detail::portable_boxes> blur;    // reused for all images
 //   blur.run(pixels, weights);
 //
-// A pass sets each byte to (inside * sum of its box + end * the two bytes next to the box + 2^23) >> 24. The bytes at
-// the image's boundary are repeated beyond it. Each pass rounds to bytes, as Pillow does. The cost does not depend on
-// the radius. Rows are rearranged so that pixels of ten rows are adjacent, and both directions use the same kernel.
+// A pass sets each byte to (inside * sum of its box + end * the two bytes next to the box + 2^23) >> 24. Beyond the
+// image's boundary, the outermost bytes are repeated. Each pass rounds to bytes, as Pillow does. The cost does not
+// depend on the radius. Rows are rearranged so that pixels of ten rows are adjacent, and both directions use the same
+// kernel.
 // Source: Gwosdek, Grewenig, Bruhn, Weickert: Theoretical Foundations of Gaussian Convolution by Extended Box
 // Filtering, SSVM 2011; the arithmetic is Pillow's.
 #pragma once
@@ -24,21 +26,22 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// A box with fractional ends, in 24 fraction bits.
+/// A box filter with fractional ends. Weights have 24 fraction bits.
 struct box_weights {
   std::size_t radius = 0;
-  std::uint32_t inside = 1U << 24, end = 0;   ///< weights of bytes inside the box, and next to its ends
+  std::uint32_t inside = 1U << 24, end = 0;   ///< weights of bytes inside the box, and of the two next to its ends
 
   bool changes_nothing() const noexcept { return radius == 0 && end == 0; }
 };
 
-/// Returns the box whose three passes approximate a Gaussian with this sigma, 0 to 1000. Each rounding is Pillow's.
+/// Returns the box whose three passes approximate a Gaussian with this sigma, 0 to 1000. Every value is rounded as in
+/// Pillow.
 inline box_weights box_weights_of(double sigma) noexcept {
   const auto s = static_cast<float>(sigma);
   const float variance = s * s / 3;   // of one pass
   const auto length = static_cast<float>(std::sqrt(12.0 * variance + 1.0));
   const auto radius = static_cast<float>(std::floor((length - 1.0) / 2.0));
-  const float thrice = static_cast<float>(3.0 * variance);   // exact before the conversion, so it cannot be fused
+  const float thrice = static_cast<float>(3.0 * variance);   // exact before the conversion, so fusing cannot occur
   float part = (2 * radius + 1) * (radius * (radius + 1) - thrice);
   part /= 6 * (variance - (radius + 1) * (radius + 1));
   const float extended = radius + part;
@@ -50,7 +53,7 @@ inline box_weights box_weights_of(double sigma) noexcept {
   return weights;
 }
 
-/// One pass over `count` groups of bytes. There are also radius + 1 groups before them and after them.
+/// One pass over `count` groups of bytes. radius + 1 more groups must precede and follow these groups.
 struct box_pass {
   static constexpr std::size_t lanes = 32;   ///< bytes in a group; each has its own sum
 
@@ -64,7 +67,7 @@ struct portable_boxes {
   static void run(const box_pass& pass) noexcept {
     constexpr std::size_t lanes = box_pass::lanes;
     const auto reach = static_cast<std::ptrdiff_t>((pass.weights.radius + 1) * lanes);
-    std::uint32_t sums[lanes] = {};   // of the box around the group before the first one
+    std::uint32_t sums[lanes] = {};   // sums of the box around the group before the first group
     for (std::ptrdiff_t i = -reach; i < reach - static_cast<std::ptrdiff_t>(lanes); ++i)
       sums[static_cast<std::size_t>(i + reach) % lanes] += pass.from[i];
     for (std::size_t i = 0; i < pass.count; ++i) {
@@ -113,7 +116,7 @@ class box_blur {
     second_ = first_ + bytes;
   }
 
-  /// Copies four bytes per pixel, except for the last one. The fourth byte is overwritten or unused.
+  /// Copies four bytes per pixel, but three for the last pixel. The fourth byte is overwritten or unused.
   void gather_rows(const rgb_pixels& p, std::size_t y, std::size_t rows) noexcept {
     for (std::size_t k = 0; k < rows; ++k) {
       const std::uint8_t* const row = p.row(y + k);

@@ -3,7 +3,7 @@
 //   mr::detail::box_blur<mr::detail::avx2_boxes> blur;
 //   if (mr::detail::cpu_has_avx2()) blur.run(pixels, weights);
 //
-// Sums have 16 bits up to a radius of 127. For larger radii the portable kernel runs. Errors, threads: see
+// For radii up to 127, sums have 16 bits. For larger radii, the portable kernel runs. Errors, threads: see
 // box_blur.hpp.
 #pragma once
 

@@ -4,7 +4,7 @@
 //   table = mr::detail::composed(table, mr::detail::blend_table(0, 1.2F));   // solarize, then brighten: one table
 //   const std::uint8_t result = table[200];
 //
-// Each entry is Pillow's result for the byte, with each of its roundings.
+// Each entry is Pillow's result for that byte, with every intermediate rounding.
 // Errors: none. Threads: pure functions; any thread. Source: Pillow's ImageEnhance, ImageOps and blend, described in
 // its reference.
 #pragma once
@@ -23,12 +23,12 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 using byte_table = std::array<std::uint8_t, 256>;
 using byte_counts = std::array<std::uint32_t, 256>;   ///< a channel's histogram
 
-/// Returns background + factor (value - background), truncated and clamped. Both roundings to float are Pillow's. The
+/// Returns background + factor (value - background), truncated and clamped. Rounds to float twice, as Pillow does. The
 /// product is exact in double, so its conversion to float is a separate rounding.
 inline std::uint8_t blended(int background, int value, float factor) noexcept {
   const auto product = static_cast<float>(double{factor} * (value - background));
   const float sum = static_cast<float>(background) + product;
-  const float at_least = sum > 0 ? sum : 0;   // two choices without branches
+  const float at_least = sum > 0 ? sum : 0;   // two selections without branches
   return static_cast<std::uint8_t>(at_least < 255 ? at_least : 255);
 }
 
@@ -49,7 +49,7 @@ inline byte_table composed(const byte_table& first, const byte_table& second) no
   return table_of([&](int value) { return second[first[static_cast<std::size_t>(value)]]; });
 }
 
-/// Changes the brightness if the background is 0, and the contrast if it is the mean of L.
+/// Changes the brightness if `background` is 0, and the contrast if `background` is the mean of L.
 inline byte_table blend_table(int background, float factor) noexcept {
   return table_of([&](int value) { return blended(background, value, factor); });
 }
@@ -75,7 +75,7 @@ inline byte_table solarize_add_table(int amount) noexcept {
   });
 }
 
-/// Rescales `low` to `high` to 0 to 255.
+/// Maps the range `low` to `high` to the range 0 to 255.
 inline byte_table autocontrast_table(int low, int high) noexcept {
   if (high <= low) return identity_table();
   const double scale = 255.0 / (high - low), offset = unfused(-low * scale);
@@ -87,7 +87,7 @@ inline byte_table autocontrast_table(int low, int high) noexcept {
 
 /// Equalizes the histogram.
 inline byte_table equalize_table(const byte_counts& counts) noexcept {
-  std::uint64_t total = 0, highest = 0;   // highest: count of the highest value that occurs
+  std::uint64_t total = 0, highest = 0;   // highest: count of the largest value in the image
   for (const std::uint32_t count : counts) {
     total += count;
     if (count > 0) highest = count;
@@ -102,14 +102,14 @@ inline byte_table equalize_table(const byte_counts& counts) noexcept {
   });
 }
 
-/// Returns the histogram after the table has been applied to each byte.
+/// Returns the histogram of the bytes after the table is applied to each byte.
 inline byte_counts counts_after(const byte_counts& counts, const byte_table& table) noexcept {
   byte_counts mapped{};
   for (std::size_t value = 0; value < 256; ++value) mapped[table[value]] += counts[value];
   return mapped;
 }
 
-/// The tables of the three channels that have not yet been applied to the pixels.
+/// The tables, one per channel, that have not yet been applied to the pixels.
 class pending_tables {
  public:
   bool empty() const noexcept { return empty_; }

@@ -1,13 +1,14 @@
-// torchvision's blur with a Gaussian kernel of k x k pixels, in place: within one level of its result.
+// torchvision's blur with a Gaussian kernel of k x k pixels, in place. The result differs by at most 1 from
+// torchvision's.
 //
 //   const auto weights = mr::detail::gaussian_weights_of(9, 1.2);     // k and sigma
 //   mr::detail::gaussian_blur<mr::detail::portable_gaussian> blur;    // reused for all images
 //   blur.run(pixels, weights);
 //
-// torchvision sums k * k products in float, in its own order. Here the same kernel is separable and in integers:
-// weights with 15 fraction bits and sum 1, first along rows, then along columns. The two samples at the same distance
-// are added and weighted together. Each product is rounded to 7 fraction bits, and the last sum to an integer. Samples
-// are stored minus 128, so that the sum of two of them fits into 16 bits.
+// torchvision sums k * k products in float, in its own order. Millrace applies the same kernel first along rows, then
+// along columns, in integers. The weights have 15 fraction bits, and their sum is 1. The two samples at the same
+// distance are added and weighted together. Each product is rounded to 7 fraction bits, and the last sum to an integer.
+// Samples are stored minus 128, so that the sum of two of them fits into 16 bits.
 // Beyond the boundary the image is mirrored, without repeating its outermost pixels. An image smaller than half of the
 // kernel is mirrored more than once.
 // Errors: throws std::bad_alloc. Threads: not thread-safe; one thread at a time.
@@ -33,11 +34,11 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 /// changes nothing.
 using gaussian_weights = std::vector<std::int16_t>;
 
-/// `size` is odd, `sigma` above 0.
+/// Returns the weights of a kernel of `size` pixels, an odd number, with this sigma, which is above 0.
 inline gaussian_weights gaussian_weights_of(std::size_t size, double sigma) {
   constexpr std::int64_t one = 32'768;
   const std::size_t half = size / 2;
-  const double unit = 0.72134752044448170368 / (sigma * sigma);   // log2(e) / 2: at distance d it is 2^-(unit d d)
+  const double unit = 0.72134752044448170368 / (sigma * sigma);   // log2(e) / 2: weight at distance d: 2^-(unit d d)
   std::vector<std::uint64_t> upto(half + 2, 0);                    // sums from the outermost sample inwards
   std::uint64_t total = std::uint64_t{1} << 32;
   for (std::size_t d = half; d > 0; --d) {
@@ -47,7 +48,7 @@ inline gaussian_weights gaussian_weights_of(std::size_t size, double sigma) {
     total += 2 * value;
   }
   const auto share = [&](std::uint64_t sum) { return static_cast<std::int64_t>((sum * one + total / 2) / total); };
-  // Sums are rounded, not the weights, so that rounding errors do not accumulate.
+  // Sums are rounded instead of weights, so that rounding errors do not accumulate.
   gaussian_weights weights(half + 1);
   for (std::size_t d = half; d > 0; --d) weights[d] = static_cast<std::int16_t>(share(upto[d]) - share(upto[d + 1]));
   const std::int64_t middle = one - 2 * share(upto[1]);
@@ -62,10 +63,10 @@ struct alignas(64) gaussian_block {
   std::array<std::int16_t, size> results;
 };
 
-/// A line of results. Kernels along rows read samples on both sides of a result; kernels along columns read results.
+/// A line of results. Kernels along rows read `samples` on both sides of a result; kernels along columns read `rows`.
 struct gaussian_line {
   const gaussian_weights& weights;
-  const std::int8_t* samples = nullptr;          ///< at the line's first result; a distance of d pixels is 3 d
+  const std::int8_t* samples = nullptr;          ///< sample of the line's first result; d pixels are 3 d samples
   const gaussian_block* const* rows = nullptr;   ///< row d above is rows[-d], row d below is rows[d]
   std::size_t blocks = 0;
 };
@@ -93,7 +94,7 @@ struct portable_gaussian {
   }
 
  private:
-  /// pair_at(d) is the sum of the two samples at distance d.
+  /// Returns the weighted sum. pair_at(d) returns the sum of the two samples at distance d.
   template <class PairAt>
   static std::int32_t summed(const gaussian_weights& weights, std::int32_t middle, const PairAt& pair_at) noexcept {
     const auto product = [](std::int32_t sample, std::int32_t weight) { return (sample * weight + (1 << 14)) >> 15; };
@@ -112,7 +113,7 @@ class gaussian_blur {
     if (weights.empty() || p.count() == 0) return;
     const std::size_t reach = weights.size() - 1, bytes = p.row_bytes();
     const std::size_t blocks = (bytes + gaussian_block::size - 1) / gaussian_block::size;
-    const std::size_t ring_rows = std::bit_ceil(2 * reach + 1);   // rows
+    const std::size_t ring_rows = std::bit_ceil(2 * reach + 1);   // number of rows
     samples_.resize(gaussian_block::size * blocks + 6 * reach);
     blocks_.resize(ring_rows * blocks);
     rows_.resize(2 * reach + 1);
@@ -148,7 +149,7 @@ class gaussian_blur {
   }
 
   std::vector<std::int8_t> samples_;       ///< samples of one row, minus 128, including mirrored ones
-  aligned_vector<gaussian_block> blocks_;  ///< results along rows that are still needed, with 7 fraction bits
+  aligned_vector<gaussian_block> blocks_;  ///< row results that are still needed, with 7 fraction bits
   std::vector<const gaussian_block*> rows_;
   std::vector<std::uint8_t> output_;
 };

@@ -3,7 +3,8 @@
 //   mr::detail::gaussian_blur<mr::detail::avx2_gaussian> blur;
 //   if (mr::detail::cpu_has_avx2()) blur.run(pixels, mr::detail::gaussian_weights_of(9, 1.2));
 //
-// One instruction adds two samples and scales them to 7 fraction bits; another weights and rounds.
+// One instruction adds two samples and scales the sum to 7 fraction bits. Another instruction multiplies by the weight
+// and rounds.
 // Errors, threads: see gaussian_blur.hpp.
 #pragma once
 
@@ -27,7 +28,7 @@ struct avx2_gaussian {
   }
 
   static void across(const gaussian_line& line, gaussian_block* out) noexcept {
-    const __m256i zero = _mm256_setzero_si256(), scale = _mm256_set1_epi8(-128);   // interpreted as 128
+    const __m256i zero = _mm256_setzero_si256(), scale = _mm256_set1_epi8(-128);   // read as an unsigned 128
     const auto scaled = [&](__m256i a, __m256i b, __m256i* to) {
       to[0] = _mm256_maddubs_epi16(scale, _mm256_unpacklo_epi8(a, b));
       to[1] = _mm256_maddubs_epi16(scale, _mm256_unpackhi_epi8(a, b));
@@ -66,7 +67,7 @@ struct avx2_gaussian {
  private:
   static constexpr std::size_t vectors = gaussian_block::size / 16;   // vectors of results per block
 
-  /// The first of each two vectors contains bytes 0 to 7 and 16 to 23, so that packing restores the order.
+  /// The first vector of each pair contains bytes 0 to 7 and 16 to 23, so that packing restores the order.
   struct sums {
     __m256i v[vectors];
   };
@@ -74,7 +75,8 @@ struct avx2_gaussian {
   static __m256i load(const void* from) noexcept { return _mm256_loadu_si256(static_cast<const __m256i*>(from)); }
   static void store(void* to, __m256i v) noexcept { _mm256_storeu_si256(static_cast<__m256i*>(to), v); }
 
-  /// Weights the center, and adds the other samples. pairs_at(d, pairs) computes sums of two samples at distance d.
+  /// Multiplies the center by its weight, and adds the other weighted samples. pairs_at(d, pairs) adds the two samples
+  /// at distance d.
   template <class PairsAt>
   static void sum_up(const gaussian_weights& weights, sums& middle, const PairsAt& pairs_at) noexcept {
     for (__m256i& sum : middle.v) sum = _mm256_mulhrs_epi16(sum, _mm256_set1_epi16(weights[0]));

@@ -4,10 +4,11 @@
 //   mr::detail::hsv_bytes_of(pixel);                        // one pixel's H, S and V
 //
 // Pillow computes in float and double, and truncates. In exact arithmetic, H is 255 / 6 times the usual angle of 0 to
-// 6, and S is 255 (max - min) / max. Pillow's result differs from the truncated exact one only if the exact one is an
-// integer, because a rounding may have gone below it. This depends only on the integer, so a table has a bit for each.
-// In the reverse conversion no rounding of Pillow's has an effect: results are nearest integers, without ties.
-// Tests compare all colors, both ways, with Pillow's own computation.
+// 6, and S is 255 (max - min) / max. Pillow's result differs from the truncated exact value only if the exact value is
+// an integer and Pillow's rounding ends below it. Whether this occurs depends only on the integer, so a table has one
+// bit for each integer. In the reverse conversion, Pillow's intermediate rounding has no effect, because results are
+// nearest integers and ties do not occur.
+// Tests compare both conversions of all colors with Pillow's own computation.
 // Units: pixels of three bytes. Errors: none. Threads: any thread, if no two calls share pixels.
 #pragma once
 
@@ -22,7 +23,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// A set of bytes; bit k % 32 of word k / 32.
+/// A set of bytes. Byte k is bit k % 32 of word k / 32.
 using byte_set = std::array<std::uint32_t, 8>;
 
 constexpr int has_byte(const byte_set& set, int byte) noexcept {
@@ -58,7 +59,7 @@ inline hsv_bytes hsv_bytes_of(const std::uint8_t* pixel) noexcept {
   const int r = pixel[0], g = pixel[1], b = pixel[2];
   const int most = std::max({r, g, b}), span = most - std::min({r, g, b});
   if (span == 0) return {0, 0, most};
-  int angle = r == most ? g - b : g == most ? 2 * span + b - r : 4 * span + r - g;   // 0 to 6, times the span
+  int angle = r == most ? g - b : g == most ? 2 * span + b - r : 4 * span + r - g;   // angle (0 to 6) * span
   if (angle < 0) angle += 6 * span;
   const int h = 85 * angle / (2 * span), s = 255 * span / most;
   const bool exact_h = h * 2 * span == 85 * angle, exact_s = s * most == 255 * span;

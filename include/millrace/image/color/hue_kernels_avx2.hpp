@@ -19,8 +19,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// For each sextant of the hue, masks of the channels that are V (first) and of those that are the middle value
-/// (second).
+/// Masks for each sextant of the hue: the channel with the highest value, V, and the channel with the middle value.
 struct hue_choices {
   alignas(16) std::uint8_t highest[3][16], middle[3][16];
   constexpr hue_choices() : highest(), middle() {
@@ -74,7 +73,7 @@ class avx2_hues {
     return _mm256_broadcastsi128_si256(_mm_load_si128(reinterpret_cast<const __m128i*>(bytes)));
   }
 
-  /// 32 bytes as two registers of words.
+  /// 32 bytes as two registers of 16-bit words.
   struct words {
     __m256i low, high;
     explicit words(__m256i bytes) noexcept
@@ -82,7 +81,7 @@ class avx2_hues {
           high(_mm256_unpackhi_epi8(bytes, _mm256_setzero_si256())) {}
   };
 
-  /// Returns the quotient, truncated. Integer quotients that are in the set are reduced by one.
+  /// Returns the quotient, truncated. An integer quotient is reduced by one if `lowered` contains it.
   static __m256i quotient(__m256 numerator, __m256 denominator, __m256i lowered) noexcept {
     const __m256 ratio = numerator / denominator;
     const __m256i truncated = _mm256_cvttps_epi32(ratio);
@@ -100,7 +99,7 @@ class avx2_hues {
     return _mm256_add_epi16(sum, _mm256_and_si256(_mm256_srai_epi16(sum, 15), turn));
   }
 
-  /// Returns H, S and V in place of R, G and B.
+  /// Returns H, S and V in the members r, g and b.
   rgb_bytes hsv_of(const rgb_bytes& p) const noexcept {
     const __m256i most = _mm256_max_epu8(p.r, _mm256_max_epu8(p.g, p.b));
     const __m256i span = _mm256_sub_epi8(most, _mm256_min_epu8(p.r, _mm256_min_epu8(p.g, p.b)));
@@ -113,7 +112,7 @@ class avx2_hues {
     const words spans(span);
     const quads_of_32 angles = avx2_rgb::quads(angle(first.low, second.low, base.low, spans.low),
                                                angle(first.high, second.high, base.high, spans.high));
-    // If the span is 0, so are the numerators. Denominators of 1 then yield H = S = 0.
+    // If the span is 0, the numerators are also 0, and denominators of 1 then yield H = S = 0.
     const __m256i one = _mm256_set1_epi8(1);
     const quads_of_32 span_quads = avx2_rgb::quads(span), positive_spans = avx2_rgb::quads(_mm256_max_epu8(span, one)),
                       highest = avx2_rgb::quads(_mm256_max_epu8(most, one));
@@ -129,10 +128,10 @@ class avx2_hues {
 
   struct parts {
     __m256i sextant, least;   // words
-    quads_of_32 middle;       // the first two are used
+    quads_of_32 middle;       // only the first two registers are used
   };
 
-  /// Returns the parts of 16 pixels, whose H, S and V are words.
+  /// Returns the parts of 16 pixels. `h`, `s` and `v` contain 16-bit words.
   static parts parts_of(__m256i h, __m256i s, __m256i v) noexcept {
     const __m256i twice = _mm256_add_epi16(h, h);
     const __m256i sextant = _mm256_mulhi_epu16(twice, _mm256_set1_epi16(772));   // 2 h / 85

@@ -2,7 +2,7 @@
 //
 //   if (mr::detail::cpu_has_avx2()) mr::detail::avx2_mixing::run(parts, count, out);
 //
-// Two parts need one multiply-add of pairs. Errors, threads: see mix_kernels.hpp.
+// One multiply-add of pairs processes two parts. Errors, threads: see mix_kernels.hpp.
 #pragma once
 
 #ifdef __x86_64__

@@ -1,11 +1,11 @@
-// One operation of an image's photometric plan: its kind and its numbers.
+// One operation of an image's photometric plan: its kind and its parameters.
 //
 //   using mr::detail::photometric_op, mr::detail::photometric_kind;
 //   const photometric_op brighter{.kind = photometric_kind::brightness, .value = 1.4};
 //   const photometric_op turned{.kind = photometric_kind::rotate, .value = 9};
 //
-// A mix is followed by its chains, and each chain by its operations, in one list.
-// Errors: none; the plan checks the numbers. Threads: not synchronized.
+// In a list of operations, a mix is followed by its chains, and each chain is followed by its operations.
+// Errors: none; photometric_plan checks the parameters. Threads: not synchronized.
 #pragma once
 
 #include <millrace/image/color/rgb_pixels.hpp>
@@ -15,7 +15,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// How pixels between source pixels are interpolated.
+/// The interpolation between source pixels.
 enum class warp_filter : std::uint8_t { nearest, bilinear, bicubic };
 
 /// The kinds of operations. The comments name the members of photometric_op that each kind uses.
@@ -39,8 +39,8 @@ enum class photometric_kind : std::uint8_t {
   shear_y,            ///< value: rows for each column; filter, fill
   translate,          ///< value, second: pixels to the right and down; filter, fill
   erase,              ///< numbers: left, top, width and height of a box; fill
-  mix,                ///< numbers: number of chains that follow, of their operations, the weight of the image
-  chain               ///< numbers: number of operations that follow, the weight of their result
+  mix,                ///< numbers: number of chains, number of entries that follow, weight of the image
+  chain               ///< numbers: number of operations that follow, weight of their result
 };
 
 struct photometric_op {

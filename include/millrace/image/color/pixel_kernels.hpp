@@ -1,4 +1,5 @@
-// Operations on single pixels, in place, and statistics of all pixels for the other operations. Portable.
+// Operations on single pixels, in place, and statistics over all pixels for other operations. The portable
+// implementation.
 //
 //   mr::detail::portable_pixels::apply(tables, row, 50'176);      // maps bytes through their channel's table
 //   const std::uint64_t sum = mr::detail::portable_pixels::luma_sum(row, 50'176);
@@ -49,7 +50,7 @@ struct portable_pixels {
       at[0] = at[1] = at[2] = static_cast<std::uint8_t>(luma_of(at));
   }
 
-  /// Blends each pixel with its L. |factor| is at most 2^20.
+  /// Blends each pixel with its gray L. |factor| is at most 2^20.
   static void saturate(std::uint8_t* data, std::size_t pixels, float factor) noexcept {
     for (std::uint8_t *at = data, *const end = data + 3 * pixels; at != end; at += 3) {
       const int luma = luma_of(at);
@@ -70,7 +71,8 @@ struct portable_pixels {
 
   /// Counts the values of each channel.
   static std::array<byte_counts, 3> count(const std::uint8_t* data, std::size_t pixels) noexcept {
-    // Neighboring pixels are counted in different tables, because equal neighbors would make a counter wait for itself.
+    // Neighboring pixels are counted in different tables, because two increments of the same counter would depend on
+    // each other.
     std::array<byte_counts, 3> even{}, odd{};
     const std::uint8_t* at = data;
     for (std::size_t i = 0; i + 2 <= pixels; i += 2, at += 6) {

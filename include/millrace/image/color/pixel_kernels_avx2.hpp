@@ -2,8 +2,8 @@
 //
 //   if (mr::detail::cpu_has_avx2()) mr::detail::avx2_pixels::saturate(row, 50'176, 1.4F);
 //
-// A table of 256 entries is 16 rows of 16 for byte shuffles; the higher four bits select among the 16 results. With
-// AVX-512's byte permutations it is four lookups among 64 entries.
+// With byte shuffles, a table of 256 entries is 16 rows of 16 entries, and the higher four bits select one of the 16
+// results. With AVX-512's byte permutations, the table is four rows of 64 entries.
 // Shapes, units, errors, threads: see pixel_kernels.hpp.
 #pragma once
 
@@ -65,7 +65,7 @@ struct avx2_pixels : portable_pixels {
   }
 
   static std::array<level_range, 3> ranges(const std::uint8_t* data, std::size_t pixels) noexcept {
-    constexpr std::size_t period = 96;   // bytes after which the channels in a register repeat
+    constexpr std::size_t period = 96;   // number of bytes after which the channels in a register repeat
     const std::size_t vector_bytes = 3 * pixels / period * period;
     __m256i low[3], high[3];
     for (std::size_t k = 0; k < 3; ++k) low[k] = _mm256_set1_epi8(-1), high[k] = _mm256_setzero_si256();
@@ -108,7 +108,7 @@ struct avx2_pixels : portable_pixels {
 
     __m256i of(__m256i v) const noexcept {
       const __m256i low = _mm256_and_si256(v, _mm256_set1_epi8(15));
-      // The highest bit of each byte selects: the shifts move bits 4, 5 and 6 there.
+      // A selection reads the highest bit of each byte, so the shifts move bits 4, 5 and 6 there.
       const __m256i bit4 = _mm256_slli_epi16(v, 3), bit5 = _mm256_slli_epi16(v, 2), bit6 = _mm256_slli_epi16(v, 1);
       const auto of_16 = [&](int row) {
         return _mm256_shuffle_epi8(
@@ -124,8 +124,8 @@ struct avx2_pixels : portable_pixels {
     const std::uint8_t* rows_;
   };
 
-  /// A table for AVX-512's byte permutations in registers of 256 bits. They are assembly, because a compiler accepts
-  /// their builtins only in functions with a matching target.
+  /// A table for AVX-512's byte permutations in registers of 256 bits. The permutations are inline assembly, because
+  /// compilers accept their builtins only in functions with a matching target.
   class permuted {
    public:
     explicit permuted(const byte_table& table) noexcept {

@@ -27,7 +27,7 @@ struct rgb_pixels {
   std::uint8_t* row(std::size_t y) const noexcept { return data + y * row_bytes(); }
 };
 
-/// Sets `count` pixels from `to` on to the color.
+/// Sets `count` pixels, beginning at `to`, to the color.
 inline void fill_pixels(std::uint8_t* to, std::size_t count, const rgb_color& color) noexcept {
   for (std::size_t i = 0; i < count; ++i, to += 3) std::memcpy(to, color.data(), 3);
 }

@@ -7,8 +7,8 @@
 //     rgb.store(p, at);
 //   });
 //
-// The first half of a register contains pixels 0 to 15, the second half pixels 16 to 31. Halves of 16-bit words are
-// those of unpacklo and unpackhi: pixels 0-7 and 16-23, then 8-15 and 24-31. Packing restores the order.
+// The first half of a register contains pixels 0 to 15, the second half pixels 16 to 31. As 16-bit words, the pixels
+// are in the order of unpacklo and unpackhi: pixels 0-7 and 16-23, then 8-15 and 24-31. Packing restores the order.
 // Errors: none. Threads: pure functions; any thread.
 #pragma once
 
@@ -35,8 +35,8 @@ struct quads_of_32 {
   __m256i q[4];
 };
 
-/// Pixel p of channel c is at byte 3 p + c, which is a different position modulo 16 for each pixel. The order is the
-/// inverse of that of avx2_interleaving.
+/// The masks and shuffles that separate the channels. Channel c of pixel p is at byte 3 p + c, a position that differs
+/// modulo 16 for each pixel. `order` is the inverse of the order in avx2_interleaving.
 struct avx2_deinterleaving {
   alignas(32) std::uint8_t order[3][32], mask[3][32];
   constexpr avx2_deinterleaving() : order(), mask() {
@@ -66,7 +66,7 @@ class avx2_rgb {
 
   void store(const rgb_bytes& p, std::uint8_t* to) const noexcept { out_.put<false>(p.r, p.g, p.b, to); }
 
-  /// Calls work(at) for each 32 pixels. The last ones are copied to a buffer of 32 pixels, and back.
+  /// Calls work(at) for each 32 pixels. The last, incomplete group is copied to a buffer of 32 pixels, and back.
   template <class Work>
   static void for_each_32(std::uint8_t* data, std::size_t pixels, const Work& work) noexcept {
     std::uint8_t* at = data;
@@ -79,15 +79,15 @@ class avx2_rgb {
     }
   }
 
-  /// Returns b where the highest bit of the mask's byte is set, else a. Inline assembly, because GCC would compare the
-  /// mask with 0 first.
+  /// Returns the bytes of `b` where the highest bit of the mask's byte is set, else the bytes of `a`. Uses inline
+  /// assembly, because GCC would first compare the mask with 0.
   static __m256i select(__m256i a, __m256i b, __m256i mask) noexcept {
     __m256i blended;
     asm("vpblendvb %3, %2, %1, %0" : "=x"(blended) : "x"(a), "x"(b), "x"(mask));
     return blended;
   }
 
-  /// Returns the 32-bit numbers of 32 bytes.
+  /// Converts 32 bytes to 32-bit numbers.
   static quads_of_32 quads(__m256i bytes) noexcept {
     const __m256i zero = _mm256_setzero_si256();
     return quads(_mm256_unpacklo_epi8(bytes, zero), _mm256_unpackhi_epi8(bytes, zero));
@@ -98,12 +98,12 @@ class avx2_rgb {
              _mm256_unpacklo_epi16(high_words, zero), _mm256_unpackhi_epi16(high_words, zero)}};
   }
 
-  /// Returns the numbers as bytes, clamped to 0 to 255.
+  /// Converts the numbers to bytes, clamped to 0..255.
   static __m256i bytes(const quads_of_32& n) noexcept {
     return _mm256_packus_epi16(_mm256_packs_epi32(n.q[0], n.q[1]), _mm256_packs_epi32(n.q[2], n.q[3]));
   }
 
-  /// Returns L of 32 pixels.
+  /// Returns the gray L of 32 pixels.
   static quads_of_32 luma(const rgb_bytes& p) noexcept {
     const __m256i zero = _mm256_setzero_si256();
     const __m256i rb[2] = {_mm256_unpacklo_epi8(p.r, p.b), _mm256_unpackhi_epi8(p.r, p.b)};
@@ -124,7 +124,8 @@ class avx2_rgb {
                                    _mm_loadu_si128(reinterpret_cast<const __m128i*>(high)), 1);
   }
 
-  /// 38470 exceeds the range of signed 16 bits. Therefore G is used twice, with half of the factor each.
+  /// The factor 38470 exceeds the range of signed 16 bits. Therefore G is added twice, each time with half of the
+  /// factor.
   static __m256i luma_of_8(__m256i red_blue, __m256i green_twice) noexcept {
     const __m256i sum = _mm256_add_epi32(
         _mm256_madd_epi16(red_blue, _mm256_set1_epi32(7'471 << 16 | 19'595)),

@@ -2,9 +2,9 @@
 //
 //   mr::detail::sharpen<mr::detail::portable_sharpening>(pixels, 1.9F, memory);   // a factor below 1 smooths
 //
-// A smoothed byte is the rounded weighted mean of the 3 x 3 bytes of its channel. The center has a weight of 5, the
-// others 1. Pixels at the boundary are not changed.
-// Units: `memory` grows to two rows, and is reused. Errors: throws std::bad_alloc.
+// A smoothed byte is the rounded, weighted mean of 3 x 3 bytes of the same channel. The center has a weight of 5, the
+// other bytes have a weight of 1. Pixels at the boundary are not changed.
+// Units: `memory` grows to two rows and is reused. Errors: throws std::bad_alloc.
 // Threads: any thread, if no two calls share pixels or `memory`.
 #pragma once
 
@@ -20,11 +20,11 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// Three rows; the middle row gets new bytes, in `out`, which must not be one of the three.
+/// Three rows. The new bytes of the middle row are written to `out`, which must not be one of the three rows.
 struct sharpened_row {
   const std::uint8_t *above, *here, *below;
   std::uint8_t* out;
-  std::size_t begin, end;   ///< bytes to compute; there is a pixel before and after them
+  std::size_t begin, end;   ///< bytes to compute; a pixel precedes `begin` and follows `end`
   float factor;
 };
 
@@ -43,7 +43,7 @@ void sharpen(const rgb_pixels& p, float factor, std::vector<std::uint8_t>& memor
   if (p.width < 3 || p.height < 3) return;
   const std::size_t bytes = p.row_bytes();
   if (memory.size() < 2 * bytes) memory.resize(2 * bytes);
-  // Rows are changed from the top. The row above was already overwritten, so copies of two rows are needed.
+  // Rows are changed from top to bottom. The row above is already overwritten, so copies of two rows are needed.
   std::uint8_t *above = memory.data(), *here = above + bytes;
   std::memcpy(above, p.row(0), bytes);
   for (std::size_t y = 1; y + 1 < p.height; ++y) {

@@ -24,7 +24,7 @@ struct avx2_sharpening {
     if (r.end < r.begin + at_once) return portable_sharpening::run(r);
     const __m256 factor = _mm256_set1_ps(r.factor);
     for (std::size_t i = r.begin; i < r.end; i += at_once)
-      run_16(r, i + at_once <= r.end ? i : r.end - at_once, factor);   // the last ones overlap their predecessors
+      run_16(r, i + at_once <= r.end ? i : r.end - at_once, factor);   // the last 16 overlap the previous 16
   }
 
  private:
@@ -41,7 +41,7 @@ struct avx2_sharpening {
         _mm256_add_epi16(of_three(r.above + i), of_three(r.here + i)),
         _mm256_add_epi16(of_three(r.below + i), _mm256_slli_epi16(own, 2)));
     const __m256i odd = _mm256_add_epi16(_mm256_add_epi16(sum, sum), _mm256_set1_epi16(13));
-    // 40330 / 2^20 exceeds 1 / 26 by less than 1 / (26 * 6643), and 6643 is the highest dividend.
+    // 40330 / 2^20 exceeds 1 / 26 by less than 1 / (26 * 6643), and no dividend is above 6643.
     const __m256i smooth =
         _mm256_srli_epi16(_mm256_mulhi_epu16(odd, _mm256_set1_epi16(static_cast<short>(40'330))), 4);
     const __m256i words = _mm256_packs_epi32(

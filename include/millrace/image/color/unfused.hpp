@@ -2,7 +2,8 @@
 //
 //   const double sum = mr::detail::unfused(a * b) + c;   // two roundings, with every compiler and flag
 //
-// A compiler may turn a * b + c into one fused multiply-add, which rounds once. Pillow's results have both roundings.
+// A compiler may turn a * b + c into one fused multiply-add, which rounds once. Pillow rounds the product and then the
+// sum.
 // Errors: none. Threads: pure functions; any thread.
 #pragma once
 
