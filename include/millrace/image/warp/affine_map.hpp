@@ -20,8 +20,8 @@
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 struct affine_map {
-  double xx = 1, xy = 0, x0 = 0;   ///< the source's column is xx * column + xy * row + x0
-  double yx = 0, yy = 1, y0 = 0;   ///< and its row
+  double xx = 1, xy = 0, x0 = 0;   ///< source column: xx * column + xy * row + x0
+  double yx = 0, yy = 1, y0 = 0;   ///< source row: yx * column + yy * row + y0
 
   double x(double column, double row) const noexcept { return unfused(xx * column) + unfused(xy * row) + x0; }
   double y(double column, double row) const noexcept { return unfused(yx * column) + unfused(yy * row) + y0; }
@@ -31,10 +31,10 @@ struct affine_size {
   std::size_t width = 0, height = 0;
 };
 
-/// Rounds a number of -1 to 1 to 15 decimal digits, ties to even.
+/// Rounds a number in [-1, 1] to 15 decimal digits, ties to even.
 inline double with_15_digits(double value) noexcept {
   int exponent = 0;
-  const double fraction = std::frexp(value, &exponent);   // exact, and so is scaling to 53 bits
+  const double fraction = std::frexp(value, &exponent);   // exact; scaling to 53 bits is exact, too
   const auto mantissa = static_cast<std::int64_t>(std::abs(fraction) * 0x1p53);
   const int shift = 53 - exponent;
   if (shift > 120) return 0;
@@ -46,7 +46,7 @@ inline double with_15_digits(double value) noexcept {
   return value < 0 ? -rounded : rounded;
 }
 
-/// Rotates by `degrees`, counter-clockwise, around the center.
+/// Returns the map of a rotation by `degrees`, counter-clockwise, around the center.
 inline affine_map rotation_of(double degrees, affine_size size) noexcept {
   double angle = std::fmod(degrees, 360.0);   // exact
   if (angle < 0) angle += 360.0;
@@ -60,11 +60,11 @@ inline affine_map rotation_of(double degrees, affine_size size) noexcept {
   return map;
 }
 
-/// Shears: the source of each row is `factor` columns further right than that of the row above.
+/// Shears: the source of each row is `factor` columns further right than the source of the row above.
 inline affine_map shear_x_of(double factor) noexcept { return {.xy = factor}; }
 inline affine_map shear_y_of(double factor) noexcept { return {.yx = factor}; }
 
-/// Translates the image to the right and down.
+/// Returns the map of a translation to the right and down, in pixels.
 inline affine_map translation_of(double right, double down) noexcept { return {.x0 = -right, .y0 = -down}; }
 
 }}}  // namespace millrace::detail

@@ -1,11 +1,11 @@
-// Interpolates bytes along one axis, in float, and reports which results may differ from double.
+// Interpolates bytes along one axis in float, and reports which results may differ from a computation in double.
 //
 //   mr::detail::portable_axis_taps::widen(bytes, 600, numbers);
 //   const std::size_t count = mr::detail::portable_axis_taps::mix<true>(row, doubtful);   // cubic
 //   for (std::size_t i = 0; i < count; ++i) recompute(doubtful[i]);
 //
-// Results are truncated. Therefore only results close to an integer may be different in double. If all neighbors are
-// equal, the result is exact.
+// Results are truncated. Therefore only results that are close to an integer may differ from those of double. If all
+// neighbors are equal, the result is exact.
 // Units: bytes of a row, three for each pixel. Errors: none. Threads: any thread, if no two calls share an output.
 #pragma once
 
@@ -19,31 +19,32 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// The maximum error in float. Differences are integers below 256. The error of weights is 2^-25, that of products
-/// 2^-17, and that of each of up to three sums below 512 is 2^-16.
+/// The maximum error in float. Differences are integers below 256. The error of a weight is 2^-25, the error of a
+/// product 2^-17, and the error of each of up to three sums below 512 is 2^-16.
 inline constexpr float axis_tap_error = 0x1p-12F;
 
-/// Bytes to interpolate: each with the one before it on the axis and the two after it. A linear interpolation uses only
-/// the next one. Up to 15 numbers after the last ones may be read.
+/// Bytes to interpolate: each byte (`own`), the byte before it on the axis, and the two bytes after it. A linear
+/// interpolation uses only `own` and `next`. Up to 15 numbers beyond the end of each array may be read.
 struct axis_tap_row {
   static constexpr std::size_t fewest_weights = 8;
 
   const float *before = nullptr, *own = nullptr, *next = nullptr, *last = nullptr;
   /// Weights of the neighbors; the byte's own weight is 1 minus their sum.
   const float *before_weights = nullptr, *next_weights = nullptr, *last_weights = nullptr;
-  std::size_t weight_mask = ~std::size_t{0};   ///< byte i has weight i & weight_mask; fewest_weights - 1: all are equal
-  float error = axis_tap_error;   ///< negative if numbers are exact
+  std::size_t weight_mask = ~std::size_t{0};   ///< byte i uses weight i & weight_mask; fewest_weights - 1: all equal
+  float error = axis_tap_error;   ///< negative if results are exact
   std::size_t count = 0;
   std::uint8_t* to = nullptr;
 };
 
 struct portable_axis_taps {
-  /// Converts bytes to numbers. Up to 7 bytes are read and 7 numbers written after the last ones.
+  /// Converts bytes to numbers. Up to 7 bytes are read, and up to 7 numbers are written, beyond `count`.
   static void widen(const std::uint8_t* bytes, std::size_t count, float* to) noexcept {
     for (std::size_t i = 0; i < count; ++i) to[i] = bytes[i];
   }
 
-  /// Writes the interpolated bytes, and the indices of those that may be wrong, in order. Returns their number.
+  /// Writes the interpolated bytes, and the indices of bytes that may be wrong, in ascending order. Returns the number
+  /// of indices.
   template <bool cubic>
   static std::size_t mix(const axis_tap_row& row, std::uint32_t* doubtful) noexcept {
     std::size_t count = 0;
@@ -54,7 +55,7 @@ struct portable_axis_taps {
       float value = own + next * row.next_weights[w];
       if (cubic) value += before * row.before_weights[w] + last * row.last_weights[w];
       row.to[i] = static_cast<std::uint8_t>(std::clamp(static_cast<int>(value), 0, 255));
-      // Negative numbers also count as close.
+      // Negative values also count as close to an integer.
       const bool close = value - static_cast<float>(static_cast<int>(value + row.error)) <= row.error;
       if (close && !(next == 0 && before == 0 && last == 0)) doubtful[count++] = static_cast<std::uint32_t>(i);
     }

@@ -52,8 +52,8 @@ struct avx2_axis_taps {
 
  private:
   struct eight_mixed {
-    __m256 value, close;   // close: ones if the value is close to an integer
-    __m256 different;     // zeros if the neighbors are equal
+    __m256 value, close;   // close: ones where the value is close to an integer
+    __m256 different;     // zeros where the neighbors are equal
   };
 
   template <bool cubic>
@@ -72,7 +72,7 @@ struct avx2_axis_taps {
     const __m256 error = _mm256_set1_ps(row.error);
     const __m256 rest = value - _mm256_floor_ps(value + error);
     __m256 close = _mm256_cmp_ps(rest, error, _CMP_LE_OQ);
-    if constexpr (!cubic) close = unless_equal(close, different);   // two equal neighbors are frequent
+    if constexpr (!cubic) close = unless_equal(close, different);   // equal neighbors are frequent
     return {value, close, different};
   }
 

@@ -3,10 +3,10 @@
 //   mr::detail::axis_warp<mr::detail::portable_warping> w;    // reused for all images
 //   if (!w.run(from, pixels, mr::detail::shear_x_of(0.3), mr::detail::warp_filter::bicubic, fill)) go_the_plain_way();
 //
-// On the other axis each source is at a pixel's center, so Pillow's rule uses only one row or column of neighbors.
-// All pixels of a row sheared in x have the same distance from the centers, and so do those of a column sheared in y.
-// They differ by less than 2^-31, because Pillow's positions are rounded sums. Therefore they are computed once.
-// Results that this difference might change are recomputed by the kernels for any map.
+// On the other axis, each source is at a pixel's center, so Pillow's rule uses only one row or column of neighbors. All
+// sources of a row sheared in x, or of a column sheared in y, have the same distance from a center. Pillow's distances
+// differ by less than 2^-31, because its positions are rounded sums. Therefore the distance is computed once per row or
+// column. Results that the difference might change are recomputed by the general kernels (warp_kernels.hpp).
 // Errors: throws std::bad_alloc. Threads: not thread-safe; one thread at a time.
 #pragma once
 
@@ -30,8 +30,8 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 template <class Kernels>
 class axis_warp {
  public:
-  /// Computes the pixels. Returns false, and does not change them, if the map is not along one axis or if distances are
-  /// too close to an integer. 10 bytes must be readable from the last pixel of `from` on.
+  /// Computes the pixels. Returns false, without changing pixels, if the map is not along one axis or if a distance is
+  /// too close to an integer. Ten bytes must be readable at the last pixel of `from`.
   bool run(const warp_source& from, const rgb_pixels& p, const affine_map& map, warp_filter filter,
            const rgb_color& fill) {
     if (map.xx != 1 || map.yy != 1 || p.width > highest_count || p.height > highest_count) return false;
@@ -44,17 +44,18 @@ class axis_warp {
   using taps = typename Kernels::along_axis;
   static constexpr std::size_t highest_count = 1U << 20, slack = 16;
 
-  /// A distance in pixels: its integer part, and its fraction.
+  /// A distance in pixels: the integer part and the fraction.
   struct split_distance {
     explicit split_distance(double distance) noexcept
         : pixels(std::abs(distance) < highest_count ? static_cast<std::ptrdiff_t>(std::floor(distance)) : 0),
           rest(distance - static_cast<double>(pixels)) {}
 
-    /// Returns whether all rounded sums have the same integer part.
+    /// Returns whether the distance has the same integer part however Pillow's sums are rounded.
     bool is_steady() const noexcept { return rest > 1e-6 && rest < 1 - 1e-6; }
 
-    /// Returns whether float represents all numbers computed from it exactly. Weights of a linear interpolation have as
-    /// many bits as the fraction, those of a cubic one three times as many. Bytes and sums add 9.
+    /// Returns whether all numbers computed from this distance are exact in float. Weights of a linear interpolation
+    /// have as many bits as the fraction, weights of a cubic interpolation three times as many. Bytes and sums add 9
+    /// bits.
     bool is_short(bool cubic) const noexcept {
       const double scaled = rest * (cubic ? 16 : 32'768);
       return scaled == std::floor(scaled);
@@ -76,7 +77,7 @@ class axis_warp {
     cubic_ ? Kernels::bicubic(line) : Kernels::bilinear(line);
   }
 
-  /// Computes the pixels of the line from the numbers of `row`.
+  /// Computes the pixels of the line from the numbers in `row`.
   void mix(warp_line line, axis_tap_row row) noexcept {
     const std::size_t skipped = row.weight_mask < axis_tap_row::fewest_weights ? 0 : 3 * line.begin;
     row.before_weights = weights_[0].data() + skipped;
@@ -88,7 +89,7 @@ class axis_warp {
     std::uint32_t* const doubtful = doubtful_.data();
     const auto kernel = cubic_ ? taps::template mix<true> : taps::template mix<false>;
     const std::size_t count = kernel(row, doubtful), first = line.begin;
-    for (std::size_t i = 0; i < count;) {   // adjacent pixels together
+    for (std::size_t i = 0; i < count;) {   // one call for adjacent pixels
       line.begin = first + doubtful[i] / 3;
       line.end = line.begin + 1;
       for (; i < count && first + doubtful[i] / 3 <= line.end; ++i) line.end = first + doubtful[i] / 3 + 1;
@@ -96,7 +97,7 @@ class axis_warp {
     }
   }
 
-  /// Calls work(line) for each row that has pixels inside, and fills the rest.
+  /// Calls work(line, y) for the pixels of each row whose sources are inside. Fills the other pixels.
   template <class Work>
   static void for_each_line(const warp_source& from, const rgb_pixels& p, const affine_map& map, const rgb_color& fill,
                             const Work& work) {
@@ -159,14 +160,14 @@ class axis_warp {
     return true;
   }
 
-  /// Numbers are stored as if the columns were shifted by integers. The neighbors of a byte are then above and below
-  /// it.
+  /// Shifts along columns. Each column of numbers is stored shifted by an integer, so that the neighbors of a byte are
+  /// directly above and below it.
   bool run_down_columns(const warp_source& from, const rgb_pixels& p, const affine_map& map, const rgb_color& fill) {
     if (!find_runs(p, map)) return false;
     const auto stride = static_cast<std::ptrdiff_t>(p.row_bytes() + slack);
     if (std::ssize(numbers_) < 4 * stride) numbers_.resize(static_cast<std::size_t>(4 * stride));
     const auto numbers_of = [&](std::ptrdiff_t y) { return numbers_.data() + (y & 3) * stride; };
-    std::ptrdiff_t next_row = -1;   // rows before this one are converted, or not needed
+    std::ptrdiff_t next_row = -1;   // rows before next_row are converted or not needed
     for_each_line(from, p, map, fill, [&](const warp_line& line, std::ptrdiff_t y) {
       for (next_row = std::max(next_row, y - 1); next_row <= y + 2; ++next_row)
         for (const run_of_columns& run : runs_)

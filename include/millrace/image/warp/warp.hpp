@@ -3,10 +3,11 @@
 //   mr::detail::warp<mr::detail::portable_warping> w;    // reused for all images
 //   w.run(pixels, mr::detail::shear_x_of(0.3), mr::detail::warp_filter::nearest, {124, 116, 104});
 //
-// The source of a pixel is that of its center. Pixels whose source is outside get the fill color.
-// nearest: the pixel that contains the source, computed in fixed point with 16 fraction bits. A map without rotation
-// and shear is evaluated in double, incrementally.
-// bilinear, bicubic: warp_kernels.hpp; for maps along one axis only, axis_warp.hpp.
+// The source of a pixel is the point to which the map moves the pixel's center. Pixels whose source is outside the
+// image get the fill color.
+// nearest: copies the pixel that contains the source. Sources are computed in fixed point with 16 fraction bits, or
+// incrementally in double if the map has no rotation and no shear.
+// bilinear, bicubic: see warp_kernels.hpp, or axis_warp.hpp for maps along one axis.
 // Errors: throws std::bad_alloc. Threads: not thread-safe; one thread at a time.
 #pragma once
 
@@ -33,12 +34,12 @@ class warp {
   void run(const rgb_pixels& p, const affine_map& map, warp_filter filter, const rgb_color& fill) {
     if (p.count() == 0) return;
     source_.assign(p.data, p.data + p.bytes());
-    source_.resize(p.bytes() + 7);   // ten bytes are readable from the last pixel on
+    source_.resize(p.bytes() + 7);   // ten bytes are readable at the last pixel
     from_ = warp_source{.data = source_.data(), .width = static_cast<std::ptrdiff_t>(p.width),
                         .height = static_cast<std::ptrdiff_t>(p.height)};
     fill_ = fill;
     const bool scales = map.xy == 0 && map.yx == 0;
-    // If pixels move by integers, all filters return the pixels unchanged.
+    // If the map moves all pixels by integers, no filter changes their values.
     if (scales && moves_by_pixels(map.xx, map.x0) && moves_by_pixels(map.yy, map.y0)) run_scaled(p, map);
     else if (filter != warp_filter::nearest) run_between(p, map, filter);
     else if (scales) run_scaled(p, map);
@@ -65,7 +66,8 @@ class warp {
     std::size_t begin, from, count;
   };
 
-  /// The source of each row of the result is one row, with the same list of columns for all rows.
+  /// Applies a map without rotation and shear. Each row of the result has one source row, and all rows have the same
+  /// source columns.
   void run_scaled(const rgb_pixels& p, const affine_map& map) {
     const auto next_place = [](double& at, double step, std::size_t limit) {
       const std::ptrdiff_t place = at >= 0 && at < real(limit) ? static_cast<std::ptrdiff_t>(at) : -1;
@@ -111,7 +113,7 @@ class warp {
     std::int64_t begin, end;
   };
 
-  /// Returns the numbers i in the interval for which at + i * step is in [0, limit).
+  /// Returns the interval of the numbers i in `all` for which at + i * step is in [0, limit).
   static interval inside(interval all, std::int64_t at, std::int64_t step, std::int64_t limit) noexcept {
     const auto rounded_up = [](std::int64_t a, std::int64_t b) { return a <= 0 ? -(-a / b) : (a + b - 1) / b; };
     if (step == 0) return at >= 0 && at < limit ? all : interval{all.begin, all.begin};
@@ -138,7 +140,7 @@ class warp {
     std::int64_t x, x_step, y, y_step;   // source of the row's first pixel, with 16 fraction bits
   };
 
-  /// Copies four bytes per pixel, except for the last one, which may be the last of the image.
+  /// Copies four bytes per pixel, but three for the last pixel, because it may be the last pixel of the image.
   void copy_line(std::uint8_t* row, interval covered, const fixed_line& line) const noexcept {
     std::int64_t x = line.x + covered.begin * line.x_step, y = line.y + covered.begin * line.y_step;
     const auto pixel = [&] { return from_.data + ((y >> 16) * from_.width + (x >> 16)) * 3; };
@@ -155,7 +157,7 @@ class warp {
     std::memcpy(to, pixel(), 3);
   }
 
-  /// Evaluates maps whose coordinates exceed the range of fixed point.
+  /// Applies a map whose coordinates exceed the range of the fixed-point numbers.
   void run_wide(const rgb_pixels& p, const affine_map& map) const noexcept {
     double first_x = map.x0 + map.xy * 0.5 + map.xx * 0.5, first_y = map.y0 + map.yy * 0.5 + map.yx * 0.5;
     for (std::size_t row = 0; row < p.height; ++row, first_x += map.xy, first_y += map.yy) {

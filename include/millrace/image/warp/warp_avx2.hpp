@@ -3,8 +3,8 @@
 //   mr::detail::warp<mr::detail::avx2_warping> w;
 //   if (mr::detail::cpu_has_avx2()) w.run(pixels, map, mr::detail::warp_filter::bilinear, {0, 0, 0});
 //
-// The numbers are first computed in float. They are truncated, so only numbers close to an integer may be different in
-// double. Pixels with such a number are recomputed in double, unless all neighbors have that number.
+// Channel values are first computed in float. Values are truncated, so only values close to an integer may differ from
+// a computation in double. Pixels with such a value are recomputed in double, unless all neighbors are equal.
 // Errors, threads: see warp.hpp.
 #pragma once
 
@@ -31,10 +31,10 @@ struct avx2_warping {
   static void bicubic(const warp_line& line) noexcept { run<cubic_mix>(line); }
 
  private:
-  /// Returns the numbers of the first eight bytes.
+  /// Converts the first eight bytes to floats.
   static __m256 floats_of(__m128i bytes) noexcept { return _mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(bytes)); }
 
-  /// Returns, in each half, four of the numbers of `low` and then `high`, beginning at number `first`.
+  /// Concatenates `low` and `high` in each 128-bit half, and returns four numbers, beginning at number `first`.
   template <int first>
   static __m256 from_lane(__m256 high, __m256 low) noexcept {
     return _mm256_castsi256_ps(_mm256_alignr_epi8(_mm256_castps_si256(high), _mm256_castps_si256(low), 4 * first));
@@ -42,9 +42,9 @@ struct avx2_warping {
 
   /// Interpolates 2 x 2 pixels: in double, exactly as Pillow does, and in float.
   struct linear_mix {
-    static constexpr int margin = 0, neighbors = 2;   // neighbors on each axis; `margin` of them are before the pixel
+    static constexpr int margin = 0, neighbors = 2;   // neighbors per axis; the first `margin` precede the pixel
     static constexpr bool equals_stay = true;         // interpolating equal numbers in float returns that number
-    static constexpr float error = 0x1p-14F;          // the error of each of the two steps in float is below 2^-15
+    static constexpr float error = 0x1p-14F;          // each of the two float steps has an error below 2^-15
 
     static __m256d mixed(const __m256d* v, __m256d d) noexcept {
       return sum_of_product(v[1] - v[0], d, v[0]);
@@ -55,7 +55,7 @@ struct avx2_warping {
      public:
       in_float(__m128 dx, __m128 dy) noexcept : dx_(dx), dy_(dy) {}
 
-      /// Returns points 2 * pair and 2 * pair + 1. `first` and `second` are their pixels.
+      /// Returns the values at points 2 * pair and 2 * pair + 1, whose pixels are `first` and `second`.
       __m256 mixed(int pair, const std::uint8_t* first, const std::uint8_t* second,
                    std::ptrdiff_t row_bytes) const noexcept {
         const __m256 dy = of_pair(dy_, pair);
@@ -87,8 +87,8 @@ struct avx2_warping {
   struct cubic_mix {
     static constexpr int margin = 1, neighbors = 4;
     static constexpr bool equals_stay = false;
-    /// The total error of an axis' weights is 2^-20, that of sums of columns 2^-11.7, and that of sums of these 2^-10:
-    /// the weights multiply it by 1.5 at most.
+    /// The total error of the weights of an axis is 2^-20. The error of sums over columns is 2^-11.7. The error of sums
+    /// of these sums is 2^-10, because the weights multiply an error by at most 1.5.
     static constexpr float error = 0x1p-9F;
 
     static __m256d mixed(const __m256d* v, __m256d d) noexcept {
@@ -119,7 +119,7 @@ struct avx2_warping {
                    std::ptrdiff_t row_bytes) const noexcept {
         const __m256 p = of_point_[2 * pair], q = of_point_[2 * pair + 1];
         const __m256 x = _mm256_permute2f128_ps(p, q, 0x20), y = _mm256_permute2f128_ps(p, q, 0x31);
-        // Four of the twelve numbers of four neighbors, three times, for both points.
+        // Each half of a, b and c contains four of the twelve channel values of four neighbors: one half per point.
         __m256 a = _mm256_setzero_ps(), b = a, c = a;
         add_row(first - row_bytes - 3, second - row_bytes - 3, _mm256_permute_ps(y, 0x00), a, b, c);
         add_row(first - 3, second - 3, _mm256_permute_ps(y, 0x55), a, b, c);
@@ -142,11 +142,12 @@ struct avx2_warping {
         c = _mm256_fmadd_ps(floats_of(_mm_unpackhi_epi32(p, q)), weight, c);
       }
 
-      __m256 of_point_[4];   // four weights on x, and four on y
+      __m256 of_point_[4];   // four weights for x, then four for y
     };
   };
 
-  /// Returns the pixel in double: three numbers and an unused one. pixel_at(i, k) is i columns and k rows away.
+  /// Computes a pixel in double. Returns three values and an unused one. pixel_at(i, k) returns the pixel i columns and
+  /// k rows away.
   template <class Mix, class PixelAt>
   static __m128i in_double(const PixelAt& pixel_at, double dx, double dy) noexcept {
     __m256d rows[Mix::neighbors];
@@ -158,13 +159,13 @@ struct avx2_warping {
     return _mm256_cvttpd_epi32(Mix::mixed(rows, _mm256_set1_pd(dy)));
   }
 
-  /// Returns which of the pixels' three numbers are close to an integer, as bits.
+  /// Returns a bit mask of the channel values of two pixels that are close to an integer.
   static int close_to_integer(__m256 v, float error) noexcept {
     const __m256 rest = v - _mm256_floor_ps(v + _mm256_set1_ps(error));
     return _mm256_movemask_ps(_mm256_cmp_ps(rest, _mm256_set1_ps(error), _CMP_LE_OQ)) & 0x77;
   }
 
-  /// Returns which channels differ between the neighbors, as bits.
+  /// Returns a bit mask of the channels that differ between the neighbors.
   template <class Mix>
   static int differing_channels(const std::uint8_t* own, std::ptrdiff_t row_bytes) noexcept {
     const auto pixel = [&](int i, int k) {
@@ -179,7 +180,7 @@ struct avx2_warping {
            ((different & 0xff0000) != 0 ? 4 : 0);
   }
 
-  /// Computes pixels four at a time if all their neighbors are inside.
+  /// Computes the pixels of a line, four at a time where all neighbors of the four are inside.
   template <class Mix>
   static void run(const warp_line& line) noexcept {
     const warp_source source = line.source;
@@ -216,7 +217,7 @@ struct avx2_warping {
     if (close != 0) [[unlikely]] recompute<Mix>(source, points, close, to);
   }
 
-  /// Recomputes the pixels that have numbers close to integers.
+  /// Recomputes the pixels that have values close to integers; `close` contains four bits per pixel.
   template <class Mix>
   [[gnu::noinline]] static void recompute(warp_source source, four_warp_points points, int close,
                                            std::uint8_t* to) noexcept {
@@ -251,7 +252,7 @@ struct avx2_warping {
     return _mm_cvtsi32_si128(four);
   }
 
-  /// Returns the three channels and an unused number.
+  /// Returns the three channels and an unused value.
   static __m256d channels(const std::uint8_t* pixel) noexcept {
     return _mm256_cvtepi32_pd(_mm_cvtepu8_epi32(word(pixel)));
   }

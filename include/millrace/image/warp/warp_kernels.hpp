@@ -1,10 +1,10 @@
-// Computes pixels of a transformed image by interpolation, one by one, as Pillow's transform() does.
+// Computes the pixels of a transformed image one by one, by interpolation, as Pillow's transform() does.
 //
 //   const mr::detail::warp_line line{.source = from, .map = map, .middle = 20.5, .end = 224, .to = row, .fill = fill};
 //   mr::detail::portable_warping::bilinear(line);
 //
-// Computations are in double, and truncated. Pixels at the image's boundary are repeated beyond it. Pillow's bicubic
-// kernel has a = -1 here, unlike in its resize().
+// Values are computed in double and truncated. Beyond the image's boundary, the outermost pixels are repeated. Pillow's
+// transform() has a bicubic kernel with a = -1, unlike its resize().
 // Errors: none. Threads: any thread, if no two calls share pixels.
 #pragma once
 
@@ -21,12 +21,12 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// An image to read from. Ten bytes are readable from each pixel on.
+/// An image to read from. Ten bytes must be readable at each pixel, including the last.
 struct warp_source {
   const std::uint8_t* data = nullptr;
   std::ptrdiff_t width = 0, height = 0;
 
-  /// Returns the pixel at this position, or the nearest one at the boundary.
+  /// Returns the pixel at this position, or the nearest pixel if the position is outside the image.
   const std::uint8_t* at(std::ptrdiff_t x, std::ptrdiff_t y) const noexcept {
     const auto inside = [](std::ptrdiff_t place, std::ptrdiff_t count) {
       return std::clamp<std::ptrdiff_t>(place, 0, count - 1);
@@ -35,7 +35,7 @@ struct warp_source {
   }
 };
 
-/// A point of an image, as a pixel and the distance from its center.
+/// A point of an image: a pixel, and the distance of the point from that pixel's center.
 struct warp_point {
   std::ptrdiff_t x = 0, y = 0;
   double dx = 0, dy = 0;
@@ -46,12 +46,13 @@ struct warp_line {
   const warp_source& source;
   const affine_map& map;
   double middle = 0.5;              ///< center of the row
-  std::size_t begin = 0, end = 0;   ///< the columns
+  std::size_t begin = 0, end = 0;   ///< columns to compute
   std::uint8_t* to = nullptr;       ///< the row's first pixel
   const rgb_color& fill;
 };
 
-/// Returns the first column from which on reached(column) is true, or the end of the line. It is close to `guess`.
+/// Returns the first column for which reached(column) is true, or the end of the line. reached() must stay true for all
+/// later columns. `guess` is an estimate of the result.
 template <class Reached>
 std::size_t first_column(const warp_line& line, double guess, const Reached& reached) noexcept {
   if (line.begin == line.end || reached(line.begin)) return line.begin;
@@ -64,7 +65,7 @@ std::size_t first_column(const warp_line& line, double guess, const Reached& rea
 }
 
 /// Restricts the line to columns whose sources are inside on one axis. `step` is the distance between the sources of
-/// two adjacent columns. Rounding does not change the order of the sources.
+/// two adjacent columns. This is exact, because rounding does not change the order of the sources.
 template <class Place>
 void keep_inside(warp_line& line, double step, std::ptrdiff_t limit, const Place& place) noexcept {
   const auto end = static_cast<double>(limit);
@@ -85,8 +86,8 @@ inline void keep_inside(warp_line& line) noexcept {
               [&](std::size_t column) { return line.map.y(middle(column), line.middle); });
 }
 
-/// Calls pixel(point, to) for each pixel from `begin` on whose source is inside, and fills the others. It is always
-/// inlined, into functions for any target.
+/// Calls pixel(point, to) for each pixel in [begin, end) whose source is inside, and fills the other pixels. Always
+/// inlined, so that callers may be compiled for any target.
 template <class Pixel>
 [[gnu::always_inline]] inline void for_each_point(const warp_line& line, std::size_t begin, std::size_t end,
                                                   const Pixel& pixel) noexcept {

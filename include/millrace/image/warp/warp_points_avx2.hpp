@@ -1,11 +1,13 @@
-// Computes the sources of a row's pixels with AVX2: four at a time, in the doubles of warp_kernels.hpp.
+// Computes the sources of a row's pixels with AVX2, four at a time. The doubles are identical to those of
+// warp_kernels.hpp.
 //
 //   mr::detail::warp_points_avx2<1> points(line);   // with one neighbor before each point on each axis, and two after
 //   mr::detail::four_warp_points four;
 //   for (; column + 4 <= line.end; column += 4)
 //     if (points.next(four)) use(four);
 //
-// It copies all numbers of the row, because compilers would reload them after each byte that is written.
+// The object contains copies of all numbers of the row, because compilers would reload the originals after each stored
+// byte.
 // Errors: none. Threads: not thread-safe; one thread at a time.
 #pragma once
 
@@ -37,7 +39,7 @@ class warp_points_avx2 {
         width_(_mm_set1_epi32(static_cast<int>(line.source.width))),
         middles_(_mm256_set1_pd(static_cast<double>(line.begin)) + _mm256_setr_pd(0.5, 1.5, 2.5, 3.5)) {}
 
-  /// Computes the next four points. Returns whether the neighbors of all four are inside.
+  /// Computes the next four points. Returns whether all neighbors of the four points are inside.
   bool next(four_warp_points& points) noexcept {
     const __m256d x = x_.places(middles_), y = y_.places(middles_);
     middles_ = middles_ + _mm256_set1_pd(4);
@@ -53,7 +55,7 @@ class warp_points_avx2 {
   }
 
  private:
-  /// The numbers of one axis.
+  /// The coefficients of one axis.
   class axis {
    public:
     axis(double by_column, double row_part, double origin, std::ptrdiff_t count) noexcept
@@ -66,8 +68,8 @@ class warp_points_avx2 {
       return sum - _mm256_set1_pd(0.5);
     }
 
-    /// Returns ones where a neighbor is outside. Numbers are compared as unsigned. Those beyond 2^31 have become -2^31,
-    /// and are outside.
+    /// Returns ones where a neighbor is outside. Numbers are compared as unsigned. Numbers beyond 2^31 were converted
+    /// to -2^31, which is outside.
     __m128i outside(__m128i place) const noexcept {
       const __m128i distance = _mm_sub_epi32(place, _mm_set1_epi32(margin));
       return _mm_cmpeq_epi32(_mm_max_epu32(distance, after_), distance);
@@ -75,7 +77,7 @@ class warp_points_avx2 {
 
    private:
     __m256d by_column_, row_part_, origin_;
-    __m128i after_;   // the first position outside, minus the margin
+    __m128i after_;   // first position with a neighbor beyond the end, minus margin
   };
 
   axis x_, y_;
