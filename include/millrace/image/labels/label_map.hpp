@@ -1,4 +1,5 @@
-// A label map of an image (classes of pixels, instances): rendered with the image's geometry, never blended.
+// A label map of an image (classes or instances of pixels). It is rendered with the image's geometry, and labels are
+// never blended.
 //
 //   struct example { mr::picture pixels; mr::label_map<> classes; };
 //   example prepare(const mr::record& r, mr::rng& rng) {
@@ -9,15 +10,16 @@
 //   auto [x, y] = b.columns();               // [B, 224, 224, 3] u8 and [B, 224, 224] u8
 //
 // For more than 256 instances: mr::label_map<std::uint16_t>, mr::labels<std::uint16_t>(r["seg.png"]).
-// Each output is the sample of the source pixel that contains its center. It is computed in integers: source pixel
-// floor((2 begin target + (2 o + 1) length) / (2 target denominator)) of resize/resize_plan.hpp. The map is therefore
-// aligned with the image after any crops, resizes, flips and orientation. Maps of `fast` images equal those of `exact`.
-// The map must have the size of the stored image, and is rotated with it by the image's EXIF orientation. For a map
-// that was drawn on the rotated image, use p.geometry().upright().
-// Formats: label_source.hpp. Without apply() the full map is rendered.
-// Errors: labels() throws data_error for a field that is not a label map or is damaged. apply() throws it if the sizes
-// of map and image differ. Both errors name field, shard and key. Threads: not synchronized. Lifetime: it keeps the
-// memory block of its bytes alive; borrowed bytes as in picture.hpp.
+// Each output is the sample of the source pixel that contains the output's center. The index of this pixel is computed
+// in integers as floor((2 begin target + (2 o + 1) length) / (2 target denominator)), see resize/resize_plan.hpp.
+// Therefore the map stays aligned with the image after any crops, resizes, flips and orientation. Maps of `fast` images
+// equal maps of `exact` images.
+// The map must have the same size as the stored image. The image's EXIF orientation rotates both. For a map that was
+// drawn on the rotated image, use p.geometry().upright().
+// Formats: see label_source.hpp. Without apply(), the full map is rendered.
+// Errors: labels() throws data_error for a field that is not a label map or is damaged. apply() throws data_error if
+// the sizes of map and image differ. Both errors name field, shard and key. Threads: not synchronized. Lifetime: a
+// label map keeps the memory block of its bytes alive. For borrowed bytes, see picture.hpp.
 #pragma once
 
 #include <millrace/base/version.hpp>
@@ -37,15 +39,15 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
-/// Replaces samples that are not a class.
+/// Options of labels(): replace samples that are not a class.
 struct label_options {
-  std::optional<std::uint32_t> classes{};   ///< samples from this number on are not classes; empty: all are classes
+  std::optional<std::uint32_t> classes{};   ///< samples >= this number are not classes; empty: all samples are classes
   std::uint32_t ignore = 255;               ///< replaces samples that are not a class
 };
 
 namespace detail {
 
-/// A label map and the geometry to render it with, for both element types.
+/// A label map and the geometry with which it is rendered, for both element types.
 class label_plan {
  public:
   label_plan(bytes field, std::size_t element_bytes, const label_options& options);
@@ -55,7 +57,7 @@ class label_plan {
   picture_size stored() const noexcept { return {.width = source_.width, .height = source_.height}; }
   const bytes& data() const noexcept { return source_.field; }
 
-  /// Writes the row. Throws setup_error if it has another size than the shape.
+  /// Writes the labels into `row`. Throws setup_error if the size of `row` does not match the shape.
   void render(std::span<std::uint8_t> row, scratch& s) const;
   void render(std::span<std::uint16_t> row, scratch& s) const;
 
@@ -87,14 +89,15 @@ class label_map {
   /// Returns the bytes of the file.
   const bytes& data() const noexcept { return plan_.data(); }
 
-  /// Renders with this geometry. Throws data_error if the map does not have the size of the geometry's source.
+  /// Returns a plan that renders the map with this geometry. Throws data_error if the map's size differs from the
+  /// geometry's source.
   label_map apply(const geometry& g) const {
     label_map next = *this;
     next.plan_.apply(g);
     return next;
   }
 
-  /// Writes the labels into `row`, which has height * width elements. Throws setup_error if it has another size.
+  /// Writes the labels into `row`, which has height * width elements. Throws setup_error if `row` has another size.
   void render(std::span<T> row, scratch& s) const { plan_.render(row, s); }
 
   /// Renders now and returns the labels, [height, width].

@@ -1,13 +1,13 @@
-// Opens a label map: detects its format from its content, and delivers rows of its samples as stored.
+// Opens a label map: detects the format from the content, and delivers rows of unconverted samples.
 //
 //   const mr::detail::label_source from = mr::detail::open_labels(field, 1);     // samples of at most one byte
 //   const mr::detail::label_rows rows = from.rows_of(from, 40, 200, scratch);    // rows 40..199 at least
 //   const std::byte* row = rows.data + (60 - rows.first) * rows.stride_bytes;
 //
 // Samples are class numbers: they are never scaled, mapped through a palette, or converted to colors.
-// Formats: PGM (P5, of 8 or 16 bits) and .npy ([height, width] of u8 or u16), both read in place; PNG (palette or gray,
-// of 1 to 16 bits). To add a format, write a function that opens it, and one that delivers rows. The latter may decode
-// into memory of the scratch.
+// Formats: PGM (P5, 8 or 16 bits) and .npy ([height, width] of u8 or u16), both read in place; PNG (palette or gray, 1
+// to 16 bits). To add a format, write a function that opens a map and a function that delivers rows. The second
+// function may decode into memory of the scratch.
 // Errors: data_error with field, shard and key. Threads: any thread. Lifetime: a label_source keeps its field's block
 // alive; rows are valid until the scratch is used again.
 #pragma once
@@ -27,7 +27,7 @@ struct label_rows {
   std::size_t first = 0;
 };
 
-/// A label map as stored.
+/// A stored label map.
 struct label_source {
   /// Returns the rows [begin, end).
   using row_function = label_rows (*)(const label_source& from, std::size_t begin, std::size_t end, scratch& s);
@@ -35,15 +35,16 @@ struct label_source {
   bytes field{};
   std::size_t width = 0, height = 0;   ///< 1 to 65,535 each
   std::size_t sample_bytes = 1;        ///< 1 or 2
-  bool big_endian = false;             ///< byte order of samples of two bytes
+  bool big_endian = false;             ///< byte order of two-byte samples
   std::size_t data_at = 0;             ///< offset of the samples in the field, for formats that are read in place
   row_function rows_of = nullptr;
 };
 
-/// Opens a label map. Throws data_error if it is not one, is damaged, or has samples of more than `limit_bytes`.
+/// Opens a label map. Throws data_error if the field is not a label map, is damaged, or has samples of more than
+/// `limit_bytes`.
 label_source open_labels(bytes field, std::size_t limit_bytes);
 
-/// Throws the data_error of a field that cannot be read as a label map: "the field 'pgm' <problem>".
+/// Throws the data_error for a field that cannot be read as a label map: "the field 'pgm' <problem>".
 [[noreturn]] void throw_label_error(const bytes& field, const std::string& problem, std::string hint);
 
 }}}  // namespace millrace::detail

@@ -1,12 +1,13 @@
-// Label maps in PNG files: palette indices, or gray, as stored.
+// Label maps in PNG files: stored palette indices or gray values.
 //
 //   const mr::detail::label_source from = mr::detail::open_png_labels(field);
 //   const mr::detail::label_rows rows = from.rows_of(from, 40, 200, scratch);      // rows 40..199, decoded
 //
-// Samples of 1, 2, 4 and 8 bits become one byte, samples of 16 bits two. Palettes and transparency are not read:
-// colors have no effect, and indices beyond the palette are allowed. Rows above the first requested one are inflated
-// too.
-// Errors and lifetime: label_source.hpp; damage has the stage "png". Damage below the last row may not be detected.
+// Samples of 1, 2, 4 and 8 bits become one byte, samples of 16 bits become two bytes. Palettes and transparency are not
+// read, so colors have no effect, and indices beyond the palette are allowed. Rows above the first requested row are
+// also inflated.
+// Errors and lifetime: see label_source.hpp. Errors for damage have the stage "png". Damage below the last row may not
+// be detected.
 #pragma once
 
 #include <millrace/item/bytes.hpp>
@@ -15,7 +16,8 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 struct label_source;   // label_source.hpp, which uses this header for PNGs
 
-/// Opens a label map. Throws data_error if it is not a PNG, is damaged before its pixels, or has several channels.
+/// Opens a label map. Throws data_error if the field is not a PNG, is damaged before the pixels, or has several
+/// channels.
 label_source open_png_labels(bytes field);
 
 }}}  // namespace millrace::detail
