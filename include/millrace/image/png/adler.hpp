@@ -3,7 +3,8 @@
 //   std::uint32_t complete = mr::detail::adler(data);
 //   std::uint32_t same = mr::detail::adler(second_half, mr::detail::adler(first_half));
 //
-// Uses AVX2 if the CPU supports it; the result is the same. Threads: pure functions; any thread. Errors: none.
+// Uses AVX2 if the CPU supports it; the result does not depend on the CPU. Threads: pure functions; any thread. Errors:
+// none.
 // Source: RFC 1950, sections 2.2 and 8.2.
 #pragma once
 
@@ -20,7 +21,7 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 /// The two sums of Adler-32: the sum of the bytes, and the sum of the first sum after each byte.
 struct adler_sums {
   static constexpr std::uint32_t modulus = 65'521;
-  static constexpr std::size_t max_at_once = 5'504;   ///< bytes before 32 bits could overflow; a multiple of 64
+  static constexpr std::size_t max_at_once = 5'504;   ///< bytes that cannot overflow 32 bits; a multiple of 64
 
   std::uint64_t first = 1, second = 0;
 
@@ -37,7 +38,7 @@ struct adler_sums {
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// Adds at most max_at_once bytes; their number must be a multiple of 64.
+/// Adds at most max_at_once bytes. The number of bytes must be a multiple of 64.
 inline void add_to_adler_by_avx2(adler_sums& sums, std::span<const std::uint8_t> bytes) noexcept {
   const __m256i second_weights = _mm256_setr_epi8(32, 31, 30, 29, 28, 27, 26, 25, 24, 23, 22, 21, 20, 19, 18, 17, 16,
                                                   15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1);
@@ -71,7 +72,8 @@ inline void add_to_adler_by_avx2(adler_sums& sums, std::span<const std::uint8_t>
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// Returns the checksum of `bytes`. If `before` is the checksum of preceding bytes, returns that of both together.
+/// Returns the checksum of `bytes`. If `before` is the checksum of the preceding bytes, returns the checksum of the
+/// preceding bytes and `bytes` together.
 inline std::uint32_t adler(std::span<const std::uint8_t> bytes, std::uint32_t before = 1) noexcept {
   adler_sums sums{.first = before & 0xffff, .second = before >> 16};
   while (!bytes.empty()) {

@@ -4,12 +4,12 @@
 //   if (!codes.build(literal_lengths, distance_lengths)) return damaged;
 //   std::uint32_t e = codes.literals()[bits & codes.literal_mask];
 //
-// An entry describes the next bits: see deflate_entry. If two literals fit into the bits of the index, one entry
-// contains both. One lookup then decodes two bytes of a photograph, whose bytes are mostly literals.
+// An entry describes the next bits; see deflate_entry. If two literals fit into the bits of the index, one entry
+// contains both, so one lookup decodes two bytes. This is frequent in photographs, whose bytes are mostly literals.
 // Code words longer than the index continue in a second table. Tables are filled by doubling: each code word is written
-// once, and copies of the table fill the rest.
-// Errors: build() returns false for lengths that are not a valid code by the rules of zlib: a code is complete, or it
-// has one word of one bit. Threads: not thread-safe; one thread at a time. Source: RFC 1951, 3.2.
+// once, and copies of the table fill the remaining entries.
+// Errors: build() returns false if the lengths are not a valid code. As in zlib, a valid code is complete or has a
+// single code word of one bit. Threads: not thread-safe; one thread at a time. Source: RFC 1951, 3.2.
 #pragma once
 
 #include <millrace/base/version.hpp>
@@ -20,22 +20,23 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// The fields of a table's entry. Bits 0 to 7 are the number of coded bits, including the extra bits of a length or a
+/// The bit fields of a table entry. Bits 0 to 7 are the number of coded bits, including the extra bits of a length or a
 /// distance.
 struct deflate_entry {
   static constexpr std::uint32_t coded_bits = 255;
 
-  // Literals: bits 8 to 15 are the first one, bits 16 to 23 the second. Bits 24 and 25 are their number. Bits 26 to 29
-  // are the coded bits of the first one alone.
+  // Literals: bits 8 to 15 are the first literal, bits 16 to 23 the second. Bits 24 and 25 are the number of literals.
+  // Bits 26 to 29 are the number of coded bits of the first literal alone.
   static constexpr std::uint32_t literal = std::uint32_t{1} << 31;
   static constexpr int literals_at = 8, second_at = 16, count_at = 24, first_bits_at = 26;
 
-  // Others: bits 8 to 12 are the coded bits without the extra bits, bits 16 to 30 the minimum length or distance.
+  // Lengths and distances: bits 8 to 12 are the number of coded bits without extra bits. Bits 16 to 30 are the minimum
+  // length or distance.
   static constexpr std::uint32_t special = std::uint32_t{1} << 15;
   static constexpr int code_bits_at = 8, base_at = 16;
 
-  // Special entries: if neither bit is set, the code word is invalid. An entry that refers to a second table has the
-  // number of its index bits in bits 8 to 12, and its offset in bits 16 to 30.
+  // Special entries: if neither of these two bits is set, the code word is invalid. If second_table is set, bits 8 to
+  // 12 are the number of index bits of the second table, and bits 16 to 30 are the offset of that table.
   static constexpr std::uint32_t second_table = std::uint32_t{1} << 14, end_of_block = std::uint32_t{1} << 13;
 };
 
@@ -55,18 +56,18 @@ class deflate_codes {
   const std::uint32_t* distances() const noexcept { return distances_; }
 
  private:
-  // A second table with indexes of k bits serves at least k + 1 code words.
+  // A second table with an index of k bits contains at least k + 1 code words.
   static constexpr std::size_t literal_entries = (std::size_t{1} << literal_bits) + literal_symbols * 16 / 5 + 16;
   static constexpr std::size_t distance_entries = (std::size_t{1} << distance_bits) + distance_symbols * 64 / 7 + 64;
 
   static bool literals_are_half(std::span<const std::uint8_t> lengths) noexcept;
   void pair_literals() noexcept;
 
-  bool fixed_ = false;   // whether the tables are those of the fixed codes
+  bool fixed_ = false;   // whether the tables contain the fixed codes
   std::uint32_t literals_[literal_entries], distances_[distance_entries];
 };
 
-/// The code for the code lengths. Bits 0 to 7 of an entry are the coded bits, bits 16 to 20 the symbol.
+/// The code of the code lengths. Bits 0 to 7 of an entry are the number of coded bits, bits 16 to 20 are the symbol.
 class deflate_length_code {
  public:
   static constexpr unsigned index_bits = 7;

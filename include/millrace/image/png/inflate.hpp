@@ -1,4 +1,4 @@
-// Inflates a zlib stream stored in pieces, as far as the caller requests; written for the rows of a PNG.
+// Inflates a zlib stream that is stored in pieces, as far as the caller requests. Designed for the rows of a PNG.
 //
 //   mr::detail::inflater zip;                                    // 20 KiB, reused for all streams
 //   zip.begin(pieces);                                           // pieces.next() returns the input
@@ -6,15 +6,16 @@
 //   while (out < end)
 //     if (const auto s = zip.run(memory, out, end); s != mr::detail::inflate_status::more) return s;
 //
-// The output is in one block of memory, which contains at least its last `window_bytes`. The caller may move it between
-// calls. Fewer than `slack_bytes` may be written beyond the limit; these bytes may be more output or undefined.
-// run() stops as soon as the limit is reached, so damage after it is not detected. finish() continues to the end of the
-// stream. Input is read in place. Only the bytes around the boundary of two pieces are copied. No byte outside a piece
-// is read.
-// Errors: a status; output before the damage is correct. Threads: not thread-safe; one thread at a time. Memory:
-// nothing is allocated.
-// Source: RFC 1950 and RFC 1951. Like zlib with its largest window, it accepts distances up to 32768, regardless of the
-// stream's header.
+// The output is written to one block of memory, which must contain at least the last `window_bytes` of the output. The
+// caller may move the output between calls. Fewer than `slack_bytes` bytes may be written beyond the limit. These bytes
+// are either later output or undefined.
+// run() stops as soon as it reaches the limit, so it does not detect damage after the limit. finish() continues to the
+// end of the stream. Input is read in place. Only the bytes around the boundary of two pieces are copied. Bytes outside
+// the pieces are never read.
+// Errors: returned as a status; the output before the damage is correct. Threads: not thread-safe; one thread at a
+// time. Memory: nothing is allocated.
+// Source: RFC 1950 and RFC 1951. Like zlib with its largest window, the inflater accepts distances up to 32768,
+// regardless of the stream's header.
 #pragma once
 
 #include <millrace/image/png/inflate_loop.hpp>
@@ -34,16 +35,16 @@ enum class inflate_status : std::uint8_t {
   bad_stored_length,
   bad_code_lengths,    ///< not a valid code
   bad_code,            ///< bits that are not a code word
-  bad_distance         ///< before the first byte of the output
+  bad_distance         ///< a distance before the first byte of the output
 };
 
-/// Returns a description of the status for messages.
+/// Returns a description of the status, for messages.
 const char* describe(inflate_status status) noexcept;
 
 /// Delivers the pieces of a stream.
 class inflate_input {
  public:
-  /// Returns the next piece, which must stay valid until the end of the stream; an empty one after the last piece.
+  /// Returns the next piece, or an empty span after the last piece. Pieces must stay valid until the end of the stream.
   virtual std::span<const std::uint8_t> next() noexcept = 0;
 
  protected:
@@ -57,13 +58,13 @@ class inflater {
   /// Begins a stream. `input` must outlive the last call of run() and finish().
   void begin(inflate_input& input) noexcept;
 
-  /// Writes output at `out` and advances `out` until it reaches `limit`. Matches may copy from `begin` on.
+  /// Writes output at `out` and advances `out` until it reaches `limit`. Matches may copy output from `begin` or later.
   inflate_status run(const std::uint8_t* begin, std::uint8_t*& out, const std::uint8_t* limit) noexcept;
 
-  /// Continues to the end of the stream, if there is no more output; else returns `more`.
+  /// Continues to the end of the stream. Returns `more` if the stream contains more output.
   inflate_status finish() noexcept;
 
-  /// Returns the Adler-32 at the stream's end; only after the status `ended`.
+  /// Returns the Adler-32 that is stored at the end of the stream. Valid only after the status `ended`.
   std::uint32_t checksum() const noexcept { return checksum_; }
 
  private:
@@ -80,10 +81,10 @@ class inflater {
 
   inflate_stop run_loop() noexcept;
 #ifdef __x86_64__
-  /// The same with the shifts of BMI2, which do not require a fixed register.
+  /// Like run_loop(), with the shifts of BMI2, which do not require a fixed register.
   __attribute__((target("bmi,bmi2"))) inflate_stop run_loop_by_bmi2() noexcept;
 #endif
-  /// Fetches the next piece. Returns false after the last one.
+  /// Fetches the next piece. Returns false after the last piece.
   bool fetch() noexcept;
   /// Fills the bit buffer to 48 bits or more, or with all remaining bits.
   void refill() noexcept;
@@ -104,7 +105,7 @@ class inflater {
   inflate_input* input_ = nullptr;
   inflate_state state_;
   std::span<const std::uint8_t> piece_{};   // the part of the last fetched piece that is not in state_
-  std::size_t overlap_bytes_ = 0;           // bytes of state_'s end that also directly precede piece_ in memory
+  std::size_t overlap_bytes_ = 0;           // last bytes of state_'s input that directly precede piece_ in memory
   bool last_block_ = false;
   place place_ = place::stream_header;
   std::uint32_t stored_bytes_ = 0, checksum_ = 0;

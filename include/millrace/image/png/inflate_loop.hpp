@@ -3,11 +3,12 @@
 //   mr::detail::inflate_state s;                             // the positions of input and output
 //   const mr::detail::inflate_stop why = mr::detail::inflate_loop::run(s, codes);
 //
-// Needs `least_input_bytes` of input, and writes less than `slack_bytes` beyond the limit of the output.
-// The bit buffer is filled with one unaligned load of 8 bytes. Bits above `count` may be set: they are those of the
-// byte at `in`, so filling the buffer again does not change them. A match is copied in words, beyond its end.
+// Needs `least_input_bytes` of input. Writes fewer than `slack_bytes` bytes beyond the limit of the output.
+// The bit buffer is filled with one unaligned load of 8 bytes. Bits above `count` may be set. They equal the bits of
+// the byte at `in`, so filling the buffer again does not change them. A match is copied in words, and bytes beyond its
+// end are overwritten.
 // Errors: the reason for the stop. Threads: any thread, if no two calls share an output.
-// Source: RFC 1951, 3.2.3; the filling of the buffer is "variant 4" of F. Giesen, "Reading bits in far too many ways".
+// Source: RFC 1951, 3.2.3; the buffer is filled by "variant 4" of F. Giesen, "Reading bits in far too many ways".
 #pragma once
 
 #include <millrace/image/png/deflate_codes.hpp>
@@ -19,7 +20,8 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// The input from `in` on, preceded by `count` bits that are already in the buffer, and the output so far.
+/// The remaining input, which is `count` bits in the buffer followed by the bytes from `in`, and the position in the
+/// output.
 struct inflate_state {
   const std::uint8_t* in = nullptr;
   const std::uint8_t* in_end = nullptr;
@@ -40,7 +42,7 @@ class inflate_loop {
 
   /// Decodes until the input or the output is nearly exhausted, or the block ends.
   [[gnu::always_inline]] static inline inflate_stop run(inflate_state& state, const deflate_codes& codes) noexcept {
-    inflate_state s = state;   // a copy stays in registers, because written bytes could alias `state`
+    inflate_state s = state;   // a copy can stay in registers; stored bytes could alias `state`
     const std::uint32_t* const literals = codes.literals();
     const std::uint32_t* const distances = codes.distances();
     const std::uint8_t* const last_in = s.in_end - least_input_bytes;
@@ -48,7 +50,8 @@ class inflate_loop {
     fill(s);
     std::uint32_t e = literals[s.bits & deflate_codes::literal_mask];
     for (;;) {
-      // At least 56 bits. Four lookups use 44, so the next entry can be read before the buffer is filled.
+      // The buffer has at least 56 bits. Four lookups use 44 bits, so the next entry can be read before the buffer is
+      // filled.
       if (is_literal(e)) {
         e = put(s, e, literals);
         if (is_literal(e)) {
@@ -79,7 +82,8 @@ class inflate_loop {
           break;
         }
       }
-      // At least 23 bits: a length has at most 20. A distance has at most 28 and leaves enough for the next lookup.
+      // The buffer has at least 23 bits, and a length has at most 20. A distance has at most 28 bits, which leaves
+      // enough for the next lookup.
       const std::size_t length = number(s, e);
       fill(s);
       e = distances[s.bits & deflate_codes::distance_mask];
@@ -105,7 +109,7 @@ class inflate_loop {
     return why;
   }
 
-  /// Decodes one symbol from any input: if `state` has fewer than 48 bits, these are all that remain.
+  /// Decodes one symbol, even at the end of the input. If `s` has fewer than 48 bits, no more input remains.
   /// Stops before the symbol if it would write beyond the limit of the output.
   static inflate_stop one(inflate_state& s, const deflate_codes& codes) noexcept {
     std::uint32_t e = codes.literals()[s.bits & deflate_codes::literal_mask];
@@ -143,7 +147,7 @@ class inflate_loop {
  private:
   static bool is_literal(std::uint32_t e) noexcept { return static_cast<std::int32_t>(e) < 0; }
 
-  /// Returns whether the entry refers to a second table. The bits of a literal may have any value.
+  /// Returns whether the entry refers to a second table. Literals use the same bits for other values.
   static bool has_second_table(std::uint32_t e) noexcept {
     constexpr std::uint32_t both = deflate_entry::special | deflate_entry::second_table;
     return !is_literal(e) && (e & both) == both;
@@ -211,7 +215,8 @@ class inflate_loop {
   [[gnu::always_inline]] static inline void copy(std::uint8_t* out, std::size_t distance, std::size_t length) noexcept {
     const std::uint8_t* from = out - distance;
     std::uint8_t* const end = out + length;
-    // A match has at most 258 bytes. A loop with any number of rounds is hard to predict; two lengths are not.
+    // A match has at most 258 bytes. A loop with a variable number of rounds is hard to predict, but two fixed lengths
+    // are not.
     if (distance >= 16) {
       copy_64(out, from);
       if (length <= 64) return;
@@ -230,7 +235,7 @@ class inflate_loop {
       if (length > 192) std::memset(out + 192, byte, 80);
       return;
     }
-    // The first bytes repeat: each step doubles the number of bytes at `from`.
+    // The first bytes repeat. Each step doubles the number of bytes at `from`.
     for (; distance < 8; distance *= 2) {
       copy_word<8>(out, from);
       out += distance;

@@ -7,13 +7,13 @@
 //   d.finish();
 //   d.decode(region, options, use_row);              // all of it in one call: use_row(std::size_t y, std::span row)
 //
-// All color types and depths of PNG, and interlaced images. Layouts: png_pixels.hpp.
-// Rows above the region are inflated, because filters need them, but not converted. Decoding stops below the region, so
-// damage below it is not detected. If the region includes the last row, damage up to the end of the file is detected.
-// An interlaced image is decoded completely by the first call of next().
-// Errors: data_error with the stage "png". Rows before the damage are delivered, and are correct. Nothing is printed.
-// Memory: png_rows.hpp; for an interlaced image also the pixels of the region. Threads: not thread-safe; one thread at
-// a time.
+// Supports all color types and depths of PNG, and interlaced images. For layouts, see png_pixels.hpp.
+// Rows above the region are inflated, because filters need them, but they are not converted. Decoding stops at the end
+// of the region, so damage below the region is not detected. If the region includes the last row, damage up to the end
+// of the file is detected. An interlaced image is decoded completely by the first call of next().
+// Errors: data_error with the stage "png". All rows before the damage are delivered and correct. Nothing is printed.
+// Memory: see png_rows.hpp; interlaced images also need the pixels of the region. Threads: not thread-safe; one thread
+// at a time.
 // Source: ISO/IEC 15948 (PNG, third edition: W3C, 2025).
 #pragma once
 
@@ -33,8 +33,8 @@ struct png_region {
 
 class png_decoder {
  public:
-  /// Reads the header. `file` must stay valid until the last row was delivered. Throws data_error if it is not a PNG,
-  /// is damaged, or exceeds the limits.
+  /// Reads the header. `file` must stay valid until the last row has been delivered. Throws data_error if `file` is not
+  /// a PNG, is damaged, or exceeds the limits.
   const png_header& open(std::span<const std::byte> file, const png_limits& limits = {});
 
   /// Throws data_error if the file is too short for the rows down to `bottom`, regardless of its contents.
@@ -43,19 +43,19 @@ class png_decoder {
   /// Begins to decode a region of at least one pixel.
   void start(const png_region& region, const png_pixel_options& options);
 
-  /// Returns the bytes of the region's rows.
+  /// Returns the number of bytes in a row of the region.
   std::size_t row_bytes() const noexcept { return row_bytes_; }
 
-  /// Returns the next row of the region; null after the last one. It is valid until the next call.
+  /// Returns the next row of the region; null after the last row. The row is valid until the next call.
   const std::uint8_t* next();
 
-  /// The same, but writes the row to `to`, which has row_bytes(). Returns false after the last row.
+  /// Writes the next row to `to`, which must have row_bytes() bytes. Returns false after the last row.
   bool next_to(std::uint8_t* to);
 
-  /// Checks the file for damage after the last row, if the region includes it.
+  /// Checks the file for damage after the last row, if the region includes the last row.
   void finish();
 
-  /// Calls use(y, row) for the region's rows; `y` is the row's number in the image.
+  /// Calls use(y, row) for each row of the region; `y` is the index of the row in the image.
   template <class Use>
   void decode(const png_region& region, const png_pixel_options& options, Use&& use) {
     start(region, options);

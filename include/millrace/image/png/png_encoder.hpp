@@ -2,11 +2,11 @@
 //
 //   std::vector<std::byte> file = mr::encode_png(pixels);
 //
-// Shape: [height, width, 3] RGB or [height, width, 1] gray, u8. The file is as large as the pixels, so it is meant for
-// images to inspect. Use encode_jpeg() for small files.
+// Shape: [height, width, 3] RGB or [height, width, 1] gray, u8. The file is as large as the pixels. Use encode_png()
+// for images to inspect, and encode_jpeg() for small files.
 // Errors: setup_error if PNG does not support the shape. Threads: pure functions; any thread.
-// Format: PNG (RFC 2083, ISO/IEC 15948) with one IDAT chunk. Its rows are unfiltered, in stored blocks of deflate
-// (RFC 1951, 3.2.4) in a zlib stream (RFC 1950).
+// Format: PNG (RFC 2083, ISO/IEC 15948) with one IDAT chunk. The rows are unfiltered. They are in stored blocks of
+// deflate (RFC 1951, 3.2.4) in a zlib stream (RFC 1950).
 #pragma once
 
 #include <millrace/base/crc32.hpp>
@@ -34,7 +34,8 @@ class png_writer {
   void begin_chunk(std::string_view name, std::size_t bytes);
   void end_chunk() { put_u32(crc32(std::span(file_).subspan(chunk_at_))); }
 
-  /// Appends bytes to stored blocks. The head of each block contains its length and whether it is the last.
+  /// Appends bytes to stored blocks. The header of each block contains the block's length and whether the block is the
+  /// last.
   void store(std::span<const std::uint8_t> bytes);
 
   std::vector<std::byte> file_;

@@ -5,13 +5,13 @@
 //   pixels.choose(100, 224);                                          // columns [100, 324)
 //   const std::uint8_t* row = pixels.convert(stored, memory);         // points into `memory` or `stored`
 //
-// Palettes are applied. Gray becomes three equal channels, and samples of less than 8 bits are scaled to 0..255.
-// Samples of 16 bits use their high byte, as in Pillow and libpng. Colors beyond the end of a palette are black, as in
+// Palettes are applied. Gray becomes three equal channels, and samples of less than 8 bits are scaled to 0..255. Only
+// the high byte of 16-bit samples is used, as in Pillow and libpng. Colors beyond the end of a palette are black, as in
 // libpng.
-// Alpha is dropped and the color under it kept; or composited over a color; or kept. tRNS is used only if alpha is
-// used. Composited: c a + b (255 - a) over 255, rounded.
-// `samples` keeps the stored values: palette indices, and gray without scaling. A sample is one byte, or two bytes in
-// the machine's byte order for 16 bits.
+// Alpha is dropped without changing the colors, or kept, or used to composite pixels over a color. tRNS is read only if
+// alpha is used. A composited value is (c a + b (255 - a)) / 255, rounded.
+// The layout `samples` keeps the stored values: palette indices, and gray without scaling. A sample has one byte, or
+// two bytes in the machine's byte order if it has 16 bits.
 // Up to `slack_bytes` may be read beyond `stored` and written beyond `memory`.
 // Errors: data_error if a palette or a needed tRNS is missing or invalid. Threads: not thread-safe; one thread at a
 // time.
@@ -32,13 +32,13 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 enum class png_layout : std::uint8_t {
   rgb,
   rgbx,      ///< four bytes; the last is undefined
-  rgba,      ///< alpha is kept; 255 if there is none
+  rgba,      ///< alpha is kept; 255 if the file has no alpha
   samples
 };
 
 struct png_pixel_options {
   png_layout layout = png_layout::rgb;
-  bool composite = false;                          ///< over `background`; alpha of rgba is then 255
+  bool composite = false;                          ///< composites over `background`; rgba then has alpha 255
   std::array<std::uint8_t, 3> background{};
 };
 
@@ -50,11 +50,11 @@ class png_pixels {
   /// Sets the columns to convert.
   void choose(std::size_t left, std::size_t count);
 
-  /// Returns the bytes of a converted pixel, and of a converted row.
+  /// Returns the number of bytes of a converted pixel; row_bytes() returns the bytes of a converted row.
   std::size_t pixel_bytes() const noexcept { return pixel_bytes_; }
   std::size_t row_bytes() const noexcept { return pixel_bytes_ * count_; }
 
-  /// Returns the pixels of a stored row, in `memory` or as stored.
+  /// Converts a stored row. Returns the pixels, which are in `memory`, or in `stored` if they need no conversion.
   const std::uint8_t* convert(const std::uint8_t* stored, std::uint8_t* memory) noexcept;
 
  private:
@@ -74,10 +74,10 @@ class png_pixels {
   png_pixel_options options_;
   bool uses_alpha_ = false;
   std::size_t left_ = 0, count_ = 0, pixel_bytes_ = 3;
-  std::array<pixel, 256> table_{};                      // for palettes, and gray of 8 bits or less
+  std::array<pixel, 256> table_{};                      // for palettes, and for gray of up to 8 bits
   std::array<std::uint8_t, 6> transparent_color_{};     // as stored
   bool has_transparent_color_ = false;
-  std::vector<std::uint8_t> samples_;                   // a row of samples of less than 8 bits, one byte each
+  std::vector<std::uint8_t> samples_;                   // a row of unpacked samples, if samples have less than 8 bits
 };
 
 }}}  // namespace millrace::detail

@@ -7,11 +7,13 @@
 //   rows.check_end();
 //
 // The stream is inflated into a window of about 100 KiB, a part at a time. Rows without a filter are not copied out of
-// it. Inflating stops with the last requested row. begin_rows() may be called again, for the next pass.
-// Rows may be read `slack_bytes` beyond their end.
-// Errors: next() throws data_error at the first row that is not complete. All rows before it were delivered, and are
-// correct. check_end() throws data_error for damage after the last row. Threads: not thread-safe; one thread at a time.
-// Memory: the window and a few rows. The file's size bounds the length of a row, so a forged header costs no memory.
+// the window. Inflating stops after the last requested row. Call begin_rows() again for the next pass.
+// Callers may read `slack_bytes` bytes beyond the end of a row.
+// Errors: next() throws data_error at the first row that is not complete. All rows before that row have been delivered
+// and are correct. check_end() throws data_error for damage after the last row. Threads: not thread-safe; one thread at
+// a time.
+// Memory: the window and a few rows. The length of a row is limited by the size of the file, so a forged header cannot
+// cause a large allocation.
 #pragma once
 
 #include <millrace/image/png/png_header.hpp>
@@ -26,7 +28,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// Memory for `bytes` bytes, reallocated only to grow. Its contents are undefined until written.
+/// A buffer that is reallocated only to grow. Its contents are undefined until they are written.
 class png_memory {
  public:
   std::uint8_t* at_least(std::size_t bytes) {
@@ -48,7 +50,7 @@ class png_memory {
 class png_rows {
  public:
   static constexpr std::size_t slack_bytes = 64;
-  static constexpr std::size_t max_inflation = 1'032;   ///< 258 bytes for two bits
+  static constexpr std::size_t max_inflation = 1'032;   ///< 258 bytes of output per two bits of input
 
   struct reading {
     bool to_the_end = false;    ///< whether check_end() will be called
@@ -70,13 +72,13 @@ class png_rows {
   /// Begins the next rows.
   void begin_rows(const part& rows);
 
-  /// Returns the next row; null after the last requested one.
+  /// Returns the next row; null after the last requested row.
   const std::uint8_t* next();
 
-  /// Continues to the end of the stream and of the file. Throws data_error if they are damaged or truncated.
+  /// Continues to the end of the stream and of the file. Throws data_error if either is damaged or truncated.
   void check_end();
 
-  /// Throws data_error if the file is too short for `bytes` bytes of rows, including their filters.
+  /// Throws data_error if the file is too short for `bytes` bytes of rows, including the filter bytes.
   void expect(std::uint64_t bytes) const;
 
  private:
@@ -84,7 +86,7 @@ class png_rows {
 
   std::size_t available() const noexcept { return static_cast<std::size_t>(out_ - read_); }
   void unfilter_next_rows();
-  /// Inflates more. Returns false if there is no more.
+  /// Inflates more bytes. Returns false if no more bytes are available.
   bool inflate_more() noexcept;
   void make_room(std::size_t bytes) noexcept;
   [[noreturn]] void fail() const;
@@ -101,7 +103,7 @@ class png_rows {
   inflate_status status_ = inflate_status::more;
   std::uint32_t adler_ = 1;
 
-  // The window: inflated bytes up to out_, those from read_ on are unused.
+  // The window contains inflated bytes up to out_. Bytes from read_ to out_ are not yet used.
   png_memory window_;
   std::size_t window_bytes_ = 0;
   std::uint8_t* out_ = nullptr;
@@ -110,8 +112,8 @@ class png_rows {
   part part_;
   std::size_t row_ = 0;                              // number of delivered rows
   std::array<const std::uint8_t*, unfilter::max_rows> ready_{};
-  std::size_t ready_next_ = 0, ready_count_ = 0;     // of ready_
-  const std::uint8_t* above_ = nullptr;              // the last of these rows
+  std::size_t ready_next_ = 0, ready_count_ = 0;     // next row in ready_, and its number of rows
+  const std::uint8_t* above_ = nullptr;              // the last row in ready_
   bool above_in_window_ = false;
 
   png_memory unfiltered_;                            // unfiltered rows, and one row of zeros

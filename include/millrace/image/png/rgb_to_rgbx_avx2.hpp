@@ -1,4 +1,4 @@
-// Copies pixels of three bytes to pixels of four bytes, the last of which is 255.
+// Copies pixels of three bytes to pixels of four bytes. The fourth byte is 255.
 //
 //   if (!mr::detail::copy_rgb_to_rgbx(row, 500, memory)) copy_one_by_one();   // false: this CPU has no AVX2
 //
@@ -34,7 +34,7 @@ inline void copy_rgb_to_rgbx_by_avx2(const std::uint8_t* from, std::size_t count
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// Returns false, and copies nothing, if this CPU has no fast code.
+/// Returns false without copying if this CPU has no fast code.
 inline bool copy_rgb_to_rgbx([[maybe_unused]] const std::uint8_t* from, [[maybe_unused]] std::size_t count,
                              [[maybe_unused]] std::uint8_t* to) noexcept {
 #ifdef __x86_64__

@@ -1,13 +1,13 @@
-// Reverses the filter of a PNG's row, which stored each byte as its difference from a prediction.
+// Reverses the filter of a PNG's row. A filtered row contains the difference of each byte from a prediction.
 //
 //   const mr::detail::unfilter undo(3);                                // bytes of a pixel, at least 1
 //   undo(4, {.from = filtered, .above = row_before, .to = row, .bytes = 1'500});     // 4: Paeth
 //
-// Filters: 0 none, 1 left, 2 above, 3 average of both, 4 Paeth. `above` is the unfiltered row before, or zeros for the
-// first row. `to` must be neither `from` nor `above`.
+// Filters: 0 none, 1 left, 2 above, 3 average of left and above, 4 Paeth. `above` is the unfiltered row above, or zeros
+// for the first row. `to` must be neither `from` nor `above`.
 // Up to `slack_bytes` may be read beyond `from` and `above`, and written beyond `to`.
-// Pixels have 1, 2, 3, 4, 6 or 8 bytes. Each depends on the one before it, so a row is a chain of dependent steps.
-// Consecutive Paeth rows, as most rows of photographs are, are therefore processed several at once.
+// Pixels have 1, 2, 3, 4, 6 or 8 bytes. Each pixel depends on the pixel before it, so a row is a chain of dependent
+// steps. Therefore several consecutive Paeth rows, which are frequent in photographs, are processed at once.
 // AVX2 code runs if the CPU supports it, else portable code; both produce the same bytes.
 // Errors: none. Threads: any thread, if no two calls share an output. Source: ISO/IEC 15948, 9.2.
 #pragma once
@@ -35,8 +35,8 @@ struct portable_unfilter {
     for_each_channel(r, pixel_bytes, [](int left, int up, int) { return (left + up) / 2; });
   }
 
-  /// Predicts whichever of the three is nearest to left + up - corner; the first one in a tie. Comparing the smaller
-  /// and the larger neighbor yields the same choice in fewer steps: F. Giesen, in stb_image 2.28.
+  /// Predicts the neighbor (left, up or corner) that is nearest to left + up - corner, or the first of them in a tie.
+  /// Comparing the smaller and the larger neighbor yields the same choice in fewer steps (F. Giesen, stb_image 2.28).
   static void paeth(const filtered_row& r, std::size_t pixel_bytes) noexcept {
     for_each_channel(r, pixel_bytes, [](int left, int up, int corner) {
       const int threshold = 3 * corner - (left + up), low = left < up ? left : up, high = left < up ? up : left;
@@ -82,12 +82,12 @@ class unfilter {
     }
   }
 
-  /// Reverses Paeth in up to `max_rows` rows of the same length, each of which is directly above the next. Processing
-  /// several rows at once needs less than half of the time.
+  /// Reverses Paeth in up to `max_rows` consecutive rows of the same length. Processing several rows at once needs less
+  /// than half of the time.
   void paeth_rows(std::span<const filtered_row> rows) const noexcept {
 #ifdef __x86_64__
     const bool narrow = rows[0].bytes / pixel_bytes_ < rows.size();
-    const bool single = pixel_bytes_ == 1 && (narrow || rows.size() == 1);   // scalars are faster than vectors of one
+    const bool single = pixel_bytes_ == 1 && (narrow || rows.size() == 1);   // scalars are faster than one-byte vectors
     if (vectors_ && !single) {
       return each_width([&](auto n) {
         if (rows.size() == 4 && !narrow) return avx2_unfilter::paeth<n(), 4>(rows.data());

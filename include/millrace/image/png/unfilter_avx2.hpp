@@ -63,15 +63,15 @@ struct avx2_unfilter {
     }
   }
 
-  /// Unfilters `rows` rows of at least `rows` pixels, each of which is directly above the next. The rows are processed
-  /// in parallel, each one pixel after the row above it. The steps of a single row would depend on each other.
+  /// Unfilters `rows` consecutive rows of at least `rows` pixels. The rows are processed in parallel, each row one
+  /// pixel after the row above it, because the steps of a single row depend on each other.
   template <std::size_t pixel_bytes, std::size_t rows>
   static void paeth(const filtered_row* r) noexcept {
     const std::size_t pixels = r[0].bytes / pixel_bytes;
     __m128i left[rows], corner[rows];
     for (std::size_t k = 0; k < rows; ++k) left[k] = corner[k] = _mm_setzero_si128();
-    // At time t, row k is at pixel t - k. The rows are processed from last to first: `left` of the row above is then
-    // still that of the previous time, which is the pixel above.
+    // At time t, row k is at pixel t - k. The rows are processed from last to first, so that `left` of the row above is
+    // still the value of the previous time, which is the pixel above.
     const auto step = [&](std::size_t k, std::size_t x) __attribute__((always_inline)) {
       const __m128i up = k == 0 ? words(r[0].above + x * pixel_bytes) : left[k - 1];
       left[k] = paeth_step(left[k], up, corner[k], words(r[k].from + x * pixel_bytes));
@@ -87,7 +87,7 @@ struct avx2_unfilter {
   }
 
  private:
-  /// Returns the bytes of a pixel in words, from its neighbors and its filtered bytes. The rule is that of
+  /// Returns the bytes of a pixel, as words, from its neighbors and its filtered bytes, by the rule of
   /// portable_unfilter. `filtered` is added to each possible prediction, so that the selection is the last step.
   static __m128i paeth_step(__m128i left, __m128i up, __m128i corner, __m128i filtered) noexcept {
     const __m128i triple = _mm_add_epi16(_mm_add_epi16(corner, corner), corner);
@@ -115,7 +115,7 @@ struct avx2_unfilter {
     std::memcpy(&four, from, sizeof four);
     return _mm_cvtsi32_si128(four);
   }
-  /// Stores 4 or 8 bytes. The next pixel overwrites the excess ones.
+  /// Stores 4 or 8 bytes. The next pixel overwrites the excess bytes.
   template <std::size_t pixel_bytes>
   static void store(std::uint8_t* to, __m128i v) noexcept {
     if constexpr (pixel_bytes > 4) {
