@@ -5,7 +5,7 @@
 //
 // Gray becomes RGB. Values are scaled from 0..maxval to 0..255 and rounded. A file contains one image; bytes after it
 // are ignored. Rows are read in place, so the file must contain the full image.
-// Errors: data_error, with shard, key and stage "pnm", for other formats and for a file that is cut short.
+// Errors: data_error, with shard, key and stage "pnm", if the format is different or the file is truncated.
 // Threads: the same rules as for `picture`.
 // Format: Netpbm's ppm(5) and pgm(5).
 #pragma once
@@ -21,7 +21,7 @@ namespace millrace { inline namespace MILLRACE_ABI {
 
 /// Options of pnm().
 struct pnm_options {
-  picture_limits limits{};   ///< max_pixels: limit of the image's pixels
+  picture_limits limits{};   ///< max_pixels: maximum number of pixels
 };
 
 namespace detail {
@@ -32,7 +32,7 @@ bool is_pnm(std::span<const std::byte> file) noexcept;
 }  // namespace detail
 
 /// Returns a plan of the full image in `data`. Reads only the header.
-/// Throws data_error if the bytes are not a PGM or PPM, are truncated, or the image exceeds max_pixels.
+/// Throws data_error if the bytes are not a PGM or PPM, if they are truncated, or if the image exceeds max_pixels.
 picture pnm(bytes data, const pnm_options& options = {});
 
 }}  // namespace millrace

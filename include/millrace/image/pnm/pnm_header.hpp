@@ -1,9 +1,10 @@
-// Reads the header of a PNM file: the numbers before its samples.
+// Reads the header of a PNM file, which precedes the samples.
 //
 //   if (const auto h = mr::detail::read_pnm_header(file)) use(h->width, h->height, file.subspan(h->data_at));
 //
-// A header is P5 (gray) or P6 (RGB), then width, height and the largest value, each from 1 to 65,535. Each number is
-// preceded by blanks or comments, which extend from # to the end of the line. One blank follows, then the samples.
+// A header contains P5 (gray) or P6 (RGB), then the width, the height and the largest value, each from 1 to 65,535.
+// Blanks or comments precede each number; a comment extends from # to the end of the line. One blank follows the
+// header, then the samples.
 // Errors: none. Threads: pure functions; any thread. Format: the netpbm pages pgm(5) and ppm(5).
 #pragma once
 
@@ -24,7 +25,8 @@ struct pnm_header {
   std::size_t data_bytes() const noexcept { return row_bytes() * height; }
 };
 
-/// Returns nothing if the file does not begin with such a header. The samples may be truncated.
+/// Reads the header; returns nothing if the file does not begin with one. Does not check whether the samples are
+/// complete.
 std::optional<pnm_header> read_pnm_header(std::span<const std::byte> file) noexcept;
 
 }}}  // namespace millrace::detail
