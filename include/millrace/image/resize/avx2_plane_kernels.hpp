@@ -1,4 +1,4 @@
-// All AVX2 kernels for a plane_resizer, including those for numbers, which are small.
+// All AVX2 kernels for a plane_resizer, including the short kernels that write normalized numbers.
 //
 //   mr::detail::basic_plane_resizer<mr::detail::avx2_plane_kernels> r;       // only if cpu_has_avx2()
 //
@@ -36,7 +36,7 @@ struct avx2_numbers {
         const __m128i high = _mm256_cvtps_ph(b, _MM_FROUND_TO_NEAREST_INT);
         put(to + i, _mm256_inserti128_si256(_mm256_castsi128_si256(low), high, 1), s.streams);
       } else {
-        const __m256i crossed = _mm256_packus_epi32(upper_halves(a), upper_halves(b));   // within lanes of 128 bits
+        const __m256i crossed = _mm256_packus_epi32(upper_halves(a), upper_halves(b));   // packs in 128-bit lanes
         put(to + i, _mm256_permute4x64_epi64(crossed, 0xd8), s.streams);
       }
     }
@@ -49,7 +49,7 @@ struct avx2_numbers {
     const __m256i join = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
     std::size_t x = 0;
     for (; x + 32 <= count; x += 32) {
-      __m256i part[4];   // eight pixels each: eight bytes per channel
+      __m256i part[4];   // each contains eight pixels, eight bytes per channel
       for (std::size_t k = 0; k < 4; ++k) {
         const auto* at = reinterpret_cast<const __m256i*>(pixels + 4 * x + 32 * k);
         part[k] = _mm256_permutevar8x32_epi32(_mm256_shuffle_epi8(_mm256_loadu_si256(at), by_channel), join);

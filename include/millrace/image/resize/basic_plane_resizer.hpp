@@ -4,7 +4,7 @@
 //   r.start(job);                                   // then as in plane_resizer.hpp, which describes the results
 //
 // Work proceeds row by row. Four source rows are computed or received, and resized to the output's columns. Then each
-// output whose last source row is complete is blended into the result. Errors, threads: see plane_resizer.hpp.
+// output row whose last source row is available is blended into the result. Errors, threads: see plane_resizer.hpp.
 #pragma once
 
 #include <millrace/image/resize/chroma_taps.hpp>
@@ -34,7 +34,7 @@ struct plane_resize {
 template <class Kernels>
 class basic_plane_resizer {
  public:
-  /// `wide_vectors`: allows registers of 512 bits. Pixels do not depend on it.
+  /// `wide_vectors` allows registers of 512 bits. It does not change the pixels.
   explicit basic_plane_resizer(bool wide_vectors = cpu_has_wide_vectors())
       : wide_vectors_(wide_vectors), main_(wide_vectors), chroma_(wide_vectors), color_(wide_vectors) {}
 
@@ -63,7 +63,8 @@ class basic_plane_resizer {
     if (streams_) Kernels::numbers::finish_streaming();
   }
 
-  /// Declares rows of RGBX: `width` pixels from source column `left` on. The first row is rows().source_begin().
+  /// Prepares for source rows of RGBX with `width` pixels, beginning at source column `left`. The first row is
+  /// rows().source_begin().
   void set_source(std::size_t left, std::size_t width) {
     input_pixels_ = width;
     input_bytes_ = width + guarded_plane::slack_bytes;

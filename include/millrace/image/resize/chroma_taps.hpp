@@ -1,4 +1,5 @@
-// Computes the weights of a resize along one axis for chroma of half the resolution: upsampling and resize combined.
+// Computes the weights of a resize along one axis for chroma of half the resolution. They combine upsampling and
+// resize.
 //
 //   mr::detail::tap_table chroma;
 //   mr::detail::compose_chroma(luma, 188, chroma);       // 188 chroma samples correspond to 375 luma samples

@@ -4,14 +4,14 @@
 //   columns.build({.taps = taps, .origin = 100, .flipped = true});  // rows begin at source column 100
 //   columns.run({.rows = {a, b, c, d}, .out = sums, .stride = 672, .offset = -16384});
 //
-// A sum is the value times 128 (Q7), plus `offset`, which centers chroma: (sum p[i] w[i] + 32) >> 6, with weights of
-// 13 bits. For rows that are already Q7 (run_wide) it is (sum q[i] w[i] + 4096) >> 13.
-// Weights are those of a tap_table; their running sum is rounded to 13 bits. If the table overshoots, values are
-// clamped to 0..255 here, before the rows are resized, as in Pillow.
-// Outputs are in memory order, flipped if requested. Each implementation has its own order of the outputs in `out`; its
-// row kernels restore the natural order. The portable implementation uses the natural order.
+// A sum is the value times 128 (Q7), plus `offset`, which centers chroma: (sum p[i] w[i] + 32) >> 6, with weights of 13
+// bits. For rows that are already Q7 (run_wide), the sum is (sum q[i] w[i] + 4096) >> 13.
+// The weights are those of a tap_table, with the running sum rounded to 13 bits. If weights overshoot, the column
+// kernels clamp values to 0..255, before the rows are resized, as in Pillow.
+// Outputs are in memory order, flipped if requested. Each implementation has its own order of the outputs in `out`; the
+// row kernels of the same implementation restore the natural order. The portable implementation uses the natural order.
 // Units: `out` has columns.padded() elements for each row; rows are `stride` elements apart. Each call processes four
-// rows. A caller with fewer rows repeats one. Rows may be read guarded_plane::slack_bytes beyond their end.
+// rows. A caller with fewer rows must repeat a row. Rows may be read guarded_plane::slack_bytes beyond their end.
 // Errors: none. Threads: not thread-safe, except run(), which is const.
 #pragma once
 
@@ -35,7 +35,7 @@ struct column_plan {
   std::size_t source_of(std::size_t output) const noexcept {
     return flipped ? taps.outputs() - 1 - output : output;
   }
-  /// Returns the first sample of an output in memory order. Outputs beyond the last one are equal to the last one.
+  /// Returns the first sample of an output in memory order. Outputs beyond the last output equal the last output.
   std::size_t first_of(std::size_t output) const noexcept {
     return taps.first(source_of(std::min(output, taps.outputs() - 1))) - origin;
   }

@@ -4,15 +4,15 @@
 //   columns.build({.taps = taps, .origin = 100, .flipped = true});
 //   columns.run({.rows = {a, b, c, d}, .out = sums, .stride = 672});
 //
-// There are three kinds with the same results. The first one that fits is used:
+// There are three kinds of kernels with the same results. The first kind whose conditions are met is used:
 // - short: up to 4 taps, and 8 neighboring outputs use at most 16 samples. One load and a byte shuffle move two taps
-//   to each of 8 outputs. A weight of 13 bits is 64 * high + low, both of 8 bits, for multiply-add of bytes. The high
-//   parts sum to 128, and the running sums of the low parts stay within 32, so no sum exceeds 16 bits.
+//   to each of 8 outputs. A 13-bit weight is split into 64 * high + low, both of 8 bits, for multiply-add of bytes.
+//   The high parts sum to 128, and the running sums of the low parts stay within 32, so no sum exceeds 16 bits.
 // - medium: up to 10 taps, and 4 neighboring outputs begin within 15 samples. It works like short, on words of 16 bits.
-//   If they use at most 16 samples, one load serves all their taps.
-// - long: any number of taps, 16 at a time for each output, added across the vector at the end.
-// Weights that overshoot use medium or long, whose sums have 32 bits. The results are clamped there.
-// Order in `out`: in each 32 columns the first vector contains columns 0-7 and 16-23, the second one 8-15 and 24-31.
+//   If the 4 outputs use at most 16 samples, one load serves all their taps.
+// - long: any number of taps, 16 at a time for each output. The products are added across the vector at the end.
+// Weights that overshoot use medium or long, whose sums have 32 bits. These kernels then clamp the results.
+// Order in `out`: in each 32 columns the first vector contains columns 0-7 and 16-23, the second vector 8-15 and 24-31.
 // Packing two vectors to bytes works in lanes of 128 bits, and thereby restores the natural order.
 // Shapes, units, errors, threads: see column_kernels.hpp.
 #pragma once
@@ -111,7 +111,7 @@ class avx2_columns {
     return true;
   }
 
-  /// Writes the weights of fewer than 8 outputs from `begin` on.
+  /// Writes the weights of the last outputs, fewer than 8, beginning at output `begin`.
   void put_last_weights(const column_plan& plan, std::size_t begin, short_group& group, std::size_t lane) const {
     for (std::size_t j = 0; begin + j < outputs_; ++j) {
       const std::size_t at = 16 * lane + 2 * j;
@@ -126,15 +126,15 @@ class avx2_columns {
     }
   }
 
-  /// Does the same for 8 outputs at once. A quarter of a vector contains an output's four weights. Shifts and additions
-  /// compute their running sums.
+  /// Writes the weights of 8 outputs at once. A quarter of a vector contains the four weights of an output. Shifts and
+  /// additions compute the running sums of these weights.
   void put_weights(const column_plan& plan, std::size_t begin, short_group& group, std::size_t lane) const noexcept {
     constexpr std::size_t places = tap_table::padded_count;
     const std::int16_t* const from = plan.taps.weights(plan.flipped ? outputs_ - 8 - begin : begin);
     split_weights first = split(load(from)), second = split(load(from + 4 * places));
     if (plan.flipped) {
       std::swap(first, second);
-      split_weights* const both[] = {&first, &second};   // not an initializer_list: nvcc does not accept one of vectors
+      split_weights* const both[] = {&first, &second};   // no initializer_list, because nvcc rejects one of vectors
       for (split_weights* const s : both) {
         s->high = _mm256_permute4x64_epi64(s->high, 0x1b);
         s->low = _mm256_permute4x64_epi64(s->low, 0x1b);
@@ -202,8 +202,8 @@ class avx2_columns {
     chunks_ = (plan.taps.max_count() + 15) / 16;
     first_.assign(padded(), 0);
     weights_.assign(padded() * chunks_ * 16, 0);
-    // All outputs read the same number of samples. An output at the right edge with fewer taps reads samples that end
-    // there, and its weights are last: memory so far to the right of the image may not be readable.
+    // All outputs read the same number of samples. At the right edge, an output with fewer taps reads the last samples
+    // of the row, because memory to the right of the image may not be readable. Its weights are then at the end.
     const std::size_t width = plan.taps.source_end() - plan.origin;
     const std::size_t last_first = width - std::min(width, 16 * chunks_);
     for (std::size_t o = 0; o < outputs_; ++o) {
@@ -284,7 +284,7 @@ class avx2_columns {
 
   template <bool OneWindow, bool Clamps>
   void run_medium(const column_rows& r) const noexcept {
-    const __m256i two_samples_later = _mm256_set1_epi16(2);   // a byte that yields zero remains one
+    const __m256i two_samples_later = _mm256_set1_epi16(2);   // bytes that yield zero still do so
     const __m256i half = _mm256_set1_epi32(32 + (r.offset << 6));
     const __m256i least = _mm256_set1_epi16(static_cast<short>(r.offset));
     const __m256i largest = _mm256_set1_epi16(static_cast<short>(r.offset + largest_column_sum));
@@ -341,7 +341,7 @@ class avx2_columns {
       for (std::size_t chunk = 1; chunk < chunks_; ++chunk)
         part[j] = _mm256_add_epi32(part[j], _mm256_madd_epi16(words(from + 16 * chunk), load(weights + 16 * chunk)));
     }
-    const __m256i low = sums_of_4(part), high = sums_of_4(part + 4);   // each lane has half of each sum
+    const __m256i low = sums_of_4(part), high = sums_of_4(part + 4);   // each lane contains half of each sum
     return _mm256_add_epi32(_mm256_permute2x128_si256(low, high, 0x20), _mm256_permute2x128_si256(low, high, 0x31));
   }
 
@@ -360,7 +360,7 @@ class avx2_columns {
   kind kind_ = kind::long_taps;
   std::size_t outputs_ = 0, pairs_ = 0, chunks_ = 0;
   bool one_window_ = false, clamps_ = false;
-  bool wide_ = false;   // short and medium taps are summed in registers of 512 bits
+  bool wide_ = false;   // whether short and medium taps are summed in registers of 512 bits
   aligned_vector<short_group> short_;
   aligned_vector<medium_group> medium_;
   avx512_medium_columns wide_medium_;

@@ -4,8 +4,10 @@
 //   cubic.weight(0);                                  // 2^31, which represents 1
 //   cubic.weight(1'500);                              // -2^27, which represents -0.0625
 //
-// With x = distance / one pixel, a weight is 1.5 x^3 - 2.5 x^2 + 1 below 1, and -0.5 (x - 1) (x - 2)^2 from there to 2.
-// x has 18 fraction bits. It is exact for integer distances, so a resize to the same size changes nothing.
+// With x = distance / one pixel, a weight is 1.5 x^3 - 2.5 x^2 + 1 for x < 1, and -0.5 (x - 1) (x - 2)^2 for x in [1,
+// 2).
+// x has 18 fraction bits and is exact if the distance is an integer number of pixels. Therefore a resize to the same
+// size changes nothing.
 // Errors: none. Threads: not synchronized. Source: R. G. Keys, Cubic Convolution Interpolation for Digital Image
 // Processing, IEEE Transactions on Acoustics, Speech and Signal Processing, 1981. Pillow's Resample.c has the same a.
 #pragma once
@@ -29,7 +31,7 @@ class cubic_kernel {
     constexpr std::int64_t one = std::int64_t{1} << fraction_bits;
     const auto x = static_cast<std::int64_t>(
         (wide{static_cast<std::uint64_t>(distance) << shift_} * reciprocal_) >> (102 - fraction_bits));
-    // Twice the weight, with three times the fraction bits.
+    // Twice the weight, with three times the fraction bits of x.
     const std::int64_t twice = x < one ? (3 * x - 5 * one) * x * x + 2 * one * one * one
                                        : (one - x) * (2 * one - x) * (2 * one - x);
     return twice >> (3 * fraction_bits - 30);

@@ -6,10 +6,10 @@
 //   kernels::color_half({.luma = y, .blue = sums_u, .red = sums_v, .count = 64, .rgb = {red, green, blue}});
 //
 // A chroma sample is centered between two pixels. On each subsampled axis, a pixel is therefore 3/4 of the nearer
-// sample plus 1/4 of the farther one. `sums` are i16, weighted by 4. The sum of a row that is not subsampled vertically
-// is 4 * sample. A pixel's chroma is then (3 * own + neighbor + bias) >> 4. Even pixels use the left neighbor, odd ones
-// the right. The biases are libjpeg's: 8 (even) and 7 (odd) if both axes are subsampled (jdsample.c, h2v2), 4 and 8 for
-// the horizontal axis alone (h2v1).
+// sample plus 1/4 of the farther one. `sums` are i16 and four times as large as samples. The sum of a row that is not
+// subsampled vertically is 4 * sample. A pixel's chroma is then (3 * own + neighbor + bias) >> 4. Even pixels use the
+// left neighbor, odd pixels the right neighbor. The biases equal libjpeg's (jdsample.c). If both axes are subsampled
+// (h2v2), they are 8 for even and 7 for odd pixels. If only the horizontal axis is subsampled (h2v1), they are 4 and 8.
 // Colors: R = y + 1.402 v, G = y - 0.34414 u - 0.71414 v, B = y + 1.772 u in 16-bit fixed point. Each sum is rounded as
 // in jdcolor.c, and clamped. The AVX2 version in fancy_upsampling_avx2.hpp produces the same bits.
 // Units: samples. `sums` need the elements [-1] and [ceil(count / 2)]. Kernels may write and read up to 31 samples
@@ -35,7 +35,7 @@ struct color_row {
   std::uint8_t* rgb[3] = {};
 };
 
-/// The factors of centered chroma in vector kernels, of 15 bits. R is y + v + red * v, and B is y + u + blue * u.
+/// The 15-bit factors of centered chroma in vector kernels. R is y + v + red * v, and B is y + u + blue * u.
 /// G is y + green_of_blue * u + green_of_red * v.
 struct color_factors {
   static constexpr std::int16_t red = 13'173, blue = 25'297, green_of_blue = -11'277, green_of_red = -23'401;
@@ -60,12 +60,12 @@ struct portable_upsampling {
   }
 
   /// Computes chroma that is subsampled vertically only. The result is u8, rounded by `bias`: 1 if `farther` is above,
-  /// 2 if it is below.
+  /// 2 if `farther` is below.
   static void blend_rows(const std::int16_t* sums, std::size_t count, int bias, std::uint8_t* out) noexcept {
     for (std::size_t i = 0; i < count; ++i) out[i] = static_cast<std::uint8_t>((sums[i] + bias) >> 2);
   }
 
-  /// Converts a row with chroma of half the width, passed as sums. The first pixel is an even one.
+  /// Converts a row with chroma of half the width, passed as sums. The first pixel is even.
   static void color_half(const color_row<std::int16_t>& row) noexcept {
     const auto chroma = [&](const std::int16_t* sums, std::size_t x) {
       const std::int16_t* own = sums + x / 2;

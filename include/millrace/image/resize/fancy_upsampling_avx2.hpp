@@ -4,8 +4,8 @@
 //     mr::detail::avx2_upsampling::color_full({.luma = y, .blue = u, .red = v, .count = 64, .rgb = {r, g, b}});
 //
 // 16-bit multiplies reproduce libjpeg's 16-bit fixed point. R = y + v + round(v * 13173 / 2^15), and B likewise with
-// 25297. G needs one multiply-add of pairs with 15 bits. Tests show that the results are equal for all inputs; this
-// file does not prove it.
+// 25297. G needs one multiply-add of pairs with 15-bit factors. Tests show that the results are equal for all inputs;
+// no proof is given here.
 // Shapes, units, errors, threads: see fancy_upsampling.hpp. The code is compiled for AVX2 regardless of the program's
 // flags.
 #pragma once
@@ -49,12 +49,12 @@ struct avx2_upsampling {
   }
 
   static void color_half(const color_row<std::int16_t>& row) noexcept {
-    // Even and odd pixels are computed separately, because their chroma is separate. The bias subtracts 128 (2048 /
-    // 16).
+    // Even and odd pixels are computed separately, because their chroma is separate.
+    // The bias also subtracts 128 (2048 / 16).
     const __m256i even_bias = _mm256_set1_epi16(static_cast<short>(row.even_bias - 2'048));
     const __m256i odd_bias = _mm256_set1_epi16(static_cast<short>(row.odd_bias - 2'048));
     const __m256i low_bytes = _mm256_set1_epi16(255);
-    // Local copies, because for the compiler a stored byte might alias one of the pointers.
+    // Local copies, because the compiler must assume that a stored byte may alias one of the pointers.
     const std::uint8_t* const lumas = row.luma;
     const std::int16_t *const blues = row.blue, *const reds = row.red;
     std::uint8_t *const r = row.rgb[0], *const g = row.rgb[1], *const b = row.rgb[2];

@@ -1,9 +1,10 @@
-// The most expensive color kernel of fancy_upsampling.hpp for images with subsampled chroma, with AVX-512.
+// An AVX-512 version of color_half() in fancy_upsampling.hpp, the most expensive kernel for subsampled chroma.
 //
 //   const mr::detail::color_row<std::int16_t> row{.luma = y, .blue = u, .red = v, .count = 224, .rgb = {r, g, b}};
 //   if (mr::detail::cpu_has_wide_vectors()) done = mr::detail::avx512_upsampling::color_half(row);   // 192
 //
-// The same bits as avx2_upsampling, 64 pixels at a time. Shapes, units, errors, threads: see fancy_upsampling.hpp.
+// Produces the same bits as avx2_upsampling, 64 pixels at a time. Shapes, units, errors, threads: see
+// fancy_upsampling.hpp.
 #pragma once
 
 #ifdef __x86_64__
@@ -16,7 +17,8 @@
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 struct avx512_upsampling {
-  /// Converts the first pixels of a row that fill complete registers. Returns their number.
+  /// Converts the pixels of a row that fill complete registers, from the beginning. Returns the number of converted
+  /// pixels.
   static std::size_t color_half(const color_row<std::int16_t>& row) noexcept {
     const __m512i even_bias = _mm512_set1_epi16(static_cast<short>(row.even_bias - 2'048));
     const __m512i odd_bias = _mm512_set1_epi16(static_cast<short>(row.odd_bias - 2'048));

@@ -1,12 +1,12 @@
-// A plane whose rows vector loads may read a few bytes beyond their end, even at the end of the plane's memory.
+// A plane in which vector loads may read a few bytes beyond the end of a row, even at the end of the plane's memory.
 //
 //   mr::detail::guarded_plane p;                 // reused for all images
 //   p.set(planes.component[0]);
 //   const std::uint8_t* row = p.row(y);          // guarded_plane::slack_bytes more are readable; y is clamped
 //
-// A row that is followed by enough memory of the plane is returned in place. The last rows are copied; only one row if
-// the stride exceeds the slack. Errors: none. Threads: not thread-safe; one thread at a time. Lifetime: rows are valid
-// as long as the plane is.
+// A row that is followed by enough memory of the plane is returned in place. The last rows are copied. If the stride
+// exceeds slack_bytes, this is only one row. Errors: none. Threads: not thread-safe; one thread at a time. Lifetime:
+// rows are valid as long as the plane.
 #pragma once
 
 #include <millrace/image/jpeg/baseline/jpeg_planes.hpp>
@@ -22,7 +22,7 @@ class guarded_plane {
  public:
   static constexpr std::size_t slack_bytes = 64;
 
-  /// `plane` has at least one sample.
+  /// Sets the plane, which must have at least one sample.
   void set(const plane_view& plane) {
     plane_ = plane;
     const auto height = static_cast<std::size_t>(plane.height), width = static_cast<std::size_t>(plane.width);

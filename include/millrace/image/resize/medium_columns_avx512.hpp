@@ -1,11 +1,12 @@
-// A horizontal resize with up to 10 taps per output in registers of 512 bits: 32 outputs, as two halves of 16.
+// A horizontal resize with up to 10 taps per output in registers of 512 bits: 32 outputs at a time, as two halves of
+// 16.
 //
 //   mr::detail::avx512_medium_columns medium;
 //   if (mr::detail::cpu_has_wide_vectors() && medium.build({.taps = taps, .origin = 100}, 224))
 //     medium.run({.rows = {a, b, c, d}, .out = sums, .stride = 672}, clamps);
 //
-// It requires weights of 16 bits, and that the samples of a half are within 64 bytes. A byte permutation moves two taps
-// to each output, as words of 16 bits. Outputs are in the order of avx2_columns.
+// It requires that weights fit into 16 bits and that the samples of each half are within 64 bytes. A byte permutation
+// moves two taps to each output, as words of 16 bits. Outputs are in the order of avx2_columns.
 // Shapes, units, errors, threads: see column_kernels.hpp.
 #pragma once
 
@@ -26,7 +27,8 @@ class avx512_medium_columns {
  public:
   static constexpr std::size_t max_pairs = 5;
 
-  /// Builds the tables of `padded` outputs, a multiple of columns_at_once. Returns false if they do not fit.
+  /// Builds the tables of `padded` outputs, a multiple of columns_at_once. Returns false if the requirements above are
+  /// not met.
   bool build(const column_plan& plan, std::size_t padded) {
     const std::size_t outputs = plan.taps.outputs();
     pairs_ = (plan.taps.max_count() + 1) / 2;
@@ -77,12 +79,12 @@ class avx512_medium_columns {
   static constexpr std::size_t outputs_at_once = 16, window_bytes = 64;
 
   struct alignas(64) group {
-    std::uint8_t pick[2][64];   ///< the even bytes: first samples of an output, from base; the odd ones are unused
+    std::uint8_t pick[2][64];   ///< even bytes: first sample of an output, from base; odd bytes are unused
     std::int16_t weights[max_pairs][2][32];
     std::int32_t base[2];
   };
 
-  /// Sums of 16 outputs, of four rows.
+  /// Sums of 16 outputs in each of four rows.
   struct four {
     __m512i sums[4];
   };
@@ -104,7 +106,7 @@ class avx512_medium_columns {
       sum_d = _mm512_dpwssd_epi32(sum_d, _mm512_maskz_permutexvar_epi8(even_bytes, pick, d), weights);
       pick = _mm512_add_epi16(pick, two_samples_later);
     }
-    // With a mask of ones: g++ 12 warns about the plain intrinsics.
+    // The mask of ones changes nothing, but g++ 12 warns about the plain intrinsics.
     result = {{_mm512_maskz_srai_epi32(0xffff, sum_a, 6), _mm512_maskz_srai_epi32(0xffff, sum_b, 6),
              _mm512_maskz_srai_epi32(0xffff, sum_c, 6), _mm512_maskz_srai_epi32(0xffff, sum_d, 6)}};
   }

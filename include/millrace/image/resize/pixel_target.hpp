@@ -6,8 +6,8 @@
 //                              .cold = true};
 //   mr::detail::portable_numbers::write(line, 224, static_cast<float*>(to), {.scale = s, .bias = b});
 //
-// A number is fma(x, scale, bias), where x is the byte of the u8 image. It is rounded to f32, then to the type, to
-// nearest even. The bits are those of normalize() of the u8 image.
+// A number is fma(x, scale, bias), where x is the byte of the u8 image. The number is rounded to f32, then to the
+// target's type, to nearest even. The bits equal those of normalize() for the u8 image.
 // `cold` indicates that the memory is not in the cache and will not be read soon. Stores then bypass the cache if
 // alignment permits. Errors: none. Threads: pure functions; any thread.
 #pragma once
@@ -25,16 +25,16 @@ enum class pixel_type : std::uint8_t { u8, f32, f16, bf16 };
 
 struct pixel_target {
   void* data = nullptr;
-  std::size_t row_pixels = 0;   ///< distance of two rows of u8 pixels; 0: the width
+  std::size_t row_pixels = 0;   ///< distance between two rows, in u8 pixels; 0: the width
   pixel_type type = pixel_type::u8;
   float scale[3] = {1, 1, 1}, bias[3] = {};
   bool cold = false;
 };
 
-/// Converts the bytes of one channel to its numbers.
+/// How the bytes of one channel are converted to numbers.
 struct number_scale {
   float scale = 1, bias = 0;
-  bool streams = false;   ///< stores bypass the cache; begin and end of the memory are aligned to 32 bytes
+  bool streams = false;   ///< whether stores bypass the cache; memory begins and ends at multiples of 32 bytes
 };
 
 struct portable_numbers {
@@ -50,7 +50,7 @@ struct portable_numbers {
       for (std::size_t c = 0; c < 3; ++c) lines[c][i] = pixels[4 * i + c];
   }
 
-  /// Called after the last streaming store, before any other thread or device reads.
+  /// Must be called after the last streaming store, before any other thread or device reads the memory.
   static void finish_streaming() noexcept {}
 };
 

@@ -7,14 +7,14 @@
 //     r.taps(output, t);                                                  // valid until the next push
 //   }
 //
-// Up to ten source rows per output: each source row is resized to the output's columns when it arrives, into a ring.
-// More than ten: source rows are first summed, four at a time, for the few outputs that use them. The finished row is
-// then resized to the columns. This needs no ring of source rows, so memory does not grow with the scale. If weights
-// overshoot, each source row is resized to the columns and clamped before it is summed, as in Pillow.
+// With up to ten source rows per output, each source row is resized to the output's columns when it arrives, and stored
+// in a ring. With more than ten, source rows are first summed, four at a time, for the few outputs that use them. The
+// finished sum is then resized to the columns. This needs no ring of source rows, so memory does not grow with the
+// scale. If weights overshoot, each source row is resized to the columns and clamped before it is summed, as in Pillow.
 // The choice depends only on the geometry of the rows, so every CPU produces the same bits.
 // Units: rows and columns of these planes. `origin` is the column of a pushed row's first sample.
 // Errors: none. Threads: not thread-safe; one thread at a time. Nothing is allocated unless an image is larger than all
-// previous ones.
+// previous images.
 #pragma once
 
 #include <millrace/image/resize/row_kernels.hpp>
@@ -34,7 +34,7 @@ struct resample_options {
   std::size_t origin = 0;
   std::size_t first_row = 0;   ///< first row that will be pushed; at most rows.source_begin()
   std::size_t planes = 1;
-  bool flipped = false;        ///< the columns are flipped
+  bool flipped = false;        ///< whether the columns are flipped
   int offset = 0;              ///< added to each Q7 value
 };
 
@@ -120,7 +120,7 @@ class basic_plane_resampler {
   /// The weights of the four pushed rows for an output.
   struct row_use {
     std::int16_t weights[rows_at_once];
-    bool begins, ends;   // whether they are the output's first rows, and its last ones
+    bool begins, ends;   // whether these are the first, and the last, rows of the output
   };
 
   std::size_t place_of(std::size_t row) const noexcept { return row & (ring_rows_ - 1); }
@@ -135,7 +135,8 @@ class basic_plane_resampler {
     return most;
   }
 
-  /// Returns the rows of an output. Those with negative weights are first, and a weight above 1 is split into two.
+  /// Returns the rows of an output. Rows with negative weights are first, and a weight above 1 is split into two
+  /// weights.
   void overshooting_taps(std::size_t output, row_taps& t) const noexcept {
     const std::size_t first = rows_->first(output) - begin_row_;
     const std::int16_t* const weights = rows_->weights(output);
@@ -180,7 +181,7 @@ class basic_plane_resampler {
     }
   }
 
-  /// Adds the four lines of one plane, which are in wide_.
+  /// Adds the four lines in wide_, all of one plane, to the sums of output `o`.
   void add_lines(std::size_t o, const row_use& use, std::size_t plane) noexcept {
     const std::size_t place = place_of(o) * planes_ + plane;
     const std::int16_t* const lines = wide_.data();

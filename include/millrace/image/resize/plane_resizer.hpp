@@ -7,14 +7,15 @@
 //   r.set_source(left, width);
 //   while (r.wants_rows()) { fill(r.next_row()); r.commit_row(); }
 //
-// exact: libjpeg's own RGB, then the resize. The result is within one level of real arithmetic, and of Pillow.
-// fast: planes are resized, then the result is converted. For chroma, libjpeg's upsampling and the resize are combined.
-// The result is within one level of real arithmetic. The mean difference to exact is 0.3 levels. Pixels whose colors
-// are clamped (saturated edges) differ by up to some tens of levels.
-// Rows from libjpeg are always treated as exact.
+// `exact`: computes the same RGB as libjpeg, then resizes it. The result differs by at most 1 from real arithmetic, and
+// from Pillow.
+// `fast`: resizes the planes, then converts the result to RGB. For chroma, libjpeg's upsampling and the resize are
+// combined. The result differs by at most 1 from real arithmetic. The mean difference from `exact` is 0.3. Pixels whose
+// colors are clamped (saturated edges) differ by up to several tens.
+// Rows from libjpeg are always treated as `exact`.
 // Shapes: pixel_target.hpp. Errors: throws std::bad_alloc. Threads: not thread-safe; one thread at a time. AVX-512 or
-// AVX2 code runs if the CPU supports it, else portable code; all produce the same bits. No byte outside the image is
-// written. No byte outside the planes is read.
+// AVX2 code runs if the CPU supports it, else portable code. All versions produce the same bits. No byte outside the
+// image is written, and no byte outside the planes is read.
 #pragma once
 
 #include <millrace/image/resize/avx2_plane_kernels.hpp>
@@ -27,7 +28,7 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 class plane_resizer {
  public:
-  /// `wide_vectors`: allows registers of 512 bits. Pixels do not depend on it.
+  /// `wide_vectors` allows registers of 512 bits. It does not change the pixels.
   explicit plane_resizer(bool wide_vectors = cpu_has_wide_vectors()) : fast_(wide_vectors), plain_(false) {}
 
   void start(const plane_resize& job) { vectors_ ? fast_.start(job) : plain_.start(job); }

@@ -3,7 +3,7 @@
 //   mr::detail::resize_plan plan{.rows = mr::detail::plan_axis(375), .columns = mr::detail::plan_axis(500)};
 //   plan.columns.crop(100, 280), plan.columns.resize(224), plan.columns.flip();
 //
-// Errors: none. Threads: a value.
+// Errors: none. Threads: not synchronized.
 #pragma once
 
 #include <millrace/base/error.hpp>
@@ -20,8 +20,8 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 /// Returns how many pixels a filter reaches to each side.
 constexpr std::int64_t reach_of(resize_filter filter) noexcept { return filter == resize_filter::bilinear ? 1 : 2; }
 
-// Describes one axis of an image plan: which outputs of a resize are rendered, and which box of the source it
-// resamples.
+// Describes one axis of an image plan: which outputs of a resize are rendered, and which box of the source is
+// resampled.
 //
 //   mr::detail::plan_axis x(500);          // outputs 0..499 are source pixels 0..499
 //   x.crop(100, 280);              // exact: a smaller box of the source
@@ -31,9 +31,9 @@ constexpr std::int64_t reach_of(resize_filter filter) noexcept { return filter =
 //
 // Units: source pixels. The box has rational edges, begin / denominator and (begin + length) / denominator.
 // Output o of `target` outputs begins at (begin + o * length / target) / denominator. Taps stay inside
-// [clip_begin, clip_end). This range is the extent of the image when the resize was requested.
+// [clip_begin, clip_end). This range is the extent of the planned image at the call of resize().
 // All numbers are integers, so plans are identical with every compiler.
-// Errors: resize() throws setup_error. Threads: a value.
+// Errors: resize() throws setup_error. Threads: not synchronized.
 
 /// One axis of a plan: a box of the source, and its rendered outputs.
 struct plan_axis {
@@ -67,8 +67,8 @@ struct plan_axis {
     first = 0;
   }
 
-  /// Plans `outputs` outputs over the current ones. A resize of a resize is one resize from the source.
-  /// Throws setup_error if too many crops and resizes alternate for an exact plan.
+  /// Plans `outputs` outputs over the current outputs. Consecutive resizes become one resize from the source.
+  /// Throws setup_error if too many crops and resizes alternate to be planned exactly.
   void resize(std::int64_t outputs) {
     if (first != 0 || count != target) {
       begin = begin * target + first * length;
@@ -105,7 +105,7 @@ struct plan_axis {
   }
 };
 
-/// The plans of both axes of the source, and whether its rows become the columns of the result.
+/// The plans of both axes of the source, and whether the source's rows become the columns of the result.
 struct resize_plan {
   plan_axis rows{};
   plan_axis columns{};
@@ -118,8 +118,9 @@ struct resize_plan {
 //   decode rows box.top .. box.bottom, columns box.left .. box.right
 //   const mr::detail::source_span s = mr::detail::span_of(plan.columns);     // the pixels that tap_table::build() uses
 //
-// The box includes one more pixel on each side, which the upsampling of chroma uses. Units: pixels of the stored image.
-// Errors: none. Threads: pure. Source of the rule: tap_table.hpp, solved for its first and its last output.
+// The box includes one extra pixel on each side for the upsampling of chroma. Units: pixels of the stored image.
+// Errors: none. Threads: pure functions; any thread. Source of the rule: tap_table.hpp, solved for the first and the
+// last output.
 
 /// Pixels [begin, end) of one axis.
 struct source_span {

@@ -1,4 +1,4 @@
-// Computes rows of RGB pixels from a JPEG's planes, equal to libjpeg's, for the requested columns only.
+// Computes rows of RGB pixels from a JPEG's planes, for the requested columns only. The pixels equal libjpeg's.
 //
 //   mr::detail::basic_rgb_rows<mr::detail::portable_upsampling> rows;     // reused for all images
 //   rows.start(planes, 101, 380);                    // columns [101, 380) of the image
@@ -7,11 +7,11 @@
 //
 // The result is three planar channels. Gray planes need no conversion and are not accepted. The planes must contain one
 // pixel around the requested columns and rows, except at the image's edge, where libjpeg repeats the last sample.
-// Rows below the planes repeat the last one. Rows may be read 64 bytes beyond their end.
+// Rows below the planes repeat the last row. Callers may read 64 bytes beyond the end of a row.
 // Errors: none. Threads: not thread-safe; one thread at a time. Nothing is allocated unless a width exceeds all
-// previous ones.
-// Source of the rule: fancy_upsampling.hpp. With fewer than three chroma columns, and at 1/8 of the size, libjpeg
-// repeats samples.
+// previous widths.
+// Source of the rule: fancy_upsampling.hpp. With fewer than three chroma columns, or at 1/8 of the size, libjpeg
+// repeats samples instead.
 #pragma once
 
 #include <millrace/image/resize/fancy_upsampling.hpp>
@@ -69,7 +69,7 @@ class basic_rgb_rows {
     return pixels_.data() + (channel * rows_at_once + k) * row_bytes_;
   }
 
-  /// Returns luma row `y` from column left_ on. Row and column 0 of the planes' memory are the region's origin.
+  /// Returns luma row `y`, beginning at column left_. Row and column 0 of the planes' memory are the region's origin.
   const std::uint8_t* luma_row(std::size_t y) const noexcept {
     return plane_[0].row(y - static_cast<std::size_t>(planes_.top)) + (left_ - static_cast<std::size_t>(planes_.left));
   }
@@ -81,7 +81,7 @@ class basic_rgb_rows {
       const guarded_plane& plane = plane_[1 + c];
       const chroma_span s = span_of(plane);
       const auto [first, second, third, fourth] = plane.four_rows(own == 0 ? 0 : own - 1);
-      const bool is_top = own == 0;   // the first row also replaces the row above it
+      const bool is_top = own == 0;   // the first chroma row also replaces the missing row above it
       const std::uint8_t* const rows[rows_at_once] = {first + s.begin, (is_top ? first : second) + s.begin,
                                                       (is_top ? second : third) + s.begin,
                                                       (is_top ? third : fourth) + s.begin};
@@ -126,7 +126,7 @@ class basic_rgb_rows {
 
   /// The chroma samples that a row's pixels use, including the neighbors of the first and the last pixel's own sample.
   struct chroma_span {
-    std::size_t begin, before, count;   // `before` samples precede the first pixel's own
+    std::size_t begin, before, count;   // `before` samples precede the first pixel's own sample
   };
 
   chroma_span span_of(const guarded_plane& plane) const noexcept {
@@ -145,7 +145,7 @@ class basic_rgb_rows {
     return sums_.data() + row * sums_stride_ + sums_margin / 2;
   }
 
-  /// Returns four times a chroma row that is not subsampled vertically.
+  /// Returns the samples, times four, of a chroma row that is not subsampled vertically.
   const std::int16_t* sum(std::size_t c, std::size_t own) noexcept {
     std::int16_t* const sums = sums_of(c);
     const chroma_span s = span_of(plane_[1 + c]);

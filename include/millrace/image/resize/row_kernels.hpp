@@ -5,18 +5,18 @@
 //   mr::detail::portable_rows::blend_rgb(t, {.bytes = row, .columns = 224});
 //   mr::detail::portable_rows::blend_ycc(luma, chroma, {.bytes = row, .columns = 224});
 //
-// Rows are those of the column kernels of the same implementation. Weights have 14 bits, and their sum represents 1.
-// Each product is rounded to the rows' own precision (mulhrs: (a * b + 2^14) >> 15), so 16 bits are enough. Sums that
+// The column kernels of the same implementation write the input rows. Weights have 14 bits, and their sum represents 1.
+// Each product is rounded to the precision of the rows (mulhrs: (a * b + 2^14) >> 15), so 16 bits are enough. Sums that
 // overshoot saturate at the largest 16-bit number, which is white anyway. Therefore negative weights must be first, and
-// no weight is above 1.
+// no weight may be above 1.
 // blend_ycc works in Q6. Centered chroma is weighted with 1.772 and 1.402 at the same time, so that
-// G = Y - 0.34414/1.772 U' - 0.71414/1.402 V'. Colors are clamped after the resize, whereas decoding first would clamp
-// before it. Samples that overshoot are clamped before the conversion to colors.
+// G = Y - 0.34414/1.772 U' - 0.71414/1.402 V'. Colors are clamped after the resize. A decoder that converts to RGB
+// first would clamp before the resize. Samples that overshoot are clamped before the conversion to colors.
 // A gray image is RGB with a plane_stride of 0.
-// `bytes` is one row, interleaved or planar (lines are plane_bytes apart). It has space for columns padded to a
-// multiple of columns_at_once.
-// add_rows is for rows that are summed before the columns are resized. It adds source rows of u8 in 32 bits. add_lines
-// does the same with rows that have been resized to columns.
+// `bytes` is one row, interleaved or planar (lines are plane_bytes apart). It must have space for the columns, padded
+// to a multiple of columns_at_once.
+// add_rows adds u8 source rows to 32-bit sums, for rows that are summed before the columns are resized. add_lines adds
+// rows whose columns have been resized to 32-bit sums.
 // Errors: none. Threads: pure functions; any thread.
 #pragma once
 
@@ -49,9 +49,9 @@ struct row_output {
   std::uint8_t* bytes = nullptr;
   std::size_t columns = 0;
   bool planar = false;
-  std::size_t plane_bytes = 0;   ///< distance of the lines of a planar row
+  std::size_t plane_bytes = 0;   ///< distance between the lines of a planar row
   bool streams = false;          ///< stores bypass the cache; `bytes` is aligned to 32, columns a multiple of 32
-  bool three_way_logic = false;  ///< allows its use: fewer operations for the same streamed bytes
+  bool three_way_logic = false;  ///< allows three-way logic: fewer operations, same streamed bytes
   bool wide_vectors = false;     ///< allows registers of 512 bits: cpu_has_wide_vectors()
 };
 
@@ -75,7 +75,7 @@ struct line_addition {
   std::int16_t* finished = nullptr;   ///< receives the Q7 row if these are the last rows; else null
 };
 
-/// Converts a row's weights to those of its colors.
+/// Converts the weight of a row to the weights of the row's colors.
 struct row_weights {
   static constexpr std::int16_t rgb(int weight) noexcept {
     return static_cast<std::int16_t>(std::min(2 * weight, 32'767));
@@ -88,7 +88,7 @@ struct row_weights {
   }
   static constexpr std::int16_t green_of_blue = 6'364, green_of_red = 16'691;
 
-  /// The range of a sum of blend_ycc: that of samples of 0..255. The range of luma includes a half for rounding.
+  /// The range of a sum of blend_ycc for samples of 0..255. The range of luma includes one half for rounding.
   struct range {
     int least, largest;
   };

@@ -2,9 +2,9 @@
 //
 //   mr::detail::avx2_rows::blend_rgb(taps, {.bytes = row, .columns = 224, .streams = true});
 //
-// Each usual number of taps has its own loop, with weights and row pointers in registers. All others share one, because
-// each loop costs users compile time. Rows are in the order of avx2_columns, which add_lines preserves. add_rows reads
-// and writes the natural order. Shapes, units, errors, threads: see row_kernels.hpp.
+// Each usual number of taps has its own loop, with weights and row pointers in registers. All other numbers of taps
+// share one loop, because each loop costs users compile time. Rows are in the order of avx2_columns, which add_lines
+// preserves. add_rows reads and writes the natural order. Shapes, units, errors, threads: see row_kernels.hpp.
 #pragma once
 
 #ifdef __x86_64__
@@ -17,8 +17,8 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// Pixel p of channel c is moved to byte (3 p + c) mod 16 of a block of 16 bytes. Each channel therefore needs one
-/// shuffle, then blends with masks of period 3.
+/// Pixel p of channel c is moved to byte (3 p + c) mod 16 of a block of 16 bytes. Therefore each channel needs one
+/// shuffle, and then blends with masks of period 3.
 struct avx2_interleaving {
   alignas(32) std::uint8_t order[3][32], mask[3][32];
   constexpr avx2_interleaving() : order(), mask() {
@@ -31,8 +31,8 @@ struct avx2_interleaving {
   }
 };
 
-/// Converts three vectors of 32 bytes, R, G and B of 32 pixels, to 96 interleaved bytes. With three-way logic a blend
-/// is one operation. Otherwise it is two on Intel processors.
+/// Converts three vectors of 32 bytes, R, G and B of 32 pixels, to 96 interleaved bytes. With three-way logic, a blend
+/// is one operation; otherwise, it is two operations on Intel processors.
 template <bool ThreeWayLogic>
 class basic_avx2_interleaver {
  public:
@@ -68,8 +68,8 @@ class basic_avx2_interleaver {
  private:
   static constexpr avx2_interleaving tables{};
 
-  /// Returns `b` where the mask has ones, else `a`. Inline assembly, because GCC would compare the mask with 0 for each
-  /// of its own blends.
+  /// Returns `b` where the mask has ones, else `a`. Uses inline assembly, because GCC's own blends would each compare
+  /// the mask with 0.
   static __m256i select(__m256i a, __m256i b, __m256i mask) noexcept {
     if constexpr (ThreeWayLogic) {
       asm("vpternlogq $0xca, %2, %1, %0" : "+x"(mask) : "x"(b), "x"(a));
@@ -141,7 +141,7 @@ struct avx2_rows {
     for (std::size_t x = 0; x < a.count; x += 16) {
       const __m256i r0 = load(a.rows[0] + x), r1 = load(a.rows[1] + x);
       const __m256i r2 = load(a.rows[2] + x), r3 = load(a.rows[3] + x);
-      // Within lanes of 128 bits. Packing restores the order.
+      // Unpacks within lanes of 128 bits. Packing restores the order.
       __m256i low = _mm256_add_epi32(_mm256_madd_epi16(_mm256_unpacklo_epi16(r0, r1), upper),
                                      _mm256_madd_epi16(_mm256_unpacklo_epi16(r2, r3), lower));
       __m256i high = _mm256_add_epi32(_mm256_madd_epi16(_mm256_unpackhi_epi16(r0, r1), upper),
@@ -167,7 +167,7 @@ struct avx2_rows {
     return _mm256_set1_epi32(static_cast<int>(first | second << 16));
   }
 
-  /// The weights and rows of one kind of plane, in registers. `Count` taps, or t.count if `Count` is 0.
+  /// The weights and rows of one kind of plane, in registers. There are `Count` taps, or t.count taps if `Count` is 0.
   template <std::size_t Count>
   struct taps_in_registers {
     const std::int16_t* rows[Count == 0 ? row_taps::capacity : Count];

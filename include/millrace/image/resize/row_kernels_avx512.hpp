@@ -17,7 +17,8 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// The position of each interleaved byte in two registers: red and green, eight bytes each per quarter, and blue.
+/// The position of each interleaved byte in two registers: one contains red and green, eight bytes each per quarter,
+/// the other blue.
 struct avx512_interleaving {
   alignas(64) std::uint8_t from[96];
   constexpr avx512_interleaving() : from() {
@@ -45,7 +46,7 @@ class avx512_interleaver {
   }
 
  private:
-  // Not the intrinsics, because g++ 12 warns about their undefined parts.
+  // Does not use the intrinsics, because g++ 12 warns about their undefined parts.
   static __m256i low_half(__m512i v) noexcept { return __builtin_shufflevector(v, v, 0, 1, 2, 3); }
   static __m256i high_half(__m512i v) noexcept { return __builtin_shufflevector(v, v, 4, 5, 6, 7); }
 
@@ -66,7 +67,7 @@ struct avx512_rows {
     }
   }
 
-  /// As blend_rgb().
+  /// Returns false if one of the numbers of taps has no loop.
   static bool blend_ycc(const row_taps& luma, const row_taps& chroma, const row_output& to) noexcept {
     if (luma.clamps) return false;
     if (luma.count == 2 && chroma.count == 2) return ycc<2, 2>(luma, chroma, to);

@@ -3,8 +3,8 @@
 //   if (mr::detail::cpu_has_wide_vectors() && group.widen())       // column_kernels_avx2.hpp builds the group
 //     mr::detail::avx512_short_columns::run({&group, 1}, rows, 2);
 //
-// A lane has 8 outputs, whose samples are bytes `pick` of the 16 bytes from base[lane] on. Outputs 0-7, 16-23, 8-15 and
-// 24-31 are lanes 0 to 3. Byte permutations allow all lanes to use one window of 64 bytes.
+// A lane contains 8 outputs. `pick` selects their samples from the 16 bytes that begin at base[lane]. Outputs 0-7,
+// 16-23, 8-15 and 24-31 are lanes 0 to 3. Byte permutations allow all lanes to use one window of 64 bytes.
 // Shapes, units, errors, threads: see column_kernels.hpp.
 #pragma once
 
@@ -23,8 +23,8 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 struct alignas(64) short_column_group {
   static constexpr std::size_t lanes = 4, window_bytes = 64;
 
-  std::uint8_t pick[64];        ///< first sample of each output, and the one after it, from base[lane]
-  std::uint8_t wide_pick[64];   ///< the same from wide_base
+  std::uint8_t pick[64];        ///< first and second sample of each output, from base[lane]
+  std::uint8_t wide_pick[64];   ///< the same samples, from wide_base
   std::int8_t high[2][64], low[2][64];
   std::int32_t base[lanes], wide_base;
 
@@ -42,7 +42,7 @@ struct alignas(64) short_column_group {
 };
 
 struct avx512_short_columns {
-  /// `pairs`: number of pairs of taps.
+  /// Computes the sums of the groups. `pairs` is the number of pairs of taps.
   static void run(std::span<const short_column_group> groups, const column_rows& r, std::size_t pairs) noexcept {
     if (pairs == 1) r.offset == 0 ? run<1, false>(groups, r) : run<1, true>(groups, r);
     else r.offset == 0 ? run<2, false>(groups, r) : run<2, true>(groups, r);

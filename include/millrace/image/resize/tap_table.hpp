@@ -5,12 +5,12 @@
 //   t.first(i), t.count(i), t.weights(i);  // output i (in source order) = sum weights[k] * source[first + k] >> 14
 //
 // With source length n and target m, the distance of source pixel i from the center of output o is
-// x = |(2i + 1) m - (2o + 1) n| / (2 max(n, m)). Its raw weight is max(0, 1 - x) for a bilinear resize, and that of
-// cubic_kernel.hpp for a bicubic one. These are the filters of Pillow and torchvision ("antialias"), here with a box
-// that may begin anywhere.
-// The weights of an output sum to 2^14 exactly: the running sum is rounded, and its differences are the weights. This
-// also prevents the errors of long filters from accumulating. A bicubic weight may be negative or above 2^14, but never
-// above 1.25 * 2^14. All numbers are integers, so the table is identical with every compiler and flag.
+// x = |(2i + 1) m - (2o + 1) n| / (2 max(n, m)). The raw weight of the pixel is max(0, 1 - x) for a bilinear resize.
+// For a bicubic resize, cubic_kernel.hpp computes it. These are the filters of Pillow and torchvision ("antialias").
+// Here the box may begin at any position.
+// The weights of an output sum to 2^14 exactly, because the running sum is rounded and the weights are its differences.
+// This also prevents the errors of long filters from accumulating. A bicubic weight may be negative or above 2^14, but
+// never above 1.25 * 2^14. All numbers are integers, so the table is identical with every compiler and flag.
 #pragma once
 
 #include <millrace/image/resize/cubic_kernel.hpp>
@@ -48,7 +48,8 @@ struct tap_window {
 class tap_table {
  public:
   static constexpr int weight_bits = 14;
-  /// Shorter lists of weights are padded with zeros. If no output has more weights, weights(o) is weights(0) + 4 * o.
+  /// Shorter lists of weights are padded with zeros. If no output has more than 4 weights,
+  /// weights(o) is weights(0) + 4 * o.
   static constexpr std::size_t padded_count = 4;
 
   void build(const plan_axis& axis) {
@@ -68,7 +69,8 @@ class tap_table {
     overshoots_ = overshoots;
   }
 
-  /// Appends an output of `count` weights, and returns where the caller writes them. They must sum to 2^14.
+  /// Appends an output of `count` weights. Returns the memory to which the caller must write the weights, which must
+  /// sum to 2^14.
   std::int16_t* append(std::size_t first, std::size_t count) {
     const std::size_t places = std::max(count, padded_count);
     if (weights_.size() < used_ + places || first_.size() == outputs_) grow(places);
@@ -140,8 +142,8 @@ class tap_table {
       if (distance < t.reach) sum += static_cast<std::uint64_t>(t.reach - distance);
       running[count++] = sum;
     }
-    // 31 bits of the running sum are precise enough. They leave space for a multiplication by one reciprocal instead of
-    // a division per tap.
+    // 31 bits of the running sum are precise enough, and allow a multiplication by one reciprocal instead of a division
+    // per tap.
     const int shift = std::bit_width(sum) > 31 ? static_cast<int>(std::bit_width(sum)) - 31 : 0;
     const std::uint64_t divisor = sum >> shift;
     if (divisor != divisor_) {
@@ -158,7 +160,7 @@ class tap_table {
     weights[count - 1] = static_cast<std::int16_t>((std::uint64_t{1} << weight_bits) - before);
   }
 
-  /// Does the same with weights that may be negative. Running sums may therefore be negative, or decrease.
+  /// Adds an output whose weights may be negative. Therefore running sums may be negative or decrease.
   void add_cubic_output(const tap_window& t, const cubic_kernel& kernel) {
     std::uint64_t* const running = running_.data();   // as two's complement
     std::size_t count = 0;

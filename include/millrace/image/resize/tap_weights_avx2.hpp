@@ -2,9 +2,10 @@
 //
 //   mr::detail::avx2_taps::build(table, axis);        // any axis; long or large ones are left to tap_table
 //
-// tap_table computes a reciprocal by integer division. Here it is a quotient of doubles, rounded down and then
-// corrected by its remainder, which doubles represent exactly. It is therefore the same for every implementation of the
-// division. The reciprocal's upper and lower 32 bits are multiplied separately. Errors, threads: see tap_table.hpp.
+// tap_table computes a reciprocal by integer division. This kernel divides doubles, rounds the quotient down, and
+// corrects it by the remainder, which doubles represent exactly. Therefore the reciprocal is the same for every
+// implementation of the division. The reciprocal's upper and lower 32 bits are multiplied separately. Errors, threads:
+// see tap_table.hpp.
 #pragma once
 
 #ifdef __x86_64__
@@ -51,8 +52,8 @@ class avx2_taps {
  private:
   static constexpr std::int64_t at_once = tap_table::few_outputs, taps = tap_table::padded_count;
 
-  /// Returns the first taps' pixels of eight outputs, then of the next eight. They are quotients with remainders. Both
-  /// advance by a constant each time, so no division is needed.
+  /// Returns the pixels of the first taps of eight outputs, then of the next eight outputs. Each pixel is a quotient.
+  /// Quotient and remainder advance by constants, so no division is needed.
   class first_pixels {
    public:
     first_pixels(const tap_window& t, const plan_axis& axis) noexcept
@@ -172,7 +173,7 @@ class avx2_taps {
     return _mm256_xor_si256(_mm256_castpd_si256(right + _mm256_set1_pd(0x1p52)), exponent());
   }
 
-  /// Converts numbers below 2^52, which are the lowest bits of a double from 2^52 on.
+  /// Converts numbers below 2^52. Such a number n is equal to the lowest bits of the double 2^52 + n.
   static __m256d doubles(__m256i numbers) noexcept {
     return _mm256_castsi256_pd(_mm256_or_si256(numbers, exponent())) - _mm256_set1_pd(0x1p52);
   }
