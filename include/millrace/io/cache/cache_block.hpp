@@ -1,13 +1,15 @@
-// One file of a cache: a block of an object of a storage, with its name, version and checksums.
+// cache_block: one file of a cache. It contains a block of an object, the name and version of the object, and
+// checksums.
 //
 //   mr::detail::cache_block block = mr::detail::open_cache_block(path);
 //   if (!block.belongs_to(object, 7, layout)) return;                     // another object, or a damaged head
 //   const auto got = block.read_at(offset_in_block, buffer);      // nothing: a checksum is wrong
 //
-// A file consists of a head, zeros up to a multiple of 4 KiB, and the data. The head contains its own CRC-32C and one
-// for each 64 KiB of data. Each read checks the chunks that it touches, so damaged data is never returned. The numbers
-// in the head have the byte order of the machine: a cache cannot be moved to a machine with another byte order.
-// Errors: none; an unreadable block counts as damaged. Threads: one per open block.
+// A file consists of a head, zeros up to a multiple of 4 KiB, and the data. The head contains its own CRC-32C and a
+// CRC-32C for each 64 KiB of data. Each read checks the chunks that it touches, so damaged data is never returned. The
+// numbers in the head have the byte order of the machine. Therefore a cache cannot be moved to a machine with another
+// byte order.
+// Errors: none; an unreadable block counts as damaged. Threads: one at a time per open block.
 #pragma once
 
 #include <millrace/io/file/storage.hpp>
@@ -28,7 +30,7 @@ struct cache_layout {
   std::uint64_t chunk_bytes = std::uint64_t{64} << 10;   ///< unit of one checksum
 };
 
-/// A file of a storage in one version.
+/// One version of a file in a storage.
 struct cached_object {
   std::string name{};
   file_identity identity{};
@@ -49,24 +51,24 @@ struct cache_block_head {
 /// Returns the bytes of the head, with zeros up to the data. The length depends only on the lengths of its texts and on
 /// the number of checksums.
 std::string bytes_of_head(const cache_block_head& head);
-/// Returns the checksums of data.
+/// Returns the checksum of each chunk of `data`.
 std::vector<std::uint32_t> checksums_of_chunks(std::span<const std::byte> data, std::uint64_t chunk_bytes);
 
-/// A block that is open for reading. The shared lock on its file shows other processes that it is in use.
+/// A block that is open for reading. The shared lock on its file shows other processes that the block is in use.
 class cache_block {
  public:
   /// No block.
   cache_block() = default;
-  /// Acquires an open file, and reads its head.
+  /// Becomes the owner of an open file, and reads its head.
   explicit cache_block(unique_fd file);
 
   /// Returns whether a file is open.
   explicit operator bool() const noexcept { return static_cast<bool>(file_); }
-  /// Returns whether the head is valid. False for a file that ends early.
+  /// Returns whether the head is valid; false if the file ends early.
   bool has_valid_head() const noexcept { return head_.has_value(); }
   /// Returns the head. Requires has_valid_head().
   const cache_block_head& head() const noexcept { return *head_; }
-  /// Returns whether this is a block of an object.
+  /// Returns whether this is block `number` of `object`.
   bool belongs_to(const cached_object& object, std::uint64_t number, const cache_layout& layout) const noexcept;
   /// Reads up to the end of the block. Returns how many bytes it read; nothing if a checksum is wrong. Requires a valid
   /// head, and an offset within the data.
@@ -77,7 +79,7 @@ class cache_block {
 
  private:
   std::size_t bytes_of_chunk(std::uint64_t chunk) const noexcept;
-  /// Reads complete chunks, and checks them. Returns false if one is damaged.
+  /// Reads complete chunks, and checks them. Returns false if a chunk is damaged.
   bool read_chunks(std::uint64_t first, std::span<std::byte> into) const noexcept;
   bool load_chunk(std::uint64_t chunk);
 

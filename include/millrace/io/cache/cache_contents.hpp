@@ -4,8 +4,9 @@
 //   for (const auto& file : contents.files)
 //     std::printf("%s: %.1f %%\n", mr::printable(file.name).c_str(), 100 * file.share());
 //
-// Inspects the cache of the user who runs the program. It changes nothing, and may run while others use the cache.
-// Errors: setup_error if the folder has no cache of this user. Threads: no shared state.
+// The function inspects the cache of the user who runs the program. It changes nothing, and may run while other
+// processes use the cache.
+// Errors: setup_error if the folder has no cache of this user. Threads: any.
 #pragma once
 
 #include <millrace/base/version.hpp>
@@ -19,10 +20,10 @@ namespace millrace { inline namespace MILLRACE_ABI {
 /// The cached part of one version of a file.
 struct cache_contents_file {
   std::string name{}, version{};
-  std::uint64_t size_bytes = 0;       ///< of the file
-  std::uint64_t kept_bytes = 0;       ///< of the file, in blocks without damage
-  std::uint64_t blocks = 0;           ///< without damage
-  std::uint64_t damaged_blocks = 0;   ///< with a wrong checksum; the next read fetches them again
+  std::uint64_t size_bytes = 0;       ///< size of the file
+  std::uint64_t kept_bytes = 0;       ///< cached bytes of the file, in undamaged blocks
+  std::uint64_t blocks = 0;           ///< undamaged blocks
+  std::uint64_t damaged_blocks = 0;   ///< blocks with a wrong checksum; the next read fetches them again
   std::int64_t used_ns = 0;           ///< time of the last use, in ns since 1970
 
   /// Returns the share of the file that is cached.
@@ -34,10 +35,10 @@ struct cache_contents_file {
 /// The contents of a cache.
 struct cache_contents {
   std::vector<cache_contents_file> files{};   ///< sorted by name and version
-  std::uint64_t disk_bytes = 0;       ///< all bytes that it uses on the disk
+  std::uint64_t disk_bytes = 0;       ///< all bytes that the cache uses on the disk
   std::uint64_t blocks = 0;           ///< all blocks
-  std::uint64_t damaged_blocks = 0;   ///< blocks with a wrong checksum, including those whose file cannot be named
-  std::uint64_t parts = 0;            ///< blocks that are being written, or were when their process died
+  std::uint64_t damaged_blocks = 0;   ///< blocks with a wrong checksum, even if their file name is unknown
+  std::uint64_t parts = 0;            ///< incomplete blocks: being written, or left by a killed process
 };
 
 /// Returns the contents of the cache in a folder. Without `check` it reads only the heads of blocks. Throws

@@ -1,4 +1,4 @@
-// The blocks in the folder of a cache: one process fetches a block, the others wait for it.
+// cache_folder: the blocks in the folder of a cache. One process fetches a block, and the other processes wait for it.
 //
 //   mr::detail::cache_folder folder(options, layout, counts);
 //   const mr::detail::cache_block block = folder.open(object, 7);             // none: fetch it
@@ -7,9 +7,10 @@
 //
 // A block is written as "NAME.part", under an exclusive lock, and renamed when it is complete. The system releases the
 // lock when the process ends, so a part without a lock belongs to a dead process. The next process that needs the block
-// writes it again. Nothing is flushed to the disk: after a crash of the machine, checksums detect lost data.
+// writes it again. Nothing is flushed to the disk, because checksums detect data that was lost in a crash of the
+// machine.
 // Errors: none; a failure is reported once and counted, and the read bypasses the cache. Threads: any number; threads
-// of one process wait for each other like processes.
+// of one process wait for each other as processes do.
 #pragma once
 
 #include <millrace/io/cache/cache_block.hpp>
@@ -22,7 +23,8 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// The right to fetch a block, or the reason for its absence. The destructor removes the part of an unused turn.
+/// The right to fetch a block, or the reason why this thread does not have it. The destructor of an unused turn removes
+/// its part file.
 class cache_turn {
  public:
   enum class kind { mine, appeared, bypass };
@@ -40,7 +42,7 @@ class cache_turn {
 
   /// Returns whether this thread has to fetch the block.
   bool is_mine() const noexcept { return kind_ == kind::mine; }
-  /// Returns whether another thread or process has fetched it meanwhile.
+  /// Returns whether another thread or process has fetched the block in the meantime.
   bool has_appeared() const noexcept { return kind_ == kind::appeared; }
 
  private:
@@ -66,13 +68,14 @@ class cache_folder {
   std::uint64_t block_bytes(const cached_object& object, std::uint64_t number) const noexcept;
   /// Returns whether the cache has a block.
   bool has(const cached_object& object, std::uint64_t number) const;
-  /// Opens a block for reading, and records its use. Returns none if it is not cached. A damaged block is removed.
+  /// Opens a block for reading, and records its use. Returns an empty block if it is not cached. Removes a damaged
+  /// block.
   cache_block open(const cached_object& object, std::uint64_t number);
   /// Removes a block that is damaged.
   void drop_damaged(const cached_object& object, std::uint64_t number, const cache_block& block);
   /// Waits until this thread has to fetch a block, another thread or process has fetched it, or the wait limit is
-  /// reached. Evicts blocks for the new one. Without `waits`, a block that another process is fetching counts as
-  /// cached.
+  /// reached. Evicts other blocks if the new block needs their space. If `waits` is false, a block that another process
+  /// is fetching counts as cached.
   cache_turn acquire_turn(const cached_object& object, std::uint64_t number, bool waits = true);
   /// Writes the block of a turn for which is_mine() is true. Returns false if that fails.
   bool store(cache_turn& turn, const cached_object& object, std::uint64_t number, std::span<const std::byte> data);

@@ -1,4 +1,5 @@
-// The disk space of a cache: the bytes in use, the bytes that may be added, and the blocks to evict for them.
+// cache_ledger: manages the disk space of a cache. It counts the bytes in use and evicts blocks when new blocks need
+// space.
 //
 //   mr::detail::cache_ledger ledger(options, counts);
 //   const bool fits = ledger.reserve(part.get(), bytes);       // the file now has its size; blocks may be evicted
@@ -6,9 +7,10 @@
 //   ledger.remove("ab/x", damaged.file());
 //
 // All processes of one user share the subfolder "millrace-cache-USER-1" of the folder. They coordinate through its file
-// "ledger", which contains the bytes in use. Each change locks that file; the lock ends with its process.
-// The bytes of a block are added before its file gets its size. Therefore a kill may leave the sum too large but never
-// too small. A scan of all files corrects it, at the start and before each eviction.
+// "ledger", which contains the bytes in use. Each change locks that file. The system releases the lock when the process
+// ends.
+// The bytes of a block are added to the sum before its file is resized. Therefore a kill may leave the sum too large
+// but never too small. A scan of all files corrects the sum at the start and before each eviction.
 // Blocks are evicted in the order of their last use, according to the times of their files, with a precision of one
 // second. Older versions of a file are evicted first. A block that any process has open stays, and so does a part that
 // is being written. Parts of dead processes are removed. Files with other names in the folder are not touched.
@@ -33,9 +35,9 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 /// The parsed name of a block's file.
 struct cache_file_name {
   std::uint64_t object = 0;     ///< digest of the object's name
-  std::uint64_t version = 0;    ///< digest of its size and version
-  std::uint64_t number = 0;     ///< of the block
-  bool is_part = false;         ///< not complete yet
+  std::uint64_t version = 0;    ///< digest of the object's size and version
+  std::uint64_t number = 0;     ///< number of the block
+  bool is_part = false;         ///< true if the block is not complete yet
 
   friend bool operator==(const cache_file_name&, const cache_file_name&) = default;
 };
@@ -49,7 +51,7 @@ std::optional<cache_file_name> parse_cache_file(std::string_view file) noexcept;
 struct cache_entry {
   std::string path{};
   cache_file_name name{};
-  std::uint64_t bytes = 0;    ///< its size on the disk
+  std::uint64_t bytes = 0;    ///< size of the file on the disk
   std::int64_t used_ns = 0;   ///< time of its last use
 };
 
@@ -57,7 +59,7 @@ struct cache_entry {
 std::vector<cache_entry> list_cache(const std::string& root);
 /// Returns the name of the cache's own subfolder for this user.
 std::string cache_root(const std::string& folder);
-/// Returns whether a path still names an open file.
+/// Returns whether `path` still names the open file `file`.
 bool is_same_file(const std::string& path, int file) noexcept;
 
 /// Enforces the limits of a cache.
@@ -67,14 +69,14 @@ class cache_ledger {
 
   /// Returns the cache's own subfolder.
   const std::string& root() const noexcept { return root_; }
-  /// Returns whether an attempt failed permanently, or within the last second.
+  /// Returns true if an attempt has failed permanently, or has failed within the last second.
   bool is_paused() const noexcept;
-  /// Sets the size of a file, after evicting blocks for it. Returns false if there is not enough space; then the file
-  /// is empty.
+  /// Evicts blocks if necessary, then sets the size of a file. Returns false if there is not enough space; the file is
+  /// then empty.
   bool reserve(int file, std::uint64_t bytes);
-  /// Renames a part. Returns false if that is not possible; then the part still exists.
+  /// Renames a part. Returns false if the rename fails; the part then still exists.
   bool publish(const std::string& part, const std::string& path);
-  /// Removes a file, unless the path now names another one.
+  /// Removes a file, unless the path now names another file.
   void remove(const std::string& path, int file);
   /// Reports a failure, and pauses.
   void report_failure(const std::string& problem, int reason);
@@ -92,7 +94,7 @@ class cache_ledger {
     explicit operator bool() const noexcept { return locked_; }
 
    private:
-    std::unique_lock<std::mutex> mine_;   // the system's lock belongs to the open file, which threads share
+    std::unique_lock<std::mutex> mine_;   // needed because threads share the open file and thus its lock
     int file_;
     bool locked_ = false;
   };

@@ -7,8 +7,9 @@
 //       if (plan.wait_for_room(*name)) plan.add(*name, bytes);
 //   plan.closed(names[0]);                                 // a reader has finished a file
 //
-// Each call of expect() adds a list. The lists alternate, each in its own order. The prefetched bytes of files that no
-// reader has closed yet stay below the limit: prefetching too much would evict blocks that are needed sooner.
+// Each call of expect() adds a list. The plan alternates between the lists and keeps the order of each list. The
+// prefetched bytes of files that no reader has closed yet stay below the limit, because prefetching too much would
+// evict blocks that are needed sooner.
 // Errors: none. Threads: any number.
 #pragma once
 
@@ -32,15 +33,15 @@ class cache_plan {
  public:
   explicit cache_plan(std::uint64_t limit_bytes) : limit_bytes_(limit_bytes) {}
 
-  /// Adds a list. Only the latest lists are retained, which discards those of readers that stopped early.
+  /// Adds a list. Retains only the latest lists, and therefore discards the lists of readers that stopped early.
   void expect(std::span<const std::string> names);
-  /// Returns the next file; waits for one. Returns nothing when the plan is stopped.
+  /// Waits for the next file and returns it. Returns nothing when the plan is stopped.
   std::optional<std::string> next();
   /// Waits until one more block may be prefetched. Returns false if prefetching this file is no longer useful.
   bool wait_for_room(const std::string& name);
   /// Counts a prefetched block of a file.
   void add(const std::string& name, std::uint64_t bytes);
-  /// Reports that a reader has finished a file. Its bytes no longer count as prefetched.
+  /// Reports that a reader has finished a file. The bytes of the file then no longer count as prefetched.
   void closed(const std::string& name);
   /// Ends all waits permanently.
   void stop();

@@ -4,12 +4,12 @@
 //   auto flow = mr::shards("vault:train-{000..146}.tar", {.storage = data});
 //   std::puts(data.statistics().text().c_str());           // 99.1 % of 1.3 TB read from the cache: ...
 //
-// All data is fetched once, in blocks of 8 MiB. The processes of a machine share a folder, and so do later runs. Blocks
-// are evicted when the limit of bytes is reached, or when too little of the disk is free. The storage must return the
-// version of a file; a file without one is not cached, which is reported once. A full or failing disk is reported once,
-// and the run continues without it. The folder may be removed at any time.
-// Errors: setup_error for invalid options; else those of the storage.
-// Threads: any number. Lifetime: a copy is the same cache.
+// All data is fetched once, in blocks of 8 MiB. All processes of a machine and later runs share a folder. Blocks are
+// evicted when the maximum number of bytes is reached, or when too little of the disk is free. The storage must return
+// the version of a file. A file without a version is not cached, and one notice reports this. A full or failing disk is
+// reported once, and the run continues without the cache. The folder may be removed at any time.
+// Errors: setup_error for invalid options; otherwise the errors of the storage.
+// Threads: any number. Lifetime: a copy refers to the same cache.
 #pragma once
 
 #include <millrace/base/version.hpp>
@@ -21,10 +21,11 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
-/// A storage that caches the files of another one on a local disk.
+/// A storage that caches the files of another storage on a local disk.
 class cached : public storage {
  public:
-  /// Throws setup_error for the local file system, without a folder, and for a share that is not between 0 and 1.
+  /// Throws setup_error if `over` is the local file system, if the folder is empty, or if the share is not between 0
+  /// and 1.
   cached(const storage& over, const cache_options& o)
       : cached(std::make_shared<detail::cached_storage>(over.place(), o)) {}
 

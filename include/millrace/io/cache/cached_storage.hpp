@@ -5,20 +5,22 @@
 //   cache->statistics().share();                      // of all bytes that were read
 //
 // A file of the underlying storage is divided into blocks of 8 MiB. Each block is a separate file (cache_block.hpp),
-// which appears by a rename. One sparse file for each object would need a table of blocks that survives a kill at any
-// moment, and holes for evicted blocks. Separate files need neither, and 500 GB are only 60,000 files. A sparsely read
-// shard is fetched only in part.
-// The name of a block consists of the object's name and its identity, size and version, which the underlying storage
-// returns at each open(). Therefore a replaced object is another object. Files without a version are not cached.
-// Each read checks the checksums of its block. A damaged block is a miss: it is removed and fetched again. This also
-// detects data lost in a crash of the machine, so nothing is flushed to the disk.
-// One process fetches a block, and others wait for it up to a limit (cache_folder.hpp).
+// which is renamed when it is complete. One sparse file per object would instead need a table of blocks that survives a
+// kill at any moment, and holes for evicted blocks. Separate files need neither, and 500 GB need only 60,000 files. If
+// a run reads only parts of a shard, only their blocks are fetched.
+// The name of a block contains the name, the size and the version of its object. The underlying storage returns size
+// and version at each open(). Therefore a replaced object is another object. Files without a version are not cached.
+// Each read checks the checksums of its block. A damaged block is a miss: it is removed and fetched again. The
+// checksums also detect data that was lost in a crash of the machine, so nothing is flushed to the disk.
+// One process fetches a block, and other processes wait for the block, up to a time limit (cache_folder.hpp).
 // Blocks that are not open are evicted, least recently used first. The limits include blocks that are being written
-// (cache_ledger.hpp). The state is in the files, their times and locks: a kill leaves nothing to repair. If the cache
-// cannot be written, reads continue without it.
-// Sources announce the files that they will open (storage_interface::expect). Those are prefetched (cache_plan.hpp).
-// Errors: those of the underlying storage. io_error if a file is replaced between open() and its first read from there.
-// Threads: any number; a file by one at a time. Lifetime: files may outlive the storage.
+// (cache_ledger.hpp). All state is stored in the files, their times and their locks. Therefore a kill leaves nothing to
+// repair. If the cache cannot be written, reads continue without it.
+// Sources announce the files that they will open (storage_interface::expect). The cache prefetches these files
+// (cache_plan.hpp).
+// Errors: the errors of the underlying storage. io_error if a file is replaced between open() and the first read from
+// the underlying storage. Threads: any number; one thread at a time uses a file. Lifetime: files may outlive the
+// storage.
 #pragma once
 
 #include <millrace/io/cache/cache_folder.hpp>
@@ -45,7 +47,7 @@ class cache_core {
       : below(std::move(from)), counts(o.notice), folder(o, layout, counts),
         plan(std::min(o.ahead_bytes, o.bytes.value_or(~std::uint64_t{0}) / 2)) {}
 
-  /// Returns memory for a block. Return it with release_block().
+  /// Returns memory for a block. Free it with release_block().
   std::unique_ptr<std::byte[]> acquire_block();
   void release_block(std::unique_ptr<std::byte[]> memory);
 
@@ -76,7 +78,8 @@ class cached_file final : public stored_file {
 
   /// Fetches a block into the cache unless it is cached. Returns false if it cannot be stored.
   bool prefetch(std::uint64_t block);
-  /// Marks this file as one of the prefetching threads: closing it does not mean that a reader has finished it.
+  /// Marks this file as opened by a prefetching thread. Closing it then does not mean that a reader has finished the
+  /// file.
   void mark_as_prefetch() noexcept { is_readers_ = false; }
   /// Returns how many blocks the file has.
   std::uint64_t blocks() const noexcept;
@@ -96,11 +99,11 @@ class cached_file final : public stored_file {
   cache_block block_{};
   std::uint64_t block_number_ = 0;
   bool is_readers_ = true;
-  std::uint64_t own_block_ = ~std::uint64_t{0};      // the last block that this file has fetched; it is not a hit
+  std::uint64_t own_block_ = ~std::uint64_t{0};      // the last block that this file has fetched; not a hit
   std::uint64_t passed_block_ = ~std::uint64_t{0};   // the block that is read without the cache
 };
 
-/// A storage over another one.
+/// A storage that caches the files of another storage.
 class cached_storage final : public storage_interface {
  public:
   /// Creates the folder. Throws setup_error if an option is invalid.
@@ -115,7 +118,7 @@ class cached_storage final : public storage_interface {
     core_->below->assume(name, identity);
   }
   std::size_t request_bytes() const override { return core_->below->request_bytes(); }
-  /// Indexes are about a thousandth of the data; the limit does not include them.
+  /// Returns the folder for indexes. Indexes need about a thousandth of the data, and the limit does not include them.
   std::string index_folder() const override { return core_->folder.root() + "/indexes"; }
 
   /// Begins to prefetch the files, `ahead_files` concurrently. If the system refuses threads, nothing is prefetched.

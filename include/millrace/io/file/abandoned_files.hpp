@@ -6,7 +6,7 @@
 // A live writer holds a lock on its file. The system releases the lock when the process ends for any reason. Whether
 // other machines see the lock depends on the file system. Therefore the file name contains the id of the running kernel
 // (kernel_id()). All containers of a machine share one id; each boot creates a new one. Only files with this kernel's
-// id are removed. Files of other machines, and from before a reboot, stay.
+// id are removed. Files of other machines and files from before a reboot stay.
 // Errors: none; a file that cannot be examined stays. Threads: any.
 #pragma once
 
@@ -47,8 +47,8 @@ inline std::string_view final_name_of(std::string_view temporary, std::string_vi
   return is_own ? temporary.substr(0, dot) : std::string_view{};
 }
 
-/// Removes the file unless a writer holds its lock. The writer may complete and rename it between opening and locking.
-/// Then the path is gone or names another file, and nothing is removed.
+/// Removes the file unless a writer holds its lock. If the writer completes and renames the file between opening and
+/// locking, the path is missing or names another file. Then nothing is removed.
 template <class Files>
 void remove_if_abandoned(const std::string& path, const Files& files) noexcept {
   const int file = files.open(path.c_str(), O_WRONLY | O_NONBLOCK | O_NOFOLLOW);

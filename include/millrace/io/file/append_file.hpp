@@ -1,4 +1,4 @@
-// A log file that contains complete records only.
+// A log file that contains only complete records.
 //
 //   mr::detail::append_file file({.path = "run.jsonl"});
 //   file.append(record);        // one write(); a record that does not fit is cut off again
@@ -18,7 +18,7 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 /// Throws the io_error for a failed call on `path`. `problem` describes the call; `failure` is an errno.
 [[noreturn]] void throw_file_error(const std::string& problem, const std::string& path, int failure);
 
-/// Creates the folder and its missing parents. Throws io_error if one cannot be created.
+/// Creates the folder and its missing parents. Throws io_error if a folder cannot be created.
 void create_folders(const std::string& path);
 
 /// Options of append_file; with `must_be_new` an existing file is an error.
@@ -36,7 +36,7 @@ class append_file {
   std::uint64_t size_bytes() const;
 
   /// Appends one record with one write(). If the system accepts only a part (full disk, signal), further calls write
-  /// the rest. If that fails, the part is removed again and io_error is thrown.
+  /// the rest. If a call fails, append() removes the written part and throws io_error.
   void append(std::string_view record);
 
   /// Returns the bytes [from, from + size_bytes) of the file.
@@ -49,8 +49,8 @@ class append_file {
   void sync();
   /// Calls sync() if at least `every_ns` have passed since this function last did so. `now_ns` is from a steady clock.
   void sync_when_due(std::int64_t now_ns, std::int64_t every_ns);
-  /// Flushes the folder of the file, without which the name of a new file may not survive a crash of the machine. Not
-  /// every file system supports this.
+  /// Flushes the folder of the file, because otherwise the name of a new file may not survive a crash of the machine.
+  /// Not every file system supports this.
   void sync_name() const;
 
  private:

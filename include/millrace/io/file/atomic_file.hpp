@@ -1,4 +1,4 @@
-// A new file that appears under its name when it is complete, or never.
+// A new file that appears under its name only when it is complete.
 //
 //   mr::atomic_file file("out/train-000.tar");
 //   file.append(data);
@@ -6,7 +6,7 @@
 //
 // The file is written as ".<name>.<kernel>-<process>-<n>.partial" in the folder of its final path. Programs that list
 // the shards of a folder skip such names. A lock shows other processes that the writer is alive (abandoned_files.hpp).
-// Errors: io_error with the path and the system's reason; then the temporary file is removed. Threads: one.
+// Errors: io_error with the path and the system's reason. On an error, the temporary file is removed. Threads: one.
 #pragma once
 
 #include <millrace/base/error.hpp>
@@ -37,7 +37,7 @@ class atomic_file {
     const std::string kernel = kernel_id();
     const std::string writer = (kernel.empty() ? "" : kernel + "-") + std::to_string(::getpid()) + "-";
     const std::string start = folder_ + "." + path_.substr(folder_.size()) + "." + writer;
-    buffer_.reserve(buffer_bytes);   // nothing throws after the file exists
+    buffer_.reserve(buffer_bytes);   // done first, so that nothing throws after the file exists
     for (int attempt = 0; file_ == -1; ++attempt) {
       std::string name = start + std::to_string(attempt) + ".partial";
       file_ = files_.open(name.c_str(), O_WRONLY | O_CREAT | O_EXCL, 0666);
@@ -59,7 +59,7 @@ class atomic_file {
   }
   void append(std::string_view text) { append(bytes_of(text)); }
 
-  /// Flushes the file to the disk and renames it to its final name, which survives a crash of the machine.
+  /// Flushes the file to the disk and renames it to its final name. The file then survives a crash of the machine.
   void commit() {
     flush();
     while (files_.sync(file_) != 0)
@@ -86,8 +86,8 @@ class atomic_file {
  private:
   static constexpr std::size_t buffer_bytes = std::size_t{1} << 20;
 
-  /// Locks the file. Returns false if another process saw the file before it was locked and treats it as abandoned:
-  /// that process removes it. Returns true on a file system without locks, where no other process can lock it either.
+  /// Locks the file. Returns false if another process saw the file before it was locked and now removes it as
+  /// abandoned. Returns true on a file system without locks, because no other process can lock the file there.
   bool is_mine() const {
     struct ::stat status {};
     if (files_.try_lock(file_) != 0) return errno != EWOULDBLOCK;
@@ -109,7 +109,7 @@ class atomic_file {
     }
   }
 
-  /// Flushes the folder: the name survives a crash only after this. Not every file system supports it.
+  /// Flushes the folder, because the name survives a crash only after this call. Not every file system supports it.
   void sync_folder() {
     const int folder = files_.open(folder_.empty() ? "." : folder_.c_str(), O_RDONLY);
     if (folder == -1) return;

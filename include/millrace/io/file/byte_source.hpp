@@ -1,4 +1,4 @@
-// Sources of a shard's bytes: a file, or any user-defined class.
+// byte_source: the source of a shard's bytes, which is a file or any user-defined class.
 //
 //   auto source = std::make_unique<mr::file_source>("train-000.tar");  // throws io_error if it cannot be opened
 //   std::size_t got = source->read_at(offset_bytes, buffer);           // 0 only at the end
@@ -10,9 +10,9 @@
 //
 // Errors: io_error with the shard, the offset and the system's reason. An interrupted call is repeated. EAGAIN is
 // retried with growing pauses, about 0.25 s in total. ESTALE means that the server of a network file system lost the
-// file handle. The file is reopened once per call, and must still have its size and modification time. EIO is not
-// retried: data that a failing disk returns on the second attempt cannot be trusted. A file that ends before the size
-// that it had at open is an io_error.
+// file handle. In this case the file is reopened, once per call, and must still have its size and modification time.
+// EIO is not retried, because data that a failing disk returns on the second attempt cannot be trusted. If a file ends
+// before the size that it had when it was opened, the source throws io_error.
 // Threads: one thread at a time per source.
 #pragma once
 
@@ -47,14 +47,14 @@ class byte_source {
   /// fewer bytes than the size of `buffer`; returns 0 only at the end.
   virtual std::size_t read_at(std::uint64_t offset_bytes, std::span<std::byte> buffer) = 0;
 
-  /// As read_at(), into `parts`: each is filled before the next. A source may fill only the first one.
+  /// Same as read_at(), but fills each of `parts` before the next. A source may fill only the first part.
   virtual std::size_t read_parts(std::uint64_t offset_bytes, std::span<const std::span<std::byte>> parts) {
     return parts.empty() ? 0 : read_at(offset_bytes, parts.front());
   }
   /// Returns whether read_parts() fills many parts for the cost of one read.
   virtual bool reads_parts() const noexcept { return false; }
 
-  /// Announces the next reads, in order. A remote source may prefetch them; others do nothing.
+  /// Announces the next reads, in order. A remote source may prefetch their bytes; other sources do nothing.
   virtual void will_read(std::span<const byte_range> ranges) { static_cast<void>(ranges); }
 
   /// Returns the name for messages; the view lives as long as the source.
@@ -63,10 +63,10 @@ class byte_source {
 
 namespace detail {
 
-/// Fills `buffer` with the bytes starting at `offset_bytes`. Returns how many it read: fewer only at the end of the
-/// source.
+/// Fills `buffer` with the bytes starting at `offset_bytes`. Returns the number of bytes read, which is smaller than
+/// the buffer only at the end of the source.
 std::size_t read_fully(byte_source& source, std::uint64_t offset_bytes, std::span<std::byte> buffer);
-/// The same for non-empty parts. Afterwards `parts` contains the unfilled ones.
+/// Same as above, for non-empty parts. Afterwards `parts` contains the unfilled parts.
 std::size_t read_fully(byte_source& source, std::uint64_t offset_bytes, std::span<std::span<std::byte>> parts);
 
 /// A file as a byte_source. Only tests replace `Files`.
@@ -94,7 +94,7 @@ class basic_file_source final : public byte_source {
       return files_.read_at(file_, buffer.data(), size, static_cast<off_t>(offset_bytes));
     });
   }
-  /// The same, into up to 512 parts.
+  /// Same as read_at(), but fills up to 512 parts.
   std::size_t read_parts(std::uint64_t offset_bytes, std::span<const std::span<std::byte>> parts) override {
     std::array<struct ::iovec, max_parts_per_call> places;
     std::size_t count = 0, requested = 0;
@@ -106,11 +106,11 @@ class basic_file_source final : public byte_source {
       return files_.read_parts_at(file_, places.data(), static_cast<int>(count), static_cast<off_t>(offset_bytes));
     });
   }
-  /// Returns true: the system reads parts.
+  /// Returns true, because the system can fill several parts with one read.
   bool reads_parts() const noexcept override { return true; }
 
  private:
-  static constexpr std::size_t max_bytes_per_call = std::size_t{1} << 30;   // Linux moves at most 2 GiB, macOS less
+  static constexpr std::size_t max_bytes_per_call = std::size_t{1} << 30;   // Linux transfers at most 2 GiB, macOS less
   static constexpr std::size_t max_parts_per_call = 512;                    // Linux and macOS accept 1,024
   static constexpr std::int64_t longest_pause_ns = 128'000'000;
 
@@ -161,7 +161,7 @@ class basic_file_source final : public byte_source {
                      "Write new data under a new name, and start again", where(offset_bytes));
   }
 
-  /// The file was shortened after it was opened, or the storage returns a wrong end. The rest of the data is missing.
+  /// Throws io_error if the file was shortened after it was opened, or if the storage reports the end too early.
   void check_end(std::uint64_t offset_bytes) const {
     if (S_ISREG(opened_.st_mode) && offset_bytes < size_bytes())
       throw io_error("the file ends too early: expected the " + std::to_string(size_bytes()) +

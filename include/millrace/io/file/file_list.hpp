@@ -1,13 +1,13 @@
-// The files of a source, and the storage that they are in.
+// The files of a source, and the storage that contains them.
 //
 //   const mr::detail::file_list files({"train-000.tar", "train-001.tar"}, mr::storage());
 //   files.size_bytes(0);   files.changed(0);   files.open(0, meter);
 //
 // Up to 32 threads query a storage for all files at the start or at the first use, and the list caches the answers.
 // Local files are queried on each call.
-// Errors: setup_error if a storage lacks files; it names the first ones. io_error if the status of a local file cannot
-// be read.
-// Threads: immutable.
+// Errors: setup_error if a storage lacks files; the message names the first missing files. io_error if the status of a
+// local file cannot be read.
+// Threads: immutable; any thread.
 #pragma once
 
 #include <millrace/io/file/metered_file.hpp>
@@ -25,18 +25,18 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 /// Names of files in a storage.
 class file_list {
  public:
-  /// Finds the files. If this needs more than `report_after_ns`, it is reported on stderr (sync/slow_step.hpp).
+  /// Finds the files. A search of more than `report_after_ns` is reported on stderr (sync/slow_step.hpp).
   file_list(std::vector<std::string> names, storage at, std::uint64_t report_after_ns = usual_report_after_ns);
   /// Returns a list that finds its files at the first call of size_bytes(), changed() or find_files().
   static file_list deferred(std::vector<std::string> names, storage at);
 
-  /// Finds the files, unless that was done before.
+  /// Finds the files if they have not been found before.
   void find_files(std::uint64_t report_after_ns = usual_report_after_ns) const;
   std::size_t size() const noexcept { return names_.size(); }
   const std::string& name(std::size_t file) const noexcept { return names_[file]; }
   /// Returns the storage.
   const storage& at() const noexcept { return at_; }
-  /// Returns the size.
+  /// Returns the size of a file.
   std::uint64_t size_bytes(std::size_t file) const { return stamp(file).size_bytes; }
   /// Returns the modification time in ns, or the storage's equivalent of it.
   std::int64_t changed(std::size_t file) const { return stamp(file).changed; }

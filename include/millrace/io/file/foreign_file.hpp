@@ -3,9 +3,9 @@
 //   if (const auto other = mr::detail::foreign_to_shards(front))
 //     throw mr::data_error("the shard is not a tar archive: it looks like " + other->name, other->advice);
 //
-// `front` is the first chunk of the file, or of the decompressed content: the complete content if it has less than 64
-// KiB.
-// Errors: std::bad_alloc. Threads: pure functions.
+// `front` is the first chunk of the file or of its decompressed content. If the content has less than 64 KiB, `front`
+// is all of it.
+// Errors: std::bad_alloc. Threads: pure functions; any thread.
 #pragma once
 
 #include <millrace/base/file_kind.hpp>
@@ -17,7 +17,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// The name of a kind of file with its article, and a sentence without its full stop.
+/// The name of a kind of file with its article, and the advice as a sentence without its full stop.
 struct foreign_file {
   std::string name{}, advice{};
 };

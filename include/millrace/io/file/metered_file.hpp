@@ -2,8 +2,8 @@
 //
 //   auto source = std::make_unique<mr::detail::metered_file>(mr::storage(), "train-000.tar", meter);
 //
-// Opening the file counts as a read of 0 bytes: on a network file system it is as slow as a read.
-// Errors and threads: those of the storage's files. Lifetime: the meter outlives the file.
+// Opening the file counts as a read of 0 bytes, because on a network file system it is as slow as a read.
+// Errors and threads: the same as for the files of the storage. Lifetime: the meter must outlive the file.
 #pragma once
 
 #include <millrace/io/file/storage.hpp>
@@ -25,13 +25,13 @@ class metered_file final : public byte_source {
   std::string_view name() const noexcept override { return file_->name(); }
   /// Reads, and reports the time and the bytes to the meter.
   std::size_t read_at(std::uint64_t offset_bytes, std::span<std::byte> buffer) override;
-  /// Does the same for parts.
+  /// Same as read_at(), for several parts.
   std::size_t read_parts(std::uint64_t offset_bytes, std::span<const std::span<std::byte>> parts) override;
   /// Returns whether the file reads parts.
   bool reads_parts() const noexcept override { return file_->reads_parts(); }
   /// Announces the next reads to the file.
   void will_read(std::span<const byte_range> ranges) override { file_->will_read(ranges); }
-  /// Reports further reads to `meter`. Must not be called during a read.
+  /// Reports later reads to `meter`. Must not be called during a read.
   void set_meter(read_meter& meter) noexcept { meter_ = &meter; }
   /// Returns the file.
   byte_source& file() noexcept { return *file_; }

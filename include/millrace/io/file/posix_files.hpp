@@ -5,8 +5,8 @@
 //   };
 //   mr::detail::basic_file_source<failing_files> source("train-000.tar");   // each read_at() throws io_error
 //
-// Each function is one system call and returns its result; after -1 the reason is in errno.
-// Threads: any number; no state.
+// Each function executes one system call and returns the result of the call; after -1 the reason is in errno.
+// Threads: stateless functions; any thread.
 #pragma once
 
 #include <millrace/base/version.hpp>
@@ -68,7 +68,7 @@ struct posix_files {
   static int unlink(const char* path) noexcept { return ::unlink(path); }
   static void will_read_forward([[maybe_unused]] int file) noexcept {
 #ifdef POSIX_FADV_SEQUENTIAL
-    ::posix_fadvise(file, 0, 0, POSIX_FADV_SEQUENTIAL);   // only advice: a refusal does no harm
+    ::posix_fadvise(file, 0, 0, POSIX_FADV_SEQUENTIAL);   // only advice, so a refusal is harmless
 #endif
   }
   static void sleep_ns(std::int64_t duration_ns) noexcept {

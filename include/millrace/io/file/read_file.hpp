@@ -1,9 +1,9 @@
-// read_file: a complete file as bytes that own their memory.
+// read_file: reads a complete file into bytes that own their memory.
 //
 //   mr::picture p = mr::jpeg(mr::read_file("photos/cat/1.jpg")).resize(224, 224);   // decoded later: p keeps the file
 //   const mr::bytes label = mr::read_file("s3://photos/cat/1.txt", mr::remote());
 //
-// The name of the bytes is the file extension in lower case, and errors about them name the path.
+// The name of the bytes is the file extension in lower case. Errors about the bytes contain the path.
 // Errors: io_error for a file that cannot be opened or read. Threads: any. Cost: three system calls and one allocation.
 #pragma once
 
@@ -16,7 +16,8 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
-/// Returns the bytes of a file. They own their memory, and an image plan of them keeps it alive.
+/// Returns the bytes of a file. The bytes own their memory, and an image plan that uses the bytes keeps this memory
+/// alive.
 /// Throws io_error if the file cannot be read.
 bytes read_file(const std::string& path, const storage& at = {});
 

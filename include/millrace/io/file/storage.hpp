@@ -1,4 +1,5 @@
-// Where the files of a source are: the local file system, or a storage that the program supplies.
+// storage: the location of the files of a source, which is the local file system or a storage that the program
+// supplies.
 //
 //   struct vault {                                                // your own storage
 //     struct file {
@@ -12,9 +13,9 @@
 // A storage may also have list(prefix), which globs and folders need, and find(name), which returns the identity of a
 // file without opening it. Names are passed to the storage unchanged: they may look like URLs, and the local disk is
 // not searched.
-// Errors: a storage throws io_error if a query or a read fails. A file that ends before the size of its identity is an
-// io_error of the source.
-// Threads: open(), find() and list() are called from any threads concurrently; a file from one thread at a time.
+// Errors: a storage throws io_error if a query or a read fails. If a file ends before the size in its identity, the
+// source throws io_error.
+// Threads: several threads call open(), find() and list() concurrently, but only one thread at a time uses a file.
 // Lifetime: a copy of a mr::storage refers to the same storage, and files may outlive all copies.
 #pragma once
 
@@ -33,7 +34,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
-/// The size and version of a file, which distinguish its bytes from those of a later file of the same name.
+/// The size and version of a file, which distinguish its bytes from the bytes of a later file of the same name.
 struct file_identity {
   std::uint64_t size_bytes = 0;
   /// Changes whenever the bytes change: an ETag, a generation, a checksum. Empty: only the size is known.
@@ -63,20 +64,21 @@ class storage_interface {
   virtual std::optional<file_identity> find(const std::string& name) = 0;
   /// Returns the sorted names that begin with `prefix`. Throws setup_error if the storage cannot list names.
   virtual std::vector<std::string> list(const std::string& prefix) = 0;
-  /// Announces the files that one reader will open, in that order. A storage may prefetch them; most can ignore it.
-  /// Each reader of a run calls it separately, at the beginning of each pass.
+  /// Announces the files that one reader will open, in that order. A storage may prefetch these files; most storages
+  /// can ignore the call. Each reader of a run calls this function separately, at the beginning of each pass.
   virtual void expect(std::span<const std::string>) {}
-  /// Opens a file whose first `front_bytes` will be read immediately. A storage may fetch them with the same request.
+  /// Opens a file whose first `front_bytes` will be read immediately. A storage may fetch these bytes with the request
+  /// that opens the file.
   virtual std::unique_ptr<stored_file> open_front(const std::string& name, std::size_t front_bytes) {
     static_cast<void>(front_bytes);
     return open(name);
   }
-  /// Passes the identity of a file according to a set index. A storage may then open and find the file without a
+  /// Passes the identity that a set index states for a file. A storage may then open and find the file without a
   /// request. If the file has another identity, reading it is an error.
   virtual void assume(const std::string&, const file_identity&) {}
   /// Returns the size of one request when a file is read from front to end; 0: unknown.
   virtual std::size_t request_bytes() const { return 0; }
-  /// Returns a local folder for indexes of files of this storage; empty: none.
+  /// Returns a local folder for the indexes of this storage's files; empty: none.
   virtual std::string index_folder() const { return {}; }
 };
 
@@ -90,7 +92,7 @@ concept storage_type = requires(T& s, const std::string& name, std::span<std::by
   { s.open(name)->read_at(std::uint64_t{}, buffer) } -> std::convertible_to<std::size_t>;
 };
 
-/// Throws io_error if a file ends before the size of its identity.
+/// Throws io_error if a file ends before the size in its identity.
 void check_end(const std::string& name, const file_identity& identity, std::uint64_t offset_bytes);
 
 /// A file of a user-defined storage. `Pointer` is the type that open() returned.
@@ -152,12 +154,12 @@ class user_storage final : public storage_interface {
 class storage {
  public:
   storage() = default;
-  /// A storage with the complete interface; null is the local file system.
+  /// Creates a storage from the complete interface; null: the local file system.
   storage(std::shared_ptr<storage_interface> place) : place_(std::move(place)) {}   // NOLINT(*-explicit-*)
-  /// A storage of the user's own type.
+  /// Creates a storage from an object of the user's own type.
   template <detail::storage_type T>
   storage(T own) : place_(std::make_shared<detail::user_storage<T>>(std::move(own))) {}   // NOLINT(*-explicit-*)
-  /// Exists for its message: the compiler shows it for a type that is not a storage.
+  /// Declared only for its error message, which the compiler shows for a type that is not a storage.
   template <class T>
     requires(!detail::storage_type<T> && !std::is_convertible_v<T, std::shared_ptr<storage_interface>> &&
              !std::is_base_of_v<storage, T>)
@@ -167,7 +169,7 @@ class storage {
 
   /// Returns whether the files are in the local file system.
   bool is_local() const noexcept { return !place_; }
-  /// Requires a storage that is not local.
+  /// Returns the interface. Requires that the storage is not local.
   storage_interface* operator->() const noexcept { return place_.get(); }
   /// Returns the interface; null for the local file system.
   const std::shared_ptr<storage_interface>& place() const noexcept { return place_; }
@@ -178,7 +180,7 @@ class storage {
 
 namespace detail {
 
-/// The size of a file, and a number that changes with its bytes: the time of the last change, or a digest of a version.
+/// The size of a file, and a number that changes with its bytes: the modification time, or a digest of the version.
 struct file_stamp {
   std::uint64_t size_bytes = 0;
   std::int64_t changed = 0;
@@ -188,14 +190,15 @@ struct file_stamp {
 
 /// Returns the stamp of an identity.
 file_stamp stamp_of(const file_identity& identity) noexcept;
-/// Returns the stamp of a file; nothing if there is none, or if the local status cannot be read. Rethrows the errors of
-/// the storage.
+/// Returns the stamp of a file; nothing if the file does not exist or its local status cannot be read. Errors of the
+/// storage propagate.
 std::optional<file_stamp> find_stamp(const storage& at, const std::string& name);
-/// Opens a file. Throws io_error if there is none.
+/// Opens a file. Throws io_error if the file does not exist.
 std::unique_ptr<byte_source> open_file(const storage& at, const std::string& name);
 /// Returns the size of an open file that open_file() returned.
 std::uint64_t size_of_open(const storage& at, const byte_source& file);
-/// Returns up to `max_bytes` from the front of a file; nothing if there is none. Throws io_error if it cannot be read.
+/// Returns up to `max_bytes` from the front of a file; nothing if the file does not exist. Throws io_error if the file
+/// cannot be read.
 std::optional<std::string> front_of_stored(const storage& at, const std::string& name, std::size_t max_bytes);
 
 }  // namespace detail

@@ -4,7 +4,7 @@
 //   if (!file) fail(errno);
 //   ::fsync(file.get());
 //
-// Errors: none; closing a file that was written may lose an error, so sync it first. Threads: a value.
+// Errors: none. The destructor ignores errors of close(), so sync a written file first. Threads: not synchronized.
 #pragma once
 
 #include <millrace/base/version.hpp>
