@@ -49,7 +49,7 @@ class range_data {
   explicit range_data(std::shared_ptr<const Range> range) : range_(std::move(range)), counts_{size()} {
     if (counts_[0] == 0)
       throw setup_error("the range of from() is empty",
-                        "Fill it before the session is constructed");
+                        "Fill the range before you create the session");
   }
   range_data(const range_data&) = delete;
   range_data& operator=(const range_data&) = delete;
@@ -72,7 +72,7 @@ class range_data {
       if (data_->size() != data_->counts_[0])
         throw data_error("the range of from() changed its size: got " + std::to_string(data_->size()) +
                              " elements, expected " + std::to_string(data_->counts_[0]),
-                         "Leave it unchanged while a session runs");
+                         "Do not change the range while a session runs");
       std::unique_lock<std::mutex> lock;
       if constexpr (is_computed) lock = std::unique_lock(data_->mutex_);
       const auto first = std::begin(*data_->range_);

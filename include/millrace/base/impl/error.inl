@@ -174,7 +174,7 @@ MILLRACE_INLINE std::exception_ptr located_exception(const error_location& where
       return original;
     } catch (const std::bad_alloc&) {
       return std::make_exception_ptr(io_error("memory is exhausted: the system refused an allocation",
-                                              "Allow the process more memory, or set a smaller session memory_bytes",
+                                              "Allow the process more memory, or lower session_options::memory_bytes",
                                               where));
     } catch (const std::exception& foreign) {
       return std::make_exception_ptr(stage_error(foreign.what(), original, where));

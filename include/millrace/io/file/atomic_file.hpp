@@ -131,7 +131,7 @@ class atomic_file {
     throw io_error(std::string(problem) + (is_shard ? " the file: " : " the file '" + printable(path_) + "': ") +
                        reason_of(reason),
                    reason == ENOSPC || reason == EDQUOT ? "Free some space, or write somewhere else"
-                                                        : "Check that the folder exists and may be written to",
+                                                        : "Check that the folder exists and is writable",
                    {.stage = stage_, .shard = is_shard ? path_ : std::string()});
   }
 

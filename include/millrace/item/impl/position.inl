@@ -182,12 +182,12 @@ MILLRACE_INLINE void check_same(const position& from, const position& current) {
     throw setup_error("the resume point belongs to another run: " + differences,
                       from.has_index()
                           ? "Remove .index = mr::index::off of shards() to continue a run with an index"
-                          : "Set .index = mr::index::off of shards() to continue a run that streamed them");
+                          : "Set .index = mr::index::off of shards() to continue a run that streamed the shards");
   if (!differences.empty())
     throw setup_error("the resume point belongs to another run: " + differences,
                       from.has_index() && has_grown(from.counts, current.counts)
                           ? "Set session_options::grown to continue with the next epoch over the larger data set, or "
-                            "name the previous shards"
+                            "pass the previous shards"
                           : "Use equal values, or start without the resume point. The number of workers may change; "
                             "with an index, so may the number of ranks, if the global batch is the same");
 }

@@ -98,7 +98,7 @@ MILLRACE_INLINE std::uint64_t exact_order::share(std::uint64_t positions, const 
 
 MILLRACE_INLINE void exact_order::check(const world& r) const {
   if (r.size == 0 || r.rank >= r.size)
-    throw setup_error("the world is invalid: got " + r.describe(), "Ranks are numbered from 0");
+    throw setup_error("the world is invalid: got " + r.describe(), "Number the ranks from 0 to size - 1");
   if (options_.global_batch % r.size != 0)
     throw setup_error("the global batch of " + std::to_string(options_.global_batch) + " is not divisible by " +
                           std::to_string(r.size) + " ranks",

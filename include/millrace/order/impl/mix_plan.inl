@@ -60,7 +60,7 @@ MILLRACE_INLINE std::size_t mix_plan::rows(std::uint64_t batch, const world& min
 
 MILLRACE_INLINE void mix_plan::check(const world& r) const {
   if (r.size == 0 || r.rank >= r.size)
-    throw setup_error("the world is invalid: got " + r.describe(), "Ranks are numbered from 0");
+    throw setup_error("the world is invalid: got " + r.describe(), "Number the ranks from 0 to size - 1");
   if (options_.global_batch % r.size != 0)
     throw setup_error("the global batch of " + std::to_string(options_.global_batch) + " is not divisible by " +
                           std::to_string(r.size) + " ranks",

@@ -60,7 +60,8 @@ MILLRACE_INLINE void file_data::find_classes() {
   std::map<std::string_view, std::uint32_t> numbers;
   for (const std::string& name : options_.classes)
     if (!numbers.emplace(name, static_cast<std::uint32_t>(numbers.size())).second)
-      throw setup_error("the class '" + printable(name) + "' is in files_options::classes twice", "Name each once");
+      throw setup_error("the class '" + printable(name) + "' is in files_options::classes twice",
+                        "List each class once");
   classes_.reserve(options_.classes.empty() ? 0 : names_.size());
   for (std::size_t i = 0; i < names_.size() && !numbers.empty(); ++i) {
     const std::string_view folder = key(i).substr(0, key(i).find('/'));

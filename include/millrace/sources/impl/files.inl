@@ -103,7 +103,7 @@ MILLRACE_INLINE files_source::files_source(named_files files, const files_option
     });
     if (files.paths.empty())
       throw setup_error("no file is selected: files_options::where rejects all " + std::to_string(before),
-                        "Compare it with the keys, which are paths after the fixed part");
+                        "Compare the callable with the keys: the paths after the fixed part of the pattern");
   }
   data_ = std::make_shared<file_data>(std::move(files.paths), std::move(data));
 }

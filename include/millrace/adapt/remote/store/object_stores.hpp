@@ -38,7 +38,7 @@ class object_stores {
     if (object.key.empty())
       throw setup_error("a name has no key: got " + printable(name) + ", expected BUCKET/KEY after " +
                             std::string(name.substr(0, 5)),
-                        "Name an object", {.stage = "remote", .shard = std::string(name)});
+                        "Add the key of an object", {.stage = "remote", .shard = std::string(name)});
     return of(object).address(method, object, {});
   }
 

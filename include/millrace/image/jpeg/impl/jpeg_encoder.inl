@@ -70,7 +70,7 @@ MILLRACE_INLINE std::vector<std::byte> encode_jpeg(const image& pixels, const jp
                       "Convert the image to RGB or gray, and resize it if it is too large", {.stage = "jpeg"});
   if (options.quality < 1 || options.quality > 100)
     throw setup_error("the JPEG quality is out of range: got " + std::to_string(options.quality),
-                      "Set quality to 1 to 100", {.stage = "jpeg"});
+                      "Set a quality from 1 to 100", {.stage = "jpeg"});
   return detail::jpeg_compressor().encode(pixels, options);
 }
 

@@ -19,7 +19,7 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 MILLRACE_INLINE void throw_file_error(const std::string& problem, const std::string& path, int failure) {
   throw io_error(problem + " '" + printable(path) + "': " + std::strerror(failure),
                  failure == ENOSPC || failure == EDQUOT ? "Free space on the disk; later records are retried"
-                                                        : "Check that the path exists and may be written");
+                                                        : "Check that the folder exists and the file is writable");
 }
 
 MILLRACE_INLINE void create_folders(const std::string& path) {

@@ -133,7 +133,7 @@ MILLRACE_INLINE replayed_run::options replayed_run::checked(options o) {
     if (o.max_lanes == 0) o.max_lanes = usual_lanes;
   }
   if (r.size == 0 || r.rank >= r.size)
-    throw setup_error("the world is invalid: got " + r.describe(), "Ranks are numbered from 0");
+    throw setup_error("the world is invalid: got " + r.describe(), "Number the ranks from 0 to size - 1");
   if (o.order.shards < r.size)
     throw setup_error("without an index each rank reads its own shards: got " + std::to_string(o.order.shards) +
                           (o.order.shards == 1 ? " shard for " : " shards for ") + std::to_string(r.size) +

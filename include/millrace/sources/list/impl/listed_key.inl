@@ -14,7 +14,7 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 namespace key_files {
 
 [[noreturn]] MILLRACE_INLINE void fail(const error_location& of, const std::string& problem) {
-  throw data_error(problem, "A line of a list looks like {\"shard\": \"train-000.tar\", \"key\": \"n01440764/0017\"}",
+  throw data_error(problem, "Write each line like {\"shard\": \"train-000.tar\", \"key\": \"n01440764/0017\"}",
                    of);
 }
 

@@ -129,7 +129,7 @@ MILLRACE_INLINE double key_provider::pause(std::int64_t now) {
     } catch (const error& e) {
       line += ": " + e.message();
     } catch (const std::exception&) {
-      line += ", and the callable for other keys throws";
+      line += ", and the callable that returns new keys throws";
     }
     notices_.deliver({.kind = notice_kind::keys, .severity = notice_severity::warning,
                       .text = line + ". Millrace searches for new keys for up to " + seconds});

@@ -104,7 +104,7 @@ MILLRACE_INLINE listing_page read_listing(std::string_view xml) {
   if (is_encoded)
     for (std::string& key : page.keys) {
       auto decoded = uri_decoded(key, plus::blank);
-      if (!decoded) fail("has a key with a wrong percent sign");
+      if (!decoded) fail("has a key with an invalid percent escape");
       key = std::move(*decoded);
     }
   return page;

@@ -16,7 +16,7 @@ MILLRACE_INLINE std::string checked_endpoint(std::string endpoint, const char* o
     throw setup_error("the endpoint is wrong: got " +
                           (parts.host.find('@') != std::string_view::npos ? "a URL with a password"
                                                                           : printable(endpoint)) +
-                          ", expected http:// or https://, a host and perhaps a port",
+                          ", expected http:// or https://, a host and an optional port",
                       std::string("Correct ") + option, {.stage = "remote"});
   return endpoint;
 }

@@ -21,7 +21,7 @@ MILLRACE_INLINE required_fields::required_fields(std::vector<std::string> entrie
     if (std::any_of(names.begin(), names.end(), [](char c) { return c >= 'A' && c <= 'Z'; }))
       throw setup_error(".having names the field '" + printable(names) + "' with upper-case letters, but field names "
                         "have none",
-                        "Write it in lower case; it matches all spellings");
+                        "Write it in lower case; it also matches names in upper case");
     if (names.empty() || names.front() == ';' || names.back() == ';' || names.find(";;") != std::string::npos)
       throw setup_error(".having has an empty name: got '" + printable(names) + "'",
                         "Write a field, or alternatives as \"jpg;png\"");

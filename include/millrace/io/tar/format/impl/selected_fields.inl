@@ -20,7 +20,7 @@ MILLRACE_INLINE bool selected_fields::contains(std::string_view field) const noe
 MILLRACE_INLINE void selected_fields::add(std::string_view names) {
   if (std::any_of(names.begin(), names.end(), [](char c) { return c >= 'A' && c <= 'Z'; }))
     throw setup_error("the field '" + printable(names) + "' has upper-case letters, but field names have none",
-                      "Write it in lower case; it matches all spellings");
+                      "Write it in lower case; it also matches names in upper case");
   for (std::size_t at = 0; at <= names.size();) {
     const std::size_t end = std::min(names.find(';', at), names.size());
     names_.emplace_back(names.substr(at, end - at));
