@@ -1,9 +1,10 @@
-// Marks the memory that may be used, for AddressSanitizer. Without it, both functions do nothing.
+// Marks memory as accessible or inaccessible for AddressSanitizer. In builds without AddressSanitizer, both functions
+// do nothing.
 //
 //   mr::detail::forbid_access(slot, bytes);     // AddressSanitizer reports each use from here
 //   mr::detail::allow_access(slot, bytes);      // call it before the memory is used again or freed
 //
-// Errors: none. Threads: the caller's memory.
+// Errors: none. Threads: the caller synchronizes access to the memory.
 #pragma once
 
 #include <millrace/base/version.hpp>
@@ -20,14 +21,14 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// Lets AddressSanitizer report each use of the bytes.
+/// From now on, AddressSanitizer reports each access to the bytes.
 inline void forbid_access([[maybe_unused]] const void* data, [[maybe_unused]] std::size_t bytes) noexcept {
 #ifdef ASAN_POISON_MEMORY_REGION
   ASAN_POISON_MEMORY_REGION(data, bytes);
 #endif
 }
 
-/// Permits the use of the bytes again.
+/// Permits access to the bytes again.
 inline void allow_access([[maybe_unused]] const void* data, [[maybe_unused]] std::size_t bytes) noexcept {
 #ifdef ASAN_UNPOISON_MEMORY_REGION
   ASAN_UNPOISON_MEMORY_REGION(data, bytes);

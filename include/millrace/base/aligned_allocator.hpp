@@ -1,12 +1,12 @@
-// Allocates over-aligned objects for containers and shared pointers: always with the aligned operator new.
+// Allocates over-aligned objects for containers and shared pointers, always with the aligned operator new.
 //
 //   struct alignas(64) line { int numbers[16]; };
 //   mr::detail::aligned_vector<line> lines(8);
 //   std::shared_ptr<line> one = mr::detail::make_aligned_shared<line>();
 //
-// With clang++ 14, -std=c++2b and libstdc++, std::allocator loses the alignment: at run time it executes the branch for
-// constant evaluation, and calls the plain operator new. Types of at most 16 bytes of alignment do not need this.
-// Errors: std::bad_alloc, std::bad_array_new_length. Threads: any.
+// With clang++ 14, -std=c++2b and libstdc++, std::allocator loses the alignment, because at run time it executes the
+// branch for constant evaluation, which calls the plain operator new. Types with an alignment of at most 16 bytes do
+// not need this header. Errors: throws std::bad_alloc or std::bad_array_new_length. Threads: any.
 #pragma once
 
 #include <millrace/base/version.hpp>
@@ -41,7 +41,7 @@ class aligned_allocator {
 template <class T>
 using aligned_vector = std::vector<T, aligned_allocator<T>>;
 
-/// Returns std::make_shared<T>(args...), aligned as T requires.
+/// Like std::make_shared<T>(args...), but with the alignment that T requires.
 template <class T, class... Args>
 std::shared_ptr<T> make_aligned_shared(Args&&... args) {
   return std::allocate_shared<T>(aligned_allocator<T>(), std::forward<Args>(args)...);

@@ -4,7 +4,7 @@
 //
 // mean and std are fractions of full scale (0..1), as in torchvision: scale = 1 / (255 std), bias = -mean /
 // std.
-// Errors: setup_error for a std that is not above 0, and for numbers that are not finite. Threads: pure.
+// Errors: setup_error if std is not above 0, or if mean or std is not finite. Threads: pure functions; any thread.
 #pragma once
 
 #include <millrace/base/version.hpp>

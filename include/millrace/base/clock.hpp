@@ -2,8 +2,8 @@
 //
 //   const std::int64_t start = mr::detail::read_clock_ns(CLOCK_MONOTONIC);
 //
-// std::chrono reads the same clocks, but <chrono> includes the calendar and its streams. This would add a fifth to the
-// cost of including the library. Errors: none. Threads: any.
+// std::chrono reads the same clocks, but <chrono> also includes the calendar and its streams. Including it would
+// increase the compile time of the library's headers by a fifth. Errors: none. Threads: any.
 #pragma once
 
 #include <millrace/base/version.hpp>
@@ -20,7 +20,7 @@ inline std::int64_t read_clock_ns(clockid_t clock) noexcept {
   return static_cast<std::int64_t>(t.tv_sec) * 1'000'000'000 + t.tv_nsec;
 }
 
-/// Returns the time of the monotonic clock, in nanoseconds; setting the system time does not change it.
+/// Returns the time of the monotonic clock, in nanoseconds. Setting the system time does not affect this clock.
 inline std::uint64_t steady_now_ns() noexcept { return static_cast<std::uint64_t>(read_clock_ns(CLOCK_MONOTONIC)); }
 
 }}}  // namespace millrace::detail

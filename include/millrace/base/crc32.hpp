@@ -3,8 +3,8 @@
 //   std::uint32_t checksum = mr::detail::crc32(data);
 //   std::uint32_t same = mr::detail::crc32(second_half, mr::detail::crc32(first_half));   // continues the first
 //
-// Uses carry-less multiplication if the processor at run time has it; otherwise tables. Both return the same number.
-// The polynomial differs from that of base/crc32c.hpp. Threads: pure. Errors: none.
+// At run time, uses carry-less multiplication if the processor supports it, otherwise tables. Both methods return the
+// same number. base/crc32c.hpp uses another polynomial. Threads: pure functions; any thread. Errors: none.
 // Source: ISO/IEC 15948, annex D: polynomial 0x04C11DB7 in reflected form, initial value and final xor of all ones.
 #pragma once
 
@@ -17,22 +17,23 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// The tables of a CRC of 32 bits in reflected form: "slicing-by-8" (Kounavis and Berry, IEEE ToC 57(11), 2008).
+/// The tables of a 32-bit CRC in reflected form, for "slicing-by-8" (Kounavis and Berry, IEEE ToC 57(11), 2008).
 class crc_tables {
  public:
   explicit crc_tables(std::uint32_t polynomial) noexcept;
-  /// Advances an inner state, which is the checksum before its final xor, over `data`.
+  /// Processes `data`, beginning with an inner state, and returns the new state. The inner state is the checksum before
+  /// the final xor.
   std::uint32_t operator()(std::span<const std::byte> data, std::uint32_t state) const noexcept;
 
  private:
-  std::array<std::array<std::uint32_t, 256>, 8> tables_{};   // table k: the effect of a byte with k bytes after it
+  std::array<std::array<std::uint32_t, 256>, 8> tables_{};   // table k: the effect of a byte that k bytes follow
 };
 
-/// Accepts and returns the inner state. Works on every processor.
+/// The version with tables, for every processor. `state` and the result are inner states.
 std::uint32_t crc32_by_tables(std::span<const std::byte> data, std::uint32_t state) noexcept;
 
-/// Returns the checksum of `data`. With `before`, the checksum of earlier bytes, returns that of those bytes and
-/// `data`.
+/// Returns the checksum of `data`. If `before` is the checksum of preceding bytes, returns the checksum of these bytes
+/// and `data` together.
 std::uint32_t crc32(std::span<const std::byte> data, std::uint32_t before = 0) noexcept;
 
 }}}  // namespace millrace::detail

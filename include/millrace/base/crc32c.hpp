@@ -3,8 +3,8 @@
 //   std::uint32_t checksum = mr::crc32c(data);
 //   std::uint32_t same = mr::crc32c(second_half, mr::crc32c(first_half));   // continues where the first call ended
 //
-// Uses the SSE4.2 instruction if the processor at run time has it; otherwise tables. Both return the same number.
-// Threads: pure. Errors: none.
+// At run time, uses the SSE4.2 instruction if the processor supports it, otherwise tables. Both methods return the same
+// number. Threads: pure functions; any thread. Errors: none.
 // Source: RFC 3720, section 12.1: polynomial 0x1EDC6F41 in reflected form, initial value and final xor of all ones.
 #pragma once
 
@@ -18,13 +18,14 @@ namespace millrace { inline namespace MILLRACE_ABI {
 
 namespace detail {
 
-/// Accepts and returns the inner state: the checksum before its final xor. Works on every processor.
+/// The version with tables, for every processor. `state` and the result are inner states, that is, checksums before the
+/// final xor.
 std::uint32_t crc32c_by_tables(std::span<const std::byte> data, std::uint32_t state) noexcept;
 
 }  // namespace detail
 
-/// Returns the checksum of `data`. With `before`, the checksum of earlier bytes, returns that of those bytes and
-/// `data`.
+/// Returns the checksum of `data`. If `before` is the checksum of preceding bytes, returns the checksum of these bytes
+/// and `data` together.
 std::uint32_t crc32c(std::span<const std::byte> data, std::uint32_t before = 0) noexcept;
 
 }}  // namespace millrace

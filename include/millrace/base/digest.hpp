@@ -4,8 +4,9 @@
 //   stream.add(position, mr::detail::digest_bytes(row));
 //   stream.value();                               // equal for equal streams, in any order of the calls
 //
-// A sum can be continued from its value. The sum changes if two digests, or two positions, are swapped. Not
-// cryptographic: it detects accidents, not attacks. Errors: none. Threads: no shared state; ranks add their values.
+// A later sum can continue from an earlier value. The sum changes if two digests, or two positions, are swapped. The
+// digest is not cryptographic; it detects accidental changes, not attacks. Errors: none. Threads: not synchronized. To
+// combine the values of several threads or ranks, add them.
 #pragma once
 
 #include <millrace/base/random.hpp>
@@ -16,7 +17,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// Returns the digest of a sequence of bytes; it depends on the length, too.
+/// Returns the digest of a sequence of bytes. The digest also depends on the length.
 inline std::uint64_t digest_bytes(std::span<const std::byte> data, std::uint64_t seed = 0) noexcept {
   std::uint64_t state = combine_keys(seed, data.size());
   std::size_t at = 0;
@@ -35,7 +36,7 @@ class stream_digest {
  public:
   constexpr explicit stream_digest(std::uint64_t value = 0) noexcept : sum_(value) {}
 
-  /// Returns the summand of one pair, for callers that compute the sum.
+  /// Returns the summand for one pair, for callers that compute the sum themselves.
   static constexpr std::uint64_t term(std::uint64_t position, std::uint64_t digest) noexcept {
     return mix_bits(combine_keys(position, 0) ^ digest);
   }

@@ -3,11 +3,12 @@
 //   const auto kind = mr::detail::kind_of_file({.front = first_bytes, .file_bytes = size});
 //   if (kind != mr::detail::file_kind::unknown) fail("got " + std::string(name_of(kind)) + ", expected ...");
 //
-// A reader of raw numbers accepts any bytes, so it must not reject raw data accidentally. Therefore a signature counts
-// only if random bytes have it with a probability below 2^-36: short signatures need a plausible header after them.
-// `front` is text if it has at least 32 printable bytes (16 if they are digits and separators), which vary like text.
-// Pass 1,024 bytes of the front if the file has them: the signature of a tar archive is at offset 257.
-// Errors: none. Threads: pure functions. Cost: about 20 ns for data of an unknown kind; no allocation.
+// A reader of raw numbers must not reject valid data that happens to resemble another format. Therefore a signature
+// counts only if random bytes match it with a probability below 2^-36. A short signature counts only together with a
+// plausible header. `front` counts as text if it consists of at least 32 printable bytes, or 16 digits and separators,
+// whose variety resembles text. Pass the first 1,024 bytes, or the complete file if it is shorter, because the
+// signature of a tar archive is at offset 257.
+// Errors: none. Threads: pure functions; any thread. Cost: about 20 ns for data of an unknown kind; no allocation.
 #pragma once
 
 #include <millrace/base/version.hpp>
@@ -19,7 +20,8 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// A format of files. `offset_table` is a count and offsets, as in shards of MosaicML (MDS) and litData.
+/// A file format. `offset_table` is a format that begins with a count and offsets, such as the shards of MosaicML (MDS)
+/// and litData.
 enum class file_kind : std::uint8_t {
   unknown,
   npy, llm_c, megatron_index,                                                // arrays of numbers
@@ -33,14 +35,14 @@ enum class file_kind : std::uint8_t {
 
 /// The properties that identify a file.
 struct file_head {
-  std::span<const std::byte> front;   ///< its first bytes
-  std::uint64_t file_bytes;           ///< its size
+  std::span<const std::byte> front;   ///< first bytes of the file
+  std::uint64_t file_bytes;           ///< size of the file
 };
 
 /// Returns the kind of a file; `unknown` if it is not recognized.
 file_kind kind_of_file(const file_head& file) noexcept;
 
-/// Returns the name of a kind with its article: "a gzip stream".
+/// Returns the name of a kind with its article, such as "a gzip stream".
 std::string_view name_of(file_kind kind) noexcept;
 
 constexpr bool is_compressed(file_kind k) noexcept { return k >= file_kind::gzip && k <= file_kind::snappy; }

@@ -1,12 +1,12 @@
-// Computes roots, powers, logarithms, sines and cosines with integers, and draws numbers with fraction bits.
+// Computes roots, powers, logarithms, sines and cosines with integers, and draws random fixed-point numbers.
 //
 //   const std::int64_t bits = mr::detail::fixed_log2(std::uint64_t{3} << 32);   // log2(3), with 32 fraction bits
 //   const std::uint64_t three = mr::detail::fixed_exp2(bits);                   // 3 again, except for rounding
 //   const double cosine = mr::detail::cosine_of(0.25);                          // of an angle in radians
 //
-// Functions of libm differ between its versions, and compilers may fuse a product and a sum. Random choices that depend
-// on either would differ between machines. These functions produce the same bits everywhere.
-// Errors: none. Threads: pure functions; one rng is used by one at a time.
+// The functions of libm differ between versions, and compilers may fuse a multiplication and an addition. Random
+// choices that depend on such results would differ between machines. The functions in this header produce the same bits
+// everywhere. Errors: none. Threads: pure functions; only one thread at a time may use an rng.
 #pragma once
 
 #include <millrace/base/random.hpp>
@@ -23,7 +23,7 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 __extension__ using unsigned_128 = unsigned __int128;
 __extension__ using signed_128 = __int128;
 
-/// Returns the floor of the square root.
+/// Returns the square root, rounded down.
 constexpr std::uint64_t integer_sqrt(unsigned_128 value) noexcept {
   std::uint64_t root = 0;
   const auto high = static_cast<std::uint64_t>(value >> 64);
@@ -68,11 +68,11 @@ constexpr std::int64_t fixed_log2(std::uint64_t x) noexcept {
   return result;
 }
 
-/// Converts to 32 fraction bits, rounding to nearest. Scaling by 2^32 is exact, so a fused multiply-add changes
-/// nothing.
+/// Converts to 32 fraction bits, rounding to nearest. A fused multiply-add produces the same result, because scaling by
+/// 2^32 is exact.
 constexpr std::uint64_t to_fixed(double value) noexcept { return static_cast<std::uint64_t>(value * 0x1p32 + 0.5); }
 
-/// Draws a number uniform in [low, high], in steps of the fixed-point format.
+/// Draws a uniformly distributed fixed-point number in [low, high].
 constexpr std::int64_t fixed_between(rng& random, std::int64_t low, std::int64_t high) noexcept {
   return low + static_cast<std::int64_t>(random.below(static_cast<std::uint64_t>(high - low) + 1));
 }
@@ -83,7 +83,7 @@ constexpr std::uint64_t fixed_exponential(rng& random) noexcept {
   return u == ~std::uint64_t{0} ? 0 : static_cast<std::uint64_t>((std::int64_t{32} << 32) - fixed_log2(u + 1));
 }
 
-/// Draws a number of the standard normal distribution, with 32 fraction bits: by the polar method of Marsaglia.
+/// Draws a number of the standard normal distribution, with 32 fraction bits, by the polar method of Marsaglia.
 constexpr std::int64_t fixed_normal(rng& random) noexcept {
   constexpr std::uint64_t twice_ln_2 = 0x162e42fef;   // with 32 fraction bits
   for (;;) {
@@ -100,10 +100,10 @@ constexpr std::int64_t fixed_normal(rng& random) noexcept {
 }
 
 struct sine_and_cosine {
-  std::int64_t sine = 0, cosine = 0;   // 61 fraction bits, off by less than 2^-56
+  std::int64_t sine = 0, cosine = 0;   // 61 fraction bits, error below 2^-56
 };
 
-/// Returns the sine and the cosine of an angle of 0 to pi / 4, which has 61 fraction bits: by their power series.
+/// Returns the sine and the cosine of an angle between 0 and pi / 4, with 61 fraction bits, by power series.
 constexpr sine_and_cosine small_sine(std::int64_t angle) noexcept {
   const auto product = [](std::int64_t a, std::int64_t b) {
     return static_cast<std::int64_t>(signed_128{a} * b >> 61);
@@ -118,7 +118,7 @@ constexpr sine_and_cosine small_sine(std::int64_t angle) noexcept {
   return sum;
 }
 
-/// Returns the sine and the cosine of an angle in [0, 8) radians, off by less than 2^-53.
+/// Returns the sine and the cosine of an angle in [0, 8) radians, with an error below 2^-53.
 constexpr std::array<double, 2> sine_and_cosine_of(double radians) noexcept {
   constexpr std::uint64_t right_angle = 0x3243f6a8885a308d;   // pi / 2 with 61 fraction bits
   auto rest = static_cast<std::uint64_t>(radians * 0x1p61);

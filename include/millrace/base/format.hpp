@@ -1,4 +1,4 @@
-// Formats numbers for people: three or four significant digits and a suitable unit.
+// Formats numbers for human readers, with three or four significant digits and a suitable unit.
 //
 //   mr::detail::percent(0.384);          // "38.4 %"
 //   mr::detail::gain_text(0.067);        // "+6.7 %"
@@ -7,7 +7,8 @@
 //   mr::detail::bytes_text(6.79e8);      // "679 MB"
 //   mr::detail::times_as_fast(6.87);     // "6.9 times as fast"
 //
-// A blank separates thousands; units of bytes are powers of ten. The locale has no effect. Errors: none. Threads: pure.
+// A space separates thousands; byte units are powers of ten. The locale has no effect. Errors: none. Threads: pure
+// functions; any thread.
 #pragma once
 
 #include <millrace/base/version.hpp>
@@ -29,7 +30,7 @@ inline std::string percent(double share) { return fixed(100 * share, 1) + " %"; 
 inline std::string gain_text(double gain) { return std::string(gain >= 0 ? "+" : "").append(percent(gain)); }
 std::string times_as_fast(double ratio);
 
-/// Formats in the largest unit in which the number is at least 1.
+/// Formats a number in the largest unit in which its value is at least 1.
 template <std::size_t n>
 std::string in_units(double value, const std::array<const char*, n>& units, double step) {
   std::size_t i = 0;

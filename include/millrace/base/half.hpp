@@ -5,7 +5,7 @@
 //   auto x = mr::detail::to_element<mr::bf16>(0.1F);      // or float, or f16
 //
 // Rounds to nearest, ties to even; values beyond the largest f16 become infinite. Do not pass NaN to to_f16 or to_bf16.
-// Errors: none. Threads: pure. Format: IEEE 754 binary16; bfloat16 is the upper half of an f32.
+// Errors: none. Threads: pure functions; any thread. Format: IEEE 754 binary16; bfloat16 is the upper half of an f32.
 #pragma once
 
 #include <millrace/base/version.hpp>
@@ -17,12 +17,12 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
-/// IEEE binary16, as bits.
+/// The bits of an IEEE binary16 number.
 struct f16 {
   std::uint16_t bits;
   friend constexpr bool operator==(f16, f16) = default;
 };
-/// bfloat16 (the upper half of an f32), as bits.
+/// The bits of a bfloat16 number, which is the upper half of an f32.
 struct bf16 {
   std::uint16_t bits;
   friend constexpr bool operator==(bf16, bf16) = default;
@@ -47,7 +47,7 @@ MILLRACE_BOTH_SIDES inline f16 to_f16(float value) noexcept {
     const std::uint32_t rebased = magnitude - (std::uint32_t{127 - 15} << 23);
     result = (rebased + 0xfff + (rebased >> 13 & 1)) >> 13;
   } else {
-    // Subnormal: a multiple of 2^-24. Adding 0.5 rounds at that bit, to nearest even in every build.
+    // A subnormal result is a multiple of 2^-24. In every build, adding 0.5 rounds to nearest even at that bit.
     const float shifted = __builtin_bit_cast(float, magnitude) + 0.5F;
     result = __builtin_bit_cast(std::uint32_t, shifted) - __builtin_bit_cast(std::uint32_t, 0.5F);
   }
@@ -76,7 +76,7 @@ MILLRACE_BOTH_SIDES T to_element(float value) noexcept {
   else return value;
 }
 
-/// The element types in which training computes.
+/// The element types that training computes with.
 template <class T>
 concept training_element = std::is_same_v<T, float> || std::is_same_v<T, f16> || std::is_same_v<T, bf16>;
 

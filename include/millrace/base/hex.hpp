@@ -1,8 +1,9 @@
-// Writes a number in hexadecimal digits.
+// Formats a number with hexadecimal digits.
 //
 //   std::string name = "train-" + mr::detail::hex(digest, 16);     // "train-00c0ffee00c0ffee"
 //
-// The highest digit is first; digits beyond the requested number are omitted. Errors: none. Threads: pure.
+// The highest digit is first. Digits above the requested number of digits are omitted. Errors: none. Threads: pure
+// functions; any thread.
 #pragma once
 
 #include <millrace/base/version.hpp>

@@ -1,4 +1,4 @@
-// Reads a JSON document, and passes the members of each object to a function: strings and non-negative integers.
+// Reads a JSON document. For each object, passes the members that are strings or non-negative integers to a function.
 //
 //   using members = std::vector<mr::detail::json_objects::member>;
 //   mr::detail::json_objects(text, "sizes.json").for_each([&](const members& of_object) {
@@ -6,10 +6,10 @@
 //       if (m.number) counts[m.key] = *m.number;
 //   });
 //
-// Other values are read and omitted. An inner object is passed before the outer one.
-// Errors: data_error with path and offset for text that is not JSON. Limits: 64 levels of nesting, and a million
-// members in the open objects; exceeding them is the same error.
-// Memory: the strings of the open objects. Threads: no shared state. Source: RFC 8259.
+// Members with other values are omitted. An inner object is passed before the object that contains it. Errors:
+// data_error with path and offset if the text is not JSON or exceeds a limit. Limits: 64 levels of nesting, and a
+// million members in the open objects. Memory: the strings of the open objects. Threads: one thread at a time per
+// object. Source: RFC 8259.
 #pragma once
 
 #include <millrace/base/version.hpp>
@@ -31,7 +31,7 @@ class json_objects {
  public:
   struct member {
     std::string key{};
-    std::string text{};                       // content of a string
+    std::string text{};                       // value, if it is a string
     std::optional<std::uint64_t> number{};
     bool is_string = false, is_null = false;
   };
@@ -47,7 +47,7 @@ class json_objects {
 
  private:
   static constexpr int max_depth = 64;
-  static constexpr std::size_t max_members = 1'000'000;   // an empty one needs twenty times its text
+  static constexpr std::size_t max_members = 1'000'000;   // an empty member occupies twenty times its text
 
   [[noreturn]] void fail(const char* problem = "is not valid JSON here") const;
   void skip_blanks() noexcept { at_ = std::min(text_.find_first_not_of(" \t\r\n", at_), text_.size()); }
@@ -93,18 +93,18 @@ class json_objects {
     return m;
   }
 
-  /// Returns whether a word is a value that is read and omitted, including NaN and the like, which json.dumps() writes.
+  /// Returns whether a word is a value to omit, such as `true`, a negative number, or NaN as written by json.dumps().
   static bool is_other_word(std::string_view word) noexcept;
   std::string string_after_quote();
 
-  /// Appends a \u escape, or two that are a surrogate pair, as UTF-8.
+  /// Reads a \u escape, or two escapes that form a surrogate pair, and appends the character as UTF-8.
   void append_escape(std::string& out);
   /// Reads the four digits of a \u escape.
   std::uint32_t code_unit();
 
   std::string_view text_, path_;
   std::size_t at_ = 0;
-  std::size_t members_ = 0;   // of the open objects
+  std::size_t members_ = 0;   // number of members in the open objects
 };
 
 }}}  // namespace millrace::detail

@@ -11,11 +11,11 @@
 //   object.add("value", value);
 //   object.close('}');
 //
-// External text may contain any bytes: a byte that is not UTF-8 becomes U+FFFD. A number becomes the shortest text that
-// reads back as the same double. The locale has no effect. All control characters are escaped, so that a terminal shows
-// the text and does not interpret it. Marks that change the text direction are also escaped, and so are U+2028 and
-// U+2029, at which some readers break lines.
-// Errors: none. Threads: pure.
+// External text may contain any bytes; a byte that is not valid UTF-8 becomes U+FFFD. A number becomes the shortest
+// text that a parser reads as the same double. The locale has no effect. All control characters are escaped, so that a
+// terminal shows the text and does not interpret it. Marks that change the text direction are also escaped, as well as
+// U+2028 and U+2029, which some readers treat as line breaks. Errors: none. Threads: pure functions; a json_writer is
+// not synchronized.
 // Source: RFC 8259; UTF-8 as in RFC 3629, section 4.
 #pragma once
 
@@ -33,7 +33,7 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 void append_json_string(std::string& out, std::string_view text);
 
-/// Appends a number. NaN and the infinities become null, because JSON has no form for them.
+/// Appends a number. NaN and the infinities become null, because JSON cannot represent them.
 void append_json_number(std::string& out, double value);
 
 template <std::integral T>
@@ -42,7 +42,7 @@ void append_json_number(std::string& out, T value) {
   out.append(text, std::to_chars(text, text + sizeof text, value).ptr);
 }
 
-/// Builds JSON text and sets the commas.
+/// Builds JSON text and inserts the commas.
 class json_writer {
  public:
   std::string take() { return std::move(text_); }

@@ -1,15 +1,15 @@
-// Lists the environment variables in which launchers pass a process its rank and the world size.
+// Lists the environment variables by which launchers pass the rank and the world size to a process.
 //
 //   for (const mr::detail::launcher& l : mr::detail::launchers)
 //     if (const char* rank = std::getenv(l.rank)) std::printf("%s: rank %s\n", l.name, rank);
 //   int gpu = mr::local_rank() % gpus;
 //
-// Contains the variables of torchrun, Horovod, Open MPI, MVAPICH2, MPICH's hydra (also Intel MPI), IBM's jsrun, Flux,
-// HPE PALS and Slurm, according to their documentation. Flux: the job shell of flux-core (src/shell/task.c). PALS: its
-// public header pals.h, and the user guides of Aurora; its world size is that of the PMI that it starts.
-// The innermost launcher is first: a launcher may have been started by one further down the list. The outer launcher's
-// variables are then still set, but those of the inner launcher are the right ones.
-// Errors: none; item/world.hpp checks the values. Threads: reads the environment, which must not change meanwhile.
+// The list contains the variables of torchrun, Horovod, Open MPI, MVAPICH2, MPICH's hydra (also Intel MPI), IBM's
+// jsrun, Flux, HPE PALS and Slurm, according to their documentation. The source for Flux is the job shell of flux-core
+// (src/shell/task.c). The sources for PALS are its public header pals.h and the user guides of Aurora; the world size
+// is the PMI variable that PALS sets. The list begins with the innermost launcher, because one launcher may start
+// another. In this case the variables of both launchers are set, and the variables of the inner launcher are correct.
+// Errors: none; item/world.hpp checks the values. Threads: any, but no thread may change the environment during a call.
 #pragma once
 
 #include <millrace/base/version.hpp>
@@ -26,10 +26,10 @@ struct launcher {
   const char* rank;
   const char* world_size;
   const char* local_rank;
-  const char* local_size;   ///< processes on this machine; null: item/world.hpp computes it
+  const char* local_size;   ///< processes on this machine; null: item/world.hpp computes the number
 };
 
-/// The known launchers, the innermost first.
+/// The supported launchers, the innermost first.
 inline constexpr launcher launchers[] = {
     {"torchrun", "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE"},
     {"Horovod", "HOROVOD_RANK", "HOROVOD_SIZE", "HOROVOD_LOCAL_RANK", "HOROVOD_LOCAL_SIZE"},
@@ -44,7 +44,8 @@ inline constexpr launcher launchers[] = {
     {"Slurm", "SLURM_PROCID", "SLURM_NTASKS", "SLURM_LOCALID", nullptr},
 };
 
-/// Returns the number that a launcher wrote: only digits, below 2^20; -1 for any other text.
+/// Parses the value of a variable. The text must consist of digits and be below 2^20; the result for any other text is
+/// -1.
 constexpr int launcher_number(const char* text) noexcept {
   int number = text && *text != '\0' ? 0 : -1;
   for (; number >= 0 && *text != '\0'; ++text)
@@ -54,7 +55,7 @@ constexpr int launcher_number(const char* text) noexcept {
 
 }  // namespace detail
 
-/// Returns the rank of this process among those on this machine; 0 if no launcher sets it.
+/// Returns the rank of this process among the processes on this machine, or 0 if no launcher has set the rank.
 inline int local_rank() noexcept {
   for (const detail::launcher& l : detail::launchers)
     if (const int rank = detail::launcher_number(std::getenv(l.local_rank)); rank >= 0) return rank;

@@ -5,9 +5,10 @@
 //
 //   auto mine = mr::detail::share_of_machine(8);     // of eight processes on this machine: cores and bytes of each
 //
-// oneTBB considers only the affinity mask. In a container with a quota of 2 cores on a 64-core machine it would start
-// 64 threads that throttle each other. Works on Linux; other systems report the hardware's numbers.
-// Errors: none. Threads: any; each call reads the values again, without state.
+// oneTBB considers only the affinity mask. In a container with a quota of 2 cores on a 64-core machine, it would start
+// 64 threads, which would exhaust the quota and be throttled. Masks, quotas and limits are supported on Linux only; on
+// other systems the functions return the numbers of the hardware. Errors: none. Threads: any; each call reads the
+// values again.
 #pragma once
 
 #include <millrace/base/version.hpp>
@@ -27,36 +28,38 @@ std::string first_line(const std::string& path);
 double cores_of_cpu_max(const std::string& text);
 
 /// Returns the path in a line of /proc/self/cgroup; empty for the root and for lines that do not match. Without a
-/// controller the line of cgroup v2 matches ("0::/user.slice/x"), else that of the controller ("4:cpu,cpuacct:/x").
+/// controller, the line of cgroup v2 matches ("0::/user.slice/x"). With a controller, the line of that controller
+/// matches ("4:cpu,cpuacct:/x").
 std::string cgroup_path_in(const std::string& line, const std::string& controller);
 
-/// Returns the folders from this process's cgroup up to the root, because limits apply at every level. With a
-/// controller's name they are those of cgroup v1. `process` is a number, or "self".
+/// Returns the folders from this process's cgroup up to the root, because limits apply at every level. With the name of
+/// a controller, the folders belong to cgroup v1. `process` is a process number, or "self".
 std::vector<std::string> cgroup_folders(const std::string& controller = "", const std::string& process = "self");
 
 void name_this_thread([[maybe_unused]] const char* name) noexcept;
 
 }  // namespace detail
 
-/// Returns how many cores this process may use, at least 1. This is the smaller of the affinity mask and the cgroup
-/// quota (rounded up).
+/// Returns the number of cores that this process may use, at least 1. This is the minimum of the number of cores in the
+/// affinity mask and the cgroup quota, rounded up.
 unsigned usable_cores();
 
 namespace detail {
 
-/// Returns how many bytes of memory this process may use: physical memory or the cgroup's limit, whichever is less.
+/// Returns the number of bytes of memory that this process may use: physical memory or the cgroup's limit, whichever is
+/// less.
 std::size_t usable_memory_bytes();
 
 /// The cores and limits of a process, compared with those of the process that started it.
 struct machine_view {
-  unsigned machine_cores = 1;              ///< of the machine
-  unsigned own_cores = 1;                  ///< of the affinity mask
-  unsigned parent_cores = 0;               ///< of the parent's affinity mask; 0: unknown
+  unsigned machine_cores = 1;              ///< cores of the machine
+  unsigned own_cores = 1;                  ///< cores in the affinity mask
+  unsigned parent_cores = 0;               ///< cores in the parent's affinity mask; 0: unknown
   bool parent_starts_all = false;          ///< the parent started all processes of this machine, as torchrun does
-  double quota_cores = 0;                  ///< of the cgroup; 0: none
-  bool quota_is_shared = true;             ///< the parent is under the same quota
+  double quota_cores = 0;                  ///< quota of the cgroup; 0: none
+  bool quota_is_shared = true;             ///< the same quota applies to the parent
   std::size_t memory_bytes = 0;
-  bool memory_is_shared = true;            ///< the parent is under the same limit, or there is none
+  bool memory_is_shared = true;            ///< the same limit applies to the parent, or no limit is set
 
   /// Returns the values for this process.
   static machine_view now(bool parent_starts_all);
@@ -68,13 +71,13 @@ struct machine_share {
   std::size_t memory_bytes = 0;
 };
 
-/// Divides the resources that `processes` share. Resources that the launcher has divided are not divided again: an
-/// affinity mask smaller than the parent's, and a limit of a cgroup that does not contain the parent. A mask as small
-/// as the parent's is shared if the parent started all processes, or if that many masks of this size exceed the
-/// machine.
+/// Divides the resources that `processes` share. Resources that the launcher has already divided are not divided again.
+/// These are an affinity mask smaller than the parent's mask, and the limits of a cgroup that does not contain the
+/// parent. A mask that is not smaller than the parent's counts as shared in two cases: the parent started all
+/// processes, or the masks of all processes together would exceed the cores of the machine.
 machine_share divided(const machine_view& view, std::size_t processes) noexcept;
 
-/// Returns the share of this process, one of `processes` on this machine.
+/// Returns the share of this process if `processes` processes run on this machine.
 machine_share share_of_machine(std::size_t processes);
 
 }  // namespace detail

@@ -1,5 +1,5 @@
-// A notice: information that is not an error. All notices go to the option `notice` of a session, a source, a storage
-// or a log.
+// Defines notices, which carry information that is not an error. All notices are passed to the option `notice` of a
+// session, a source, a storage or a log.
 //
 //   mr::session run{std::move(flow), {.notice = [&](const mr::notice& n) {
 //     if (n.severity == mr::notice_severity::loss) alarm(n.where.shard, n.text);
@@ -7,12 +7,13 @@
 //   }}};
 //   mr::session test{std::move(more), {.notice = mr::quiet}};   // prints only warnings and losses
 //
-// Without a function, each notice is a line on stderr that begins with "millrace: ".
+// Without a function, each notice is printed to stderr as a line that begins with "millrace: ".
 // `text` is safe to print, even if it quotes data. It may have several lines.
-// Errors: an exception of the function does not end the run. The notice and the exception are printed to stderr.
-// Threads: the function of a session runs on the thread that creates, uses or destroys it, and on one that reports
-// stalls, but never on two threads at once. It must not request a batch of the session. The function of a storage or a
-// source runs on any thread that uses it, that of a log on the log's thread.
+// Errors: an exception that the function throws does not end the run. Millrace then prints the notice and the exception
+// to stderr. Threads: a session calls its function on the thread that creates, uses or destroys the session, and on a
+// thread that reports stalls, but never on two threads at once. The function must not request a batch of the session.
+// The function of a storage or a source is called on any thread that uses the storage or source. The function of a log
+// is called on the log's thread.
 #pragma once
 
 #include <millrace/base/error.hpp>
@@ -32,52 +33,53 @@ namespace millrace { inline namespace MILLRACE_ABI {
 /// The subject of a notice.
 enum class notice_kind : std::uint8_t {
   start,                ///< device, threads, shapes and memory
-  resume,               ///< where a resumed run continues, and the samples it reads again
+  resume,               ///< the position at which a resumed run continues, and the samples that it reads again
   order,                ///< the order is less random or less even than the options suggest
   setting,              ///< an option has less effect than requested
   progress,             ///< a step before the first batch is slow
   stall,                ///< no batch for session_options::stalls.after, or indexing has stopped
-  missing_end_marker,   ///< a tar without an end marker: it may have been cut between two members
+  missing_end_marker,   ///< a tar without an end marker, which may be truncated between two members
   damaged_sample,       ///< a damaged sample was replaced or masked
-  lost_shard,           ///< the rest of a shard was lost
-  returning_keys,       ///< the members of a sample are not next to each other: each piece is a sample
-  data,                 ///< other facts about the data set
+  lost_shard,           ///< the remaining samples of a shard were lost
+  returning_keys,       ///< the members of a sample are not contiguous, so each part becomes a sample
+  data,                 ///< other information about the data set
   tuning,               ///< a decision of mr::tuning()
   index,                ///< indexes of shards, or their learned checksums, cannot be stored
-  keys,                 ///< a server refuses the keys of requests, and other keys are tried
+  keys,                 ///< a server refuses the keys of requests, so other keys are tried
   cache,                ///< a cache cannot store a block
   log                   ///< a sink of a log failed
 };
 
-/// How much a notice matters.
+/// The severity of a notice.
 enum class notice_severity : std::uint8_t {
   info,      ///< no problem
-  warning,   ///< someone should check
-  loss       ///< samples are missing, or differ from the stored ones
+  warning,   ///< the user should check the cause
+  loss       ///< samples are missing, or differ from the stored samples
 };
 
 /// Information that is not an error.
 struct notice {
   notice_kind kind = notice_kind::data;
   notice_severity severity = notice_severity::info;
-  std::string text{};           ///< without "millrace: " and without a line break at its end
-  error_location where{};       ///< shard, key, offset and position, if the notice is about one
+  std::string text{};           ///< text without "millrace: " and without a final line break
+  error_location where{};       ///< shard, key, offset and position, as far as they apply
 };
 
 namespace detail {
 
-/// The texts of the kinds, in the order of notice_kind.
+/// The names of the kinds, in the order of notice_kind.
 inline constexpr std::array notice_texts{"start", "resume", "order", "setting", "progress", "stall",
                                          "missing end marker", "damaged sample", "lost shard", "returning keys", "data",
                                          "tuning", "index", "keys", "cache", "log"};
 static_assert(notice_texts.size() == static_cast<std::size_t>(notice_kind::log) + 1);
 
-// Nothing else in the library writes to stderr.
+// Only these functions of the library write to stderr.
 /// Prints a notice as a line.
 void print_notice(std::string_view text, std::string_view more = {}) noexcept;
 /// Returns whether stderr is a terminal.
 bool prints_to_terminal() noexcept;
-/// Prints a line of progress to a terminal, over the previous one. The last one stays.
+/// Prints a progress line to a terminal, which overwrites the previous progress line. The line printed with `last`
+/// remains.
 void print_progress(std::string_view text, bool last) noexcept;
 
 /// The type of quiet.
@@ -89,13 +91,15 @@ struct quiet_notices {
 
 }  // namespace detail
 
-/// Returns the name of a kind: "lost shard".
+/// Returns the name of a kind, such as "lost shard".
 constexpr const char* text_of(notice_kind k) noexcept { return detail::notice_texts[static_cast<std::size_t>(k)]; }
 
-/// For each option `notice`: prints warnings, losses and stalls to stderr, and drops pure information.
+/// A value for all options `notice`. Prints warnings, losses and stalls to stderr, and drops purely informational
+/// notices.
 inline constexpr detail::quiet_notices quiet{};
 
-/// The type of all options `notice`: any function of a notice, `quiet`, or nothing, which prints all notices to stderr.
+/// The type of all options `notice`. The value is a function that receives notices, `quiet`, or empty. If it is empty,
+/// all notices are printed to stderr.
 class notice_function {
  public:
   notice_function() = default;
@@ -109,9 +113,9 @@ class notice_function {
     call_ = [](void* function, const notice& n) { (*static_cast<Function*>(function))(n); };
   }
 
-  /// Returns whether there is a function.
+  /// Returns whether a function is set.
   explicit operator bool() const noexcept { return function_ != nullptr; }
-  /// Calls the function, which must exist. Copies share it.
+  /// Calls the function, which must be set. Copies of this object share the function.
   void operator()(const notice& n) const { call_(function_.get(), n); }
   /// Returns whether purely informational notices have an effect; false for `quiet`.
   bool informs() const noexcept { return informs_; }

@@ -1,11 +1,11 @@
-// Finds the NUMA node of a PCI device and the cores of a node, in sysfs.
+// Reads the NUMA node of a PCI device and the cores of a node from sysfs.
 //
 //   if (const auto node = mr::detail::numa_node_of_pci_device("0000:81:00.0"))   // empty on a machine with one node
 //     const mr::detail::core_scope here(mr::detail::cores_of_numa_node(*node));  // threads started here stay there too
 //
 // The functions accept the root of sysfs, so that tests can pass their own tree.
-// Errors: none; unreadable values are unknown, and unknown is empty. Threads: any; a core_scope belongs to one thread.
-// Lifetime: values. Source of the formats: the kernel's Documentation/ABI, sysfs-bus-pci and sysfs-devices-node.
+// Errors: none; the result is empty if a value cannot be read. Threads: any; a core_scope belongs to one thread. Source
+// of the formats: the kernel's Documentation/ABI, sysfs-bus-pci and sysfs-devices-node.
 #pragma once
 
 #include <millrace/base/version.hpp>
@@ -20,22 +20,22 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// Returns the numbers of a kernel list such as "0-3,8", ascending; empty for text that is not such a list. Numbers
-/// above 4,095 are omitted.
+/// Parses a list in the kernel's format, such as "0-3,8", and returns its numbers in ascending order. The result is
+/// empty if the text is not such a list. Numbers above 4,095 are omitted.
 std::vector<unsigned> numbers_of_list(const std::string& text);
 
-/// Returns the NUMA node next to a PCI device ("0000:81:00.0", in either case). Returns nothing if the kernel does not
-/// know it, or if fewer than two nodes have memory.
+/// Returns the NUMA node nearest to a PCI device. The address, such as "0000:81:00.0", may use upper or lower case. The
+/// result is empty if the kernel does not report the node, or if fewer than two nodes have memory.
 std::optional<unsigned> numa_node_of_pci_device(std::string address, const std::string& sysfs = "/sys");
 
 /// Returns the cores of a NUMA node.
 std::vector<unsigned> cores_of_numa_node(unsigned node, const std::string& sysfs = "/sys");
 
-/// Returns those of `cores` on which the calling thread may run.
+/// Returns the members of `cores` on which the calling thread may run.
 std::vector<unsigned> allowed_cores(const std::vector<unsigned>& cores);
 
-/// Binds the calling thread to some cores until the end of the scope. Threads that it starts meanwhile stay there
-/// permanently. It does nothing without cores, or if the kernel refuses.
+/// Binds the calling thread to the specified cores until the end of the scope. Threads that are started within the
+/// scope remain bound to these cores. Has no effect if the list is empty or the kernel refuses.
 class core_scope {
  public:
   explicit core_scope(const std::vector<unsigned>& cores) noexcept;

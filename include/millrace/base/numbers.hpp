@@ -1,9 +1,9 @@
-// Classifies numbers by their bits, which also works in programs built with -ffast-math; on the host and in kernels.
+// Classifies numbers by their bits, on the host and in kernels. This also works in programs built with -ffast-math.
 //
 //   if (!mr::detail::is_finite(loss)) ++nonfinite;
 //   if (mr::detail::is_nan(logit)) ++nans;
 //
-// Errors: none. Threads: pure. Format: IEEE 754.
+// Errors: none. Threads: pure functions; any thread. Format: IEEE 754.
 #pragma once
 
 #include <millrace/base/version.hpp>
@@ -12,7 +12,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-// The built-in instead of std::bit_cast: kernels cannot call the standard library's functions.
+// Uses the built-in instead of std::bit_cast, because kernels cannot call functions of the standard library.
 MILLRACE_BOTH_SIDES constexpr bool is_nan(float value) noexcept {
   return (__builtin_bit_cast(std::uint32_t, value) & 0x7fffffffU) > 0x7f800000U;
 }

@@ -1,4 +1,5 @@
-// Counter-based randomness: the same (seed, epoch, sample, stage) yields the same numbers on every thread and machine.
+// Generates counter-based random numbers. The same (seed, epoch, sample, stage) yields the same numbers on every thread
+// and machine.
 //
 //   example prepare(const mr::record& r, mr::rng& rng) {
 //     const bool mirrored = rng.chance(0.5);     // true with probability 0.5
@@ -17,11 +18,11 @@
 //   | normal(), normal(mean, deviation) | a double with a normal distribution |
 //   | chance(p) | true with probability p |
 //
-// All of them produce the same bits with every compiler, flag and platform. The distributions of <random> accept an rng
-// too, but their results differ between standard libraries.
+// All of these functions produce the same bits with every compiler, flag and platform. The distributions of <random>
+// also accept an rng, but their results differ between standard libraries.
 //
-// Lifetime: an rng belongs to the one call that receives it. It has 8 bytes, shares no state and allocates nothing.
-// Errors: none. Threads: one at a time for each rng.
+// Lifetime: an rng is valid only during the call that receives it. An rng occupies 8 bytes, shares no state and does
+// not allocate. Errors: none. Threads: only one thread at a time may use an rng.
 // Source: SplitMix64 (Steele, Lea, Flood: Fast Splittable Pseudorandom Number Generators, OOPSLA 2014), with the
 // finalizer "Mix13" of David Stafford; bounded integers after Lemire (ACM TOMACS 2019), without bias; normal numbers
 // after Karney: Sampling Exactly from the Normal Distribution (ACM TOMS 42(1), 2016), algorithms N, H and B.
@@ -44,7 +45,7 @@ constexpr std::uint64_t mix_bits(std::uint64_t x) noexcept {
   return x ^ (x >> 31);
 }
 
-/// Combines two keys into one: for building keys such as (seed, epoch, sample, stage) step by step.
+/// Combines two keys into one. Used to build keys such as (seed, epoch, sample, stage) step by step.
 constexpr std::uint64_t combine_keys(std::uint64_t key, std::uint64_t next) noexcept {
   return mix_bits(key + 0x9e3779b97f4a7c15U * (next + 1));
 }
@@ -54,12 +55,12 @@ constexpr std::uint64_t combine_keys(std::uint64_t key, std::uint64_t next) noex
 /// The random stream of one sample in one stage.
 class rng {
  public:
-  /// Everything on which a stream depends: never a thread, a worker, a rank or the time.
+  /// The values on which a stream depends. A stream never depends on a thread, a worker, a rank or the time.
   struct key {
     std::uint64_t seed = 0;
     std::uint64_t epoch = 0;
-    /// Identity of the sample in the data set, not its position in the epoch. Only mix_rows draws by a position, that
-    /// of a pair's first row.
+    /// Identity of the sample in the data set, not its position in the epoch. As an exception, mix_rows uses a position
+    /// here, the position of a pair's first row.
     std::uint64_t sample = 0;
     std::uint64_t stage = 0;    ///< ordinal among the stages that use random numbers
   };
@@ -68,7 +69,7 @@ class rng {
       : state_(detail::combine_keys(detail::combine_keys(detail::combine_keys(detail::combine_keys(0, k.seed),
                                                                               k.epoch), k.sample), k.stage)) {}
 
-  /// For the distributions of <random>.
+  /// Required by the distributions of <random>.
   using result_type = std::uint64_t;
   static constexpr result_type min() noexcept { return 0; }
   static constexpr result_type max() noexcept { return ~result_type{0}; }
@@ -87,7 +88,7 @@ class rng {
     return static_cast<std::uint64_t>(product >> 64);
   }
 
-  /// Returns an integer in [low, high], both included; low <= high.
+  /// Returns an integer in [low, high], both ends included. Requires low <= high.
   constexpr std::int64_t between(std::int64_t low, std::int64_t high) noexcept {
     const auto span = static_cast<std::uint64_t>(high) - static_cast<std::uint64_t>(low);
     const std::uint64_t step = span == ~std::uint64_t{0} ? bits() : below(span + 1);
@@ -97,13 +98,14 @@ class rng {
   /// Returns a double in [0, 1), a multiple of 2^-53.
   constexpr double uniform() noexcept { return static_cast<double>(bits() >> 11) * 0x1p-53; }
 
-  /// Returns a double in [low, high). One fused multiply-add: the same bits with every compiler and flag.
+  /// Returns a double in [low, high). The computation is one fused multiply-add, so every compiler and flag produces
+  /// the same bits.
   double uniform(double low, double high) noexcept {
     return __builtin_fma(uniform(), high - low, low);   // std::fma, without the cost of including <cmath>
   }
 
-  /// Returns a number with the normal distribution of mean 0 and deviation 1. It is a multiple of 2^-53 before it is
-  /// rounded. It needs integers only, and a number of draws that varies: about 0.1 us.
+  /// Returns a number from the normal distribution with mean 0 and deviation 1. Before rounding, the number is a
+  /// multiple of 2^-53. The computation uses only integers and a variable number of draws, and requires about 0.1 us.
   constexpr double normal() noexcept {
     for (;;) {
       std::uint64_t integer = 0;
@@ -119,7 +121,7 @@ class rng {
     }
   }
 
-  /// Returns a number with the normal distribution. One fused multiply-add, as uniform(low, high).
+  /// Returns a number from the normal distribution. Like uniform(low, high), this is one fused multiply-add.
   double normal(double mean, double deviation) noexcept { return __builtin_fma(normal(), deviation, mean); }
 
   /// Returns true with the given probability.
@@ -128,7 +130,7 @@ class rng {
  private:
   __extension__ typedef unsigned __int128 wide;
 
-  /// Returns true with probability exp(-1/2): algorithm H.
+  /// Returns true with probability exp(-1/2), by algorithm H.
   constexpr bool half_exponential() noexcept {
     std::uint64_t last = bits();
     if (last >> 63 != 0) return true;
@@ -139,7 +141,7 @@ class rng {
       if (last >= next) return true;
     }
   }
-  /// Returns true with probability exp(-x (2 k + x) / (2 k + 2)), where x is a fraction of 2^64: algorithm B.
+  /// Returns true with probability exp(-x (2 k + x) / (2 k + 2)), where x is a fraction of 2^64, by algorithm B.
   constexpr bool accepts(std::uint64_t k, std::uint64_t x) noexcept {
     std::uint64_t last = x;
     for (bool even = true;; even = !even) {

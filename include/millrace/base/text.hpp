@@ -2,8 +2,9 @@
 //
 //   mr::crc32c(mr::detail::bytes_of(text));
 //
-// std::as_bytes(std::span(text)) has the same effect, but costs compile time: it proves again that a text is a
-// contiguous range. Errors: none. Threads: any. Lifetime: the bytes live as long as the text.
+// std::as_bytes(std::span(text)) has the same effect, but increases compile time, because the compiler must verify
+// again that a text is a contiguous range. Errors: none. Threads: any. Lifetime: the bytes are valid as long as the
+// text.
 #pragma once
 
 #include <millrace/base/version.hpp>
@@ -16,17 +17,18 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-// Checks how much of a text is well-formed UTF-8 (The Unicode Standard 15, table 3-7): no overlong forms, no
-// surrogates.
+// Determines how much of a text is well-formed UTF-8 (The Unicode Standard 15, table 3-7), which excludes overlong
+// forms and surrogates.
 //
 //   millrace::detail::is_utf8(text);
 //   std::size_t good = millrace::detail::utf8_prefix_bytes(text);    // text.size() if all of it is well-formed
 //   millrace::detail::clean_utf8(text);                              // each other byte becomes U+FFFD
 //
-// Checks eight bytes at once, so that ASCII costs almost nothing. Errors: none. Threads: pure.
+// The functions check eight bytes at once, so that checking ASCII is fast. Errors: none. Threads: pure functions; any
+// thread.
 
-/// Returns the length in bytes of the sequence that begins in the lowest byte of `word`; 0 if it is malformed. Later
-/// bytes are above the lowest.
+/// Returns the length in bytes of the sequence in `word`, or 0 if the sequence is malformed. The first byte of the
+/// sequence is the lowest byte of `word`.
 constexpr std::size_t utf8_sequence_bytes(std::uint32_t word) noexcept {
   if ((word & 0xc0e0) == 0x80c0) return (word & 0xff) >= 0xc2 ? 2 : 0;
   if ((word & 0xc0c0f0) == 0x8080e0) {
@@ -45,7 +47,7 @@ std::size_t utf8_prefix_bytes(std::string_view text) noexcept;
 
 inline bool is_utf8(std::string_view text) noexcept { return utf8_prefix_bytes(text) == text.size(); }
 
-/// Replaces each byte outside of well-formed sequences by U+FFFD. Does not change well-formed text.
+/// Replaces each byte that is not part of a well-formed sequence with U+FFFD. Does not change well-formed text.
 void clean_utf8(std::string& text);
 
 inline std::span<const std::byte> bytes_of(std::string_view text) noexcept {

@@ -1,14 +1,14 @@
-// Defines the version of Millrace and the inline namespace that carries it.
+// Defines the version of Millrace, and the inline namespace whose name contains the version.
 //
 //   static_assert(MILLRACE_VERSION_MAJOR == 0);
 //
-// Every name is in MILLRACE_ABI, an inline namespace of `millrace`. It differs between versions, with and without CUDA,
-// and between layouts of the standard library's types. Therefore objects of all kinds can be linked together without
-// mixing their types. Users write only `millrace::`.
+// Every name is in MILLRACE_ABI, an inline namespace of `millrace`. The namespace differs between versions, between
+// builds with and without CUDA, and between layouts of the standard library's types. Therefore object files of
+// different kinds can be linked without mixing their types. User code contains only `millrace::`.
 #pragma once
 
-// The includes after these errors name a file that does not exist, which ends the compilation. Otherwise hundreds of
-// lines would follow.
+// Each of these errors is followed by an include of a file that does not exist, which ends the compilation. Otherwise
+// the compiler would print hundreds of further errors.
 #if defined __cplusplus && __cplusplus < 202002L
 #error "Millrace needs C++20: add -std=c++20 (CMake: cxx_std_20, Meson: cpp_std=c++20)"
 #include <the_compilation_ends_here>
@@ -18,16 +18,16 @@
 #include <the_compilation_ends_here>
 #endif
 
-#include <cstddef>   // the standard library's own macros
+#include <cstddef>   // defines the macros of the standard library
 
 #define MILLRACE_VERSION_MAJOR 0
 #define MILLRACE_VERSION_MINOR 1
 #define MILLRACE_VERSION_PATCH 0
 
-// The build dependency sets MILLRACE_CUDA, and with it MILLRACE_NVTX. They are never guessed from the installed
-// headers. MILLRACE_COMPILED means that the program links the compiled library: then headers only declare the parts
-// that do not depend on the user's types, and millrace/compiled.cpp defines them (impl/x.inl). The two kinds of objects
-// use names in different namespaces, so that a program that mixes them does not link.
+// The build dependency defines MILLRACE_CUDA, and with it MILLRACE_NVTX. These macros are never derived from the
+// installed headers. MILLRACE_COMPILED means that the program links the compiled library. In this mode, headers only
+// declare the parts that do not depend on the user's types, and millrace/compiled.cpp defines these parts (impl/x.inl).
+// The two modes use different namespaces, so that a program that mixes their object files does not link.
 #ifdef MILLRACE_COMPILED
 #define MILLRACE_INLINE
 #define MILLRACE_ABI_OF(features) v0_1_compiled##features
@@ -35,8 +35,8 @@
 #define MILLRACE_INLINE inline
 #define MILLRACE_ABI_OF(features) v0_1##features
 #endif
-// These change the layout of strings and containers, and with it the layout of Millrace's types. Without a mark, a file
-// that was compiled with one of them and a file that was not would link, and crash.
+// These modes change the layout of strings and containers, and therefore the layout of Millrace's types. Without a mark
+// in the namespace, files compiled with and without such a mode would link, and the program would crash.
 #if defined _LIBCPP_VERSION
 #define MILLRACE_ABI_LIBRARY _libcxx
 #elif defined _GLIBCXX_DEBUG && _GLIBCXX_USE_CXX11_ABI
@@ -58,8 +58,9 @@
 #define MILLRACE_ABI MILLRACE_ABI_WITH(, MILLRACE_ABI_LIBRARY)
 #endif
 
-// g++ with -ffast-math, -Ofast or a part of them: precise_begin.inc then restores the arithmetic of IEEE 754. g++
-// undefines these macros inside its regions, so they are read here, once. clang++ needs none.
+// Detects g++ with -ffast-math, -Ofast or some of their flags. precise_begin.inc then restores IEEE 754 arithmetic. The
+// macros are read here, once, because g++ undefines them inside the regions of precise_begin.inc. clang++ does not need
+// this.
 #if defined __FAST_MATH__ || __FINITE_MATH_ONLY__ || defined __ASSOCIATIVE_MATH__ || \
     defined __RECIPROCAL_MATH__ || defined __NO_SIGNED_ZEROS__
 #define MILLRACE_FAST_MATH
@@ -68,7 +69,7 @@
 #endif
 #endif
 
-// The mark of functions that run on the host and in kernels.
+// Marks functions that run on the host and in kernels.
 #ifdef __CUDACC__
 #define MILLRACE_BOTH_SIDES __host__ __device__
 #else
