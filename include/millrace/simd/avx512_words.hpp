@@ -1,13 +1,13 @@
-// Operations of an inverse DCT on an AVX-512 register of 32 16-bit or sixteen 32-bit numbers.
+// Defines the operations of an inverse DCT on AVX-512 registers of thirty-two 16-bit or sixteen 32-bit numbers.
 //
 //   using namespace mr::detail::avx512;
 //   [[gnu::target("avx2,avx512f,avx512bw,avx512vl,avx512vnni")]] bool share_a_bit(const std::int16_t* a) {
 //     return any_of(load_two(a, a + 16), words_of(1));       // aligned to 32 bytes
 //   }
 //
-// The counterpart of avx2_words.hpp, for functions whose target has AVX-512 and VNNI. All functions are inlined. Some
-// are inline assembly, because the builtins differ between compilers. Below, a quarter is 128 bits of a register.
-// Threads: any; pure functions, except for the stores.
+// This is the counterpart of avx2_words.hpp, for functions whose target includes AVX-512 and VNNI. All functions are
+// inlined. Some use inline assembly, because the builtins differ between compilers. In the comments below, a quarter is
+// 128 bits of a register. Threads: any; all functions except stores are pure.
 #pragma once
 
 #include <millrace/simd/avx2_words.hpp>
@@ -27,7 +27,7 @@ using bytes [[gnu::vector_size(64)]] = char;
 
 #define MILLRACE_AVX512 [[gnu::target("avx2,avx512f,avx512bw,avx512vl,avx512vnni"), gnu::always_inline]] inline
 
-/// Returns the 32 bytes at `first`, then those at `second`; both are aligned to 32.
+/// Loads 32 bytes at `first` and 32 bytes at `second`, in this order. Both addresses must be aligned to 32 bytes.
 MILLRACE_AVX512 words load_two(const std::int16_t* first, const std::int16_t* second) noexcept {
   const avx2::words a = avx2::load(first), b = avx2::load(second);
   return __builtin_shufflevector(a, b, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22,
@@ -35,10 +35,11 @@ MILLRACE_AVX512 words load_two(const std::int16_t* first, const std::int16_t* se
 }
 MILLRACE_AVX512 words words_of(int value) noexcept { return words{} + static_cast<std::int16_t>(value); }
 MILLRACE_AVX512 quads quads_of(int value) noexcept { return quads{} + value; }
-/// Reinterprets the register: nvcc does not compile such a cast of a dependent type.
+/// Reinterprets the register. Templates call this function because nvcc cannot compile such a cast of a dependent type.
 MILLRACE_AVX512 quads as_quads(words a) noexcept { return reinterpret_cast<quads>(a); }
 
-/// Returns pairs from the start of each quarter, as avx2::low_pairs() does. high_pairs() uses the other part.
+/// Interleaves the first elements of each quarter, as avx2::low_pairs() does for each half. high_pairs() interleaves
+/// the remaining elements.
 MILLRACE_AVX512 words low_pairs(words a, words b) noexcept {
   return __builtin_shufflevector(a, b, 0, 32, 1, 33, 2, 34, 3, 35, 8, 40, 9, 41, 10, 42, 11, 43, 16, 48, 17, 49, 18, 50,
                                  19, 51, 24, 56, 25, 57, 26, 58, 27, 59);
@@ -59,7 +60,8 @@ MILLRACE_AVX512 octs low_pairs(octs a, octs b) noexcept {
 MILLRACE_AVX512 octs high_pairs(octs a, octs b) noexcept {
   return __builtin_shufflevector(a, b, 1, 9, 3, 11, 5, 13, 7, 15);
 }
-/// As low_pairs() and high_pairs(), for bytes. Inline assembly: g++ 12 would load 128 bytes of indices from memory.
+/// low_pairs() and high_pairs() for bytes. They use inline assembly, because g++ 12 would load 128 bytes of indices
+/// from memory.
 MILLRACE_AVX512 bytes low_pairs(bytes a, bytes b) noexcept {
   bytes pairs;
   asm("vpunpcklbw %2, %1, %0" : "=v"(pairs) : "v"(a), "v"(b));
@@ -70,11 +72,11 @@ MILLRACE_AVX512 bytes high_pairs(bytes a, bytes b) noexcept {
   asm("vpunpckhbw %2, %1, %0" : "=v"(pairs) : "v"(a), "v"(b));
   return pairs;
 }
-/// Returns the even 64-bit numbers, then the odd ones.
+/// Returns the 64-bit numbers with even indices, then those with odd indices.
 MILLRACE_AVX512 octs even_then_odd(octs a) noexcept {
   return __builtin_shufflevector(a, a, 0, 2, 4, 6, 1, 3, 5, 7);
 }
-/// Transposes four rows in each quarter: q[c] becomes column c.
+/// Transposes four rows in each quarter. Afterwards, q[c] is column c.
 MILLRACE_AVX512 void transpose(quads* q) noexcept {
   const auto a = reinterpret_cast<octs>(low_pairs(q[0], q[1])), b = reinterpret_cast<octs>(high_pairs(q[0], q[1]));
   const auto c = reinterpret_cast<octs>(low_pairs(q[2], q[3])), d = reinterpret_cast<octs>(high_pairs(q[2], q[3]));
@@ -89,22 +91,22 @@ MILLRACE_AVX512 quads add_products(quads sum, words xy, const std::array<std::in
   asm("vpdpwssd %2%{1to16%}, %1, %0" : "+v"(sum) : "v"(xy), "m"(factors));
   return sum;
 }
-/// Drops `bits` fraction bits and interleaves the words of `even` and of `odd`.
+/// Drops `bits` fraction bits and interleaves the words of `even` with the words of `odd`.
 template <int bits>
 MILLRACE_AVX512 words joined(quads even, quads odd) noexcept {
   quads joint = even >> bits;
-  // Selects the bits of %0 where %2 has ones, else those of %1.
+  // Selects bits of %0 where %2 has ones, and bits of %1 elsewhere.
   asm("vpternlogd $0xe4, %2, %1, %0"
       : "+v"(joint) : "v"(bits <= 16 ? odd << (16 - bits) : odd >> (bits - 16)), "v"(quads_of(0xffff)));
   return reinterpret_cast<words>(joint);
 }
-/// Returns bytes clamped to 0..255: in each quarter, those of `a`, then those of `b`.
+/// Returns bytes clamped to 0..255. Each quarter contains the bytes of `a`, then the bytes of `b`.
 MILLRACE_AVX512 bytes clamped_bytes(words a, words b) noexcept {
   bytes clamped;
   asm("vpackuswb %2, %1, %0" : "=v"(clamped) : "v"(a), "v"(b));
   return clamped;
 }
-/// Returns whether a and b have a bit in common.
+/// Returns whether any bit is set in both `a` and `b`.
 MILLRACE_AVX512 bool any_of(words a, words b) noexcept {
   const words common = a & b;
   const avx2::words low = __builtin_shufflevector(common, common, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);

@@ -1,8 +1,9 @@
-// Rounds vectors of f32 to bf16, to nearest even, as to_bf16() of base/half.hpp does for finite numbers.
+// Rounds vectors of f32 to bf16, to nearest even. For finite numbers, the results equal to_bf16() of base/half.hpp.
 //
 //   [[gnu::target("avx2,fma,f16c")]] __m256i rounded(__m256 numbers) { return mr::detail::upper_halves(numbers); }
 //
-// Inlined, and only into functions with the same target. Errors: none. Threads: pure.
+// The function is inlined, and may be called only from functions with the same target. Errors: none. Threads: pure
+// functions; any thread.
 #pragma once
 
 #include <millrace/simd/avx2_intrinsics.hpp>
@@ -13,7 +14,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// Returns the upper halves of eight f32, rounded to nearest even.
+/// Rounds eight f32 to nearest even, and returns their upper halves.
 [[gnu::target("avx2,fma,f16c"), gnu::always_inline]] inline __m256i upper_halves(__m256 v) noexcept {
   const __m256i bits = _mm256_castps_si256(v);
   const __m256i odd = _mm256_and_si256(_mm256_srli_epi32(bits, 16), _mm256_set1_epi32(1));

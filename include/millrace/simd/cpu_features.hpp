@@ -1,4 +1,4 @@
-// Reports which instructions this CPU supports: whether it can run the kernels for AVX2, AVX-512 and others.
+// Reports whether this CPU supports the instructions of the kernels for AVX2, AVX-512 and other extensions.
 //
 //   bool avx2 = mr::detail::cpu_has_avx2();                // AVX2, FMA and F16C; false on aarch64 and older x86-64
 //   bool logic = mr::detail::cpu_has_three_way_logic();    // AVX-512's vpternlog in registers of 256 bits
@@ -66,7 +66,8 @@ inline bool cpu_has_byte_permutations() noexcept {
 #endif
 }
 
-/// Returns whether registers of 512 bits are profitable. Processors before AVX-512VBMI2 reduce their clock for them.
+/// Returns whether the kernels are faster with 512-bit registers. Processors without AVX-512VBMI2 reduce their clock
+/// frequency when they use these registers.
 inline bool cpu_has_wide_vectors() noexcept {
 #ifdef __x86_64__
   return __builtin_cpu_supports("avx512bw") != 0 && __builtin_cpu_supports("avx512vnni") != 0 &&

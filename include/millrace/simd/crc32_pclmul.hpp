@@ -1,4 +1,4 @@
-// Folds bytes to 16 bytes with the same CRC-32, by carry-less multiplication: the fast part of base/crc32.hpp.
+// Reduces bytes to 16 bytes with the same CRC-32, by carry-less multiplication. base/crc32.hpp uses this fast path.
 //
 //   if (mr::detail::cpu_has_pclmul() && data.size() >= mr::detail::crc32_least_bytes) {
 //     std::size_t done = 0;
@@ -6,10 +6,11 @@
 //     state = continue_with(folded, data.subspan(done));
 //   }
 //
-// Starting from a state of 0, the folded bytes lead to the state that follows the bytes that they replace.
+// Processing the folded bytes with an initial state of 0 produces the same state as processing the original bytes with
+// `state`.
 //
-// Errors: none. Threads: pure. Source: Gopal et al., "Fast CRC Computation for Generic Polynomials Using PCLMULQDQ
-// Instruction" (Intel, 2009).
+// Errors: none. Threads: pure functions; any thread. Source: Gopal et al., "Fast CRC Computation for Generic
+// Polynomials Using PCLMULQDQ Instruction" (Intel, 2009).
 #pragma once
 
 #include <millrace/base/version.hpp>
@@ -29,13 +30,15 @@ using crc32_lane [[gnu::vector_size(16)]] = long long;
 /// The minimum number of bytes for fold_crc32().
 inline constexpr std::size_t crc32_least_bytes = 4 * sizeof(crc32_lane);
 
-/// Shifts the bytes of `lane` to the position of `next`, by powers of x modulo the polynomial, and adds both.
+/// Shifts the bytes of `lane` to the position of `next`, by multiplying with powers of x modulo the polynomial, then
+/// adds `next`.
 __attribute__((target("pclmul"), always_inline)) inline crc32_lane fold_crc32_lane(crc32_lane lane, crc32_lane by,
                                                                                    crc32_lane next) noexcept {
   return __builtin_ia32_pclmulqdq128(lane, by, 0x00) ^ __builtin_ia32_pclmulqdq128(lane, by, 0x11) ^ next;
 }
 
-/// Folds the largest multiple of 16 bytes and sets `done_bytes` to it. Call it only if the processor has PCLMUL.
+/// Folds the largest multiple of 16 bytes, and sets `done_bytes` to the number of folded bytes. Call this function only
+/// if the processor has PCLMUL.
 __attribute__((target("pclmul"))) inline std::array<std::byte, 16> fold_crc32(std::span<const std::byte> data,
                                                                               std::uint32_t state,
                                                                               std::size_t& done_bytes) noexcept {

@@ -1,10 +1,10 @@
-// Advances a CRC-32C over bytes with the instruction of SSE4.2: the fast part of base/crc32c.hpp.
+// Computes CRC-32C with the instruction of SSE4.2. base/crc32c.hpp uses this fast path.
 //
 //   if (mr::detail::cpu_has_sse42()) state = mr::detail::crc32c_by_instruction(data, state);
 //
-// Long data is processed in three interleaved streams, because the instruction has a latency of three cycles and one
-// can be issued in each cycle.
-// Errors: none. Threads: pure.
+// Long data is processed in three interleaved lanes. The instruction has a latency of three cycles, but the processor
+// can issue one instruction per cycle.
+// Errors: none. Threads: pure functions; any thread.
 #pragma once
 
 #include <millrace/base/version.hpp>
@@ -19,8 +19,8 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// Advances a state over `zeros_bytes` zeros, by tables. This works because the state is a sum (xor) of independent
-/// bits.
+/// Computes the state after `zeros_bytes` zero bytes, with tables. This is possible because the effects of the state's
+/// bits are independent and add up by xor.
 template <std::size_t zeros_bytes>
 class crc32c_zeros {
  public:
@@ -47,8 +47,8 @@ inline std::uint64_t crc32c_word(const std::byte* from) noexcept {
   return value;
 }
 
-/// Computes three lanes in parallel. Joins the lanes by advancing each state over as many zeros as there are bytes
-/// after its lane.
+/// Computes three lanes in parallel. To combine the lanes, it advances the state of each lane over as many zero bytes
+/// as follow that lane.
 template <std::size_t lane_bytes>
 __attribute__((target("sse4.2"))) inline const std::byte* crc32c_by_lanes(const std::byte* at, const std::byte* end,
                                                                           std::uint32_t& state) noexcept {
@@ -67,14 +67,14 @@ __attribute__((target("sse4.2"))) inline const std::byte* crc32c_by_lanes(const 
   return at;
 }
 
-/// Compiled for SSE4.2 regardless of the program's flags. Call it only if the processor has SSE4.2.
+/// This function is compiled for SSE4.2 regardless of the program's flags. Call it only if the processor has SSE4.2.
 __attribute__((target("sse4.2"))) inline std::uint32_t crc32c_by_instruction(std::span<const std::byte> data,
                                                                              std::uint32_t state) noexcept {
   const std::byte* at = data.data();
   const std::byte* const end = at + data.size();
   if (data.size() >= 3 * 4096) at = crc32c_by_lanes<4096>(at, end, state);
   if (data.size() >= 3 * 256) at = crc32c_by_lanes<256>(at, end, state);
-  if (data.size() >= 3 * 64) at = crc32c_by_lanes<64>(at, end, state);   // a quarter of 2 KiB remains
+  if (data.size() >= 3 * 64) at = crc32c_by_lanes<64>(at, end, state);   // of 2 KiB, a quarter is left here
   std::uint64_t wide = state;
   std::size_t left = static_cast<std::size_t>(end - at);
   for (; left >= 8; left -= 8, at += 8) wide = __builtin_ia32_crc32di(wide, crc32c_word(at));
