@@ -1,4 +1,5 @@
-// A fixed ring of host batches: it manages the slot of each batch and the state of each slot.
+// Implements a ring with a fixed number of host batches. The ring manages the slot of each batch and the state of each
+// slot.
 //
 //   FREE -> FILLING(batch, missing rows) -> READY -> IN_USE (leased, or its copy is under way) -> FREE
 //
@@ -10,10 +11,10 @@
 //   const auto got = ring.take(batch);  // trainer or stager: in order of batches; bell() rings when a retry is useful
 //   if (got.what == mr::detail::batch_ring::outcome::ready) ring.free(got.batch.slot);   // any thread, in any order
 //
-// Memory is allocated once. A batch gets its slot when it opens, so slots may be freed in any order. With `fixed`,
-// batch n always uses slot n % count and waits for that slot.
-// Errors: sample errors are stored per batch. The one with the lowest position wins, so that the same data cause the
-// same error, independent of timing. Threads: any thread may call any member, and none waits.
+// Memory is allocated once. A slot is assigned to a batch when the batch opens, so slots may be freed in any order.
+// With `fixed`, batch n always uses slot n % count and waits for that slot. Errors: sample errors are stored per batch.
+// The ring retains the error with the lowest position, so that the same data cause the same error, independent of
+// timing. Threads: any thread may call any member. No member waits.
 #pragma once
 
 #include <millrace/base/address_sanitizer.hpp>
@@ -31,25 +32,25 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// A row whose sample is damaged, in a run that tolerates damage.
+/// A row whose sample is damaged, for runs that tolerate damage.
 struct damaged_row {
   std::size_t row = 0;
   std::exception_ptr error{};
-  bool replaced = false;   ///< by a copy of another row
+  bool replaced = false;   ///< the row contains a copy of another row
 };
 
-/// A batch that is ready, or the error in its place.
+/// A batch that is ready, or an error in place of the batch.
 struct ready_batch {
   std::size_t slot = 0;
   std::byte* data = nullptr;
   std::uint64_t batch = 0;
   std::uint64_t epoch = 0;
-  std::size_t rows = 0;   ///< of samples; fewer than the batch size only for a short last batch
-  std::uint64_t digest = 0;   ///< sum of the digests of its rows, modulo 2^64
+  std::size_t rows = 0;   ///< rows with samples; fewer than the batch size only for a short last batch
+  std::uint64_t digest = 0;   ///< sum of the digests of the rows, modulo 2^64
   batch_extent extent{};
   std::exception_ptr error{};
-  const std::string_view* keys = nullptr;   ///< keys of its rows; null unless options::keys is set
-  std::vector<damaged_row> damaged{};   ///< by row
+  const std::string_view* keys = nullptr;   ///< keys of the rows; null unless options::keys is set
+  std::vector<damaged_row> damaged{};   ///< in row order
 };
 
 /// The ring of host batches.
@@ -58,24 +59,24 @@ class batch_ring {
   /// Options of start().
   struct options {
     std::size_t rows = 1;               ///< rows per batch
-    std::vector<std::byte*> memory{};   ///< one piece per slot; owned by the caller
-    std::size_t slot_bytes = 0;         ///< bytes of a piece; AddressSanitizer reports a use of those of a FREE slot
+    std::vector<std::byte*> memory{};   ///< one memory block per slot; owned by the caller
+    std::size_t slot_bytes = 0;         ///< size of a block; AddressSanitizer reports access to a FREE slot
     bool fixed = false;                 ///< batch n uses slot n % count
-    bool keys = false;                  ///< each batch carries the keys of its rows
+    bool keys = false;                  ///< each batch contains the keys of its rows
   };
   static constexpr std::uint64_t unknown = std::numeric_limits<std::uint64_t>::max();
 
-  /// Sets up the slots; called once the size of a batch is known. No batch can open before, but set_end(),
-  /// mark_epoch_start() and stop() may be called.
+  /// Sets up the slots. Must be called once, when the size of a batch is known. Before this call, no batch can open,
+  /// but set_end(), mark_epoch_start() and stop() may be called.
   void start(const options& o);
 
   std::size_t count() const noexcept { return slots_.size(); }
 
-  /// Assigns every FREE slot to the next batch without one. Returns the number of batches opened so far.
+  /// Assigns every FREE slot to the next batch that has no slot. Returns the number of batches opened so far.
   std::uint64_t open_free();
 
-  /// Returns the memory of an open batch. This and the next members are for workers that have claimed a ticket of the
-  /// batch.
+  /// Returns the memory of an open batch. This member and the following ones are for workers that have claimed a ticket
+  /// of the batch.
   std::byte* data(std::uint64_t batch) noexcept { return at(batch).data; }
   batch_keys& keys(std::uint64_t batch) noexcept { return at(batch).keys; }
   void set_epoch(std::uint64_t batch, std::uint64_t epoch) noexcept { at(batch).epoch = epoch; }
@@ -85,55 +86,56 @@ class batch_ring {
   void add_digest(std::uint64_t batch, std::uint64_t of_rows) noexcept {
     if (of_rows != 0) at(batch).digest.fetch_add(of_rows, std::memory_order_relaxed);
   }
-  /// Records the error of a sample; the error with the lowest position becomes the error of the batch.
+  /// Records the error for a sample. The error with the lowest position becomes the error of the batch.
   void fail(std::uint64_t batch, std::uint64_t position, std::exception_ptr error) noexcept;
 
-  /// Records that a sample is damaged and the run continues. Its row is filled when the batch is closed.
+  /// Records that a sample is damaged, if the run tolerates damage. The row of the sample is filled when the batch is
+  /// closed.
   void add_damaged(std::uint64_t batch, damaged_row row);
-  /// Returns the damaged rows of a batch that is being closed, by row.
+  /// Returns the damaged rows of a batch that is being closed, in row order.
   std::vector<damaged_row>& damaged(std::uint64_t batch);
 
-  /// Reports `n` finished rows. Returns whether they were the last; then the caller closes the batch and calls
-  /// set_ready().
+  /// Reports `n` finished rows. Returns true if these were the last rows of the batch. In that case the caller must
+  /// close the batch and call set_ready().
   bool rows_done(std::uint64_t batch, std::size_t n) noexcept {
     return at(batch).to_come.fetch_sub(n, std::memory_order_acq_rel) == n;
   }
-  /// Returns whether a batch whose rows are all done has an error.
+  /// Returns whether a batch has an error. All rows of the batch must be done.
   bool failed(std::uint64_t batch) const noexcept { return at(batch).error != nullptr; }
-  /// Returns how many rows of a batch have a sample. All its rows must be done.
+  /// Returns the number of rows of a batch that have a sample. All rows of the batch must be done.
   std::size_t rows_of(std::uint64_t batch) const noexcept {
     return rows_ - at(batch).void_rows.load(std::memory_order_relaxed);
   }
-  /// Sets the state of a batch to READY, after its last row.
+  /// Sets the state of a batch to READY. Must be called after the last row is done.
   void set_ready(std::uint64_t batch, const batch_extent& extent = {});
 
-  /// Marks the first batch of an epoch, which is known once the previous epoch has been read to its end.
+  /// Marks the first batch of an epoch. Its number is known once the previous epoch has been read to its end.
   void mark_epoch_start(std::uint64_t batch);
-  /// Sets the end: the run has no batch from this number on.
+  /// Sets the end of the run: `batch` is the number of the first batch that does not exist.
   void set_end(std::uint64_t batch);
-  /// Stops the ring: batches that are not ready now will never be.
+  /// Stops the ring. Batches that are not ready yet will never become ready.
   void stop();
 
   enum class outcome { ready, end, epoch_end, stopped, not_yet };
 
-  /// The result of take(): a batch, or the reason for its absence.
+  /// The result of take(): a batch, or the reason why it is not available.
   struct take_result {
     outcome what = outcome::not_yet;
     ready_batch batch{};
   };
 
-  /// Returns a READY batch, which becomes IN_USE, or the reason for its absence. With `stop_at_epoch`, does not return
-  /// a batch that is known to be the first of an epoch.
+  /// Returns a READY batch and sets its state to IN_USE. If the batch is not available, returns the reason. With
+  /// `stop_at_epoch`, does not return a batch that is marked as the first batch of an epoch.
   take_result take(std::uint64_t batch, bool stop_at_epoch = false);
 
-  /// Swaps the keys of a batch returned by take() with `with`, whose memory the slot then reuses.
+  /// Swaps the keys of a batch returned by take() with `with`. The slot then reuses the memory of `with`.
   void swap_keys(std::size_t slot_index, batch_keys& with) noexcept { slots_[slot_index].keys.swap(with); }
 
   /// Returns whether take() would return something other than not_yet.
   bool can_take(std::uint64_t batch) const;
   bool starts_epoch(std::uint64_t batch) const;
-  /// Returns the first batch of the epoch of `batch`, if its start was marked. Requires that forget_epochs_before() was
-  /// not called for a later batch.
+  /// Returns the first batch of the epoch that contains `batch`, if the start of that epoch was marked.
+  /// forget_epochs_before() must not have been called for a later batch.
   std::optional<std::uint64_t> epoch_start_of(std::uint64_t batch) const;
   /// Forgets epochs that ended before `batch`.
   void forget_epochs_before(std::uint64_t batch);
@@ -146,10 +148,10 @@ class batch_ring {
     for (const slot& s : slots_) allow_access(s.data, slot_bytes_);
   }
 
-  /// Sets a slot to FREE. The caller then calls open_free() and notifies the dispatcher.
+  /// Sets the state of a slot to FREE. The caller must then call open_free() and notify the dispatcher.
   void free(std::size_t slot_index) noexcept;
 
-  /// Returns whether this batch waits for a free slot. Requires that all earlier batches were returned by take().
+  /// Returns whether this batch waits for a free slot. take() must have returned all earlier batches.
   bool waits_for_slot(std::uint64_t batch) const;
 
   std::size_t in_use() const noexcept;

@@ -1,37 +1,38 @@
-// Lets a thread sleep until a condition changes, at no cost for the notifying threads while no thread sleeps.
+// Lets a thread sleep until a condition is true. While no thread sleeps, notification is almost free.
 //
 //   bell.wait([&] { return work_to_do.load() > 0; });   // sleeper
 //   ++work_to_do;                                       // all other threads: change the condition, ...
 //   bell.ring();                                        // ... then ring
 //
-// The sleeper checks its condition again after every ring, and no ring is missed. For that, the variables of the
-// condition must be seq_cst atomics or protected by a lock. The condition must neither ring nor throw. There is no
-// polling. wait_at_most() is for threads that accept a delay, so that not every change wakes them.
+// The sleeper checks its condition again after every ring. To ensure that no ring is missed, the variables of the
+// condition must be seq_cst atomics or protected by a lock. The condition must neither ring nor throw. The sleeper does
+// not poll. Threads that accept a delay use wait_at_most(), so that not every change has to wake them.
 // Errors: none. Threads: any number of sleepers; ring() wakes all, ring_one() wakes one.
 #pragma once
 
 #include <millrace/base/version.hpp>
 
 #include <atomic>
-#include <condition_variable>   // and the durations for wait_for; <chrono> adds a calendar
+#include <condition_variable>   // also defines the durations for wait_for; <chrono> adds a calendar
 #include <cstdint>
 #include <mutex>
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// Wakes sleeping threads when a condition has changed.
+/// Wakes threads that sleep until a condition is true.
 class doorbell {
  public:
-  /// Wakes all sleepers, which then check their conditions.
+  /// Wakes all sleepers. Each sleeper then checks its condition.
   void ring() noexcept {
     if (sleepers_.load() == 0) return;
-    // The lock ensures that this does not miss a sleeper that has checked its condition, but does not sleep yet.
+    // The lock ensures that the notification also reaches a sleeper that has checked its condition but does not sleep
+    // yet.
     { const std::lock_guard lock(mutex_); }
     rung_.notify_all();
   }
 
-  /// Wakes one sleeper, for a change that any one thread can handle. All conditions must claim the change by an
-  /// exchange.
+  /// Wakes one sleeper. Use it for a change that any single thread can handle. All conditions must claim the change by
+  /// an atomic exchange.
   void ring_one() noexcept {
     if (sleepers_.load() == 0) return;
     { const std::lock_guard lock(mutex_); }

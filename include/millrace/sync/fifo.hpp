@@ -1,10 +1,10 @@
-// A queue that grows to its largest size and then allocates no more.
+// Implements a queue that grows to its maximum size and then no longer allocates.
 //
 //   mr::detail::fifo<std::string> shards;
 //   shards.push("train-000012.tar");
 //   while (!shards.empty()) read(shards.pop());
 //
-// Errors: std::bad_alloc. Threads: one at a time; the caller locks it if several threads use it.
+// Errors: throws std::bad_alloc. Threads: not synchronized; the caller must lock the queue if several threads use it.
 #pragma once
 
 #include <millrace/base/version.hpp>
@@ -50,7 +50,8 @@ class fifo {
     drop_first();
     return value;
   }
-  /// Returns the oldest elements that are contiguous in memory: at least one, unless empty().
+  /// Returns the oldest elements, as far as they are contiguous in memory. The result has at least one element unless
+  /// the queue is empty.
   std::span<T> first_run() noexcept { return {ring_ + first_, std::min(count_, capacity_ - first_)}; }
   /// Destroys the oldest element.
   void drop_first() noexcept { drop_first(1); }

@@ -1,13 +1,14 @@
-// A bounded ring of entries addressed by ticket: one producer puts items in order, any thread removes them by ticket.
+// Implements a bounded ring of entries that are addressed by ticket. One producer adds items in order; any thread
+// removes them by ticket.
 //
 //   mr::detail::item_ring<mr::detail::sample<mr::record>> ring(512);
 //   if (ring.can_accept(ticket)) ring.put(ticket, std::move(s));   // producer: tickets increase one by one
 //   auto item = ring.take(ticket);                               // any thread, each ticket once
 //   ring.use(ticket)->keep_origin();                             // the same without a move; then it is destroyed
 //
-// put() happens before take() of the same ticket only if something else orders them; the dispatcher's counters do.
-// take() happens before the put() that reuses its entry. Neither waits, and neither allocates. The capacity is a power
-// of two. Errors: none. Threads: one producer, any number of consumers.
+// The ring does not order put() before take() of the same ticket. The caller must order them, as the counters of the
+// dispatcher do. The ring does order take() before the put() that reuses the entry. put() and take() do not wait and do
+// not allocate. The capacity is a power of two. Errors: none. Threads: one producer, any number of consumers.
 #pragma once
 
 #include <millrace/base/aligned_allocator.hpp>
@@ -27,7 +28,7 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 template <class T>
 class item_ring {
  public:
-  /// Allocates the ring; its capacity is `at_least`, rounded up to a power of two.
+  /// Allocates the ring. The capacity is `at_least`, rounded up to a power of two.
   explicit item_ring(std::size_t at_least)
       : entries_(std::bit_ceil(at_least)), full_(entries_.size()), mask_(entries_.size() - 1) {}
   item_ring(const item_ring&) = delete;
@@ -42,20 +43,20 @@ class item_ring {
 
   void put(std::uint64_t ticket, T&& value) {
     std::construct_at(&entries_[at(ticket)].value, std::move(value));
-    full_[at(ticket)].store(true, std::memory_order_relaxed);   // relaxed: the producer itself reads it back
+    full_[at(ticket)].store(true, std::memory_order_relaxed);   // relaxed: only the producer reads this value
   }
   /// Returns the item that take() would return, without removing it.
   const T& peek(std::uint64_t ticket) const noexcept { return entries_[at(ticket)].value; }
   T take(std::uint64_t ticket) { return std::move(*use(ticket)); }
-  /// Returns the item in place. The entry is free once the returned object is destroyed.
+  /// Returns access to the item without moving it. The entry becomes free when the returned object is destroyed.
   auto use(std::uint64_t ticket) noexcept { return used_item(entries_[at(ticket)].value, full_[at(ticket)]); }
 
  private:
-  // An item of a cache line's size is in one line: each line moves from one core to another.
+  // An item that fits in a cache line occupies a single line, because each line has to move from one core to another.
   static constexpr std::size_t line_bytes = 64;
   struct alignas(sizeof(T) % line_bytes == 0 ? line_bytes : alignof(T)) entry {
     entry() noexcept {}
-    ~entry() {}   // empty: the ring's destructor destroys the items of full entries
+    ~entry() {}   // empty, because the ring's destructor destroys the items of full entries
     union {
       T value;
     };
@@ -68,8 +69,8 @@ class item_ring {
     used_item& operator=(const used_item&) = delete;
     ~used_item() {
       std::destroy_at(&value_);
-      // Not sequentially consistent, which would cost a locked instruction. A producer that sleeps until there is space
-      // reads a sequentially consistent counter before can_accept(), which its consumers change after this store.
+      // Not sequentially consistent, because that would require a locked instruction. A producer that waits for space
+      // reads a sequentially consistent counter before can_accept(). Consumers change that counter after this store.
       full_.store(false, std::memory_order_release);
     }
     T& operator*() const noexcept { return value_; }

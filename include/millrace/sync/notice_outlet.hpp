@@ -1,10 +1,10 @@
-// Passes notices to the user's function.
+// Passes notices to the user's function, or prints them to stderr.
 //
 //   mr::detail::notice_outlet notices(options.notice);     // empty: lines on stderr
 //   notices.deliver({.kind = mr::notice_kind::data, .text = "the shard has no sample"});
 //
-// Errors: none; base/notice.hpp describes an exception of the user's function.
-// Threads: any; one at a time delivers.
+// Errors: none. base/notice.hpp describes the handling of exceptions from the user's function. Threads: any; only one
+// thread at a time delivers.
 #pragma once
 
 #include <millrace/base/notice.hpp>
@@ -17,9 +17,9 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 /// Delivers the notices of one session, source, storage or log, one at a time.
 class notice_outlet {
  public:
-  /// `to` receives the notices; empty: they are printed to stderr.
+  /// `to` receives the notices. If `to` is empty, notices are printed to stderr.
   explicit notice_outlet(notice_function to = {}) : to_(std::move(to)) {}
-  /// Delivers a notice. Any thread.
+  /// Delivers a notice. Any thread may call this function.
   void deliver(const notice& n) noexcept {
     try {
       const std::lock_guard lock(mutex_);
@@ -35,7 +35,7 @@ class notice_outlet {
   }
   /// Returns whether the notices are printed to stderr.
   bool prints() const noexcept { return !to_; }
-  /// Returns whether notices that are only information have an effect.
+  /// Returns whether purely informational notices have an effect.
   bool informs() const noexcept { return to_.informs(); }
 
  private:

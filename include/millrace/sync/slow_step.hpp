@@ -1,4 +1,4 @@
-// Reports a slow step while no session watches it yet, such as listing files or building indexes.
+// Reports slow steps that run before a session watches them, such as listing files or building indexes.
 //
 //   mr::detail::slow_step step("finds files in the storage", {.items = names.size()});
 //   {
@@ -6,9 +6,9 @@
 //     stamps[i] = at->find(names[i]);
 //   }
 //
-// A step that is not over after `after_ns` causes a notice, with the number of done items and the longest current one;
-// another notice follows after twice that time, and so on.
-// Errors: without a thread nothing is reported. Threads: its own thread, until the destructor.
+// If a step is not complete after `after_ns`, a notice reports the number of completed items and the item that has been
+// running longest. Another notice follows after twice that time, and so on. Errors: if the watching thread cannot be
+// started, nothing is reported. Threads: runs a separate thread until destruction.
 #pragma once
 
 #include <millrace/base/clock.hpp>
@@ -31,9 +31,9 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 class slow_step {
  public:
   struct options {
-    std::size_t items = 0;      ///< of the step; 0: unknown
-    bool only_stalls = false;   ///< reports only if no item was done since the last check: the step shows its progress
-    notice_outlet* notices = nullptr;   ///< of the caller; null: lines on stderr
+    std::size_t items = 0;      ///< number of items of the step; 0: unknown
+    bool only_stalls = false;   ///< reports only if no item was completed since the last check
+    notice_outlet* notices = nullptr;   ///< outlet of the caller; null: notices are printed to stderr
     std::uint64_t after_ns = 10'000'000'000;
   };
   explicit slow_step(std::string step, options o)
@@ -41,7 +41,7 @@ class slow_step {
     try {
       thread_ = start_thread([this] { watch(); });
     } catch (...) {
-      // The step itself continues.
+      // The step itself continues without reports.
     }
   }
   slow_step(const slow_step&) = delete;
@@ -55,10 +55,10 @@ class slow_step {
     if (thread_.joinable()) thread_.join();
   }
 
-  /// One item of the step, from its construction to its destruction.
+  /// Marks an item of the step as running, from construction to destruction.
   class item {
    public:
-    /// `name` must live as long as the item.
+    /// `name` must remain valid as long as the item.
     item(slow_step& of, std::string_view name) noexcept : of_(&of), running_(of.meter_, name) {}
     ~item() { of_->done_.fetch_add(1, std::memory_order_relaxed); }
 
@@ -105,7 +105,7 @@ class slow_step {
   std::mutex mutex_;
   std::condition_variable changed_;
   bool over_ = false;
-  std::thread thread_;   // the last member: it uses the others
+  std::thread thread_;   // the last member, because the thread uses the others
 };
 
 }}}  // namespace millrace::detail

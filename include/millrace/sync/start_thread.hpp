@@ -1,9 +1,9 @@
-// Starts a thread, or reports that the system refused one.
+// Starts threads, and reports an error if the system refuses to start one.
 //
 //   std::thread reader = mr::detail::start_thread([&] { read_all(); });
 //   mr::detail::start_threads(all, 4, [&](std::size_t i) { work(i); });   // 4 more in std::vector<std::thread> all
 //
-// Errors: io_error with the system's reason; the threads that were started before continue. Threads: any.
+// Errors: io_error with the system's reason. Threads that were already started continue to run. Threads: any.
 #pragma once
 
 #include <millrace/base/version.hpp>
@@ -18,7 +18,7 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 /// Starts a thread.
 std::thread start_thread(std::function<void()> body);
 
-/// Adds `count` threads, of which the i-th runs body(i). Existing threads are not affected.
+/// Adds `count` threads to `all`. The i-th new thread runs body(i). Existing threads are not affected.
 void start_threads(std::vector<std::thread>& all, std::size_t count, const std::function<void(std::size_t)>& body);
 
 }}}  // namespace millrace::detail
