@@ -4,8 +4,7 @@
 //   mr::picture q = mr::any_picture(r["jpg;png;webp"], {.also = &webp});      // mr::webp_pictures of adapt/webp.hpp
 //
 // Formats: JPEG, PNG, PNM, and one more that the caller supplies. The alpha channel of a PNG is dropped.
-// Errors: the errors of the detected format; data_error for an unsupported format, with its name if Millrace recognizes
-// it.
+// Errors: the errors of the detected format; data_error for an unsupported format, which the message names if possible.
 // Threads: the same rules as for `picture`.
 #pragma once
 

@@ -88,7 +88,7 @@ struct random_erasing_options {
   double scale_max = 0.33;        ///< maximum area
   double ratio_min = 0.3;         ///< minimum height / width
   double ratio_max = 3.3;         ///< maximum height / width
-  std::size_t max_boxes = 1;      ///< a uniform number of boxes, 1 to max_boxes; they share the area
+  std::size_t max_boxes = 1;      ///< the number of boxes is uniform, 1 to max_boxes; boxes share the area
   rgb_color fill = mean_color;    ///< color of the boxes
 };
 

@@ -111,7 +111,8 @@ class photometric_plan {
   photometric_plan& rand_augment(picture_size size, rng& random, const rand_augment_options& options = {});
   /// TrivialAugmentWide (Mueller, Hutter 2021). Draws the operation, its bin and its sign.
   photometric_plan& trivial_augment(picture_size size, rng& random, const trivial_augment_options& options = {});
-  /// AutoAugment (Cubuk et al. 2019). Draws the pair, then the details of both operations as rand_augment() does.
+  /// AutoAugment (Cubuk et al. 2019). Draws the pair of operations, then the details of each operation as in
+  /// rand_augment().
   photometric_plan& auto_augment(picture_size size, rng& random, const auto_augment_options& options = {});
   /// AugMix (Hendrycks et al. 2020). Draws the weight of the image and the weights of the chains. Then draws, for each
   /// chain, its depth, and for each of its operations the kind, the bin and the sign.

@@ -5,9 +5,9 @@
 //
 // Pillow computes in float and double, and truncates. In exact arithmetic, H is 255 / 6 times the usual angle of 0 to
 // 6, and S is 255 (max - min) / max. Pillow's result differs from the truncated exact value only if the exact value is
-// an integer and Pillow's rounding ends below it. Whether this occurs depends only on the integer, so a table has one
-// bit for each integer. In the reverse conversion, Pillow's intermediate rounding has no effect, because results are
-// nearest integers and ties do not occur.
+// an integer and Pillow's rounded result is below this integer. Whether this occurs depends only on the integer, so a
+// table has one bit for each integer. In the reverse conversion, Pillow's intermediate rounding has no effect, because
+// results are nearest integers and ties do not occur.
 // Tests compare both conversions of all colors with Pillow's own computation.
 // Units: pixels of three bytes. Errors: none. Threads: any thread, if no two calls share pixels.
 #pragma once

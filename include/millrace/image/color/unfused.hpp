@@ -11,7 +11,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// Returns `value`. The compiler cannot optimize through it.
+/// Returns `value`. The compiler cannot optimize across this call.
 inline double unfused(double value) noexcept {
 #if defined __x86_64__
   asm("" : "+x"(value));

@@ -18,7 +18,7 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 inline __m256 sum_of_product(__m256 a, __m256 b, __m256 c) noexcept {
   __m256 product = a * b;
-  asm("" : "+x"(product));   // the compiler cannot optimize through this
+  asm("" : "+x"(product));   // the compiler cannot optimize across this
   return product + c;
 }
 inline __m256d sum_of_product(__m256d a, __m256d b, __m256d c) noexcept {

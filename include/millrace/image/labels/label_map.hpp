@@ -14,8 +14,8 @@
 // in integers as floor((2 begin target + (2 o + 1) length) / (2 target denominator)), see resize/resize_plan.hpp.
 // Therefore the map stays aligned with the image after any crops, resizes, flips and orientation. Maps of `fast` images
 // equal maps of `exact` images.
-// The map must have the same size as the stored image. The image's EXIF orientation rotates both. For a map that was
-// drawn on the rotated image, use p.geometry().upright().
+// The map must have the same size as the stored image. The image's EXIF orientation also rotates the map. For a map
+// that was drawn on the rotated image, use p.geometry().upright().
 // Formats: see label_source.hpp. Without apply(), the full map is rendered.
 // Errors: labels() throws data_error for a field that is not a label map or is damaged. apply() throws data_error if
 // the sizes of map and image differ. Both errors name field, shard and key. Threads: not synchronized. Lifetime: a

@@ -5,8 +5,8 @@
 //   const std::byte* row = rows.data + (60 - rows.first) * rows.stride_bytes;
 //
 // Samples are class numbers: they are never scaled, mapped through a palette, or converted to colors.
-// Formats: PGM (P5, 8 or 16 bits) and .npy ([height, width] of u8 or u16), both read in place; PNG (palette or gray, 1
-// to 16 bits). To add a format, write a function that opens a map and a function that delivers rows. The second
+// Formats: PGM (P5, 8 or 16 bits) and .npy ([height, width] of u8 or u16), which are read in place; PNG (palette or
+// gray, 1 to 16 bits). To add a format, write a function that opens a map and a function that delivers rows. The second
 // function may decode into memory of the scratch.
 // Errors: data_error with field, shard and key. Threads: any thread. Lifetime: a label_source keeps its field's block
 // alive; rows are valid until the scratch is used again.

@@ -7,9 +7,9 @@
 //
 // Result: u8 RGB [height, width, 3]; gray and CMYK files become RGB. Each call returns a new plan. The result is the
 // same as if each call changed the pixels at once, in the order of the calls.
-// Nothing is decoded until the plan is rendered. Rendering is one pass. It decodes only the rows and columns that the
-// result needs. Then one antialiased resize, bilinear or bicubic, writes the result, flipped if requested, to its
-// destination. Several resizes are merged into one resize from the source.
+// Nothing is decoded until the plan is rendered. Rendering is one pass, which decodes only the rows and columns that
+// the result needs. Then one antialiased resize, bilinear or bicubic, writes the result to its destination, flipped if
+// requested. Several resizes are merged into one resize from the source.
 // An `exact` image differs by at most 1 from "decode, crop, resize, flip" with Pillow or torchvision (antialias). A
 // resize does not read pixels outside an earlier crop, but may read pixels outside a later one. A bicubic resize clamps
 // values after it resizes the columns and again after it resizes the rows, as Pillow does. Pillow 13 resizes the rows
@@ -60,10 +60,10 @@ class picture {
 
   /// Reads the header of a JPEG and plans the full image; see jpeg().
   explicit picture(bytes data, const jpeg_options& options = {});
-  /// Plans the full image of a file whose header was read; for the functions of the formats, such as png().
+  /// Plans the full image of a file whose header has been read. Called by the functions of each format, such as png().
   picture(bytes data, const detail::picture_file& file);
 
-  /// Returns the width of the planned result in pixels; height() likewise.
+  /// Returns the width of the planned result in pixels; height() returns the height.
   std::size_t width() const noexcept { return static_cast<std::size_t>(across().count); }
   std::size_t height() const noexcept { return static_cast<std::size_t>(down().count); }
   /// Returns [height, width, 3].
@@ -108,7 +108,7 @@ class picture {
   /// Throws setup_error if a side of the result is outside 1..65535.
   picture resize_within(const picture_size& size) const;
 
-  /// Crops a random box by the rule of torchvision's RandomResizedCrop (random_crop.hpp) and resizes it.
+  /// Crops a random box by the rule of torchvision's RandomResizedCrop (random_crop.hpp), and resizes the box.
   /// Throws setup_error if an option or the size is out of range.
   picture random_resized_crop(std::size_t side, rng& random, const random_crop_options& options = {}) const {
     return random_resized_crop(picture_size{.width = side, .height = side}, random, options);
@@ -123,7 +123,7 @@ class picture {
   }
 
   /// Runs an operation on the rendered pixels, such as a photometric_plan, after the operations of earlier calls.
-  /// Crops, resizes and flips run before all operations, even if they are planned later.
+  /// Crops, resizes and flips run before all operations, even if apply() is called first.
   picture apply(std::shared_ptr<const row_operation> operation) const;
 
   /// Decodes into `row`, which has height * width * 3 bytes. The bits depend only on the file and the plan.
@@ -131,7 +131,7 @@ class picture {
   void render(std::span<std::uint8_t> row, scratch& s) const { render_alone(job_for(target_of(row, true)), s); }
 
   /// The maximum number of images that a batch renders together. The decoder works on two images at a time. In a group
-  /// of eight, it decodes only 2 % of the coded symbols without a partner.
+  /// of eight, only 2 % of the coded symbols are decoded without a second image.
   static constexpr std::size_t together = 8;
   using group = detail::picture_group;
   /// Adds the image to a group whose images are rendered together, each into its row: see detail::picture_group.

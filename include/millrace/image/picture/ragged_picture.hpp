@@ -32,7 +32,7 @@ namespace millrace { inline namespace MILLRACE_ABI {
 /// The maximum size of the images in a batch, and their padding.
 struct ragged_picture_options {
   picture_size max{};            ///< largest image; required, because slots reserve this size
-  std::size_t multiple_of = 1;   ///< rounds both sides of the rows up to a multiple of this, but not above `max`
+  std::size_t multiple_of = 1;   ///< rounds both sides of a row up to a multiple of this number, at most `max`
   rgb_color color{};             ///< color of the padding
 
   /// Compares all numbers.
@@ -85,8 +85,8 @@ class ragged_picture {
   /// Returns the plan of the image.
   const picture& plan() const noexcept { return padded_.plan(); }
 
-  /// Decodes into the largest possible row, and pads it. Throws setup_error if `row` has another size, data_error if
-  /// the file is damaged.
+  /// Decodes into `row`, the largest possible row, and pads the rest. Throws setup_error if `row` has another size,
+  /// data_error if the file is damaged.
   void render(std::span<std::uint8_t> row, scratch& s) const { padded_.render(row, s); }
   using group = picture::group;
   /// Adds the image to a group, to be rendered at the upper left of the largest possible row. Does not pad the row,

@@ -4,7 +4,7 @@
 //   const std::uint64_t share = mixup(random);        // in [0, 2^32]; 2^31 is one half
 //
 // The same random numbers produce the same shares on every machine and compiler. base/fixed_point.hpp computes
-// logarithms and powers. The error of a share is about 2^-30, and that of a rejection probability about 2^-31.
+// logarithms and powers. The error of a share is about 2^-30. The error of a rejection probability is about 2^-31.
 // Alpha below 1: Joehnk's rule (Metrika 8, 1964). Draw x = U^(1/alpha), y = V^(1/alpha) until x + y <= 1; the share is
 // x / (x + y). The share is computed from the difference of the logarithms, because for a small alpha both powers are
 // often below 2^-32. Alpha above 1: draw a uniform x until U <= (4 x (1 - x))^(alpha - 1). Alpha = 1: a uniform x.

@@ -24,7 +24,8 @@ struct byte_reader {
   std::uint32_t u32(std::size_t at) const noexcept;
 };
 
-/// Returns the orientation in the payload of an APP1 segment; 0 if it is missing or the segment is malformed.
+/// Returns the orientation in the payload of an APP1 segment; 0 if the orientation is missing or the segment is
+/// malformed.
 int exif_orientation(std::span<const std::byte> segment) noexcept;
 /// Returns the orientation in EXIF data, which begins with a TIFF header; 0 if the orientation is missing or the data
 /// is malformed.

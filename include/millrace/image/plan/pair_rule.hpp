@@ -30,7 +30,7 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 struct pair_rule_options {
   double mixup_alpha = 0;    ///< 0: no mixup
   double cutmix_alpha = 0;   ///< 0: no cutmix
-  double switch_probability = 0.5;   ///< probability of cutmix, if both have an alpha
+  double switch_probability = 0.5;   ///< probability of cutmix, if both alphas are set
   double probability = 1;            ///< probability of mixing a pair
   std::array<double, 2> cutmix_minmax{};   ///< minimum and maximum side of the box, as fractions; 0: use alpha
 };

@@ -1,4 +1,4 @@
-// An operation on the rendered pixels of an image, such as a change of its colors.
+// An operation on the rendered pixels of an image, such as a change of the colors.
 //
 //   struct inversion final : mr::row_operation {
 //     void run(const mr::rgb_row& row, mr::scratch&) const override {
@@ -10,7 +10,7 @@
 //
 // The operation runs when the image is rendered, while the image's row is in the cache. Copies of a `picture` share the
 // operation.
-// Errors: those of the operation. Threads: immutable; each thread has its own scratch.
+// Errors: the errors of the operation. Threads: immutable; each thread has its own scratch.
 #pragma once
 
 #include <millrace/base/version.hpp>

@@ -3,8 +3,8 @@
 //   std::uint32_t complete = mr::detail::adler(data);
 //   std::uint32_t same = mr::detail::adler(second_half, mr::detail::adler(first_half));
 //
-// Uses AVX2 if the CPU supports it; the result does not depend on the CPU. Threads: pure functions; any thread. Errors:
-// none.
+// Uses AVX2 if the CPU supports it; the result does not depend on the CPU. Threads: pure functions; any thread.
+// Errors: none.
 // Source: RFC 1950, sections 2.2 and 8.2.
 #pragma once
 

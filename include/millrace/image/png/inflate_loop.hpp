@@ -5,8 +5,8 @@
 //
 // Needs `least_input_bytes` of input. Writes fewer than `slack_bytes` bytes beyond the limit of the output.
 // The bit buffer is filled with one unaligned load of 8 bytes. Bits above `count` may be set. They equal the bits of
-// the byte at `in`, so filling the buffer again does not change them. A match is copied in words, and bytes beyond its
-// end are overwritten.
+// the byte at `in`, so filling the buffer again does not change these bits. A match is copied in words, and bytes
+// beyond its end are overwritten.
 // Errors: the reason for the stop. Threads: any thread, if no two calls share an output.
 // Source: RFC 1951, 3.2.3; the buffer is filled by "variant 4" of F. Giesen, "Reading bits in far too many ways".
 #pragma once
@@ -110,7 +110,7 @@ class inflate_loop {
   }
 
   /// Decodes one symbol, even at the end of the input. If `s` has fewer than 48 bits, no more input remains.
-  /// Stops before the symbol if it would write beyond the limit of the output.
+  /// Stops before a symbol whose output would exceed the limit.
   static inflate_stop one(inflate_state& s, const deflate_codes& codes) noexcept {
     std::uint32_t e = codes.literals()[s.bits & deflate_codes::literal_mask];
     if (has_second_table(e)) e = second(e, s.bits, codes.literals(), deflate_codes::literal_bits);

@@ -10,8 +10,8 @@
 // libpng.
 // Alpha is dropped without changing the colors, or kept, or used to composite pixels over a color. tRNS is read only if
 // alpha is used. A composited value is (c a + b (255 - a)) / 255, rounded.
-// The layout `samples` keeps the stored values: palette indices, and gray without scaling. A sample has one byte, or
-// two bytes in the machine's byte order if it has 16 bits.
+// The layout `samples` keeps the stored values: palette indices, and gray without scaling. A 16-bit sample becomes two
+// bytes in the machine's byte order, any other sample becomes one byte.
 // Up to `slack_bytes` may be read beyond `stored` and written beyond `memory`.
 // Errors: data_error if a palette or a needed tRNS is missing or invalid. Threads: not thread-safe; one thread at a
 // time.
@@ -54,7 +54,7 @@ class png_pixels {
   std::size_t pixel_bytes() const noexcept { return pixel_bytes_; }
   std::size_t row_bytes() const noexcept { return pixel_bytes_ * count_; }
 
-  /// Converts a stored row. Returns the pixels, which are in `memory`, or in `stored` if they need no conversion.
+  /// Converts a stored row. Returns the pixels, which are in `memory`, or in `stored` if the row needs no conversion.
   const std::uint8_t* convert(const std::uint8_t* stored, std::uint8_t* memory) noexcept;
 
  private:

@@ -35,7 +35,7 @@ struct portable_unfilter {
     for_each_channel(r, pixel_bytes, [](int left, int up, int) { return (left + up) / 2; });
   }
 
-  /// Predicts the neighbor (left, up or corner) that is nearest to left + up - corner, or the first of them in a tie.
+  /// Predicts the neighbor (left, up or corner) that is nearest to left + up - corner, or the first of these in a tie.
   /// Comparing the smaller and the larger neighbor yields the same choice in fewer steps (F. Giesen, stb_image 2.28).
   static void paeth(const filtered_row& r, std::size_t pixel_bytes) noexcept {
     for_each_channel(r, pixel_bytes, [](int left, int up, int corner) {

@@ -3,8 +3,8 @@
 //   mr::picture p = mr::pnm(r["ppm"]).random_resized_crop(224, rng).random_flip(rng);
 //   mr::image pixels = mr::pnm(r["pgm;ppm"]).pixels();
 //
-// Gray becomes RGB. Values are scaled from 0..maxval to 0..255 and rounded. A file contains one image; bytes after it
-// are ignored. Rows are read in place, so the file must contain the full image.
+// Gray becomes RGB. Values are scaled from 0..maxval to 0..255 and rounded. Only the first image of a file is read;
+// later bytes are ignored. Rows are read in place, so the file must contain the full image.
 // Errors: data_error, with shard, key and stage "pnm", if the format is different or the file is truncated.
 // Threads: the same rules as for `picture`.
 // Format: Netpbm's ppm(5) and pgm(5).
@@ -32,7 +32,7 @@ bool is_pnm(std::span<const std::byte> file) noexcept;
 }  // namespace detail
 
 /// Returns a plan of the full image in `data`. Reads only the header.
-/// Throws data_error if the bytes are not a PGM or PPM, if they are truncated, or if the image exceeds max_pixels.
+/// Throws data_error if the bytes are not a PGM or PPM or are truncated, or if the image exceeds max_pixels.
 picture pnm(bytes data, const pnm_options& options = {});
 
 }}  // namespace millrace

@@ -34,7 +34,7 @@ struct picture_format {
   const char* name = "";   ///< the stage of its errors
   /// Renders jobs of this format.
   void (*render)(std::span<const picture_job> jobs, scratch& s) = nullptr;
-  bool has_alpha = false;        ///< whether it supports values other than alpha_use::ignored
+  bool has_alpha = false;        ///< whether the format supports values other than alpha_use::ignored
   bool decodes_smaller = false;  ///< whether `fast` images are decoded at a reduced size
 };
 

@@ -11,7 +11,8 @@
 // warning and an error. The built-in decoder decodes every row of MCUs that libjpeg would read for the crop, so both
 // detect the same damage. The exception is damage in restart intervals that the crop does not need, which the built-in
 // decoder skips.
-// Images of the same JPEG (several crops of it) share its planes, if the built-in decoder decodes it.
+// Images of the same JPEG (several crops of one file) share the decoded planes if the built-in decoder decodes the
+// file.
 // Both decoders produce the same bits for an `exact` image and for a `fast` image decoded at a reduced size, because
 // such images are converted to RGB before the resize. The bits of other `fast` images depend on whether the built-in
 // decoder supports the file, never on the CPU.

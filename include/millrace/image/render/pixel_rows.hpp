@@ -1,4 +1,5 @@
-// Renders an image from rows of pixels that a decoder delivers from top to bottom. All formats except JPEG use it.
+// Renders an image from rows of pixels that a decoder delivers from top to bottom. All formats except JPEG use this
+// header.
 //
 //   struct gray_rows final : mr::detail::pixel_rows {
 //     void start(const mr::detail::plane_box& box) override { row = box.top; left = box.left; }
@@ -10,7 +11,7 @@
 //
 // The decoder receives the box of pixels that the plan needs, and delivers it row by row from the top. The decoder need
 // not read rows below the box. Each row has four bytes per pixel: red, green, blue, and alpha, which is used only if
-// the job requests it. The result differs by at most 1 from Pillow's.
+// the job requests alpha. The result differs by at most 1 from Pillow's.
 //
 //   mr::detail::render_each(jobs, decoder, memory);         // decoder: a row_decoder
 //

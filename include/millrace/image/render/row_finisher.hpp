@@ -26,7 +26,8 @@ class row_finisher {
  public:
   /// Returns the target to which the job must be rendered before finish() is called.
   pixel_target target_of(const picture_job& job);
-  /// Runs the operations of the job. Converts or copies the row to the job's target if it was rendered elsewhere.
+  /// Runs the operations of the job. Converts or copies the row to the job's target if target_of() returned another
+  /// buffer.
   void finish(const picture_job& job, scratch& s);
 
  private:

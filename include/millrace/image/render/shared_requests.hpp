@@ -1,4 +1,4 @@
-// Joins requests for the same JPEG, so that it is decoded once and all its images share the planes.
+// Joins requests for the same JPEG, so that the JPEG is decoded once and all its images share the planes.
 //
 //   mr::detail::shared_requests all;                  // reused for all batches
 //   all.begin(jobs.size());
@@ -8,10 +8,10 @@
 //     all.for_each_job(n, [&](std::size_t job) { render(job, got.planes); });
 //   });
 //
-// Requests are joined if their bytes are at the same address and they have the same decoding size and limits. A joined
+// Requests are joined if they have the same decoding size and limits, and their bytes are at the same address. A joined
 // request is for the smallest box that contains the boxes of all its requests. If the decoder accepts the joined
-// request, it would also accept each separate request. If it refuses the joined request, a separate request may still
-// succeed.
+// request, it would also accept each separate request. If the decoder refuses the joined request, a separate request
+// may still succeed.
 // Boxes far from each other are not joined, because decoding the area between them would cost more.
 // The longest request is first. Two requests are decoded at a time, and the rest of the last request is decoded alone,
 // which is slower. Therefore the last request should be short.

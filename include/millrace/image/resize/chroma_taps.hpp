@@ -1,4 +1,4 @@
-// Computes the weights of a resize along one axis for chroma of half the resolution. They combine upsampling and
+// Computes the weights of a resize along one axis for chroma of half the resolution. The weights combine upsampling and
 // resize.
 //
 //   mr::detail::tap_table chroma;

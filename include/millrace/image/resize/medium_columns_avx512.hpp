@@ -5,8 +5,8 @@
 //   if (mr::detail::cpu_has_wide_vectors() && medium.build({.taps = taps, .origin = 100}, 224))
 //     medium.run({.rows = {a, b, c, d}, .out = sums, .stride = 672}, clamps);
 //
-// It requires that weights fit into 16 bits and that the samples of each half are within 64 bytes. A byte permutation
-// moves two taps to each output, as words of 16 bits. Outputs are in the order of avx2_columns.
+// This kernel requires that weights fit into 16 bits and that the samples of each half are within 64 bytes. A byte
+// permutation moves two taps to each output, as words of 16 bits. Outputs are in the order of avx2_columns.
 // Shapes, units, errors, threads: see column_kernels.hpp.
 #pragma once
 

@@ -4,7 +4,7 @@
 //   const std::size_t count = mr::detail::portable_axis_taps::mix<true>(row, doubtful);   // cubic
 //   for (std::size_t i = 0; i < count; ++i) recompute(doubtful[i]);
 //
-// Results are truncated. Therefore only results that are close to an integer may differ from those of double. If all
+// Results are truncated. Therefore only results that are close to an integer may differ from results in double. If all
 // neighbors are equal, the result is exact.
 // Units: bytes of a row, three for each pixel. Errors: none. Threads: any thread, if no two calls share an output.
 #pragma once

@@ -1,4 +1,4 @@
-// Computes the sources of a row's pixels with AVX2, four at a time. The doubles are identical to those of
+// Computes the sources of a row's pixels with AVX2, four at a time. The values are identical to the doubles in
 // warp_kernels.hpp.
 //
 //   mr::detail::warp_points_avx2<1> points(line);   // with one neighbor before each point on each axis, and two after
