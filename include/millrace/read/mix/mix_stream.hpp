@@ -5,7 +5,7 @@
 //   while (!one.is_exhausted(counts)) use(one.take());
 //
 // The order is that of a shuffle() directly after the source: first the shards, then the samples within the window.
-// Errors: those of the source, completed with the shard's name. Threads: one thread at a time.
+// Errors: the errors of the source, completed with the shard's name. Threads: not thread-safe.
 #pragma once
 
 #include <millrace/measure/meters/read_meter.hpp>
@@ -24,7 +24,7 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 struct mix_stream_options {
   std::uint64_t seed = 0;
   std::size_t window = 0;         ///< shuffle window in samples; 0: no shuffle
-  std::uint64_t first_shard = 0;  ///< index of its first shard in the list of all sources' shards
+  std::uint64_t first_shard = 0;  ///< index of the source's first shard in the list of all sources' shards
   std::shared_ptr<read_meter> reads{};   ///< meter of all sources; null: reads are not watched
   std::string name{};                    ///< name of the source in diagnostics
 };
@@ -76,7 +76,7 @@ class mix_stream {
     names_ = std::move(names);
     own_name_ = std::move(own);
   }
-  /// Keeps the order of resume points of version 4. Called before the first pass.
+  /// Uses the order of resume points of version 4. Called before the first pass.
   void keep_older_order() {
     shard_order::options o = plan_.settings();
     o.permutes = false;
@@ -88,7 +88,7 @@ class mix_stream {
   /// Returns the bytes in the shuffle window.
   std::size_t held_bytes() const noexcept { return waiting_.held_bytes(); }
 
-  /// Returns whether the pass has no more samples. Reads until the next sample is known.
+  /// Returns whether the pass has no more samples. Reads until the next sample is certain.
   bool is_exhausted(event_counts& counts) {
     while (!waiting_.ready() && read_one(counts)) {
     }
@@ -154,7 +154,7 @@ class mix_stream {
       if (o.reads) return source.watched_in(o.reads);
     return source;
   }
-  /// Counts all time at the source as reading, if the source does not report its own reads.
+  /// Counts all time in calls of the source as reading, if the source does not report its own reads.
   struct as_read {
     explicit as_read(const mix_stream& of) {
       if constexpr (!watchable_source<Source>)

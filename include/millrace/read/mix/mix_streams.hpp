@@ -1,17 +1,17 @@
-// Several sources as one stream: reads each sample from the source that the pattern selects.
+// Combines several sources into one stream: reads each sample from the source that the mix_pattern selects.
 //
 //   mr::detail::mix_streams in(rule, 7, shards, lines);                      // 7: the seed
 //   auto reader = in.open(0, epoch);
 //   while (auto item = reader.next()) use(item->number(), item->value);      // number of the source, and its item
 //
-// The shares and the rules for a source that runs out are those of order/mix_plan.hpp. No count is known in advance. A
-// source runs out when it has no next sample. An epoch of `repeat` ends when every source has run out at least once.
-// All later epochs have the same length. It is not rounded up to complete batches.
-// Each source is shuffled as by a shuffle() directly after it: first its shards, then its samples within the window.
-// Each source is read one shard at a time, and one thread reads all sources.
-// Errors: those of the sources, completed with the shard's name. Also setup_error for a source without samples, and for
-// windows that together use more than a quarter of the memory.
-// Threads: like any source. Lifetime: a run begins with pass 0 of each source.
+// order/mix_plan.hpp describes the shares and the rules for a source that runs out. Here, no sample count is known in
+// advance. A source runs out when it has no next sample. The first epoch of `repeat` ends when every source has run out
+// at least once. All later epochs have the same length, which is not rounded up to complete batches.
+// Each source is shuffled in the same way as by a shuffle() directly after it: first its shards, then its samples
+// within the window. Each source is read one shard at a time, and one thread reads all sources.
+// Errors: the errors of the sources, completed with the shard's name. Also setup_error for a source without samples,
+// and for windows that together use more than a quarter of the memory.
+// Threads: as for any source. Lifetime: a run begins with pass 0 of each source.
 #pragma once
 
 #include <millrace/base/digest.hpp>
@@ -42,7 +42,7 @@ class mix_streams {
   mix_streams(mix_rule rule, std::uint64_t seed, const Sources&... sources)
       : state_(std::make_shared<state>(std::move(rule), seed, sources...)) {}
 
-  /// Returns 1: all sources are read as one shard.
+  /// Returns 1, because all sources are read as one shard.
   std::size_t shards() const noexcept { return 1; }
   /// Returns a text that depends on all inputs of the order except the samples.
   std::string shard_name(std::size_t) const { return state_->name; }
@@ -56,8 +56,8 @@ class mix_streams {
     return static_cast<std::int64_t>(times);
   }
 
-  /// Returns the meter of all sources together. It exists if at least one source reports its own reads; else the read
-  /// stage measures complete chunks read from this source.
+  /// Returns the meter of all sources together. This function exists if at least one source reports its own reads.
+  /// Otherwise, the read stage measures the reading of complete chunks.
   read_meter& reads() const noexcept
     requires watched
   {
@@ -70,7 +70,7 @@ class mix_streams {
     std::apply([&](auto&... s) { (s->name_samples(names, state_->rule.sources[i++].name), ...); }, state_->streams);
   }
 
-  /// Keeps the order of resume points of version 4. Called before the first pass.
+  /// Uses the order of resume points of version 4. Called before the first pass.
   void keep_older_order() const {
     std::apply([](auto&... s) { (s->keep_older_order(), ...); }, state_->streams);
   }
@@ -85,7 +85,7 @@ class mix_streams {
  private:
   struct identity {
     std::uint64_t id = 0, pass = 0;
-    record name{};   // empty unless its stream named it
+    record name{};   // empty unless the stream named the sample
   };
 
   struct state {
@@ -188,7 +188,7 @@ class mix_streams {
     mix_rule rule;
     std::shared_ptr<read_meter> reads = watched ? std::make_shared<read_meter>() : nullptr;
     std::string name;
-    std::vector<std::uint64_t> shares, left;   // left: 0 for sources that ran out
+    std::vector<std::uint64_t> shares, left;   // left: the shares, but 0 for sources that ran out
     mix_pattern pattern{{1}};
     std::tuple<std::unique_ptr<mix_stream<Sources>>...> streams;
     std::optional<event_counts> counts;                // events of this epoch
@@ -204,7 +204,7 @@ class mix_streams {
    public:
     explicit reader(std::shared_ptr<state> from) : from_(std::move(from)) {}
 
-    /// Returns the next item of the epoch; none at its end.
+    /// Returns the next item; nothing at the end of the epoch.
     std::optional<item> next() { return from_->next(last_); }
     /// Sets the identity of the last item that next() returned.
     void stamp(sample<item>& s) const noexcept {

@@ -1,4 +1,5 @@
-// Several indexed data sets as one, with the rule that mixes them: an indexed_run over a mix reads this.
+// Combines several indexed data sets into one, with the rule that mixes them. An indexed_run over a mix reads this data
+// set.
 //
 //   mr::detail::mixed_data data({a, b}, {.sources = {{.weight = 0.7}, {.weight = 0.3}},
 //                                        .on_exhausted = mr::exhausted::repeat});
@@ -6,8 +7,9 @@
 //   records[0].source;                        // number of the record's source
 //   data.fingerprint();                       // upper half: of the data sets; lower half: of the rule
 //
-// Errors: those of shard_data; setup_error for a resume point of other sources or of another rule. The message says
-// which of the two differs. Threads: read() from any number at a time; everything else is immutable.
+// Errors: the errors of shard_data; setup_error for a resume point with other sources or with another rule. The message
+// says whether the sources or the rule differ. Threads: any number of threads may call read() at the same time;
+// everything else is immutable.
 #pragma once
 
 #include <millrace/io/index/set/shard_data.hpp>
@@ -35,19 +37,19 @@ class mixed_data {
   const mix_rule& rule() const noexcept { return rule_; }
   /// Adds the events of all sources to `counts`.
   void report(event_counts& counts) const noexcept;
-  /// Adds the counts of the reads of each set since the last call.
+  /// Adds the counts of each data set's reads since the last call.
   void report_reads(event_counts& counts) const noexcept;
   /// Returns the number of sources.
   std::size_t sources() const noexcept { return sets_.size(); }
   /// Returns the data set of source `i`.
   const shard_data& source(std::size_t i) const noexcept { return *sets_[i]; }
-  /// Returns the samples of each shard, over the shards of all sources.
+  /// Returns the number of samples of each shard, for the shards of all sources.
   const std::vector<std::uint64_t>& counts() const noexcept { return counts_; }
-  /// Returns the identity of a sample, as shard_data::id_of().
+  /// Returns the identity of a sample; see shard_data::id_of().
   std::uint64_t id_of(const located_sample& s) const noexcept;
   /// Returns a checksum of the selected samples; 0 if all are selected.
   std::uint64_t choice() const noexcept;
-  /// Returns how many samples of each source are selected; empty without a selection.
+  /// Returns a text with the number of selected samples of each source; empty without a selection.
   std::string choice_text() const;
   /// Returns the bytes of all sources together.
   std::uint64_t size_bytes() const noexcept;
@@ -67,12 +69,13 @@ class mixed_data {
   /// Throws setup_error if the sources or the rule of the mix differ.
   void check_same(std::uint64_t then) const;
 
-  /// Reads samples[i] into records[i]. Returns how many of the first samples are good. Sets `failure` to the error of
-  /// the next one, if there is one.
+  /// Reads samples[i] into records[i]. Returns the number of good records at the front. Sets `failure` to the error of
+  /// the record after them, if there is an error.
   std::size_t read(std::span<const located_sample> samples, std::span<mixed_record> records,
                    std::exception_ptr& failure);
 
-  /// Returns, for each source, how many samples the ranks `own` get from position `from` of the run up to `to`.
+  /// Returns, for each source, how many samples the ranks of `own` receive between the positions `from` and `to` of the
+  /// run.
   std::vector<source_count> delivered(const mix_plan& order, const world& own, const position& from,
                                       const position& to) const;
 

@@ -4,7 +4,7 @@
 //   auto image = std::move(item).alone<0>();  // the item itself, if its source has the number 0
 //
 // If the items of all sources are records, an item of the mix is a record, too: a mixed_record.
-// Threads: values.
+// Threads: not synchronized.
 #pragma once
 
 #include <millrace/item/record.hpp>
@@ -27,7 +27,7 @@ struct mixed_item {
   auto alone() && {
     return std::get<Source>(std::move(value));
   }
-  /// Returns the record that the item is or names; an empty record for other types.
+  /// Returns the item if it is a record, or the record from which the item originates; an empty record for other types.
   record origin() const noexcept {
     return std::visit([](const auto& item) { return origin_of(item); }, value);
   }
@@ -50,7 +50,7 @@ struct mixed_record : record {
   }
 };
 
-/// The item of a mix of sources with these items: a mixed_record if all are records.
+/// The item type of a mix of sources with these item types: mixed_record if all items are records.
 template <class... Items>
 struct item_of_mix {
   using type = mixed_item<Items...>;

@@ -3,7 +3,7 @@
 //   mr::detail::block_reader<mr::detail::shard_data> reader(data, plan.positions(), samples);
 //   while (auto record = reader.next()) use(*record);
 //
-// Errors: the error of a sample that cannot be read, after all samples before it. Threads: one thread uses a reader.
+// Errors: the error of a sample that cannot be read, after all samples before it. Threads: not thread-safe.
 #pragma once
 
 #include <millrace/item/record.hpp>
@@ -21,7 +21,7 @@ class block_reader {
   block_reader(std::shared_ptr<Data> data, std::uint64_t positions, std::vector<ordered_sample> samples)
       : data_(std::move(data)), positions_(positions), samples_(std::move(samples)) {}
 
-  /// Returns the block's next record; none at its end. Throws the error of a sample that cannot be read.
+  /// Returns the next record; nothing at the end of the block. Throws the error of a sample that cannot be read.
   std::optional<item> next();
   /// After an error of next(): returns the location of the sample that cannot be read.
   error_location failed() const;
@@ -29,7 +29,7 @@ class block_reader {
   void skip();
   /// Sets the identity of the sample that next() returned or skip() skipped last; `s` already contains its item.
   void stamp(sample<item>& s) const;
-  /// Adds the counts of the data set since the last call of any reader.
+  /// Adds the counts of the data set since the last call of report() on any reader.
   void report(event_counts& counts) const
     requires requires(const Data& d, event_counts& to) { d.report_reads(to); }
   {
@@ -37,7 +37,7 @@ class block_reader {
   }
 
  private:
-  static constexpr std::size_t prefetched = 16;   // stamp() reads records that may have left the cache
+  static constexpr std::size_t prefetched = 16;   // records to prefetch for stamp(); they may have left the cache
 
   void read();
   /// Finds the next sample that cannot be read alone. Samples that were read together with it may be empty although

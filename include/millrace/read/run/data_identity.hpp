@@ -1,4 +1,4 @@
-// Describes the data of a source without an index for a resume point: the fingerprint and the file times.
+// Describes the data of a source without an index for a resume point: the fingerprint and the modification times.
 //
 //   std::uint64_t data = mr::detail::fingerprint_of(source);   // names and sizes; must be equal on resume
 //   std::uint32_t times = mr::detail::times_of(source);        // file times; a difference on resume is reported
@@ -16,7 +16,7 @@
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 /// Returns a hash of the number of shards, and of their file names (without folders) and sizes in bytes.
-/// Ignores names and sizes that the source does not report. A selection of samples is a part of it.
+/// Ignores names and sizes that the source does not report. The hash includes a selection of samples.
 template <class Source>
 std::uint64_t fingerprint_of(const Source& source) {
   std::uint64_t sum = source.shards();

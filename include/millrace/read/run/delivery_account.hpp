@@ -7,10 +7,10 @@
 //   account.digest();                   // this rank's share of the run's digest so far
 //
 // Law of conservation: at the end of each epoch, delivered + damaged + dropped_last = planned, in samples of this rank.
-// Damaged samples are those whose row contains a copy or zeros. The order computes all three numbers for each rank's
-// share. Therefore, if the law holds on every rank, it holds for all ranks together. An endless epoch has no end, so
-// the law is never checked there.
-// Errors: conservation_error with both sums. Threads: one; digest() and dropped() from any.
+// Damaged samples are those whose row contains a copy or zeros. The order determines all numbers for the share of each
+// rank. Therefore, if the law holds on every rank, it holds for all ranks together. An endless epoch has no end, so the
+// law is never checked there.
+// Errors: conservation_error with both sums. Threads: not thread-safe, but any thread may call digest() and dropped().
 #pragma once
 
 #include <millrace/base/error.hpp>
@@ -28,7 +28,7 @@ struct delivery_account_options {
   std::uint64_t batches = 0;            ///< batches of an epoch
   std::uint64_t rows = 0;               ///< samples of this rank that an epoch delivers
   std::uint64_t dropped = 0;            ///< samples of this rank that an epoch drops with its last batch
-  std::uint64_t delivered = 0;          ///< samples of the first epoch that were delivered before
+  std::uint64_t delivered = 0;          ///< samples of the first epoch that earlier sessions delivered
   std::uint64_t digest = 0;             ///< initial value of digest()
 };
 
@@ -56,7 +56,7 @@ class delivery_account {
 
   /// Returns this rank's share of the run's digest so far: a wrapping sum.
   std::uint64_t digest() const noexcept { return digest_.load(std::memory_order_relaxed); }
-  /// Returns the number of samples of this rank that the epochs so far dropped at their ends.
+  /// Returns the number of samples of this rank that were dropped at the ends of all epochs so far.
   std::uint64_t dropped() const noexcept { return dropped_.load(std::memory_order_relaxed); }
 
  private:

@@ -8,11 +8,11 @@
 //
 // An epoch is an exact pass, a fixed number of batches, or endless (order/exact_order.hpp).
 // The digest in the resume point is this rank's share. Rank 0 continues from the digest of the resume text. All other
-// ranks begin at 0, so that the sum over the ranks is right.
-// Errors: setup_error for ranks or a resume point that do not fit, and if the last batch of an epoch has fewer rows
-// than there are ranks, unless allow_empty is set. data_error for a text that is not a resume point. conservation_error
-// from account_for() and finish().
-// Threads: account_for() and finish() by the trainer; everything else by any thread.
+// ranks begin at 0, so that the sum over the ranks is correct.
+// Errors: setup_error if the number of ranks or the resume point does not match the run. setup_error if the last batch
+// of an epoch has fewer rows than there are ranks and allow_empty is not set. data_error for a text that is not a
+// resume point. conservation_error from account_for() and finish().
+// Threads: the trainer calls account_for() and finish(); any thread may call everything else.
 #pragma once
 
 #include <millrace/item/position.hpp>
@@ -59,10 +59,11 @@ class indexed_run final : public planned_run {
 
   indexed_run(std::shared_ptr<Data> data, const options& o);
 
-  /// Returns the stage that reads the run. `Source` is the data's own source, which this run replaces.
+  /// Returns the stage that reads the run. It reads the indexed_source of this run instead of the `Source` of the data
+  /// set.
   template <class Source>
   std::unique_ptr<read_stage> read(const Source&, shard_read_stage_options o, sample_sink<typename Data::item>& next);
-  /// Returns the bound on bytes of samples that are read early, together with neighbors.
+  /// Returns the maximum bytes of samples that are read early, together with neighboring samples.
   std::size_t held_bytes() const noexcept override { return held_bytes_; }
   /// Returns the origin of the sample at position `at` of epoch `epoch`. Positions count over all ranks together.
   error_location locate(std::uint64_t epoch, std::uint64_t at) const override;
@@ -82,8 +83,8 @@ class indexed_run final : public planned_run {
       return f;
     }
   }
-  /// Returns advice about a poor shuffle, with a window that would help. Returns an empty text if the shuffle is good,
-  /// if the run was resumed, and on all ranks but 0: a run gets the advice once.
+  /// Returns advice about a poor shuffle, with a window that would help. Returns an empty string if the shuffle is
+  /// good, if the run was resumed, and on all ranks except 0, so that a run gets the advice only once.
   std::string shuffle_advice() const override;
   /// Returns the data set's description of its order; empty if there is none.
   std::string describe() const override;
@@ -92,7 +93,8 @@ class indexed_run final : public planned_run {
   std::vector<notice> notices() const override;
 
   /// Accounts for the next batch in order, and returns its origin.
-  /// Throws conservation_error if the batch is of another epoch, or if it ends an epoch that lacks samples.
+  /// Throws conservation_error if the batch belongs to another epoch, or if it ends an epoch from which samples are
+  /// missing.
   batch_origin account_for(ready_batch& b) override;
   /// Completes the run after the last batch. Throws conservation_error if an epoch is incomplete.
   void finish() override { account_.finish(); }
@@ -131,7 +133,7 @@ class indexed_run final : public planned_run {
   }
 
   position start_of(const options& o, std::uint64_t data_set);
-  /// Returns the start of a run whose data set has grown: that of its next epoch.
+  /// Returns the start of a run whose data set has grown, which is the start of its next epoch.
   position start_of_grown(const position& from, position now) const;
   std::string resumed() const;
   void check_last_batch(const options& o) const;

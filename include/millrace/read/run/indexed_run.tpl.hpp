@@ -60,7 +60,7 @@ template <class Data>
 MILLRACE_INLINE std::vector<notice> indexed_run<Data>::notices() const {
   std::vector<notice> all;
   if constexpr (requires { data_->notices(); }) all = data_->notices();
-  // All ranks report it: some may have got the text of another checkpoint.
+  // All ranks report the resume, because some ranks may have received the text of another checkpoint.
   if (first_step() > 0 || smaller_) all.push_back({.kind = notice_kind::resume, .text = resumed()});
   if (world_.rank > 0) return all;   // rank 0 warns for all ranks
   if (std::string narrow = plan_.window_notice(); !narrow.empty())
@@ -191,7 +191,7 @@ MILLRACE_INLINE position indexed_run<Data>::start_of(const options& o, std::uint
   return *from;
 }
 
-/// A loop that sums over the ranks divides by zero, or waits forever, if a rank skips its empty batch.
+/// Rejects empty batches: if a rank skips one, a loop that sums over the ranks divides by zero, or waits forever.
 template <class Data>
 MILLRACE_INLINE void indexed_run<Data>::check_last_batch(const options& o) const {
   if (o.allow_empty || o.drop_last || o.epoch_batches != exact_order_options::exact_pass) return;

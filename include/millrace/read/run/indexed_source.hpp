@@ -13,9 +13,10 @@
 // Each sample adds one term to the digest of the run, derived from (epoch, position) and (sample, checksums of its
 // payloads).
 // An epoch's short last batch may have no row for this rank. The reader then returns the epoch's last sample as a void
-// row: every rank has that batch, and a rank that begins with it must know the shapes.
+// row. Every rank has that batch, and a rank that begins with it needs a sample to determine the shapes.
 // Errors: the error of a sample that cannot be read, after all samples before it.
-// Threads: open() from any; one thread uses a reader. Lifetime: readers share ownership of the data and the plan.
+// Threads: any thread may call open(); readers are not thread-safe. Lifetime: readers share ownership of the data and
+// the plan.
 #pragma once
 
 #include <millrace/base/digest.hpp>
@@ -38,7 +39,7 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 struct indexed_source_options {
   millrace::world world{};
   std::uint64_t first_epoch = 0;
-  std::uint64_t first_position = 0;      ///< in that epoch; counts over all ranks together
+  std::uint64_t first_position = 0;      ///< position in that epoch, over all ranks together
   std::uint64_t samples_per_block = 256;   ///< samples of this rank in a block
 };
 
@@ -57,7 +58,7 @@ class indexed_source {
  public:
   using item = typename Data::item;
   using options = indexed_source_options;
-  /// Whether shuffle_quality() exists: only for a single data set.
+  /// Whether shuffle_quality() exists. It exists only for a single data set.
   static constexpr bool observes = std::is_same_v<Plan, exact_order>;
 
   indexed_source(std::shared_ptr<Data> data, const Plan& plan, options o);
@@ -108,12 +109,14 @@ class indexed_source {
   struct shared {
     shared(std::shared_ptr<Data> d, const Plan& p, const indexed_source_options& o);
 
-    /// Blocks are requested nearly in order. A block that is planned early is stored until it is requested.
+    /// Returns the samples of a block. Blocks are requested nearly in order; a block that is planned early is stored
+    /// until it is requested.
     samples planned(std::uint64_t shard, std::uint64_t epoch);
 
     void plan_next();
 
-    /// Announces to the data which shards each lane of this rank reads in the pass of a sample, from its position on.
+    /// Announces to the data set the shards that each lane of this rank reads in the pass of `first`, starting at its
+    /// position.
     void announce_shards(const ordered_sample& first) const;
 
     /// Returns the epoch's last sample, moved to the position of this rank's first row in the last batch. This position

@@ -1,11 +1,12 @@
-// The rule for the order of an indexed run: that of the resume point, else the current one.
+// The rule for the order of an indexed run. A resumed run uses the rule of its resume point; a new run uses the current
+// rule.
 //
 //   const mr::detail::order_rule rule = mr::detail::order_rule_of({.seed = 7, .resume = text});
 //   rule.lanes;  rule.permutes;  rule.version;      // as exact_order and the next resume point need them
 //
-// A run continues in the order in which it began. A resume point of version 1 has its lanes, and no uniform permutation
-// where the window covers the data set.
-// Errors: data_error for a text that is not a resume point. Threads: pure.
+// A run continues in the order in which it began. A resume point of version 1 sets the lanes, and excludes the uniform
+// permutation for a window that covers the data set.
+// Errors: data_error for a text that is not a resume point. Threads: pure functions.
 #pragma once
 
 #include <millrace/item/position.hpp>
@@ -17,7 +18,7 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 struct order_rule {
   std::size_t lanes = 0;                                  ///< 0: automatic_lanes()
   bool permutes = true;                                   ///< as in exact_order_options
-  std::uint32_t version = position::index_version;        ///< of the resume points of the run
+  std::uint32_t version = position::index_version;        ///< version of the run's resume points
 };
 
 /// Returns the rule for a run with these options.

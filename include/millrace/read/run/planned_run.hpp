@@ -5,7 +5,7 @@
 //   order->finish();                                                     // no batch follows
 //
 // Errors: account_for() and finish() throw conservation_error if samples are missing or too many.
-// Threads: account_for() and finish() from the trainer's thread; the others from any.
+// Threads: the trainer calls account_for() and finish(); any thread may call the other functions.
 #pragma once
 
 #include <millrace/item/column/batch_origin.hpp>
@@ -25,27 +25,28 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 class planned_run {
  public:
   virtual ~planned_run() = default;
-  /// Completes the epoch of a batch, and returns its origin; an error of its samples leaves the origin empty.
+  /// Accounts for a batch, and returns its origin. Corrects b.epoch if an epoch is not a pass. If the batch has an
+  /// error, the origin is empty.
   virtual batch_origin account_for(ready_batch& b) = 0;
-  /// Completes the run: no batch follows.
+  /// Completes the run after the last batch.
   virtual void finish() {}
   /// Returns the ends of the run's batches, if the source cannot compute them.
   virtual batch_boundaries boundaries() const { return {}; }
   /// Returns the numbers of the session's batches within the run.
   virtual batch_numbers numbers() const = 0;
-  /// Returns the samples of the shuffle window. About half of them are in memory at a time.
+  /// Returns the number of samples of the shuffle window. About half of them are in memory at a time.
   virtual std::size_t window() const noexcept { return 1; }
-  /// Returns whether all of them are in memory at the beginning of the run.
+  /// Returns whether the complete shuffle window is in memory at the beginning of the run.
   virtual bool withholds() const noexcept { return false; }
   /// Returns whether the run continues in the order of versions 1, 4 and 5 (item/position.hpp).
   virtual bool keeps_older_order() const noexcept { return false; }
-  /// Returns the bound on bytes of samples that are read early, together with neighbors.
+  /// Returns the maximum bytes of samples that are read early, together with neighboring samples.
   virtual std::size_t held_bytes() const noexcept { return 0; }
-  /// Returns the order's description for the end of the start line; empty if there is none.
+  /// Returns the order's description for the end of the start line; may be empty.
   virtual std::string describe() const { return {}; }
   /// Returns the notices of the start: warnings, and the point at which a resumed run continues.
   virtual std::vector<notice> notices() const { return {}; }
-  /// Returns advice about a poor shuffle, after some computation; empty if the shuffle is good.
+  /// Computes advice about a poor shuffle; empty if the shuffle is good.
   virtual std::string shuffle_advice() const { return {}; }
   /// Returns the origin of the sample at position `at` of epoch `epoch`. Positions count over all ranks together.
   /// Throws setup_error if the order is not computed from an index.

@@ -9,23 +9,23 @@
 // Without an index, samples are not counted, so a position alone does not determine where to read. The resume point
 // therefore names the point in the source at which reading restarts (work/segment/replay_log.hpp). From there on
 // everything runs as before, and rows that were already delivered are dropped.
-// The stages determine how much is read again:
+// The stages determine which samples are read again:
 // - Maps, filters and parallel expansions: the samples in the shuffle window.
 // - A flow with a stage that buffers items: the pass from its beginning.
 // - A flow that can only start at the very beginning: the complete run.
 //
 // Several ranks read lanes, one lane each unless the user sets another number. Lane l of L owns shards l, l + L, l + 2
-// L, ... of each pass's order, and has its share of the window. It belongs to rank l mod R of R, and R divides L.
-// Within a rank, no lane begins a pass before all lanes of the rank have ended the previous pass
+// L, ... of each pass's order, and has its share of the window. Lane l belongs to rank l mod R of R ranks, and R
+// divides L. Within a rank, no lane begins a pass before all lanes of the rank have ended the previous pass
 // (read/stage/interleaved_read_stage.hpp). Therefore every pass is exact on one rank.
 // On several ranks, pass k of all ranks together contains every sample once. Ranks reach pass k at different times,
-// because their shares differ in size. Another number of ranks has another order.
-// If each sample is one row, the positions of the lanes follow from the number of batches, once samples are counted.
-// One resume point then serves all ranks of the same world size. Otherwise batches contain each rank's own rows, and a
-// resume point belongs to one rank.
-// Errors: setup_error for ranks that do not fit, a resume point of another run, or a run that is over; data_error for a
-// text that is not a resume point.
-// Threads: read() and account_for() by the trainer; everything else is immutable.
+// because their shares differ in size. With another number of ranks, the order differs.
+// If each sample is one row, the positions of the lanes follow from the number of batches and the sample counts. One
+// resume point is then valid for all ranks, with the same world size. Otherwise a resume point is valid for one rank
+// only, because samples of different ranks may become different numbers of rows.
+// Errors: setup_error for an unsuitable number of ranks, a resume point of another run, or a run that is over;
+// data_error for a text that is not a resume point.
+// Threads: the trainer calls read() and account_for(); everything else is immutable.
 #pragma once
 
 #include <millrace/base/error.hpp>
@@ -48,18 +48,18 @@ struct replayed_run_options {
   shard_order::options order{};
   std::uint64_t data_set = 0;     ///< fingerprint_of() the source
   std::uint32_t times = 0;        ///< times_of() the source
-  std::size_t rows = 1;           ///< rows of a batch of this rank
+  std::size_t rows = 1;           ///< rows per batch on this rank
   bool drop_last = true;
   bool grown = false;             ///< session_options::grown, which needs an index
   std::string resume{};           ///< text of the resume point; empty: begin at the start
   std::uint64_t epochs = 1, epoch_batches = 0;   ///< epoch_batches 0: an epoch is a pass
-  replay_start from = replay_start::sample;      ///< where the flow can be entered
+  replay_start from = replay_start::sample;      ///< where a resumed run can enter the flow
   bool one_row = true;            ///< each sample becomes exactly one row
-  std::uint64_t take = ~std::uint64_t{0};   ///< samples to use of each pass
+  std::uint64_t take = ~std::uint64_t{0};   ///< maximum samples to use in each pass
   bool takes = false;             ///< the flow has a take(), at the source or later
   bool packs = false;             ///< a stage has a state that one number describes (stages/pack.hpp)
-  std::optional<std::size_t> stride{};   ///< of mixed rows: read/run/row_stride.hpp
-  bool buckets = false;           ///< a stage sets the rows of each batch (stages/bucket.hpp)
+  std::optional<std::size_t> stride{};   ///< stride of mixed rows: read/run/row_stride.hpp
+  bool buckets = false;           ///< a stage sets the number of rows of each batch (stages/bucket.hpp)
   millrace::world world{};
   std::size_t max_lanes = 0;      ///< 0: one lane for each rank
   std::string why_streamed{};     ///< why the source has no index; empty: nothing to report
@@ -77,7 +77,7 @@ class replayed_run final : public planned_run {
   bool withholds() const noexcept override { return order_.permutes(); }
   bool keeps_older_order() const noexcept override { return start_.is_older(); }
 
-  /// Returns the read stage, which begins at the first sample that the session reads. May count samples, which blocks.
+  /// Returns the read stage, which begins at the first sample that the session reads. May block to count samples.
   /// Throws the errors of find_lane_starts().
   template <class Source>
   std::unique_ptr<read_stage> read(const Source& source, shard_read_stage_options o,
@@ -86,7 +86,7 @@ class replayed_run final : public planned_run {
   batch_boundaries boundaries() const override;
   batch_numbers numbers() const override;
 
-  /// Completes the epoch of a batch, and returns its origin.
+  /// Accounts for a batch, and returns its origin. Sets b.epoch if an epoch has a fixed number of batches.
   batch_origin account_for(ready_batch& b) override;
 
   /// Returns the lanes for the start line.
@@ -96,26 +96,27 @@ class replayed_run final : public planned_run {
   std::vector<notice> notices() const override;
 
  private:
-  /// Throws setup_error for ranks that do not fit. Completes the options according to the order of the resume point.
+  /// Throws setup_error for an unsuitable number of ranks. Completes the options according to the order of the resume
+  /// point.
   static options checked(options o);
   std::string resumed() const;
 
-  /// Returns one lane for each rank, or `max_lanes`. With fewer shards, returns the greatest divisor of `max_lanes`
-  /// that leaves each lane a shard. Returns 1 if the run needs no lanes.
+  /// Returns the number of lanes: one for each rank, or `max_lanes`. With fewer shards, returns the greatest divisor of
+  /// that number that leaves each lane a shard. Returns 1 if the run needs no lanes.
   static std::size_t lanes_of(const options& o);
   static std::uint64_t end_step(const options& o) noexcept;
   position start_of_run();
-  /// Returns the rows of all ranks together for a batch with `rows` on this rank; ~0 if unknown.
+  /// Returns the number of rows over all ranks of a batch with `rows` rows on this rank; ~0 if unknown.
   /// Several ranks never have a short batch, except with buckets.
   std::size_t global_rows(std::size_t rows) const noexcept;
   /// Returns the resume point after `batch`. Called once for each batch, in order.
   position after(const ready_batch& batch);
 
   const options options_;
-  const std::size_t lanes_;   // lanes of all ranks together; 1: one sequence, with boundaries between passes
+  const std::size_t lanes_;   // lanes over all ranks; 1: one sequence, with boundaries between passes
   const shard_order order_;
   const replay_start from_;
-  std::uint32_t resumed_times_ = 0;   // hash of file times in the resume point; 0: unknown
+  std::uint32_t resumed_times_ = 0;   // hash of modification times in the resume point; 0: unknown
   const position start_;
   position now_;   // resume point after the last delivered batch
   const std::unique_ptr<replay_log> log_;

@@ -3,9 +3,9 @@
 //   mr::detail::single_reader<mr::detail::token_data> reader(data, plan.positions(), samples);
 //   while (auto item = reader.next()) use(*item);
 //
-// `Data::access` belongs to one reader. It is constructed with the samples that the reader will request, and its
-// read(located_sample) returns an item. Its checksum() is that of the last item.
-// Errors: those of read(), at the sample that cannot be read. Threads: one thread uses a reader.
+// Each reader owns one `Data::access`. It is constructed with the samples that the reader will request. Its
+// read(located_sample) returns an item, and its checksum() returns the checksum of the last item.
+// Errors: the errors of read(), at the sample that cannot be read. Threads: not thread-safe.
 #pragma once
 
 #include <millrace/base/digest.hpp>
@@ -25,8 +25,8 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 template <class Data>
 concept read_one_by_one = requires { typename Data::access; };
 
-/// Sets the identity of a planned sample. Returns whether it has an item that counts in the digest of the run. A sample
-/// with a position from `positions` on marks an epoch's end, and becomes a void row.
+/// Sets the identity of a planned sample. Returns whether the sample has an item that counts in the digest of the run.
+/// A sample whose position is not below `positions` marks an epoch's end, and becomes a void row.
 template <class Item>
 bool set_identity(sample<Item>& s, const ordered_sample& planned, std::uint64_t id, std::uint64_t positions) {
   s.pass = planned.pass;
@@ -53,7 +53,7 @@ class single_reader {
   single_reader(std::shared_ptr<Data> data, std::uint64_t positions, std::vector<ordered_sample> samples)
       : data_(std::move(data)), positions_(positions), samples_(std::move(samples)) {}
 
-  /// Returns the next item of the block; none at its end. Throws the error of a sample that cannot be read.
+  /// Returns the next item; nothing at the end of the block. Throws the error of a sample that cannot be read.
   std::optional<item> next() {
     if (at_ == samples_.size()) return std::nullopt;
     if (!access_) access_ = std::make_unique<typename Data::access>(*data_, samples_);
@@ -71,7 +71,7 @@ class single_reader {
     if (set_identity(s, last, data_->id_of(last.sample), positions_))
       s.digest = digest_term(last, s.id, access_->checksum());
   }
-  /// Returns the name of that sample, for batches with keys.
+  /// Returns the name of the last sample, for batches with keys.
   std::string name() const { return data_->name_of(samples_[at_ - 1].sample); }
 
  private:

@@ -1,13 +1,13 @@
-// Decides, by the elapsed reading time, when a chunk of samples is passed to the workers before it is full.
+// Decides from the elapsed reading time whether the reader passes a chunk of samples to the workers before it is full.
 //
 //   mr::detail::chunk_clock clock(mr::detail::steady_now_ns());
 //   do read_one();
 //   while (!clock.ends_chunk([] { return workers_are_idle(); }));
 //
-// Idle workers get the samples of a slow read early; busy workers get full chunks, or a quarter of a slow one. It is
-// sufficient to check the clock after 1, 4, 16 and 64 samples: no sample is delayed for longer than three times the
-// reading time so far.
-// Errors: none. Threads: a value. Cost: a comparison for most samples.
+// Idle workers get the samples of a slow read early. Busy workers get full chunks, or a quarter of a chunk if the read
+// is slow. It is sufficient to check the clock after 1, 4, 16 and 64 samples, because this delays no sample for longer
+// than three times the reading time so far.
+// Errors: none. Threads: not synchronized. Cost: one comparison for most samples.
 #pragma once
 
 #include <millrace/base/clock.hpp>
@@ -17,10 +17,10 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// The time since a chunk began, and its samples.
+/// The time since a chunk began, and its number of samples.
 class chunk_clock {
  public:
-  static constexpr std::size_t full_samples = 256;   ///< of a full chunk
+  static constexpr std::size_t full_samples = 256;   ///< samples of a full chunk
   static constexpr std::uint64_t idle_ns = 20'000, long_ns = 1'000'000;
 
   explicit chunk_clock(std::uint64_t start_ns) noexcept : start_ns_(start_ns) {}

@@ -6,10 +6,10 @@
 //   in.stop();  in.join();      // when the session ends
 //
 // Rule: no lane begins pass k + 1 before all lanes of this rank have ended pass k. Therefore the rank completes its
-// share of each pass before it begins the next. On one rank every pass contains every sample once.
-// Lane l owns shards l, l + lanes, l + 2 * lanes, ... of each pass's order. A sliding jitter shuffles its samples
-// (reorder_buffer.hpp). The merger removes one sample from each lane in turn, and skips lanes that have ended the pass.
-// Each pass begins with the first lane. The order depends on nothing else.
+// share of each pass before it begins the next pass. On one rank every pass contains every sample once.
+// Lane l owns shards l, l + lanes, l + 2 * lanes, ... of each pass's order. A sliding jitter shuffles the samples of
+// the lane (reorder_buffer.hpp). The merger removes one sample from each lane in turn, and skips lanes that have ended
+// the pass. Each pass begins with the first lane. Nothing else affects the order.
 // Lanes read ahead across the boundary between two passes. Each lane has at most 1 + 2 x threads / lanes open shards.
 // All lanes have equal shares of the read-ahead bytes. Only the lane of the next sample may exceed its share, and only
 // while it has no sample ready. This guarantees progress.
@@ -29,14 +29,15 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-// The end of a lane: a short queue of its next samples, between the lane's reorder_buffer and the merger of the lanes.
+// A short queue of the next samples of a lane, between the lane's reorder_buffer and the merger of the lanes.
 //
 //   lane_queue<record> ready(8);
 //   reorder_buffer<shards_source> shards(order, options, ready);   // puts samples in; ready.can_accept() bounds it
 //   if (!ready.empty()) next.put(ready.pop());                     // the merger; ready.error() once nothing follows
 //   if (ready.at_pass_end()) ...  ready.begin_pass();                // no sample of the next pass enters before that
 //
-// Threads: one at a time, under the lock of the read stage. Therefore no listener needs a notification of free space.
+// Threads: one at a time, under the lock of the read stage. Because of this lock, no listener needs a notification of
+// free space.
 
 /// Stores the next few samples of one lane, up to the end of its current pass.
 template <class T>
@@ -63,7 +64,7 @@ class lane_queue final : public sample_sink<T> {
   std::uint64_t backlog() const noexcept override { return samples_.size(); }
   std::size_t held_bytes() const noexcept override { return bytes_; }
   void set_listener(space_listener*) override {}
-  /// Returns the number of samples of the lane that were put so far.
+  /// Returns the number of samples that were put into the queue so far.
   std::uint64_t next_row() const noexcept override { return put_; }
 
  private:
@@ -80,7 +81,7 @@ struct lane_start {
   shard_order::options order{};
   std::uint64_t pass = 0;
   std::size_t shard = 0;       ///< index among the lane's shards in that pass
-  std::uint64_t sample = 0;    ///< samples of the lane's pass before that shard
+  std::uint64_t sample = 0;    ///< number of samples in the lane's pass before that shard
   std::uint64_t ordinal = 0;     ///< ordinal in the lane's order of that pass; samples before it are dropped
 };
 
@@ -88,7 +89,7 @@ struct lane_start {
 struct interleaved_read_stage_options {
   unsigned threads = 4;   ///< 0: no threads, advance() reads
   std::size_t read_ahead_bytes = std::size_t{256} << 20;
-  std::size_t window_bytes = ~std::size_t{0};   ///< bound on the bytes in the shuffle windows of all lanes
+  std::size_t window_bytes = ~std::size_t{0};   ///< maximum bytes in the shuffle windows of all lanes
   std::vector<lane_start> lanes{};              ///< lanes of this rank in the order of their turns; a lane that
                                                 ///< starts in a later pass has already ended the first one
   std::size_t turn = 0;                         ///< lane of the next sample, unless it has ended the pass
@@ -113,7 +114,7 @@ class interleaved_read_stage final : public read_stage_base<Source> {
   using options = interleaved_read_stage_options;
   /// Number of passes without a sample after which the source counts as empty.
   static constexpr std::uint64_t max_empty_passes = 100;
-  /// The same if each pass reads the same samples. A run may begin within its first pass.
+  /// The same number for a source whose passes read the same samples: 2, because a run may begin within its first pass.
   static constexpr std::uint64_t max_equal_empty_passes = 2;
 
   interleaved_read_stage(const Source& source, options o, sample_sink<item>& next);
@@ -150,7 +151,7 @@ class interleaved_read_stage final : public read_stage_base<Source> {
   bool needs_space() override { return !had_space_ || waits_for_bytes_; }
   void finish(std::exception_ptr error) override;
 
-  /// Converts the suspect samples in an error of lane `of` to rows of this rank.
+  /// Converts the positions of suspect samples in an error of lane `of` to rows of this rank.
   std::exception_ptr in_rows_of_rank(std::exception_ptr why, const lane& of) const;
   void begin_pass();
   shard* idle_shard_of(lane& l);
@@ -163,7 +164,7 @@ class interleaved_read_stage final : public read_stage_base<Source> {
   std::uint64_t empty_passes_ = 0;     // passes since the last sample
   bool finished_ = false;
   bool had_space_ = true;        // as of the last pass_on(): a worker may free space at any time after that
-  bool waits_for_bytes_ = false;   // a lane waits for more of its share
+  bool waits_for_bytes_ = false;   // a lane has used up its share of the read-ahead
 };
 
 }}}  // namespace millrace::detail

@@ -78,7 +78,7 @@ MILLRACE_INLINE interleaved_read_stage<Source>::lane::lane(const lane_start& sta
 template <class Source>
 MILLRACE_INLINE bool interleaved_read_stage<Source>::pass_on() {
   bool moved = false;
-  while ((had_space_ = next_->can_accept()) && !finished_) {   // an end may be pending, because it had no space
+  while ((had_space_ = next_->can_accept()) && !finished_) {   // the end of the run may wait for space
     lane& l = *lanes_[in_pass_[turn_]];
     if (l.ready.empty()) l.shards.pass_on();
     if (!l.ready.empty()) {
@@ -111,8 +111,9 @@ MILLRACE_INLINE std::exception_ptr interleaved_read_stage<Source>::in_rows_of_ra
     std::rethrow_exception(why);
   } catch (late_data_error& late) {
     if (late.suspects() != since) return why;
-    // Lanes alternate, so all had about the same number when `of` delivered its first suspect sample. At that time each
-    // other lane had delivered as many samples of this pass as `of`, or one more, or all of its samples.
+    // Lanes alternate, so all lanes had delivered about the same number of samples when `of` delivered its first
+    // suspect sample. At that time each other lane had delivered as many samples of this pass as `of`, or one more, or
+    // all of its samples.
     const std::uint64_t suspects = of.ready.next_row() - late.first_suspect(), row = next_->next_row();
     const std::uint64_t before = of.delivered - std::min(of.delivered, suspects);
     std::uint64_t later = 0;

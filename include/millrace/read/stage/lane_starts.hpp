@@ -1,17 +1,19 @@
-// Determines where to enter the lanes of a source without an index: the shard, and the number of samples before it.
+// Determines the shard at which a resumed run enters each lane of a source without an index, and the number of samples
+// before that shard.
 //
 //   auto at = mr::detail::find_lane_starts(
 //       source, {.order = order.settings(), .lanes = 48, .world = mine, .ordinal = 64'000});
 //   at.lanes;  at.turn;     // this rank's lanes, for interleaved_read_stage
 //   at.counted;             // number of shards that were read through to count their samples
 //
-// `ordinal` is the number of samples that this rank has already delivered. Only counting determines the rest: how many
-// of them are from each lane, its current pass, and the shard that contains its next sample.
+// `ordinal` is the number of samples that this rank has already delivered. The rest is known only after the samples of
+// shards are counted: how many samples are from each lane, the lane's current pass, and the shard that contains its
+// next sample.
 // Several threads count. They read each shard at most once, and only the shards that `ordinal` requires. At the start
-// of a run they read nothing, and they never read more than the data set once. The exception is a source whose shards
-// differ from pass to pass (without same_every_pass): it is read through from the beginning of the run.
-// Errors: those of the source, completed with the shard's name; data_error if the rank's share has no sample.
-// Threads: the caller, and up to `threads` - 1 more that end before the call returns.
+// of a run they read nothing, and they read the data set at most once. The exception is a source whose shards differ
+// from pass to pass (without same_every_pass), which they read from the beginning of the run.
+// Errors: the errors of the source, completed with the shard's name; data_error if the rank's share has no sample.
+// Threads: uses the calling thread, and up to `threads` - 1 more threads, which end before the call returns.
 #pragma once
 
 #include <millrace/item/world.hpp>
@@ -35,7 +37,7 @@ struct lane_starts_options {
   millrace::world world{};
   std::uint64_t ordinal = 0;   ///< ordinal of the next sample among those of this rank
   unsigned threads = 1;
-  bool tolerates_damage = false;   ///< the run continues after damaged shards, whose readable samples count
+  bool tolerates_damage = false;   ///< the run continues after damaged shards; their readable samples count
 };
 
 /// Stores the number of samples of each shard; counts each shard once.
@@ -75,7 +77,7 @@ class counted_pass {
  public:
   struct lane {
     std::vector<std::size_t> shards{};
-    std::vector<std::uint64_t> ends{};   // for each counted shard: samples of the lane up to its end
+    std::vector<std::uint64_t> ends{};   // for each counted shard: samples of the lane up to the shard's end
 
     std::uint64_t counted_samples() const noexcept { return ends.empty() ? 0 : ends.back(); }
     bool complete() const noexcept { return ends.size() == shards.size(); }
@@ -84,10 +86,11 @@ class counted_pass {
   counted_pass(const lane_starts_options& o, std::uint64_t pass, shard_counts<Source>& counts);
 
   const std::vector<lane>& lanes() const noexcept { return lanes_; }
-  /// Returns the number of samples that the rank delivers in the first `rounds` rounds: in a round each lane delivers
-  /// one sample. The result is right only up to certain_rounds().
+  /// Returns the number of samples that the rank delivers in the first `rounds` rounds. In a round, each lane delivers
+  /// one sample. The result is correct only up to certain_rounds().
   std::uint64_t delivered_in(std::uint64_t rounds) const noexcept;
-  /// Returns the number of rounds in which no lane needs an uncounted shard; the greatest number if all are counted.
+  /// Returns the number of rounds in which no lane needs an uncounted shard; the greatest number if all shards are
+  /// counted.
   std::uint64_t certain_rounds() const noexcept;
 
   /// Counts shards until the pass is known to contain ordinal `ordinal`, or until the pass ends.
@@ -130,7 +133,7 @@ lane_starts find_lane_starts(const Source& source, const lane_starts_options& o)
     at.order = o.order;
     at.order.lane = o.world.rank + i * o.world.size;
     at.order.lanes = o.lanes;
-    // Rounded up, so that a window of all samples covers even shares of them.
+    // Rounded up, so that a window of all samples covers the samples of each lane if lanes have equal shares.
     const std::size_t all = o.order.window + (o.order.permutes ? o.lanes - 1 : 0);
     at.order.window = std::max<std::size_t>(1, all / o.lanes);
   }

@@ -5,9 +5,9 @@
 //   for (const std::exception_ptr& why : lost.take_new()) record(why);  // the trainer
 //
 // If no file next to the shard states its number of samples, the pass is shorter by the missing samples. Otherwise each
-// of them is a damaged sample, and the shard does not reach this class (read/stage/read_stage_base.hpp).
-// Errors: accept() returns the error that ends the run: an error other than damage, or one past the limit. It shows the
-// first five. Threads: any.
+// missing sample is a damaged sample, and this class does not see the shard (read/stage/read_stage_base.hpp).
+// Errors: accept() returns the error that ends the run: an error other than damage, or the error for too many lost
+// shards, which shows the first five errors. Threads: thread-safe.
 #pragma once
 
 #include <millrace/base/error.hpp>
@@ -26,7 +26,8 @@ class lost_shards {
  public:
   explicit lost_shards(std::uint64_t at_most) noexcept : at_most_(at_most) {}
 
-  /// Counts a shard, in the order of the run. Returns null if the run continues, else the error that ends it.
+  /// Counts a lost shard. Called in the order of the run. Returns null if the run continues; otherwise, the error that
+  /// ends it.
   std::exception_ptr accept(std::exception_ptr why);
   /// Returns the number of lost shards so far.
   std::uint64_t count() const;
@@ -45,7 +46,7 @@ class lost_shards {
   std::vector<std::exception_ptr> new_;
 };
 
-/// Returns whether an error of a source is damage of its data: a data_error or an io_error.
+/// Returns whether an error of a source means that its data is damaged: a data_error or an io_error.
 bool is_damage_of_source(const std::exception_ptr& why) noexcept;
 
 }}}  // namespace millrace::detail

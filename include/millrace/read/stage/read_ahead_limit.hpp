@@ -1,4 +1,4 @@
-// The limit of bytes that are read ahead: 64 MiB at first, and more if that is too little for the storage.
+// The maximum number of bytes that are read ahead: 64 MiB at first, and more if the storage requires it.
 //
 //   mr::detail::read_ahead_limit limit(std::size_t{256} << 20);     // its maximum
 //   if (ahead >= limit.bytes()) limit.reached();                    // the reader waits
@@ -6,7 +6,7 @@
 //
 // If readers waited at the limit and the workers became idle afterwards, the read-ahead was too small for a slow read.
 // If readers never reach the limit, it is not the bottleneck, and does not change.
-// Errors: none. Threads: bytes() from any; the rest under the lock of the read stage.
+// Errors: none. Threads: any thread may call bytes(); the other functions require the lock of the read stage.
 #pragma once
 
 #include <millrace/base/version.hpp>
@@ -30,8 +30,8 @@ class read_ahead_limit {
   std::size_t bytes() const noexcept { return now_.load(std::memory_order_relaxed); }
   /// Records that a reader waits because of the limit.
   void reached() noexcept { reached_ = true; }
-  /// Records how many samples wait for the workers, at the end of a read. Zeros do not count before the first samples
-  /// arrive: a shuffle window is still filling then.
+  /// Records how many samples wait for the workers, at the end of a read. A value of 0 is ignored before the first
+  /// samples arrive, because a shuffle window is still filling then.
   void record_backlog(std::uint64_t samples) noexcept {
     if (samples > 0) fed_ = true;
     if (samples > 0 || !fed_ || !reached_) return;

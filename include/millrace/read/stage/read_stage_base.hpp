@@ -9,7 +9,8 @@
 //
 // Any thread may read any shard, one chunk at a time. A thread that finds more work wakes another thread.
 // Errors: an error ends its shard, completed with the shard's name.
-// Threads: different shards are read at the same time, and reads may block; the counters from any thread.
+// Threads: several threads read different shards at the same time, and reads may block. Any thread may read the
+// counters.
 #pragma once
 
 #include <millrace/measure/meters/run_statistics.hpp>
@@ -34,7 +35,7 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 /// The interface between a session and its read stage. All members may be called from any thread.
 class read_stage : public pipeline_node {
  public:
-  /// A chunk ends at the first of these bounds; its last sample may exceed the bytes.
+  /// A chunk ends when it reaches one of these limits; its last sample may exceed chunk_bytes.
   static constexpr std::size_t chunk_bytes = std::size_t{256} << 10, chunk_samples = chunk_clock::full_samples;
 
   /// Returns the bytes read since the start.
@@ -47,15 +48,15 @@ class read_stage : public pipeline_node {
   virtual std::size_t threads() const noexcept = 0;
   /// Returns the bytes of samples that were read and that no worker has claimed yet.
   virtual std::size_t read_ahead_bytes() const noexcept = 0;
-  /// Returns the current limit of these bytes. It grows if the storage requires it.
+  /// Returns the current limit for read_ahead_bytes(). The limit grows if the storage requires it.
   virtual std::size_t read_ahead_limit_bytes() const noexcept = 0;
   /// Registers the table that names each sample. Called before start(), if batches have keys.
   virtual void name_samples(std::shared_ptr<sample_names> names) = 0;
-  /// Passes on samples that cannot be read as damaged ones, if the source can continue after them. Called before
-  /// start().
+  /// Lets the stage pass on a damaged sample in place of each sample that cannot be read, if the source can continue
+  /// after it. Called before start().
   virtual void continue_after_damage() = 0;
 
-  /// Returns the error that ends the run, with the source's knowledge about its cause.
+  /// Returns the error that ends the run, with the information that the source has about its cause.
   virtual std::exception_ptr explain(std::exception_ptr why) const { return why; }
 
   using pipeline_node::add_to;
@@ -111,7 +112,7 @@ class read_stage_base : public read_stage, public space_listener {
     bool in_turn = false;    // all later shards wait for this one
   };
 
-  /// The number of I/O threads, and the maximum limit of the bytes that they read ahead.
+  /// The number of I/O threads, and the maximum bytes that they read ahead.
   struct base_options {
     std::size_t threads, read_ahead_bytes;
   };
@@ -121,10 +122,10 @@ class read_stage_base : public read_stage, public space_listener {
 
   /// Passes on waiting samples. Returns whether there were any.
   virtual bool pass_on() = 0;
-  /// Returns the next work of a thread.
+  /// Returns the samples that a thread should read next.
   virtual portion find_work() = 0;
-  /// Returns whether samples wait for space, or readers for fewer bytes that are read ahead. The answer is as of the
-  /// last pass_on(): space that is freed later only wakes a reader that requested it.
+  /// Returns whether samples wait for space, or readers wait because too many bytes are read ahead. The result
+  /// describes the state at the last pass_on(). Space that is freed later wakes only a reader that requested it.
   virtual bool needs_space() = 0;
   /// Ends the run. An error is delivered at the position of the next sample.
   virtual void finish(std::exception_ptr error) = 0;
@@ -143,10 +144,10 @@ class read_stage_base : public read_stage, public space_listener {
   sample_sink<item>* const next_;
   std::mutex mutex_;
   reader_limit limit_;
-  read_ahead_limit ahead_;   // under the lock
+  read_ahead_limit ahead_;   // guarded by mutex_
   std::atomic<bool> stopped_{false};
   std::atomic<std::uint64_t> passed_on_{0};   // samples passed on in order, if shards take turns
-  chunk read_by_advance_;   // with 0 threads
+  chunk read_by_advance_;   // used with 0 threads
 
  private:
   static constexpr bool metered = requires(const Source& s) { s.reads(); };
@@ -155,15 +156,16 @@ class read_stage_base : public read_stage, public space_listener {
   /// Reads until the stage is stopped. Each I/O thread calls it once, with its number from 0.
   void work(std::size_t thread);
   void work_until_stopped(std::size_t thread, std::unique_lock<std::mutex>& lock, chunk& read);
-  /// Passes on waiting samples. Returns whether there were none, and the workers have no samples either. In that case
-  /// no worker will ever free the space that a thread here waits for.
+  /// Passes on waiting samples. Returns true if no sample was waiting and the workers have no samples either. In that
+  /// case, no worker will ever free the space that a thread here waits for.
   bool is_stalled();
   /// Returns whether another thread would find work in addition to `mine`.
   bool finds_other_work(const portion& mine);
-  /// Requests a wake-up of one thread when there is space, if any is needed. Returns false if there is space already.
+  /// Requests a wake-up of one thread when there is space, if a thread needs space. Returns false if there is space
+  /// already.
   bool request_space();
   /// Requests one wake-up of any thread when the workers have processed half of their backlog. A wake-up at every
-  /// sample would cost the workers too much. Returns false if they have already processed that many.
+  /// sample would cost the workers too much. Returns false if they have already processed that half.
   bool request_wake();
   /// Wakes one thread, which then searches for work.
   void wake_one() noexcept;
@@ -177,7 +179,8 @@ class read_stage_base : public read_stage, public space_listener {
   void count_chunk(const chunk& read, bool in_turn, std::uint64_t ns) noexcept;
   /// Reads the next sample of an open shard. Returns false at the end of the shard.
   bool read_sample(shard& from, sample<item>& s);
-  /// Marks the rest of a shard as lost, if a file next to it states its number of samples. Returns whether it did.
+  /// Marks the rest of a shard as lost, if a file next to it states its number of samples. Returns true if it marked
+  /// the rest.
   bool lose_rest(shard& from, const std::exception_ptr& why) const;
   /// Creates the next damaged sample of a lost shard. Returns false after the last one.
   bool create_lost_sample(shard& from, sample<item>& s) const;

@@ -133,7 +133,7 @@ MILLRACE_INLINE void read_stage_base<Source>::work(std::size_t thread) {
     try {
       work_until_stopped(thread, lock, read);
     } catch (...) {
-      // Under the same lock: no other thread may pass on samples that follow a lost one.
+      // Under the same lock, because no other thread may pass on samples that follow a lost sample.
       if (!lock.owns_lock()) lock.lock();
       finish(located_by([] { return error_location{.stage = "source"}; }));
       next_->publish();
@@ -155,7 +155,7 @@ MILLRACE_INLINE void read_stage_base<Source>::work_until_stopped(
     }
     const bool stalled = is_stalled();
     const portion work = find_work();
-    // While this thread sleeps or its read is slow, another one passes on waiting samples.
+    // While this thread sleeps or its read is slow, another thread passes on waiting samples.
     if (!request_space() && !stalled) continue;
     if (work.from) {
       if (finds_other_work(work)) wake_one();
@@ -341,13 +341,13 @@ MILLRACE_INLINE bool read_stage_base<Source>::lose_rest(shard& from, const std::
 template <class Source>
 MILLRACE_INLINE bool read_stage_base<Source>::create_lost_sample(shard& from, sample<item>& s) const {
   if (from.next_index >= from.stated_samples) return false;
-  s.item = as_lost_shard(from.lost);   // a separate error: another thread may add its location
+  s.item = as_lost_shard(from.lost);   // a separate error, because another thread may add its location
   s.what = sample<item>::kind::damaged;
   s.id = combine_keys(from.id_key, from.next_index++);
   return true;
 }
 
-/// The current exception, with the shard.
+/// Returns the current exception, with the location of the shard.
 template <class Source>
 MILLRACE_INLINE std::exception_ptr read_stage_base<Source>::located(const shard& from) const {
   error_location at{.stage = "source"};

@@ -5,7 +5,8 @@
 //   while (limit.closed(index) && !stopped) limit.rest(index, stopped);      // each thread, between two reads
 //   limit.open_ns(now);                     // time that threads were allowed to read, summed over the threads
 //
-// Errors: none. Threads: any; rest() blocks its thread. After `stopped` is set, wake() ends every rest().
+// Errors: none. Threads: thread-safe; rest() blocks the calling thread. After `stopped` is set, wake() ends every
+// rest().
 #pragma once
 
 #include <millrace/base/clock.hpp>
@@ -19,7 +20,7 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 /// Threads below open() may read; the others sleep.
 class reader_limit {
  public:
-  /// Lets all `threads` read. With 0 threads the trainer itself reads, which counts as one.
+  /// Lets all `threads` read. With 0 threads, the trainer itself reads, and counts as one thread.
   explicit reader_limit(std::size_t threads)
       : open_(std::max<std::size_t>(1, threads)), all_(open_.load()), since_ns_(steady_now_ns()) {}
 
@@ -56,7 +57,7 @@ class reader_limit {
   const std::size_t all_;
   doorbell bell_;
   mutable std::mutex mutex_;
-  std::uint64_t open_ns_ = 0, since_ns_;   // open_ns_: allowed time up to since_ns_
+  std::uint64_t open_ns_ = 0, since_ns_;   // open_ns_: open time up to since_ns_
 };
 
 }}}  // namespace millrace::detail

@@ -6,12 +6,12 @@
 //   bool moved = buffer.pass_on();                     // passes on as many samples as the next segment has space for
 //
 // The shards of all epochs form one sequence. Each shard stores its samples in its own queue until the previous shards
-// are done. Then its samples enter the jitter order. They are passed to the next segment as soon as their ordinal is
-// certain.
+// are done. Then its samples enter the jitter order. Each sample is passed to the next segment as soon as its ordinal
+// is certain.
 // A resumed run opens only the shards that are still needed. It drops their samples before the resume point
 // (first_sample, first_ordinal).
 // Errors: an error of a shard ends the run. All samples before it are passed on; then the error replaces the next
-// sample. Threads: one at a time, under the lock of the read stage.
+// sample. Threads: not thread-safe; the read stage locks its mutex for each call.
 #pragma once
 
 #include <millrace/base/error.hpp>
@@ -43,17 +43,17 @@ struct open_shard {
 
   std::uint64_t epoch = 0;
   std::size_t ordinal = 0;   // index in the user's list
-  std::uint64_t id_key = 0;   // of its samples
+  std::uint64_t id_key = 0;   // key of its samples' identities
   std::size_t turn = 0;      // index in the epoch's order of shards
   bool last_of_epoch = false;
-  bool begun = false;        // its first sample has left its queue
+  bool begun = false;        // the shard's first sample has left the queue
   std::string name{};        // for diagnostics; only the reading thread uses it
-  std::vector<std::size_t> coming{};   // in the first shard of an epoch: its shards, if the source uses them
-  std::uint64_t first_row = error_location::unknown;   // row of its first sample, or an earlier one
+  std::vector<std::size_t> coming{};   // first shard of an epoch only: the epoch's shards, if the source uses them
+  std::uint64_t first_row = error_location::unknown;   // row of its first sample, or an earlier row
   std::optional<reader> open{};   // only the reading thread uses it
   std::uint64_t next_index = 0;   // only the reading thread uses it
-  std::uint64_t stated_samples = 0;   // after `lost` is set: samples up to its end; only the reading thread uses both
-  std::exception_ptr lost{};           // why its remaining samples cannot be read
+  std::uint64_t stated_samples = 0;   // if `lost` is set: samples up to its end; only the reading thread uses it
+  std::exception_ptr lost{};           // why its remaining samples cannot be read; only the reading thread uses it
   fifo<sample<item>> samples{};
   std::exception_ptr error{};
   bool done = false;
@@ -64,18 +64,18 @@ struct open_shard {
 /// Options of reorder_buffer.
 struct reorder_buffer_options {
   std::uint64_t epochs = 1;
-  std::size_t window_bytes = ~std::size_t{0};   ///< bound on the bytes in the shuffle window
+  std::size_t window_bytes = ~std::size_t{0};   ///< maximum bytes in the shuffle window
   std::uint64_t first_epoch = 0;
   std::size_t first_shard = 0;                   ///< index in that epoch's order; earlier shards are skipped
-  std::uint64_t first_sample = 0;               ///< samples of the epoch in the skipped shards
+  std::uint64_t first_sample = 0;               ///< number of samples in the skipped shards
   std::uint64_t first_ordinal = 0;                ///< ordinal in that epoch; samples before it are dropped
   replay_log* log = nullptr;                    ///< records where each shard begins; null: no log
-  std::uint64_t take = ~std::uint64_t{0};       ///< samples to deliver of each epoch; the rest is not needed
+  std::uint64_t take = ~std::uint64_t{0};       ///< samples to deliver in each epoch; the rest is not needed
   bool may_be_empty = false;                    ///< accept an epoch without a sample
-  lost_shards* lost = nullptr;                  ///< lets the run continue after a damaged shard; null: it ends
+  lost_shards* lost = nullptr;                  ///< lets the run continue after a damaged shard; null: the run ends
 };
 
-/// The error of a source, or of a rank's share of it, that has no sample. The caller may add the reason.
+/// The error for a source without samples, or for a rank's share without samples. The caller may add the reason.
 class no_sample_error : public data_error {
  public:
   using data_error::data_error;
@@ -110,9 +110,9 @@ class reorder_buffer {
   shard* front() const noexcept { return shards_.empty() ? nullptr : shards_.front().get(); }
   /// Returns whether samples of the shard are passed to the next segment without a queue, as long as it has space.
   bool bypasses_queue(const shard& of) const noexcept { return &of == front() && !plan_->jitters(); }
-  /// Returns the number of open shards that are not read to their end.
+  /// Returns the number of open shards that have not been read to their end.
   std::size_t unfinished_shards() const noexcept;
-  /// Returns the first of them that no thread is reading and that is `readable`, or null.
+  /// Returns the first unfinished shard that no thread is reading and that is `readable`, or null.
   template <class Readable>
   shard* first_idle(const Readable& readable) const {
     for (const auto& p : shards_)
@@ -121,7 +121,7 @@ class reorder_buffer {
   }
   /// Returns the bytes of the samples in the queues of all shards. May be called from any thread.
   std::size_t queued_bytes() const noexcept { return queued_bytes_.load(std::memory_order_relaxed); }
-  /// Returns the samples passed on since the session began, including those dropped on resume.
+  /// Returns the number of samples passed on since the session began, including samples dropped on resume.
   std::uint64_t passed_on() const noexcept { return passed_on_; }
 
   /// Opens the next shard of the run. Returns null if there is none, or not yet.
@@ -145,14 +145,15 @@ class reorder_buffer {
   /// Drops the rest of the current pass: cuts its open shards, and opens no other shard of it.
   void cut_pass();
 
-  /// Passes the next sample in order to the next segment, unless it was delivered before the resume.
+  /// Passes the next sample in order to the next segment. Drops it if it was delivered before the resume.
   void deliver(sample<item>&& s);
   /// Records where the samples of a shard begin.
   void begin(shard& from);
   /// Passes samples of the current shard to the next segment, as many as it has space for. Samples that were delivered
   /// before the resume are dropped. Returns the number of processed samples.
   typename sample_sink<item>::accepted deliver_all(shard& from, std::span<sample<item>> next);
-  /// Passes on samples of the current shard: the next one, or without a shuffle as many as there is space for.
+  /// Passes on samples of the current shard. With a shuffle, passes on one sample; otherwise, as many samples as there
+  /// is space for.
   void pass_on_from(shard& first);
 
   /// Advances to the next shard; one more shard may then be opened.
@@ -169,10 +170,10 @@ class reorder_buffer {
   std::deque<std::unique_ptr<shard>> shards_;   // in the order of the run; the first one is the current shard
   std::vector<std::unique_ptr<shard>> spare_shards_;
   std::atomic<std::size_t> queued_bytes_{0};
-  std::vector<std::size_t> epoch_shards_;   // empty if shards are read as listed: an endless epoch has endlessly many
+  std::vector<std::size_t> epoch_shards_;   // empty if shards are read as listed; an endless epoch has no last shard
   std::uint64_t epoch_;   // epoch of the shard to open next
-  std::size_t at_;        // index of that shard in the order of its epoch
-  std::uint64_t epoch_samples_;   // samples so far in the epoch of the current shard
+  std::size_t at_;        // index of the shard to open next in the order of its epoch
+  std::uint64_t epoch_samples_;   // number of samples so far in the epoch of the current shard
   std::uint64_t ordinal_;           // ordinal in that epoch of the next sample to deliver
   std::uint64_t first_ordinal_;     // ordinal in that epoch of the first sample that is not dropped
   std::uint64_t passed_on_ = 0;   // includes dropped samples

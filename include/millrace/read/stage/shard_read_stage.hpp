@@ -5,8 +5,8 @@
 //   in.stop();  in.join();      // when the session ends
 //
 // Any free I/O thread may read a shard; reorder_buffer.hpp puts the samples in order.
-// A thread reads only while the bytes that are read ahead are below their bound. Only the current shard may exceed the
-// bound, by one chunk at a time, while the workers have no samples. This guarantees progress.
+// A thread reads only while the bytes that are read ahead are below the limit. Only the current shard may exceed the
+// limit, by one chunk at a time, while the workers have no samples. This guarantees progress.
 // Threads: `threads` I/O threads; with 0 threads advance() reads on the caller. Reads block only these threads.
 #pragma once
 
@@ -20,13 +20,13 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 struct shard_read_stage_options {
   unsigned threads = 4;   ///< 0: no threads, advance() reads
   std::uint64_t epochs = 1;
-  std::size_t read_ahead_bytes = std::size_t{256} << 20;   ///< bound on samples that no worker has claimed yet
-  std::size_t window_bytes = ~std::size_t{0};              ///< bound on the bytes in the shuffle window
+  std::size_t read_ahead_bytes = std::size_t{256} << 20;   ///< maximum bytes of samples not yet claimed by a worker
+  std::size_t window_bytes = ~std::size_t{0};              ///< maximum bytes in the shuffle window
   std::uint64_t first_epoch = 0;
   std::size_t first_shard = 0;                             ///< index in that epoch's order
   std::uint64_t first_sample = 0, first_ordinal = 0;         ///< as in reorder_buffer_options
   replay_log* log = nullptr;
-  std::uint64_t take = ~std::uint64_t{0};                  ///< samples to deliver of each epoch
+  std::uint64_t take = ~std::uint64_t{0};                  ///< samples to deliver in each epoch
   lost_shards* lost = nullptr;                             ///< as in reorder_buffer_options
 };
 
@@ -57,7 +57,7 @@ class shard_read_stage final : public read_stage_base<Source> {
   using read_stage_base<Source>::mutex_;
 
   static constexpr std::size_t max_queued = 4'096;
-  static constexpr std::size_t samples_per_advance = 8;   // a slow read ends with its first sample
+  static constexpr std::size_t samples_per_advance = 8;   // but a slow read ends after its first sample
 
   // ---- under mutex_ ----
 
@@ -69,14 +69,14 @@ class shard_read_stage final : public read_stage_base<Source> {
   /// Returns the first shard in order that a thread may read now, or null. May open it.
   shard* find_shard();
   bool may_read(const shard& from, bool full) const;
-  /// Returns whether the bytes that are read ahead reach the limit. From then on later shards wait until a quarter of
-  /// it is free: the last quarter is reserved for the current shard.
+  /// Returns whether the bytes that are read ahead reach the limit. After that, later shards wait until a quarter of
+  /// the limit is free, because the last quarter is reserved for the current shard.
   bool ahead_is_full();
   std::size_t read_ahead() const noexcept { return order_.queued_bytes() + next_->held_bytes(); }
 
   const options options_;
   reorder_buffer<Source> order_;
-  bool waits_for_bytes_ = false;   // readers of later shards wait for fewer bytes to be read ahead
+  bool waits_for_bytes_ = false;   // readers of later shards wait because too many bytes are read ahead
 };
 
 }}}  // namespace millrace::detail
