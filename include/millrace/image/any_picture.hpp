@@ -3,7 +3,7 @@
 //   mr::picture p = mr::any_picture(r["jpg;jpeg;png"]).random_resized_crop(224, rng).random_flip(rng);
 //   mr::picture q = mr::any_picture(r["jpg;png;webp"], {.also = &webp});      // mr::webp_pictures of adapt/webp.hpp
 //
-// Formats: JPEG, PNG, PNM, and one more that the caller supplies. The alpha channel of a PNG is dropped.
+// Formats: JPEG, PNG, PNM, and one more format that the caller supplies. The alpha channel of a PNG is dropped.
 // Errors: the errors of the detected format; data_error for an unsupported format, which the message names if possible.
 // Threads: the same rules as for `picture`.
 #pragma once

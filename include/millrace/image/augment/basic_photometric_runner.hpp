@@ -5,7 +5,7 @@
 //
 // Operations on single bytes are deferred, and their tables are composed. When a later operation needs the pixels, the
 // tables are applied part by part, each part just before that operation processes the part. Equalize needs only a
-// histogram. It counts the original bytes and maps the counts through the tables. The result is bit-identical to
+// histogram, which is computed from the original bytes and mapped through the tables. The result is bit-identical to
 // running the operations one by one.
 // Errors: throws std::bad_alloc. Threads: not thread-safe; one thread at a time.
 #pragma once

@@ -2,8 +2,8 @@
 //
 //   if (mr::detail::cpu_has_avx2()) mr::detail::avx2_hues::shift(row, 50'176, 18);
 //
-// Quotients are floats. Numerators are integers below 2^24, so a quotient that is not an integer never rounds to one,
-// and an integer quotient is exact. Shapes, units, errors, threads: see hue_kernels.hpp.
+// Quotients are floats. Numerators are integers below 2^24, so a quotient that is not an integer is never rounded to an
+// integer, and an integer quotient is exact. Shapes, units, errors, threads: see hue_kernels.hpp.
 #pragma once
 
 #ifdef __x86_64__

@@ -1,4 +1,4 @@
-// Pixels in AVX2 registers: 32 at a time, one register for each channel, and their L.
+// Pixels in AVX2 registers: 32 at a time, one register for each channel, and the gray L of the pixels.
 //
 //   const mr::detail::avx2_rgb rgb;
 //   mr::detail::avx2_rgb::for_each_32(data, pixels, [&](std::uint8_t* at) {

@@ -6,7 +6,7 @@
 //   mr::image pixels = p.pixels();   // decodes now; a batch renders directly into its row instead
 //
 // Result: u8 RGB [height, width, 3]; gray and CMYK files become RGB. Each call returns a new plan. The result is the
-// same as if each call changed the pixels at once, in the order of the calls.
+// same as if each call changed the pixels immediately, in the order of the calls.
 // Nothing is decoded until the plan is rendered. Rendering is one pass, which decodes only the rows and columns that
 // the result needs. Then one antialiased resize, bilinear or bicubic, writes the result to its destination, flipped if
 // requested. Several resizes are merged into one resize from the source.

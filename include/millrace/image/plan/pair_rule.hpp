@@ -3,11 +3,11 @@
 //   const mr::detail::pair_rule rule({.mixup_alpha = 0.8, .cutmix_alpha = 1.0, .switch_probability = 0.5});
 //   const mr::detail::pair_mix how = rule.draw(random, {.width = 224, .height = 224});
 //
-// Order of the draws: whether to mix the pair, whether to use cutmix (only if both alphas are set), the share, and for
-// cutmix the box: the column of its center, then the row.
+// Order of the draws: whether to mix the pair, whether to use cutmix (only if both alphas are set), and the share. For
+// cutmix, the center of the box follows: first its column, then its row.
 // Mixup: the share is Beta(alpha, alpha), rounded to 32768ths.
 // Cutmix: the box extends floor(side * sqrt(1 - share) / 2) to both sides of a center that is uniform in the image, and
-// is clipped to the image. This is the rule of torchvision's CutMix and of timm's Mixup, which agree:
+// is clipped to the image. This is the rule of torchvision's CutMix and of timm's Mixup, which agree because
 // floor(floor(side * r) / 2) = floor(side * r / 2). Box and share are drawn with integers.
 // Cutmix with a minimum and a maximum side is timm's cutmix_minmax: height and width are uniform in
 // [floor(minimum * side), floor(maximum * side)), and the box is inside the image. In both variants of cutmix, lambda

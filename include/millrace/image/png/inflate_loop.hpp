@@ -4,7 +4,7 @@
 //   const mr::detail::inflate_stop why = mr::detail::inflate_loop::run(s, codes);
 //
 // Needs `least_input_bytes` of input. Writes fewer than `slack_bytes` bytes beyond the limit of the output.
-// The bit buffer is filled with one unaligned load of 8 bytes. Bits above `count` may be set. They equal the bits of
+// The bit buffer is filled with one unaligned load of 8 bytes. Bits above `count` may be set. Such bits equal those of
 // the byte at `in`, so filling the buffer again does not change these bits. A match is copied in words, and bytes
 // beyond its end are overwritten.
 // Errors: the reason for the stop. Threads: any thread, if no two calls share an output.

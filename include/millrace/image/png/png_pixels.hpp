@@ -5,7 +5,7 @@
 //   pixels.choose(100, 224);                                          // columns [100, 324)
 //   const std::uint8_t* row = pixels.convert(stored, memory);         // points into `memory` or `stored`
 //
-// Palettes are applied. Gray becomes three equal channels, and samples of less than 8 bits are scaled to 0..255. Only
+// Palettes are applied. Gray becomes three equal channels, and samples of fewer than 8 bits are scaled to 0..255. Only
 // the high byte of 16-bit samples is used, as in Pillow and libpng. Colors beyond the end of a palette are black, as in
 // libpng.
 // Alpha is dropped without changing the colors, or kept, or used to composite pixels over a color. tRNS is read only if

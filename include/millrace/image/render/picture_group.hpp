@@ -1,4 +1,4 @@
-// Renders the images of several rows and columns of a batch together.
+// Renders together the images of several rows and columns of a batch.
 //
 //   auto& group = scratch.get<mr::detail::picture_group>();
 //   group.clear();

@@ -4,8 +4,7 @@
 //   cubic.weight(0);                                  // 2^31, which represents 1
 //   cubic.weight(1'500);                              // -2^27, which represents -0.0625
 //
-// With x = distance / one pixel, a weight is 1.5 x^3 - 2.5 x^2 + 1 for x < 1, and -0.5 (x - 1) (x - 2)^2 for x in [1,
-// 2).
+// With x = distance / one pixel, a weight is 1.5 x^3 - 2.5 x^2 + 1 for x < 1, else -0.5 (x - 1) (x - 2)^2.
 // x has 18 fraction bits and is exact if the distance is an integer number of pixels. Therefore a resize to the same
 // size changes nothing.
 // Errors: none. Threads: not synchronized. Source: R. G. Keys, Cubic Convolution Interpolation for Digital Image

@@ -3,9 +3,9 @@
 //   if (mr::detail::cpu_has_avx2())
 //     mr::detail::avx2_upsampling::color_full({.luma = y, .blue = u, .red = v, .count = 64, .rgb = {r, g, b}});
 //
-// 16-bit multiplies reproduce libjpeg's 16-bit fixed point. R = y + v + round(v * 13173 / 2^15), and B likewise with
-// 25297. G needs one multiply-add of pairs with 15-bit factors. Tests show that the results are equal for all inputs;
-// no proof is given here.
+// 16-bit multiplies reproduce libjpeg's 16-bit fixed point:
+// R = y + v + round(v * 13173 / 2^15), B = y + u + round(u * 25297 / 2^15). G needs one multiply-add of pairs with
+// 15-bit factors. Tests show that the results are equal for all inputs; no proof is given here.
 // Shapes, units, errors, threads: see fancy_upsampling.hpp. The code is compiled for AVX2 regardless of the program's
 // flags.
 #pragma once

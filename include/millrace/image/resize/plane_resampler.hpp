@@ -1,4 +1,5 @@
-// Resizes planes of the same size. Input: source rows of u8. Output: weighted rows for the last step (row_kernels.hpp).
+// Resizes several planes of equal size. Input: source rows of u8. Output: weighted rows for the last step
+// (row_kernels.hpp).
 //
 //   mr::detail::basic_plane_resampler<mr::detail::portable_plane_kernels> r(false);   // reused for all images
 //   r.start({.rows = rows, .columns = columns, .origin = 100, .first_row = 60, .planes = 3});
@@ -11,7 +12,7 @@
 // in a ring. With more than ten, source rows are first summed, four at a time, for the few outputs that use them. The
 // finished sum is then resized to the columns. This needs no ring of source rows, so memory does not grow with the
 // scale. If weights overshoot, each source row is resized to the columns and clamped before it is summed, as in Pillow.
-// The choice depends only on the geometry of the rows, so every CPU produces the same bits.
+// The choice of the method depends only on the geometry of the rows, so every CPU produces the same bits.
 // Units: rows and columns of these planes. `origin` is the column of a pushed row's first sample.
 // Errors: none. Threads: not thread-safe; one thread at a time. Nothing is allocated unless an image is larger than all
 // previous images.

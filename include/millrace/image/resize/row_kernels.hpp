@@ -15,8 +15,8 @@
 // A gray image is RGB with a plane_stride of 0.
 // `bytes` is one row, interleaved or planar (lines are plane_bytes apart). It must have space for the columns, padded
 // to a multiple of columns_at_once.
-// add_rows adds u8 source rows to 32-bit sums, for rows that are summed before the columns are resized. add_lines adds
-// rows whose columns have been resized to 32-bit sums.
+// add_rows adds u8 source rows to 32-bit sums, for rows that are summed before the columns are resized. add_lines adds,
+// to 32-bit sums, rows whose columns have been resized.
 // Errors: none. Threads: pure functions; any thread.
 #pragma once
 

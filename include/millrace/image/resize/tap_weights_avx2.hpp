@@ -1,4 +1,5 @@
-// Computes the weights of tap_table.hpp with AVX2: identical numbers, eight outputs at a time, if each has few weights.
+// Computes the weights of tap_table.hpp with AVX2: identical numbers, eight outputs at a time, if each output has few
+// weights.
 //
 //   mr::detail::avx2_taps::build(table, axis);        // any axis; long or large ones are left to tap_table
 //
