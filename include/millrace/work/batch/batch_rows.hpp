@@ -1,12 +1,12 @@
-// The part of the last segment that does not depend on the types of samples and columns: the handling of errors, the
-// filling of rows without a sample, the closing of batches.
+// The part of the last segment that does not depend on the types of samples and columns. It handles errors, fills rows
+// without a sample, and closes batches.
 //
 //   class my_segment : public mr::detail::batch_rows { ... };   // copies and clears rows of its columns
 //   } catch (...) { fail(batch, ticket); }               // an error of the batch, or a damaged row
 //   rows_done(batch, 2);                                 // closes the batch if these are the last
 //
-// It is not a template, so that it is not compiled again for each flow.
-// Errors: stored with the batch. Threads: any worker calls fail() and rows_done().
+// The class is not a template, so that it is not compiled again for each flow.
+// Errors: stored with the batch, not thrown. Threads: any worker may call fail() and rows_done().
 #pragma once
 
 #include <millrace/base/aligned_allocator.hpp>
@@ -32,19 +32,19 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 struct row_ticket {
   std::uint64_t position = 0;
   std::size_t map_at_work = 0;
-  std::size_t bytes = 0;   ///< in the input
+  std::size_t bytes = 0;   ///< size of the sample in the input
   std::uint64_t digest = 0;
   bool unreadable = false, end_of_run = false;   ///< the reason for a missing item
   record origin{};
 };
 
-/// A sample that was processed before slots existed; the segment adds the typed members.
+/// A sample that make_early() processed before slots existed. A subclass of the segment adds the typed members.
 struct early_row {
   virtual ~early_row() = default;
   std::exception_ptr error{};
 };
 
-/// The memory of a worker for the rows that it renders at once; the segment adds the typed members.
+/// The memory of a worker for the rows that it renders at once. A subclass of the segment adds the typed members.
 struct worker_rows {
   virtual ~worker_rows() = default;
 };
@@ -54,14 +54,14 @@ class batch_rows : public worker_segment, public final_segment {
  public:
   struct options {
     std::size_t rows = 1;   ///< rows of a batch
-    bool drop_last = true, pad_last = false;   ///< pad_last fills up a short batch with masked rows
-    bool keys = false;   ///< stores the keys of its rows with each batch
+    bool drop_last = true, pad_last = false;   ///< pad_last: fills an incomplete batch with masked rows
+    bool keys = false;   ///< whether each batch stores the keys of its rows
     std::size_t max_workers = 1;   ///< number of workers
     worker_executor* workers = nullptr;   ///< null: advance() does the work
-    std::size_t ring_capacity = 64;   ///< samples in the input, at least
+    std::size_t ring_capacity = 64;   ///< minimum number of samples that the input can store
     batch_ring* batches = nullptr;
     batch_boundaries boundaries{};
-    stage_passages* passages = nullptr;   ///< counts of the stages before; may be null
+    stage_passages* passages = nullptr;   ///< counts of the previous stages; may be null
     const damage_rule* damaged = nullptr;   ///< null: damage is an error
   };
 
@@ -73,12 +73,12 @@ class batch_rows : public worker_segment, public final_segment {
   std::exception_ptr early_damage() const noexcept override { return first_early_damage_; }
 
  protected:
-  static constexpr std::size_t rendering = ~std::size_t{0};   // instead of the number of a map
+  static constexpr std::size_t rendering = ~std::size_t{0};   // value of map_at_work while a row is rendered
 
-  /// Facts about the columns and the maps.
+  /// Properties of the columns and the maps.
   struct row_kind {
-    std::size_t together;    ///< the preferred claim
-    const char* rendering;   ///< the name of rendering, next to that of the maps; null: no maps
+    std::size_t together;    ///< the preferred number of tickets in a claim
+    const char* rendering;   ///< the name of the rendering phase in metrics; null if the flow has no maps
   };
 
   batch_rows(const options& o, const row_kind& kind);
@@ -87,32 +87,32 @@ class batch_rows : public worker_segment, public final_segment {
   std::size_t row_of(std::uint64_t batch, const row_ticket& of) const noexcept {
     return static_cast<std::size_t>(of.position - batch * rows_.rows);   // not a remainder: divisions are slow
   }
-  /// Whether a slot records which of its rows are valid and which are copies.
+  /// Returns whether a slot records which of its rows are valid and which are copies.
   bool has_flags() const noexcept { return damaged_.tolerates_damage() || rows_.pad_last; }
 
   /// Returns the current exception with the location of the sample.
   std::exception_ptr located(const row_ticket& of) const noexcept;
-  /// Stores the current exception with the batch: as its error, or as a damaged row.
+  /// Stores the current exception with the batch, either as the error of the batch or as a damaged row.
   void fail(std::uint64_t batch, row_ticket& of) noexcept;
-  /// Records a damaged sample from before slots existed. Returns false: it does not define shapes.
+  /// Records a damaged sample of make_early(). Returns false, because a damaged sample does not define shapes.
   bool add_early_damage(const std::exception_ptr& error, bool in_later_epoch);
-  /// Reports `count` finished rows. Closes the batch if these are its last.
+  /// Reports `count` finished rows. Closes the batch if all its rows are finished.
   void rows_done(std::uint64_t batch, std::size_t count) noexcept;
 
   const options rows_;
   const damage_rule damaged_;
-  std::vector<std::unique_ptr<early_row>> early_{};   // by position; not changed once the workers run
+  std::vector<std::unique_ptr<early_row>> early_{};   // by position; constant after the workers have started
   std::vector<std::unique_ptr<worker_rows>> groups_;   // by worker
   aligned_vector<phase_times> phases_;   // by worker
 
  private:
-  /// Pads ragged columns and moves them together; returns the used part of the slot.
+  /// Pads ragged columns and removes the space between them. Returns the used part of the slot.
   virtual batch_extent close_columns(std::byte* base, std::size_t rows) const noexcept = 0;
   virtual std::span<std::uint8_t> flags_at(std::byte* base) const noexcept = 0;
   virtual void copy_row(std::byte* base, std::size_t from, std::size_t to) const noexcept = 0;
   virtual void clear_row(std::byte* base, std::size_t row) const noexcept = 0;
 
-  /// Fills the rows of damaged samples and those without a sample, and sets the flags of all rows.
+  /// Fills the rows of damaged samples and the rows without a sample, and sets the flags of all rows.
   void fill_rows(std::uint64_t batch, std::byte* base, std::size_t rows) noexcept;
   void set_key(std::uint64_t batch, const damaged_row& d, std::size_t donor) noexcept;
 

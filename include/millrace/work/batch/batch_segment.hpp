@@ -1,4 +1,4 @@
-// The last segment: runs the remaining maps and renders each sample directly into its row of a slot.
+// The last segment of a flow. It runs the remaining maps and renders each sample directly into its row of a slot.
 //
 //   using columns = mr::detail::columns<&example::pixels, &example::label>;
 //   mr::detail::batch_segment<decltype(maps), columns> last(maps, {.batch = {.rows = 256, .batches = &ring}});
@@ -8,8 +8,8 @@
 //   ring.start({.rows = 256, .memory = slots_of(last.layout().batch_bytes())});   // the size of a batch is now known
 //   last.open_slots();
 //
-// Errors: an error of a sample is stored with its batch. It names shard, key, stage and position. The other samples
-// continue. If the damage_rule accepts the error, the sample's row is filled when the batch is closed.
+// Errors: an error of a sample is stored with its batch, with shard, key, stage and position. The other samples are
+// processed. If the damage_rule accepts the error, the sample's row is filled when the batch is closed.
 // Threads: workers call run(). One thread calls make_early(), before open_slots(). Cost: no allocation per sample.
 #pragma once
 
@@ -49,15 +49,15 @@ class batch_segment final : public batch_rows {
     input_.connect(*dispatcher_);
   }
 
-  /// Returns the sink that the producer puts samples into.
+  /// Returns the sink into which the producer puts samples.
   sample_sink<input>& entrance() noexcept { return input_; }
   std::size_t batch_bytes() const override { return columns_.batch_bytes(); }
   std::string describe() const override { return columns_.describe(); }
-  /// Returns the columns; their shapes are fixed once make_early() has returned true.
+  /// Returns the columns. Their shapes are fixed after make_early() has returned true.
   const Columns& layout() const noexcept { return columns_; }
 
-  /// Creates the item of a position, which defines all shapes. Called once that position is available. Throws the error
-  /// of the sample, with its location.
+  /// Creates the item of a position and fixes all shapes. Requires that the position is available. Returns false if the
+  /// position has no item. Throws the error of the sample, with its location.
   [[gnu::cold]] bool make_early(std::uint64_t position) override {
     row_ticket context{position};
     std::unique_ptr<early_row> row(new early_item(input_.take(position, context.bytes)));
@@ -88,7 +88,7 @@ class batch_segment final : public batch_rows {
     return true;
   }
 
-  /// Assigns free slots to the next batches and raises the limit of the workers.
+  /// Assigns free slots to the next batches and raises the limit of the dispatcher.
   void open_slots() override {
     if constexpr (mixer::mixes) mixer_.start(columns_, *rows_.batches);
     dispatcher_->set_limit(rows_.batches->open_free() * rows_.rows);
@@ -109,12 +109,13 @@ class batch_segment final : public batch_rows {
     input_.freed(count - sums.early, sums.bytes);
     rows_.batches->add_digest(batch, sums.digest);
   }
-  /// Reports the rows of one claim, and closes the batch if these are its last.
+  /// Reports the rows of one claim. Closes the batch if all its rows are finished.
   void publish(std::uint64_t first, std::size_t count) noexcept override { rows_done(first / rows_.rows, count); }
 
  private:
-  /// Prefetches the records of some rows. Another core read them long ago, so it is better to wait for all at once.
-  /// (Always inlined: g++ 12 drops the call otherwise, because it has no other effect.)
+  /// Prefetches the records of the next rows into the cache. Another core read the records long ago. Therefore waiting
+  /// for all of them at once is faster. (The function is always inlined. Otherwise g++ 12 removes the call, because it
+  /// has no other effect.)
   [[gnu::always_inline]] void fetch_ahead(std::uint64_t first, std::size_t count) const noexcept {
     if constexpr (requires(const input& i) { i.prefetch_head(); }) {
       if (first < early_.size()) return;   // samples of make_early()
@@ -126,13 +127,13 @@ class batch_segment final : public batch_rows {
   }
 
   static constexpr std::size_t together = Columns::together;
-  // Many cheap tickets are claimed at once. Several of them share the cost of a group, if that needs little memory.
+  // Workers claim many cheap tickets at once. If items are small, several tickets share the cost of a group.
   static constexpr std::size_t group_rows = std::max<std::size_t>(together, sizeof(item) <= 256 ? 8 : 1);
 
-  // Number of cheap tickets to prefetch at once: enough to keep the memory busy, and few enough for the cache.
+  // Number of cheap tickets to prefetch at once. It keeps the memory busy, and the prefetched data fits into the cache.
   static constexpr std::size_t fetched_rows = (8 + group_rows - 1) / group_rows * group_rows;
 
-  /// Memory of a worker for the rows of a group. It is reused: allocating it again costs more than a cheap row.
+  /// Memory of a worker for the rows of a group. It is reused, because an allocation costs more than a cheap row.
   struct alignas(64) group_memory final : worker_rows {
     std::optional<item> items[group_rows];
     row_ticket contexts[group_rows];
@@ -145,12 +146,12 @@ class batch_segment final : public batch_rows {
   };
   struct early_item final : early_row {
     explicit early_item(sample<input>&& s) : source(std::move(s)) {}
-    sample<input> source;   // without its item
+    sample<input> source;   // the sample, after its item was moved away
     std::optional<item> output{};
   };
   struct group_sums {
-    std::size_t early = 0;   // processed by make_early()
-    std::size_t bytes = 0;   // in the inputs
+    std::size_t early = 0;   // number of samples that make_early() processed
+    std::size_t bytes = 0;   // size of the samples in the input
     std::uint64_t digest = 0;
   };
 
@@ -165,7 +166,8 @@ class batch_segment final : public batch_rows {
   }
   void clear_row(std::byte* base, std::size_t row) const noexcept override { columns_.clear_row(base, row); }
 
-  /// Runs the maps for the complete group first. Then renders the samples that did not fail together.
+  /// First runs the maps for the complete group. Then renders the samples whose maps succeeded, consecutive samples
+  /// together.
   void render_group(std::size_t worker, const group& of, group_sums& sums) noexcept {
     scratch& memory = scratch_[worker];
     worker_times& times = dispatcher_->times(worker);
@@ -238,8 +240,8 @@ class batch_segment final : public batch_rows {
     return true;
   }
 
-  /// Uses the first samples of a group, as far as make_early() processed them. Returns their number. (Never inlined,
-  /// because hardly any group has such samples.)
+  /// Uses the results of make_early() for the first samples of a group. Returns the number of these samples. (The
+  /// function is never inlined, because hardly any group has such samples.)
   [[gnu::noinline, gnu::cold]] std::size_t use_early(const group& of) noexcept {
     auto& [items, contexts] = of.rows;
     std::size_t i = 0;
@@ -277,7 +279,7 @@ class batch_segment final : public batch_rows {
     } catch (...) {
       if (of.count == 1) return fail(of.batch, of.contexts[0]);
     }
-    // One of several rows failed. Rendering them one by one finds the row.
+    // At least one of several rows failed. Rendering the rows separately determines which.
     for (std::size_t i = 0; i < of.count; ++i) {
       try {
         columns_.render({of.items + i, 1}, of.base, row + i, memory);

@@ -1,11 +1,11 @@
-// Decides which errors of samples a run tolerates as damage, and which row replaces a damaged one.
+// Decides which errors of samples a run tolerates as damage, and which row replaces a damaged row.
 //
 //   const mr::detail::damage_rule rule{.policy = mr::damage::replace, .donor_step = 12};
 //   if (!rule.accepts(error)) return false;                   // the error of a stage, with its location
 //   const auto good = [&](std::size_t row) { return valid[row] != 0; };
 //   const std::size_t from = rule.donor_of(17, 256, good);    // the nearest good row of row 17's lane, or row 17
 //
-// Errors: those of add_early(). Threads: immutable.
+// Errors: add_early() throws data_error. Threads: immutable; any thread.
 #pragma once
 
 #include <millrace/item/on_damage.hpp>
@@ -18,22 +18,23 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// The policy of a session for its last segment.
+/// The policy of a session for damaged samples. The last segment applies it.
 struct damage_rule {
   damage policy = damage::fail;
-  std::size_t donor_step = 1;   ///< distance of two rows of the same lane
-  std::uint64_t in_a_row = 0;   ///< limit of damaged samples before the first good one
+  std::size_t donor_step = 1;   ///< distance between neighboring rows of the same lane
+  std::uint64_t in_a_row = 0;   ///< maximum number of damaged samples before the first good one
   std::vector<std::string> stages{};
 
   /// Returns whether the run continues after damage.
   bool tolerates_damage() const noexcept { return policy != damage::fail; }
-  /// Returns whether this error of a stage is damage.
+  /// Returns whether the error, which has a location, counts as damage.
   bool accepts(const std::exception_ptr& located) const noexcept;
-  /// Counts a damaged sample before the first good one. Throws data_error if they are too many, or if a complete epoch
-  /// has no good sample.
+  /// Counts a damaged sample before the first good one. Throws data_error if the count exceeds `in_a_row`, or if a
+  /// complete epoch has no good sample.
   void add_early(std::uint64_t& count, const std::exception_ptr& located, bool epoch_is_over) const;
 
-  /// Returns the nearest good row of the same lane, the earlier of two; `row` itself if there is none.
+  /// Returns the nearest good row of the same lane; if two rows are equally near, returns the earlier row. Returns
+  /// `row` if the lane has no good row.
   template <class Good>
   std::size_t donor_of(std::size_t row, std::size_t rows, const Good& good) const {
     for (std::size_t away = donor_step; away <= row || row + away < rows; away += donor_step) {

@@ -1,9 +1,9 @@
-// Selects the mixer of rows of a segment's batches: none, unless its columns are those of mix_rows.
+// Selects the mixer for the rows of a segment's batches. Only the columns of mix_rows have a mixer.
 //
 //   using mixer = mr::detail::row_mixer_of<columns>::type;      // no_row_mixer, or a row_mixer (row_mixer.hpp)
 //   if constexpr (mixer::mixes) std::puts("rows are mixed");
 //
-// A program without mix_rows does not include the mixer. Errors: none. Threads: not relevant.
+// A program without mix_rows does not include row_mixer.hpp. Errors: none. Threads: no shared state.
 #pragma once
 
 #include <millrace/base/version.hpp>

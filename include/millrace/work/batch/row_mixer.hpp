@@ -1,14 +1,14 @@
-// Mixes the rows of batches in pairs while they are rendered: the worker that renders the second row of a pair mixes
-// it.
+// Mixes the rows of batches in pairs while workers render them. The worker that finishes the second row of a pair mixes
+// the pair.
 //
 //   mr::detail::row_mixer<columns> mixer({.rule = rule, .seed = 7, .stage = 2, .numbers = numbers});
 //   mixer.start(layout, ring);                 // once the shapes are fixed and the ring has its slots
 //   mixer.set_epoch(batch, sample.epoch);      // a worker, before it renders a row
 //   mixer.rendered(batch, base, 4, 8);         // after it: rows 4 to 11 are rendered
 //
-// If a row is not reported, because its sample is damaged or missing, its partner is not changed.
-// Errors: setup_error from start(), if rows have no height and width, and cutmix needs them.
-// Threads: any number of workers. Cost: an atomic exchange for each row; no allocation after start().
+// If a row is not reported, because its sample is damaged or missing, its partner stays unchanged.
+// Errors: start() throws setup_error if cutmix is used and rows have no height and width.
+// Threads: any number of workers. Cost: one atomic exchange for each row; no allocation after start().
 #pragma once
 
 #include <millrace/device/mix_pixels.hpp>
@@ -23,7 +23,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// Mixes the rows of batches with `Columns`.
+/// Mixes the rows of batches that have `Columns`.
 template <class Columns>
 class row_mixer {
  public:
@@ -32,13 +32,14 @@ class row_mixer {
   struct options {
     std::optional<pair_rule> rule{};
     mix_rows_options settings{};
-    std::uint64_t seed = 0, stage = 0;   // of the draws
+    std::uint64_t seed = 0, stage = 0;   // seed and stage number of the random draws
     batch_numbers numbers{};
   };
 
   explicit row_mixer(options o) : options_(std::move(o)) {}
 
-  /// Allocates its memory, unless it has been started. Throws setup_error if the shape of the rows does not allow cuts.
+  /// Allocates memory on the first call; later calls do nothing. Throws setup_error if the shape of the rows does not
+  /// allow the cuts of cutmix.
   void start(const Columns& columns, batch_ring& batches) {
     if (batches_) return;
     batches_ = &batches;
@@ -49,19 +50,19 @@ class row_mixer {
     epochs_ = std::make_unique<std::atomic<std::uint64_t>[]>(slots_);
   }
 
-  /// Records the epoch of the samples of a batch. All workers of a batch pass the same value.
+  /// Records the epoch of the samples of a batch. All workers pass the same value for a batch.
   void set_epoch(std::uint64_t batch, std::uint64_t epoch) noexcept {
     epochs_[batch % slots_].store(epoch, std::memory_order_relaxed);
   }
 
-  /// Processes rows that were rendered. Mixes them if their partners are rendered, too.
+  /// Processes rows that were rendered. Mixes each row whose partner has also been rendered.
   void rendered(std::uint64_t batch, std::byte* base, std::size_t row, std::size_t count) noexcept {
     for (const std::size_t end = row + count; row < end; ++row) {
       columns_->start_row(base, row);
       const std::size_t stride = options_.numbers.own_stride();
       const std::size_t first = row / stride % 2 == 0 ? row : row - stride, second = first + stride;
       if (second >= options_.numbers.rows) continue;
-      // Each batch has its own mark, so that no reset is necessary when its slot is used again.
+      // Each batch in a slot has a different mark, so that the marks need no reset when a slot is reused.
       const auto mark = static_cast<std::uint32_t>(batch / slots_ + 1);
       auto& arrived = arrived_[batch % slots_ * options_.numbers.rows + first];
       if (arrived.exchange(mark, std::memory_order_acq_rel) == mark) mix(batch, base, {first, second});
@@ -104,7 +105,7 @@ class row_mixer {
   row_grid grid_{};
   std::size_t slots_ = 0;
   std::unique_ptr<std::atomic<std::uint32_t>[]> arrived_;   // for each slot and first row, the mark of its last batch
-  std::unique_ptr<std::atomic<std::uint64_t>[]> epochs_;    // of the batch in each slot
+  std::unique_ptr<std::atomic<std::uint64_t>[]> epochs_;    // for each slot, the epoch of its batch
 };
 
 template <auto Pixels, auto Label, auto... Members>

@@ -1,19 +1,21 @@
-// Runs tasks on oneTBB's workers, in its own arena. With adapt/tbb.hpp, the only header that includes oneTBB.
+// Runs tasks on oneTBB's workers, in its own arenas. Only this header and adapt/tbb.hpp include oneTBB.
 //
 //   mr::detail::arena_executor workers({.workers = 8});
 //   workers.submit(task, 3);                 // runs on one of oneTBB's threads, as worker 3
 //
 // Why a global_control: oneTBB starts one worker fewer than requested, because it expects the caller to join. The
-// caller here is the trainer, which does not join. With a large limit in a global_control, oneTBB starts all workers.
-// The executor owns it during its lifetime. Each session is bounded by its own arena. oneTBB never ends a thread. It
-// starts further threads for a new arena while those of the previous one still fall asleep. Therefore a process that
-// creates many sessions in succession ends up with as many threads as the limit. The smallest live limit applies to the
-// process; therefore all executors set the same one, far above any useful number.
-// Why a second arena: a queued task wakes the threads of its arena, which search for other tasks for a while. If there
-// are more workers than cores, mostly the first ones alone are active (dispatcher.hpp). Therefore their arena is small.
-// Why a task restores the cores of its thread: oneTBB's threads are shared in the process, and run other work of the
+// caller is the trainer, which does not join. With a large limit in a global_control, oneTBB starts all workers. The
+// executor owns the global_control. The arena of each session bounds the session's workers.
+// Which limit: the smallest limit of all global_control objects applies to the process. Therefore all executors set the
+// same limit, which is far above any useful number. oneTBB never ends a thread, and it starts more threads for a new
+// arena before the threads of the previous arena sleep. Therefore a process that creates many sessions in succession
+// finally has as many threads as the limit allows.
+// Why a second arena: a queued task wakes the threads of its arena, which then search for other tasks for a while. If
+// there are more workers than cores, usually only the first workers are active (dispatcher.hpp). Therefore the first
+// workers have a small arena.
+// Why a task restores the cores of its thread: the process shares oneTBB's threads, which also run other work of the
 // user.
-// Errors: none. Threads: any thread may submit; submit() does not wait. Lifetime: as in worker_executor.hpp.
+// Errors: none. Threads: any thread may submit; submit() does not wait. Lifetime: see worker_executor.hpp.
 #pragma once
 
 #include <millrace/base/numa.hpp>
@@ -47,9 +49,9 @@ class arena_executor final : public worker_executor {
     cores_ = std::make_shared<core_choice>(core_choice{o.cores, allowed_cores(numbers_of_list("0-4095"))});
   }
 
-  /// Returns true: the stages of a session share these workers.
+  /// Returns true, because the stages of a session share these workers.
   bool shared() const noexcept override { return true; }
-  /// Returns the number of cores that the workers share; 0: each has one.
+  /// Returns the number of cores that the workers share; 0 if each worker has its own core.
   std::size_t cores() const noexcept override { return shared_cores_; }
   /// Queues a task for the worker with this index and returns immediately.
   void submit(std::shared_ptr<worker_task> task, std::size_t worker) override {
@@ -60,21 +62,21 @@ class arena_executor final : public worker_executor {
     to.enqueue([task = std::move(task), cores = cores_, worker] {
       std::optional<core_scope> here;
       if (cores) here.emplace(cores->tasks);
-      // A user's callable may wait for its own TBB work. Isolation stops that wait from running another dispatcher's
-      // task.
+      // A user's callable may wait for its own oneTBB work. Isolation prevents its thread from running a task of
+      // another dispatcher during this wait.
       tbb::this_task_arena::isolate([&] { task->run_as_worker(worker); });
     });
   }
 
-  /// Returns the thread limit of the process. It covers all sessions, the user's own TBB work, and the caller that does
-  /// not join.
+  /// Returns the thread limit of the process. The limit suffices for all sessions, the user's own oneTBB work, and the
+  /// caller that does not join.
   static std::size_t max_threads(std::size_t workers) noexcept {
     const std::size_t cores = std::thread::hardware_concurrency();
-    return std::max({std::size_t{32}, 4 * cores, workers + cores + 1});   // places of both arenas
+    return std::max({std::size_t{32}, 4 * cores, workers + cores + 1});   // includes the slots of both arenas
   }
 
  private:
-  /// Cores of tasks, and those of the threads of this process.
+  /// The cores for tasks, and the cores for other threads of the process.
   struct core_choice {
     std::vector<unsigned> tasks, process;
   };
@@ -82,8 +84,8 @@ class arena_executor final : public worker_executor {
   const std::size_t shared_cores_;
   tbb::global_control limit_;
   tbb::task_arena arena_;
-  tbb::task_arena small_arena_;   // with a place for each shared core; for the first workers of a single stage
-  std::shared_ptr<const core_choice> cores_;   // null: any. Shared, because a task in the queue may outlive this
+  tbb::task_arena small_arena_;   // has a slot for each shared core; for the first workers of a single stage
+  std::shared_ptr<const core_choice> cores_;   // null: any cores; shared, as a queued task may outlive the executor
 };
 
 }}}  // namespace millrace::detail

@@ -3,8 +3,8 @@
 //   auto workers = mr::detail::new_arena_executor({.workers = 8});   // on TBB's threads, which the process shares
 //   workers->submit(std::move(task), worker);
 //
-// In a forked child it has its own threads, because oneTBB's threads exist only in the parent.
-// Errors: none. Threads: any. Lifetime: as in worker_executor.hpp.
+// In a forked child process, the executor starts its own threads, because oneTBB's threads exist only in the parent.
+// Errors: none. Threads: any. Lifetime: see worker_executor.hpp.
 #pragma once
 
 #include <millrace/work/schedule/worker_executor.hpp>
@@ -13,7 +13,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// Returns an executor that runs tasks on oneTBB's workers, in its own arenas.
+/// Returns an executor that runs tasks on oneTBB's workers, in the executor's own arenas.
 std::unique_ptr<worker_executor> new_arena_executor(const arena_options& o);
 
 }}}  // namespace millrace::detail

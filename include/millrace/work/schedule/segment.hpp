@@ -1,10 +1,10 @@
-// Defines how the pipeline nodes of a running flow connect: samples, space, start and stop.
+// The interfaces that connect the pipeline nodes of a running flow: samples, free space, start and stop.
 //
 //   source -> [sink] parallel segment -> [sink] serial segment -> [sink] batch segment -> slots
 //
-// A producer puts samples into the sink of the next segment, in order, while the sink has space. When space is free
-// again, the sink calls the listener of its producer. Nothing here waits. Code that waits has its own thread: I/O
-// threads, serial stages, the trainer.
+// A producer puts samples into the sink of the next segment, in order, while the sink has space. When a full sink has
+// space again, it calls the listener of its producer. These functions never wait. Code that waits has its own thread:
+// I/O threads, serial stages, the trainer.
 #pragma once
 
 #include <millrace/item/sample.hpp>
@@ -19,7 +19,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// The limit of concurrent work: workers in each stage that they run, and reads.
+/// The maximum concurrency: the number of workers of each stage, and the number of concurrent reads.
 struct concurrency_counts {
   std::size_t workers = 0, reads = 0;
   friend bool operator==(const concurrency_counts&, const concurrency_counts&) = default;
@@ -39,15 +39,15 @@ class sample_sink {
  public:
   virtual ~sample_sink() = default;
 
-  /// Returns whether put() may be called once. First writes pending ends.
+  /// Writes pending ends, then returns whether put() may be called once.
   virtual bool can_accept() = 0;
   /// Accepts the next sample. Requires can_accept().
   virtual void put(sample<T>&& s) = 0;
-  /// The first samples of put_all(), and the bytes that their items keep alive.
+  /// The result of put_all(): the number of accepted samples, and the bytes that their items keep alive.
   struct accepted {
     std::size_t samples = 0, bytes = 0;
   };
-  /// Accepts the next samples, as many as there is space for.
+  /// Accepts as many of the next samples as fit into the free space.
   virtual accepted put_all(std::span<sample<T>> next) {
     accepted all;
     while (all.samples < next.size() && can_accept()) {
@@ -59,26 +59,26 @@ class sample_sink {
     }
     return all;
   }
-  /// Ends the batch here, with any number of rows. Only the sink of the last segment supports it.
+  /// Ends the current batch, regardless of its number of rows. Only the sink of the last segment supports this call.
   virtual void end_batch() {}
-  /// Ends the current epoch: none of its samples follows.
+  /// Ends the current epoch. All its samples have been put.
   virtual void end_epoch() = 0;
-  /// Marks the end of a pass after which stages keep their items. Requires can_accept().
+  /// Marks the end of a pass. Unlike at the end of an epoch, stages keep their items. Requires can_accept().
   virtual void end_pass() {}
-  /// Ends the run: no sample follows. An error is delivered at the position of the next sample.
+  /// Ends the run; no sample may follow. An error is delivered at the position of the next sample.
   virtual void finish(std::exception_ptr error) = 0;
-  /// Writes pending ends, as far as there is space. Returns whether everything is written.
+  /// Writes as many pending ends as fit into the free space. Returns whether all ends are written.
   virtual bool settle() { return true; }
-  /// Publishes all samples put so far to the workers.
+  /// Publishes all samples that have been put so far to the workers.
   virtual void publish() = 0;
-  /// Returns the samples that are visible to the workers and not yet removed.
+  /// Returns the number of samples that are published and not yet removed.
   virtual std::uint64_t backlog() const noexcept = 0;
-  /// Returns the bytes of all samples put and not yet removed.
+  /// Returns the total size of the samples that have been put and not yet removed.
   virtual std::size_t held_bytes() const noexcept = 0;
   /// Sets the listener to call when space is free again.
   virtual void set_listener(space_listener* producer) = 0;
-  /// Returns the position of the next sample put, if each sample becomes a row and was not delivered before. Otherwise
-  /// returns `unknown`.
+  /// Returns the position of the next sample that is put, if each sample becomes a row and was not delivered before the
+  /// resume. Otherwise returns `unknown`.
   virtual std::uint64_t next_row() const noexcept { return error_location::unknown; }
 };
 
@@ -86,11 +86,11 @@ class sample_sink {
 class ticket_gate {
  public:
   virtual ~ticket_gate() = default;
-  /// Declares the tickets below `tickets` available.
+  /// Declares that the input of all tickets below `tickets` exists.
   virtual void set_available(std::uint64_t tickets) = 0;
   /// Returns the last argument of set_available().
   virtual std::uint64_t available() const noexcept = 0;
-  /// Declares that no further ticket will be available.
+  /// Declares that no more tickets will become available.
   virtual void set_last() noexcept {}
 };
 
@@ -98,24 +98,24 @@ class ticket_gate {
 class pipeline_node {
  public:
   virtual ~pipeline_node() = default;
-  /// Sets the event counts to count into. Called before start().
+  /// Sets the event counts that the node increments. Called before start().
   virtual void count_into(event_counts&) noexcept {}
-  /// Adds the current metrics of its stages. Any thread may call it after start().
+  /// Adds the current metrics of the node's stages. Any thread may call it after start().
   virtual void add_to(flow_statistics&, std::uint64_t now_ns) const { static_cast<void>(now_ns); }
-  /// Returns a line that describes its work and its waits, for diagnosis of a stalled run. Any thread may call it after
-  /// start().
+  /// Returns a line that describes the node's work and waits, for the diagnosis of a stalled run. Any thread may call
+  /// it after start().
   virtual std::string waits(std::uint64_t now_ns) const { return static_cast<void>(now_ns), std::string(); }
-  /// Adds the latest spans of its threads. Any thread may call it after start().
+  /// Adds the latest spans of the node's threads. Any thread may call it after start().
   virtual void add_to(timeline&, std::uint64_t start_ns) const { static_cast<void>(start_ns); }
-  /// Sets the number of its active workers or reads. Any thread may call it after start().
+  /// Sets the number of the node's active workers or reads. Any thread may call it after start().
   virtual void set_active(const concurrency_counts&) {}
-  /// Starts its threads, if it has any.
+  /// Starts the node's threads, if it has any.
   virtual void start() = 0;
-  /// Does one unit of work on the calling thread, if the session has no threads. Returns false if nothing was done.
+  /// Does one unit of work on the calling thread, for sessions without threads. Returns false if it did nothing.
   virtual bool advance() = 0;
-  /// Requests the end of all work. Does not wait.
+  /// Requests that all work ends. Does not wait.
   virtual void stop() noexcept = 0;
-  /// Blocks until its threads and tasks have ended. Called after stop().
+  /// Blocks until the node's threads and tasks have ended. Called after stop().
   virtual void join() noexcept = 0;
 };
 

@@ -1,12 +1,12 @@
-// Runs dispatcher tasks: on oneTBB's workers (new_arena_executor.hpp), on a user's threads (run/user_executor.hpp), or
-// on separate threads for stages that wait.
+// Runs the tasks of dispatchers. There are executors for oneTBB's workers (new_arena_executor.hpp), for a user's
+// threads (run/user_executor.hpp), and for separate threads of stages that wait (thread_executor).
 //
 //   mr::detail::thread_executor workers(8);
 //   workers.submit(std::move(task), worker);            // returns immediately; task is a std::shared_ptr<worker_task>
 //
 // Errors: none. Threads: any thread may submit; submit() does not wait.
-// Lifetime: tasks own the objects that they use. An executor may be destroyed with tasks in its queue only if those
-// tasks need no other object.
+// Lifetime: tasks own the objects that they use. An executor may be destroyed with tasks in its queue only if these
+// tasks do not need any other objects.
 #pragma once
 
 #include <millrace/sync/fifo.hpp>
@@ -37,18 +37,19 @@ class worker_executor {
   virtual ~worker_executor() = default;
   /// Queues a task for the worker with this index and returns immediately.
   virtual void submit(std::shared_ptr<worker_task> task, std::size_t worker) = 0;
-  /// Returns whether its threads are the shared workers, not the threads of one stage.
+  /// Returns whether the threads are the workers that all stages share; false if they are the threads of one stage.
   virtual bool shared() const noexcept { return false; }
-  /// Returns the number of cores that its threads share; 0: each has one, or they are threads for waiting.
+  /// Returns the number of cores that the threads share; 0 if each thread has its own core, or if the threads mostly
+  /// wait.
   virtual std::size_t cores() const noexcept { return 0; }
-  /// Stops using threads of other owners. Called between stop() and join() of the stages.
+  /// Releases all threads that the executor does not own. Called between stop() and join() of the stages.
   virtual void release_threads() noexcept {}
-  /// Returns the reason why it runs no more tasks; null if it runs them.
+  /// Returns the reason why the executor no longer runs tasks; null if it still runs tasks.
   virtual std::exception_ptr error() const noexcept { return {}; }
-  /// Returns a line about the waiting tasks; empty if they are unknown.
+  /// Returns a line about the waiting tasks; empty if the executor does not know them.
   virtual std::string waits() const { return {}; }
 
-  /// Counts one more stage that submits tasks.
+  /// Increments the number of stages that submit tasks.
   void add_stage() noexcept { stages_.fetch_add(1); }
   /// Returns the number of stages that submit tasks.
   std::size_t stages() const noexcept { return stages_.load(); }
@@ -60,8 +61,8 @@ class worker_executor {
 /// The number of workers of an executor, and their cores.
 struct arena_options {
   unsigned workers = 1;
-  std::vector<unsigned> cores{};   ///< they run on these; empty: on any
-  std::size_t shared_cores = 0;    ///< number of cores that they share, if fewer than workers; 0: each has one
+  std::vector<unsigned> cores{};   ///< cores for the workers; empty: any cores
+  std::size_t shared_cores = 0;    ///< number of cores if it is less than the number of workers; otherwise 0
 };
 
 /// Runs tasks on its own threads, for callables that wait.

@@ -7,8 +7,8 @@
 //     void start() override { dispatcher_->set_limit(64); }
 //   };
 //
-// It is not a template, so that it is not compiled again for each flow. Errors: none.
-// Threads: workers call run(), as the dispatcher describes; any thread may call the rest.
+// The class is not a template, so that it is not compiled again for each flow. Errors: none.
+// Threads: workers call run() as described in dispatcher.hpp; any thread may call the other functions.
 #pragma once
 
 #include <millrace/item/scratch.hpp>
@@ -24,8 +24,8 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 class worker_segment : public dispatcher_work, public pipeline_node {
  public:
   struct options {
-    const char* name = "";        ///< in metrics and in waits()
-    const char* span_name = "";   ///< in timelines
+    const char* name = "";        ///< name in metrics and in waits()
+    const char* span_name = "";   ///< name in timelines
     worker_executor* workers = nullptr;   ///< null: advance() does the work
     dispatcher::options claims{};
   };

@@ -1,13 +1,13 @@
-// Fuses consecutive map stages into one function, fully inlined: the work between two thread boundaries.
+// Fuses consecutive map stages into one inlined function. A thread runs the function between two thread boundaries.
 //
 //   auto first = mr::map(decode);
 //   auto second = mr::map(crop);
 //   mr::detail::fused_maps<mr::record, decltype(first), decltype(second)> prepare({.seed = 7}, {first, second});
 //   example e = prepare(std::move(r), {.epoch = 3, .sample = id}, memory, map_at_work);   // map_at_work: for errors
 //
-// Each map that draws random numbers gets the rng of (seed, epoch, sample, ordinal). The ordinal counts the drawing
-// stages of the flow.
-// Errors: passes on the exceptions of the maps. Threads: any number at once, each with its own scratch.
+// Each map that draws random numbers gets an rng with the key (seed, epoch, sample, ordinal). The ordinal is the number
+// of the stage among the stages of the flow that draw random numbers.
+// Errors: throws the exceptions of the maps. Threads: any number of threads at once, each with its own scratch.
 #pragma once
 
 #include <millrace/base/random.hpp>
@@ -23,15 +23,15 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 /// The position of the fused maps in the flow.
 struct map_entry {
   std::uint64_t seed = 0;
-  std::size_t first_map = 0;    ///< maps before these
-  std::size_t first_random_stage = 0;   ///< drawing stages before these
+  std::size_t first_map = 0;    ///< number of maps before these maps
+  std::size_t first_random_stage = 0;   ///< number of stages before these maps that draw random numbers
 };
 
 /// Passes an `In` through each of `Maps`.
 template <class In, class... Maps>
 class fused_maps;
 
-/// Without maps: returns its input.
+/// The case without maps. Returns the input.
 template <class In>
 class fused_maps<In> {
  public:
@@ -45,7 +45,7 @@ class fused_maps<In> {
   In operator()(In item, const rng::key&, scratch&, std::size_t&) const { return item; }
 };
 
-/// With at least one map: calls `First`, then the rest.
+/// The case with at least one map. Calls `First`, then the other maps.
 template <class In, class First, class... Rest>
 class fused_maps<In, First, Rest...> {
   using middle = typename First::template out<In>;
@@ -63,8 +63,8 @@ class fused_maps<In, First, Rest...> {
         first_(std::move(stages.first)),
         rest_({at.seed, at.first_map + 1, at.first_random_stage + (first_draws ? 1 : 0)}, std::move(stages.rest)) {}
 
-  /// Returns the item after all maps. Sets `map_at_work` to the number of the running map, counted from 1 over the
-  /// flow.
+  /// Returns the item after all maps. Sets `map_at_work` to the number of the running map, counted from 1 in the
+  /// complete flow.
   output operator()(In item, const rng::key& key, scratch& memory, std::size_t& map_at_work) const {
     map_at_work = at_.first_map + 1;
     rng random({.seed = at_.seed, .epoch = key.epoch, .sample = key.sample, .stage = at_.first_random_stage});
@@ -77,7 +77,7 @@ class fused_maps<In, First, Rest...> {
   rest_maps rest_;
 };
 
-/// Returns "map 2" for messages, or "source" for 0.
+/// Returns the name of a map for messages, such as "map 2". Returns "source" for 0.
 inline std::string map_name(std::size_t map_at_work) {
   return map_at_work == 0 ? std::string("source") : "map " + std::to_string(map_at_work);
 }

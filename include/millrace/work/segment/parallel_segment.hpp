@@ -1,16 +1,17 @@
-// A segment in the middle of a flow: runs maps, and optionally an expanding stage, on many samples at once.
+// A segment in the middle of a flow. It runs maps, and optionally an expanding stage, on many samples concurrently.
 //
 //   mr::detail::fused_maps<clip> maps;                   // no maps before the stage
 //   auto stage = mr::expand(windows_of{.frames = 8});
 //   mr::detail::parallel_segment<decltype(maps), decltype(stage)> middle(
 //       maps, stage, {.max_workers = 8, .workers = &pool, .capacity = 64}, next.entrance());
 //
-// Results are passed on in order. Each ticket has a buffer for its results, so the space exists before a stage runs.
-// Nothing waits on a worker. At most `capacity` tickets are between claim and commit. The worker that completes the
-// oldest ticket commits it, and the completed tickets after it, while the next segment has space. The rest is committed
-// when the next segment reports space. Errors and ends of epochs are passed on in order with the samples.
-// Errors: an error of a sample names shard, key and stage, and is passed to the next segment instead of the sample.
-// Threads: workers call run(); one producer at a time uses the entrance. Lifetime: the next segment outlives it.
+// Results are passed on in order. Each ticket has a buffer for its results before a stage runs; workers never wait for
+// space. At most `capacity` tickets are between claim and commit. The worker that completes the oldest ticket commits
+// that ticket and the completed tickets after it, while the next segment has space. The other completed tickets are
+// committed when the next segment reports space. Errors and ends of epochs are passed on in order with the samples.
+// Errors: the next segment gets the error of a sample instead of the sample, with shard, key and stage.
+// Threads: workers call run(); one producer at a time uses the entrance. Lifetime: the next segment must outlive this
+// segment.
 #pragma once
 
 #include <millrace/measure/meters/trace_range.hpp>
@@ -35,7 +36,8 @@ struct segment_output<Maps, no_expanding_stage> {
   using type = typename Maps::output;
 };
 
-/// The emitter of an expanding stage. Throws setup_error for more items than the stage promised, or expand() allows.
+/// The emitter of an expanding stage. Throws setup_error if the stage emits more items than it declares or expand()
+/// allows.
 template <class Output>
 class bounded_emitter {
  public:
@@ -63,11 +65,11 @@ class bounded_emitter {
   output_bound most_;
 };
 
-/// Whether the outputs of a stage get new names; false for stages that pass on their inputs.
+/// True if the outputs of a stage get new names; false for stages that pass on their inputs.
 template <class Stage>
 inline constexpr bool renames_outputs = !requires { typename Stage::keeps_name_mark; };
 
-/// Runs `Maps`, then `Expanding`, on workers.
+/// Runs `Maps`, then the stage `Expanding`, on workers.
 template <class Maps, class Expanding>
 class parallel_segment final : public worker_segment, public space_listener {
  public:
@@ -77,9 +79,9 @@ class parallel_segment final : public worker_segment, public space_listener {
   struct options {
     std::size_t max_workers = 1;
     worker_executor* workers = nullptr;
-    std::size_t capacity = 64;   ///< tickets between claim and commit
+    std::size_t capacity = 64;   ///< maximum number of tickets between claim and commit
     sample_names* names = nullptr;   ///< creates the names of the outputs; null: outputs need no names
-    stage_passage* passage = nullptr;   ///< counts of the expanding stage; null: it drops nothing
+    stage_passage* passage = nullptr;   ///< counts of the expanding stage; null if it never drops samples
   };
 
   parallel_segment(Maps chain, Expanding expanding, options o, sample_sink<output>& next)
@@ -96,7 +98,7 @@ class parallel_segment final : public worker_segment, public space_listener {
     next.set_listener(this);
   }
 
-  /// Returns the sink that the producer puts samples into.
+  /// Returns the sink into which the producer puts samples.
   sample_sink<input>& entrance() noexcept { return input_; }
 
   /// Runs the stages on one claim.
@@ -151,7 +153,7 @@ class parallel_segment final : public worker_segment, public space_listener {
   struct result {
     sample<input> source{};
     std::vector<output> outputs{};
-    std::vector<record> names{};   // names of the outputs, if they have any
+    std::vector<record> names{};   // names of the outputs; empty if the outputs have no names
     std::atomic<bool> done{false};
   };
 
@@ -171,7 +173,8 @@ class parallel_segment final : public worker_segment, public space_listener {
     }
   }
 
-  /// One thread at a time commits. Another thread only increments `requests_` and continues with its own work.
+  /// Commits completed tickets on one thread at a time. If another thread is already committing, only increments
+  /// `requests_`, and the other thread commits the tickets.
   void commit() noexcept {
     if (requests_.fetch_add(1) != 0) return;
     std::uint64_t pending = 1;
@@ -192,12 +195,12 @@ class parallel_segment final : public worker_segment, public space_listener {
       ++committed_;
       any = true;
     }
-    static_cast<void>(next_->settle());   // an end that is pending for lack of space may be the last entry
+    static_cast<void>(next_->settle());   // the last entry may be an end that waits for space
     next_->publish();
     if (any) dispatcher_->set_limit(committed_ + results_.size());
   }
 
-  /// As pass_on(). The run ends if memory is exhausted.
+  /// Calls pass_on(). Ends the run if memory is exhausted.
   bool pass_on_or_end(result& r) noexcept {
     try {
       return pass_on(r);
@@ -208,7 +211,7 @@ class parallel_segment final : public worker_segment, public space_listener {
     return true;
   }
 
-  /// Returns false if the next segment does not have space for all of it yet.
+  /// Passes on a result. Returns false if the next segment does not have space for the complete result yet.
   bool pass_on(result& r) {
     using kind = typename sample<input>::kind;
     for (; emitted_ < r.outputs.size(); ++emitted_) {
@@ -253,8 +256,8 @@ class parallel_segment final : public worker_segment, public space_listener {
   std::vector<result> results_;
 
   std::atomic<std::uint64_t> requests_{0};
-  std::atomic<std::uint64_t> outputs_{0};   // committed
-  // Touched by the committing thread only.
+  std::atomic<std::uint64_t> outputs_{0};   // number of committed outputs
+  // Only the committing thread uses the following members.
   std::uint64_t committed_ = 0;
   std::size_t emitted_ = 0;
   bool ended_ = false;

@@ -1,17 +1,19 @@
-// Records the resume points of a run without an index: for each batch on its way, the point at which reading restarts.
+// Records the resume points of a run without an index. For each batch that is not delivered yet, it determines the
+// point at which a resumed run restarts reading.
 //
 //   mr::detail::replay_log log(order, mr::detail::replay_start::sample, false);
 //   log.shard_begins({.pass = 3, .shard = 17, .first = 20'400});        // read stage, in order; if from `sample`
 //   log.batch_ends({.pass = 3, .ordinal = 21'000, .rows_of_ordinal = 1});   // last segment, in order
 //   mr::replay_point p = log.take();                            // trainer, once for each batch
 //
-// The restart point depends on the flow. If the stages buffer no items, it is the sample of the last row. If the stages
-// are empty at the start of a pass, it is that start. Otherwise it is the start of the run. An earlier restart point
-// needs less information. Samples move by less than the shuffle window. Therefore all samples of a shard that is
-// further back have been delivered.
+// The restart point depends on the flow. If the stages buffer no items, the restart point is the sample of the last
+// row. If the stages are empty at the start of a pass, it is the start of the pass. Otherwise it is the start of the
+// run. Samples move by less than the shuffle window. Therefore all samples of a shard that is further back have been
+// delivered, and the log removes its entry.
 // Memory: one entry for each batch between the entrance of the last segment and the trainer, and one entry for each
 // shard that these batches still need.
-// Threads: any thread may call it. Calls that must be in order are from one thread at a time. Errors: std::bad_alloc.
+// Threads: any thread may call the functions. Calls that must be in order are not made concurrently.
+// Errors: std::bad_alloc.
 #pragma once
 
 #include <millrace/item/position.hpp>
@@ -23,7 +25,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// The points at which a flow can restart, because its stages store no items there.
+/// The points at which a flow can restart, because its stages store no items at these points.
 enum class replay_start { sample, pass, run };
 
 /// Records the point at which reading restarts after each batch.
@@ -38,15 +40,15 @@ class replay_log {
   /// The last row of a batch, and the rows up to and including it.
   struct batch_end {
     std::uint64_t pass = 0, ordinal = 0;   ///< pass and ordinal of the row's sample
-    std::uint64_t rows_of_ordinal = 0;     ///< rows of that sample
-    std::uint64_t rows_of_pass = 0;   ///< rows of that pass
-    std::uint64_t rows_of_run = 0;   ///< rows of the run
-    std::uint64_t buffered_tokens = 0;   ///< tokens in a packing stage before that sample
-    bool ends_pass = false;              ///< true: no further row of the pass follows
+    std::uint64_t rows_of_ordinal = 0;     ///< number of rows of that sample
+    std::uint64_t rows_of_pass = 0;   ///< number of rows of that pass
+    std::uint64_t rows_of_run = 0;   ///< number of rows of the run
+    std::uint64_t buffered_tokens = 0;   ///< number of tokens in a packing stage before that sample
+    bool ends_pass = false;              ///< true if it is the last row of the pass
   };
 
-  /// `in_lanes`: ordinals count several lanes at once (read/stage/interleaved_read_stage.hpp), where shards have no
-  /// single order.
+  /// If `in_lanes` is true, ordinals number the samples of several lanes together
+  /// (read/stage/interleaved_read_stage.hpp), and shards have no single order.
   replay_log(const shard_order& order, replay_start from, bool in_lanes);
 
   /// Records the start of a shard. Called in the order of the pass.

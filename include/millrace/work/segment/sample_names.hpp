@@ -1,4 +1,4 @@
-// Names samples in batches with keys: the keys of their records, or a name for each sample without a key.
+// Creates the names of samples for batches with keys. A name is the key of the record, or a generated name:
 //
 //   shards()                     the key:                               "n01440764/0017"
 //   lines()                      file and line number:                  "corpus-0017.txt.gz:12"
@@ -7,9 +7,9 @@
 //   a source of mix()            the same, but "photos:3" with the source's name in the mix if its shards have none
 //   outputs of expand()          the name of the input, and the number of the output:   "n01440764/0017#2"
 //
-// A name is passed on as the origin of the sample, so errors show it, too. It uses about 300 bytes until its row is
-// rendered. Only sessions with keys in their batches create names.
-// Threads: any number at once. Errors: std::bad_alloc.
+// A name is passed on as the origin of its sample, so that errors also contain the name. It uses about 300 bytes until
+// the sample's row is rendered. Only sessions whose batches have keys create names.
+// Threads: any number of threads at once. Errors: std::bad_alloc.
 #pragma once
 
 #include <millrace/item/sample.hpp>
@@ -24,7 +24,7 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 /// Creates the names of samples.
 class sample_names {
  public:
-  /// Returns a record without fields that contains shard, key and offset.
+  /// Returns a record that has shard, key and offset, but no fields.
   record make(std::string_view shard, std::string_view key, std::uint64_t offset_bytes = error_location::unknown) {
     block_ref block = pool_.take(sizeof(record_head) + key.size() + shard.size());
     std::byte* const base = block.get()->data();
@@ -44,7 +44,7 @@ class sample_names {
     return make(parent.shard(), std::string(parent.key()) + "#" + std::to_string(child), parent.offset_bytes());
   }
 
-  /// Names a sample at its source. `fallback()` returns the name for a sample that has none.
+  /// Names a sample at its source. `fallback()` returns the name of a sample that does not have a key.
   template <class T, class Fallback>
   void name(sample<T>& s, const Fallback& fallback) {
     if constexpr (!std::is_base_of_v<record, T>) {
@@ -58,8 +58,8 @@ class sample_names {
     }
   }
 
-  /// Returns the name of a sample by shard and index. `unnamed` replaces the name of a source whose shards have no
-  /// names.
+  /// Returns the name of a sample from its shard and index. If the shards of a source have no names, `unnamed` replaces
+  /// the name of the shard.
   template <class Source>
   static std::string name_in(const Source& source, const located_sample& at, const std::string& unnamed = {}) {
     std::string shard = unnamed;

@@ -1,18 +1,18 @@
-// A segment that runs on its own thread, strictly in order: for stages that buffer samples.
+// A segment for stages that buffer samples. It runs its stage on one thread, strictly in order.
 //
 //   mr::detail::shuffling<clip> stage(order, max_bytes);
 //   mr::detail::serial_segment<clip, decltype(stage)> middle(std::move(stage), {.capacity = 64}, next.entrance());
 //
 // The stage is stateful_expanding or shuffling (work/segment/serial_stages.hpp). It has push(sample, out) and
-// end_epoch(out). `out` receives samples that wait here until the next segment has space. Errors and ends are passed on
-// in order.
+// end_epoch(out). The samples in `out` wait in the segment until the next segment has space. Errors and ends are passed
+// on in order.
 //
-// Why the thread sleeps: a wake-up for each sample costs processor time, here and at the producer, more than a cheap
-// stage itself. Therefore the thread sleeps until a quarter of its input buffer is full. If there is any input, it
+// Why the thread sleeps: a wake-up for each sample costs more processor time, in this thread and in the producer, than
+// a cheap stage. Therefore the thread sleeps until a quarter of its input buffer is full. If there is any input, it
 // sleeps for at most 2 ms.
 // Errors: an exception of push() gets shard, key and stage. Any exception of the stage ends the run.
 // Threads: the stage runs on the segment's thread; one producer at a time uses the entrance.
-// Lifetime: the next segment outlives it.
+// Lifetime: the next segment must outlive this segment.
 #pragma once
 
 #include <millrace/measure/meters/read_meter.hpp>
@@ -35,19 +35,19 @@ class serial_segment final : public pipeline_node, public space_listener, public
   using output = typename Stage::output;
 
   struct options {
-    std::size_t capacity = 64;   ///< samples in the input, at least
+    std::size_t capacity = 64;   ///< minimum number of samples that the input can store
     bool threaded = true;   ///< false: advance() does the work
-    stage_passage* passage = nullptr;   ///< counts of the stage; null: it drops nothing
+    stage_passage* passage = nullptr;   ///< counts of the stage; null if it never drops samples
   };
 
   serial_segment(Stage stage, options o, sample_sink<output>& next)
       : stage_(std::move(stage)), options_(o), next_(&next), input_({.capacity = o.capacity}) {
     input_.connect(*this);
     next.set_listener(this);
-    waiting_.reserve(1);   // reserved for an error
+    waiting_.reserve(1);   // so that an error can be stored even if memory is exhausted
   }
 
-  /// Returns the sink that the producer puts samples into.
+  /// Returns the sink into which the producer puts samples.
   sample_sink<input>& entrance() noexcept { return input_; }
 
   void add_to(flow_statistics& f, std::uint64_t now_ns) const override {
@@ -161,7 +161,7 @@ class serial_segment final : public pipeline_node, public space_listener, public
       options_.passage->count_outputs(s.what == sample<output>::kind::item ? 1 : 0);
   }
 
-  /// Adds the error after the outputs. If memory is exhausted, it replaces the last output.
+  /// Adds the error after the outputs. If memory is exhausted, the error replaces the last output.
   void end_with(std::exception_ptr error) noexcept {
     ended_ = true;
     try {
@@ -173,7 +173,7 @@ class serial_segment final : public pipeline_node, public space_listener, public
     waiting_.back().item = std::move(error);
   }
 
-  /// As advance(). The run ends if memory is exhausted while samples are passed on.
+  /// Calls advance(). Ends the run if memory is exhausted while samples are passed on.
   bool advance_or_end() noexcept {
     try {
       return advance();
@@ -206,9 +206,9 @@ class serial_segment final : public pipeline_node, public space_listener, public
     return moved;
   }
 
-  /// The condition of the sleep for space. A consumer frees an entry of item_ring first, then changes the counter that
-  /// backlog() reads, then looks for sleepers. Therefore this reads the counter first: item_ring's own accesses are not
-  /// sequentially consistent.
+  /// Returns whether a sleep for space must end. A consumer first frees an entry of item_ring, then changes the counter
+  /// that backlog() reads, then wakes sleeping threads. Therefore this function reads the counter before the ring,
+  /// whose own accesses are not sequentially consistent.
   bool can_accept() {
     static_cast<void>(next_->backlog());
     return at_ < waiting_.size() ? next_->can_accept() : next_->settle();
@@ -246,7 +246,7 @@ class serial_segment final : public pipeline_node, public space_listener, public
   sample_sink<output>* const next_;
   ticket_input<input> input_;
   std::atomic<std::uint64_t> available_{0}, removed_{0};
-  std::atomic<std::uint64_t> wake_at_{0};   // the thread sleeps until this many tickets are available
+  std::atomic<std::uint64_t> wake_at_{0};   // number of available tickets that wakes the thread
   doorbell bell_;
   std::atomic<bool> stopped_{false};
   std::uint64_t started_ns_ = 0;
@@ -255,10 +255,10 @@ class serial_segment final : public pipeline_node, public space_listener, public
   own_histogram service_ns_;
   std::thread thread_;
 
-  // Used by the stage's thread only.
+  // Only the stage's thread uses the following members.
   std::vector<sample<output>> waiting_;
   std::size_t at_ = 0;
-  bool end_pending_ = false;   // the next segment may still have to write the rest of an end
+  bool end_pending_ = false;   // the next segment may not have written an end completely
   bool ended_ = false;
 };
 

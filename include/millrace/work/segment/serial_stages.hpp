@@ -1,11 +1,11 @@
-// The stages that run on one thread, with the interface of serial_segment: push(sample, out) and end_epoch(out).
+// Stages that run on one thread, with the interface that serial_segment requires: push(sample, out), end_epoch(out).
 //
 //   stateful_expanding<clip, expand_stage<windows_of>>    an expanding stage with state: a non-const push, or a finish
 //   shuffling<clip>                         a shuffle that does not follow the source directly: a jitter buffer
 //
-// `out` is a vector that the segment empties.
-// Errors: push() throws setup_error if a stage emits too many items, or the shuffle buffer exceeds its budget.
-// Exceptions of the stage pass through. Threads: one at a time.
+// The stage appends to the vector `out`, and the segment removes the samples.
+// Errors: push() throws setup_error if a stage emits too many items, or if the shuffle buffer exceeds its budget.
+// Exceptions of the user's stage are passed on. Threads: one at a time.
 #pragma once
 
 #include <millrace/order/shard_order.hpp>
@@ -13,7 +13,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// An expanding stage with state, or with items to emit at the end of an epoch.
+/// An expanding stage that has state, or that emits items at the end of an epoch.
 template <class In, class Stage>
 class stateful_expanding {
   using C = decltype(Stage::expanding);
@@ -53,7 +53,7 @@ class stateful_expanding {
   }
 
  private:
-  /// The emitter of finish(). The stage itself stored these items, so their number is not limited.
+  /// The emitter of finish(). It accepts any number of items, because the stage itself stored them.
   struct unbounded {
     std::vector<output>* outputs;
     void operator()(output item) { outputs->push_back(std::move(item)); }
@@ -74,13 +74,13 @@ class stateful_expanding {
 
   Stage stage_;
   sample_names* names_;
-  sample<In> last_;   // source of the outputs, without its item
+  sample<In> last_;   // the source of the outputs, after its item was moved away
   bool begun_ = false;
   std::uint64_t children_ = 0;
   std::vector<output> outputs_;
 };
 
-/// A shuffle after other stages: a jitter buffer, bounded by the window and by `max_bytes`.
+/// A shuffle after other stages: a jitter buffer whose size is limited by the window and by `max_bytes`.
 template <class T>
 class shuffling {
  public:
@@ -110,7 +110,7 @@ class shuffling {
   }
 
  private:
-  std::unique_ptr<shard_order> plan_;   // on the heap, because order_ refers to it and this object moves
+  std::unique_ptr<shard_order> plan_;   // on the heap, because order_ refers to it, and a shuffling may be moved
   jitter_order<T> order_;
   std::size_t max_bytes_;
 };

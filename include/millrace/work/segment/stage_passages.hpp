@@ -1,5 +1,5 @@
-// Counts the inputs and outputs of the stages that can drop samples, in each pass, for the error of a pass without a
-// row.
+// Counts the inputs and outputs of the stages that can drop samples, in each pass. The error for a pass without rows
+// contains these counts.
 //
 //   mr::detail::stage_passages all;                          // of one session
 //   auto& filter = all.add("filter 1", {.may_buffer = false});   // in the order of the flow, before the run
@@ -7,7 +7,7 @@
 //   const auto pass = all.close_pass(true);                  // by the last segment, for each end of a pass
 //   pass.text;                                               // "0 of 50,000 samples passed filter 1"
 //
-// Errors: none. Threads: as above; a stage may be passes ahead of the last segment.
+// Errors: none. Threads: see the example; a stage may be several passes ahead of the last segment.
 #pragma once
 
 #include <millrace/base/error.hpp>
@@ -37,10 +37,10 @@ class stage_passage {
   friend class stage_passages;
 
   const std::string name_;
-  const bool may_buffer_;   // its items of a pass may follow in a later one
+  const bool may_buffer_;   // the stage may emit items of a pass in a later pass
   counts now_;
   std::mutex mutex_;
-  std::deque<counts> passes_;   // under the mutex: ended by the stage, not yet by the last segment
+  std::deque<counts> passes_;   // guarded by mutex_: passes that the stage ended, but the last segment did not end yet
 };
 
 /// The counts of all stages that can drop samples.
@@ -51,25 +51,25 @@ class stage_passages {
   };
   /// The result of a pass.
   struct pass {
-    std::string text{};      ///< a phrase about the stage without outputs, or about all stages; may be empty
+    std::string text{};      ///< counts of the stage without outputs, or of all stages, as a phrase; may be empty
     std::string stage{};     ///< name of the stage without outputs; may be empty
-    bool nothing = false;    ///< a stage without a buffer received samples and emitted none
+    bool nothing = false;    ///< true if a stage without a buffer received samples and emitted none
   };
 
-  /// Adds the next stage of the flow. Its name gets a number: "filter" becomes "filter 2".
+  /// Adds the next stage of the flow. The name of the stage gets a number, for example "filter 2".
   stage_passage& add(const std::string& kind, stage_traits traits);
   /// Ends a pass at the last segment. `describe` requests the texts.
   pass close_pass(bool describe);
 
  private:
-  std::deque<stage_passage> stages_;   // addresses stay
+  std::deque<stage_passage> stages_;   // a deque, because the addresses of its elements do not change
 };
 
-/// The rows of a pass, and those of a batch.
+/// The number of rows of a pass, and the number of rows of a batch.
 struct pass_rows {
   std::size_t rows = 0, batch = 0;
 };
-/// Returns the error of a pass with too few rows for a batch.
+/// Returns the error for a pass that has too few rows for a batch.
 setup_error too_few_rows_error(const pass_rows& of, const stage_passages::pass& pass);
 
 }}}  // namespace millrace::detail

@@ -32,7 +32,7 @@ MILLRACE_INLINE auto ticket_input<T>::put_all(std::span<sample<T>> next) -> type
 
 template <class T>
 MILLRACE_INLINE void ticket_input<T>::put_row(sample<T>&& s) {
-  // First the log: if memory for it is exhausted, the batch must not get this row.
+  // Writes the log first, because the batch must not get this row if the memory for the log is exhausted.
   const bool fills_batch = options_.batches && next_ + 1 == batch_end_;
   if (fills_batch) log_batch(false);
   put_entry(std::move(s));
@@ -42,7 +42,7 @@ MILLRACE_INLINE void ticket_input<T>::put_row(sample<T>&& s) {
 template <class T>
 MILLRACE_INLINE void ticket_input<T>::end_batch() {
   const std::size_t partial = static_cast<std::size_t>(next_ % options_.group);
-  if (partial == 0) return;   // full, or delivered before the resume
+  if (partial == 0) return;   // the batch is full, or was delivered before the resume
   log_batch(false);
   pads_ = options_.group - partial;
   count_batch();
@@ -73,7 +73,7 @@ MILLRACE_INLINE void ticket_input<T>::end_epoch() {
   }
   const auto pass = close_pass(next_ + pads_ == epoch_start_);
   if (next_ + pads_ == epoch_start_) {
-    // After a resume at the end of an epoch, nothing of that epoch is left, which is not an error.
+    // After a resume at the end of an epoch, no row of that epoch remains. This is not an error.
     if (next_ > 0 || options_.boundaries.first_step == 0 || empty) finish(nothing_left_error(partial, pass));
     return;
   }
@@ -158,7 +158,7 @@ MILLRACE_INLINE std::size_t ticket_input<T>::held_bytes() const noexcept {
   return put > removed ? put - removed : 0;
 }
 
-// Where this is inlined, g++ 12 warns that the item of a mark, which has none, is read uninitialized.
+// Not inlined, because g++ 12 would warn that the item of a mark is read uninitialized. A mark has no item.
 template <class T>
 [[gnu::noinline]] MILLRACE_INLINE void ticket_input<T>::put_mark(sample<T>&& s) {
   put_entry(std::move(s));
