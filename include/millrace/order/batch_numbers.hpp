@@ -1,4 +1,4 @@
-// Numbers the rows of a session's batches by their positions in the run, independent of the number of ranks.
+// Computes the positions of the rows of a session's batches. Positions do not depend on the number of ranks.
 //
 //   const mr::detail::batch_numbers numbers{.first_epoch = 3, .first_batch = 20, .epoch_batches = 100,
 //                                           .rows = 64, .mine = {.rank = 1, .size = 4}};
@@ -6,7 +6,7 @@
 //   numbers.position(where, 2);                              // of its third row: (25 * 64 + 2) * 4 + 1
 //
 // Positions count from the beginning of their epoch, over the rows of all ranks.
-// Errors: none. Threads: a value.
+// Errors: none. Threads: not synchronized.
 #pragma once
 
 #include <millrace/item/world.hpp>
@@ -26,28 +26,29 @@ struct batch_number {
 /// The state of a run when its session starts.
 struct batch_numbers {
   std::uint64_t first_epoch = 0;     ///< epoch of the resume point
-  std::uint64_t first_batch = 0;     ///< batches of that epoch before it
-  std::uint64_t epoch_batches = 0;   ///< 0: an epoch is a pass, whose end is known when it has been read
+  std::uint64_t first_batch = 0;     ///< batches of that epoch before the resume point
+  std::uint64_t epoch_batches = 0;   ///< 0: an epoch is a pass; its end is known only after it is read
   std::size_t rows = 1;              ///< rows of a full batch of one rank
   world mine{};
-  std::size_t stride = 0;            ///< distance of the rows that are mixed with each other, over all ranks; 0: none
+  std::size_t stride = 0;            ///< distance between the two rows of a mixed pair, over all ranks; 0: none
 
   /// Returns the number of a batch of the session, if epochs have a fixed number of batches.
   batch_number of(std::uint64_t batch) const noexcept {
     const std::uint64_t number = first_batch + batch;
     return {first_epoch + number / epoch_batches, number % epoch_batches};
   }
-  /// Returns the number of a batch of the session, if an epoch is a pass. `epoch` is that of its samples, `start` the
-  /// first batch of that epoch, if it begins in this session.
+  /// Returns the number of a batch of the session, if an epoch is a pass. `epoch` is the epoch of its samples. `start`
+  /// is the first batch of that epoch, if the epoch begins in this session.
   batch_number of(std::uint64_t batch, std::uint64_t epoch, std::optional<std::uint64_t> start) const noexcept {
-    // A resume point at the end of a pass does not show this: the epoch after it has no batch before it.
+    // If the resume point is at the end of a pass, first_batch belongs to that pass; the next epoch begins with batch
+    // 0.
     return {epoch, start ? batch - *start : batch + (epoch == first_epoch ? first_batch : 0)};
   }
   /// Returns the position of a row of this rank in its epoch.
   std::uint64_t position(const batch_number& in, std::size_t row) const noexcept {
     return (in.batch * rows + row) * mine.size + mine.rank;
   }
-  /// Returns the stride among the rows of this rank.
+  /// Returns the stride in rows of this rank.
   std::size_t own_stride() const noexcept { return stride / mine.size; }
 };
 

@@ -5,24 +5,24 @@
 //   order.sample_at(3, 70'000);                        // epoch 3, position 70,000: its shard, its index in the shard
 //   mr::detail::lane_cursor mine(order, {.world = r, .epoch = 3, .position = 70'000});   // from there, one by one
 //
-// Order: (seed, pass) permutes the shards. The concatenation of the permuted shards is the sequence of the pass. A
-// sliding jitter (order/lane_jitter.hpp) shuffles the sequence and moves a sample by less than `window` positions. With
-// a window of at least as many samples as the data set, the pass is a uniform permutation (order/pass_permutation.hpp).
-// Large sets of many shards are divided into lanes, whose lengths differ by at most one. Each lane is shuffled with its
-// share of the window. Position p is ordinal p div lanes of lane p mod lanes. With lanes, each rank reads only some of
-// the shards. The number of lanes depends on samples, shards and window (automatic_lanes()), never on the ranks.
-// Position p is also row p mod global_batch of batch p div global_batch. Rank r of R has the positions p with p mod R =
-// r. R must divide the global batch. The order is the same for every R. If R does not divide the lanes, ranks share
-// lanes: each computes the order of the complete lane and uses its own positions. Without a shuffle, position p is the
-// p-th sample as listed.
+// Order: (seed, pass) determines a permutation of the shards. The concatenation of the permuted shards is the sequence
+// of the pass. A sliding jitter (order/lane_jitter.hpp) shuffles the sequence and moves a sample by less than `window`
+// positions. If the window has at least as many samples as the data set, the pass is a uniform permutation instead
+// (order/pass_permutation.hpp). Large sets of many shards are divided into lanes, whose lengths differ by at most one.
+// Each lane is shuffled with its share of the window. Position p is ordinal p div lanes of lane p mod lanes. With
+// lanes, each rank reads only some of the shards. The number of lanes depends on samples, shards and window
+// (automatic_lanes()), never on the ranks. Position p is also row p mod global_batch of batch p div global_batch. Rank
+// r of R has the positions p with p mod R = r. R must divide the global batch. The order is the same for every R. If R
+// does not divide the number of lanes, ranks share lanes: each rank computes the order of the complete lane and uses
+// its own positions. Without a shuffle, position p is sample p in the order of the user's list.
 //
 // Epoch: an epoch is one exact pass, a fixed number of batches, or endless. The last samples of an exact pass may not
-// fill a batch. They are dropped, or delivered as a short batch. The dropped samples are one block of the sequence. A
-// shuffle places this block differently in each pass. In a short batch, rank r may have fewer rows than rank 0, or
-// none. With a fixed number of batches, or endless, exact passes follow each other across batches and epochs, and
-// nothing is dropped. Stages that draw random numbers use the pass as the epoch of their rng. Therefore the same sample
-// gets other numbers in each pass.
-// Errors: throws setup_error for options without a batch, and for a world size that does not divide the global batch.
+// fill a batch. These samples are dropped, or delivered as a short batch. The dropped samples are one block of the
+// sequence. With a shuffle, the position of this block differs between passes. In a short batch, rank r may have fewer
+// rows than rank 0, or none. If an epoch has a fixed number of batches or is endless, exact passes follow each other
+// across batches and epochs, and nothing is dropped. Stages that draw random numbers use the pass as the epoch of their
+// rng. Therefore a sample gets different random numbers in each pass.
+// Errors: setup_error if the options do not allow a batch, or if the world size does not divide the global batch.
 // Threads: immutable; any thread may call any member.
 #pragma once
 
@@ -46,14 +46,14 @@ struct exact_order_options {
   static constexpr std::uint64_t endless = ~std::uint64_t{0};
 
   std::uint64_t seed = 0;
-  std::vector<std::uint64_t> counts{};   ///< samples of each shard, in the user's list
+  std::vector<std::uint64_t> counts{};   ///< samples of each shard, in the order of the user's list
   bool shuffled = true;
-  std::size_t window = 8192;          ///< samples, all lanes together
+  std::size_t window = 8192;          ///< samples of all lanes together
   std::size_t lanes = 0;              ///< 0: automatic_lanes()
-  std::size_t global_batch = 1;       ///< rows of a batch, all ranks together
+  std::size_t global_batch = 1;       ///< rows of a batch over all ranks
   bool drop_last = true;              ///< drops the samples of an exact pass that do not fill a batch
-  bool permutes = true;               ///< false: the order of version 1, in which the widest window shuffles only lanes
-  std::uint64_t epoch_batches = exact_pass;   ///< exact_pass, endless, or the batches of an epoch
+  bool permutes = true;               ///< false: the order of version 1, where the widest window shuffles only lanes
+  std::uint64_t epoch_batches = exact_pass;   ///< exact_pass, endless, or a number of batches
 };
 
 /// A position of the run and the sample at that position.
@@ -65,15 +65,15 @@ struct ordered_sample {
   friend bool operator==(const ordered_sample&, const ordered_sample&) = default;
 };
 
-/// Returns a suitable number of lanes for an order: 1, except for large sets of many shards. From 2^18 samples on: the
-/// greatest divisor of 48 with at least 8 shards per lane, a window of 128 samples per lane, and 32 times as many
-/// samples as the window.
+/// Returns a suitable number of lanes for an order. The result is 1 for fewer than 2^18 samples, and if the window is
+/// more than 1/32 of the samples. Otherwise it is the greatest divisor of 48 that leaves each lane at least 8 shards
+/// and a window of 128 samples.
 std::size_t automatic_lanes(const exact_order_options& o);
 
-/// Returns a warning if `lanes` leave less than 2 samples of a shuffle window for each lane; else an empty text.
-/// `remedy` is its last sentence.
+/// Returns a warning if each of `lanes` lanes gets less than 2 samples of a shuffle window; otherwise an empty string.
+/// `remedy` is the last sentence of the warning.
 std::string narrow_window_notice(std::size_t window, std::size_t lanes, std::string_view remedy);
-/// Returns the remedy for lanes of an older order, or for lanes that the user has set.
+/// Returns the remedy if the lanes are from an older order, or if the user has set their number.
 std::string_view remedy_for_lanes(bool older_order) noexcept;
 
 class lane_cursor;
@@ -93,9 +93,11 @@ class exact_order {
   bool permutes() const noexcept { return permutes_; }
   /// Returns the same order with another window. Automatic lanes follow the window.
   exact_order with_window(std::size_t window) const;
-  /// Returns by how many samples the window of one lane moves a sample; the length of the pass if it is permuted.
+  /// Returns the window of one lane: a sample moves by less than this number of samples. Returns the length of the pass
+  /// if it is permuted.
   double lane_window() const noexcept;
-  /// Returns a warning if the window is too small for the lanes, so that samples hardly move; else an empty text.
+  /// Returns a warning if the window is too small for the lanes, so that samples hardly move; otherwise an empty
+  /// string.
   std::string window_notice() const;
   /// Returns whether an epoch is an exact pass.
   bool exact() const noexcept { return options_.epoch_batches == options::exact_pass; }
@@ -103,20 +105,21 @@ class exact_order {
   /// Returns the shuffle window in samples; 0: not shuffled.
   std::uint64_t window() const noexcept { return options_.shuffled ? options_.window : 0; }
 
-  /// Returns the samples of the data set.
+  /// Returns the number of samples of the data set.
   std::uint64_t samples() const noexcept { return samples_; }
-  /// Returns the samples that each pass leaves out.
+  /// Returns the number of samples that each pass drops.
   std::uint64_t dropped_per_pass() const noexcept { return dropped_; }
-  /// Returns the samples that each pass delivers.
+  /// Returns the number of samples that each pass delivers.
   std::uint64_t pass_length() const noexcept { return samples_ - dropped_; }
 
-  /// Returns the positions of an epoch. Later positions have no sample.
+  /// Returns the number of positions of an epoch. Later positions have no sample.
   std::uint64_t positions() const noexcept;
-  /// Returns the batches of an epoch, including the short one.
+  /// Returns the number of batches of an epoch, including a short last batch.
   std::uint64_t batches() const noexcept;
-  /// Returns the rows that one rank delivers in this batch of an epoch.
+  /// Returns the number of rows that one rank delivers in this batch of an epoch.
   std::size_t rows(std::uint64_t batch, const world& mine) const noexcept;
-  /// Returns one rank's number of positions out of `positions`, which begin at a batch boundary.
+  /// Returns the number of positions that belong to one rank, out of `positions` positions that begin at a batch
+  /// boundary.
   static std::uint64_t share(std::uint64_t positions, const world& mine) noexcept;
 
   /// Throws setup_error if the world is invalid, or its size does not divide the global batch.
@@ -133,18 +136,19 @@ class exact_order {
   pass_layout layout_of(std::uint64_t pass) const;
   /// Returns the order of a pass that is permuted. Costs O(samples).
   pass_permutation permutation_of(std::uint64_t pass) const;
-  /// Returns the distance of the lanes with the samples of one rank in a pass: lane, lane + step, ...
+  /// Returns the step between the lanes that contain the samples of one rank: lane, lane + step, ...
   std::size_t lane_step(const world& mine) const noexcept;
   /// Returns the order inside one lane.
   lane_jitter lane_of(std::uint64_t pass, std::uint64_t lane) const noexcept;
   /// Returns the start of a lane in the sequence of the pass.
   std::uint64_t lane_begin(std::uint64_t lane) const noexcept;
 
-  /// Returns the sample at a position. Costs O(shards + window / lanes), or O(samples) if the pass is permuted: meant
-  /// for single queries, not for iteration. Throws setup_error if the epoch or the position does not exist.
+  /// Returns the sample at a position. Costs O(shards + window / lanes), or O(samples) if the pass is permuted.
+  /// Therefore it is suitable for single queries, not for iteration. Throws setup_error if the epoch or the position
+  /// does not exist.
   ordered_sample sample_at(std::uint64_t epoch, std::uint64_t position) const;
 
-  /// Returns the samples that an epoch drops: fewer than a batch, and none except in exact passes with drop_last.
+  /// Returns the samples that an epoch drops: fewer than a batch. Only exact passes with drop_last drop samples.
   std::vector<located_sample> dropped(std::uint64_t epoch) const;
 
  private:

@@ -4,15 +4,16 @@
 //   while (auto s = mine.next()) read(s->sample.shard, s->sample.index);     // to the end of the epoch
 //   mine.move_to(4, 0);                                                      // continues with the next epoch
 //
-// Iteration from position p is the same as the rest of an iteration from the start of the epoch. Therefore p is the
-// complete state of a resume. A rank starts at its first position that is not below p. Several cursors may use one
-// exact_order independently, for example one that reads ahead and one that delivers. Each cursor stores the shards of
-// one pass, and the walks of the rank's lanes (memory: order/lane_jitter.hpp), or the permutation of the pass. A lane
-// is entered at its first sample, so the first sample waits for one lane only. If ranks share a lane, each of them
-// walks it, including the samples of the others: about 0.1 us each.
-// Errors: throws setup_error for a world size that does not divide the global batch, and for positions beyond the end
-// of the epoch. The end itself is a valid position, after which nothing follows. Threads: one thread uses a cursor.
-// Lifetime: the exact_order outlives the cursor.
+// Iteration from position p delivers the same samples as the rest of an iteration from the start of the epoch.
+// Therefore p is the complete state of a resume. A rank starts at its first position that is not below p. Several
+// cursors may use one exact_order independently, for example one cursor for reading ahead and one for delivery. Each
+// cursor stores the shards of one pass, and the walks of the rank's lanes (memory: order/lane_jitter.hpp), or the
+// permutation of the pass. A cursor enters a lane only when it needs the lane's first sample, so the first sample waits
+// for one lane only. If ranks share a lane, each rank walks the complete lane, including the samples of other ranks, at
+// about 0.1 us per sample.
+// Errors: setup_error for a world size that does not divide the global batch, and for positions beyond the end of the
+// epoch. The end itself is a valid position, after which nothing follows. Threads: not thread-safe.
+// Lifetime: the exact_order must outlive the cursor.
 #pragma once
 
 #include <millrace/order/exact_order.hpp>
@@ -25,7 +26,7 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 struct lane_cursor_options {
   millrace::world world{};
   std::uint64_t epoch = 0;
-  std::uint64_t position = 0;   ///< position in the epoch, all ranks together
+  std::uint64_t position = 0;   ///< position in the epoch, over all ranks
 };
 
 /// Iterates over the samples of one rank in an exact_order.
@@ -72,7 +73,7 @@ class lane_cursor {
   millrace::world world_;
   std::uint64_t epoch_ = 0, position_ = 0;
   std::uint64_t pass_ = 0;
-  std::size_t lane_step_ = 1;   // distance of the rank's lanes
+  std::size_t lane_step_ = 1;   // step between the rank's lanes
   bool loaded_ = false;
   pass_layout layout_;
   pass_permutation permutation_;   // empty unless the pass is permuted

@@ -7,13 +7,13 @@
 //   walk.next();
 //
 // Sample i of a lane gets the key i + U(seed, pass, lane, i) * w, where w is the window. Samples are in the order of
-// their keys. If keys are equal, the lower i is first. Keys and w are in 1/65536 of a sample. It can be entered at
-// ordinal j for this reason: every sample up to j - w is before it, and every sample from j + w on is after it.
-// Therefore the 2 w keys between them determine the rest.
-// Cost: a walk stores about w samples at its start and w / 2 later. at(j) costs O(w). A window of at most one sample
-// changes nothing.
+// their keys. If keys are equal, the lower i is first. The unit of keys and w is 1/65536 of a sample. The order can be
+// entered at any ordinal j, because every sample up to j - w precedes ordinal j, and every sample from j + w on follows
+// it. Therefore the 2 w keys between these samples determine the rest.
+// Cost: a walk stores about w samples at its start, and about w / 2 samples later. at(j) costs O(w). A window of at
+// most one sample changes nothing.
 // Errors: none; j must be below the length, and next() must not be called after the end of the lane.
-// Threads: one thread uses a walk.
+// Threads: a lane_jitter is immutable; a lane_walk is not thread-safe.
 #pragma once
 
 #include <millrace/order/sliding_jitter.hpp>
@@ -31,7 +31,7 @@ class lane_jitter {
     std::uint64_t seed = 0;
     std::uint64_t pass = 0;
     std::uint64_t lane = 0;
-    std::uint64_t length = 0;   ///< samples of the lane
+    std::uint64_t length = 0;   ///< number of samples of the lane
     std::uint64_t window = 0;   ///< in 1/65536 of a sample, because a lane's share of a window may be a fraction
   };
   /// One sample of the lane and its key.
@@ -39,11 +39,11 @@ class lane_jitter {
     std::uint64_t key = 0, index = 0;
   };
 
-  /// Upper limit for lengths and windows in samples: beyond it the keys overflow.
+  /// Maximum length and window in samples. Above it, keys overflow.
   static constexpr std::uint64_t max_places = std::uint64_t{1} << 40;
   /// One sample in the unit of the keys.
   static constexpr std::uint64_t one_place = std::uint64_t{1} << 16;
-  /// Returns a number of samples in the unit of the keys.
+  /// Converts a number of samples to the unit of the keys.
   static constexpr std::uint64_t places(std::uint64_t count) noexcept { return std::min(count, max_places) << 16; }
 
   lane_jitter() = default;
@@ -60,8 +60,8 @@ class lane_jitter {
   /// Returns the index of the sample with this ordinal in the lane. Costs O(window).
   std::uint64_t at(std::uint64_t ordinal) const;
 
-  /// Fills `around`: first the sample with ordinal `ordinal`, then the later samples that were examined, in no order.
-  /// Returns the first index that was not examined.
+  /// Fills `around` with the sample with ordinal `ordinal`, followed by the later samples that were examined, in any
+  /// order. Returns the first index that was not examined.
   std::uint64_t gather(std::uint64_t ordinal, std::vector<entry>& around) const;
 
  private:

@@ -4,9 +4,9 @@
 //   while (auto s = mine.next()) read(s->sample.shard, s->sample.index);     // to the end of the epoch
 //   mine.move_to(4, 0);                                                      // continues with the next epoch
 //
-// Works like lane_cursor, and has one lane_cursor for each source. It walks all positions and skips those of other
-// ranks. `pass` of a sample counts the passes of its source.
-// Errors: as lane_cursor. Threads: one thread uses a cursor. Lifetime: the mix_plan outlives the cursor.
+// Works like lane_cursor, and has one lane_cursor for each source. It walks all positions and skips the positions of
+// other ranks. The member `pass` of a sample counts the passes of its source.
+// Errors: the same as for lane_cursor. Threads: not thread-safe. Lifetime: the mix_plan must outlive the cursor.
 #pragma once
 
 #include <millrace/order/lane_cursor.hpp>

@@ -1,4 +1,5 @@
-// Assigns each position to one of several sources, so that every interval of positions has their shares.
+// Assigns each position to one of several sources, so that every interval of positions contains the sources in
+// proportion to their shares.
 //
 //   mr::detail::mix_pattern pattern({7, 3});           // of ten positions, source 0 has seven and source 1 three
 //   pattern.source_at(1'000'003);                      // a pure function of the position
@@ -6,12 +7,14 @@
 //   pattern.position_of(1, 300'000);                   // position of sample 300,000 of source 1, counted from 0
 //   mr::detail::mix_pattern::shares_of({0.7, 0.3});    // {7, 3}
 //
-// Shares are integers. Therefore the pattern repeats exactly after their sum, on every machine. Among the first n
-// positions, each source has n * share / sum, with an error below 1. With k sources the error is at most 1 - 1 / (2 k -
-// 2). Any n consecutive positions are exact to within 1 with two sources. With more sources they are exact to within 2
-// - 1 / (k - 1). Exact to within 1 is impossible for three in general: 7 : 3 : 1 has no such sequence of length ten.
+// Shares are integers. Therefore the pattern repeats exactly after as many positions as their sum, on every machine.
+// Among the first n positions, each source has n * share / sum positions, with an error below 1. With k sources the
+// error is at most 1 - 1 / (2 k - 2). Among any n consecutive positions, the error is at most 1 with two sources, and
+// at most 2 - 1 / (k - 1) with more sources. With three sources, an error of at most 1 is impossible in general: no
+// such sequence of length ten exists for the shares 7, 3 and 1.
 // Source: R. Tijdeman, The chairman assignment problem, Discrete Mathematics 32 (1980): among the eligible sources,
-// select the one with the earliest deadline. This version uses integers; of equal deadlines the first wins.
+// select the one with the earliest deadline. This version uses integers. If deadlines are equal, it selects the first
+// source.
 // Cost: 2 bytes for each position of the period; the period is at most 65,536. source_at() is a table access. The other
 // members scan a period.
 // Errors: shares_of() throws setup_error for invalid weights. Threads: immutable.
@@ -37,11 +40,11 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 struct mix_source_spec {
   double weight = 1;
   std::uint64_t seed = 0;
-  std::vector<std::uint64_t> counts{};   ///< samples of each shard; empty if unknown
+  std::vector<std::uint64_t> counts{};   ///< number of samples of each shard; empty if unknown
   std::size_t window = 0;                ///< shuffle window in samples; 0: not shuffled
   std::string name{};                    ///< name for messages and reports; empty: the number of the source
 };
-/// The sources of a mix, and the behavior when one runs out.
+/// The sources of a mix, and the behavior when a source runs out.
 struct mix_rule {
   std::vector<mix_source_spec> sources{};
   exhausted on_exhausted = exhausted::stop;
@@ -50,7 +53,7 @@ struct mix_rule {
 /// A periodic assignment of positions to sources.
 class mix_pattern {
  public:
-  /// Upper limit of the period.
+  /// Maximum period.
   static constexpr std::uint64_t longest_period = 65'536;
 
   /// A source with the share 0 never occurs; at least one share must be greater. The sum of the shares, divided by
@@ -65,24 +68,24 @@ class mix_pattern {
   /// Returns the source of a position.
   std::size_t source_at(std::uint64_t position) const noexcept { return sources_[position % sources_.size()]; }
 
-  /// Returns, for each source, its number of positions below `position`.
+  /// Returns, for each source, the number of its positions below `position`.
   std::vector<std::uint64_t> counts_before(std::uint64_t position) const { return counts(0, position, 1); }
 
-  /// Returns, for each source, its number of positions among begin, begin + stride, ... below `end`.
+  /// Returns, for each source, the number of its positions among begin, begin + stride, ... below `end`.
   std::vector<std::uint64_t> counts(std::uint64_t begin, std::uint64_t end, std::uint64_t stride) const;
 
   /// Returns the position of sample `number` of a source, counted from 0.
   std::uint64_t position_of(std::size_t source, std::uint64_t number) const noexcept;
 
-  /// Returns integers in the proportion of the weights. Uses the smallest sum that is exact to a millionth of a share.
-  /// If no sum up to longest_period is exact, rounds with the sum longest_period. Throws setup_error if no weight is
-  /// given, a weight is not above 0, or a share is below 1 / longest_period.
+  /// Returns integers in the proportion of the weights. Uses the smallest sum for which every share is an integer to
+  /// within one millionth. If no sum up to longest_period fulfills this, rounds the shares to the sum longest_period.
+  /// Throws setup_error if no weight is given, a weight is not above 0, or a share is below 1 / longest_period.
   static std::vector<std::uint64_t> shares_of(const std::vector<double>& weights);
 
  private:
   static std::vector<std::uint64_t> exact_shares(const std::vector<double>& weights, double all, std::uint64_t sum);
 
-  /// Rounds the largest remainders up.
+  /// Returns shares with the sum longest_period. Rounds the largest remainders up.
   static std::vector<std::uint64_t> rounded_shares(const std::vector<double>& weights, double all);
   void assign_sources(std::uint64_t period);
 

@@ -6,19 +6,20 @@
 //   plan.sample_at(3, 70'000);                // the same as shard and index; shards are numbered across all sources
 //   plan.counts_before(3, 70'000);            // samples of each source since the start of the run
 //
-// A mix_pattern determines the source of each position. An exact_order of each source determines the next of its
-// samples. Sample n of a source is sample n of its order, pass after pass, as without a mix. When a source runs out:
+// A mix_pattern determines the source of each position. The exact_order of that source determines the sample. Sample n
+// of a source is sample n of its order, pass after pass, in the same way as without a mix. When a source runs out:
 // - stop: the epoch ends after the last sample of the first source that runs out. Each epoch begins a pass of every
 //   source.
-// - reweight: the other sources continue in proportion to their weights until all run out. An epoch is one pass of all.
-// - repeat: the source continues with its next pass, in the middle of an epoch if necessary. No source restarts with an
-//   epoch. An epoch is as long as the longest pass in positions of the mix, rounded up to batches. Therefore each
-//   sample occurs at least once in the first epoch. `epoch_batches` sets another length.
+// - reweight: the other sources continue in proportion to their weights until all sources have run out. An epoch is one
+//   pass of all sources.
+// - repeat: the source continues with its next pass, in the middle of an epoch if necessary. No source restarts at the
+//   start of an epoch. An epoch has as many positions as the mix needs for the longest pass, rounded up to batches.
+//   Therefore each sample occurs at least once in the first epoch. `epoch_batches` sets another length.
 //
 // With stop and reweight, an incomplete last batch of an epoch is dropped or short, as in exact_order. Rank r of R has
 // the positions p with p mod R = r; the order is the same for every R. Sample n of a source may belong to any rank, so
-// every rank walks all positions. Therefore planning costs R times as much for each sample.
-// Errors: throws setup_error for sources without samples and for options without a batch.
+// every rank walks all positions. Therefore the planning of each delivered sample costs R times as much.
+// Errors: setup_error for a source without samples, and if the options do not allow a batch.
 // Threads: immutable; any thread may call any member.
 #pragma once
 
@@ -33,9 +34,9 @@ struct mix_plan_options {
   exhausted on_exhausted = exhausted::stop;
   std::size_t lanes = 0;              ///< lanes of each source; 0: automatic_lanes() of that source
   bool permutes = true;               ///< as in exact_order_options
-  std::size_t global_batch = 1;       ///< rows of a batch, all ranks together
+  std::size_t global_batch = 1;       ///< rows of a batch over all ranks
   bool drop_last = true;              ///< drops a short last batch; with stop and reweight only
-  std::uint64_t epoch_batches = exact_order_options::exact_pass;   ///< with repeat only: a number, or endless
+  std::uint64_t epoch_batches = exact_order_options::exact_pass;   ///< with repeat only: a number or endless
 };
 
 class mix_cursor;
@@ -61,45 +62,47 @@ class mix_plan {
   const std::vector<std::uint64_t>& shares() const noexcept { return phases_.front().pattern.shares(); }
   /// Returns the sum of the shuffle windows of all sources, in samples; 0: no source is shuffled.
   std::uint64_t window() const noexcept;
-  /// Returns the first warning of a source about its window (exact_order::window_notice()); else an empty text.
+  /// Returns the first warning of a source about its window (exact_order::window_notice()); otherwise an empty string.
   std::string window_notice() const;
-  /// Returns the first shard of a source in the list of all sources' shards, one source after the other.
+  /// Returns the index of a source's first shard in the list of all sources' shards, one source after the other.
   std::uint64_t first_shard(std::size_t source) const noexcept { return first_shards_[source]; }
-  /// Returns the source that determines the length of an epoch. With stop it is the first that runs out, with reweight
-  /// the last. With repeat it is the source with the longest pass.
+  /// Returns the source that determines the length of an epoch. With stop, it is the first source that runs out; with
+  /// reweight, the last. With repeat, it is the source with the longest pass.
   std::size_t measure() const noexcept { return measure_; }
 
-  /// Returns the positions of an epoch.
+  /// Returns the number of positions of an epoch.
   std::uint64_t positions() const noexcept { return positions_; }
-  /// Returns the batches of an epoch, including a short one.
+  /// Returns the number of batches of an epoch, including a short last batch.
   std::uint64_t batches() const noexcept;
 
-  /// Returns the rows that one rank delivers in this batch of an epoch.
+  /// Returns the number of rows that one rank delivers in this batch of an epoch.
   std::size_t rows(std::uint64_t batch, const world& mine) const noexcept;
-  /// Returns the samples at the end of an epoch that drop_last drops, because they do not fill a batch.
+  /// Returns the number of samples that drop_last drops at the end of an epoch, because they do not fill a batch.
   std::uint64_t dropped_per_pass() const noexcept { return dropped_; }
 
   /// Throws setup_error if the world is invalid, or its size does not divide the global batch.
   void check(const world& r) const;
 
-  /// A block of an epoch with one pattern, up to the point where the next source runs out. With repeat: of the run.
+  /// A block of an epoch with one pattern, up to the point where the next source runs out. With repeat, a block of the
+  /// run.
   struct phase {
     std::uint64_t begin = 0;
     mix_pattern pattern;
     std::vector<std::uint64_t> counts_before;   ///< samples of each source in the epoch (run) before the phase
   };
-  /// Returns the phase of a position as ordinal_of() returns it.
+  /// Returns the phase that contains `at`, which is a result of ordinal_of().
   const phase& phase_at(std::uint64_t at) const noexcept;
   /// Returns the start of the next phase; the last phase has no end.
   std::uint64_t phase_end(const phase& p) const noexcept;
-  /// Returns the argument of phase_at() for a position: a position in the epoch, or with repeat in the run. Throws
-  /// setup_error beyond the end of the epoch.
+  /// Returns the argument of phase_at() for a position: the position in the epoch or, with repeat, the position in the
+  /// run. Throws setup_error beyond the end of the epoch.
   std::uint64_t ordinal_of(std::uint64_t epoch, std::uint64_t position) const;
 
-  /// Returns, for each source, its samples before this position of the run. The position may be the end of the epoch.
+  /// Returns, for each source, the number of its samples before this position of the run. The position may be the end
+  /// of the epoch.
   std::vector<std::uint64_t> counts_before(std::uint64_t epoch, std::uint64_t position) const;
 
-  /// Returns, for each source, the samples of one rank in the positions [begin, end) of an epoch.
+  /// Returns, for each source, the number of samples of one rank in the positions [begin, end) of an epoch.
   std::vector<std::uint64_t> counts_of(const world& mine, std::uint64_t epoch, std::uint64_t begin,
                                        std::uint64_t end) const;
 
@@ -112,8 +115,8 @@ class mix_plan {
   /// exist.
   spot spot_of(std::uint64_t epoch, std::uint64_t position) const;
 
-  /// Returns the sample at a position. Costs O(shards + window + period of the pattern): meant for single queries.
-  /// Throws setup_error if the position does not exist.
+  /// Returns the sample at a position. Costs O(shards + window + period of the pattern). Therefore it is suitable for
+  /// single queries only. Throws setup_error if the position does not exist.
   ordered_sample sample_at(std::uint64_t epoch, std::uint64_t position) const;
 
  private:
@@ -126,7 +129,7 @@ class mix_plan {
   void compute_phases(std::vector<std::uint64_t> shares);
   void set_length();
 
-  options options_;   // without the counts, which are in the sources
+  options options_;   // without the counts, which sources_ stores
   std::vector<exact_order> sources_;
   std::vector<std::uint64_t> first_shards_;
   std::vector<phase> phases_;

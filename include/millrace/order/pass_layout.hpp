@@ -5,8 +5,8 @@
 //   layout.find(17);                    // {shard, index} of delivered sample 17
 //   layout.dropped();                   // shard and index of the other samples
 //
-// `counts` contains the samples of each shard, in the user's list. `shards` is a permutation of that list. Shards may
-// be empty. The dropped samples are one block at any offset.
+// `counts` contains the number of samples of each shard, in the order of the user's list. `shards` is a permutation of
+// that list. Shards may be empty. The dropped samples form one block at any offset.
 // Errors: none; the argument of find() must be below length(). Threads: immutable; the `nearby` variable of find_from()
 // belongs to one thread.
 #pragma once
@@ -26,10 +26,10 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 class pass_layout {
  public:
   struct options {
-    std::span<const std::uint64_t> counts{};   ///< samples of each shard; read during construction only
+    std::span<const std::uint64_t> counts{};   ///< number of samples of each shard; read during construction only
     std::vector<std::size_t> shards{};   ///< the shards in the order of the pass
-    std::uint64_t dropped = 0;   ///< samples that are not delivered
-    std::uint64_t dropped_at = 0;   ///< delivered samples before the dropped ones
+    std::uint64_t dropped = 0;   ///< number of samples that are not delivered
+    std::uint64_t dropped_at = 0;   ///< number of delivered samples before the dropped ones
   };
 
   pass_layout() = default;
@@ -53,8 +53,8 @@ class pass_layout {
     return find_from(nearby, number);
   }
 
-  /// Returns the same as find(). It is faster if `nearby` is reused between calls, because numbers of one lane are
-  /// close.
+  /// Returns the same as find(). It is faster if `nearby` is reused between calls, because consecutive numbers of a
+  /// lane are close together.
   located_sample find_from(std::size_t& nearby, std::uint64_t number) const noexcept {
     const std::uint64_t ordinal = number < dropped_at_ ? number : number + dropped_;
     if (ordinal < starts_[nearby] || ordinal >= starts_[nearby + 1]) {
@@ -77,7 +77,7 @@ class pass_layout {
 
  private:
   std::vector<std::size_t> shards_;
-  std::vector<std::uint64_t> starts_{0};   // start of each shard, and the end of the last
+  std::vector<std::uint64_t> starts_{0};   // start of each shard, and the end of the last shard
   std::uint64_t dropped_ = 0, dropped_at_ = 0;
 };
 

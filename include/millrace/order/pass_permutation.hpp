@@ -3,9 +3,9 @@
 //   const mr::detail::pass_permutation order({.seed = 7, .pass = 2, .length = 40});
 //   order[17];                                    // the index in the sequence of the sample with ordinal 17
 //
-// Fisher-Yates on the counter-based random numbers of (seed, pass).
-// Cost: 4 bytes for each sample (8 from 2^32 samples on). The construction needs 2 ns per sample while these bytes fit
-// in the cache, and up to 20 ns beyond. A lookup reads one element.
+// Method: Fisher-Yates with counter-based random numbers of (seed, pass).
+// Cost: 4 bytes for each sample (8 from 2^32 samples on). The construction needs 2 ns per sample if these bytes fit in
+// the cache, and up to 20 ns otherwise. A lookup reads one element.
 // Errors: std::bad_alloc. Threads: immutable.
 #pragma once
 
@@ -23,13 +23,13 @@ class pass_permutation {
   struct options {
     std::uint64_t seed = 0;
     std::uint64_t pass = 0;
-    std::uint64_t length = 0;   ///< samples of the pass
+    std::uint64_t length = 0;   ///< number of samples of the pass
   };
 
   pass_permutation() = default;
   explicit pass_permutation(const options& o);
 
-  /// Returns the index of the sample with this ordinal, which is below the length.
+  /// Returns the index of the sample with this ordinal, which must be below the length.
   std::uint64_t operator[](std::uint64_t ordinal) const noexcept {
     return wide_.empty() ? narrow_[ordinal] : wide_[ordinal];
   }
@@ -38,7 +38,7 @@ class pass_permutation {
   static constexpr std::uint64_t permutation_stream = ~std::uint64_t{4};   // distinct from the streams of the stages
 
   std::vector<std::uint32_t> narrow_;
-  std::vector<std::uint64_t> wide_;   // used instead from 2^32 samples on
+  std::vector<std::uint64_t> wide_;   // used for 2^32 samples or more
 };
 
 }}}  // namespace millrace::detail

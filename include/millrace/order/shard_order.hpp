@@ -4,14 +4,15 @@
 //   order.shards_of(epoch)[k];                              // the k-th shard to read in that epoch
 //   mr::detail::jitter_order<mr::record> window(order);     // receives samples in that order, returns them shuffled
 //
-// (seed, epoch) permutes the shards (Fisher-Yates on counter-based random numbers). Sample i of the epoch's sequence
-// gets the key i + U(seed, epoch, i) * window. Samples are returned in the order of their keys: a sliding jitter. A
-// sample moves by less than `window` ordinals, and the jitter stores about half a window of samples. An epoch of at
-// most `window` samples is a uniform permutation instead. The order depends on nothing else. Without a shuffle, the
-// order is the user's list.
+// (seed, epoch) determines a permutation of the shards (Fisher-Yates with counter-based random numbers). Sample i of
+// the epoch's sequence gets the key i + U(seed, epoch, i) * window. Samples are returned in the order of their keys: a
+// sliding jitter. A sample moves by less than `window` ordinals, and the jitter stores about half a window of samples.
+// An epoch of at most `window` samples is a uniform permutation instead. Nothing else affects the order. Without a
+// shuffle, the order is the order of the user's list.
 // The length of the first epoch is unknown. Therefore the jitter withholds all samples until more than a window has
-// arrived, or the epoch has ended. If all epochs have the same samples, the later ones withhold none.
-// Errors: setup_error of end_epoch(). Threads: a shard_order is immutable; one thread uses a jitter_order.
+// arrived, or the epoch has ended. If all epochs have the same samples, the jitter withholds no samples in later
+// epochs.
+// Errors: setup_error from end_epoch(). Threads: a shard_order is immutable; a jitter_order is not thread-safe.
 #pragma once
 
 #include <millrace/base/error.hpp>
@@ -34,7 +35,7 @@ class shard_order {
     std::uint64_t seed = 0;
     std::size_t shards = 1;
     bool shuffled = false;
-    std::size_t window = 1;   ///< in samples
+    std::size_t window = 1;   ///< shuffle window in samples
     std::size_t lane = 0;     ///< lane l owns shards l, l + lanes, l + 2 * lanes, ... of the epoch's order
     std::size_t lanes = 1;
     bool permutes = true;       ///< false: the order of versions 4 and 5, in which short epochs are jittered
@@ -46,11 +47,11 @@ class shard_order {
   /// Returns the options.
   const options& settings() const noexcept { return options_; }
 
-  /// Returns the lowest sample index that may be at or after ordinal `ordinal`. All lower indices are earlier, for all
-  /// random numbers.
+  /// Returns the lowest sample index that may be at or after ordinal `ordinal`. All lower indices are before it,
+  /// regardless of the random numbers.
   std::uint64_t first_needed_for(std::uint64_t ordinal) const noexcept;
 
-  /// Returns whether each epoch reads all shards as listed. In this case shards_of() and its result are not necessary.
+  /// Returns whether each epoch reads all shards as listed. In this case, callers do not need shards_of().
   bool as_listed() const noexcept { return !options_.shuffled && options_.lanes == 1; }
   /// Returns the shards of the lane in the order of an epoch.
   std::vector<std::size_t> shards_of(std::uint64_t epoch) const;
@@ -116,17 +117,18 @@ class jitter_order {
   }
 
   /// Marks the sequence as complete, so that all buffered samples become ready. Throws setup_error if the epoch must be
-  /// a uniform permutation, and samples were released before its end.
+  /// a uniform permutation, but samples were released before its end.
   void end_epoch() {
     ended_ = true;
     length_ = order_.arrived();
     if (withholds_) permute();
     else if (released_ && length_ <= plan_->settings().window) throw released_error();
   }
-  /// Prepares for the sequence of the next epoch, or for one that lacks its first `without` samples. Requires empty().
+  /// Prepares for the sequence of the next epoch. `without` is the number of samples that are missing at its start.
+  /// Requires empty().
   void begin_epoch(std::uint64_t without = 0) noexcept {
     ended_ = released_ = false;
-    // An epoch that lacks its first samples has more than a window of them.
+    // If the first samples of an epoch are missing, the epoch has more than a window of samples.
     const bool is_long = without > 0 || (plan_->settings().equal_epochs && length_ > plan_->settings().window);
     withholds_ = plan_->permutes() && !is_long;
     order_.start(without);
@@ -158,7 +160,7 @@ class jitter_order {
     std::size_t slot = 0;
   };
 
-  /// Assigns random keys to all buffered samples, which are those of a complete epoch.
+  /// Assigns random keys to all buffered samples, which form a complete epoch.
   void permute() {
     std::vector<entry> all;
     all.reserve(order_.size());
@@ -179,11 +181,11 @@ class jitter_order {
   std::vector<sample<T>> samples_;
   std::vector<std::size_t> spare_;
   std::size_t held_bytes_ = 0;
-  std::uint64_t length_ = 0;   // samples of the last epoch that ended
+  std::uint64_t length_ = 0;   // number of samples of the last completed epoch
   std::uint64_t epoch_ = 0;
   bool ended_ = false;
-  bool withholds_ = false;     // no sample is ready before more than a window has arrived, or the epoch has ended
-  bool released_ = false;      // memory was short before that
+  bool withholds_ = false;     // no sample is ready until more than a window has arrived or the epoch has ended
+  bool released_ = false;      // release() ended the withholding, because memory was short
 };
 
 }}}  // namespace millrace::detail

@@ -5,18 +5,18 @@
 //   forecast.ideal_share();         // 0.014: the same for a complete shuffle of the data set
 //   forecast.window_within(0.10);   // the window with a share within 10 % of the ideal
 //
-// A batch is by default the batch of all ranks together, because their gradients are combined in one step. Given a
-// world, it is the rows of one rank. If a rank has its own lanes, these contain only some of the data. Shares are means
-// over batches, from 0 to 1. A window of the complete data set is a complete shuffle.
-// Method: the ideal is a random estimate from batches drawn without replacement from the complete data set. The share
-// is a random estimate, too. With window w, a sample with key t has its index anywhere in [t - w, t] with equal
+// A batch is by default the batch of all ranks together, because their gradients are combined in one step. If a world
+// is given, a batch is the rows of one rank. If a rank has its own lanes, these lanes contain only a part of the data.
+// Shares are means over batches, from 0 to 1. A window that covers the complete data set is a complete shuffle.
+// Method: the ideal share is estimated from random batches, drawn without replacement from the complete data set. The
+// share is also a random estimate. With window w, a sample with key t has its index anywhere in [t - w, t] with equal
 // probability. The key of ordinal j follows from the number of samples with keys up to t. This number is t^2 / 2w at
-// the beginning of the lane, and then grows by 1 per sample. The end of the lane mirrors the beginning. Only the first
-// passes are examined. All random streams are fixed, so the same settings produce the same estimates. They are accurate
-// to about 3 %.
+// the beginning of the lane, and then grows by 1 per sample. The end of the lane mirrors its beginning. The forecast
+// examines only the first passes. All random streams are fixed, so the same settings produce the same estimates. The
+// estimates are accurate to about 3 %.
 // Cost: about 10 ms for one estimate, and 20 estimates for window_within(). Errors: the constructor throws setup_error
-// for a world size that does not divide the global batch. Threads: immutable, starts none. Lifetime: the exact_order
-// outlives the forecast.
+// for a world size that does not divide the global batch. Threads: immutable; starts no threads. Lifetime: the
+// exact_order must outlive the forecast.
 #pragma once
 
 #include <millrace/order/exact_order.hpp>
@@ -56,11 +56,12 @@ class shuffle_forecast {
   /// Returns the mean share of the largest shard in a batch with the order's own window.
   double share() const { return share_of(*plan_); }
 
-  /// Returns the mean share of the largest shard in a batch, shuffled with this window in samples.
+  /// Returns the mean share of the largest shard in a batch for a window of this many samples.
   double share(std::size_t window) const { return share_of(plan_->with_window(window)); }
 
-  /// Returns the smallest window, to 5 %, with a share of at most (1 + excess) times the ideal. Returns nothing if no
-  /// window achieves that: in an order of version 1, a batch of fewer rows than lanes contains only some of the data.
+  /// Returns the smallest window, with a tolerance of 5 %, whose share is at most (1 + excess) times the ideal. Returns
+  /// nothing if no window achieves that. This occurs in an order of version 1, where a batch with fewer rows than lanes
+  /// contains only a part of the data.
   std::optional<std::size_t> window_within(double excess) const;
 
  private:
@@ -86,7 +87,7 @@ class shuffle_forecast {
     const auto all = static_cast<double>(length);
     const double window = plan.lane_window();
     if (std::min(window, all) <= 4 * static_cast<double>(s.rows * s.step)) {
-      // With so few candidates each choice depends on the others, and the exact order costs little.
+      // If there are few candidates, each choice depends on the others, and computing the exact order costs little.
       lane_walk walk(plan.lane_of(s.pass, s.lane), s.ordinal);
       for (std::uint64_t i = 0; i < s.rows; ++i) {
         while (walk.ordinal() < s.ordinal + i * s.step) static_cast<void>(walk.next());
@@ -108,8 +109,8 @@ class shuffle_forecast {
     }
   }
 
-  /// Returns the key up to which `delivered` samples of a lane have been delivered. If the window is wider than the
-  /// lane, all indices are equally likely in a range of keys. Any key in this range is suitable.
+  /// Returns the key at which `delivered` samples of a lane have been delivered. If the window is wider than the lane,
+  /// all indices are equally likely in a range of keys. Any key in this range is suitable.
   static double key_of(double delivered, double window, double all) noexcept;
 
   const exact_order* plan_;

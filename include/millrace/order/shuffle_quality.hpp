@@ -1,4 +1,4 @@
-// Measures the shuffle quality of the samples of a rank: live values to compare with the forecast.
+// Measures the shuffle quality of a rank's samples during a run, for comparison with the forecast.
 //
 //   mr::detail::shuffle_quality live(order, mine);
 //   live.add(planned);                 // each sample of this rank, in the order of positions
@@ -8,11 +8,12 @@
 //   f.ideal_neighbor_distance;        // the same for a complete shuffle
 //
 // order/shuffle_forecast.hpp explains shares, and computes the effect of another window. Neighbors in a shard are often
-// similar, such as the frames of a video or the images of one photographer. Therefore the distance between them
-// matters: about a third of the window, ideally a third of the data set. At most about 2,048 batches and 4,096 pairs of
-// each pass are watched, the same in every run. A rank does not see a pair if another rank has one of its samples.
-// Cost: 1 to 3 ns per sample, and 4 bytes for each shard. Errors: none. Threads: one thread uses an object.
-// Lifetime: the exact_order outlives it.
+// similar, such as the frames of a video or the images of one photographer. Therefore their distance after the shuffle
+// matters. It is about a third of the window; ideally, a third of the data set. At most about 2,048 batches and 4,096
+// pairs of each pass are watched; they are the same in every run. A rank does not see a pair of neighbors if another
+// rank has one of the two samples.
+// Cost: 1 to 3 ns per sample, and 4 bytes for each shard. Errors: none. Threads: not thread-safe.
+// Lifetime: the exact_order must outlive the object.
 #pragma once
 
 #include <millrace/measure/values/shuffle_statistics.hpp>
@@ -30,7 +31,7 @@ class shuffle_quality {
   /// Observes the next sample of the rank. Called in the order of positions.
   void add(const ordered_sample& s);
 
-  /// Returns the values so far.
+  /// Returns the statistics of the samples so far.
   shuffle_statistics statistics() const noexcept;
 
  private:
@@ -42,7 +43,7 @@ class shuffle_quality {
   const exact_order* plan_;
   world world_;
   shard_counter counter_;
-  std::unordered_map<std::uint64_t, std::uint64_t> first_of_pair_;   // by pair: ordinal of its first sample
+  std::unordered_map<std::uint64_t, std::uint64_t> first_of_pair_;   // for each pair, the ordinal of its first sample
   std::uint64_t epoch_ = ~std::uint64_t{0}, pass_ = 0, batch_begin_ = 0;
   bool batch_is_watched_ = false;
   std::size_t rows_of_batch_ = 0;

@@ -5,9 +5,10 @@
 //   while (!order.is_certain() && order.arrived() < length) order.push({.key = key_of(order.arrived())});
 //   entry next = order.pop();                        // with its index: the number of its arrival
 //
-// Entries arrive one by one. Keys are in 1/65536 of a sample, and entry i has a key of at least i * 65536. Therefore
-// the lowest key is final once the number of arrived entries reaches it. If keys are equal, the lower index is first.
-// Cost: a heap of the waiting entries, O(log n) each. Errors: std::bad_alloc. Threads: one at a time.
+// Entries arrive one by one. The unit of keys is 1/65536 of a sample, and entry i has a key of at least i * 65536.
+// Therefore the lowest key is final once the number of arrived entries reaches it. If keys are equal, the lower index
+// is first.
+// Cost: a heap of the waiting entries, O(log n) for each entry. Errors: std::bad_alloc. Threads: not thread-safe.
 #pragma once
 
 #include <millrace/base/version.hpp>
@@ -24,24 +25,24 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 template <class Entry>
 class sliding_jitter {
  public:
-  /// Returns whether `a` leaves after `b`.
+  /// Returns whether pop() returns `a` after `b`.
   static bool sorts_after(const Entry& a, const Entry& b) noexcept {
     return (a.key > b.key) | ((a.key == b.key) & (a.index > b.index));   // no branches, which are hard to predict
   }
 
-  /// Starts empty: entries below `arrived` have left.
+  /// Starts with no waiting entries: all entries with an index below `arrived` have left.
   void start(std::uint64_t arrived) noexcept {
     arrived_ = arrived;
     waiting_.clear();
   }
-  /// Starts in the middle: entries below `arrived` are in `waiting` or have left.
+  /// Starts with waiting entries: all entries with an index below `arrived` are in `waiting` or have left.
   void start(std::uint64_t arrived, std::vector<Entry> waiting) {
     arrived_ = arrived;
     waiting_ = std::move(waiting);
     std::make_heap(waiting_.begin(), waiting_.end(), later());
   }
 
-  /// Returns how many entries have arrived: the index of the next one.
+  /// Returns how many entries have arrived, which is the index of the next entry.
   std::uint64_t arrived() const noexcept { return arrived_; }
   bool empty() const noexcept { return waiting_.empty(); }
   std::size_t size() const noexcept { return waiting_.size(); }
@@ -68,7 +69,7 @@ class sliding_jitter {
 
  private:
   // The heap functions keep the greatest element at the front, so sorts_after() is their less-than. It is passed as an
-  // object: g++ calls a function's address for each comparison.
+  // object, because g++ would call a function through its address for each comparison.
   struct later {
     bool operator()(const Entry& a, const Entry& b) const noexcept { return sorts_after(a, b); }
   };
