@@ -4,7 +4,8 @@
 //   const mr::detail::pair_mix how = rule.draw(random, {.width = 224, .height = 224});
 //
 // Order of the draws: whether to mix the pair, whether to use cutmix (only if both alphas are set), and the share. For
-// cutmix, the center of the box follows: first its column, then its row.
+// cutmix, the center of the box follows: first its column, then its row. With cutmix_minmax, the height, width, top and
+// left of the box follow instead.
 // Mixup: the share is Beta(alpha, alpha), rounded to 32768ths.
 // Cutmix: the box extends floor(side * sqrt(1 - share) / 2) to both sides of a center that is uniform in the image, and
 // is clipped to the image. This is the rule of torchvision's CutMix and of timm's Mixup, which agree because

@@ -113,7 +113,7 @@ class png_rows {
   std::size_t row_ = 0;                              // number of delivered rows
   std::array<const std::uint8_t*, unfilter::max_rows> ready_{};
   std::size_t ready_next_ = 0, ready_count_ = 0;     // next row in ready_, and its number of rows
-  const std::uint8_t* above_ = nullptr;              // the last row in ready_
+  const std::uint8_t* above_ = nullptr;              // the row above the next rows; zeros at the start
   bool above_in_window_ = false;
 
   png_memory unfiltered_;                            // unfiltered rows, and one row of zeros
