@@ -1,4 +1,4 @@
-// Measures how the copies to a device spend their time: copying, without a batch, or without a free device slot.
+// Measures the time for copies to a device, and the time during which the stager has no batch or no free device slot.
 //
 //   times.start();
 //   {
@@ -7,10 +7,10 @@
 //   }
 //   times.copied({queued_ns, mr::detail::steady_now_ns(), batch}, bytes);    // after the copy has arrived
 //
-// Times are those of the host's clock. A copy begins when it is queued, or when the previous copy has arrived, if that
-// is later. It ends when it has arrived. If the trainer runs ahead of the GPU, this includes the step that still uses
-// the slot. Therefore the measured time is an upper bound.
-// Errors: none. Threads: the stager uses idle, the thread that waits for copies calls copied(), any thread the rest.
+// Times are from the host's clock. A copy begins when it is queued, or when the previous copy has arrived, whichever is
+// later. It ends when it has arrived. If the trainer runs ahead of the GPU, the measured time includes the training
+// step that still uses the slot. Therefore it is an upper bound. Errors: none. Threads: the stager uses `idle`. The
+// thread that waits for copies calls copied(). Any thread may call the other members.
 #pragma once
 
 #include <millrace/base/clock.hpp>
@@ -22,10 +22,11 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// Times of the copies to a device.
+/// The times for the copies to a device.
 class copy_times {
  public:
-  /// Measures one idle time of the stager; `for_space`: it waits for a device slot, else for a batch.
+  /// Measures one idle period of the stager. With `for_space`, the stager waits for a device slot, otherwise for a
+  /// batch.
   class idle {
    public:
     idle(copy_times& of, bool for_space) noexcept : of_(&of), for_space_(for_space), since_ns_(steady_now_ns()) {}
@@ -55,7 +56,8 @@ class copy_times {
     a.at_ns.store(s.end_ns, std::memory_order_release);
     a.batch.store(s.number, std::memory_order_release);
   }
-  /// Returns when the copy of one of the last 32 batches arrived; 0 if it has not arrived, and for older batches.
+  /// Returns the time at which the copy of a batch arrived. Returns 0 if the copy has not arrived, or if the batch is
+  /// not among the last 32.
   std::uint64_t arrived_ns(std::uint64_t batch) const noexcept {
     const arrival& a = arrivals_[batch % arrivals_.size()];
     if (a.batch.load(std::memory_order_acquire) != batch) return 0;
@@ -70,8 +72,8 @@ class copy_times {
     s.items = batches * f.batch_samples;
     s.bytes = bytes_.load(std::memory_order_relaxed);
     s.service_ns = service_ns_.snapshot();
-    // Copies may be in progress while the stager waits. Therefore only the time without a copy is divided, in the
-    // proportion of the waits.
+    // Copies may be in progress while the stager waits. Therefore only the time without a copy is divided into starved
+    // and blocked time, in proportion to the two kinds of waits.
     const std::uint64_t all = now_ns - std::min(started_ns_, now_ns);
     const auto rest = static_cast<double>(all - std::min(s.busy_ns, all));
     const auto space = static_cast<double>(for_space_ns_.load()), input = static_cast<double>(for_input_ns_.load());

@@ -1,4 +1,5 @@
-// Measures how the time of a fused segment is divided between the maps and the rendering of columns. One per worker.
+// Measures how the time of a fused segment is divided between the maps and the rendering of columns. Each worker has
+// one object.
 //
 //   const bool measure = times.next_claim();                 // true for one claim in eight
 //   if (measure) times.add(maps_ns, rendering_ns, samples);   // the times of that claim's first group of samples
@@ -17,22 +18,23 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 /// Phase times of one worker.
 class alignas(64) phase_times {
  public:
-  /// Returns whether to measure the next claim.
+  /// Returns whether the worker should measure the next claim.
   bool next_claim() noexcept { return (claims_++ & 7) == 0; }
 
-  /// Records the times of a group of samples.
+  /// Records the times for a group of samples.
   void add(std::uint64_t maps_ns, std::uint64_t rendering_ns, std::size_t samples) noexcept {
     maps_ns_.record(maps_ns / samples);
     rendering_ns_.record(rendering_ns / samples);
   }
 
-  /// Adds this worker's times to the two phases of `s`; creates the phases with these names if `s` has none.
+  /// Adds this worker's times to the two phases of `s`. If `s` has no phases, creates them with these names.
   void add_to(stage_statistics& s, const char* maps, const char* rendering) const {
     if (s.phases.empty()) s.phases = {{.name = maps}, {.name = rendering}};
     s.phases[0].service_ns += maps_ns_.snapshot();
     s.phases[1].service_ns += rendering_ns_.snapshot();
   }
-  /// Divides the stage's busy time among its phases, in the measured proportion. Call it after all workers were added.
+  /// Divides the stage's busy time among its phases in the measured proportion. Call this function after the times of
+  /// all workers were added.
   static void divide(stage_statistics& s) noexcept {
     double all = 0;
     for (const auto& p : s.phases) all += static_cast<double>(p.service_ns.sum());

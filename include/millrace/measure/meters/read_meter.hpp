@@ -1,4 +1,4 @@
-// Measures reads while they run: their durations, the number of outstanding reads, and their bytes.
+// Measures reads while they run: their durations, their sizes, and the number of outstanding reads.
 //
 //   mr::detail::read_meter meter;
 //   {
@@ -8,8 +8,9 @@
 //   const mr::detail::read_meter::statistics now = meter.snapshot();
 //   now.levels.busy_ns();   now.levels.mean_outstanding();   now.service_ns.quantile(0.99);
 //
-// Costs two clock readings and two short locks per read, about 0.15 us. Errors: none. Threads: any number may read and
-// create snapshots concurrently. Lifetime: a `running` belongs to its thread, and must end before the meter.
+// Cost: two clock readings and two short locks per read, about 0.15 us. Errors: none. Threads: any number of threads
+// may read and create snapshots concurrently. Lifetime: a `running` object belongs to one thread, and must be destroyed
+// before the meter.
 #pragma once
 
 #include <millrace/measure/meters/span_ring.hpp>
@@ -23,7 +24,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// Returns a text like "31.2 s".
+/// Returns a text such as "31.2 s".
 std::string seconds_text(std::uint64_t ns);
 
 /// Measures the reads of a source.
@@ -31,7 +32,7 @@ class read_meter {
  public:
   /// The statistics of all reads so far.
   struct statistics {
-    std::uint64_t busy_ns = 0;   ///< time of all reads together, including those in progress
+    std::uint64_t busy_ns = 0;   ///< total time of all reads, including reads in progress
     std::uint64_t bytes = 0;
     read_levels levels{};
     distribution service_ns{};   ///< time of each read
@@ -42,9 +43,9 @@ class read_meter {
   /// Measures one read, from its construction to end() or its destruction.
   class running {
    public:
-    /// `of` is the name of the file or source that is read; its text must live as long as the read.
+    /// `of` is the name of the file or source that is read. The text must remain valid until the read ends.
     explicit running(read_meter& meter, std::string_view of = {}) noexcept;
-    /// The same for a caller that has already read the clock.
+    /// The same, for a caller that has already read the clock.
     running(read_meter& meter, std::uint64_t at_ns, std::string_view of = {}) noexcept;
     running(const running&) = delete;
     running& operator=(const running&) = delete;
@@ -56,7 +57,7 @@ class read_meter {
     friend class read_meter;
     struct moment {
       std::uint64_t at_ns, summed_ns;
-      unsigned lane;   // the lowest number that no other current read uses
+      unsigned lane;   // the lowest number that no other running read uses
     };
     read_meter* meter_;
     moment start_;
@@ -65,11 +66,12 @@ class read_meter {
 
   statistics snapshot() const noexcept;
 
-  /// Returns a text like "2 reads in progress, the longest for 31.2 s: train-000012.tar".
+  /// Returns a text such as "2 reads in progress, the longest for 31.2 s: train-000012.tar".
   std::string waits(std::uint64_t now) const;
-  /// Returns the longest current read, like "train-000012.tar for 31.2 s"; empty if it has no name or there is none.
+  /// Describes the longest running read, such as "train-000012.tar for 31.2 s". Empty if no read is running, or if that
+  /// read has no name.
   std::string longest(std::uint64_t now) const;
-  /// Returns the last reads as parallel lists; within a list, reads do not overlap.
+  /// Returns the last reads as several lists. The reads within a list do not overlap.
   std::vector<std::vector<span_ring::span>> spans() const;
 
  private:
@@ -77,7 +79,7 @@ class read_meter {
     std::uint64_t at_ns = 0;
     std::string_view of{};
   };
-  /// Returns the read that began first; null if there is no current read.
+  /// Returns the running read that began first; null if no read is running.
   const named_start* longest_read() const noexcept;
   running::moment begin(std::uint64_t now, std::string_view of) noexcept;
   struct ending {

@@ -1,13 +1,13 @@
-// Completes the measurements of a run, and stores those of its warm-up, which reports exclude.
+// Completes the measurements of a run, and stores the measurements of the warm-up, which reports exclude.
 //
 //   mr::detail::complete(figures, mr::detail::process_statistics::now() - at_start);   // each stage has added its own
 //   warm_ups.passed(batches, current_statistics);   // after each delivery; calls it after batches 1, 4 and 16
 //   const mr::flow_statistics window = warm_ups.without(figures);
 //
-// The warm-up is the first 16 batches of a run with at least 64 batches. In shorter runs it is the first 4 batches (of
-// at least 16), or the first batch (of at least 4). If the number of threads changes, the batches before the change are
-// warm-up, too. This applies once the run has four times as many batches.
-// Errors: none. Threads: the trainer calls passed(), any thread the rest.
+// The warm-up consists of the first 16 batches of a run with at least 64 batches, the first 4 of at least 16, or the
+// first of at least 4. If the number of threads changes, all batches before the change also belong to the warm-up. This
+// applies once the run has four times that number of batches.
+// Errors: none. Threads: the trainer calls passed(). Any thread may call the other members.
 #pragma once
 
 #include <millrace/measure/meters/read_meter.hpp>
@@ -18,19 +18,18 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-// Adds the times of the I/O threads to the report as stages: waiting for storage, and unpacking.
+// Adds the times of the I/O threads to the report as two stages: waiting for storage, and unpacking.
 //
 //   add_reading(figures, {.reads = meter.snapshot(), .metered = true, .threads = 4, ...});
 //
-// A metered source records when it waits for storage. The remaining time of its threads is processor time
-// (decompression, parsing, checksums), which is a separate stage. For any other source, its total time counts as
-// reading.
-// Errors: none. Threads: a pure function.
+// A metered source records when it waits for storage. The remaining time of the threads is processor time
+// (decompression, parsing, checksums), which is reported as a separate stage. For any other source, the total time
+// counts as reading. Errors: none. Threads: pure functions; any thread.
 
-/// Counts of the reading so far.
+/// The counts of all reads so far.
 struct reading_counts {
   read_meter::statistics reads{};
-  bool metered = false;         ///< `reads` are the source's own reads, not complete calls of the source
+  bool metered = false;         ///< `reads` are reads inside the source, not complete calls of the source
   std::size_t threads = 1;      ///< threads that may read
   std::uint64_t open_ns = 0;    ///< time in which threads were allowed to read, summed over the threads
   std::uint64_t busy_ns = 0;    ///< time that all threads spent reading and unpacking
@@ -41,10 +40,10 @@ struct reading_counts {
 /// Adds the stage "read" to `f` and, for a metered source, "unpack".
 void add_reading(flow_statistics& f, const reading_counts& c);
 
-/// Computes the measurements that need all stages, and adds those of the process.
+/// Computes the measurements that depend on all stages, and adds the measurements of the process.
 void complete(flow_statistics& f, const process_statistics& process);
 
-/// Stores the measurements at the ends of possible warm-ups.
+/// Stores the measurements at each possible end of the warm-up.
 class warm_up_statistics {
  public:
   /// Stores the current measurements after batches 1, 4 and 16.
@@ -53,13 +52,13 @@ class warm_up_statistics {
     if (batches != 1 && batches != 4 && batches != 16) return;
     restart(current_statistics());
   }
-  /// Starts again after a setting has changed: everything before is warm-up.
+  /// Must be called when a setting has changed. All earlier batches then belong to the warm-up.
   template <class Figures>
   void restart(Figures now) {
     const std::lock_guard lock(mutex_);
     all_.push_back(std::move(now));
   }
-  /// Returns `f` without its warm-up; all of `f` if the run is too short.
+  /// Returns `f` without the warm-up. If the run is too short, returns `f` unchanged.
   flow_statistics without(flow_statistics f) const;
 
  private:

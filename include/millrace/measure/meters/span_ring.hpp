@@ -1,10 +1,10 @@
-// Stores the last work spans of one thread for a trace: always on, never waits.
+// Stores the last work spans of one thread for a trace. Recording is always enabled and never waits.
 //
 //   ring.record({.start_ns = t0, .end_ns = t1, .number = batch});             // the owner thread
 //   for (const mr::detail::span_ring::span& s : ring.snapshot()) draw(s);     // any thread; in order
 //
-// 512 spans, 12 KiB. Errors: none. Threads: one thread records at a time; any thread creates snapshots. A snapshot
-// omits spans that were overwritten while it was created.
+// The ring stores 512 spans in 12 KiB. Errors: none. Threads: one thread at a time records; any thread may create
+// snapshots. A snapshot omits spans that were overwritten during its creation.
 #pragma once
 
 #include <millrace/measure/values/timeline.hpp>
@@ -24,7 +24,7 @@ class span_ring {
 
   struct span {
     std::uint64_t start_ns = 0, end_ns = 0;
-    std::uint64_t number = ~std::uint64_t{0};   ///< number of the batch; all bits set: none
+    std::uint64_t number = ~std::uint64_t{0};   ///< number of the batch; all bits set: no batch
   };
 
   void record(const span& s) noexcept {
@@ -46,7 +46,7 @@ class span_ring {
   std::atomic<std::uint64_t> count_{0};
 };
 
-/// Adds the last spans of a thread on a new track. `start`: the start of the run; earlier spans are omitted.
+/// Adds the last spans of a thread to a new track. Spans before `start`, the start of the run, are omitted.
 void add_spans(timeline& t, std::string name, const char* what, const std::vector<span_ring::span>& of,
                std::uint64_t start);
 

@@ -1,4 +1,5 @@
-// Ranges and thread names for NVIDIA's profilers (NVTX), in the domain "millrace". Does nothing without MILLRACE_NVTX.
+// Provides ranges and thread names for NVIDIA's profilers (NVTX), in the domain "millrace". Has no effect without
+// MILLRACE_NVTX.
 //
 //   const mr::detail::trace_range work("decode");                         // until the end of the scope, on this thread
 //   const mr::detail::trace_range copy("h2d", batch);                     // "h2d#412"
@@ -7,14 +8,14 @@
 //   step.start("batch", batch);                                           // "batch#412", until end(), in any scope
 //   step.end();
 //
-// The build's dependency defines MILLRACE_NVTX if the CUDA toolkit provides nvtx3.
+// The build dependency of Millrace defines MILLRACE_NVTX if the CUDA toolkit provides nvtx3.
 // Names:
-// - read/<shard>, and decode; map or expand for a stage before decode.
-// - wait#N: the trainer waits for batch N. batch#N: from its delivery to the trainer's next call.
-// - h2d#N: queueing the copy of batch N. The tool shows the copy itself in the row of its stream.
-// Without a tool, a range costs a test of a pointer, under 1 ns. No text is composed and nothing is allocated. The
-// library nvtx3 is header-only, loads the tool that NVTX_INJECTION64_PATH names, and does not call CUDA.
-// Errors: none; a range whose name cannot be composed is omitted. Threads: any.
+// - read/<shard> and decode; map or expand: a stage before decode.
+// - wait#N: the trainer waits for batch N. batch#N: the time from the delivery of batch N to the trainer's next call.
+// - h2d#N: the copy of batch N is queued. The profiler shows the copy itself in the row of the stream.
+// If no profiler is attached, a range only tests a pointer, which costs less than 1 ns. No text is composed and nothing
+// is allocated. The nvtx3 library is header-only, loads the profiler specified by NVTX_INJECTION64_PATH, and does not
+// call CUDA. Errors: none. A range is omitted if its name cannot be composed. Threads: any.
 #pragma once
 
 #include <millrace/base/machine.hpp>
@@ -33,8 +34,8 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 #ifdef MILLRACE_NVTX
 
-/// Returns the domain; null if no tool listens. Created once, because a tool is present from the start of the process
-/// or never.
+/// Returns the domain; null if no profiler is attached. The domain is created once, because a profiler is attached at
+/// the start of the process or never.
 inline nvtxDomainHandle_t trace_domain() noexcept {
   static const nvtxDomainHandle_t domain = nvtxDomainCreateA("millrace");
   return domain;
@@ -49,7 +50,7 @@ inline nvtxEventAttributes_t trace_message(const char* name) noexcept {
   return a;
 }
 
-/// Marks a range on this thread, until the end of the scope.
+/// Marks a range on this thread that ends with the scope.
 class [[nodiscard]] trace_range {
  public:
   explicit trace_range(const char* name) noexcept {
@@ -87,7 +88,7 @@ class [[nodiscard]] trace_range {
   bool open_ = false;
 };
 
-/// Marks a range that does not follow a scope; one at a time.
+/// Marks a range that is independent of scopes. An object marks one range at a time.
 class trace_span {
  public:
   trace_span() = default;
@@ -113,7 +114,7 @@ class trace_span {
       id_ = nvtxDomainRangeStartEx(detail::trace_domain(), &message);
       open_ = true;
     } catch (...) {
-      // As above.
+      // Omit the range, as in trace_range.
     }
   }
 
@@ -121,7 +122,7 @@ class trace_span {
   bool open_ = false;
 };
 
-/// Names the calling thread for the system and for profilers.
+/// Sets the name of the calling thread in the system and in profilers.
 inline void name_worker_thread(const char* name) noexcept {
   name_this_thread(name);
   if (trace_domain()) nvtxNameOsThreadA(static_cast<std::uint32_t>(::gettid()), name);

@@ -1,17 +1,17 @@
-// Measures the trainer's side of a run: its time in next(), its time in the step, and the fill levels at each call.
+// Measures the trainer's time in next(), its time in the training step, and the fill levels at each call of next().
 //
 //   times.start(started_ns);
 //   times.call(called_ns, arrived_ns);      // next() begins; the copy of the batch before arrived at arrived_ns
 //   times.record_return(returned_ns, mr::detail::trainer_times::kind::batch, {.ready_slots = 3});
 //   times.add_to(figures, times.clock(now_ns));
 //
-// A step lasts from a batch to the next call of next(). A trainer that reads the result of its step also waits there
-// for a copy that is still in progress; until that copy has arrived, the step counts as starved. After the end of an
-// epoch in a loop, the trainer's time (validation) is neither step nor wait. It is a pause, which the wall time
-// excludes.
-// The clock stops at the end of the run. The wait for the first batch is part of the start of the run, not a wait.
-// The delivery times of the last 2048 batches are stored.
-// Errors: none. Threads: the trainer calls call() and record_return(), any thread the rest.
+// A training step lasts from the delivery of a batch to the next call of next(). If the copy of the batch is still in
+// progress, a trainer that reads the result of the step also waits for the copy. The step counts as starved until the
+// copy has arrived. At the end of an epoch, the trainer's time until the next call (validation) is a pause, which
+// counts neither as step nor as wait. The wall time excludes pauses. The clock stops at the end of the run. The wait
+// for the first batch belongs to the start of the run and does not count as a wait. The delivery times of the last 2048
+// batches are stored. Errors: none. Threads: the trainer calls call() and record_return(). Any thread may call the
+// other members.
 #pragma once
 
 #include <millrace/measure/values/timeline.hpp>
@@ -22,7 +22,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// Times of the trainer.
+/// The times of the trainer.
 class trainer_times {
  public:
   enum class kind : std::uint8_t { batch, pause, end };
@@ -36,7 +36,7 @@ class trainer_times {
   };
   state now() const noexcept;
 
-  /// Returns a text like "trainer: waits in next() for batch 12, for 31.2 s".
+  /// Returns a text such as "trainer: waits in next() for batch 12, for 31.2 s".
   std::string waits(std::uint64_t now_ns) const;
 
   /// The fill levels at a call of next().
@@ -45,30 +45,32 @@ class trainer_times {
   };
 
   void start(std::uint64_t now_ns);
-  /// Begins to watch the trainer, which waits for a step of the session's start.
+  /// Begins to watch the trainer while it waits for the session to start.
   void watch(std::uint64_t now_ns);
-  /// Records that the session has started and the trainer does something else.
+  /// Records that the trainer no longer waits for the session to start.
   void leave(std::uint64_t now_ns);
 
-  /// Records a call of next(). `arrived_ns`: when the copy of the last delivered batch arrived; 0 if unknown.
+  /// Records a call of next(). `arrived_ns` is the time at which the copy of the last delivered batch arrived; 0 if
+  /// unknown.
   void call(std::uint64_t now_ns, std::uint64_t arrived_ns = 0) noexcept;
-  /// Records the return of next(): a batch, a pause between epochs, or the end.
+  /// Records the result of next(): a batch, a pause between epochs, or the end.
   void record_return(std::uint64_t now_ns, kind what, const fill_levels& levels) noexcept;
 
   std::uint64_t started_ns() const noexcept { return started_ns_; }
   std::uint64_t wait_ns() const noexcept { return wait_ns_.load(std::memory_order_relaxed); }
   std::uint64_t step_ns() const noexcept { return step_ns_.load(std::memory_order_relaxed); }
   std::uint64_t first_batch_ns() const noexcept { return first_batch_ns_.load(std::memory_order_relaxed); }
-  /// Returns `now_ns`, or the end of the run if that was earlier.
+  /// Returns `now_ns`, or the end of the run, whichever is earlier.
   std::uint64_t clock(std::uint64_t now_ns) const noexcept;
 
-  /// Adds the stage "step", the wall time and the queues. Call it after all other stages have added their measurements.
+  /// Adds the stage "step", the wall time and the queues. Call this function after all other stages have added their
+  /// measurements.
   void add_to(flow_statistics& f, std::uint64_t now_ns) const;
 
   /// Adds the trainer's track, the deliveries and the fill levels.
   void add_to(timeline& t) const;
 
-  /// Returns the last deliveries, in order.
+  /// Returns the last deliveries, oldest first.
   std::vector<delivered_batch> deliveries() const;
 
  private:

@@ -1,15 +1,16 @@
-// Measures the time of one worker: working, waiting for input, waiting for space. Nothing counts while it is closed.
+// Measures the time that one worker works, waits for input, or waits for space. The time during which the worker is
+// closed does not count.
 //
 //   times.begin(now);                                               // the worker begins a stay
 //   times.worked(now, 32, batch);                                   // 32 items since begin() or the previous call
 //   times.leave(now, mr::detail::worker_times::waits_for::input);   // the stay ends; waits until the next begin()
 //   times.add_to(stage, now);                                       // any thread, any time
 //
-// Reading the processor's clock costs ten times as much as reading the wall clock. Therefore only every eighth stay is
-// measured, and its share of processor time represents the others. Reading the run delay (the wait for a core) costs
-// even more, so it is read for one stay in 10 ms.
-// Errors: none. Threads: one thread at a time works here; any thread calls add_to(). add_to() may miss a value that is
-// being written, but counts nothing twice.
+// A stay is a period in which a thread works without waiting. Reading the clock of processor time costs ten times as
+// much as reading the wall clock. Therefore processor time is measured only in every eighth stay, whose share of
+// processor time represents the other stays. Reading the run delay (the wait for a core) costs even more, so it is read
+// for at most one stay in 10 ms. Errors: none. Threads: one thread at a time is the worker; any thread may call
+// add_to(). add_to() may miss a value that is being written, but does not count any value twice.
 #pragma once
 
 #include <millrace/base/clock.hpp>
@@ -22,14 +23,14 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// Times of one worker.
+/// The times of one worker.
 class worker_times {
  public:
-  enum class waits_for : std::uint8_t { input, space, nothing };   // nothing: the worker is closed
+  enum class waits_for : std::uint8_t { input, space, nothing };   // `nothing`: the worker is closed
 
   explicit worker_times(std::uint64_t now_ns) { idle_since_ns_.store(now_ns, std::memory_order_relaxed); }
 
-  /// Begins a stay: ends the wait and records the calling thread.
+  /// Begins a stay: ends the wait, and records which thread is the worker.
   void begin(std::uint64_t now_ns) noexcept {
     const std::uint64_t since = idle_since_ns_.load(std::memory_order_relaxed);
     idle_since_ns_.store(0, std::memory_order_release);
@@ -44,7 +45,7 @@ class worker_times {
   }
   /// Sets the ticket on which the worker works from now on.
   void at(std::uint64_t ticket) noexcept { ticket_.store(ticket, std::memory_order_relaxed); }
-  /// Records work on `items` items since begin() or the previous call; returns its time in nanoseconds.
+  /// Records work on `items` items since begin() or the previous call. Returns the time of this work in nanoseconds.
   std::uint64_t worked(std::uint64_t until_ns, std::size_t items, std::uint64_t batch) noexcept {
     spans_.record({at_ns_.load(std::memory_order_relaxed), until_ns, batch});
     const std::uint64_t spent = was_busy(until_ns);
@@ -52,21 +53,21 @@ class worker_times {
     service_ns_.record(spent / items, items);
     return spent;
   }
-  /// Ends a stay; the worker waits from now on.
+  /// Ends a stay. The worker waits until the next begin().
   void leave(std::uint64_t now_ns, waits_for what) noexcept {
     end_of_stay(now_ns);
     waiting_for_ = what;
     idle_since_ns_.store(now_ns, std::memory_order_release);
   }
-  /// Changes the reason of the wait. Only for a worker that is waiting.
+  /// Changes the reason for the wait. The worker must be waiting.
   void wait_for(std::uint64_t now_ns, waits_for what) noexcept {
     const std::uint64_t since = idle_since_ns_.load(std::memory_order_relaxed);
-    idle_since_ns_.store(now_ns, std::memory_order_release);   // before the counter: add_to() reads them in this order
+    idle_since_ns_.store(now_ns, std::memory_order_release);   // before the counter: add_to() reads in this order
     waited(now_ns - std::min(since, now_ns));
     waiting_for_ = what;
   }
-  /// Ends a stay without a wait: use it instead of leave() if the worker continues later. The time since worked() is
-  /// work, too. Has no effect on a worker that is waiting.
+  /// Ends a stay without beginning a wait. Use this function instead of leave() if the worker continues later. The time
+  /// since worked() also counts as work. Has no effect on a worker that is waiting.
   void end_of_stay(std::uint64_t now_ns) noexcept {
     if (idle_since_ns_.load(std::memory_order_relaxed) != 0) return;
     was_busy(now_ns);
@@ -86,7 +87,7 @@ class worker_times {
 
   struct state {
     bool works = false;
-    waits_for what = waits_for::input;                ///< reason of the wait, if it does not work
+    waits_for what = waits_for::input;                ///< reason for the wait, if the worker is waiting
     std::uint64_t since_ns = 0, ticket = 0, thread = 0;
   };
   state now() const noexcept {
@@ -99,12 +100,13 @@ class worker_times {
 
   void add_to(stage_statistics& s, std::uint64_t now_ns) const noexcept;
 
-  /// Times of the measured stays: on the processor, and their length; ready for a core, and their length.
+  /// The times of measured stays: processor time and the length of these stays, and run delay and the length of these
+  /// stays.
   struct measured_times {
     std::uint64_t cpu_ns = 0, cpu_of_ns = 0, delay_ns = 0, delay_of_ns = 0;
 
-    /// Returns the share of the work time in which a worker has a core or is ready for one; 0 if too little was
-    /// measured.
+    /// Returns the share of the work time in which a worker runs on a core or waits for one. Returns 0 if too few stays
+    /// were measured.
     double share_on_cores() const noexcept;
     measured_times& operator+=(const measured_times& more) noexcept;
     friend measured_times operator-(const measured_times& all, const measured_times& before) noexcept {
@@ -118,13 +120,13 @@ class worker_times {
 
  private:
   static constexpr std::uint64_t delay_interval_ns = 10'000'000;
-  static constexpr std::uint64_t enough_ns = 20'000'000;   // minimum of measured stays for a result
+  static constexpr std::uint64_t enough_ns = 20'000'000;   // minimum measured time for a result
 
   static void add(std::atomic<std::uint64_t>& counter, std::uint64_t n) noexcept {
     counter.store(counter.load(std::memory_order_relaxed) + n, std::memory_order_release);
   }
   void waited(std::uint64_t ns) noexcept;
-  /// Counts the time since the previous call, or since begin(), and returns it.
+  /// Adds the time since the previous call, or since begin(), to the busy time, and returns this time.
   std::uint64_t was_busy(std::uint64_t until_ns) noexcept {
     const std::uint64_t spent = until_ns - at_ns_.load(std::memory_order_relaxed);
     at_ns_.store(until_ns, std::memory_order_relaxed);
@@ -141,7 +143,7 @@ class worker_times {
   std::atomic<waits_for> waiting_for_{waits_for::input};
   own_histogram service_ns_;
   span_ring spans_;
-  // Used only by the worker.
+  // Only the worker uses these members.
   std::uint64_t stay_ns_ = 0, cpu_at_ns_ = 0, stays_ = 0, delay_due_ns_ = 0;
   std::optional<std::uint64_t> delay_at_ns_{};
 };

@@ -1,4 +1,4 @@
-// A distribution of values by size: a snapshot of a histogram, for quantiles, windows and replay.
+// Represents a distribution of values by size. It is a snapshot of a histogram, for quantiles, windows and replay.
 //
 //   const mr::distribution before = run.statistics().wait_ns;        // time of each call of next()
 //   train_one_epoch(run);
@@ -7,9 +7,10 @@
 //   window.quantile(0.99);                           // within 1/32 (3.2 %) of the exact value
 //   window += other;                                 // as if all values had been recorded in one histogram
 //
-// Values are integers, usually nanoseconds. Each value below 32 has its own bucket. Above, every power of two is split
-// into 16 equal buckets, and a quantile is the middle of its bucket. Values from 2^42 on (73 minutes in nanoseconds)
-// share the last bucket. 5 KiB, no allocation. Errors: none. Threads: a value.
+// Values are integers, usually nanoseconds. Each value below 32 has its own bucket. From 32 up, each range between two
+// powers of two is divided into 16 equal buckets. A quantile is the middle of its bucket. All values from 2^42 up (73
+// minutes in nanoseconds) are in the last bucket. The object has 5 KiB and does not allocate. Errors: none. Threads:
+// not synchronized.
 // Source: the log-linear buckets of HdrHistogram (Gil Tene), with 4 bits of precision.
 #pragma once
 
@@ -27,7 +28,7 @@ namespace millrace { inline namespace MILLRACE_ABI {
 class distribution {
  public:
   static constexpr std::size_t buckets = 624;
-  static constexpr double quantile_error = 1.0 / 32;   ///< largest error of a quantile, as a share of the value
+  static constexpr double quantile_error = 1.0 / 32;   ///< maximum relative error of a quantile
   static constexpr std::uint64_t largest = (std::uint64_t{1} << 42) - 1;
 
   /// Returns the bucket of a value.
@@ -37,7 +38,7 @@ class distribution {
     const unsigned shift = width > 5 ? width - 5 : 0;
     return (std::size_t{shift} << 4) + static_cast<std::size_t>(value >> shift);
   }
-  /// Returns the smallest value of a bucket; for `buckets`, the end of the last bucket.
+  /// Returns the smallest value of a bucket. For the argument `buckets`, returns the end of the last bucket.
   static constexpr std::uint64_t first_of(std::size_t bucket) noexcept {
     if (bucket < 32) return bucket;
     return (std::uint64_t{16} + (bucket & 15)) << ((bucket >> 4) - 1);
@@ -47,27 +48,27 @@ class distribution {
     return 0.5 * static_cast<double>(first_of(bucket) + first_of(bucket + 1) - 1);
   }
 
-  /// Counts a value.
+  /// Counts a value `times` times.
   void add(std::uint64_t value, std::uint64_t times = 1) noexcept {
     counts_[bucket_of(value)] += times;
     sum_ += value * times;
   }
-  /// Sets the count of one bucket of a histogram; set_sum() sets the sum of all values.
+  /// Sets the count of one bucket. set_sum() sets the sum of all values.
   void set_bucket(std::size_t bucket, std::uint64_t times) noexcept { counts_[bucket] = times; }
   void set_sum(std::uint64_t sum) noexcept { sum_ = sum; }
 
-  /// Returns the count of one bucket; sum(), count() and mean() are those of all values. The mean of none is 0.
+  /// Returns the count of one bucket. sum(), count() and mean() refer to all values. Without values, the mean is 0.
   std::uint64_t bucket(std::size_t index) const noexcept { return counts_[index]; }
   std::uint64_t sum() const noexcept { return sum_; }
   std::uint64_t count() const noexcept;
   double mean() const noexcept;
 
-  /// Returns the value that `share` (0..1) of all values do not exceed; 0 without values.
+  /// Returns the value that a fraction `share` (0..1) of all values does not exceed. Returns 0 without values.
   double quantile(double share) const noexcept;
 
   /// Adds the values of another distribution.
   distribution& operator+=(const distribution& other) noexcept;
-  /// Subtracts `earlier`, a snapshot of the same histogram; the later values remain.
+  /// Subtracts `earlier`, an earlier snapshot of the same histogram. The values recorded since that snapshot remain.
   distribution& operator-=(const distribution& earlier) noexcept;
   friend distribution operator+(distribution a, const distribution& b) noexcept { return a += b; }
   friend distribution operator-(distribution later, const distribution& earlier) noexcept { return later -= earlier; }

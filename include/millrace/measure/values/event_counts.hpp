@@ -1,12 +1,12 @@
-// Event counts: counts, by name, of notable events that are not errors (skipped members, accepted damage).
+// Counts, by name, notable events that are not errors, such as skipped members or accepted damage.
 //
 //   s.count("repaired frames");                      // in render(row, s) of a column; `s` is a mr::scratch
 //   for (const auto& c : run.stats().counts) std::cout << c.what << ": " << c.times << '\n';
 //
-// A name is a string literal, because only its address is stored; equal texts share one count. At most 48 names; the
-// events of further names are counted as "other". Notices for the user may be posted here too: the first of each kind,
-// or the first few.
-// Errors: none. Threads: any number may count, post and read concurrently; counting neither waits nor allocates.
+// A name must be a string literal, because only its address is stored. Names with equal text share one count. At most
+// 48 names are stored; events with other names are counted as "other". Notices for the user can also be posted here:
+// the first notice of each kind, or the first few. Errors: none. Threads: any number of threads may count, post and
+// read concurrently. Counting does not wait and does not allocate.
 #pragma once
 
 #include <millrace/base/version.hpp>
@@ -20,7 +20,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
-/// The text of an event, and its number of occurrences.
+/// The name of an event, and the number of its occurrences.
 struct event_count {
   const char* what = "";
   std::uint64_t times = 0;
@@ -29,12 +29,12 @@ struct event_count {
 /// Counts events by name.
 class event_counts {
  public:
-  /// Adds to the count of `what`, a string literal.
+  /// Adds `times` to the count of the event `what`, which must be a string literal.
   void count(const char* what, std::uint64_t times = 1) noexcept;
 
-  /// Posts a notice for the user, unless `most` of its kind were posted before.
+  /// Posts a notice for the user, unless `most` notices of the same kind were already posted.
   void post(notice&& n, unsigned most = 1) noexcept;
-  /// Removes and returns the posted notices, in order. Costs one load where there are none.
+  /// Removes the posted notices and returns them in order. If no notices were posted, the cost is one load.
   std::vector<notice> take_posted() noexcept;
 
   /// Returns all counts, in the order in which the names first occurred.
@@ -47,10 +47,10 @@ class event_counts {
   };
   std::array<entry, 48> entries_{};
   std::atomic<std::uint64_t> other_{0};
-  std::array<std::atomic<unsigned>, detail::notice_texts.size()> posted_{};   // by kind
+  std::array<std::atomic<unsigned>, detail::notice_texts.size()> posted_{};   // number of posted notices by kind
   std::atomic<bool> any_posted_{false};
   std::mutex mutex_;
-  std::vector<notice> notices_;   // under the mutex
+  std::vector<notice> notices_;   // protected by the mutex
 };
 
 }}  // namespace millrace

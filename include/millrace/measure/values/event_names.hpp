@@ -1,10 +1,10 @@
-// The events that the library itself counts (measure/values/event_counts.hpp) and that report/ reads. image/ counts
-// rendered JPEGs, io/ counts entry points.
+// Defines the names of the events that the library counts (measure/values/event_counts.hpp) and that report/ reads. The
+// code in image/ counts rendered JPEGs; the code in io/ counts entry points.
 //
 //   s.count(mr::detail::text_of(mr::detail::event_name::own_alone));   // `s` is a mr::scratch; "JPEGs by the own ..."
 //   mr::detail::event_of_text(c.what) == mr::detail::event_name::own_alone;   // of an mr::event_count `c`
 //
-// Errors: none. Threads: constants.
+// Errors: none. Threads: pure functions; any thread.
 #pragma once
 
 #include <millrace/base/version.hpp>
@@ -16,16 +16,16 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// The name of an event. Those from by_libjpeg on are the reasons of jpeg_refusal, in its order.
+/// The name of an event. The names from by_libjpeg on are the reasons in jpeg_refusal, in the same order.
 enum class event_name : std::uint8_t {
   own_together, own_alone,              ///< decoded by the built-in decoder
   smaller,
   by_entries, by_restarts,              ///< crops that entry points, or restart markers, accelerated
   entries_refused, shared, progressive, damaged, warnings,
-  bytes, pixels,                        ///< of the files; pixels in the stored size, before any scaling
+  bytes, pixels,                        ///< bytes of the files; pixels at the stored size
   fields_with_entries, fields_refused,
   by_libjpeg,
-  none = 0xff                           ///< an event of which only the text is known
+  none = 0xff                           ///< an event that this list does not contain
 };
 
 /// The texts of the events, in the order of event_name.
@@ -44,17 +44,17 @@ inline constexpr std::array event_texts{
     "JPEGs by libjpeg: damaged", "JPEGs by libjpeg: wild values", "JPEGs by libjpeg: progressive",
     "JPEGs by libjpeg: progressive, scans left out", "JPEGs by libjpeg: progressive, beyond a limit"};
 
-/// Returns the text of an event; not to be called with `none`.
+/// Returns the text of an event, which must not be `none`.
 constexpr const char* text_of(event_name name) noexcept { return event_texts[static_cast<std::size_t>(name)]; }
 
-/// Returns the event that has this text; `none` if there is none.
+/// Returns the event that has this text, or `none` if no event has this text.
 constexpr event_name event_of_text(std::string_view text) noexcept {
   for (std::size_t i = 0; i < event_texts.size(); ++i)
     if (text == event_texts[i]) return static_cast<event_name>(i);
   return event_name::none;
 }
 
-/// Returns why libjpeg decoded the JPEG of this event; null for other events.
+/// If the event means that libjpeg decoded a JPEG, returns the reason, otherwise null.
 constexpr const char* libjpeg_reason(event_name name) noexcept {
   if (name < event_name::by_libjpeg || name == event_name::none) return nullptr;
   return text_of(name) + std::string_view("JPEGs by libjpeg: ").size();

@@ -1,4 +1,4 @@
-// The measurements of a run in one window: the input of the verdict, the predictions and the reports.
+// Contains the measurements of a run in one window. The verdict, the predictions and the reports use them as input.
 //
 //   const mr::flow_statistics before = run.statistics();
 //   train_one_epoch(run);
@@ -7,8 +7,8 @@
 //   const mr::stage_statistics* copy = window.find(mr::stage_kind::copy);
 //
 // Stages are in the order of the flow. Times are sums over the threads of a stage, in nanoseconds. Therefore busy +
-// starved + blocked is at most concurrency * wall_ns, where `concurrency` is the number of threads. `starved`: waited
-// for input. `blocked`: waited for space in the next stage. Errors: none. Threads: a value.
+// starved + blocked is at most concurrency * wall_ns, where `concurrency` is the number of threads. A starved thread
+// waits for input; a blocked thread waits for space in the next stage. Errors: none. Threads: not synchronized.
 // Source of the terms: Denning and Buzen, The Operational Analysis of Queueing Network Models (ACM Computing Surveys
 // 10, 1978). Utilization = throughput x demand; outstanding = rate x latency (Little).
 #pragma once
@@ -25,14 +25,14 @@ namespace millrace { inline namespace MILLRACE_ABI {
 
 /// The kind of a stage.
 enum class stage_kind : std::uint8_t {
-  read,     ///< waits for storage, on the I/O threads
-  unpack,   ///< processor time of the I/O threads (decompression); their waits belong to `read`
-  work,     ///< work of the workers, or of a serial stage's own thread
+  read,     ///< the I/O threads wait for storage
+  unpack,   ///< processor time of the I/O threads (decompression); `read` contains their waits
+  work,     ///< work of the workers, or of the thread of a serial stage
   copy,     ///< copies to device memory
-  step      ///< the trainer: busy between two calls of next(), starved in next()
+  step      ///< the trainer, which is busy between two calls of next() and starved in next()
 };
 
-/// The measurements of one phase of a fused segment: "decode", "resize", "map".
+/// The measurements of one phase of a fused segment, such as "decode", "resize" or "map".
 struct phase_statistics {
   std::string name{};
   std::uint64_t busy_ns = 0;
@@ -44,24 +44,24 @@ struct stage_statistics {
   std::string name{};
   stage_kind kind = stage_kind::work;
   std::size_t concurrency = 1;   ///< number of threads (workers) that are open at the end of the window
-  bool on_workers = false;     ///< the stage runs on the workers, whose number tuning changes (tune/tuning.hpp)
+  bool on_workers = false;     ///< the stage runs on the workers, whose number mr::tuning() changes
   std::uint64_t busy_ns = 0, starved_ns = 0, blocked_ns = 0;
   std::uint64_t cpu_ns = 0;    ///< processor time within busy_ns; 0: not measured
-  std::uint64_t run_delay_ns = 0;   ///< part of the rest of busy_ns: ready to run, but no core; if measured
+  std::uint64_t run_delay_ns = 0;   ///< part of busy_ns spent waiting for a core, if measured; not in cpu_ns
   std::uint64_t items = 0;     ///< items that passed the stage
   double items_per_sample = 1;   ///< items per delivered sample, over the entire run; 1 without expand, pack, filter
-  std::uint64_t bytes = 0;     ///< bytes that passed the stage: encoded bytes of a read, bytes of the batch in a copy
-  distribution service_ns{};   ///< time of one call: a read, the work on a sample, the copy or step of a batch
+  std::uint64_t bytes = 0;     ///< bytes that passed the stage; read: encoded bytes, copy: bytes of the batches
+  distribution service_ns{};   ///< time per operation: a read, the work on a sample, the copy or step of a batch
   std::vector<phase_statistics> phases{};
 
-  /// Returns the starved share of busy, starved and blocked time together.
+  /// Returns the starved time as a share of the sum of busy, starved and blocked time.
   double starved_share() const noexcept;
-  /// Returns the items that passed, in delivered samples. In a window this can differ from the samples delivered,
-  /// because the queues between the stages grow and shrink.
+  /// Returns the number of items that passed the stage, converted to samples. In a window, this number can differ from
+  /// the number of delivered samples, because the queues between the stages grow and shrink.
   double samples() const noexcept { return static_cast<double>(items) / items_per_sample; }
 };
 
-/// The mean fill level of a bounded buffer: slots, or bytes read ahead.
+/// The mean fill level of a bounded buffer, such as slots or prefetched bytes.
 struct queue_statistics {
   std::string name{};
   std::string unit{};
@@ -72,14 +72,14 @@ struct queue_statistics {
 /// The measurements of a run in one window.
 struct flow_statistics {
   std::uint64_t wall_ns = 0;
-  std::uint64_t batches = 0, samples = 0;   ///< delivered
+  std::uint64_t batches = 0, samples = 0;   ///< number of delivered batches and samples
   std::uint64_t warm_up_batches = 0;        ///< batches before the window, which are excluded
   std::size_t batch_samples = 0;
   std::vector<stage_statistics> stages{};
   distribution wait_ns{};                   ///< time of each call of next()
   std::optional<std::uint64_t> device_gap_ns{};   ///< time without a batch, by device events; unset: next() counts
-  read_levels reads_at_once{};              ///< time, reads and bytes by the number of reads outstanding
-  /// Time and samples of reading the shard whose turn it is; all later shards must wait for it.
+  read_levels reads_at_once{};              ///< time, reads and bytes by the number of outstanding reads
+  /// Time and samples of reading the shard whose turn it is. The samples of all later shards must wait for this shard.
   std::uint64_t in_turn_ns = 0, in_turn_samples = 0;
   std::uint64_t passed_on_samples = 0;      ///< samples passed on in the run's order; 0: no fixed turns
   std::optional<std::uint64_t> storage_bytes{};   ///< bytes read that were not in the page cache
@@ -90,27 +90,28 @@ struct flow_statistics {
   std::uint64_t process_cpu_ns = 0;         ///< processor time, summed over all threads of the process; 0: unknown
   std::uint64_t run_delay_ns = 0;           ///< time ready to run, but not running, summed over all threads
   std::size_t host_slots = 0, device_slots = 0;
-  std::size_t read_ahead_bytes = 0;         ///< limit of the bytes that are read, but not yet claimed
+  std::size_t read_ahead_bytes = 0;         ///< maximum number of bytes that are read, but not yet claimed
   std::vector<queue_statistics> queues{};
 
-  /// Returns the first stage of that kind, or null.
+  /// Returns the first stage of this kind, or null.
   const stage_statistics* find(stage_kind kind) const noexcept;
-  /// Returns the share (0 to 1/2) of the other readers' work that was used. Applies if most samples are from the shard
-  /// whose turn it was. Returns nothing if readers help each other, if there is only one, or if it is unknown.
+  /// Returns the share (0 to 1/2) of the other readers' work that was used, for runs in which most samples are from the
+  /// shard whose turn it is. The result is empty if readers help each other, if only one reader exists, or if the share
+  /// is unknown.
   std::optional<double> useful_share_of_other_readers() const noexcept;
-  /// Returns the length of the window in seconds; samples_per_s() is the speed in it.
+  /// Returns the length of the window in seconds. samples_per_s() returns the speed in the window.
   double wall_s() const noexcept { return 1e-9 * static_cast<double>(wall_ns); }
   double samples_per_s() const noexcept { return wall_ns > 0 ? static_cast<double>(samples) / wall_s() : 0; }
 
   /// Returns `ns` as a share of the total time of all threads of stage `s`.
   double share(const stage_statistics& s, std::uint64_t ns) const noexcept;
-  /// Returns the share of the trainer's time without data.
+  /// Returns the share of the trainer's time that is spent waiting for data.
   double data_wait_share() const noexcept;
 };
 
 namespace detail {
 
-/// Returns the name in reports and in their style sheet.
+/// Returns the name of a kind, as used in reports and in their style sheet.
 const char* name_of(stage_kind kind) noexcept;
 
 inline void saturating_sub(std::uint64_t& now, std::uint64_t before) noexcept { now -= now < before ? now : before; }
@@ -118,7 +119,7 @@ inline void saturating_sub(std::uint64_t& now, std::uint64_t before) noexcept { 
 }  // namespace detail
 
 /// Returns the measurements since `before`, an earlier snapshot of the same run. Settings, ceilings and queue means are
-/// those of `now`.
+/// copied from `now`.
 template <class Figures>
   requires std::is_same_v<Figures, flow_statistics>
 Figures operator-(Figures now, const Figures& before) {
@@ -154,8 +155,8 @@ Figures operator-(Figures now, const Figures& before) {
       a.phases[p].service_ns -= b.phases[p].service_ns;
       of_phases += a.phases[p].busy_ns;
     }
-    // Phases are shares of the total time so far, and these shares may have shifted. A phase whose time shrank counts
-    // 0, so the others are too large: scale them down.
+    // Phases are shares of the total time so far, and these shares may have changed. A phase whose time decreased
+    // counts as 0. The other phases are then too large and must be scaled down.
     if (of_phases <= a.busy_ns) continue;
     for (phase_statistics& p : a.phases)
       p.busy_ns = static_cast<std::uint64_t>(static_cast<double>(p.busy_ns) * static_cast<double>(a.busy_ns) /

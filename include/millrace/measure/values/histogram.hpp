@@ -1,4 +1,5 @@
-// Counts values by size during the run: service times, waits. Fixed memory, no lock, never waits.
+// Counts values, such as service times and waits, by size during the run. The memory is fixed; recording uses no lock
+// and never waits.
 //
 //   mr::detail::histogram reads;
 //   reads.record(spent_ns);              // any number of threads
@@ -6,8 +7,8 @@
 //   work.record(spent_ns);               // only its owner records, any thread creates snapshots
 //   double p99 = reads.snapshot().quantile(0.99);
 //
-// measure/values/distribution.hpp describes the buckets and their accuracy. 5 KiB. Recording costs two atomic additions
-// in `histogram`, and two loads and stores in `own_histogram`. Errors: none.
+// measure/values/distribution.hpp describes the buckets and their accuracy. An object has 5 KiB. Recording costs two
+// atomic additions in `histogram`, and two loads and two stores in `own_histogram`. Errors: none.
 // Threads: any thread may call snapshot() at any time. A snapshot may miss a value that is being recorded. If one
 // thread creates two snapshots, the later one never has a smaller count.
 #pragma once
@@ -18,7 +19,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// `shared`: whether several threads record.
+/// `shared` is true if several threads record.
 template <bool shared>
 class basic_histogram {
  public:
@@ -41,14 +42,14 @@ class basic_histogram {
     else counter.store(counter.load(std::memory_order_relaxed) + n, std::memory_order_relaxed);
   }
 
-  // On separate cache lines, so that another worker's counters are never on the same line.
+  // Aligned to cache lines, so that the counters of different workers are never on the same line.
   alignas(64) std::array<std::atomic<std::uint64_t>, distribution::buckets> counts_;   // atomics start at 0
   std::atomic<std::uint64_t> sum_{0};
 };
 
-/// Recorded by any number of threads.
+/// A histogram for any number of recording threads.
 using histogram = basic_histogram<true>;
-/// Recorded by one thread at a time.
+/// A histogram for one recording thread at a time.
 using own_histogram = basic_histogram<false>;
 
 }}}  // namespace millrace::detail

@@ -1,15 +1,15 @@
-// Shows how storage responds to more concurrent reads, from counts at each number of outstanding reads.
+// Estimates how storage responds to more concurrent reads, from measurements at each number of outstanding reads.
 //
 //   levels.add(3, {.ns = spent_ns});                                 // exactly 3 reads were outstanding for this time
 //   levels.add(2, {.reads = 1, .read_ns = read_ns, .bytes = size});  // a read ended; on average 2 were outstanding
 //   levels.busy_ns();                                                // time with at least one outstanding read
 //   std::optional<double> share = levels.contention();   // 0: each read adds speed (latency); 1: none (one pipe)
 //
-// With k reads outstanding, storage delivers k x b / (1 + q (k - 1)) bytes per second. Here b is the speed of one read,
-// and q is the share of a read that only one read at a time can use. Therefore the time of a read is linear in k. The
-// line is fitted, weighted by reads. Counting the reads that end per time at each level would be biased. A read that
-// begins during another one raises the level at which that one ends.
-// Errors: none; with too few reads the result is empty. Threads: a value.
+// In the model, k outstanding reads deliver k x b / (1 + q (k - 1)) bytes per second. Here b is the speed of a single
+// read, and q is the share of a read that cannot run concurrently with other reads. Therefore the time of a read is a
+// linear function of k. contention() fits this line, weighted by the number of reads. Counting the reads that end per
+// second at each level would be biased, because a read that begins during another read raises the level at which the
+// other read ends. Errors: none; with too few reads the result is empty. Threads: not synchronized.
 // Source: the universal scalability law (Gunther, Guerrilla Capacity Planning, 2007) without its coherency term, which
 // is Amdahl's law.
 #pragma once
@@ -27,19 +27,19 @@ namespace millrace { inline namespace MILLRACE_ABI {
 /// Counts time, reads and bytes by the number of outstanding reads.
 class read_levels {
  public:
-  /// The last level; it counts all larger numbers, too.
+  /// The last level, which also counts all larger numbers of outstanding reads.
   static constexpr std::size_t most = 16;
 
   struct level {
     std::uint64_t ns = 0;        ///< time with exactly this number of outstanding reads
-    std::uint64_t reads = 0;     ///< reads during which this number was outstanding on average, rounded
-    std::uint64_t read_ns = 0;   ///< time of these reads together
+    std::uint64_t reads = 0;     ///< reads for which the mean number of outstanding reads, rounded, was this number
+    std::uint64_t read_ns = 0;   ///< total time of these reads
     std::uint64_t bytes = 0;     ///< bytes of these reads
 
     friend bool operator==(const level&, const level&) = default;
   };
 
-  /// Adds time and reads at this number of outstanding reads; at() returns their sums.
+  /// Adds time and reads to the level of this number of outstanding reads. at() returns the sums of a level.
   void add(std::size_t outstanding, const level& more) noexcept;
   const level& at(std::size_t outstanding) const noexcept { return levels_[std::min(outstanding, most)]; }
 
@@ -49,9 +49,9 @@ class read_levels {
   /// Returns the mean number of outstanding reads, over the time with at least one.
   double mean_outstanding() const noexcept;
 
-  /// Returns q of the law above, 0..1; nothing if less than two levels have at least 30 reads and 2 % of all reads.
-  /// The value is a lower estimate. For a pipe that processes reads in turn it is about 1/2, because a later read does
-  /// not slow an earlier one.
+  /// Returns q of the formula above, 0..1. The result is empty unless at least two levels have 30 reads and 2 % of all
+  /// reads each. The value is a lower estimate. For storage that processes reads one after the other, it is about 1/2,
+  /// because a later read does not delay an earlier one.
   std::optional<double> contention() const noexcept;
 
   /// Returns the speed with this number of outstanding reads, relative to the speed of a single read.
@@ -59,7 +59,7 @@ class read_levels {
   /// Returns the mean of speed() over the recorded levels, weighted by time.
   double mean_speed(double contention) const noexcept;
 
-  /// Subtracts `earlier`, an earlier snapshot of the same run; the later reads remain.
+  /// Subtracts `earlier`, an earlier snapshot of the same run. The reads since that snapshot remain.
   read_levels& operator-=(const read_levels& earlier) noexcept;
   friend bool operator==(const read_levels&, const read_levels&) = default;
 

@@ -1,9 +1,9 @@
-// Counters of a session.
+// Defines the counters of a session.
 //
 //   const auto s = run.stats();                  // any thread, any time
 //   std::printf("%.1f %% of the time waited for data\n", 100 * s.data_wait_share());
 //
-// Times are in nanoseconds. Errors: none. Threads: a value.
+// Times are in nanoseconds. Errors: none. Threads: not synchronized.
 #pragma once
 
 #include <millrace/base/version.hpp>
@@ -19,27 +19,27 @@ namespace millrace { inline namespace MILLRACE_ABI {
 /// The number of samples from one source of a mix.
 struct source_count {
   std::string name{};
-  std::uint64_t samples = 0;   ///< delivered to this rank
+  std::uint64_t samples = 0;   ///< samples delivered to this rank
 };
 
 /// Counters since the start of the session.
 struct run_stats {
-  std::uint64_t batches = 0, samples = 0;   ///< delivered
+  std::uint64_t batches = 0, samples = 0;   ///< number of delivered batches and samples
   std::uint64_t wait_ns = 0;                ///< time that the trainer waited in next()
-  std::uint64_t step_ns = 0;                ///< time from each batch to the next call of next(); not between epochs
+  std::uint64_t step_ns = 0;                ///< time from each batch to the next call of next(), except between epochs
   std::uint64_t first_batch_ns = 0;         ///< time from the start to the first batch; not part of wait_ns
-  std::uint64_t worker_busy_ns = 0;         ///< busy time of all workers of the last segment together
+  std::uint64_t worker_busy_ns = 0;         ///< busy time, summed over all workers of the last segment
   std::uint64_t dropped_last = 0;           ///< samples that were dropped at the ends of epochs; 0 if unknown
-  std::uint64_t replaced = 0, masked = 0;   ///< rows of damaged samples: copies of others, and zeros
-  std::uint64_t lost_shards = 0;            ///< shards whose rest was lost to damage
+  std::uint64_t replaced = 0, masked = 0;   ///< rows of damaged samples: copies of other rows, and zeros
+  std::uint64_t lost_shards = 0;            ///< shards whose remaining samples were lost because of damage
   std::uint64_t digest = 0;                 ///< b.position().digest of the last batch; 0 without positions
   std::uint64_t samples_read = 0, bytes_read = 0, read_busy_ns = 0;
   std::size_t workers = 0, io_threads = 0;
   std::size_t host_slots = 0, ready_slots = 0, slot_bytes = 0;
   std::vector<event_count> counts{};   ///< event counts by name (measure/values/event_counts.hpp)
-  std::vector<source_count> sources{};   ///< counts of a mix's sources (sources/mix.hpp), in its order
+  std::vector<source_count> sources{};   ///< counts by source of a mix (sources/mix.hpp), in the order of the sources
 
-  /// Returns the share of the trainer's time spent waiting for data, without the first batch.
+  /// Returns the share of the trainer's time that was spent waiting for data, excluding the wait for the first batch.
   double data_wait_share() const noexcept {
     const double all = static_cast<double>(wait_ns) + static_cast<double>(step_ns);
     return all > 0 ? static_cast<double>(wait_ns) / all : 0;

@@ -1,4 +1,4 @@
-// A timeline of a run, for reports and for Perfetto: spans on tracks, counters, and the delivered batches.
+// Contains the timeline of a run, for reports and for Perfetto: spans on tracks, counters, and the delivered batches.
 //
 //   mr::timeline t = run.events();
 //   const std::uint32_t steps = t.add_track("my steps");
@@ -6,8 +6,8 @@
 //   t.counters.push_back({.name = "loss", .at_ns = 0, .value = 2.31});
 //   for (const mr::delivered_batch& b : t.deliveries) waits_ns.push_back(b.wait_ns);     // of the last 2048 batches
 //
-// A track is a thread or a stream; its spans follow each other or nest. Times are in nanoseconds since the start of the
-// run. Errors: none. Threads: a value.
+// A track is a thread or a stream. The spans of a track do not overlap unless they are nested. Times are in nanoseconds
+// since the start of the run. Errors: none. Threads: not synchronized.
 #pragma once
 
 #include <millrace/base/version.hpp>
@@ -27,10 +27,10 @@ struct timeline_span {
   std::uint32_t track = 0;
   std::string name{};
   std::int64_t start_ns = 0, end_ns = 0;
-  std::uint64_t batch = no_batch;   ///< number of the batch that it belongs to
+  std::uint64_t batch = no_batch;   ///< number of the batch to which the span belongs
 };
 
-/// The value of a counter at one time.
+/// The value of a counter at one point in time.
 struct timeline_counter {
   std::string name{};
   std::int64_t at_ns = 0;
