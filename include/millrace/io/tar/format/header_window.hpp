@@ -5,8 +5,8 @@
 //   window.payload_follows(size_bytes);             // the distance to the next header
 //
 // A read fetches either 256 KiB, which is cheaper if headers are close together, or 2 KiB for each header. The cheaper
-// size depends on the storage and on the sizes of the payloads. Therefore the window times both while it uses them.
-// Errors: those of the source. Threads: one. Only tests replace `Clock`.
+// size depends on the storage and on the sizes of the payloads. Therefore the window measures both sizes while it uses
+// them. Errors: the errors of the source. Threads: one. Only tests replace `Clock`.
 #pragma once
 
 #include <millrace/base/clock.hpp>
@@ -51,7 +51,7 @@ class basic_header_window {
   }
 
  private:
-  static constexpr unsigned retry_interval = 512;   // reads between two timings of the slower way
+  static constexpr unsigned retry_interval = 512;   // reads between two timings of the slower size
 
   void fill(std::uint64_t offset_bytes, std::size_t count_bytes) {
     const bool large_is_cheaper = std::min(distance_bytes_, double(large_bytes)) * large_ns_per_byte_ < small_ns_;
@@ -62,7 +62,7 @@ class basic_header_window {
     filled_ = 0;   // stays 0 if the source throws
     filled_ = read_fully(*source_, offset_bytes, {block_.get()->data(), size});
     const auto read_ns = static_cast<double>(clock_() - start_ns);
-    if (filled_ < size) return;   // the end of the shard: its time does not indicate the cost of other reads
+    if (filled_ < size) return;   // a read at the end of the shard does not indicate the cost of others
     if (large) follow(large_ns_per_byte_, read_ns / double(size));
     else follow(small_ns_, read_ns);
   }

@@ -4,9 +4,9 @@
 //
 // The key is the folder and the basename up to its first dot. The field is the rest; readers convert its letters A-Z to
 // lower case. "foo." has the field "". Names that do not belong to a sample have separate kinds, so that they can be
-// counted. This intentionally differs from the Python reference: "dir/.hidden" is a dot file, not a sample with the key
-// "dir/".
-// Errors: none. Threads: any.
+// counted. The kind `dot_file` intentionally differs from the Python reference: "dir/.hidden" is a dot file, not a
+// sample with the key "dir/".
+// Errors: none. Threads: pure functions; any thread.
 #pragma once
 
 #include <millrace/base/version.hpp>
@@ -22,7 +22,7 @@ struct member_name {
     sample,        ///< key and field are set
     metadata,      ///< the first folder is named __something__
     dot_file,      ///< the basename begins with a dot
-    without_dot    ///< no field
+    without_dot    ///< the basename has no dot
   };
 
   kind_of_name kind = kind_of_name::sample;

@@ -1,11 +1,12 @@
-// The fields that a sample must have to be used: .having of shards().
+// required_fields: the fields that a sample must have to be used. It is the option .having of shards().
 //
 //   {.having = "jpg;png"}                    // at least one of the alternatives, as in record["jpg;png"]
 //   {.having = {"jpg;png", "txt"}}           // a list: all of its entries, so here an image and a text
 //
-// Samples without them are counted, not treated as damage. Names are in lower case, like the fields of a record.
+// Samples without these fields are counted, but not treated as damage. Names are in lower case, like the fields of a
+// record.
 // Errors: setup_error for a name with upper-case letters, for an empty name and for more than 64 entries.
-// Threads: immutable.
+// Threads: immutable; any thread.
 #pragma once
 
 #include <millrace/base/version.hpp>
@@ -19,10 +20,10 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
-/// The entries that a sample must have, all of them. An entry is a field, or alternatives such as "jpg;png".
+/// A list of entries, all of which a sample must have. An entry is a field, or alternatives such as "jpg;png".
 class required_fields {
  public:
-  /// No field is required.
+  /// Requires no field.
   required_fields() = default;
   /// Requires one of the alternatives in `names`.
   required_fields(const char* names) : required_fields(std::vector<std::string>{names}) {}

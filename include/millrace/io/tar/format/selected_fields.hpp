@@ -3,7 +3,8 @@
 //   mr::detail::selected_fields selected({"jpg;png", "cls"});   // names or alternatives; empty: all fields
 //   selected.contains("png");                                   // true
 //
-// Errors: setup_error for a name with upper-case letters, which no field has. Threads: any number of readers.
+// Errors: setup_error for a name with upper-case letters, because no field name has any. Threads: any number of
+// readers.
 #pragma once
 
 #include <millrace/base/version.hpp>

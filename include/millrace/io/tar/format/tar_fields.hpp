@@ -7,7 +7,8 @@
 //   mr::detail::tar_header_chain headers(bytes);   // all headers of one member, extended headers first
 //   headers.main();   headers.damage();   headers.certain_name();
 //
-// Errors: none thrown. Threads: any; the functions are pure. Lifetime: views point into the bytes that were passed.
+// Errors: reported by the results, never thrown. Threads: pure functions; any thread. Lifetime: views point into the
+// bytes that were passed.
 // Formats: POSIX.1-2017, pax utility; GNU tar manual, "Basic Tar Format".
 #pragma once
 
@@ -24,7 +25,8 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 constexpr std::uint64_t tar_max_payload_bytes = std::uint64_t{1} << 40;
 
-/// Returns an octal number. Blanks may precede its digits, blanks or NULs may follow them; any other byte is an error.
+/// Returns an octal number; nothing if it is malformed. Blanks may precede the digits, and blanks or NULs may follow
+/// them.
 std::optional<std::uint64_t> tar_octal(std::string_view number) noexcept;
 
 /// Returns a size in octal or base-256; nothing if it is malformed or too large.
@@ -42,12 +44,12 @@ bool is_gnu_header(std::string_view block) noexcept;
 /// Returns whether the checksum of a header block is right.
 bool tar_checksum_is_right(std::string_view block) noexcept;
 
-/// Removes one record "<length> <key>=<value>\n" from the front; the length counts its own digits. Returns false if it
-/// is malformed.
+/// Removes one record "<length> <key>=<value>\n" from the front; the length counts its own digits. Returns false if the
+/// record is malformed.
 bool next_pax_record(std::string_view& records, std::string_view& key, std::string_view& value) noexcept;
 
-/// The header blocks of a member, as far as they are present: extended ones with their payloads, then the member's own
-/// header. It stores views of the bytes.
+/// The available header blocks of a member: the extended headers with their payloads, then the member's own header. The
+/// chain stores views of the bytes.
 class tar_header_chain {
  public:
   explicit tar_header_chain(std::string_view bytes);
@@ -55,14 +57,15 @@ class tar_header_chain {
   /// Returns the member's own header block; empty if it is missing.
   std::string_view main() const noexcept { return main_; }
 
-  /// Returns the damage that libarchive would not report; empty if there is none. A cut or damaged global pax header
-  /// hides the data after it.
+  /// Returns the damage that libarchive would not report; empty if there is none. A truncated or damaged global pax
+  /// header hides the data after it.
   std::string_view damage() const noexcept { return damage_; }
 
-  /// Returns whether a header declares a sparse payload, even if it has no holes; true if a header cannot be followed.
+  /// Returns whether a header declares a sparse payload, even one without holes. Also returns true if the member's own
+  /// header is missing.
   bool may_have_holes() const noexcept;
 
-  /// Returns the member's name if all headers are sound and it is a file; else nothing.
+  /// Returns the member's name if all headers are valid and the member is a file; otherwise nothing.
   std::optional<std::string> certain_name() const;
 
  private:

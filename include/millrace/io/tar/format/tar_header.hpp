@@ -1,12 +1,12 @@
-// Writes the headers of one tar member: ustar, with a pax header before it only if ustar has no space.
+// Writes the headers of one tar member: a ustar header, preceded by a pax header only if name or size do not fit.
 //
 //   std::string out;
 //   mr::detail::append_tar_header(out, "n01/0001.jpg", size_bytes);    // 512 bytes, or 512 + padded pax records + 512
 //
 // The bytes depend only on name and size: mode 0644, no owner, time 0, no locale, no library version. Names are written
-// unchanged. ustar has space for a name of up to 100 bytes, or a prefix of 155 and a name of 100. Other names are
-// written to a pax record, and so is a size of 8 GiB or more.
-// Errors: none. Threads: any; the functions are pure.
+// unchanged. ustar has space for a name of up to 100 bytes, or for a prefix of up to 155 bytes and a name of up to 100
+// bytes. Other names are written to a pax record, and so is a size of 8 GiB or more.
+// Errors: none. Threads: pure functions; any thread.
 // Format: POSIX.1-2017, pax utility, "ustar Interchange Format" and "pax Interchange Format".
 #pragma once
 
@@ -23,12 +23,12 @@ constexpr std::size_t tar_block_bytes = 512;
 constexpr std::size_t tar_end_marker_bytes = 2 * tar_block_bytes;
 constexpr std::uint64_t tar_largest_size_bytes = (std::uint64_t{1} << 33) - 1;   // eleven octal digits
 
-/// Returns the bytes that fill the last block after `size_bytes` of payload.
+/// Returns the number of bytes that fill the last block after a payload of `size_bytes`.
 constexpr std::size_t tar_padding(std::uint64_t size_bytes) noexcept {
   return static_cast<std::size_t>((tar_block_bytes - size_bytes % tar_block_bytes) % tar_block_bytes);
 }
 
-/// Returns the slash that splits `name` into prefix and name; npos if no slash can.
+/// Returns the position of the slash that splits `name` into prefix and name; npos if no slash is suitable.
 std::size_t ustar_split(std::string_view name) noexcept;
 
 /// Appends one header block; `type` is '0' for a file and 'x' for a pax header. Requires that name and size fit.

@@ -17,8 +17,8 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 struct tar_member {
   std::string_view name{};                  ///< valid until the next member
   std::uint64_t size_bytes = 0;             ///< size of the payload, holes included
-  std::uint64_t offset_bytes = 0;           ///< first header block, in the uncompressed stream
-  std::uint64_t payload_offset_bytes = 0;   ///< payload in that stream; meaningless if the member is sparse
+  std::uint64_t offset_bytes = 0;           ///< offset of the first header block in the uncompressed stream
+  std::uint64_t payload_offset_bytes = 0;   ///< offset of the payload in that stream; meaningless if sparse
   bool regular = false;                     ///< true for a file; false for a link, a folder or a device
   bool sparse = false;                      ///< true if its headers declare holes, which the archive does not store
 };

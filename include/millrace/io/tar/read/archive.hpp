@@ -38,7 +38,7 @@ inline archive_reader open_archive_reader() {
   return handle;
 }
 
-/// Returns libarchive's text for the last failure; empty where it has none.
+/// Returns libarchive's text for the last failure; empty if libarchive has none.
 inline std::string archive_text(struct ::archive* handle) {
   const char* text = ::archive_error_string(handle);
   return text ? text : "";

@@ -3,9 +3,10 @@
 //   if (auto declared = mr::detail::declared_samples("train-000.tar"); declared.samples > count)
 //     throw mr::detail::fewer_than_declared(declared, count, {.stage = "tar", .shard = "train-000.tar"});
 //
-// A shard without an end marker may be cut, which its own bytes do not show. These files do. Only the numbers are read,
-// without any checks: sidecar_counts.hpp and index_file.hpp validate the same files. The largest number is used.
-// Errors: none; an unreadable file is ignored. Threads: any; no shared state.
+// A shard without an end marker may be truncated. The bytes of the shard do not show this, but its sidecar files do.
+// This header reads only the numbers, without any checks, because sidecar_counts.hpp and index_file.hpp validate the
+// same files. The largest number is used.
+// Errors: none; an unreadable file is ignored. Threads: any.
 #pragma once
 
 #include <millrace/base/error.hpp>

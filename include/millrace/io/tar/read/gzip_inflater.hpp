@@ -5,12 +5,12 @@
 //   if (step.outcome == mr::detail::gzip_step::damaged) throw std::runtime_error(gzip.reason());
 //   if (step.outcome == mr::detail::gzip_step::member_end) gzip.begin_member();  // if another member follows
 //
-// zlib reads the headers, with the CRC-16 that a header may have, and inflates. This file checks the CRC-32 and the
-// length of the data at the end of each member, because zlib's own CRC-32 needs a seventh of the total time. Here the
-// CRC-32 uses carry-less products if the processor has them, else zlib's function.
+// zlib reads the headers, checks the CRC-16 that a header may have, and inflates the data. This file checks the CRC-32
+// and the length of the data at the end of each member, because zlib's own CRC-32 needs a seventh of the total time.
+// The CRC-32 of this file uses carry-less products if the processor supports them, otherwise zlib's function.
 // Source: V. Gopal and others, "Fast CRC Computation for Generic Polynomials Using PCLMULQDQ Instruction", Intel 2009.
 // Only this file includes zlib.
-// Errors: std::bad_alloc; damage is a result. Memory: 45 KiB. Threads: one.
+// Errors: std::bad_alloc; damage is reported as a result. Memory: 45 KiB. Threads: one.
 #pragma once
 
 #include <millrace/base/version.hpp>
@@ -31,7 +31,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// The result of one inflate(): the number of bytes, and why it stopped.
+/// The result of one inflate(): the number of bytes, and the reason why inflate() stopped.
 struct gzip_step {
   enum stop_reason { has_bytes, needs_input, member_end, damaged };
 
@@ -47,11 +47,12 @@ class gzip_inflater {
   gzip_inflater& operator=(const gzip_inflater&) = delete;
   ~gzip_inflater() { ::inflateEnd(&state_); }
 
-  /// Starts the next member after the end of one. The next input byte is the first of its header.
+  /// Starts the next member after the end of a member. The next input byte is the first byte of the next member's
+  /// header.
   void begin_member();
 
-  /// Inflates until `buffer` is full, the input is used up, or the member ends. Removes the bytes that it read from
-  /// `input`.
+  /// Inflates until `buffer` is full, the input is used up, or the member ends. Removes the consumed bytes from the
+  /// front of `input`.
   gzip_step inflate(std::span<const std::byte>& input, std::span<std::byte> buffer);
 
   /// Returns the text for the damage.
@@ -62,7 +63,7 @@ class gzip_inflater {
   static constexpr int after_header = 128;   // a bit of data_type, see inflate() in zlib.h
   static constexpr std::size_t trailer_bytes = 8;
 
-  /// Saves the last bytes read: the trailer may be spread over several inputs.
+  /// Saves the last bytes read, because the trailer may be spread over several inputs.
   void consume(std::span<const std::byte>& input, std::size_t count) noexcept;
   bool trailer_is_right();
 

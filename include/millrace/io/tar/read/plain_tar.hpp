@@ -3,11 +3,11 @@
 //   mr::detail::plain_tar tar(source, pool);
 //   while (tar.next() == mr::detail::plain_tar::result::member) use(tar.member());
 //
-// Reads ustar and GNU headers, with the long names and sizes of both and of pax. Everything damaged, rare or ambiguous
-// is `odd`, for example sparse members, pax names beyond ASCII, and headers without the ustar signature. Then
-// tar_reader has to decide. Therefore the two agree whenever this class returns `member` or `end`, and no rule about
-// damage is implemented twice.
-// Errors: those of the source. Threads: one.
+// Reads ustar and GNU headers, including the long names and large sizes of ustar, GNU and pax. Everything damaged, rare
+// or ambiguous is `odd`, for example sparse members, pax names beyond ASCII, and headers without the ustar signature.
+// In these cases tar_reader decides. Therefore plain_tar and tar_reader agree whenever plain_tar returns `member` or
+// `end`, and no rule about damage is implemented twice.
+// Errors: the errors of the source. Threads: one.
 // Format: POSIX.1-2017, pax utility, "ustar Interchange Format" and "pax Interchange Format"; GNU tar manual, section
 // "Basic Tar Format".
 #pragma once
@@ -47,10 +47,10 @@ class plain_tar {
   };
 
   static std::string_view text(std::span<const std::byte> bytes) noexcept;
-  /// Reads one header block into `h`, and sets name_ to the name in it. Returns false for any other header.
+  /// Reads one ordinary header block into `h`, and sets name_ to its name. Returns false for any other header.
   bool read_header(std::uint64_t at, header& h);
 
-  /// libarchive accepts the first header of an archive only if all of its numbers are well-formed.
+  /// Returns whether all numbers are well-formed. Otherwise libarchive does not accept the first header of an archive.
   static bool numbers_are_plain(std::string_view block) noexcept;
   bool apply_long_name(std::string_view payload, const header& h);
   bool apply_pax(std::string_view records);

@@ -6,10 +6,10 @@
 //
 // `tar -cf a.tar .` writes names in the order of the folder. All .jpg may then precede all .cls, and each sample
 // becomes two. `tar --sort=name` writes the members of a sample next to each other.
-// Memory: 16 bytes a key, at most 8 MiB. A shard with more than 524,288 keys is sampled by the digest of the key: one
-// key in 2, 4, 8, ... counts as 2, 4, 8, ... keys. Then returned() is an unbiased estimate. Its relative standard error
-// is 1 / sqrt(sampled keys that returned).
-// Errors: std::bad_alloc. Threads: one. Cost: about 20 ns a key.
+// Memory: 16 bytes per key, at most 8 MiB. In a shard with more than 524,288 keys, digests select one key in 2, 4, 8,
+// ..., which counts as 2, 4, 8, ... keys. Then returned() is an unbiased estimate. Its relative standard error is 1 /
+// sqrt(sampled keys that returned).
+// Errors: std::bad_alloc. Threads: one. Cost: about 20 ns per key.
 #pragma once
 
 #include <millrace/io/file/byte_source.hpp>
@@ -35,10 +35,10 @@ class key_memory {
  public:
   explicit key_memory(std::size_t max_keys = std::size_t{1} << 19) : max_keys_(max_keys) {}
 
-  /// Records that a sample with this key begins. Returns whether an earlier sample is known to have it.
+  /// Records that a sample with this key begins. Returns whether an earlier sample is known to have this key.
   bool is_returning(std::string_view key);
 
-  /// Returns how many samples had a key that occurred before.
+  /// Returns how many samples repeated the key of an earlier sample.
   std::uint64_t returned() const noexcept { return returned_; }
   /// Returns whether returned() is exact.
   bool exact() const noexcept { return weight_ == 1; }
@@ -50,15 +50,15 @@ class key_memory {
   void grow();
 
   std::size_t max_keys_, keys_ = 0;
-  std::vector<std::uint64_t> table_;   // digests, by open addressing
-  std::uint64_t weight_ = 1;           // one key in this number is stored
+  std::vector<std::uint64_t> table_;   // digests, in a hash table with open addressing
+  std::uint64_t weight_ = 1;           // one key in `weight_` keys is stored
   std::uint64_t returned_ = 0;
 };
 
-/// Counts the samples of a shard whose keys returned, and posts a notice about the first such shard of a run.
+/// Counts the samples that repeat an earlier key in a shard, and posts a notice about the first such shard of a run.
 void report_returning_keys(event_counts& counts, std::uint64_t samples, const std::string& shard) noexcept;
 
-/// The rest of a sample that is stored in pieces.
+/// Another piece of a sample that is stored in several pieces.
 struct other_piece {
   std::uint64_t offset_bytes = 0;
   std::string fields{};   ///< "'cls', 'json'"
@@ -69,7 +69,7 @@ struct other_piece {
 std::optional<other_piece> find_other_piece(std::unique_ptr<byte_source> source, std::string_view key,
                                             std::uint64_t own_offset_bytes, std::uint64_t max_bytes);
 
-/// Returns the text to append to the error of a missing field of the sample at `own_offset_bytes`.
+/// Returns the text to append to the error for a missing field of the sample at `own_offset_bytes`.
 std::string text_of(const other_piece& piece, std::uint64_t own_offset_bytes);
 
 }}}  // namespace millrace::detail

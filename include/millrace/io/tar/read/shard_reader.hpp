@@ -5,20 +5,21 @@
 //   while (auto record = shard.next()) use(*record);
 //   shard.counters().samples;
 //
-// Consecutive members with the same key (member_name.hpp) form one sample. A key that occurs again later is a new
+// Consecutive members with the same key (member_name.hpp) form one sample. A key that occurs again later begins a new
 // sample, and is counted. Field names are converted to lower case (A-Z only). The reader skips and counts links,
-// folders, devices, dot files, names without a dot and the __metadata__ folders. The same selected field twice in a
-// sample is an error.
+// folders, devices, dot files, names without a dot and the __metadata__ folders. A selected field that occurs twice in
+// a sample is an error.
 // Errors: data_error, or the source's io_error, with the shard, the offset and the last good key. A field that occurs
-// twice, and a sample beyond the limits, are errors of that sample alone: the next call returns the next sample. After
-// all others, every further call throws the same error.
-// On damage, the reader first delivers every complete sample before it. A sample is complete when the header of a
-// member with another key follows it. The following member may be damaged, as long as the name in its header is
+// twice and a sample beyond the limits are errors of that sample alone: the next call returns the next sample. After
+// any other error, every further call throws the same error.
+// On damage, the reader first delivers every complete sample before the damage. A sample is complete when the header of
+// a member with another key follows it. This following member may itself be damaged, if the name in its header is
 // certain. A sample that is still open at the damage is not delivered.
-// A shard without an end marker counts as complete. Two cases are errors: options.strict is set, or a sidecar file of
-// the shard states more samples (declared_samples.hpp).
+// A shard without an end marker counts as complete. Such a shard is an error only if options.strict is set, or if a
+// sidecar file of the shard states more samples (declared_samples.hpp).
 // Threads: one at a time. Lifetime: the pool outlives the reader. Memory: payloads of 32 KiB or more are read directly
-// into the block of the record, shorter ones are copied to it. After sizes repeat, only libarchive and zlib allocate.
+// into the block of the record, shorter payloads are copied to it. Once the sizes of records repeat, only libarchive
+// and zlib allocate memory.
 #pragma once
 
 #include <millrace/base/error.hpp>
@@ -50,8 +51,8 @@ struct shard_reader_options {
   std::vector<std::string> fields{};
   /// The fields that a sample must have, selected or not. Other samples are counted and not delivered. Default: none.
   required_fields having{};
-  shard_limits limits{};   ///< what a shard may contain
-  /// Treats a shard without an end marker (two blocks of 512 zeros) as an error. Default: it is complete.
+  shard_limits limits{};   ///< limits for the content of a shard
+  /// Treats a shard without an end marker (two blocks of 512 zeros) as an error. Default: the shard is complete.
   bool strict = false;
 };
 
@@ -79,13 +80,13 @@ class tar_reader;
 /// Counts a shard without an end marker, and posts a notice about the first such shard of a run.
 void report_missing_end_marker(event_counts& counts, const std::string& shard) noexcept;
 
-/// The start of a reader inside a plain shard: the offset of the first header of a sample.
+/// The start of a reader inside a plain shard, given by the offset of the first header of a sample.
 struct shard_start {
   std::uint64_t offset_bytes = 0;
   std::uint64_t samples_before = 0;
   std::string last_key{};             ///< key of the previous sample, for messages
-  /// For a caller that opens the same shard repeatedly: true after report() has counted its missing marker. May be
-  /// null.
+  /// For a caller that opens the same shard repeatedly: true after report() has counted the shard's missing marker. May
+  /// be null.
   std::atomic<bool>* warned_missing_marker = nullptr;
 };
 
@@ -127,7 +128,7 @@ class shard_reader {
   /// Returns whether the open sample is complete despite the damage. In a damaged compressed stream all names are
   /// uncertain.
   bool ends_open_sample();
-  /// Records the current error. Returns the open sample if it is complete, else throws the error.
+  /// Records the current error. Returns the open sample if it is complete; otherwise throws the error.
   std::optional<record> fail(error& e, bool sample_is_complete);
 
   /// Throws data_error if a sidecar file of a shard without an end marker states more samples.
@@ -148,7 +149,7 @@ class shard_reader {
   std::uint64_t present_ = 0;   // bits of having_ that the open sample has
   std::atomic<bool>* warned_missing_marker_;
   shard_limits limits_;
-  std::uint64_t sample_bytes_ = 0;   // of the open sample
+  std::uint64_t sample_bytes_ = 0;   // bytes of the open sample
   std::uint64_t samples_before_;
   std::string last_key_;
   detail::key_memory keys_;
@@ -156,7 +157,7 @@ class shard_reader {
   std::optional<detail::tar_member> waiting_;   ///< the member whose header was read last, not yet processed
   std::string field_;
   bool sample_open_ = false;
-  bool bad_sample_ = false;      // the current error is one of the open sample alone
+  bool bad_sample_ = false;      // the current error concerns only the open sample
   bool sample_failed_ = false;   // the last next() threw such an error
   bool skips_sample_ = false;    // members with the builder's key belong to a sample that failed
   bool ended_ = false;

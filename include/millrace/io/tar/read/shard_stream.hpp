@@ -4,18 +4,19 @@
 //   for (auto chunk = stream.next_chunk(); !chunk.empty(); chunk = stream.next_chunk()) use(chunk);
 //   stream.end_bytes();              // the total number of bytes
 //
-// The first bytes determine the compression, never the name. zlib reads gzip; libarchive reads bzip2, xz, zstd and lz4.
-// All of it runs in the process. Consecutive compressed members are read as one stream. Skippable frames of zstd and
-// lz4 are skipped. Offsets count uncompressed bytes.
-// Errors: those of the source. setup_error if libarchive cannot read the compression without an external program.
+// The first bytes, never the name, determine the compression. zlib reads gzip; libarchive reads bzip2, xz, zstd and
+// lz4. All decompression runs in the process. Consecutive compressed members are read as one stream. Skippable frames
+// of zstd and lz4 are skipped. Offsets count uncompressed bytes.
+// Errors: the errors of the source. setup_error if libarchive cannot read the compression without an external program.
 // data_error if the source is empty, or if anything but zeros follows the compressed stream. late_data_error if the
-// stream is damaged or cut; the checksums of each format show this at its end at the latest. A cut gzip stream first
-// delivers all bytes before the cut. data_error if the stream grows to more than 64 MiB and to more than
-// `max_expansion` times the size of the source. The limit applies to the complete source: a part of it may expand more.
-// A caller that copies large pieces passes their destination; a plain stream reads directly into it:
-// `next_chunk(rest_of_payload)`. A short chunk with the next bytes follows.
-// Memory: one buffer of `chunk_bytes` from the pool, reused for each shard; gzip needs another one of 256 KiB. The
-// window of zstd needs 128 MiB at most, that of xz as much as its file states: at most 4 GiB.
+// stream is damaged or truncated; the checksums of each format show this at the end of the stream at the latest. A
+// truncated gzip stream first delivers all bytes before the truncation. data_error if the stream grows to more than 64
+// MiB and to more than `max_expansion` times the size of the source. The limit applies to the complete source; a part
+// of the source may expand more. A caller that copies large pieces passes their destination, as in
+// `next_chunk(rest_of_payload)`. A plain stream then reads directly into the destination. A short chunk with the next
+// bytes follows.
+// Memory: one buffer of `chunk_bytes` from the pool, reused for each shard; gzip needs another buffer of 256 KiB. The
+// window of zstd needs at most 128 MiB. The window of xz has the size that the file states, at most 4 GiB.
 // Threads: one.
 #pragma once
 
@@ -53,11 +54,12 @@ class shard_stream {
   shard_stream(const shard_stream&) = delete;
   shard_stream& operator=(const shard_stream&) = delete;
 
-  /// Returns the next bytes, valid until the next call; empty at the end. They may be at the front of `place`: pass it
-  /// if you copy them there anyway.
+  /// Returns the next bytes, valid until the next call; empty at the end. The bytes may be at the front of `place`.
+  /// Pass `place` if you copy the bytes there anyway.
   std::span<const std::byte> next_chunk(std::span<std::byte> place = {});
 
-  /// Skips `count_bytes` without reading them. Returns how many it skipped: 0 if that is impossible or not worthwhile.
+  /// Skips `count_bytes` without reading them. Returns the number of skipped bytes, which is 0 if skipping is
+  /// impossible or not worthwhile.
   std::uint64_t skip(std::uint64_t count_bytes);
 
   std::uint64_t end_bytes() const noexcept { return end_bytes_; }   ///< bytes delivered or skipped so far
@@ -65,21 +67,21 @@ class shard_stream {
   /// Returns whether the source is compressed.
   bool compressed() const noexcept { return gzip_ || decompressor_; }
 
-  /// Returns whether the stream can have `end_bytes` bytes: a plain one has them, a compressed one may expand to them.
-  /// If it returns false for a compressed one, next_chunk() throws before it returns that many bytes.
+  /// Returns whether a plain stream has `end_bytes` bytes, or whether a compressed stream may expand to that size. If
+  /// the result is false for a compressed stream, next_chunk() throws before it has returned that many bytes.
   bool may_reach(std::uint64_t end_bytes);
 
-  /// Returns the error of a compressed stream that grows to `end_bytes` bytes although may_reach() returned false.
+  /// Returns the error for a compressed stream that grows to `end_bytes` bytes although may_reach() returned false.
   data_error too_expanded(std::uint64_t end_bytes) const;
 
-  /// Returns whether the stream is known to be undamaged up to its end. Reads up to 64 MiB more: returns false if the
-  /// end is further away, and throws the error of a damaged stream. The stream cannot be read after this call. Damaged
-  /// bytes can look like another error in the archive, so callers call this before they report that error.
+  /// Reads up to 64 MiB more. Returns true if the stream is undamaged up to its end, and false if the end is further
+  /// away. Throws the error for a damaged stream. The stream cannot be read after this call. Damaged bytes can look
+  /// like another error in the archive. Therefore callers call this function before they report such an error.
   bool is_sound_to_its_end();
 
  private:
   static constexpr std::size_t inflated_bytes = std::size_t{256} << 10;
-  static constexpr std::size_t worth_a_read_bytes = std::size_t{32} << 10;   // a call costs less than copying them
+  static constexpr std::size_t worth_a_read_bytes = std::size_t{32} << 10;   // reading that many costs less than a copy
   static constexpr std::size_t lookahead_bytes = std::size_t{4} << 10;   // the next headers, and small members
   static constexpr std::uint64_t free_expansion_bytes = std::uint64_t{64} << 20;
   static constexpr std::uint64_t largest_offset = ~std::uint64_t{0} >> 1;
@@ -91,9 +93,9 @@ class shard_stream {
 
   static const compression* compression_of(std::span<const std::byte> start) noexcept;
 
-  /// Skips the skippable frames at the start of a zstd or lz4 stream; pzstd always writes them. libarchive does not
-  /// recognize a stream that begins with them. Sets `start` to the bytes after them. Returns null if no zstd or lz4
-  /// stream follows.
+  /// Skips the skippable frames at the start of a zstd or lz4 stream, because libarchive does not recognize a stream
+  /// that begins with such frames. pzstd always writes them. Sets `start` to the bytes after the frames. Returns null
+  /// if no zstd or lz4 stream follows.
   const compression* compression_after_skippable_frames(std::span<const std::byte>& start);
   void open_decompressor(const compression& method);
   std::span<const std::byte> read_source();
@@ -103,19 +105,20 @@ class shard_stream {
   /// Callback of libarchive. Exceptions must not propagate through C frames, so source_failure_ stores them.
   static ::la_ssize_t read_compressed(struct ::archive*, void* self, const void** data) noexcept;
 
-  /// Fills the buffer of inflated bytes. If damage ends it early, only the part up to the last member whose checksum
-  /// was right is delivered. If a cut ends it, all of it is delivered.
+  /// Fills the buffer of inflated bytes. If the stream is damaged, only the bytes up to the last member with a correct
+  /// checksum are delivered. If the stream is truncated, all bytes are delivered.
   std::span<const std::byte> inflate();
   void end_gzip_member();
   std::span<const std::byte> decompress();
 
-  /// Returns whether the source has at least `count_bytes` bytes. Reads single bytes that are ahead, but few of them.
+  /// Returns whether the source has at least `count_bytes` bytes. Reads a few single bytes ahead.
   bool source_has(std::uint64_t count_bytes);
   bool source_has_byte(std::uint64_t offset_bytes);
   /// Throws data_error if anything but zeros follows the last compressed member.
   void check_tail(std::uint64_t at);
   [[noreturn]] void fail_to_decompress();
-  /// Returns a late_data_error: a flipped bit can look like a cut, so the bytes before it may also be wrong.
+  /// Returns the error for a truncated stream. It is a late_data_error, because a flipped bit can look like a
+  /// truncation, and then the bytes before it may also be wrong.
   late_data_error cut_short(std::uint64_t at) const;
   late_data_error damage(const std::string& problem) const;
   error_location where(std::uint64_t offset_bytes) const;
@@ -125,7 +128,7 @@ class shard_stream {
   content content_;
   block_ref block_;
   std::span<const std::byte> peeked_;   // already read, not yet delivered
-  std::size_t read_bytes_ = chunk_bytes;   // of the next read; short ones follow a read into a place
+  std::size_t read_bytes_ = chunk_bytes;   // size of the next read; small after a read into `place`
   std::uint64_t source_read_bytes_ = 0;
   std::uint64_t source_proven_bytes_ = 0;   // the source has at least this many bytes
   bool source_size_proven_ = false;         // and no more

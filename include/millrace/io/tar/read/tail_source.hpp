@@ -1,12 +1,12 @@
-// Presents the part of a shard from one of its members, as if the shard began there.
+// Presents the rest of a shard, from one of its members on, as a complete shard.
 //
 //   auto tail = std::make_unique<mr::detail::tail_source>(std::move(source), sample_offset_bytes);
 //   // reads: one empty member named ".start", then the shard starting at sample_offset_bytes
 //
 // libarchive validates the first header of an archive more strictly than the others. The empty member is that first
 // header, so that a member from the middle of a shard is read as usual. The stream begins at `offset_bytes - 512` of
-// the shard. Therefore the offset must be that of a header, and not 0.
-// Errors: those of the source. Threads: one at a time. Lifetime: the borrowed source outlives the borrowed_byte_source.
+// the shard. Therefore the offset must be the offset of a header, and must not be 0. Errors: the errors of the source.
+// Threads: one at a time. Lifetime: the borrowed source must outlive the borrowed_byte_source.
 #pragma once
 
 #include <millrace/io/file/byte_source.hpp>
@@ -23,7 +23,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// A shard starting at an offset.
+/// The rest of a shard, starting at an offset.
 class tail_source final : public byte_source {
  public:
   tail_source(std::unique_ptr<byte_source> source, std::uint64_t offset_bytes)
@@ -51,7 +51,7 @@ class tail_source final : public byte_source {
   std::string front_;
 };
 
-/// A source that forwards to one that it does not own, as if that one ended at `end_bytes` at the latest.
+/// A non-owning view of a source, truncated at `end_bytes`.
 class borrowed_byte_source final : public byte_source {
  public:
   explicit borrowed_byte_source(byte_source& source, std::uint64_t end_bytes = ~std::uint64_t{0}) noexcept

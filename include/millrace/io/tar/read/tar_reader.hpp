@@ -5,14 +5,15 @@
 //     if (member->regular) { buffer.resize(member->size_bytes); tar.read(buffer); }
 //
 // Formats: v7, ustar, GNU (long names, sparse, base-256 sizes), pax. Each payload is copied once; holes become zeros.
-// Payloads of 32 KiB or more are not copied: if the source reads parts, a plain shard is read directly into `buffer`.
-// Only zeros, at most 16 MiB, may follow the end marker (two blocks of 512 zeros). Therefore a shard with a hole of
-// zeros is an error, and so are two joined archives. Other tar programs and libraries accept both silently.
-// A shard may end between two members with no end marker or only a part of it. Such a shard counts as complete, and
-// ended_without_marker() returns true; with options.strict it is an error. A cut inside a member is always an error.
-// The member includes its header and the padding of its last block.
-// Not detected: flipped bits in a payload of a plain shard. In a compressed shard they are an error at the end of the
-// shard at the latest. A cut compressed shard loses up to one block of its format before the cut; gzip loses nothing.
+// As an exception, payloads of 32 KiB or more of a plain shard are read directly into `buffer` if the source reads
+// parts. Only zeros, at most 16 MiB, may follow the end marker (two blocks of 512 zeros). Therefore a shard with a hole
+// of zeros is an error, and so are two joined archives. Other tar programs and libraries accept both silently.
+// A shard may end between two members without an end marker, or with only a part of it. Such a shard counts as
+// complete, and ended_without_marker() returns true; with options.strict it is an error. A truncation inside a member,
+// including its header and the padding of its last block, is always an error.
+// Flipped bits in a payload of a plain shard are not detected. In a compressed shard they are detected at the end of
+// the shard at the latest. A truncated compressed shard loses up to one block of its format before the truncation; gzip
+// loses nothing.
 // Errors: data_error with the shard and the offset of the member's first header block in the uncompressed stream.
 // late_data_error for a damaged compressed stream. Errors of the source propagate. After an error the reader is
 // unusable.
@@ -42,7 +43,7 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 /// Options of tar_reader.
 struct tar_reader_options {
-  std::uint64_t start_bytes = 0;   ///< where to begin: a member's first header block in a plain shard
+  std::uint64_t start_bytes = 0;   ///< offset of the first header block to read; 0 if compressed
   bool strict = false;             ///< treats a shard without an end marker as an error
   std::uint64_t max_expansion = shard_limits{}.max_expansion;   ///< as in shard_stream::content
 };
@@ -61,8 +62,8 @@ class tar_reader {
   /// Returns the next member, or nothing at a proper end. Skips the rest of the previous payload.
   std::optional<tar_member> next();
 
-  /// Throws data_error if the shard ends before the last member's payload does. Call it before allocating memory for
-  /// it.
+  /// Throws data_error if the shard ends before the last member's payload does. Call this function before allocating
+  /// memory for the payload.
   void check_payload();
 
   /// Copies the payload of the last member into `buffer`, which has exactly the payload's size. Call it at most once
@@ -87,27 +88,27 @@ class tar_reader {
  private:
   static constexpr std::uint64_t end_marker_bytes = 1024;
   static constexpr std::uint64_t max_padding_bytes = std::uint64_t{16} << 20;
-  static constexpr std::size_t max_header_bytes = std::size_t{8} << 20;   // of one member, extended headers included
+  static constexpr std::size_t max_header_bytes = std::size_t{8} << 20;   // of a member, with extended headers
 
   void open();
   std::uint64_t stream_offset() const noexcept;
 
-  /// Skips the rest of the last payload. Reads that of a sparse member, because libarchive skips another number of
-  /// bytes than it reads if the map of holes is damaged.
+  /// Skips the rest of the last payload. Reads the payload of a sparse member instead, because with a damaged map of
+  /// holes libarchive skips another number of bytes than it reads.
   void skip_payload();
 
-  /// Reads a header with libarchive and saves its bytes: libarchive does not report some kinds of damage.
+  /// Reads a header with libarchive and saves its bytes, because libarchive does not report some kinds of damage.
   int read_header(std::uint64_t at, struct ::archive_entry*& entry);
   /// Returns the bytes of the member's headers, starting with the first; after a failure also the bytes after them.
   std::string_view header_bytes(int result);
   std::string_view rest_of_chunk() const noexcept;
-  /// Returns whether the stream ends in less than a block of zeros. They are part of the end marker, because no header
-  /// begins with zeros.
+  /// Returns whether the stream ends in less than a block of zeros. Such zeros are part of the end marker, because no
+  /// header begins with zeros.
   bool ends_in_zeros() const noexcept;
   tar_member describe(struct ::archive_entry* entry, const tar_header_chain& headers, std::uint64_t offset_bytes);
 
-  /// Counts a name outside the locale's character set: libarchive returns it raw, as intended. Any other warning is
-  /// damage.
+  /// Counts a warning about a name outside the locale's character set; libarchive returns such a name raw, as intended.
+  /// Treats any other warning as damage.
   void check_warning(std::uint64_t offset_bytes);
 
   /// Reads the rest of the shard; only zeros may follow the end marker. `marker_at` is an offset in the stream.
@@ -121,15 +122,15 @@ class tar_reader {
   void check_kind(std::string_view front);
 
   [[noreturn]] void fail(std::string_view problem, std::uint64_t offset_bytes);
-  /// Throws `failure`, unless the compressed stream is damaged: then the archive also appears damaged, and that is the
-  /// error to report. Throws late_data_error if the end of the stream is too far away to check.
+  /// Throws `failure`. If the compressed stream is damaged, throws the error of the stream instead, because the archive
+  /// then only appears damaged. Throws late_data_error if the end of the stream is too far away to check.
   [[noreturn]] void throw_damage(data_error failure);
   data_error damage(const std::string& problem, std::uint64_t offset_bytes,
                     std::string hint = "Copy, download or write the shard again") const;
 
   std::unique_ptr<byte_source> source_;
   std::uint64_t base_bytes_;   // offset in the shard of the first byte of the stream
-  bool has_start_member_;          // tail_source's, before the first member
+  bool has_start_member_;          // the stream begins with the member of tail_source
   bool strict_;
   shard_stream stream_;
   archive_reader handle_;

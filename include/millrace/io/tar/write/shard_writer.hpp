@@ -5,12 +5,12 @@
 //   auto totals = shards.close();        // shards, samples, bytes
 //
 // The same samples produce the same bytes on every machine and at any time. Fields are sorted by name; no time, owner
-// or locale is written. A new shard begins before a sample would exceed a limit. A sample larger than max_bytes gets
-// its own shard. A shard appears under its name when it is complete and on the disk; it replaces a file of that name.
-// Without close() the last, unfinished shard is discarded. The first sample removes temporary files that a killed
-// writer of the same pattern left. abandoned_files.hpp describes when a writer counts as killed.
+// or locale is written. A sample that would exceed a limit begins a new shard. A sample larger than max_bytes gets its
+// own shard. A shard appears under its name when it is complete and on the disk. It then replaces any file of that
+// name. Without close() the last, unfinished shard is discarded. The first call of write() removes temporary files that
+// a killed writer of the same pattern left. abandoned_files.hpp describes when a writer counts as killed.
 // Errors: setup_error for a pattern without its %d. setup_error for keys and fields that a reader would not return
-// unchanged; the writer stays usable. io_error for a full disk and similar failures; then the writer is unusable.
+// unchanged; the writer stays usable. io_error for a full disk and similar failures; the writer is then unusable.
 // Threads: one at a time.
 #pragma once
 
@@ -105,13 +105,13 @@ class basic_shard_writer {
     ++samples_in_shard_;
     last_key_ = key;
   }
-  /// Writes one sample, as above.
+  /// Same as above.
   void write(std::string_view key, std::initializer_list<named_bytes> fields) {
     write(key, std::span<const named_bytes>(fields.begin(), fields.size()));
   }
 
-  /// Completes the last shard. Returns the totals over all shards; a second call returns them again. Throws setup_error
-  /// if the writer has failed before.
+  /// Completes the last shard. Returns the totals over all shards; a second call returns the same totals. Throws
+  /// setup_error if the writer has failed before.
   written_shards close() {
     if (std::exchange(broken_, true) && !closed_)
       throw setup_error("an earlier write of this shard writer failed", "See the first error");
@@ -200,7 +200,7 @@ class basic_shard_writer {
     return std::any_of(name.begin(), name.end(), [](char c) { return (c >= 0 && c < ' ') || c == '\x7f'; });
   }
 
-  /// Parses %d itself: a format string of the user never reaches printf.
+  /// Parses %d itself, because a user's format string must never reach printf.
   void parse_pattern() {
     const std::string_view pattern = options_.pattern;
     std::string* part = &before_number_;
