@@ -4,8 +4,8 @@
 //   mr::shards("train-{000..146}.tar", {.only = few});
 //   few.contains("n01440764/0017", "train-003.tar");       // true: these keys match in every shard
 //
-// A key may be bound to one shard: then it matches in shards of that file name, in any folder. mr::keys_from() of
-// sources/keys_from.hpp reads lists from files. Duplicate keys count once.
+// A key may be bound to one shard. It then matches only in shards with that file name, in any folder. mr::keys_from()
+// of sources/keys_from.hpp reads lists from files. Duplicate keys count once.
 // Memory: the keys and 24 bytes for each. Errors: none. Threads: immutable; copies share the keys.
 #pragma once
 
@@ -30,13 +30,15 @@ class key_table {
  public:
   static constexpr std::size_t none = ~std::size_t{0};
 
-  /// Adds a key; `shard` is a path whose file name binds it, or empty. Call sort() after the last add().
+  /// Adds a key; `shard` is the path of the shard to which the key is bound, or empty. Call sort() after the last
+  /// add().
   void add(std::string_view key, std::string_view shard);
   /// Sorts the keys, and removes redundant ones.
   void sort();
 
   std::size_t size() const noexcept { return entries_.size(); }
-  /// Returns the number of an entry for this key in this shard, a path or a file name; `none` if there is none.
+  /// Returns the number of an entry for this key in this shard; `none` if no entry matches. `shard` is a path or a file
+  /// name.
   std::size_t find(std::string_view key, std::string_view shard) const noexcept;
   /// Returns the key of an entry.
   std::string_view key(std::size_t number) const noexcept { return key_of(entries_[number]); }
@@ -60,14 +62,14 @@ class key_table {
 
 }  // namespace detail
 
-/// Keys of samples, each in every shard or in one.
+/// Keys of samples. Each key matches in every shard or in one shard.
 class key_list {
  public:
   /// Creates an empty list.
   key_list() = default;
   /// Creates a list of keys that match in every shard.
   key_list(const std::vector<std::string>& keys);
-  /// Creates a list of a sorted table.
+  /// Creates a list from a sorted table.
   explicit key_list(std::shared_ptr<const detail::key_table> keys) noexcept : keys_(std::move(keys)) {}
 
   /// Returns the number of keys.

@@ -1,4 +1,4 @@
-// Selects samples of indexed shards by their keys, before any is read.
+// Selects samples of indexed shards by their keys, before any sample is read.
 //
 //   const mr::detail::sample_choice choice{.only = mr::key_list(keys), .repeats = weight_of};
 //   mr::detail::choice_search search(choice);
@@ -6,8 +6,8 @@
 //   of_shard.size();                          // positions that the shard has in a pass
 //   of_shard.number(0);   of_shard.repeat(0);    // the first position: number in the shard, earlier uses
 //
-// The chosen samples are in rounds: first all of them in the order of the shard, then those with two or more uses, and
-// so on. This separates the repeats of a sample.
+// The positions of a shard form rounds. The first round contains all chosen samples in the order of the shard, the
+// second round contains the samples with two or more uses, and so on. This separates the repeats of a sample.
 // Memory: 4 bytes for each position; none if all samples of a shard are used once. Time: one search in each list for
 // each sample. Errors: setup_error for a shard with 2^32 positions or more. Threads: a choice_search belongs to one
 // thread; chosen_samples are immutable.
@@ -28,7 +28,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// The options that select samples. By default a run uses all, each once.
+/// The options that select samples. By default a run uses each sample once.
 struct sample_choice {
   std::optional<key_list> only{};
   key_list without{};
@@ -43,9 +43,9 @@ struct sample_choice {
 /// The samples of one shard that a run uses.
 class chosen_samples {
  public:
-  /// The samples of a shard, each once.
+  /// Chooses each sample of a shard once.
   explicit chosen_samples(std::uint32_t samples = 0) noexcept : all_(samples) {}
-  /// The samples whose number in `times` is above 0, that many times.
+  /// Chooses each sample as many times as `times` states for it.
   explicit chosen_samples(const std::vector<std::uint32_t>& times);
 
   /// Returns the number of positions.
@@ -54,7 +54,7 @@ class chosen_samples {
   std::uint32_t number(std::uint32_t position) const noexcept {
     return rounds_.empty() ? position : numbers_[position];
   }
-  /// Returns how often earlier positions have the same sample.
+  /// Returns how many earlier positions contain the same sample.
   std::uint32_t repeat(std::uint32_t position) const noexcept;
   /// Returns the identity of the sample at a position. Each repeat has its own identity.
   std::uint64_t id_of(std::uint64_t shard, std::uint32_t position) const noexcept;
@@ -63,13 +63,13 @@ class chosen_samples {
   static constexpr std::uint64_t repeats_stream = ~std::uint64_t{3};   // distinct from the numbers of a stage's outputs
 
   std::uint32_t all_ = 0;
-  std::vector<std::uint32_t> numbers_{}, rounds_{};   // the end of each round; none: every sample once
+  std::vector<std::uint32_t> numbers_{}, rounds_{};   // rounds_: the end of each round; empty: every sample once
 };
 
 /// Selects samples of one shard after the other.
 class choice_search {
  public:
-  /// `choice` outlives the search.
+  /// `choice` must outlive the search.
   explicit choice_search(const sample_choice& choice);
 
   /// Returns the chosen samples of the next shard. `shard` is its name.
@@ -77,8 +77,8 @@ class choice_search {
 
   /// Returns a checksum of (ordinal of the shard, number, times) of all samples so far; 0 if each was chosen once.
   std::uint64_t checksum() const noexcept { return every_sample_once_ ? 0 : checksum_ | 1; }
-  /// Returns a sentence about keys of the lists that no shard so far has, with keys that shards have; empty if all keys
-  /// occurred.
+  /// Returns a sentence about keys of the lists that did not occur in any shard so far, with examples of keys that did;
+  /// empty if all keys occurred.
   std::string missing() const;
   /// Returns advice on missing keys.
   std::string advice() const;
@@ -96,14 +96,14 @@ class choice_search {
   static std::string_view first_missing(const key_search& search) noexcept;
   static void append_missing(std::string& text, const char* option, const key_search& search);
   std::size_t times(std::string_view key, std::string_view shard);
-  /// Sets the bits of required fields that each field of a shard satisfies.
+  /// Determines the bits of required_fields that each field of a shard satisfies.
   void find_fields(const shard_index& index);
   bool has_fields(const shard_index& index, const indexed_sample& sample) const noexcept;
 
   const sample_choice* choice_;
   key_search only_, without_;
-  std::vector<std::string> keys_;   // the first keys of the shards, for comparison with those of the lists
-  std::vector<std::uint64_t> bits_;   // by the number of a field
+  std::vector<std::string> keys_;   // the first keys of the shards, for comparison with the keys of the lists
+  std::vector<std::uint64_t> bits_;   // indexed by the number of a field
   std::uint64_t shard_ = 0, checksum_ = 0, lacking_ = 0;
   bool every_sample_once_ = true;
 };

@@ -6,11 +6,11 @@
 //   mr::detail::store_index(path, index, &result.pieces);
 //
 // All payloads are read, so that the index also learns all checksums. A sample that is unreadable or does not match its
-// checksum has no entries, and is counted. Entries longer than their payload are omitted, because they save nothing.
+// checksum gets no entries, and is counted. Entries longer than their payload are omitted, because they save nothing.
 // Entries beyond the first 4 GiB of a shard are also omitted.
 // Memory: all entries of the shard until they are stored, and a few samples for each thread.
-// Errors: io_error if the shard cannot be read; exceptions of `build`. Threads: starts its own and waits for them; all
-// of them call `build` concurrently.
+// Errors: io_error if the shard cannot be read; exceptions of `build`. Threads: starts its own threads, which call
+// `build` concurrently, and waits for them.
 #pragma once
 
 #include <millrace/io/file/storage.hpp>
@@ -26,7 +26,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// Returns the entries of a payload; none for a field that has none.
+/// A function that returns the entries of a payload; empty if the payload has no entries.
 using entry_maker =
     std::function<std::vector<std::byte>(std::string_view field, std::span<const std::byte> payload)>;
 
@@ -43,7 +43,7 @@ struct entries_job {
 /// The result of build_entries().
 struct built_entries {
   entry_pieces pieces{};
-  std::uint64_t unreadable = 0;   ///< samples
+  std::uint64_t unreadable = 0;   ///< number of unreadable samples
 };
 
 /// Builds all entries and sets index.entries().

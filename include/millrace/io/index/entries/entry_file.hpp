@@ -5,11 +5,12 @@
 //   mr::detail::entry_file entries({.storage = place, .name = name, .shard = 7}, meter, cache);
 //   mr::detail::indexed_reader reader(source, index, pool, {}, &entries);
 //
-// A local file is read unbuffered: the system caches the neighboring bytes. A file in a storage is read in chunks of
-// 256 KiB, which are cached for the neighboring payloads; one chunk has the entries of more than a hundred photographs.
-// All files of a data set share one limit. Beyond it, the least recently used chunk is discarded.
-// Errors: io_error if the file cannot be opened or read. Threads: a file by one at a time; a cache by any number.
-// Lifetime: meter and cache outlive the file.
+// A local file is read unbuffered, because the system caches the neighboring bytes. A file in a storage is read in
+// chunks of 256 KiB, which are cached for the neighboring payloads; one chunk has the entries of more than a hundred
+// photographs. All files of a data set share one limit. If the limit is exceeded, the least recently used chunk is
+// discarded.
+// Errors: io_error if the file cannot be opened or read. Threads: one at a time per file; any number per cache.
+// Lifetime: meter and cache must outlive the file.
 #pragma once
 
 #include <millrace/io/file/metered_file.hpp>
@@ -43,7 +44,7 @@ class entry_cache {
   chunk find(const chunk_name& name);
   /// Adds a chunk; evicts others if necessary.
   void add(const chunk_name& name, chunk added);
-  /// Sets the limit. It applies from the next add().
+  /// Sets the limit, which applies from the next add() on.
   void limit(std::size_t bytes);
   std::size_t held_bytes() const;
 

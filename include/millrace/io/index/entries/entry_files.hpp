@@ -6,8 +6,8 @@
 //   entries.count(reader.counters(), reported);
 //   entries.report(counts);
 //
-// Errors: none; without a file, payloads are delivered without entry points. Threads: any. Lifetime: outlives the open
-// files.
+// Errors: none. If a file cannot be opened, payloads are delivered without entry points. Threads: any. Lifetime: must
+// outlive the open files.
 #pragma once
 
 #include <millrace/io/index/entries/entry_file.hpp>
@@ -30,7 +30,7 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 struct entries_of_shard {
   const index_file_options& files;
   const std::string& shard;
-  std::uint64_t number = 0;   ///< in the data set
+  std::uint64_t number = 0;   ///< number of the shard in the data set
 };
 
 /// The counts of a reader at the last call of count().
@@ -46,7 +46,7 @@ class entry_files {
     std::size_t max_held_bytes = 0;
   };
 
-  /// Returns the file of the index; null if it has no entry points or cannot be opened.
+  /// Returns the file of the index; null if the index has no entry points or its file cannot be opened.
   std::unique_ptr<entry_file> open(const entries_of_shard& shard, const shard_index& index, read_meter& meter) {
     const entry_table& table = index.entries();
     if (table.bytes() == 0) return nullptr;
@@ -70,7 +70,7 @@ class entry_files {
     refused_.fetch_add(now.entries_refused - std::exchange(reported.refused, now.entries_refused),
                        std::memory_order_relaxed);
   }
-  /// Counts the fields that had entry points, and those whose entry points were wrong, since the last call.
+  /// Counts the fields with entry points and the fields with wrong entry points since the last call.
   void report(event_counts& counts) noexcept {
     if (const auto fields = with_entries_.exchange(0, std::memory_order_relaxed))
       counts.count(text_of(event_name::fields_with_entries), fields);

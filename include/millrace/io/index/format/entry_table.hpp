@@ -4,10 +4,11 @@
 //   mr::byte_range where = entries.range_of(member);      // in the index file; 0 bytes: the payload has none
 //
 // An entry point is a position in a payload at which its decoder may start. This library stores the entry points of a
-// payload as bytes whose format only their producer and the decoder know. In the file, a CRC-32C over payload and
-// entries precedes them. Entries are never longer than their payload, and a shard has less than 4 GiB of them.
+// payload as bytes. Only the function that builds them and the decoder know their format. In the file, a CRC-32C over
+// payload and entries precedes the entries. Entries are never longer than their payload, and the entries of a shard
+// have less than 4 GiB.
 // Memory: 4 bytes for each member of a shard with entries. The entries themselves stay in the file.
-// Errors: none. Threads: a value.
+// Errors: none. Threads: not synchronized.
 #pragma once
 
 #include <millrace/io/file/byte_source.hpp>
@@ -22,13 +23,13 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 /// The ranges of all entries of a shard.
 struct entry_table {
-  static constexpr std::size_t checksum_bytes = 4;   // before the entries of each payload
+  static constexpr std::size_t checksum_bytes = 4;   // size of the checksum before the entries of each payload
   static constexpr std::uint64_t largest_bytes = std::numeric_limits<std::uint32_t>::max();
 
   bool built = false;                   ///< every payload was inspected, whether it has entries or not
   bool in_storage = false;             ///< the index file is stored next to the shard in its storage
   std::uint64_t begin_at = 0;          ///< offset of the first entries in the file
-  std::vector<std::uint32_t> ends{};   ///< for each member, the end of its entries relative to begin_at; built only
+  std::vector<std::uint32_t> ends{};   ///< end of each member's entries, relative to begin_at, if built
 
   /// Returns the size of all entries with their checksums.
   std::uint64_t bytes() const noexcept { return ends.empty() ? 0 : ends.back(); }
@@ -39,7 +40,7 @@ struct entry_table {
     for (const std::uint32_t end : ends) count += end != std::exchange(before, end);
     return count;
   }
-  /// Returns the range of checksum and entries of a member; 0 bytes if it has none.
+  /// Returns the range of the checksum and the entries of a member; 0 bytes if the member has no entries.
   byte_range range_of(std::uint32_t member) const noexcept {
     if (ends.empty()) return {0, 0};
     const std::uint32_t begin = member == 0 ? 0 : ends[member - 1];

@@ -1,4 +1,4 @@
-// An index on disk, next to its shard or in one folder for all shards.
+// Loads and stores index files, which are next to their shards or in one folder for all shards.
 //
 //   const std::string path = mr::detail::index_path("train-000.tar");   // "train-000.tar.millrace-index"
 //   const auto identity = mr::detail::identify_shard("train-000.tar");
@@ -10,14 +10,15 @@
 //   }
 //   mr::detail::store_index(path, file.index);                          // again after checksums were learned
 //
-// An index is valid only for a shard with the size and the time (in ns) that it records. If only the time differs, only
-// its checksums are used, for the index that replaces it. A damaged index is never used: every cut and every flipped
-// bit is detected. An index may be removed at any time.
-// Many processes may call store_index() concurrently. Each one locks the file, copies its checksums and its entry
-// points, and replaces the file in one step. Entry points are copied if no member has moved. When a payload is read, a
-// checksum shows whether its entry points still belong to it. On a file system without locks, checksums that two
-// processes write at the same moment may be lost; they are learned again later.
-// Errors: io_error if the shard or the index cannot be read or written. Threads: any; only the index itself is shared.
+// An index is valid only for a shard with the recorded size and modification time (in ns). If only the time differs,
+// the new index reuses only the checksums of the old index. A damaged index is never used, because every truncation and
+// every flipped bit is detected. An index may be removed at any time.
+// Many processes may call store_index() concurrently. Each call locks the file, copies the checksums and the entry
+// points in it, and replaces the file in one step. Entry points are copied if no member has moved. When a payload is
+// read, a checksum shows whether its entry points still belong to it. On a file system without locks, checksums that
+// two processes write at the same moment may be lost. They are learned again later.
+// Errors: io_error if the shard or the index cannot be read or written. Threads: any; calls share no state except the
+// index.
 #pragma once
 
 #include <millrace/io/file/storage.hpp>
@@ -64,7 +65,7 @@ struct loaded_index {
 struct stored_index {
   bool written = false;
   std::uint64_t learned_checksums = 0;       ///< checksums copied from the file
-  std::uint64_t conflicting_checksums = 0;   ///< different in both: the older one, from the file, is used
+  std::uint64_t conflicting_checksums = 0;   ///< checksums that differ; the older one, from the file, is used
 };
 
 /// The bytes of all entries of a shard, in the order of its members, in any number of pieces.
@@ -80,10 +81,10 @@ std::string index_path(const std::string& shard, const index_file_options& optio
 /// Throws the io_error for a failed call on an index. `problem` describes the call; `reason` is an errno.
 [[noreturn]] void fail_index(std::string_view problem, int reason, const std::string& path);
 
-/// Opens an index; returns none, with errno, if that fails. Does not block on a pipe.
+/// Opens an index file. If that fails, returns no file and sets errno. Does not block on a pipe.
 unique_fd open_index(const std::string& path, int flags) noexcept;
 
-/// Fills `buffer`. Returns false if the file ends before that, with errno 0, or if a read fails, with its errno.
+/// Fills `buffer`. Returns false if the file ends early (errno is 0) or if a read fails (errno is its reason).
 bool read_index(const unique_fd& file, std::uint64_t offset_bytes, std::span<std::byte> buffer) noexcept;
 
 /// Reads and checks the head. Returns the state and the reason, which is empty if the state is good. A touched index
@@ -94,10 +95,10 @@ std::pair<index_file_state, std::string> read_index_head(const unique_fd& file, 
 /// Reads and checks an index completely, except its entries.
 loaded_index load_open_index(const unique_fd& file, const std::string& path, const shard_identity& shard);
 
-/// Returns the current size and time of a shard. Throws io_error if the system or the storage does not return them.
+/// Returns the current size and time of a shard. Throws io_error if the system or the storage does not return both.
 shard_identity identify_shard(const std::string& path, const storage& at = {});
 
-/// Loads the index of a shard, or returns why it cannot be used. Throws io_error if the file cannot be read.
+/// Loads the index of a shard, or returns the reason why it cannot be used. Throws io_error if the file cannot be read.
 loaded_index load_index(const std::string& path, const shard_identity& shard);
 
 /// Loads an index without comparing it with its shard; the state indicates whether it is valid.
@@ -114,27 +115,27 @@ struct index_summary {
   bool entries_in_storage = false;   ///< true if the index is stored next to its shard in a storage
   std::uint64_t entry_bytes = 0;     ///< size of all entry points
   shard_identity shard{};            ///< recorded size and time of the shard
-  std::uint64_t index_bytes = 0;     ///< size of the file before entry points
+  std::uint64_t index_bytes = 0;     ///< size of the file without entry points
   bool identified = true;            ///< false: the shard was not queried yet, and its time is unknown
-  bool of_set_index = false;         ///< from a set index
+  bool of_set_index = false;         ///< true if the head is from a set index
 };
 /// Reads the head of an index. Throws io_error if the file cannot be read.
 index_summary summarize_index(const std::string& path, const shard_identity& shard);
 
-/// Loads the index next to a shard of a storage with the recorded identity: the expected size of the shard, and a
-/// meaningless time. The state indicates whether it is valid. `file_bytes`: the expected size; 0: unknown. Throws
-/// io_error if it cannot be read.
+/// Loads the index that is stored next to a shard of a storage. Its identity contains the expected size of the shard
+/// and a meaningless time. The state indicates whether the index is valid. `file_bytes`: the expected size of the index
+/// file; 0: unknown. Throws io_error if the file cannot be read.
 loaded_index load_stored_index(const storage& at, const std::string& shard, std::uint64_t file_bytes = 0);
-/// Reads the head of the index next to a shard of a storage. A good one is not identified.
+/// Reads the head of the index next to a shard of a storage. A good head has `identified` = false.
 index_summary summarize_stored_index(const storage& at, const std::string& shard);
 
-/// Copies the checksums from the file, then writes the index if the file lacks any of it. Does nothing for a compressed
-/// shard. Throws io_error if the file cannot be read or written. `entries` are those of index.entries(). Without them,
-/// `index` gets those of the file.
+/// Copies the checksums in the file to `index`, then writes the index if the file lacks any part of it. Does nothing
+/// for a compressed shard. Throws io_error if the file cannot be read or written. `entries` are the bytes that
+/// index.entries() describes. Without `entries`, `index` gets the entry points of the file.
 stored_index store_index(const std::string& path, shard_index& index, const entry_pieces* entries = nullptr);
 
 /// Removes temporary indexes of killed processes from the folder of this index (abandoned_files.hpp). Reads the
-/// complete folder: call it once before many calls of store_index().
+/// complete folder. Therefore, call it once before many calls of store_index().
 void remove_abandoned_indexes(const std::string& path);
 
 }}}  // namespace millrace::detail

@@ -5,15 +5,15 @@
 //   defect = mr::detail::find_defect(front.head, columns);              // empty: every offset is within the shard
 //   defect = mr::detail::find_defect(front, columns, ends);             // empty: the entry points fit their payloads
 //
-// Format of version 1: a head of fixed size, then the columns of shard_index.hpp in their memory layout. Both have a
-// CRC-32C. Numbers have the byte order of the machine that wrote them, and the head states it. A machine with another
-// byte order builds its own index.
+// Format of version 1: a head of fixed size, then the columns of shard_index.hpp in their memory layout. The head and
+// the columns each have a CRC-32C. Numbers have the byte order of the machine that wrote them, and the head states this
+// byte order. A machine with another byte order builds its own index.
 // Version 2 has entry points. An entries_head follows the head. After the columns, a table contains the end of each
-// member's entries. The entries follow (entry_table.hpp). An index without that part is written as version 1, so that
-// older readers can use it.
+// member's entries. The entries follow (entry_table.hpp). An index without entry points is written as version 1, so
+// that older readers can use it.
 // A file is untrusted input. The counts are checked against the shard's size before memory is allocated. Then every
 // number that serves as an index or an offset is checked.
-// Errors: none thrown. Threads: any; the functions are pure.
+// Errors: none thrown. Threads: pure functions; any thread.
 #pragma once
 
 #include <millrace/io/index/format/shard_index.hpp>
@@ -59,7 +59,7 @@ static_assert(std::is_trivially_copyable_v<index_head> && std::has_unique_object
 
 /// The second head of a file with entry points.
 struct entries_head {
-  std::uint64_t bytes = 0;           // of all entries and their checksums
+  std::uint64_t bytes = 0;           // size of all entries and their checksums
   std::uint32_t ends_checksum = 0;   // CRC-32C of the table of ends
   std::uint32_t checksum = 0;        // CRC-32C of the index_head's checksum and of all preceding bytes
 
@@ -67,7 +67,8 @@ struct entries_head {
 };
 static_assert(std::has_unique_object_representations_v<entries_head>);
 
-/// The beginning of a file. Without entry points, the columns are stored in the place of the entries_head.
+/// The beginning of a file. Without entry points, the columns follow the index_head directly, and there is no
+/// entries_head.
 struct index_front {
   index_head head{};
   entries_head entries{};
@@ -79,20 +80,21 @@ struct index_front {
 };
 static_assert(std::has_unique_object_representations_v<index_front>);
 
-/// Returns the bytes of the complete file, or all but the entries of a file with entry points. Checksums that other
-/// threads learn during the call may be missing.
+/// Returns the bytes of the complete file. For an index with entry points, the bytes exclude the entries. Checksums
+/// that other threads learn during the call may be missing.
 std::vector<std::byte> index_bytes(const shard_index& index);
 
-/// Returns the offset of the entries in the file of an index that has some.
+/// Returns the offset of the entries in the file of an index with entry points.
 std::uint64_t entries_begin_at(const index_counts& counts) noexcept;
 
-/// Returns the defect of heads whose checksums are right, given the size of their file; empty if they are valid.
+/// Returns the defect of heads with correct checksums; empty if the heads are valid. `file_bytes` is the size of the
+/// file.
 std::string find_defect(const index_front& front, std::uint64_t file_bytes);
 
 /// Returns the defect of the columns; empty if they are valid.
 std::string find_defect(const index_head& head, const index_columns& columns);
 
-/// Returns the defect of the table of entries of valid columns; empty if it is valid.
+/// Returns the defect of the table of entries; empty if it is valid. Requires valid columns.
 std::string find_defect(const index_front& front, const index_columns& columns, std::span<const std::uint32_t> ends);
 
 }}}  // namespace millrace::detail

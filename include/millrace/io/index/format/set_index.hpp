@@ -4,16 +4,16 @@
 //   if (const auto* shard = index.find("s3://photos/train-007.tar")) shard->samples;
 //   write(index.text());
 //
-// Format: text. The first line is "millrace set index 1". A line for each shard follows, sorted by their names. It has
-// words: the shard's size in bytes, its number of samples, and the digest of its members (16 digits). The next words
-// are the size of its index in bytes before entry points, "marked" or "unmarked", the version, and the name. A shard
+// Format: text. The first line is "millrace set index 1". One line per shard follows, sorted by name. The words of a
+// line are the shard's size in bytes, its number of samples, and the digest of its members (16 digits). The next words
+// are the size of its index in bytes without entry points, "marked" or "unmarked", the version, and the name. A shard
 // without an end marker is unmarked. An unknown version is "-". Blanks, "%" and bytes that are not printable ASCII are
 // written as %XX. The last line is "end", the number of shards and the CRC-32C of all bytes before it (8 digits).
-// A name is a suffix of a shard's full name: all of it, or the part after a slash. Therefore a set may be moved or
-// copied with its set index, and be read in part. If several names fit, the longest is used.
+// A name is the full name of a shard, or the part of the full name after a slash. Therefore a set may be moved or
+// copied with its set index, and be read in part. If several names match a shard, the longest name is used.
 // The file is untrusted input. Every number is checked before memory is allocated for it. A shard and its index are
-// compared with it when they are opened.
-// Errors: data_error with the file and the offset. Threads: a value.
+// compared with the set index when they are opened.
+// Errors: data_error with the file and the offset. Threads: not synchronized.
 #pragma once
 
 #include <millrace/base/version.hpp>
@@ -31,8 +31,8 @@ struct set_index_shard {
   std::string name{};
   std::uint64_t size_bytes = 0;
   std::uint64_t samples = 0;
-  std::uint64_t fingerprint = 0;      ///< of its index: the same for the same members at the same offsets
-  std::uint64_t index_bytes = 0;      ///< of its index's file, before entry points
+  std::uint64_t fingerprint = 0;      ///< from its index; equal for equal members at equal offsets
+  std::uint64_t index_bytes = 0;      ///< size of its index file without entry points
   bool without_end_marker = false;
   std::string version{};              ///< as in file_identity; empty: unknown
 
@@ -43,15 +43,15 @@ struct set_index_shard {
 class set_index {
  public:
   static constexpr std::string_view default_name = "set.millrace-index";   ///< in the folder of the shards
-  static constexpr std::size_t max_bytes = std::size_t{256} << 20;       ///< of a file
+  static constexpr std::size_t max_bytes = std::size_t{256} << 20;       ///< maximum size of a file
 
   set_index() = default;
   /// Accepts the shards in any order. Requires that their names differ.
   explicit set_index(std::vector<set_index_shard> shards);
 
-  /// Returns the set index of a file's content. Throws data_error, with `path`, if it is not valid.
   /// Returns whether a text begins like a set index of any version.
   static bool has_mark(std::string_view text) noexcept;
+  /// Parses the content of a file. Throws data_error, which names `path`, if the content is not a valid set index.
   static set_index parse(std::string_view text, const std::string& path);
   /// Returns the content of a file.
   std::string text() const;
@@ -64,7 +64,7 @@ class set_index {
   std::vector<set_index_shard> shards_;
 };
 
-/// Returns the folder of all names, with its last slash; empty if they have none in common.
+/// Returns the common folder of all names, with its last slash; empty if there is none.
 std::string_view common_folder(const std::vector<std::string>& names) noexcept;
 
 }}}  // namespace millrace::detail

@@ -1,4 +1,4 @@
-// Records the location of samples, keys and fields of one plain shard, and the known checksums.
+// shard_index: records the samples, keys and fields of one plain shard, their locations, and the known checksums.
 //
 //   // tar_index_scan.hpp; files: index_file.hpp
 //   mr::detail::shard_index index = mr::detail::scan_shard(source, pool);
@@ -6,12 +6,14 @@
 //   auto member = index.member(sample.first_member);            // .field, .offset_bytes, .size_bytes
 //   index.checksum(sample.first_member);                        // CRC-32C of the payload; 0: unknown
 //
-// The index describes the samples of shard_reader in its order, with all fields, selected or not. The index of a
-// damaged shard has the samples before the damage. The index of a compressed shard has none, as its state indicates.
+// The index describes the same samples as shard_reader, in the same order, with all fields, selected or not. The index
+// of a damaged shard has the samples before the damage. The index of a compressed shard has no samples, and its state
+// indicates this.
 // Memory: 12 bytes and the key for each sample, 16 bytes for each member, in one block.
 // Checksums: 0 means unknown. An empty payload has the checksum 0, and so has about one other payload in 2^32.
-// Limits: 2 TiB of shard, 2^32 - 2 samples and members. A payload is described only if it is stored in one piece of
-// less than 4 GiB. Sparse members are not described. shard_reader has to read such a sample, from the sample's offset.
+// Limits: a shard of 2 TiB, with 2^32 - 2 samples and 2^32 - 2 members. The index states the location of a payload only
+// if it is stored in one piece of less than 4 GiB and is not sparse. shard_reader has to read a sample with any other
+// payload, starting at the sample's offset.
 // Errors: none. Threads: any number of readers; checksums may be learned concurrently.
 #pragma once
 
@@ -28,7 +30,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// The size and time of a shard; an index is valid for a file with the same ones.
+/// The size and the modification time of a shard. An index is valid for a file with the same size and time.
 struct shard_identity {
   std::uint64_t size_bytes = 0;
   std::int64_t modified_ns = 0;   ///< ns since 1970
@@ -39,7 +41,7 @@ struct shard_identity {
 /// One sample, and the range of its members.
 struct indexed_sample {
   std::string_view key{};
-  std::uint64_t offset_bytes = 0;       ///< first header block of the sample
+  std::uint64_t offset_bytes = 0;       ///< offset of the sample's first header block
   std::uint32_t first_member = 0, end_member = 0;
 };
 
@@ -101,22 +103,22 @@ class shard_index {
   enum class shard_state : std::uint32_t {
     complete,        ///< every sample of the shard
     damaged,      ///< the samples before the damage
-    compressed    ///< none: finding a sample requires reading all before it
+    compressed    ///< no samples, because finding one requires reading all bytes before it
   };
 
-  /// Everything the index knows about the shard except its samples.
+  /// The properties of the shard, without its samples.
   struct shard_facts {
     shard_state state = shard_state::complete;
     shard_identity identity{};
     std::uint64_t fingerprint = 0;            ///< digest of all columns except the checksums
     std::uint64_t damage_offset_bytes = 0;    ///< offset of the damage
-    std::uint64_t resume_offset_bytes = 0;    ///< after the last sample: reading from here reaches the damage
+    std::uint64_t resume_offset_bytes = 0;    ///< end of the last sample; a reader that starts here reaches the damage
     shard_counters counters{};                ///< counts of samples and of skipped members
   };
 
   /// Creates an empty index.
   shard_index() = default;
-  /// Creates the index from its parts, which must fit together.
+  /// Creates the index from its parts, which must be consistent.
   shard_index(shard_facts facts, index_columns columns) noexcept;
 
   /// Returns the properties of the shard.
@@ -137,16 +139,16 @@ class shard_index {
   std::uint32_t samples() const noexcept { return columns_.counts.samples; }
   /// Returns the number of members of all samples.
   std::uint32_t members() const noexcept { return columns_.counts.members; }
-  /// Counts the samples whose key an earlier sample has, in facts().counters; an index file does not contain the
-  /// number. Cost: one comparison for each key; a sort of all keys if they are not in order.
+  /// Counts the samples that repeat the key of an earlier sample, in facts().counters, because an index file does not
+  /// contain this number. Cost: one comparison per key; also a sort of all keys if they are not in order.
   void count_returning_keys();
   /// Returns the number of different fields.
   std::uint32_t fields() const noexcept { return columns_.counts.fields; }
 
-  /// Returns the sample with that number, which begins at 0.
+  /// Returns sample `number`, counted from 0.
   indexed_sample sample(std::uint32_t number) const noexcept;
 
-  /// Returns the member with that number, which begins at 0.
+  /// Returns member `number`, counted from 0.
   indexed_member member(std::uint32_t number) const noexcept;
   /// Returns the number of the member's field.
   std::uint32_t field_of(std::uint32_t member) const noexcept { return columns_.member_fields()[member]; }
@@ -155,21 +157,21 @@ class shard_index {
 
   /// Returns the CRC-32C of a member's payload; 0 if it is unknown.
   std::uint32_t checksum(std::uint32_t member) const noexcept;
-  /// Sets the checksum if it is unknown. Returns the checksum that is then known.
+  /// Sets the checksum of a member if it is unknown. Returns the known checksum.
   std::uint32_t learn_checksum(std::uint32_t member, std::uint32_t checksum) noexcept;
-  /// Sets the checksum, even if one is known.
+  /// Sets the checksum of a member, even if it is known.
   void set_checksum(std::uint32_t member, std::uint32_t checksum) noexcept;
-  /// Copies the checksums of an older index of the shard, for members that have not moved. Such a member has the same
-  /// key, field, offset and size. Call it before any thread uses this index.
+  /// Copies the checksums of an older index of the shard, for members that have not moved. A member has not moved if
+  /// its key, field, offset and size are the same. Call it before any thread uses this index.
   void copy_checksums_from(const shard_index& before) noexcept;
-  /// Returns whether the samples of `part` are the first ones of this index: the same keys at the same offsets.
+  /// Returns whether this index begins with the samples of `part`: the same keys at the same offsets.
   bool begins_with(const shard_index& part) const noexcept;
   /// Returns the number of known checksums.
   std::uint64_t known_checksums() const noexcept;
 
   /// Returns the locations of the entry points of the payloads.
   const entry_table& entries() const noexcept { return entries_; }
-  /// Sets the locations, for all members. Must not be called while other threads use the index.
+  /// Sets the locations of the entry points of all payloads. Must not be called while other threads use the index.
   void set_entries(entry_table entries) noexcept { entries_ = std::move(entries); }
 
   /// Returns the columns, for index_format.hpp.
@@ -178,7 +180,7 @@ class shard_index {
  private:
   static constexpr std::uint64_t block_bytes = tar_block_bytes;
 
-  /// Returns whether the member has not moved. For members in pieces, only the fingerprint shows it.
+  /// Returns whether the member has not moved. For members in pieces, only the fingerprint shows this.
   static bool is_unmoved(const indexed_member& now, const indexed_member& then, bool same_fingerprint) noexcept;
 
   shard_facts facts_{};
@@ -186,7 +188,7 @@ class shard_index {
   entry_table entries_{};
 };
 
-// Inline, because they are called for each sample.
+// These functions are inline, because they are called for each sample.
 inline indexed_sample shard_index::sample(std::uint32_t number) const noexcept {
   const auto keys = columns_.key_ends(), members = columns_.member_ends();
   const std::uint32_t key_at = number == 0 ? 0 : keys[number - 1];
@@ -211,7 +213,7 @@ inline std::string_view shard_index::field_name(std::uint32_t field) const noexc
 }
 
 inline std::uint32_t shard_index::checksum(std::uint32_t member) const noexcept {
-  // The built-ins instead of std::atomic_ref, which libc++ 14 lacks.
+  // Uses the built-in, because libc++ 14 lacks std::atomic_ref.
   return __atomic_load_n(&columns_.checksums()[member], __ATOMIC_RELAXED);
 }
 

@@ -25,7 +25,7 @@ class shard_index_builder {
   /// Adds the next member to its sample, or counts it as skipped.
   void add(const tar_member& member);
 
-  /// Marks the last member as not stored in one piece: its header does not state the location of its payload.
+  /// Marks the last member as not stored in one piece, because its header does not state the location of its payload.
   void mark_last_as_pieces() noexcept;
 
   /// Sets the number of raw names.
@@ -33,7 +33,7 @@ class shard_index_builder {
   /// Sets whether the end marker is missing: 1 or 0.
   void count_missing_end_markers(std::uint64_t count) noexcept { facts_.counters.missing_end_markers = count; }
 
-  /// Closes the open sample if the damaged file `name` begins another one: then the open sample is complete.
+  /// Closes the open sample as complete if the damaged member `name` begins another sample.
   void end_sample_before(std::string_view name);
 
   /// Returns the index of a complete shard.
@@ -55,7 +55,7 @@ class shard_index_builder {
   void discard_open_sample();
   void count_skipped(const tar_member& member, const member_name& name) noexcept;
 
-  /// Returns the number of a field. Tries the field at the same place in the previous sample first, because most
+  /// Returns the number of a field. Tries the field at the same position in the previous sample first, because most
   /// samples have the same fields in the same order.
   std::uint32_t number_of(std::string_view name);
   shard_index pack(std::string_view damage);

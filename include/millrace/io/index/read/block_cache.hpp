@@ -5,15 +5,15 @@
 //   cache.take({.shard = 3, .number = 7}, offsets, places, read);   // *places[i] becomes record offsets[i] of block 7
 //   cache.held_bytes();
 //
-// The cache is for samples so small that reading each one separately would dominate its cost. `read` fills a vector
-// with the records of a complete block. A record that `read` leaves empty is returned empty; the caller determines the
-// reason. Each record is returned once, and a block without records is removed. The next pass reads the block again.
-// Beyond the limit, the cache evicts the least recently requested block. An eviction costs another read, and never
+// The cache is for small samples: reading each of them separately would dominate their cost. `read` fills a vector with
+// the records of a complete block. A record that `read` leaves empty is returned empty; the caller determines the
+// reason. Each record is returned once, and a block without records is removed. The next pass reads the block again. If
+// the limit is exceeded, the cache evicts the least recently requested block. An eviction costs another read, but never
 // loses a sample.
-// reserve() is for remote blocks, which are fetched many at once. A thread that needs a reserved block waits until its
-// owner has filled it. A thread fills its reservations before it takes any block, so no two threads wait for each
-// other.
-// Errors: those of `read`. Threads: any number; threads that need the same block wait for a single read of it.
+// reserve() is for remote blocks, because many of them are fetched concurrently. A thread that needs a reserved block
+// waits until the owner of the reservation has filled the block. A thread must fill its own reservations before it
+// calls take(). Therefore no two threads wait for each other.
+// Errors: the exceptions of `read`. Threads: any number; threads that need the same block wait for a single read of it.
 #pragma once
 
 #include <millrace/item/record.hpp>
@@ -51,7 +51,7 @@ class block_cache {
   block_cache(const block_cache&) = delete;
   block_cache& operator=(const block_cache&) = delete;
 
-  /// Moves the records at `offsets` in the block to `places`; each offset occurs once. Calls
+  /// Moves the records at `offsets` in the block to `places`. Each offset must occur only once. Calls
   /// `read(std::vector<record>&)` if the block is not in the cache.
   template <class Read>
   void take(const block_name& name, std::span<const std::uint32_t> offsets, std::span<record* const> places,
@@ -71,7 +71,8 @@ class block_cache {
     if (s->left == 0) erase(name, *s);
   }
 
-  /// A block that only its owner may fill; until its destruction others wait for it.
+  /// A block that only the owner of the reservation may fill. Other threads wait for it until the reservation is
+  /// destroyed.
   class reservation {
    public:
     const block_name& name() const noexcept { return name_; }
@@ -83,7 +84,7 @@ class block_cache {
     std::unique_lock<std::mutex> lock_{};
   };
 
-  /// Reserves a block. Returns nothing if it is in the cache, is being read, or is reserved.
+  /// Reserves a block. Returns nothing if the block is in the cache, is being read, or is reserved.
   std::optional<reservation> reserve(const block_name& name);
 
   /// Reads a reserved block.

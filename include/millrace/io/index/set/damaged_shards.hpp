@@ -1,10 +1,10 @@
-// The shards that are damaged at a start, and how many of them are allowed.
+// Counts the shards that are damaged at the start, and limits their number.
 //
 //   mr::detail::damaged_shards damaged(o.damaged_shards_at_most);
 //   if (!damaged.allow({.shard = name, .samples = 40, .is_complete = true})) damaged.throw_if_allowed(name);
 //   damaged.notices(147);               // "2 of 147 shards are damaged: ..."; nothing without any
 //
-// Errors: data_error of throw_if_allowed(). Threads: one at a time. Lifetime: a value.
+// Errors: data_error of throw_if_allowed(). Threads: one at a time.
 #pragma once
 
 #include <millrace/base/notice.hpp>
@@ -21,13 +21,13 @@ class damaged_shards {
  public:
   struct damaged_shard {
     const std::string& shard;
-    std::size_t samples;   // of its index
+    std::size_t samples;   // number of samples in its index
     bool is_complete;        // the index is from before the damage
   };
 
   explicit damaged_shards(std::size_t at_most) noexcept : at_most_(at_most) {}
 
-  /// Records a damaged shard. Returns whether that many are allowed.
+  /// Records a damaged shard. Returns whether the number of damaged shards is allowed.
   bool allow(const damaged_shard& entry) {
     if (++count_ > at_most_) return false;
     if (count_ == 1) {
@@ -39,7 +39,7 @@ class damaged_shards {
     }
     return true;
   }
-  /// Throws the error of too many damaged shards, if any are allowed.
+  /// Throws the error for too many damaged shards, if the options allow any.
   void throw_if_allowed(const std::string& shard) const {
     if (at_most_ == 0) return;
     throw data_error("too many shards are damaged: got " + std::to_string(count_) + ", expected at most " +
@@ -47,7 +47,7 @@ class damaged_shards {
                      "Copy the shards again, or raise shards_options::damaged_shards_at_most",
                      {.stage = "index", .shard = shard});
   }
-  /// Returns the notice about them; none if no shard is damaged.
+  /// Returns the notice about the damaged shards; empty if no shard is damaged.
   std::vector<notice> notices(std::size_t shards) const {
     if (count_ == 0) return {};
     return {{.kind = notice_kind::lost_shard, .severity = notice_severity::loss,

@@ -7,26 +7,26 @@
 //   auto one = mr::detail::index_of(shards[k], all.heads[k], options);
 //
 // With heads_only, only the head of an index is read, if the head states that the index is good and the shard complete.
-// 1,281 indexes then need 10 ms instead of 70 ms. index_of() reads the rest later. It builds the index again if its
+// 1,281 indexes then need 10 ms instead of 70 ms. index_of() reads the rest later, and builds the index again if the
 // file is damaged.
-// With heads_only, one request is enough for each shard of a storage that has an index next to it. Whether the shard
-// has the size in its index is checked when the shard is opened: such a head is not `identified`. All other shards are
-// read completely; before that, a notice reports how many requests and bytes this needs.
-// If a shard has another time than its index but the same size, the index is built again with the known checksums. Then
-// reading a sample that was edited in place is an error.
-// Several shards are processed in parallel. Several processes may do this for the same shards, and share the stored
-// files. An index that cannot be stored (a read-only folder) is still used, and counted. A damaged shard is not an
-// error here: its index records the damage. Such an index does not overwrite one that has the samples after the damage.
-// A shard without an end marker is complete, and its index records that.
-// With `entries`, shards whose index has no entry points get them (entries_build.hpp), if the index can be stored: the
-// entries are read from its file. This reads all payloads.
+// With heads_only, a shard of a storage needs only one request if its index is stored next to it. Its head is not
+// `identified`, because the size of the shard is compared with the index only when the shard is opened. All other
+// shards of a storage are read completely; before that, a notice reports how many requests and bytes this needs.
+// If a shard has the size but not the modification time in its index, the index is built again with the known
+// checksums. Therefore reading a sample that was edited in place is an error.
+// Several shards are processed in parallel. Several processes may concurrently build the indexes of the same shards,
+// and share the stored files. An index that cannot be stored (a read-only folder) is still used, and counted. A damaged
+// shard is not an error here: its index records the damage. Such an index does not overwrite an index that has the
+// samples after the damage. A shard without an end marker is complete, and its index records that.
+// With `entries`, build_indexes() adds entry points to indexes without them (entries_build.hpp), which reads all
+// payloads. This requires that the index can be stored, because entries are always read from its file.
 // Errors: io_error for the first shard in the list that cannot be read, or that changes during the scan. data_error for
 // a shard without an end marker if a sidecar file states more samples. setup_error for a shard beyond the limits of an
-// index (shard_index.hpp), and with `plain_only` for a compressed one.
-// Threads: starts its own and waits for them.
+// index (shard_index.hpp), and, with `plain_only`, for a compressed shard.
+// Threads: starts its own threads and waits for them.
 // Temporary indexes of killed processes are removed from folders in which an index is built.
-// Progress is shown with `notices` only, and after the first second: on a terminal four times a second, otherwise as a
-// notice every ten seconds.
+// Progress is shown only with `notices`, and only after the first second: on a terminal four times per second,
+// otherwise as a notice every ten seconds.
 #pragma once
 
 #include <millrace/base/clock.hpp>
@@ -61,7 +61,7 @@ struct index_build_options {
                                  ///< storage
   notice_outlet* notices = nullptr;   ///< receives progress and stalls; null: no progress, and lines on stderr
   std::uint64_t report_after_ns = 10'000'000'000;   ///< a stall of this length is reported (sync/slow_step.hpp)
-  bool older_of_damaged = false;   ///< uses the index of a damaged shard from before the damage, if there is one
+  bool older_of_damaged = false;   ///< uses a damaged shard's index from before the damage, if any
   entry_maker entries{};           ///< builds missing entry points; default: they stay missing
   bool plain_only = false;         ///< throws compressed_shard for the first compressed shard
 };
@@ -74,7 +74,7 @@ class compressed_shard : public setup_error {
                     "Unpack it to plain tar, or stream the shards: .index = mr::index::off") {}
 };
 
-/// The number of shards with each outcome; the last three count other things.
+/// The number of shards with each outcome, and the amount of data that was read.
 struct index_build_counts {
   std::uint64_t loaded = 0;              ///< shards with a good index
   std::uint64_t built = 0;               ///< shards without an index
@@ -89,16 +89,16 @@ struct index_build_counts {
   std::uint64_t entries_built = 0;        ///< shards that got entry points
   std::uint64_t entries_inspected = 0;   ///< samples that were read for entry points
   std::uint64_t entries_payload_bytes = 0;   ///< bytes of these samples
-  std::uint64_t entries_unreadable = 0;      ///< of these samples, those that are damaged
+  std::uint64_t entries_unreadable = 0;      ///< damaged samples among them
 };
 
 /// The result of build_indexes().
 struct shard_indexes {
   std::vector<std::shared_ptr<shard_index>> indexes{};   ///< one for each shard, in list order
-  std::vector<index_summary> heads{};                    ///< one for each shard; with heads_only its index may be null
+  std::vector<index_summary> heads{};                    ///< one for each shard; with heads_only, its index may be null
   index_build_counts counts{};
   std::vector<std::size_t> damaged{};                    ///< damaged shards whose index is from before the damage
-  std::vector<std::size_t> touched{};                    ///< shards with the size of their index but another time
+  std::vector<std::size_t> touched{};                    ///< shards with the size, but not the time, in their index
   std::string store_failure{};                            ///< the reason for the first index that was not stored
 };
 
@@ -143,25 +143,26 @@ class index_builder {
   void report_scan() const;
   /// Adds the index or the head of a shard to the result.
   void process(std::size_t shard, block_pool& pool);
-  /// Returns the size and time of a shard. None if it cannot be read and its older index was added instead.
+  /// Returns the size and time of a shard; nothing if the shard cannot be read and its older index was added instead.
   std::optional<shard_identity> identify(std::size_t shard, const std::string& index_file);
-  /// Adds the index from before the damage of a shard, if the options allow it and there is one.
+  /// Adds the index of a damaged shard from before the damage, if it exists and the options allow it.
   bool add_older(std::size_t shard, const std::string& index_file);
-  /// Loads the index from its file. None if its head was enough, and was added.
+  /// Loads the index from its file. Returns nothing if the head was enough, and was added.
   std::optional<loaded_index> load_file(std::size_t shard, const std::string& index_file,
                                         const shard_identity& identity);
-  /// Builds and stores the index of a shard; `before` is not good.
+  /// Builds and stores the index of a shard. `before` is the loaded index, whose state is not good.
   index_result build(std::size_t shard, const std::string& index_file, const shard_identity& identity,
                     const loaded_index& before, block_pool& pool);
-  /// Sets the outcome if the file has more samples of a damaged shard, and uses that index if the options allow it.
+  /// Sets the outcome if the index file has more samples of a damaged shard. Uses the index in the file if the options
+  /// allow it.
   void compare_with_older(const std::string& index_file, index_result& built) const;
   void add_head(std::size_t shard, const index_summary& head);
   /// Removes the temporary files of killed processes from the folder of the index; once for each folder.
   void clean_folder_of(const std::string& index_file);
   void store(const std::string& index_file, shard_index& index, const entry_pieces* entries = nullptr);
-  /// Builds the entry points of an index that needs them, and stores it.
+  /// Builds the missing entry points of an index, and stores the index.
   void add_entries(const std::string& path, const std::string& index_file, shard_index& index);
-  /// The same; records a failure in `result`.
+  /// Same as add_entries(), but records a failure in `result`.
   void try_to_add_entries(const std::string& path, const std::string& index_file, index_result& result);
   bool needs_entries(bool built) const noexcept {
     return options_.entries && !built && options_.store && options_.files.can_store();
@@ -180,16 +181,16 @@ class index_builder {
 
   std::span<const std::string> shards_;
   const index_build_options& options_;
-  slow_step* step_ = nullptr;   // of run()
+  slow_step* step_ = nullptr;   // belongs to run()
   bool terminal_;
   std::size_t threads_ = 1;
-  unsigned threads_of_shard_ = 1;   // for its entry points
+  unsigned threads_of_shard_ = 1;   // threads that build the entry points of a shard
   std::atomic<std::size_t> next_{0};
   std::atomic<std::size_t> failed_from_{~std::size_t{0}};   // no shard after this one is started
   std::mutex mutex_;                                        // guards all members below
   shard_indexes result_;
   std::exception_ptr failure_;
-  std::vector<std::optional<shard_identity>> to_scan_;   // of a storage: the shards without an index
+  std::vector<std::optional<shard_identity>> to_scan_;   // shards of a storage that have no index
   std::set<std::string> cleaned_;   // folders
   std::size_t done_ = 0;
   std::vector<char> is_done_;   // per shard; a shard belongs to one thread at a time
@@ -201,10 +202,10 @@ class index_builder {
 /// Loads or builds the index of each shard. Throws the errors described at the top of the file.
 shard_indexes build_indexes(std::span<const std::string> shards, const index_build_options& options = {});
 
-/// Delivers a warning about indexes, and the reason.
+/// Delivers a warning about indexes, with the reason.
 void report_index_trouble(notice_outlet& to, const std::string& problem, std::string_view reason);
 
-/// Returns the index whose head was read before. Throws data_error if the shard has changed since then.
+/// Loads the index whose head was read before. Throws data_error if the shard has changed since then.
 std::shared_ptr<shard_index> index_of(const std::string& shard, const index_summary& head,
                                       index_build_options options = {});
 

@@ -1,12 +1,13 @@
-// One shard of a data set. The head of its index is known from the start; the rest is loaded at its first use.
+// One shard of a data set. The head of its index is known from the start; the rest of the index is loaded at its first
+// use.
 //
 //   mr::detail::indexed_shard shard;
 //   shard.head = head;                                        // by find_shard_heads()
 //   mr::detail::shard_index& index = shard.load(name, files);
 //   shard.check_same(name, *file);                            // of a storage, each time that it is opened
 //
-// Errors: those of index_of() and, for a shard that is not the one of its index, data_error.
-// Threads: any, but for the public members, which are set before.
+// Errors: the errors of index_of(); data_error if the shard is not the one that its index describes.
+// Threads: any thread may call the functions. Set the public data members before that.
 #pragma once
 
 #include <millrace/base/error.hpp>
@@ -26,7 +27,7 @@ struct indexed_shard {
   index_summary head{};
   std::shared_ptr<shard_index> index{};   ///< null until it is loaded
   std::uint64_t known_checksums = 0;      ///< number of checksums in the index file
-  bool damaged = false;                   ///< it is used nevertheless, and its index is not stored
+  bool damaged = false;                   ///< true: the damaged shard is used, and its index is not stored
 
   /// Returns the index; loads it at the first call.
   shard_index& load(const std::string& name, const index_file_options& files) {
@@ -42,15 +43,16 @@ struct indexed_shard {
     ready_ = true;
     return *index;
   }
-  /// Returns how many samples have the key of an earlier one, once after the index was loaded; then 0.
+  /// Returns how many samples repeat the key of an earlier sample. The first call after the index was loaded returns
+  /// the number; later calls return 0.
   std::uint64_t exchange_returning_keys() noexcept {
     return returning_keys_.load(std::memory_order_relaxed) == 0 ? 0 : returning_keys_.exchange(0);
   }
   /// Returns whether the index is loaded.
   bool is_loaded() const noexcept { return ready_; }
 
-  /// Throws data_error if a file of a storage is not the shard that its index describes. A shard that was not queried
-  /// yet only needs the right size; its version is recorded. Requires that the index is loaded.
+  /// Throws data_error if a file of a storage is not the shard that its index describes. If the shard was not queried
+  /// before, only the size must match, and the version is recorded. Requires that the index is loaded.
   void check_same(const std::string& name, const file_identity& identity) {
     const file_stamp now = stamp_of(identity);
     const std::lock_guard lock(mutex_);

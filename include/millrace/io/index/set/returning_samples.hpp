@@ -1,4 +1,4 @@
-// Counts the samples of a data set whose keys returned later in their shard, when indexes are loaded.
+// Counts, when indexes are loaded, the samples of a data set that repeat the key of an earlier sample in their shard.
 //
 //   mr::detail::shard_index& index = returning.count(shard.load(name, files), shard, number);
 //   returning.report(counts, names);                             // the samples counted since the last call
@@ -21,7 +21,7 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 /// The samples that were counted and not yet reported.
 class returning_samples {
  public:
-  /// Counts the samples of a shard, once after its index was loaded. Returns the index.
+  /// Counts the samples of a shard once after its index is loaded. Returns the index.
   shard_index& count(shard_index& index, indexed_shard& shard, std::size_t number) noexcept {
     if (const std::uint64_t samples = shard.exchange_returning_keys(); samples > 0) [[unlikely]] {
       first_shard_ = number;

@@ -5,23 +5,23 @@
 //   std::size_t good = data.read(samples, records, failure);     // records[i] is samples[i] for i < good
 //   data.fingerprint();                                         // digest of names, sizes and members: for resuming
 //
-// Missing indexes are built and stored (index_build.hpp). The constructor reads only the heads of indexes. The rest is
-// read with a shard's first sample; if the index is damaged, it is then built again. Neighbors in a shard are read
-// together (indexed_reader.hpp). Checksums are learned at the first read and checked at all later ones. At most 128
-// files stay open between reads.
-// Small samples are read in blocks of neighbors (block_cache.hpp), on two conditions. expect() has stated the distance
-// of neighbors in the order, and the allowed memory is enough to store them until their turn. From a storage, larger
-// samples are also read in blocks: a request costs more than a read of a local file.
-// Fields get the entry points that the index has for them (indexed_reader.hpp). Those of a storage are read in chunks,
-// which are cached up to a limit that expect() sets (entry_file.hpp).
-// If indexes cannot be stored (a full disk, a read-only folder), one notice reports it, and the run continues without
-// them.
+// Missing indexes are built and stored (index_build.hpp). The constructor reads only the heads of indexes. The rest of
+// an index is read with its shard's first sample. If the index is damaged, it is then built again. Neighbors in a shard
+// are read together (indexed_reader.hpp). Checksums are learned at the first read and checked at all later ones. At
+// most 128 files stay open between reads.
+// Small samples are read in blocks of neighbors (block_cache.hpp) on two conditions: expect() was called with the
+// order, and the allowed memory is enough to store the neighbors until their turn. From a storage, larger samples are
+// also read in blocks, because a request costs more than a read of a local file.
+// Fields get the entry points that the index has for them (indexed_reader.hpp). Entry points in a storage are read in
+// chunks, which are cached up to a limit that expect() sets (entry_file.hpp).
+// If indexes cannot be stored (a full disk, a read-only folder), one notice reports this, and the run continues without
+// stored indexes.
 // A shard that is damaged at the start is an error, unless damaged_shards_at_most allows it. With an index from before
-// the damage the shard keeps all its samples, and reading an unreadable one is an error. Without one the shard has the
-// samples before the damage. notices() reports it.
-// Errors at the start name the shard: those of build_indexes(), including compressed_shard. A damaged shard throws the
-// data_error of shard_reader; with `strict`, so does one without an end marker.
-// Errors later: those of indexed_reader, and data_error for a shard that was replaced since the start.
+// the damage, the shard keeps all its samples, and reading an unreadable sample is an error. Without such an index, the
+// shard has only the samples before the damage. notices() reports the damage.
+// Errors at the start name the shard. They are the errors of build_indexes(), including compressed_shard. A damaged
+// shard causes the data_error of shard_reader; with `strict`, so does a shard without an end marker.
+// Errors later are the errors of indexed_reader, and data_error for a shard that was replaced since the start.
 // Threads: any number may call read() concurrently.
 #pragma once
 
@@ -46,7 +46,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// The shards on which a storage gave up during a read: another attempt for each sample would be as slow each time.
+/// The shards that a storage could not read within its retries. Another attempt for each sample would be just as slow.
 class abandoned_shards {
  public:
   void record(std::size_t shard, std::exception_ptr error) { all_.emplace_back(shard, std::move(error)); }
@@ -68,8 +68,8 @@ struct shard_data_options {
   std::string set_index{};         ///< as in shard_heads_options
   notice_function notice{};   ///< receives progress, stalls, and failures to store indexes
   bool strict = false;             ///< treats a shard without an end marker as an error
-  sample_choice choice{};          ///< the samples to use; only while the data is built
-  std::size_t damaged_shards_at_most = 0;   ///< more shards that are damaged at the start are an error
+  sample_choice choice{};          ///< the samples to use; used only in the constructor
+  std::size_t damaged_shards_at_most = 0;   ///< maximum number of shards damaged at the start
   entry_maker entries{};           ///< as in index_build_options
 };
 
@@ -79,7 +79,7 @@ class shard_data {
   using item = record;
 
   /// Loads the heads of all indexes. Throws the errors described at the top of the file. `startup_notices` receives the
-  /// notices of that; null: shard_data_options::notice does.
+  /// notices of this; if it is null, shard_data_options::notice receives them.
   explicit shard_data(std::vector<std::string> names, shard_data_options options = {},
                       notice_outlet* startup_notices = nullptr);
 
@@ -90,8 +90,8 @@ class shard_data {
 
   /// Counts the shards without an end marker.
   void report(event_counts& counts) const noexcept;
-  /// Counts the fields that had entry points, and those whose entry points were wrong, since the last call. Also counts
-  /// the samples whose keys returned later in their shard.
+  /// Counts the fields with entry points and the fields with wrong entry points since the last call. Also counts the
+  /// samples that repeat the key of an earlier sample in their shard.
   void report_reads(event_counts& counts) const noexcept {
     entries_.report(counts);
     returning_.report(counts, names_);
@@ -104,12 +104,13 @@ class shard_data {
     return std::nullopt;
   }
 
-  /// Returns the number of samples of each shard; if samples were chosen, of the chosen ones with their repeats. A
-  /// located_sample counts in these numbers.
+  /// Returns the number of samples of each shard; with a choice, the number of chosen samples and their repeats. The
+  /// index in a located_sample is an index among these samples.
   const std::vector<std::uint64_t>& counts() const noexcept { return counts_; }
-  /// Returns the identity of a sample: the same in every choice that has it. Each repeat has its own identity.
+  /// Returns the identity of a sample, which is the same in every choice that contains the sample. Each repeat has its
+  /// own identity.
   std::uint64_t id_of(const located_sample& s, std::uint64_t first_shard = 0) const noexcept;
-  /// Returns a checksum of the chosen samples; 0 if all are used, each once.
+  /// Returns a checksum of the chosen samples; 0 if each sample is used once.
   std::uint64_t choice() const noexcept { return choice_; }
   /// Returns a phrase like "12811 of 1281167 samples chosen"; empty without a choice.
   const std::string& choice_text() const noexcept { return choice_text_; }
@@ -117,7 +118,7 @@ class shard_data {
   const std::string& name(std::size_t shard) const noexcept { return names_[shard]; }
   /// Returns the shard, the key and the offset of a sample.
   error_location location_of(const located_sample& s) const;
-  /// Returns the size of all shards together, headers included; with a choice, the corresponding share of it.
+  /// Returns the size of all shards together, headers included; with a choice, the corresponding share of this size.
   std::uint64_t size_bytes() const noexcept;
   /// Returns a digest of names, sizes and members. Folders, times and payloads are not part of it: notices() reports
   /// changed times, and reading checks payloads.
@@ -126,21 +127,21 @@ class shard_data {
   /// Returns the lines to show at the start; empty without problems.
   std::vector<notice> notices() const;
 
-  /// Returns the meter of sample reads without another meter. It excludes reads of indexes.
+  /// Returns the default meter of sample reads. It excludes reads of indexes.
   read_meter& reads() const noexcept { return reads_; }
 
-  /// Decides whether to read small samples in blocks. Call it before the first read(). Returns the maximum bytes of
-  /// neighbors in memory: in blocks, which is 0 if each sample is read at its turn, and of their entry points.
+  /// Decides whether to read small samples in blocks. Call it before the first read(). Returns the maximum bytes in
+  /// memory of blocks of neighbors and of entry points. The bytes of blocks are 0 if each sample is read at its turn.
   std::size_t expect(const expected_order& order);
 
-  /// Announces to the storage which shards are opened in this order, in addition to those of other calls.
+  /// Announces to the storage that these shards will be opened in this order. Further calls announce additional shards.
   void expect_shards(std::span<const std::size_t> shards) const;
 
-  /// Reads `samples` into `records`. Returns how many at the front are good; `failure` is the error of the next one.
-  /// Records after it are good or empty.
+  /// Reads `samples` into `records`. Returns how many samples at the front are good; `failure` is the error of the next
+  /// sample. Later records are good or empty.
   std::size_t read(std::span<const located_sample> samples, std::span<record> records, std::exception_ptr& failure);
-  /// Returns whether read() failed because a storage gave up. Then the error is final, and another attempt would be as
-  /// slow.
+  /// Returns whether read() failed because a storage stopped retrying. Then the error is final, because another attempt
+  /// would be just as slow.
   bool is_given_up(const std::exception_ptr& failure) const noexcept {
     return !options_.files.storage.is_local() && is_error_of_storage(failure);
   }
@@ -150,14 +151,14 @@ class shard_data {
     std::exception_ptr& failure;
     read_meter& reads;   ///< meter of these reads
   };
-  /// Reads as above, with another meter.
+  /// Same as above, with another meter.
   std::size_t read(std::span<const located_sample> samples, const buffer& to);
 
  private:
   static constexpr std::size_t max_open = 128;
 
   /// Stores the learned checksums of a shard. On failure it reports one notice, but no error, because a run works
-  /// without stored indexes. `cleaned` is the folder that was cleaned most recently of the files of killed processes.
+  /// without stored indexes. `cleaned` is the folder from which files of killed processes were removed most recently.
   void store_learned(std::size_t shard, std::optional<std::string>& cleaned);
   void report_not_stored(notice_outlet& to, const std::string& problem, std::string_view reason);
 
@@ -169,7 +170,7 @@ class shard_data {
     }
     const std::size_t shard;
     metered_file file;
-    std::unique_ptr<entry_file> entries;   // null if the index has none
+    std::unique_ptr<entry_file> entries;   // null if the index has no entry points
     indexed_reader reader;
     reported_entries reported{};
   };
@@ -187,27 +188,28 @@ class shard_data {
     std::size_t good;
     std::exception_ptr& failure;
     read_meter& reads;
-    open_shards ready{};   // of this call; those whose reads were announced to the storage
+    open_shards ready{};   // files of this call whose reads were announced to the storage
     std::vector<block_cache::reservation> reserved{};
-    abandoned_shards abandoned{};   // on which a storage gave up
+    abandoned_shards abandoned{};   // shards that a storage could not read
   };
 
-  /// Returns the samples in a block of that shard; 0 if it is not read in blocks.
+  /// Returns the number of samples in a block of a shard; 0 if the shard is not read in blocks.
   std::uint32_t block_samples(std::size_t shard) const noexcept;
   void read_by_blocks(read_request& request, std::span<const target> targets);
-  /// Announces to a storage the reads of all shards together, so that one does not wait for the other.
+  /// Announces to a storage the reads of all shards together, so that no shard waits for another.
   void announce(read_request& request, std::span<const target> targets, bool in_blocks);
-  /// Loads the indexes of shards of a storage that are needed for the first time, concurrently, and opens the shards.
+  /// Opens shards of a storage. Concurrently loads the indexes that are needed for the first time.
   void open_together(read_request& request, std::span<const target> targets);
 
   /// Reads a complete block. Leaves unreadable records empty.
   void read_block(read_request& request, const block_name& block, std::vector<record>& records);
   void read_now(read_request& request, std::span<const target> targets);
-  /// Records the current error, if a storage gave up on a shard.
+  /// Records the current error if a storage stopped retrying a shard.
   void record_abandoned(read_request& request, std::size_t shard) const {
     if (is_given_up(std::current_exception())) request.abandoned.record(shard, std::current_exception());
   }
-  /// Assigns the error of an abandoned shard to these samples of it. Returns false if there is none.
+  /// Assigns the error of an abandoned shard to these samples of the shard. Returns false if the shard is not
+  /// abandoned.
   static bool fail_abandoned(read_request& request, std::span<const target> targets);
 
   /// Chooses samples of all shards, which loads their indexes.
@@ -217,7 +219,7 @@ class shard_data {
     return selection_.empty() ? number : selection_[shard].number(number);
   }
 
-  /// Throws the error of a shard that cannot be used. The index of an incomplete shard is loaded at the start.
+  /// Throws the error for a shard that cannot be used. The index of an incomplete shard is loaded at the start.
   void check(std::size_t shard);
   shard_index& index(std::size_t shard) const {
     return returning_.count(shards_[shard].load(names_[shard], options_.files), shards_[shard], shard);
@@ -229,7 +231,7 @@ class shard_data {
     if (options_.files.storage.is_local()) release(shard, std::move(opened));
     else request.ready.push_back(std::move(opened));
   }
-  /// Stores one open file for each shard; closes another shard's file if too many are open.
+  /// Keeps a shard's file open for later reads, one per shard. Closes another shard's file if too many files are open.
   void release(std::size_t shard, std::unique_ptr<open_shard> opened);
 
   const std::vector<std::string> names_;
@@ -238,12 +240,12 @@ class shard_data {
   block_pool pool_;
   mutable read_meter reads_;
   mutable std::vector<indexed_shard> shards_;   // an index is loaded at its first use
-  std::vector<std::uint64_t> counts_;   // samples of each shard
-  std::vector<chosen_samples> selection_;   // of each shard; none without a choice
+  std::vector<std::uint64_t> counts_;   // number of samples of each shard
+  std::vector<chosen_samples> selection_;   // chosen samples of each shard; empty without a choice
   std::uint64_t bytes_ = 0, stored_samples_ = 0, fingerprint_ = 0, choice_ = 0;
   std::string choice_text_, missing_keys_;
   damaged_shards damaged_;
-  std::vector<std::size_t> touched_;    // shards whose time differs from that of their index
+  std::vector<std::size_t> touched_;    // shards whose time differs from the time in their index
   std::optional<block_cache> block_cache_;
   std::uint64_t block_bytes_ = block_size::min_bytes;   // set by expect()
   mutable entry_files entries_;
