@@ -27,7 +27,7 @@ struct memory_budget {
   std::size_t batch_rows = 0;
   std::size_t read_ahead_bytes = 0;
   std::size_t chunk_bytes = 0;     ///< bytes of one read; its last sample may exceed this size
-  std::size_t chunk_samples = 0;   ///< maximum samples of one read, if these have fewer bytes
+  std::size_t chunk_samples = 0;   ///< maximum samples of one read, if they have less than chunk_bytes
   std::size_t window = 0;    ///< samples of the shuffle window
   bool withholds = false;    ///< the complete window is in memory at the start of the run
   double sample_bytes = 0;   ///< mean encoded size of the samples read so far

@@ -49,7 +49,7 @@ concept flow_with_columns = flow_like<Flow> && ends_in_batch<typename Flow::item
 }  // namespace detail
 
 /// One run of a flow whose batches have these columns: owns its threads, memory and batches. Movable, not copyable.
-/// After mix_rows the columns are those of batch<...>, then label_b<...> and lambda.
+/// After mix_rows, label_b<...> and lambda follow the columns of batch<...>.
 template <auto... Columns>
 class session {
  public:

@@ -13,7 +13,7 @@
 // begin with a dot. The files of each glob and folder are sorted by the bytes of their paths.
 // Classes: with folders_are_classes the first folder of the key is the class. Its number, as text, is the field "cls":
 // r["cls"].as<std::int32_t>(). Numbers count the sorted names of the folders from 0, and folder_classes() returns these
-// names. `classes` sets the names and their order instead, for example those of the training set.
+// names. `classes` sets the names and their order instead, for example to the names of the training set.
 // Order: exact, as for shards() with an index, but without index files. A shuffle with any window permutes all files,
 // because every file costs the same to read. A run can resume after any batch. A resume point is valid only for the
 // same keys and sizes.

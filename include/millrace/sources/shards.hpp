@@ -21,12 +21,12 @@
 // The options only, without, where and repeats select samples by their keys before any sample is read, and need an
 // index. A run over a selection is as exact as a run over all samples. A listed key that no shard contains is reported
 // once, at the start.
-// Errors: setup_error for missing shards, which names the first ones, and for a required index that is impossible. With
-// an index, a damaged shard is an error of the session's constructor, unless the session has on_damage. Without an
-// index, all complete samples before the damage are delivered. Both errors name shard, offset and last good key. A
-// payload that has changed since it was indexed is an error at its batch. A shard that ends between two members without
-// an end marker counts as complete, unless a file next to it states more samples. Such shards are counted, and the
-// first one is reported once.
+// Errors: setup_error for missing shards, whose message names the first ones, and for a required index that is
+// impossible. With an index, a damaged shard is an error of the session's constructor, unless the session has
+// on_damage. Without an index, all complete samples before the damage are delivered. Both errors name shard, offset and
+// last good key. A payload that has changed since it was indexed is an error at its batch. A shard that ends between
+// two members without an end marker counts as complete, unless a file next to it states more samples. Such shards are
+// counted, and the first one is reported once.
 // Threads: one I/O thread reads each shard; several shards are read at the same time. Copies of a flow share the
 // indexes.
 #pragma once
@@ -74,7 +74,7 @@ struct shards_options {
   /// The location of the shards, their indexes and their counts. Existing indexes are read there. Missing indexes are
   /// built by reading the shards, and are saved only in index_folder.
   millrace::storage storage{};
-  std::string index_folder{};   ///< folder of the index files; empty: that of each shard
+  std::string index_folder{};   ///< folder of the index files; empty: the folder of each shard
   /// A file in the storage that describes all shards (examples/inspect --set-index), so that they need not be opened at
   /// the start; empty: set.millrace-index next to the shards of a storage, if it exists.
   std::string set_index{};
@@ -145,7 +145,7 @@ class shards_source {
   std::optional<other_piece> other_piece_of(const error_location& sample) const;
   /// Returns the meter of all reads of this source. All other time of the I/O threads counts as decompression.
   read_meter& reads() const noexcept { return *reads_; }
-  /// Returns the same source, but with its reads recorded in `meter`, together with those of other sources.
+  /// Returns the same source, but with its reads recorded in `meter`, together with the reads of other sources.
   shards_source watched_in(std::shared_ptr<read_meter> meter) const;
 
  private:

@@ -36,7 +36,7 @@ namespace millrace { inline namespace MILLRACE_ABI {
 /// Options of token_files().
 struct token_files_options {
   std::size_t length = 1024;      ///< tokens per window
-  std::optional<std::size_t> stride{};        ///< tokens from the start of a window to that of the next; empty: length
+  std::optional<std::size_t> stride{};        ///< distance between the starts of two windows, in tokens; empty: length
   std::uint64_t seed = 0;         ///< seed of the shuffle and of all random numbers
   std::optional<std::size_t> token_bytes{};   ///< 1, 2, 4 or 8; empty: by the file's header, else by its name
   /// Bytes before the first token of each file. Set: the files are flat; headers and containers are not recognized.

@@ -4,7 +4,8 @@
 //   one.begin_pass(3);
 //   while (!one.is_exhausted(counts)) use(one.take());
 //
-// The order is that of a shuffle() directly after the source: first the shards, then the samples within the window.
+// The order is the same as with a shuffle() directly after the source: first the shards, then the samples within the
+// window.
 // Errors: the errors of the source, completed with the shard's name. Threads: not thread-safe.
 #pragma once
 

@@ -68,7 +68,7 @@ class indexed_source {
   /// Returns the block in which the first epoch begins.
   std::size_t first_shard() const;
 
-  /// Returns the shuffle quality of the samples planned so far, including those that are read ahead.
+  /// Returns the shuffle quality of the samples planned so far, including samples that are only read ahead so far.
   shuffle_statistics shuffle_quality() const
     requires observes
   {

@@ -93,7 +93,7 @@ struct interleaved_read_stage_options {
   std::vector<lane_start> lanes{};              ///< lanes of this rank in the order of their turns; a lane that
                                                 ///< starts in a later pass has already ended the first one
   std::size_t turn = 0;                         ///< lane of the next sample, unless it has ended the pass
-  std::uint64_t first_ordinal = 0;                ///< ordinal of the first sample among those of this rank
+  std::uint64_t first_ordinal = 0;                ///< ordinal of the first sample among the samples of this rank
   lost_shards* lost = nullptr;                    ///< as in reorder_buffer_options
 };
 
@@ -160,7 +160,7 @@ class interleaved_read_stage final : public read_stage_base<Source> {
   std::vector<std::unique_ptr<lane>> lanes_;
   std::vector<std::size_t> in_pass_;   // lanes that have not ended the pass, in the order of their turns
   std::size_t turn_ = 0;               // index in in_pass_ of the lane of the next sample
-  std::uint64_t ordinal_;                // ordinal of that sample among those of this rank
+  std::uint64_t ordinal_;                // ordinal of the next sample among the samples of this rank
   std::uint64_t empty_passes_ = 0;     // passes since the last sample
   bool finished_ = false;
   bool had_space_ = true;        // as of the last pass_on(): a worker may free space at any time after that

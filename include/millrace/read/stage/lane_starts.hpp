@@ -35,7 +35,7 @@ struct lane_starts_options {
   shard_order::options order{};     ///< order of all lanes together
   std::size_t lanes = 1;
   millrace::world world{};
-  std::uint64_t ordinal = 0;   ///< ordinal of the next sample among those of this rank
+  std::uint64_t ordinal = 0;   ///< ordinal of the next sample among the samples of this rank
   unsigned threads = 1;
   bool tolerates_damage = false;   ///< the run continues after damaged shards; their readable samples count
 };

@@ -5,7 +5,7 @@
 //   limit.record_backlog(samples_that_wait_for_workers);            // 0: doubles, if readers waited meanwhile
 //
 // If readers waited at the limit and the workers became idle afterwards, the read-ahead was too small for a slow read.
-// If readers never reach the limit, it is not the bottleneck, and does not change.
+// If readers never reach the limit, the limit is not the bottleneck and does not change.
 // Errors: none. Threads: any thread may call bytes(); the other functions require the lock of the read stage.
 #pragma once
 

@@ -134,7 +134,7 @@ class read_stage_base : public read_stage, public space_listener {
   /// ends it. `read` is empty before and afterwards.
   void read_into(std::unique_lock<std::mutex>& lock, const portion& work, chunk& read);
 
-  // ---- by any thread ----
+  // ---- for any thread ----
 
   /// Returns the name of the shard without its folders, for profilers.
   std::string name_of(const shard& from) const;

@@ -6,8 +6,8 @@
 //
 // Searches next to each shard for DALI's "<name up to its first dot>.idx" and for OpenCLIP's "sizes.json". If
 // `wids_file` is set, that file is read, too ("url" and "nsamples"). If two files disagree about a count, the count is
-// unknown. The offsets in these files are not used, because those of wds2idx are wrong for pax headers and for long
-// names. Checking the header at each offset would cost as much as building a Millrace index
+// unknown. The offsets in these files are not used, because the offsets of wds2idx are wrong for pax headers and for
+// long names. Checking the header at each offset would cost as much as building a Millrace index
 // (io/index/format/tar_index_scan.hpp).
 // Errors: data_error, with file and offset, for a file whose content does not match its name; io_error for a file that
 // cannot be read. Threads: any thread; no shared state.

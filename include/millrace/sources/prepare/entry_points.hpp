@@ -30,7 +30,7 @@ namespace millrace { inline namespace MILLRACE_ABI {
 
 /// Options of make_entry_points().
 struct entry_points_options {
-  std::string index_folder{};     ///< folder of the index files; empty: that of each shard
+  std::string index_folder{};     ///< folder of the index files; empty: the folder of each shard
   millrace::storage storage{};    ///< location of the shards; indexes are then saved in index_folder only
   std::optional<unsigned> threads{};   ///< empty: one for each usable core
   notice_function notice{};   ///< receives progress of a long call; empty: stderr

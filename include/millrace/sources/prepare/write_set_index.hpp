@@ -10,7 +10,7 @@
 // its version. The set index of local shards has no versions. If you copy it to a storage, each shard is queried when
 // it is first read. Missing indexes are built. Shards that cannot have an index, because they are compressed or
 // damaged, are left out.
-// Errors: those of shards() with an index; io_error if the file cannot be written.
+// Errors: the errors of shards() with an index; io_error if the file cannot be written.
 // Threads: starts its own threads and waits for them.
 // Format: io/index/format/set_index.hpp.
 #pragma once
@@ -27,7 +27,7 @@ namespace millrace { inline namespace MILLRACE_ABI {
 
 /// Options of write_set_index().
 struct write_set_index_options {
-  std::string index_folder{};    ///< folder of the index files; empty: that of each shard
+  std::string index_folder{};    ///< folder of the index files; empty: the folder of each shard
   millrace::storage storage{};   ///< location of the shards
   notice_function notice{};   ///< receives progress of a long call; empty: stderr
 };
