@@ -12,7 +12,7 @@
 // training loop that keeps as many batches as there are slots does not receive another batch.
 // Import: row-major tensors of the given element type and rank, on the host or on a GPU. Your work on a GPU tensor must
 // wait for the stream that wrote the tensor.
-// Errors: setup_error for a tensor of another type, rank, device or layout. The tensor's deleter is called before.
+// Errors: setup_error for a tensor of another type, rank, device or layout; the deleter of the tensor is called first.
 // Threads: a deleter may be called on any thread. Format: DLManagedTensor of DLPack, the same in versions 0.2 to 1.x.
 #pragma once
 
@@ -106,7 +106,7 @@ inline std::string describe_dlpack(const DLTensor& t) {
   return t.strides && t.ndim > 0 ? text + "]" : text;
 }
 
-/// Returns whether the elements are contiguous in row-major order, or whether there are none.
+/// Returns true if the elements are contiguous in row-major order, or if the tensor is empty.
 inline bool is_row_major(const DLTensor& t) noexcept {
   std::int64_t stride = 1;
   bool same = true;

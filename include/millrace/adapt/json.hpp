@@ -296,7 +296,7 @@ class json_field {
     std::array<bool, kind::rank> is_fixed{};
     std::vector<element> elements{};
 
-    /// Returns the current element in the first `dimensions` dimensions, as "[2][0]".
+    /// Returns the position of the current element in the first `dimensions` dimensions, such as "[2][0]".
     std::string where(std::size_t dimensions) const {
       std::string text;
       for (std::size_t d = 0; d < dimensions; ++d) text += "[" + std::to_string(at[d]) + "]";

@@ -1,4 +1,4 @@
-// Copies images that OpenCV decoded into batches, and images of a batch to a cv::Mat.
+// Copies OpenCV images into batches, and images of a batch into a cv::Mat.
 //
 //   struct example { mr::mat_pixels pixels; std::int32_t label; };
 //   example prepare(const mr::record& r) { return {mr::mat_pixels(my_decode(r["webp"])), ...}; }     // a cv::Mat

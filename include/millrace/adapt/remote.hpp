@@ -1,4 +1,4 @@
-// Shards, lines, token files and lists from web servers and object stores: https://, http://, s3:// and gs://.
+// Reads shards, lines, token files and lists from web servers and object stores: https://, http://, s3:// and gs://.
 //
 //   #include <millrace/adapt/remote.hpp>                       // link with -lcurl -lcrypto
 //   auto storage = mr::remote();

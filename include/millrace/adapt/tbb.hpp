@@ -9,7 +9,7 @@
 // threads (one by default) run no workers: task_arena(8) runs 7 workers concurrently, task_arena(8, 0) runs 8. An arena
 // of one slot runs one worker.
 // Threads of the process: oneTBB starts one thread fewer than the machine has cores, because it counts the caller, and
-// warns if an arena has more slots. A tbb::global_control with a larger max_allowed_parallelism raises this maximum.
+// warns if an arena has more slots. A tbb::global_control with a larger max_allowed_parallelism permits more threads.
 // Sessions with an executor do not create a tbb::global_control.
 // While a worker waits for nested oneTBB work, its thread runs no other worker. oneTBB does not preserve the order of
 // tasks, but batches do not depend on that order.

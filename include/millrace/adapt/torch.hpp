@@ -60,7 +60,7 @@ at::Tensor export_torch(const tensor_view<T, N>& view, int ordinal, std::shared_
   return at::for_blob(const_cast<std::remove_const_t<T>*>(view.data), shape)
       .deleter([owner = std::move(owner)](void*) mutable { owner.reset(); })
       .options(at::TensorOptions(torch_type<std::remove_const_t<T>>()).device(where))
-      .target_device(where)   // without it torch asks the driver
+      .target_device(where)   // without this call, torch queries the driver
       .make_tensor();
 }
 

@@ -24,7 +24,7 @@ namespace detail {
 
 inline constexpr const char* predictions_head = "millrace predictions 1";
 
-/// Workers, I/O threads, host slots, batch.
+/// The numbers of workers, I/O threads and host slots, and the batch size.
 using kept_settings = std::array<std::size_t, 4>;
 
 kept_settings settings_of(const flow_statistics& f);

@@ -49,7 +49,7 @@ class device_sums {
  public:
   virtual ~device_sums() = default;
 
-  /// Reserves these sums for one mr::metrics, because a hand-over of two would mix their sums.
+  /// Reserves these sums for one mr::metrics, because a hand-over would mix the sums of two.
   /// Throws setup_error on the second call.
   void claim() {
     if (claimed_)

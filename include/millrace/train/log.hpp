@@ -9,8 +9,8 @@
 // push, offer and message never wait for a sink; a call costs a lock and a move. If rows arrive faster than the sinks
 // write, the log drops rows and counts them.
 // Order: rows that arrive within `hold` of each other are written in step order, regardless of their order of arrival.
-// A row that arrives after a row of a later step was written is still written, and counted as late, because a late
-// validation result must not be lost.
+// If the log has already written a later step, it still writes the row and counts it as late, because a late validation
+// result must not be lost.
 // Text that is not UTF-8 is cleaned before the sinks receive it: each invalid byte becomes U+FFFD.
 // Errors: an error of a sink does not stop the training. The first error of each sink is reported as a notice, and all
 // errors are counted. The constructor throws setup_error for a queue of 0 rows.
@@ -51,9 +51,9 @@ struct log_counts {
   std::uint64_t written = 0;       ///< accepted by every sink
   std::uint64_t failed = 0;        ///< at least one sink threw; the other sinks have the row
   std::uint64_t dropped = 0;       ///< displaced by newer rows, or still queued at the timeout of close()
-  std::uint64_t refused = 0;       ///< by offer(), or after close()
+  std::uint64_t refused = 0;       ///< rejected: by offer(), after close(), or larger than `queue_bytes`
   std::uint64_t late = 0;          ///< written after a row of a later step
-  std::uint64_t sink_errors = 0;   ///< errors of all sinks, including those in tick() and close()
+  std::uint64_t sink_errors = 0;   ///< errors of all sinks, including errors in tick() and close()
 };
 
 namespace detail {
@@ -85,8 +85,8 @@ class log_state {
   bool can_accept(std::size_t size) const noexcept;
   void drop_first();
 
-  /// Returns whether the row of the lowest step may be written: any queued row has waited for `hold`, or the log is
-  /// being drained.
+  /// Returns whether the row of the lowest step may be written. This requires that any queued row has waited for
+  /// `hold`, or that the log is being drained.
   bool ready(std::unique_lock<std::mutex>&) const;
   void write_first(std::unique_lock<std::mutex>& lock);
   void tick(std::unique_lock<std::mutex>& lock);

@@ -20,7 +20,7 @@ namespace millrace { inline namespace MILLRACE_ABI {
 
 /// The unit of a value. It affects only how the value is printed.
 enum class quantity_unit : std::uint8_t {
-  plain,        ///< a mean, a learning rate
+  plain,        ///< for example a mean or a learning rate
   count,        ///< an integer
   per_second,   ///< printed as name/s
   share         ///< 0..1, printed in percent

@@ -75,7 +75,7 @@ class tensorboard final : public sink {
   void close() override { file_.sync(); }
 
  private:
-  /// Creates events.out.tfevents.<seconds, 10 digits>.<host>.<process>.<serial> with the first free serial.
+  /// Creates the file events.out.tfevents.<seconds, 10 digits>.<host>.<process>.<serial> with the first free serial.
   static detail::append_file start_file(const std::string& folder, instant now);
 
   detail::append_file file_;

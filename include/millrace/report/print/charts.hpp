@@ -1,4 +1,4 @@
-// The charts of the HTML report. Each function returns an inline SVG, or an empty text without data.
+// The charts of the HTML report. Each function returns an inline SVG, or an empty text if the report lacks the data.
 //
 //   page += mr::detail::step_chart(r);      // time of each step, with the wait for data on top
 //   page += mr::detail::stage_chart(r);     // busy, starved and blocked share of each stage

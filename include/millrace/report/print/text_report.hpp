@@ -21,16 +21,16 @@ namespace detail {
 
 std::string padded(std::string text, std::size_t width, bool right = false);
 
-/// "p50 25.1 ms  p95 26.0 ms  p99 31.7 ms"
+/// Returns text such as "p50 25.1 ms  p95 26.0 ms  p99 31.7 ms".
 std::string quantiles_text(const distribution& d);
 
-/// "2.74 s, 184 batches of 24; 16 before them left out"
+/// Returns text such as "2.74 s, 184 batches of 24; 16 before them left out".
 std::string measured_text(const flow_statistics& f);
 
-/// "16 usable cores, not throttled; threads that could run waited 12.4 ms for a core"
+/// Returns text such as "16 usable cores, not throttled; threads that could run waited 12.4 ms for a core".
 std::string machine_text(const flow_statistics& f);
 
-/// "train_images, 2026-11-23 08:36:04 UTC"
+/// Returns text such as "train_images, 2026-11-23 08:36:04 UTC".
 std::string title_of(const run_report& r);
 
 /// Returns the origin of the run, followed by its facts.
@@ -51,7 +51,8 @@ std::string wrapped(std::string line, std::string_view words, std::size_t indent
 
 inline std::string counted_text(std::uint64_t times) { return grouped(static_cast<double>(times)); }
 
-/// "6 400 JPEGs: built-in decoder, several at once 6 144 (96.0 %), alone 192 (3.0 %); libjpeg 64 (1.0 %): ..."
+/// Returns text such as
+/// "6 400 JPEGs: built-in decoder, several at once 6 144 (96.0 %), alone 192 (3.0 %); libjpeg 64 (1.0 %): ...".
 std::string pictures_text(const picture_statistics& p);
 
 std::string counts_text(const std::vector<event_count>& counts);

@@ -4,9 +4,9 @@
 //                                   .step_ns = mr::detail::empirical_distribution::fixed(25e6)});
 //   s.statistics.samples_per_s();   mr::judge(s.statistics);      // the same measurements as of a run
 //
-// The rules are the rules of the engine. A read first reserves its bytes in the read-ahead budget; only the read that
-// is needed next may exceed the budget. Samples become available in the run's order. A worker claims the next ticket
-// whose sample is available and whose batch has a slot. Copies and steps process batches in order.
+// The simulation follows the rules of the engine. A read first reserves its bytes in the read-ahead budget; only the
+// read that is needed next may exceed the budget. Samples become available in the run's order. A worker claims the next
+// ticket whose sample is available and whose batch has a slot. Copies and steps process batches in order.
 // With k outstanding reads, the speed of each read is 1 / (1 + contention x (k - 1)) of its speed alone.
 // A service time depends only on the seed and on the number of the operation, never on the settings. Therefore two
 // simulations that differ in one setting have the same service times.

@@ -5,7 +5,7 @@
 //
 // A change scales the limits that it affects (limits.hpp). The gain is (lowest limit after the change) / (lowest limit
 // now) - 1. This assumes that the run reaches the same share of its lowest limit before and after the change. The gain
-// of deeper prefetch is the difference between the measured speed and the lowest limit.
+// of deeper prefetch is (lowest limit now) / (measured speed) - 1.
 // If `at_most` is true, the prediction is an upper bound. It includes an assumption that one run cannot confirm.
 // If stages alternate in waiting for each other, the limits are inaccurate. In that case, use simulated_gains() of
 // report/simulate/what_if.hpp, which predicts the same changes by simulation.
@@ -24,7 +24,7 @@ namespace millrace { inline namespace MILLRACE_ABI {
 /// twice as fast; with step_time = 2, a step is twice as long.
 struct what_if_change {
   std::optional<std::size_t> workers{}, io_threads{}, batch{};
-  std::optional<std::size_t> prefetch{};   ///< host slots
+  std::optional<std::size_t> prefetch{};   ///< number of host slots
   double storage_speed = 1, work_time = 1, step_time = 1;   ///< factors
   double fixed_step_ns = 0;                ///< time of each step that does not depend on the batch size
 };
@@ -35,7 +35,7 @@ enum class knob { workers, io_threads, prefetch, batch, storage_speed, step, wor
 /// The predicted gain of one change.
 struct knob_gain {
   knob what = knob::workers;
-  std::string change{};   ///< "4 -> 5 workers"
+  std::string change{};   ///< such as "4 -> 5 workers"
   double gain = 0;        ///< relative gain; 0.25 is a quarter more samples per second
   std::string next{};     ///< the lowest limit after the change
   bool at_most = false;   ///< the gain is an upper bound

@@ -13,9 +13,8 @@
 //             but no more than the I/O threads can process
 //   in turn   n / time reading the shard whose turn it is, if most samples come from it: the speed of its one reader.
 //             Read-ahead of later shards by other threads does not speed up the run.
-// Reading has two limits because each alone would be wrong. The busy time of the threads includes the time in the queue
-// of a disk, which more threads cannot use. The time with a read outstanding cannot distinguish slow responses from
-// full bandwidth.
+// The limit of reads uses two times. The busy time of the threads alone would count waits in the queue of a disk as
+// capacity. The time with a read outstanding alone cannot distinguish slow responses from full bandwidth.
 // Errors: none; a stage that was never busy has no limit and is omitted. Threads: not synchronized.
 // Source of the law: see flow_statistics.hpp.
 #pragma once

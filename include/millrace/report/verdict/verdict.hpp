@@ -19,8 +19,8 @@
 // process's own threads. The run is balanced instead if the trainer is about as slow and waits for less than 5 % of its
 // time. Waits of other threads of the process are ignored, because they do not affect the workers.
 // Page cache: less than 5 % of the bytes were read from storage.
-// Bandwidth: reads reach 85 % of the known ceiling. If the ceiling is unknown, concurrent reads slow each other down by
-// a quarter or more (read_levels.hpp). Otherwise the cause is latency, if the ceiling or the slowdown is known.
+// Bandwidth: reads reach 85 % of the ceiling or, if the ceiling is unknown, concurrent reads slow each other down by a
+// quarter or more (read_levels.hpp). Otherwise the cause is latency, if the ceiling or the slowdown is known.
 // Errors: the result is bound_by::unknown for fewer than 5 batches, and without a trainer.
 // Threads: a pure function; any thread.
 // Source of the walk's threshold: TensorFlow's profiler classifies a run below 5 % as not input-bound.
@@ -72,9 +72,9 @@ struct verdict {
   std::vector<std::string> evidence{};
   std::string advice{};
 
-  /// Returns the kind of the limit as text: "CPU-bound".
+  /// Returns the kind of the limit as text, such as "CPU-bound".
   std::string name() const;
-  /// Returns the cause as text: "page cache"; empty if the cause is unknown.
+  /// Returns the cause as text, such as "page cache"; empty if the cause is unknown.
   std::string cause_name() const;
   /// Returns the verdict as one sentence.
   std::string sentence() const;

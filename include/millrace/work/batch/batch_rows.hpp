@@ -38,13 +38,13 @@ struct row_ticket {
   record origin{};
 };
 
-/// A sample that make_early() processed before slots existed. A subclass of the segment adds the typed members.
+/// A sample that make_early() processed before slots existed. batch_segment derives a class with the typed members.
 struct early_row {
   virtual ~early_row() = default;
   std::exception_ptr error{};
 };
 
-/// The memory of a worker for the rows that it renders at once. A subclass of the segment adds the typed members.
+/// The memory of a worker for the rows that it renders at once. batch_segment derives a class with the typed members.
 struct worker_rows {
   virtual ~worker_rows() = default;
 };

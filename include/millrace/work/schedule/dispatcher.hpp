@@ -48,7 +48,7 @@ class dispatcher_work {
   /// Runs tickets first to first + count - 1 as the worker with this index. Other threads do not use this index at the
   /// same time.
   virtual void run(std::size_t worker, std::uint64_t first, std::size_t count) noexcept = 0;
-  /// Passes on the tickets of a claim after run(). The dispatcher has recorded the claim in the worker's times before.
+  /// Passes on the tickets of a claim. The dispatcher calls it after run() and after it has recorded the times.
   virtual void publish(std::uint64_t first, std::size_t count) noexcept = 0;
 };
 

@@ -66,7 +66,7 @@ class credential_sources {
   /// Returns keys from the credential_source of a profile.
   std::optional<provided_keys> from_credential_source(const std::string& credential_source,
                                                       const std::string& origin) const;
-  /// Returns whether a token may be sent to this URL, because a third party cannot intercept it.
+  /// Returns whether a token may be sent to this URL. A third party must not be able to intercept the token.
   static bool may_receive_token(std::string_view url);
 
   const key_environment& env_;
