@@ -6,7 +6,8 @@
 //
 // The functions of libm differ between versions, and compilers may fuse a multiplication and an addition. Random
 // choices that depend on such results would differ between machines. The functions in this header produce the same bits
-// everywhere. Errors: none. Threads: pure functions; only one thread at a time may use an rng.
+// everywhere.
+// Errors: none. Threads: pure functions; only one thread at a time may use an rng.
 #pragma once
 
 #include <millrace/base/random.hpp>

@@ -8,8 +8,8 @@
 //
 // Members with other values are omitted. An inner object is passed before the object that contains it. Errors:
 // data_error with path and offset if the text is not JSON or exceeds a limit. Limits: 64 levels of nesting, and a
-// million members in the open objects. Memory: the strings of the open objects. Threads: one thread at a time per
-// object. Source: RFC 8259.
+// million members in the open objects.
+// Memory: the strings of the open objects. Threads: one thread at a time per object. Source: RFC 8259.
 #pragma once
 
 #include <millrace/base/version.hpp>

@@ -4,8 +4,8 @@
 //   auto flow = mr::shards(names, {.limits = {.max_expansion = 5'000}});
 //   mr::picture p = mr::jpeg(r["jpg"], {.limits = {.max_pixels = 50'000'000}});
 //
-// The limits are checked before memory is allocated. The error message names the limit. Errors: none. Threads: not
-// synchronized.
+// The limits are checked before memory is allocated. The error message names the limit.
+// Errors: none. Threads: not synchronized.
 #pragma once
 
 #include <millrace/base/version.hpp>

@@ -10,10 +10,11 @@
 // Without a function, each notice is printed to stderr as a line that begins with "millrace: ".
 // `text` is safe to print, even if it quotes data. It may have several lines.
 // Errors: an exception that the function throws does not end the run. Millrace then prints the notice and the exception
-// to stderr. Threads: a session calls its function on the thread that creates, uses or destroys the session, and on a
-// thread that reports stalls, but never on two threads at once. The function must not request a batch of the session.
-// The function of a storage or a source is called on any thread that uses the storage or source. The function of a log
-// is called on the log's thread.
+// to stderr.
+// Threads: a session calls its function on the thread that creates, uses or destroys the session, and on a thread that
+// reports stalls, but never on two threads at once. The function must not request a batch of the session. The function
+// of a storage or a source is called on any thread that uses the storage or source. The function of a log is called on
+// the log's thread.
 #pragma once
 
 #include <millrace/base/error.hpp>

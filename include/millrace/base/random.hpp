@@ -22,7 +22,8 @@
 // also accept an rng, but their results differ between standard libraries.
 //
 // Lifetime: an rng is valid only during the call that receives it. An rng occupies 8 bytes, shares no state and does
-// not allocate. Errors: none. Threads: only one thread at a time may use an rng.
+// not allocate.
+// Errors: none. Threads: only one thread at a time may use an rng.
 // Source: SplitMix64 (Steele, Lea, Flood: Fast Splittable Pseudorandom Number Generators, OOPSLA 2014), with the
 // finalizer "Mix13" of David Stafford; bounded integers after Lemire (ACM TOMACS 2019), without bias; normal numbers
 // after Karney: Sampling Exactly from the Normal Distribution (ACM TOMS 42(1), 2016), algorithms N, H and B.
@@ -147,7 +148,7 @@ class rng {
     for (bool even = true;; even = !even) {
       const std::uint64_t next = bits();
       if (next >= last) return even;
-      const std::uint64_t part = below(2 * k + 2);   // 2 k of them count, one never does, one with probability x
+      const std::uint64_t part = below(2 * k + 2);   // 2 k parts count, one never, one with probability x
       if (part == 0 || (part == 1 && bits() >= x)) return even;
       last = next;
     }

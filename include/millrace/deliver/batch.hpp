@@ -121,7 +121,6 @@ struct batch_type {
   using type = batch_of<Columns...>;
 };
 
-/// For a flow whose item is `Item`: the layout of its batches, and the columns of its session.
 template <class Item>
 struct columns_of;
 template <auto... Members>

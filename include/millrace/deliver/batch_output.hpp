@@ -6,7 +6,7 @@
 // Threads: one trainer calls take(). Any thread may call release(); slots may be released in any order.
 // Lifetime: leases share ownership of the batch_output, which owns all slot memory. Therefore a batch may outlive its
 // session.
-// Errors: the comments of the members document them.
+// Errors: documented in the comments of the members.
 #pragma once
 
 #include <millrace/device/device.hpp>

@@ -172,7 +172,8 @@ void launch(const Body& body, const launch_options& how) {
 
 #else
 
-/// Returns the storage of captured launches, which must outlive their graph, because it may run any number of times.
+/// Returns the storage for the bodies of captured launches. The bodies must outlive their graph, because the graph may
+/// run any number of times.
 inline std::vector<std::shared_ptr<void>>& bodies_in_graphs();
 
 template <class Body>

@@ -7,7 +7,8 @@
 //
 // The code uses vector types of the compiler instead of <immintrin.h>, which would increase the library's compile time
 // by an eighth. All functions are inlined, and may be called only from functions with the same target. In the comments
-// below, a half is 128 bits of a register. Threads: any; all functions except stores are pure.
+// below, a half is 128 bits of a register.
+// Threads: any; all functions except stores are pure.
 #pragma once
 
 #include <millrace/base/version.hpp>

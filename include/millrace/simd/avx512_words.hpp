@@ -7,7 +7,8 @@
 //
 // This is the counterpart of avx2_words.hpp, for functions whose target includes AVX-512 and VNNI. All functions are
 // inlined. Some use inline assembly, because the builtins differ between compilers. In the comments below, a quarter is
-// 128 bits of a register. Threads: any; all functions except stores are pure.
+// 128 bits of a register.
+// Threads: any; all functions except stores are pure.
 #pragma once
 
 #include <millrace/simd/avx2_words.hpp>

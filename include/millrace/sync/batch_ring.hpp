@@ -12,9 +12,9 @@
 //   if (got.what == mr::detail::batch_ring::outcome::ready) ring.free(got.batch.slot);   // any thread, in any order
 //
 // Memory is allocated once. A slot is assigned to a batch when the batch opens, so slots may be freed in any order.
-// With `fixed`, batch n always uses slot n % count and waits for that slot. Errors: sample errors are stored per batch.
-// The ring retains the error with the lowest position, so that the same data cause the same error, independent of
-// timing. Threads: any thread may call any member. No member waits.
+// With `fixed`, batch n always uses slot n % count and waits for that slot.
+// Errors: sample errors are stored per batch. The ring retains the error with the lowest position, so that the same
+// data cause the same error, independent of timing. Threads: any thread may call any member. No member waits.
 #pragma once
 
 #include <millrace/base/address_sanitizer.hpp>

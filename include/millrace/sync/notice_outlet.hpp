@@ -3,8 +3,8 @@
 //   mr::detail::notice_outlet notices(options.notice);     // empty: lines on stderr
 //   notices.deliver({.kind = mr::notice_kind::data, .text = "the shard has no sample"});
 //
-// Errors: none. base/notice.hpp describes the handling of exceptions from the user's function. Threads: any; only one
-// thread at a time delivers.
+// Errors: none. base/notice.hpp describes the handling of exceptions from the user's function.
+// Threads: any; only one thread at a time delivers.
 #pragma once
 
 #include <millrace/base/notice.hpp>
@@ -14,7 +14,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// Delivers the notices of one session, source, storage or log, one at a time.
+/// Delivers the notices of one session, source, storage or log. At any time, only one notice is being delivered.
 class notice_outlet {
  public:
   /// `to` receives the notices. If `to` is empty, notices are printed to stderr.

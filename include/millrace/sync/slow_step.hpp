@@ -7,8 +7,9 @@
 //   }
 //
 // If a step is not complete after `after_ns`, a notice reports the number of completed items and the item that has been
-// running longest. Another notice follows after twice that time, and so on. Errors: if the watching thread cannot be
-// started, nothing is reported. Threads: runs a separate thread until destruction.
+// running longest. Another notice follows after twice that time, and so on.
+// Errors: if the watching thread cannot be started, nothing is reported. Threads: runs a separate thread until
+// destruction.
 #pragma once
 
 #include <millrace/base/clock.hpp>

@@ -9,8 +9,9 @@
 //
 // Times are from the host's clock. A copy begins when it is queued, or when the previous copy has arrived, whichever is
 // later. It ends when it has arrived. If the trainer runs ahead of the GPU, the measured time includes the training
-// step that still uses the slot. Therefore it is an upper bound. Errors: none. Threads: the stager uses `idle`. The
-// thread that waits for copies calls copied(). Any thread may call the other members.
+// step that still uses the slot. Therefore the measured time is an upper bound.
+// Errors: none. Threads: the stager uses `idle`. The thread that waits for copies calls copied(). Any thread may call
+// the other members.
 #pragma once
 
 #include <millrace/base/clock.hpp>

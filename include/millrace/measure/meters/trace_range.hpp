@@ -15,7 +15,8 @@
 // - h2d#N: the copy of batch N is queued. The profiler shows the copy itself in the row of the stream.
 // If no profiler is attached, a range only tests a pointer, which costs less than 1 ns. No text is composed and nothing
 // is allocated. The nvtx3 library is header-only, loads the profiler specified by NVTX_INJECTION64_PATH, and does not
-// call CUDA. Errors: none. A range is omitted if its name cannot be composed. Threads: any.
+// call CUDA.
+// Errors: none. A range is omitted if its name cannot be composed. Threads: any.
 #pragma once
 
 #include <millrace/base/machine.hpp>

@@ -10,8 +10,8 @@
 // copy has arrived. At the end of an epoch, the trainer's time until the next call (validation) is a pause, which
 // counts neither as step nor as wait. The wall time excludes pauses. The clock stops at the end of the run. The wait
 // for the first batch belongs to the start of the run and does not count as a wait. The delivery times of the last 2048
-// batches are stored. Errors: none. Threads: the trainer calls call() and record_return(). Any thread may call the
-// other members.
+// batches are stored.
+// Errors: none. Threads: the trainer calls call() and record_return(). Any thread may call the other members.
 #pragma once
 
 #include <millrace/measure/values/timeline.hpp>
@@ -45,9 +45,9 @@ class trainer_times {
   };
 
   void start(std::uint64_t now_ns);
-  /// Begins to watch the trainer while it waits for the session to start.
+  /// Begins to watch the trainer, which now waits for a step of the session's start.
   void watch(std::uint64_t now_ns);
-  /// Records that the trainer no longer waits for the session to start.
+  /// Stops watching the trainer, because the step of the session's start is complete or reports its own progress.
   void leave(std::uint64_t now_ns);
 
   /// Records a call of next(). `arrived_ns` is the time at which the copy of the last delivered batch arrived; 0 if

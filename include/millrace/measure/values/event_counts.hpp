@@ -5,8 +5,9 @@
 //
 // A name must be a string literal, because only its address is stored. Names with equal text share one count. At most
 // 48 names are stored; events with other names are counted as "other". Notices for the user can also be posted here:
-// the first notice of each kind, or the first few. Errors: none. Threads: any number of threads may count, post and
-// read concurrently. Counting does not wait and does not allocate.
+// the first notice of each kind, or the first few.
+// Errors: none. Threads: any number of threads may count, post and read concurrently. Counting does not wait and does
+// not allocate.
 #pragma once
 
 #include <millrace/base/version.hpp>

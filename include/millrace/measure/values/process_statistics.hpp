@@ -8,7 +8,8 @@
 // Cost: a few microseconds for each thread of the process. On Linux, now() reads the cgroup's cpu.stat,
 // /proc/self/task/N/schedstat and /proc/self/io. If the system does not provide a value, the value is 0, or unset for
 // storage bytes. Storage bytes are counted for the entire process. The kernel does not count the bytes of some network
-// file systems. Errors: none. Threads: any.
+// file systems.
+// Errors: none. Threads: any.
 #pragma once
 
 #include <millrace/base/machine.hpp>

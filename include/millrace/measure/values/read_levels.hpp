@@ -9,7 +9,8 @@
 // read, and q is the share of a read that cannot run concurrently with other reads. Therefore the time of a read is a
 // linear function of k. contention() fits this line, weighted by the number of reads. Counting the reads that end per
 // second at each level would be biased, because a read that begins during another read raises the level at which the
-// other read ends. Errors: none; with too few reads the result is empty. Threads: not synchronized.
+// other read ends.
+// Errors: none; with too few reads the result is empty. Threads: not synchronized.
 // Source: the universal scalability law (Gunther, Guerrilla Capacity Planning, 2007) without its coherency term, which
 // is Amdahl's law.
 #pragma once

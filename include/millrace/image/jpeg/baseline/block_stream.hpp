@@ -89,7 +89,7 @@ struct block_stream {
   std::uintptr_t bit = 0;         // position of the next symbol
   unsigned k = 0;                 // number of the next coefficient; 0: the block's DC difference
   bool store = false;             // false: blocks are skipped
-  bool invalid = false;           // there was an invalid code; the decoded data is undefined
+  bool invalid = false;           // an invalid code occurred; the decoded data is undefined
   const void* table = nullptr;
   block_slot* slot = nullptr;
   block_slot* end = nullptr;

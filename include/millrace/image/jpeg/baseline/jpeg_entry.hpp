@@ -4,7 +4,8 @@
 //   stream.enter(e);                             // mcu_stream.hpp: decodes MCU 4 next
 //
 // The position after a restart marker is an entry whose predictors are zero. For a file without restart markers,
-// jpeg_entries.hpp computes entries. Threads: not synchronized.
+// jpeg_entries.hpp computes entries.
+// Threads: not synchronized.
 #pragma once
 
 #include <millrace/base/version.hpp>

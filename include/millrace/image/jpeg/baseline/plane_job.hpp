@@ -13,8 +13,9 @@
 // refuses an image if libjpeg might warn or produce another value; libjpeg must then decode it. The reasons are an
 // invalid code, a block that is too long, fewer bytes than the blocks need, a missing marker, and surplus bytes before
 // a marker. The job does not detect damage below the last requested row of MCUs, or damage in data that it does not
-// decode. Lifetime: the request's bytes must outlive the job. The result is valid until the next begin(). Threads: one
-// thread at a time.
+// decode.
+// Lifetime: the request's bytes must outlive the job. The result is valid until the next begin(). Threads: one thread
+// at a time.
 #pragma once
 
 #include <millrace/image/jpeg/baseline/block_loops.hpp>

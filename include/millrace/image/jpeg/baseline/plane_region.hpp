@@ -7,8 +7,8 @@
 // Planes are consecutive in memory. Rows begin at multiples of 32 bytes. The 64 bytes after each plane are readable.
 // Each row has space for one block in addition to the blocks of its MCUs, because blocks are decoded in pairs. An image
 // that is decoded at a reduced size has smaller blocks. As in libjpeg (jdmaster.c, jpeg_calc_output_dimensions), chroma
-// blocks are twice as large as luma blocks if this compensates for the subsampling of both axes. Threads: pure
-// functions; any thread.
+// blocks are twice as large as luma blocks if this compensates for the subsampling of both axes.
+// Threads: pure functions; any thread.
 #pragma once
 
 #include <millrace/image/jpeg/baseline/jpeg_planes_request.hpp>

@@ -8,8 +8,8 @@
 //
 // A segment has up to 24 stored blocks, or up to 96 skipped blocks. An MCU has 1, 3, 4 or 6 blocks. lay_out() sets all
 // coefficients to zero. The coefficients must be zero before each segment; therefore the caller clears each row after
-// use, as the inverse DCTs do. A caller that stops in the middle of a segment must call lay_out() again. Threads: not
-// thread-safe; one per job.
+// use, as the inverse DCTs do. A caller that stops in the middle of a segment must call lay_out() again.
+// Threads: not thread-safe; one per job.
 #pragma once
 
 #include <millrace/image/jpeg/baseline/block_stream.hpp>

@@ -9,8 +9,9 @@
 //
 // The index must contain the last symbol's code, but not its magnitude bits. Therefore an entry consumes at most 22
 // bits. An entry that does not end the block advances by at most 64, so bit 6 of the sum indicates every position
-// beyond the block's end. Threads: pure functions; any thread. Source: ITU-T T.81 F.2.2. The tables are built in runs,
-// as in coefficient_table.hpp.
+// beyond the block's end.
+// Threads: pure functions; any thread.
+// Source: ITU-T T.81 F.2.2. The tables are built in runs, as in coefficient_table.hpp.
 #pragma once
 
 #include <millrace/image/jpeg/baseline/coefficient_table.hpp>

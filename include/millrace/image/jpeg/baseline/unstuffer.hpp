@@ -8,8 +8,8 @@
 //   u.seek(from);                                // or: continues at another byte of the file
 //
 // The next `slack_bytes` after the copied bytes are readable, but undefined. A decoder that has read these bytes
-// detects this from its position. Errors: none. Lifetime: the file must outlive the object. Threads: one thread at a
-// time.
+// detects this from its position.
+// Errors: none. Lifetime: the file must outlive the object. Threads: one thread at a time.
 // Source: ITU-T T.81 F.1.2.3, B.2.1.
 #pragma once
 

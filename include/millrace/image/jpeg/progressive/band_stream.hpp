@@ -8,8 +8,9 @@
 // it. For a block within the region, the coefficients are stored as well. Each correction bit belongs to a coefficient
 // that is already nonzero. Therefore the size of a set is the number of correction bits before a new coefficient, and
 // one operation deposits all of these bits to the set. The decoder accepts arbitrary bits. After each block, it checks
-// that the position is not beyond `end_bit`. Threads: any; calls share no state. Source: ITU-T T.81 G.1.2.2 and
-// G.1.2.3. The use of sets instead of loops is the author's own method.
+// that the position is not beyond `end_bit`.
+// Threads: any; calls share no state. Source: ITU-T T.81 G.1.2.2 and G.1.2.3. The use of sets instead of loops is the
+// author's own method.
 #pragma once
 
 #include <millrace/image/jpeg/baseline/block_stream.hpp>

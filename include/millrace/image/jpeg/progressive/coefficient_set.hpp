@@ -6,8 +6,8 @@
 //   unsigned k = mr::detail::first_of(place);                           // 5
 //   auto third = sets::spread(0b10, mr::detail::before(zeros, place));  // the last but one of 1 to 4
 //
-// Bit 63 - k represents coefficient k, so that coefficients have the same order as bits of the stream. Threads: pure
-// functions; any thread.
+// Bit 63 - k represents coefficient k, so that coefficients have the same order as bits of the stream.
+// Threads: pure functions; any thread.
 #pragma once
 
 #include <millrace/base/version.hpp>

@@ -8,9 +8,10 @@
 //   store.for_each_row([](const mr::detail::stored_row& r) { /* ... */ });   // for the inverse DCT, which leaves zeros
 //   store.mark_zeroed();                                          // declares that all coefficients are zeros
 //
-// Rows and columns count a component's blocks in the full image, padded to complete MCUs. Memory: 8 bytes for each
-// block, and 144 bytes more for each block of the region. Memory beyond `retained_bytes` is freed when the next smaller
-// image arrives. Errors: throws std::bad_alloc. Threads: not thread-safe; one per job.
+// Rows and columns count a component's blocks in the full image, padded to complete MCUs.
+// Memory: 8 bytes for each block, and 144 bytes more for each block of the region. Memory beyond `retained_bytes` is
+// freed when the next smaller image arrives.
+// Errors: throws std::bad_alloc. Threads: not thread-safe; one per job.
 #pragma once
 
 #include <millrace/image/jpeg/baseline/plane_region.hpp>

@@ -6,8 +6,8 @@
 //   dc.begin_interval();
 //   if (const auto why = dc.decode(bit, end_bit, row, 0, grid.columns); why != none) return why;    // moves `bit`
 //
-// Blocks outside the region are decoded only for the prediction, and their additional bits are skipped. Threads: not
-// thread-safe; one per job. Source: ITU-T T.81 G.1.2.1.
+// Blocks outside the region are decoded only for the prediction, and their additional bits are skipped.
+// Threads: not thread-safe; one per job. Source: ITU-T T.81 G.1.2.1.
 #pragma once
 
 #include <millrace/image/jpeg/baseline/segment_slots.hpp>
