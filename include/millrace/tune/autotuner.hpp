@@ -41,7 +41,7 @@ struct concurrency_limits {
 
 }  // namespace detail
 
-/// Sets the numbers of workers and I/O threads of a session while it runs. mr::tuning() returns one.
+/// Sets the numbers of workers and I/O threads of a session while it runs. mr::tuning() returns a tuning_rule.
 class tuning_rule {
  public:
   virtual ~tuning_rule() = default;

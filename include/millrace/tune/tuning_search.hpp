@@ -50,7 +50,7 @@ struct tuning_window {
   double read_rate = 0;                 ///< speed of reading, in delivered samples per second
   double step_rate = without_limit;     ///< rate of a step that never waits for data
   double fixed_rate = without_limit;    ///< rate of the slowest stage that is not tuned
-  std::string fixed_name{};             ///< name of that stage
+  std::string fixed_name{};             ///< name of the slowest stage that is not tuned
   double work_s = 0, all_work_s = 0;    ///< worker time per sample: in the slowest stage, and in all stages
   bool reads = false;                   ///< whether enough was read to judge; false if most had been prefetched
   double reading_s = 0, unpacking_s = 0;   ///< time of the I/O threads per sample
@@ -76,7 +76,7 @@ struct tuning_decision {
   double data_wait = 0;        ///< wait for data in the window, as a share of the time
   std::string why{};
 
-  /// Returns a line of text:
+  /// Returns a line of text such as:
   /// "tuning after 60 batches: 2 -> 6 workers, 4 reads; data wait 37.0 %: the step needs 5.4 workers, 1.1 reads"
   std::string text() const;
 };

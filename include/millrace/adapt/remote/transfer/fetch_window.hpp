@@ -23,7 +23,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// A time, and how long the network thread was idle before it.
+/// A time, and the total idle time of the network thread before it.
 struct network_time {
   std::int64_t now_ns = 0, idle_ns = 0;
 };

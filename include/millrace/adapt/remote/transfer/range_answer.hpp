@@ -62,9 +62,9 @@ struct range_head {
 };
 
 enum class answer_kind : std::uint8_t {
-  bytes,      ///< the body has all or the first of the requested bytes
+  bytes,      ///< the body has all requested bytes, or the first part of them
   nothing,    ///< the object is empty
-  replaced,   ///< the object differs from the one that was read before
+  replaced,   ///< the object differs from the object that was read before
   wrong,      ///< the response does not match the request
   other       ///< a redirect, a refusal
 };

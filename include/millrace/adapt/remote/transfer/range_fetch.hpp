@@ -53,7 +53,7 @@ class range_fetch {
   bool wait_for_identity();
   /// Returns the number of arrived bytes.
   std::size_t arrived() const noexcept { return arrived_; }
-  /// Returns the size of the range. The size is reduced to end at the end of the object when the identity is known.
+  /// Returns the size of the range. A range beyond the end of the object is shortened when the identity is known.
   std::size_t size_bytes() const noexcept { return size_bytes_; }
   std::uint64_t end_byte() const noexcept { return offset_bytes_ + size_bytes(); }
   /// Ends the fetch for its reader. Nothing is written to the memory after abandon() has returned.
