@@ -1,4 +1,4 @@
-// The behavior of a mix when one of its sources is exhausted.
+// exhausted: defines the behavior of a mix when one of its sources is exhausted.
 //
 //   auto flow = mr::mix({.on_exhausted = mr::exhausted::repeat}, mr::weighted{photos, 0.7},
 //                       mr::weighted{drawings, 0.3});

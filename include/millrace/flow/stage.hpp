@@ -15,15 +15,15 @@
 //     plan, order                   the recorded operations of an image; the position of each sample
 //   trainer, step                 the thread that calls next(); its training step
 //
-// 1. A one-to-one stage is any callable. Pass it to map(). Its parameters decide its arguments: the item, then
+// 1. A one-to-one stage is any callable. Pass it to map(). Its parameters determine the arguments: the item, then
 // optionally the sample's rng, then optionally the worker's scratch memory. It runs on many threads concurrently, so it
 // must be callable through a const reference. It reports a bad item by throwing.
 //
 //      example prepare(const mr::record& r, mr::rng& rng);
 //      auto flow = mr::shards("train-{000..146}.tar") | mr::map(prepare) | mr::batch<&example::pixels>({.size = 64});
 //
-// 2. An expanding stage creates any number of items from one. Pass it to expand(). With a const push() and no finish()
-// it runs in parallel; otherwise it runs on one thread, in order. Its outputs keep the order of their inputs.
+// 2. An expanding stage creates any number of items from one item. Pass it to expand(). With a const push() and no
+// finish() it runs in parallel; otherwise it runs on one thread, in order. Its outputs keep the order of their inputs.
 //
 //      struct windows_of {
 //        using output = window;

@@ -1,4 +1,4 @@
-// on_damage: lets a run continue after damaged samples, instead of ending at the first one.
+// on_damage: lets a run continue after damaged samples, instead of ending at the first damaged sample.
 //
 //   const mr::damage_options rule{.policy = mr::damage::replace, .at_most = 1000};
 //   mr::session run{std::move(flow), {.epochs = 90, .on_damage = rule}};

@@ -4,10 +4,10 @@
 //   mr::position from = mr::parse_position(text);      // data_error that describes the defect of the text
 //   mr::detail::check_same(from, current);             // setup_error that lists the differences: data set, seed, ...
 //
-// Format: fewer than 300 bytes, printable, without an end of line; parse_position() accepts one at the end. Numbers are
-// decimal; data, digest, times and checksum are hexadecimal. `crc32c` is the CRC-32C of everything before it, so any
-// damage is refused. The text contains all settings that the order depends on, because these must not change. It
-// excludes the number of workers and the read-ahead, which may change.
+// Format: fewer than 300 bytes, printable, without an end of line; parse_position() also accepts a text with one.
+// Numbers are decimal; data, digest, times and checksum are hexadecimal. `crc32c` is the CRC-32C of everything before
+// it, so any damage is refused. The text contains all settings that the order depends on, because these must not
+// change. It excludes the number of workers and the read-ahead, which may change.
 // Version 6 has the order of an index and is valid for any number of ranks. Version 7 has the order of a source without
 // an index. It adds the point at which reading begins again, the ranks of the run, and a hash of the modification times
 // of the files. Version 8 is version 7 for samples that are packed into rows. It adds the number of tokens in the first

@@ -94,7 +94,7 @@ class record {
     return all;
   }
 
-  /// Returns true if the record has one of `names`: one field name, or several separated by ';'.
+  /// Returns true if the record has one of `names`, which is one field name, or several field names separated by ';'.
   bool has(std::string_view names) const noexcept { return find(names) != none; }
 
   /// Returns the first field of `names` that the record has; `names` as in has(), in order of preference.
@@ -128,7 +128,7 @@ class record {
     // The table of the fields is stored before the head.
     for (int line = -1; line <= 1; ++line) __builtin_prefetch(head + line * cache_line_bytes);
   }
-  /// Prefetches small fields and the beginning of larger ones; call it some time after prefetch_head().
+  /// Prefetches small fields and the beginning of larger fields. Call it some time after prefetch_head().
   [[gnu::always_inline]] void prefetch_fields() const noexcept {
     if (!head_) return;
     __builtin_prefetch(block_of(head_.get()), 1);

@@ -5,7 +5,7 @@
 //   std::span<std::byte> buffer = build.add_field("jpg", size_bytes);   // fill it before the next call
 //   mr::record r = build.finish();
 //
-// Threads: one. Errors: std::bad_alloc only. The builder may be used again after finish() or begin().
+// Threads: not thread-safe. Errors: std::bad_alloc only. The builder may be used again after finish() or begin().
 #pragma once
 
 #include <millrace/base/version.hpp>
@@ -17,7 +17,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
-/// Builds one record after the other.
+/// Builds records, one after another.
 class record_builder {
  public:
   /// Allocates its blocks from `pool`, which must outlive the builder.
@@ -52,7 +52,8 @@ class record_builder {
   std::size_t largest_field() const noexcept;
 
   /// Grows the block so that `size_bytes` more and the table at the end fit. It estimates the rest of the record as the
-  /// size of the previous record without its largest field. Therefore a big field followed by small ones is not copied.
+  /// size of the previous record without its largest field. Therefore a big field followed by small fields is not
+  /// copied.
   void ensure_space(std::size_t size_bytes);
 
   block_pool* pool_;

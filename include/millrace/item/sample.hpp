@@ -71,7 +71,7 @@ struct sample {
   std::uint64_t held = 0;     ///< tokens in the packing stage when that sample arrived
   record origin{};
 
-  /// Sets the origin from the item, if it has one. Call it before the item is moved away.
+  /// Sets the origin from the item, if the item has an origin. Call it before the item is moved away.
   void keep_origin() {
     if constexpr (has_origin<T>)
       if (item && origin.empty()) origin = origin_of(*item);

@@ -6,12 +6,12 @@
 //   mr::world alone = mr::single_process;                // one process, even if a launcher started others
 //
 // world_from_launcher() reads the environment. Without a launcher it returns rank 0 of 1. If several launchers have set
-// variables, the result is that of the innermost launcher. This is torchrun, if its agent is active
+// variables, the variables of the innermost launcher are used. It is torchrun, if its agent is active
 // (TORCHELASTIC_RUN_ID). Otherwise MPI precedes Flux, HPE PALS, jsrun and Slurm, because their jobs may have started
 // MPI. Any other disagreement is an error, never a guess. A rank without a world size is also an error; PMIx and ALPS
 // do not set the size.
 // Slurm applies only inside a step of srun. A batch script and the shell of salloc have the variables of the complete
-// job (SLURM_PROCID=0, SLURM_NTASKS=64), although each is one process.
+// job (SLURM_PROCID=0, SLURM_NTASKS=64), although each of them is one process.
 // Errors: throws setup_error that names the variable. Causes: half of a pair is missing, a value is not a number, a
 // rank is not less than the world size, or two launchers contradict each other.
 // Threads: the functions read the environment; no thread may change it during a call.
@@ -211,7 +211,8 @@ class launcher_reader {
 /// if the environment indicates several processes or is contradictory.
 world world_by_default();
 
-/// Returns how many processes of the run are on this machine, from the world or else the environment; 1 by default.
+/// Returns the number of the run's processes on this machine. Reads it from the world, or else from the environment; 1
+/// by default.
 std::size_t processes_of_machine(const world& mine) noexcept;
 
 }  // namespace detail

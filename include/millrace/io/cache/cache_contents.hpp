@@ -6,7 +6,7 @@
 //
 // The function inspects the cache of the user who runs the program. It changes nothing, and may run while other
 // processes use the cache.
-// Errors: setup_error if the folder has no cache of this user. Threads: any.
+// Errors: setup_error if the folder has no cache of this user. Threads: any thread.
 #pragma once
 
 #include <millrace/base/version.hpp>

@@ -5,7 +5,7 @@
 //   counts.report_trouble("the cache is full");               // reported once, counted each time
 //   mr::cache_statistics now = counts.statistics();
 //
-// Errors: none. Threads: any number.
+// Errors: none. Threads: any number of threads.
 #pragma once
 
 #include <millrace/base/error.hpp>
@@ -46,7 +46,7 @@ class cache_counts {
     add(refusals);
     if (!trouble_reported_.exchange(true)) report(reason);
   }
-  /// Counts a file without a version, and reports the first one.
+  /// Counts a file without a version, and reports the first such file.
   void report_unversioned(const std::string& name) {
     add(files_without_version);
     if (!unversioned_reported_.exchange(true))

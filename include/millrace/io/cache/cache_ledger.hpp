@@ -17,7 +17,7 @@
 // Errors: none; a failure is reported once and counted, and reads bypass the cache. A lock that another process does
 // not release in time is also a failure. After a failure, all attempts pause for a second, so that a full disk does not
 // slow down reading.
-// Threads: any number.
+// Threads: any number of threads.
 #pragma once
 
 #include <millrace/io/cache/cache_counts.hpp>

@@ -9,7 +9,7 @@
 // the version of a file. A file without a version is not cached, and one notice reports this. A full or failing disk is
 // reported once, and the run continues without the cache. The folder may be removed at any time.
 // Errors: setup_error for invalid options; otherwise the errors of the storage.
-// Threads: any number. Lifetime: a copy refers to the same cache.
+// Threads: any number of threads. Lifetime: a copy refers to the same cache.
 #pragma once
 
 #include <millrace/base/version.hpp>

@@ -7,7 +7,7 @@
 // other machines see the lock depends on the file system. Therefore the file name contains the id of the running kernel
 // (kernel_id()). All containers of a machine share one id; each boot creates a new one. Only files with this kernel's
 // id are removed. Files of other machines and files from before a reboot stay.
-// Errors: none; a file that cannot be examined stays. Threads: any.
+// Errors: none; a file that cannot be examined stays. Threads: any thread.
 #pragma once
 
 #include <millrace/io/file/posix_files.hpp>

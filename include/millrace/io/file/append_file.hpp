@@ -6,7 +6,7 @@
 //
 // When append() returns, the kernel has the record, so a crash of the program loses no record. sync() protects against
 // a crash of the machine.
-// Errors: setup_error if another log has the file open; io_error for everything else. Threads: one.
+// Errors: setup_error if another log has the file open; io_error for everything else. Threads: not thread-safe.
 #pragma once
 
 #include <millrace/io/file/unique_fd.hpp>

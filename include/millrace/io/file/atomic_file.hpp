@@ -6,7 +6,8 @@
 //
 // The file is written as ".<name>.<kernel>-<process>-<n>.partial" in the folder of its final path. Programs that list
 // the shards of a folder skip such names. A lock shows other processes that the writer is alive (abandoned_files.hpp).
-// Errors: io_error with the path and the system's reason. On an error, the temporary file is removed. Threads: one.
+// Errors: io_error with the path and the system's reason. On an error, the temporary file is removed. Threads: not
+// thread-safe.
 #pragma once
 
 #include <millrace/base/error.hpp>

@@ -4,7 +4,7 @@
 //   mr::detail::repair_last_line(file);      // the file is empty now, or ends with a line end
 //
 // An incomplete last line is removed; a complete line that only lacks its line end is retained.
-// Errors: io_error. Threads: one. Memory: the last line.
+// Errors: io_error. Threads: not thread-safe. Memory: the last line.
 #pragma once
 
 #include <millrace/io/file/append_file.hpp>

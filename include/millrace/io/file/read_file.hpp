@@ -4,7 +4,8 @@
 //   const mr::bytes label = mr::read_file("s3://photos/cat/1.txt", mr::remote());
 //
 // The name of the bytes is the file extension in lower case. Errors about the bytes contain the path.
-// Errors: io_error for a file that cannot be opened or read. Threads: any. Cost: three system calls and one allocation.
+// Errors: io_error for a file that cannot be opened or read. Threads: any thread. Cost: three system calls and one
+// allocation.
 #pragma once
 
 #include <millrace/base/version.hpp>

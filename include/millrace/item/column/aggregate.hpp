@@ -180,7 +180,7 @@ consteval auto name_of_member() {
   return address_constant<std::remove_const_t<std::remove_pointer_t<decltype(address)>>>{address};
 }
 
-/// Returns whether member `Index` of an aggregate is the one that the pointer M names.
+/// Returns whether the pointer M names member `Index` of an aggregate.
 template <class Item, std::size_t Index, auto M>
 consteval bool is_member() {
   constexpr auto* named = &(undefined_item<Item>.value.*M);

@@ -3,9 +3,9 @@
 //   mr::detail::column_places<mr::picture, std::int32_t> places;        // columns<...> fills it from the first item
 //   auto labels = places.view<1>({.base = slot, .rows = 256}, "example::label");
 //
-// In a slot, the columns of fixed shape precede the others. Each row of a ragged column is written with space for the
-// longest possible row. Then close() pads all rows to the longest row of the batch and moves them together. Therefore
-// the used part of a slot is contiguous. Rows with two varying sides are ragged columns too.
+// In a slot, the columns of fixed shape precede the ragged columns. Each row of a ragged column is written with space
+// for the longest possible row. Then close() pads all rows to the longest row of the batch and moves them together.
+// Therefore the used part of a slot is contiguous. Rows with two varying sides are ragged columns too.
 // Units: bytes from the front of a slot. Errors: none. Threads: not synchronized; one thread closes a slot.
 #pragma once
 
@@ -116,7 +116,7 @@ class column_places {
   std::size_t bytes_ = 0;
   static constexpr std::size_t no_flags = ~std::size_t{0};
   std::size_t flags_at_bytes_ = no_flags, more_at_bytes_ = 0;
-  std::size_t ragged_at_bytes_ = 0;   // offset of the ragged columns, after those of fixed shape
+  std::size_t ragged_at_bytes_ = 0;   // offset of the ragged columns, after the columns of fixed shape
 
  private:
   /// Adds the bytes of a ragged column to `at_bytes`.

@@ -66,7 +66,8 @@ class columns : public column_places<member_type<Members>...> {
     }
   }
 
-  /// Throws data_error if the shape of a column, or its ragged_options, differ from those of the first item.
+  /// Throws data_error if the shape of a column, or its ragged_options, differ from the shape or the options in the
+  /// first item.
   void check_shapes(const item& one) const { (check<Members>(one), ...); }
 
   /// Writes items into consecutive rows of the batch at `base`, beginning with row `first`.
@@ -99,8 +100,8 @@ class columns : public column_places<member_type<Members>...> {
   /// Fills a row with zeros, or with padding if it is ragged. Call it before close().
   void clear_row(std::byte* base, std::size_t row) const noexcept { (clear_column_row<Members>(base, row), ...); }
 
-  /// Pads ragged rows and moves them together; returns the used part of the slot. Called by one thread, after all rows
-  /// of the batch are written.
+  /// Pads ragged rows and moves them together; returns the used part of the slot. Only one thread may call it, after
+  /// all rows of the batch are written.
   batch_extent close(std::byte* base, std::size_t rows) const noexcept {
     batch_extent e{.used_bytes = ragged_at_bytes_};
     (close_column<Members>(base, rows, e), ...);

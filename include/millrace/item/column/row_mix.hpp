@@ -1,4 +1,4 @@
-// Describes how a row of a batch is mixed with another one, by mixup or cutmix, and implements the formulas of both.
+// Describes how a row of a batch is mixed with another row by mixup or cutmix, and implements both formulas.
 //
 //   const mr::row_mix by_mixup{.partner = 5, .weight = 45'874};                      // 0.7 of the row, 0.3 of row 5
 //   const mr::row_mix by_cutmix{.partner = 5, .right = 112, .bottom = 112};          // a quarter is row 5's

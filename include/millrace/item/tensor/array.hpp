@@ -63,7 +63,7 @@ struct npy_element {
   std::string type{};           // NumPy's name: "<f4"
   std::string_view synonym{};   // another name of NumPy, which is accepted as well; empty: none
 
-  /// Returns whether elements of NumPy's type are read as this one.
+  /// Returns whether elements of NumPy's type `npy` can be read as this type.
   bool is(std::string_view npy) const noexcept { return npy == type || (!synonym.empty() && npy == synonym); }
 };
 
@@ -106,7 +106,7 @@ struct array_layout {
 
 [[noreturn]] void throw_no_array(const bytes& field, const std::string& problem, std::string hint);
 
-/// Throws data_error if the bytes are those of a well-known kind of file, not raw numbers.
+/// Throws data_error if the bytes look like a well-known kind of file, not like raw numbers.
 void check_raw(const bytes& field);
 
 /// Checks the complete field and returns its layout. Allocates the shape only.

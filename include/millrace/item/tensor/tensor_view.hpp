@@ -13,7 +13,7 @@
 //
 // On GPU memory, x[3] and a loop over rows return views of GPU memory, but the host cannot access elements. span()
 // throws in all builds. Other element accesses throw in debug builds (without NDEBUG), which also check indices.
-// A .cu file may include this header: it is cheap to compile.
+// A .cu file may include this header, because it is cheap to compile.
 // Layout: row-major and contiguous. Lifetime: owns nothing and is valid until its batch is released.
 #pragma once
 
@@ -139,7 +139,7 @@ struct tensor_view {
 //   words(i, t);                                         // padding from t = lengths[i] on; words.span() includes it
 //   for (auto word : b.get<&example::words>()[i]) ...    // row i without its padding
 //
-// A .cu file may include this header: it is cheap to compile.
+// A .cu file may include this header, because it is cheap to compile.
 // Layout: as in item/tensor/tensor_view.hpp; both views are on the same device. Lifetime: owns nothing and is valid
 // until its batch is released.
 
@@ -169,7 +169,7 @@ struct padded_view {
 //   auto [pixels, sizes] = b.get<&example::pixels>();    // u8 [B, tallest, widest, 3] and i32 [B, 2]: height, width
 //   if (y < sizes(i, 0) && x < sizes(i, 1)) use(pixels(i, y, x, 0));         // the rest is padding
 //
-// A .cu file may include this header: it is cheap to compile.
+// A .cu file may include this header, because it is cheap to compile.
 // Layout: as in item/tensor/tensor_view.hpp; both views are on the same device. Lifetime: owns nothing and is valid
 // until its batch is released.
 

@@ -66,7 +66,7 @@ class chosen_samples {
   std::vector<std::uint32_t> numbers_{}, rounds_{};   // rounds_: the end of each round; empty: every sample once
 };
 
-/// Selects samples of one shard after the other.
+/// Selects samples of several shards, one shard after another.
 class choice_search {
  public:
   /// `choice` must outlive the search.

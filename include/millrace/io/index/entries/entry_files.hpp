@@ -6,8 +6,8 @@
 //   entries.count(reader.counters(), reported);
 //   entries.report(counts);
 //
-// Errors: none. If a file cannot be opened, payloads are delivered without entry points. Threads: any. Lifetime: must
-// outlive the open files.
+// Errors: none. If a file cannot be opened, payloads are delivered without entry points. Threads: any thread. Lifetime:
+// must outlive the open files.
 #pragma once
 
 #include <millrace/io/index/entries/entry_file.hpp>

@@ -1,4 +1,5 @@
-// A set index: one small file that describes all shards of a set, so that a start need not query each of them.
+// A set index: one small file that describes all shards of a set, so that a run need not query each shard when it
+// starts.
 //
 //   const mr::detail::set_index index = mr::detail::set_index::parse(text, "s3://photos/set.millrace-index");
 //   if (const auto* shard = index.find("s3://photos/train-007.tar")) shard->samples;

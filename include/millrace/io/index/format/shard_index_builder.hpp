@@ -4,7 +4,7 @@
 //   build.add({.name = "a.jpg", .size_bytes = 700, .offset_bytes = 0, .payload_offset_bytes = 512, .regular = true});
 //   mr::detail::shard_index index = build.finish();           // or .finish_damaged(error)
 //
-// Errors: setup_error for a shard beyond the limits of an index. Threads: one. A builder builds one index.
+// Errors: setup_error for a shard beyond the limits of an index. Threads: not thread-safe. A builder builds one index.
 #pragma once
 
 #include <millrace/io/index/format/shard_index.hpp>

@@ -48,9 +48,9 @@ struct block_size {
   /// Returns the size for an order.
   static block_size choose(const expected_order& order, const data_set& data) noexcept {
     if (order.window <= 1 || data.samples == 0 || data.sample_bytes > largest_sample(data.is_local)) return {};
-    // A block stays in memory from the first possible turn of its samples until its last one is delivered. A lane may
-    // begin and end inside a block. The factor 2 covers two effects: a pool block is up to a quarter larger than its
-    // content, and threads overtake each other. I/O threads that share a lane read at different positions in it, as
+    // A block stays in memory from the first possible turn of its samples until its last sample is delivered. A lane
+    // may begin and end inside a block. The factor 2 covers two effects: a pool block is up to a quarter larger than
+    // its content, and threads overtake each other. I/O threads that share a lane read at different positions in it, as
     // separate lanes do.
     const std::uint64_t window = std::min(order.window, data.samples);
     const std::uint64_t places = std::max(order.lanes, min_places);

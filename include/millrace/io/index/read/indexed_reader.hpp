@@ -74,7 +74,7 @@ class indexed_reader {
   /// Returns and clears failure(), because the error and the reader may move to different threads.
   std::exception_ptr take_failure() noexcept { return std::exchange(failure_, nullptr); }
 
-  /// Returns one sample. Throws its error if it cannot be read.
+  /// Returns one sample. Throws the error of the sample if it cannot be read.
   record read_one(std::uint32_t number);
 
   /// Throws the error of shard_reader after the last good sample. Call this for a shard that is damaged according to

@@ -4,7 +4,7 @@
 //   if (!damaged.allow({.shard = name, .samples = 40, .is_complete = true})) damaged.throw_if_allowed(name);
 //   damaged.notices(147);               // "2 of 147 shards are damaged: ..."; nothing without any
 //
-// Errors: data_error of throw_if_allowed(). Threads: one at a time.
+// Errors: data_error of throw_if_allowed(). Threads: one thread at a time.
 #pragma once
 
 #include <millrace/base/notice.hpp>

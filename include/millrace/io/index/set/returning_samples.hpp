@@ -3,7 +3,7 @@
 //   mr::detail::shard_index& index = returning.count(shard.load(name, files), shard, number);
 //   returning.report(counts, names);                             // the samples counted since the last call
 //
-// Errors: none. Threads: any.
+// Errors: none. Threads: any thread.
 #pragma once
 
 #include <millrace/io/index/set/indexed_shard.hpp>

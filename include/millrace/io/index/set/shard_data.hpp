@@ -7,8 +7,8 @@
 //
 // Missing indexes are built and stored (index_build.hpp). The constructor reads only the heads of indexes. The rest of
 // an index is read with its shard's first sample. If the index is damaged, it is then built again. Neighbors in a shard
-// are read together (indexed_reader.hpp). Checksums are learned at the first read and checked at all later ones. At
-// most 128 files stay open between reads.
+// are read together (indexed_reader.hpp). Checksums are learned at the first read of a payload and checked at all later
+// reads. At most 128 files stay open between reads.
 // Small samples are read in blocks of neighbors (block_cache.hpp) on two conditions: expect() was called with the
 // order, and the allowed memory is enough to store the neighbors until their turn. From a storage, larger samples are
 // also read in blocks, because a request costs more than a read of a local file.

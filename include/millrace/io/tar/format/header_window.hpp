@@ -6,7 +6,7 @@
 //
 // A read fetches either 256 KiB, which is cheaper if headers are close together, or 2 KiB for each header. The cheaper
 // size depends on the storage and on the sizes of the payloads. Therefore the window measures both sizes while it uses
-// them. Errors: the errors of the source. Threads: one. Only tests replace `Clock`.
+// them. Errors: the errors of the source. Threads: not thread-safe. Only tests replace `Clock`.
 #pragma once
 
 #include <millrace/base/clock.hpp>

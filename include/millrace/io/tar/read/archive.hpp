@@ -1,4 +1,4 @@
-// Wraps the handle and the error text of libarchive, which reads shards.
+// Wraps the handle and the error texts of libarchive. Millrace reads shards with libarchive.
 //
 //   mr::detail::archive_reader handle = mr::detail::open_archive_reader();
 //   if (archive_read_support_format_tar(handle.get()) != ARCHIVE_OK)

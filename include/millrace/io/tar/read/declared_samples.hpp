@@ -6,7 +6,7 @@
 // A shard without an end marker may be truncated. The bytes of the shard do not show this, but its sidecar files do.
 // This header reads only the numbers, without any checks, because sidecar_counts.hpp and index_file.hpp validate the
 // same files. The largest number is used.
-// Errors: none; an unreadable file is ignored. Threads: any.
+// Errors: none; an unreadable file is ignored. Threads: any thread.
 #pragma once
 
 #include <millrace/base/error.hpp>

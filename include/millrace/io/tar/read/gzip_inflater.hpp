@@ -10,7 +10,7 @@
 // The CRC-32 of this file uses carry-less products if the processor supports them, otherwise zlib's function.
 // Source: V. Gopal and others, "Fast CRC Computation for Generic Polynomials Using PCLMULQDQ Instruction", Intel 2009.
 // Only this file includes zlib.
-// Errors: std::bad_alloc; damage is reported as a result. Memory: 45 KiB. Threads: one.
+// Errors: std::bad_alloc; damage is reported as a result. Memory: 45 KiB. Threads: not thread-safe.
 #pragma once
 
 #include <millrace/base/version.hpp>

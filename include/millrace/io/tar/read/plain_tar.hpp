@@ -7,7 +7,7 @@
 // or ambiguous is `odd`, for example sparse members, pax names beyond ASCII, and headers without the ustar signature.
 // In these cases tar_reader decides. Therefore plain_tar and tar_reader agree whenever plain_tar returns `member` or
 // `end`, and no rule about damage is implemented twice.
-// Errors: the errors of the source. Threads: one.
+// Errors: the errors of the source. Threads: not thread-safe.
 // Format: POSIX.1-2017, pax utility, "ustar Interchange Format" and "pax Interchange Format"; GNU tar manual, section
 // "Basic Tar Format".
 #pragma once

@@ -9,7 +9,7 @@
 // Memory: 16 bytes per key, at most 8 MiB. In a shard with more than 524,288 keys, digests select one key in 2, 4, 8,
 // ..., which counts as 2, 4, 8, ... keys. Then returned() is an unbiased estimate. Its relative standard error is 1 /
 // sqrt(sampled keys that returned).
-// Errors: std::bad_alloc. Threads: one. Cost: about 20 ns per key.
+// Errors: std::bad_alloc. Threads: not thread-safe. Cost: about 20 ns per key.
 #pragma once
 
 #include <millrace/io/file/byte_source.hpp>

@@ -17,7 +17,7 @@
 // bytes follows.
 // Memory: one buffer of `chunk_bytes` from the pool, reused for each shard; gzip needs another buffer of 256 KiB. The
 // window of zstd needs at most 128 MiB. The window of xz has the size that the file states, at most 4 GiB.
-// Threads: one.
+// Threads: not thread-safe.
 #pragma once
 
 #include <millrace/base/error.hpp>

@@ -3,10 +3,10 @@
 //   auto tail = std::make_unique<mr::detail::tail_source>(std::move(source), sample_offset_bytes);
 //   // reads: one empty member named ".start", then the shard starting at sample_offset_bytes
 //
-// libarchive validates the first header of an archive more strictly than the others. The empty member is that first
+// libarchive validates the first header of an archive more strictly than later headers. The empty member is that first
 // header, so that a member from the middle of a shard is read as usual. The stream begins at `offset_bytes - 512` of
 // the shard. Therefore the offset must be the offset of a header, and must not be 0. Errors: the errors of the source.
-// Threads: one at a time. Lifetime: the borrowed source must outlive the borrowed_byte_source.
+// Threads: one thread at a time. Lifetime: the borrowed source must outlive the borrowed_byte_source.
 #pragma once
 
 #include <millrace/io/file/byte_source.hpp>

@@ -17,7 +17,7 @@
 // Errors: data_error with the shard and the offset of the member's first header block in the uncompressed stream.
 // late_data_error for a damaged compressed stream. Errors of the source propagate. After an error the reader is
 // unusable.
-// Threads: one at a time.
+// Threads: one thread at a time.
 // Names are the raw bytes of the header, with one exception. If the process's locale is neither "C" nor UTF-8,
 // libarchive converts pax names to the locale's character set.
 #pragma once

@@ -11,7 +11,7 @@
 // a killed writer of the same pattern left. abandoned_files.hpp describes when a writer counts as killed.
 // Errors: setup_error for a pattern without its %d. setup_error for keys and fields that a reader would not return
 // unchanged; the writer stays usable. io_error for a full disk and similar failures; the writer is then unusable.
-// Threads: one at a time.
+// Threads: one thread at a time.
 #pragma once
 
 #include <millrace/base/error.hpp>
