@@ -56,7 +56,7 @@ class run_core {
   worker_executor* arena() const noexcept { return arena_.get(); }
   /// Returns the slots that the workers fill.
   batch_ring& host_slots() const noexcept { return output_->host_slots(); }
-  /// Returns the maximum number of workers and of I/O threads.
+  /// Returns the numbers of workers and I/O threads.
   const concurrency& threads() const noexcept { return concurrency_; }
   /// Returns the cores to which the run's threads are bound; empty: all.
   const std::vector<unsigned>& cores() const noexcept { return cores_; }

@@ -23,7 +23,7 @@ namespace millrace { inline namespace MILLRACE_ABI {
 /// An unlimited number of epochs, or of batches in an epoch.
 inline constexpr std::uint64_t endless = ~std::uint64_t{0};
 
-/// Reports the wait of each stage when a run stalls. It never ends a run.
+/// When a session reports that its run stalls. The report shows the wait of each stage, and never ends the run.
 struct stall_options {
   /// Minimum duration of a stall. A stall is a long start step, a long wait in next(), or a long time between two calls
   /// of next(). 0: no reports. Empty: 10 s, and the time between two calls is not a stall.
@@ -48,7 +48,7 @@ struct session_options {
   /// uses at most `threads` of them at a time, with or without tuning; if `threads` is empty, at most concurrency().
   /// Null: oneTBB's threads run the workers.
   std::shared_ptr<millrace::executor> executor{};
-  unsigned io_threads = 4;            ///< shards that are read at the same time
+  unsigned io_threads = 4;            ///< number of shards that are read at the same time
   /// Binds workers and I/O threads to the cores of the device's NUMA node, and counts only these cores if `threads` is
   /// empty. The cores of other nodes are then unused. No effect if the machine has one node, or the device is the host.
   bool threads_near_device = false;

@@ -41,7 +41,7 @@ class stall_watcher {
   std::mutex mutex_;
   std::condition_variable changed_;
   bool over_ = false;
-  std::thread thread_;   // the last member: the thread uses the others
+  std::thread thread_;   // the last member, because the thread uses the others
 };
 
 }}}  // namespace millrace::detail

@@ -34,10 +34,10 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 /// Options of file_data.
 struct file_data_options {
-  std::size_t root_bytes = 0;              ///< length of the prefix of each name that is not part of its key
+  std::size_t root_bytes = 0;              ///< length of the prefix that is removed from each name to form its key
   std::vector<std::string> classes{};      ///< names of the first folders, by class number; empty: no classes
   std::uint64_t max_file_bytes = std::uint64_t{1} << 30;   ///< a larger file is an error before it is read
-  std::size_t unreadable_at_most = 0;      ///< maximum of missing or unreadable files at the start
+  std::size_t unreadable_at_most = 0;      ///< maximum number of missing or unreadable files at the start
   millrace::storage storage{};
 };
 
@@ -53,7 +53,7 @@ class file_data {
   const std::vector<std::uint64_t>& counts() const noexcept { return counts_; }
   /// Returns the identity of a sample.
   std::uint64_t id_of(const located_sample& s) const noexcept { return s.id(); }
-  /// Returns 0: a selection of files is a different data set.
+  /// Returns 0, because a selection of files is a different data set.
   std::uint64_t choice() const noexcept { return 0; }
   std::string choice_text() const { return {}; }
   /// Returns the file and the key of a sample.

@@ -23,7 +23,6 @@
 // on_damage, it is one damaged sample.
 // Threads: I/O threads read the files. Cost of the start: three system calls for each file. If you have millions of
 // small files, write them into shards instead.
-// files into shards instead.
 #pragma once
 
 #include <millrace/base/version.hpp>
@@ -47,8 +46,8 @@ struct files_options {
   std::uint64_t seed = 0;                ///< seed of the shuffle and of all random numbers
   bool folders_are_classes = false;      ///< adds a field "cls": the number of the first folder of the key
   std::vector<std::string> classes{};    ///< names of the classes, by number; implies the option above
-  /// The prefix of each path that is not part of its key. Not set: the folders before the first glob; no prefix for a
-  /// list.
+  /// The prefix that is removed from each path to form its key. Not set: the folders before the first glob; no prefix
+  /// for a list.
   std::string root{};
   /// Returns whether to use the file with this key. Not set: all files are used.
   std::function<bool(std::string_view key)> where{};
@@ -63,7 +62,7 @@ namespace detail {
 /// The files that a user named, before they are checked.
 struct named_files {
   std::vector<std::string> paths;
-  std::size_t root_bytes = 0;   ///< length of the prefix of each path that is not part of its key
+  std::size_t root_bytes = 0;   ///< length of the prefix that is removed from each path to form its key
 };
 
 /// Returns the files of a pattern, and its fixed part.

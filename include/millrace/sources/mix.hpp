@@ -115,7 +115,7 @@ class mixed_shards : public mix_streams<Sources...> {
   mixed_shards(const mix_rule& rule, std::uint64_t seed, const Sources&... sources)
       : mix_streams<Sources...>(rule, seed, sources...), rule_(rule), sources_{sources...} {}
 
-  /// Returns whether a run uses the indexes of the sources. Throws their errors.
+  /// Returns whether a run uses the indexes of the sources. Throws the errors of the sources.
   bool uses_index(const index_use& use) const {
     if (std::all_of(sources_.begin(), sources_.end(), [&](const auto& source) { return source.uses_index(use); }))
       return true;

@@ -1,4 +1,4 @@
-// Caches blocks of files while their windows are read in a shuffled order, so that each block is read once.
+// Caches blocks of files while windows are read from them in a shuffled order, so that each block is read once.
 //
 //   mr::detail::token_blocks blocks({.block_bytes = 262'144, .limit_bytes = 64 << 20});
 //   const auto block = blocks.get({file, number}, [&](std::vector<std::byte>& bytes) { bytes = read(file, number); });

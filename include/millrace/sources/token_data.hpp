@@ -89,7 +89,7 @@ class token_data {
   file_list files_;
   const token_data_options options_;
   std::vector<token_windows> windows_;
-  std::vector<std::uint64_t> counts_, sizes_;   // of each file: windows, bytes
+  std::vector<std::uint64_t> counts_, sizes_;   // for each file: number of windows, size in bytes
   std::uint64_t window_bytes_ = 0, left_over_ = 0, fingerprint_ = 0;
   std::string no_choice_{};
   bool in_order_ = true;                 // windows are read in the order of the files

@@ -1,4 +1,4 @@
-// expand: creates any number of items from one item; 0 drops it. flow/stage.hpp shows how to write such a stage.
+// expand: creates any number of items from one item, or drops it. flow/stage.hpp shows how to write such a stage.
 //
 //   auto windows = mr::from(clips) | mr::expand(windows_of{.frames = 8})
 //                | mr::filter([](const window& w) { return w.label != 7; });

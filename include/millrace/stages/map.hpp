@@ -23,7 +23,7 @@ namespace millrace { inline namespace MILLRACE_ABI {
 
 /// Options of map().
 struct map_options {
-  bool blocking = false;   ///< the callable waits: it runs on its own threads
+  bool blocking = false;   ///< true: the callable waits, and runs on its own threads
   unsigned threads = 8;    ///< number of these threads; used only if blocking
 };
 

@@ -60,7 +60,7 @@ struct mix_rows_options {
 
 /// Options of mixup().
 struct mixup_options {
-  double alpha = 1;         ///< lambda is Beta(alpha, alpha); 1/1024 to 1024
+  double alpha = 1;         ///< lambda is distributed as Beta(alpha, alpha); 1/1024 to 1024
   double probability = 1;   ///< probability that a pair is mixed
   std::optional<std::size_t> stride{};   ///< as in mix_rows_options, like the members below
   std::optional<std::uint64_t> off_epoch{};
@@ -69,9 +69,9 @@ struct mixup_options {
 
 /// Options of cutmix().
 struct cutmix_options {
-  double alpha = 1;         ///< lambda is Beta(alpha, alpha) before the box is cut off; 1/1024 to 1024
+  double alpha = 1;         ///< distribution Beta(alpha, alpha) of lambda before the box is clipped; 1/1024 to 1024
   double probability = 1;   ///< probability that a pair is mixed
-  std::array<double, 2> minmax{};   ///< as mix_rows_options::cutmix_minmax
+  std::array<double, 2> minmax{};   ///< see mix_rows_options::cutmix_minmax
   std::optional<std::size_t> stride{};   ///< as in mix_rows_options, like the members below
   std::optional<std::uint64_t> off_epoch{};
   std::optional<image_layout> layout{};

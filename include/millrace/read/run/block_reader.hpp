@@ -40,8 +40,8 @@ class block_reader {
   static constexpr std::size_t prefetched = 16;   // records to prefetch for stamp(); they may have left the cache
 
   void read();
-  /// Finds the next sample that cannot be read alone. Samples that were read together with it may be empty although
-  /// they are good.
+  /// Finds the next sample that cannot be read. Reads each empty record again, because the records after a failed
+  /// sample may be empty although their samples are good.
   void find_failure();
 
   std::shared_ptr<Data> data_;

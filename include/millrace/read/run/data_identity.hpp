@@ -16,7 +16,7 @@
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 /// Returns a hash of the number of shards, and of their file names (without folders) and sizes in bytes.
-/// Ignores names and sizes that the source does not report. The hash includes a selection of samples.
+/// Ignores names and sizes that the source does not report. A selection of samples changes the hash.
 template <class Source>
 std::uint64_t fingerprint_of(const Source& source) {
   std::uint64_t sum = source.shards();

@@ -41,7 +41,8 @@ class delivery_account {
       : options_(o), epoch_(o.epoch), batch_(o.batch), delivered_(o.delivered), digest_(o.digest) {}
 
   /// Adds the next batch in order.
-  /// Throws conservation_error if the batch is of another epoch, or if it ends an epoch that lacks samples.
+  /// Throws conservation_error if the batch belongs to another epoch, or if it ends an epoch from which samples are
+  /// missing.
   void deliver(const ready_batch& b) {
     if (b.epoch != epoch_) throw violation("delivered");   // the epoch ended too early or too late
     delivered_ += b.rows - b.damaged.size();

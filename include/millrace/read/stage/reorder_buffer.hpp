@@ -129,7 +129,7 @@ class reorder_buffer {
 
   /// Adds samples that were read from an open shard. Moves the samples out of `samples`.
   void append(shard& to, std::vector<sample<item>>& samples);
-  /// Ends a shard: it has no more samples. An `error` replaces its next sample.
+  /// Ends a shard that has no more samples. An `error` replaces its next sample.
   void end(shard& ended, std::exception_ptr error);
 
   /// Passes on samples while the next segment has space. Returns whether there was any progress.

@@ -31,7 +31,7 @@ namespace millrace { inline namespace MILLRACE_ABI {
 /// Options of make_entry_points().
 struct entry_points_options {
   std::string index_folder{};     ///< folder of the index files; empty: the folder of each shard
-  millrace::storage storage{};    ///< location of the shards; indexes are then saved in index_folder only
+  millrace::storage storage{};    ///< location of the shards; if set, indexes are saved only in index_folder
   std::optional<unsigned> threads{};   ///< empty: one for each usable core
   notice_function notice{};   ///< receives progress of a long call; empty: stderr
 };
