@@ -12,7 +12,7 @@
 // step.
 // Threads: the stager calls the copy functions; another thread calls wait(). The owner of a batch calls record(),
 // stream_waits_for() and copy_to_host(). Every thread calls enter_thread() first.
-// Errors: io_error. Destructors never throw.
+// Errors: functions throw io_error. Destructors never throw.
 #pragma once
 
 #include <millrace/device/stream.hpp>

@@ -7,10 +7,10 @@
 //
 // A training step lasts from the delivery of a batch to the next call of next(). If the copy of the batch is still in
 // progress, a trainer that reads the result of the step also waits for the copy. The step counts as starved until the
-// copy has arrived. At the end of an epoch, the trainer's time until the next call (validation) is a pause, which
-// counts neither as step nor as wait. The wall time excludes pauses. The clock stops at the end of the run. The wait
-// for the first batch belongs to the start of the run and does not count as a wait. The delivery times of the last 2048
-// batches are stored.
+// copy has arrived. After the end of an epoch, the time until the next call of next(), for example for validation, is a
+// pause, which counts neither as step nor as wait. The wall time excludes pauses. The clock stops at the end of the
+// run. The wait for the first batch belongs to the start of the run and does not count as a wait. The delivery times of
+// the last 2048 batches are stored.
 // Errors: none. Threads: the trainer calls call() and record_return(). Any thread may call the other members.
 #pragma once
 

@@ -9,8 +9,8 @@
 //
 // A step is one lookup. No branch depends on the result of a lookup; the end of a block is handled by arithmetic. Each
 // lookup of a stream depends on the previous one. Therefore a single stream waits for its lookups, whereas two streams
-// hide each other's latency. Rare cases, such as a long code or an entry that extends into the next block, leave the
-// loop. decode_rare() handles them one by one, then the loop is entered again. The loop also leaves at the end of a
+// hide each other's latency. Rare cases, such as a long code or an entry that extends into the next block, end the
+// loop. decode_rare() handles one such symbol, then the loop is entered again. The loop also ends at the end of a
 // segment, where the stream uses a table that has only slow entries. The decoder accepts arbitrary bits. It writes only
 // to the slots' coefficients and to the spare space after them.
 // Units: positions are bit addresses, 8 * address + bit, which saves a register for the base. Source of the codes:
@@ -27,8 +27,8 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// Size of a pair of adjacent blocks. Row i of the left block begins at 16 * i, row i of the right block at 16 * i + 8.
-/// Spare space for unneeded stores follows.
+/// Number of coefficients in the memory of a pair of adjacent blocks. Row i of the left block begins at 16 * i, row i
+/// of the right block at 16 * i + 8. Spare space for unneeded stores follows.
 constexpr std::size_t pair_coefficients = 144;
 constexpr std::size_t right_block = 8;
 

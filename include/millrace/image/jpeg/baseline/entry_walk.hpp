@@ -111,7 +111,7 @@ class entry_walk {
   stop_table stop_;
   mcu_stream stream_;
   std::vector<jpeg_entry> entries_;
-  const std::uint8_t* counted_ = nullptr;   // the copied bytes before this one were counted
+  const std::uint8_t* counted_ = nullptr;   // end of the copied bytes that were counted
   std::ptrdiff_t stuffed_bytes_ = 0;        // stuffed bytes before counted_ in this interval
 };
 

@@ -46,7 +46,7 @@ class band_table {
     unsigned low;   // position of the scan's lowest bit
   };
 
-  /// Returns false for an invalid code.
+  /// Builds the table. Returns false if the code is invalid.
   bool build(code_bytes bytes, use usage) {
     use_ = usage;
     if (!code_.assign(bytes)) return false;
