@@ -6,8 +6,8 @@
 //     if (decoder.repaired()) s.count("repaired frames");   // shown by run.stats().counts
 //   }
 //
-// Threads: one worker at a time uses a scratch; another worker may use it later. Do not use a reference to it after a
-// call that may switch tasks. Results must not depend on the content that earlier samples left in it.
+// Threads: one worker at a time uses a scratch; another worker may use it later. No worker keeps a scratch across a
+// call that may switch tasks. Results must not depend on the content that earlier samples left in a scratch.
 #pragma once
 
 #include <millrace/base/aligned_allocator.hpp>
