@@ -71,6 +71,8 @@ def lint(leg):
     leg.run_check("contract/lint/boundary.py")
     leg.run_check("contract/lint/prose_test.py")
     leg.run_check("contract/lint/prose.py")
+    leg.run_check("contract/lint/words_test.py")
+    leg.run_check("contract/lint/words.py")
     leg.run_check("contract/lint/hints_test.py")
     leg.run_check("contract/lint/hints.py")
     leg.count("mutations.py --texts", leg.run("mutations.py", [
