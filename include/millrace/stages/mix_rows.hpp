@@ -18,8 +18,8 @@
 // same box. A row without a partner is not changed: it has lambda 1 and its own label as label_b. The same applies to
 // both rows of a pair if one of them is damaged (session_options::on_damage). A replaced row is a copy of another row
 // after mixing.
-// Draws: random numbers depend on (seed, epoch, position of the pair's first row in the epoch, stage). Elsewhere they
-// depend on one sample, but a pair has two samples. They do not depend on workers or resumes.
+// Draws: random numbers depend on (seed, epoch, position of the pair's first row in the epoch, stage). In
+// other stages they depend on one sample, but a pair has two samples. They do not depend on workers or resumes.
 // Ranks: the resume point stores the stride, and restores it if `.stride` is empty. Every number of ranks that divides
 // the stride produces the same rows. Any other number of ranks is an error.
 // The worker that renders the second row of a pair mixes both rows while they are in its cache, by the formulas of
@@ -55,7 +55,7 @@ struct mix_rows_options {
   std::optional<std::uint64_t> off_epoch{};   ///< from this epoch on, rows are not mixed
   /// Axis order of three-dimensional rows. Default: [H, W, C] for u8, and [C, H, W] for other types.
   std::optional<image_layout> layout{};
-  bool deferred = false;             ///< true: only labels and lambda; mr::mix_rows(pixels, b.row_mixes()) mixes
+  bool deferred = false;             ///< true: only adds labels and lambda; call mr::mix_rows(pixels, b.row_mixes())
 };
 
 /// Options of mixup().
@@ -166,7 +166,7 @@ template <auto Pixels, auto Label, auto... Others>
 auto cutmix(columns<Pixels, Label, Others...>, const cutmix_options& o = {}) {
   return cutmix<Pixels, Label>(o);
 }
-/// Returns the same stage by mixup, cutmix, or a random choice of both.
+/// Returns the stage that mixes rows by mixup, by cutmix, or by a random choice of both.
 template <auto Pixels, auto Label, auto... Others>
 auto mix_rows(columns<Pixels, Label, Others...>, const mix_rows_options& options) {
   return mix_rows<Pixels, Label>(options);

@@ -54,7 +54,8 @@ class device_sums {
   void claim() {
     if (claimed_)
       throw setup_error("two mr::metrics use the same device_sums",
-                        "Create a separate device_sums for each mr::metrics, such as training and validation");
+                        "Create a separate device_sums for each mr::metrics, for example one for training and "
+                        "one for validation");
     claimed_ = true;
   }
 

@@ -1,6 +1,6 @@
 // Shows the network's input: the images of a batch as a grid, in a file or in the log.
 //
-//   mr::save_grid(b, "batch.png");                                  // the batch's first column of images; or .jpg
+//   mr::save_grid(b, "batch.png");                                  // first column of images; or a .jpg file
 //   mr::save_grid(b.get<&example::pixels>(), "batch.jpg", {.most = 16, .columns = 4});
 //   mr::save_grid(numbers, "batch.png", {.normalized = options});   // f32, f16, bf16 of normalize(..., options)
 //   mr::save_grid(b, "batch.png", {.masks = b.get<&example::mask>(), .boxes = b.get<&example::boxes>()});
@@ -170,7 +170,7 @@ void save_grid(const Pictures& pictures, const std::string& path, const grid_opt
   file.publish();
 }
 
-/// Returns the same grid as a JPEG for a row of the log. Throws setup_error for other shapes.
+/// Encodes that grid as a JPEG, for a row of the log. Throws setup_error for other shapes.
 template <class Pictures>
 encoded_image encode_grid(const Pictures& pictures, std::string name, const grid_options& options = {}) {
   const image grid = make_grid(pictures, options);

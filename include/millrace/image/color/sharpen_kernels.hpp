@@ -4,7 +4,7 @@
 //
 // A smoothed byte is the rounded, weighted mean of 3 x 3 bytes of the same channel. The center has a weight of 5, the
 // other bytes have a weight of 1. Pixels at the boundary are not changed.
-// Units: `memory` grows to two rows and is reused. Errors: throws std::bad_alloc.
+// `memory` grows to two rows and is reused. Errors: throws std::bad_alloc.
 // Threads: any thread, if no two calls share pixels or `memory`.
 #pragma once
 
@@ -24,7 +24,7 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 struct sharpened_row {
   const std::uint8_t *above, *here, *below;
   std::uint8_t* out;
-  std::size_t begin, end;   ///< bytes to compute; a pixel precedes `begin` and follows `end`
+  std::size_t begin, end;   ///< bytes to compute; one pixel must precede `begin`, and one must follow `end`
   float factor;
 };
 

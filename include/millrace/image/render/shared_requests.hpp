@@ -13,8 +13,8 @@
 // request, it would also accept each separate request. If the decoder refuses the joined request, a separate request
 // may still succeed.
 // Boxes far from each other are not joined, because decoding the area between them would cost more.
-// The longest request is first. Two requests are decoded at a time, and the rest of the last request is decoded alone,
-// which is slower. Therefore the last request should be short.
+// The longest request is first. Two requests are decoded at a time. When one request of the last pair ends, the rest of
+// the other is decoded alone, which is slower. Therefore the last request should be short.
 // Errors: std::bad_alloc. Threads: not thread-safe; one thread at a time.
 #pragma once
 
@@ -39,7 +39,7 @@ class shared_requests {
     jobs_.resize(std::max(jobs_.size(), jobs));
   }
 
-  /// Adds the request of a job. `decoded` is the size of the full image at its decoding size.
+  /// Adds the request of a job. `decoded` is the size of the full image when it is decoded at the requested scale.
   void add(std::size_t job, const jpeg_planes_request& request, const plane_size& decoded) {
     jobs_[job].request = request;
     jobs_[job].next = none;
@@ -106,8 +106,8 @@ class shared_requests {
     std::size_t job = none, coded_bytes = 0;
   };
 
-  /// Estimates the decoding time in units of skipped pixels. All rows above the end of the box are decoded, unless the
-  /// request has entries. Pixels of the box are also transformed and stored, which costs three more units.
+  /// Estimates the decoding time in units of skipped pixels. All rows above the bottom edge of the box are decoded,
+  /// unless the request has entries. Pixels of the box are also transformed and stored, which costs three more units.
   static std::uint64_t time_of(const jpeg_planes_request& request, const plane_size& size) noexcept {
     const std::uint64_t bottom = std::min(request.bottom, size.height), right = std::min(request.right, size.width);
     const std::uint64_t box = (bottom - request.top) * (right - request.left);

@@ -64,8 +64,8 @@ std::size_t first_column(const warp_line& line, double guess, const Reached& rea
   return column;
 }
 
-/// Restricts the line to columns whose sources are inside on one axis. `step` is the distance between the sources of
-/// two adjacent columns. This is exact, because rounding does not change the order of the sources.
+/// Restricts the line to columns whose source points are inside the image on one axis. `step` is the distance of the
+/// source points of two adjacent columns. This is exact, because rounding does not change the order of the sources.
 template <class Place>
 void keep_inside(warp_line& line, double step, std::ptrdiff_t limit, const Place& place) noexcept {
   const auto end = static_cast<double>(limit);
@@ -77,7 +77,7 @@ void keep_inside(warp_line& line, double step, std::ptrdiff_t limit, const Place
   line.end = std::max(line.begin, last);
 }
 
-/// Restricts the line to columns whose sources are inside.
+/// Restricts the line to columns whose source points are inside the image.
 inline void keep_inside(warp_line& line) noexcept {
   const auto middle = [](std::size_t column) { return static_cast<double>(column) + 0.5; };
   keep_inside(line, line.map.xx, line.source.width,

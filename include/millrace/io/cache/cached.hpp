@@ -24,7 +24,7 @@ namespace millrace { inline namespace MILLRACE_ABI {
 /// A storage that caches the files of another storage on a local disk.
 class cached : public storage {
  public:
-  /// Throws setup_error if `over` is the local file system, if the folder is empty, or if the share is not between 0
+  /// Throws setup_error if `over` is the local file system, if no folder is named, or if the share is not between 0
   /// and 1.
   cached(const storage& over, const cache_options& o)
       : cached(std::make_shared<detail::cached_storage>(over.place(), o)) {}

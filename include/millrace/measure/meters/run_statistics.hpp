@@ -1,8 +1,8 @@
 // Completes the measurements of a run, and stores the measurements of the warm-up, which reports exclude.
 //
-//   mr::detail::complete(figures, mr::detail::process_statistics::now() - at_start);   // each stage has added its own
+//   mr::detail::complete(statistics, mr::detail::process_statistics::now() - at_start);   // stages added theirs
 //   warm_ups.passed(batches, current_statistics);   // after each delivery; calls it after batches 1, 4 and 16
-//   const mr::flow_statistics window = warm_ups.without(figures);
+//   const mr::flow_statistics window = warm_ups.without(statistics);
 //
 // The warm-up consists of the first 16 batches of a run with at least 64 batches, the first 4 of at least 16, or the
 // first of at least 4. If the number of threads changes, all batches before the change also belong to the warm-up. This
@@ -20,7 +20,7 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 // Adds the times of the I/O threads to the report as two stages: waiting for storage, and unpacking.
 //
-//   add_reading(figures, {.reads = meter.snapshot(), .metered = true, .threads = 4, ...});
+//   add_reading(statistics, {.reads = meter.snapshot(), .metered = true, .threads = 4, ...});
 //
 // A metered source records when it waits for storage. The remaining time of the threads is processor time
 // (decompression, parsing, checksums), which is reported as a separate stage. For any other source, the total time

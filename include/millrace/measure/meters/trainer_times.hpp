@@ -3,7 +3,7 @@
 //   times.start(started_ns);
 //   times.call(called_ns, arrived_ns);      // next() begins; the copy of the batch before arrived at arrived_ns
 //   times.record_return(returned_ns, mr::detail::trainer_times::kind::batch, {.ready_slots = 3});
-//   times.add_to(figures, times.clock(now_ns));
+//   times.add_to(statistics, times.clock(now_ns));
 //
 // A training step lasts from the delivery of a batch to the next call of next(). If the copy of the batch is still in
 // progress, a trainer that reads the result of the step also waits for the copy. The step counts as starved until the

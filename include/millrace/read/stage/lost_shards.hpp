@@ -1,7 +1,7 @@
 // Lets a run over a source without an index continue after a shard that cannot be read to its end.
 //
 //   mr::detail::lost_shards lost(10);                                // at most 10 shards may be lost
-//   if (auto end = lost.accept(error)) std::rethrow_exception(end);   // a reader; null: the next shard's turn
+//   if (auto end = lost.accept(error)) std::rethrow_exception(end);   // called by a reader; null: continue
 //   for (const std::exception_ptr& why : lost.take_new()) record(why);  // the trainer
 //
 // If no file next to the shard states its number of samples, the pass is shorter by the missing samples. Otherwise each

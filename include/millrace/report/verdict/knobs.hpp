@@ -1,6 +1,6 @@
 // Predicts the gain of each change of a setting, and the limit after the change, from the limits of the stages.
 //
-//   for (const mr::knob_gain& k : mr::gains_of(figures))
+//   for (const mr::knob_gain& k : mr::gains_of(statistics))
 //     std::printf("%s: %+.0f %%, then %s\n", k.change.c_str(), 100 * k.gain, k.next.c_str());
 //
 // A change scales the limits that it affects (limits.hpp). The gain is (lowest limit after the change) / (lowest limit

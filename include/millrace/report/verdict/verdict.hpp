@@ -1,10 +1,10 @@
 // Determines the limit of a run, with the evidence.
 //
-//   mr::verdict v = mr::judge(figures);
+//   mr::verdict v = mr::judge(statistics);
 //   v.sentence();          // "CPU-bound in decode: the workers are the limit; your step could be 1.6 times as fast"
 //   v.what == mr::bound_by::cpu;  v.where;  v.margin;
 //   for (const std::string& line : v.evidence) std::puts(line.c_str());
-//   mr::gains_of(figures);     // report/verdict/knobs.hpp: the gain of each setting
+//   mr::gains_of(statistics);     // report/verdict/knobs.hpp: the gain of each setting
 //
 // The verdict compares two methods:
 // - Limits (limits.hpp): the stage with the lowest limit limits the run.

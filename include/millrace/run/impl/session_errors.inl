@@ -11,7 +11,7 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 MILLRACE_INLINE session_options checked(session_options o) {
   if (o.epochs == 0)
-    throw setup_error("session_options::epochs is invalid: got 0, expected at least 1", "Leave it out for one epoch");
+    throw setup_error("session_options::epochs is invalid: got 0, expected at least 1", "Omit it to run one epoch");
   if (o.executor) {
     if (o.threads == 0U)
       throw setup_error("session_options::threads is invalid with an executor: got 0, which runs everything inside "
@@ -38,7 +38,7 @@ MILLRACE_INLINE void throw_epoch_passed(std::uint64_t epoch, std::uint64_t next)
   throw setup_error("the session has passed epoch " + std::to_string(epoch) + ": got a loop over it, expected epoch " +
                         std::to_string(next) + " or a later one. Epochs are delivered once and in order: epoch(n) "
                         "starts epoch n, or continues it if a loop over it was left early",
-                    "Name the next epoch, or create another session to read this one again");
+                    "Name the next epoch, or read this epoch again in another session");
 }
 
 MILLRACE_INLINE void throw_called_twice() {

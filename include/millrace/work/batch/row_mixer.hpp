@@ -4,7 +4,7 @@
 //   mr::detail::row_mixer<columns> mixer({.rule = rule, .seed = 7, .stage = 2, .numbers = numbers});
 //   mixer.start(layout, ring);                 // once the shapes are fixed and the ring has its slots
 //   mixer.set_epoch(batch, sample.epoch);      // a worker, before it renders a row
-//   mixer.rendered(batch, base, 4, 8);         // after it: rows 4 to 11 are rendered
+//   mixer.rendered(batch, base, 4, 8);         // a worker, after it has rendered rows 4 to 11
 //
 // If a row is not reported, because its sample is damaged or missing, its partner stays unchanged.
 // Errors: start() throws setup_error if cutmix is used and rows have no height and width.
@@ -104,7 +104,7 @@ class row_mixer {
   batch_ring* batches_ = nullptr;
   row_grid grid_{};
   std::size_t slots_ = 0;
-  std::unique_ptr<std::atomic<std::uint32_t>[]> arrived_;   // for each slot and first row, the mark of its last batch
+  std::unique_ptr<std::atomic<std::uint32_t>[]> arrived_;   // by slot and first row of a pair: the last batch
   std::unique_ptr<std::atomic<std::uint64_t>[]> epochs_;    // for each slot, the epoch of its batch
 };
 

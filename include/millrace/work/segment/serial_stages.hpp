@@ -91,7 +91,7 @@ class shuffling {
   explicit shuffling(const shard_order& order, std::size_t max_bytes)
       : plan_(std::make_unique<shard_order>(order)), order_(*plan_), max_bytes_(max_bytes) {}
 
-  /// Adds a sample and appends the samples that are ready to `out`. Throws setup_error if the buffer exceeds its
+  /// Adds a sample and appends to `out` the samples that are ready. Throws setup_error if the buffer exceeds its
   /// budget.
   void push(sample<T> s, std::vector<sample<T>>& out) {
     order_.push(std::move(s));

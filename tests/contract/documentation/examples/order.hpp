@@ -30,6 +30,7 @@ EXAMPLE 1
 }
 // block 2 is a part of a list
 // block 3 is a part of a list
+// block 4 is a part of a list
 
 // ---- pass_layout.hpp
 void show(const std::vector<std::uint64_t>& counts) {

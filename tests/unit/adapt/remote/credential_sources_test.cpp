@@ -82,7 +82,7 @@ TEST_CASE("keys of profile files") {
   CHECK(has(failure(world, "half"), "a key id without its secret access key"));
   CHECK(has(failure(world, "none"), "the profile \"none\" is unknown"));
   CHECK(has(failure(world, "none"), "/fake/.aws/credentials or /fake/.aws/config"));
-  CHECK(has(failure(world, "sso"), "the profile \"sso\" has no keys, but sso_session"));
+  CHECK(has(failure(world, "sso"), "the profile \"sso\" has no keys. It has sso_session"));
   CHECK(has(failure(world, "sso"), "aws configure export-credentials"));
   CHECK(!find(world, "elsewhere"));
   const auto env = world.env();
@@ -232,7 +232,7 @@ TEST_CASE("keys of a role that a profile assumes") {
   CHECK(has(failure(world, "device"), "mfa_serial"));
   CHECK(has(failure(world, "lost"),
             "assumes a role, but its source keys are missing: expected keys from the profile \"nobody\""));
-  CHECK(has(failure(world, "indirect"), "the profile \"sso\" has no keys, but sso_session"));
+  CHECK(has(failure(world, "indirect"), "the profile \"sso\" has no keys. It has sso_session"));
   world.answers["POST https://sts.amazonaws.com/"] = {
       .status = 403,
       .body = "<ErrorResponse><Error><Code>AccessDenied</Code><Message>TOKEN-</Message></Error></ErrorResponse>"};

@@ -4,7 +4,7 @@
 //   mr::detail::choice_search search(choice);
 //   const mr::detail::chosen_samples of_shard = search.choose(index, "train-003.tar");    // for each shard in order
 //   of_shard.size();                          // positions that the shard has in a pass
-//   of_shard.number(0);   of_shard.repeat(0);    // the first position: number in the shard, earlier uses
+//   of_shard.number(0);   of_shard.repeat(0);    // of position 0: number in the shard; earlier uses
 //
 // The positions of a shard form rounds. The first round contains all chosen samples in the order of the shard, the
 // second round contains the samples with two or more uses, and so on. This separates the repeats of a sample.
@@ -50,7 +50,7 @@ class chosen_samples {
 
   /// Returns the number of positions.
   std::uint64_t size() const noexcept { return rounds_.empty() ? all_ : numbers_.size(); }
-  /// Returns the number in the shard of the sample at a position.
+  /// Returns which sample is at a position, as its number in the shard.
   std::uint32_t number(std::uint32_t position) const noexcept {
     return rounds_.empty() ? position : numbers_[position];
   }
@@ -77,7 +77,7 @@ class choice_search {
 
   /// Returns a checksum of (ordinal of the shard, number, times) of all samples so far; 0 if each was chosen once.
   std::uint64_t checksum() const noexcept { return every_sample_once_ ? 0 : checksum_ | 1; }
-  /// Returns a sentence about keys of the lists that did not occur in any shard so far, with examples of keys that did;
+  /// Returns a sentence about listed keys that have not occurred in any shard so far, with examples of keys that have;
   /// empty if all keys occurred.
   std::string missing() const;
   /// Returns advice on missing keys.
@@ -96,7 +96,7 @@ class choice_search {
   static std::string_view first_missing(const key_search& search) noexcept;
   static void append_missing(std::string& text, const char* option, const key_search& search);
   std::size_t times(std::string_view key, std::string_view shard);
-  /// Determines the bits of required_fields that each field of a shard satisfies.
+  /// Determines, for each field of a shard, which requirements (bits of required_fields) it satisfies.
   void find_fields(const shard_index& index);
   bool has_fields(const shard_index& index, const indexed_sample& sample) const noexcept;
 

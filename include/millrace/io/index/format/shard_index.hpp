@@ -139,8 +139,8 @@ class shard_index {
   std::uint32_t samples() const noexcept { return columns_.counts.samples; }
   /// Returns the number of members of all samples.
   std::uint32_t members() const noexcept { return columns_.counts.members; }
-  /// Counts the samples that repeat the key of an earlier sample, in facts().counters, because an index file does not
-  /// contain this number. Cost: one comparison per key; also a sort of all keys if they are not in order.
+  /// Counts the samples that repeat the key of an earlier sample, and stores the number in facts().counters. An index
+  /// file does not contain this number. Cost: one comparison per key; also a sort of all keys if they are not in order.
   void count_returning_keys();
   /// Returns the number of different fields.
   std::uint32_t fields() const noexcept { return columns_.counts.fields; }

@@ -208,7 +208,7 @@ MILLRACE_INLINE std::optional<provided_keys> credential_sources::from_profile(co
   for (const char* other : {"sso_session", "sso_start_url", "credential_process", "login_session"})
     if (!value(other).empty()) unsupported_source_ = other;
   if ((is_named_ || depth > 0) && !unsupported_source_.empty())
-    throw setup_error(origin + " has no keys, but " + unsupported_source_ + ", which Millrace does not support",
+    throw setup_error(origin + " has no keys. It has " + unsupported_source_ + ", which Millrace does not support",
                       export_hint, {.stage = "remote"});
   return std::nullopt;
 }
