@@ -170,7 +170,7 @@ TEST_CASE("a damaged shard has an index of the samples before the damage") {
   CHECK(index.members() == 2);
   CHECK(index.facts().damage_offset_bytes == shard.offset_of(3));
   CHECK(index.facts().resume_offset_bytes == shard.offset_of(2));
-  CHECK(index.damage().find("cut") != std::string_view::npos);
+  CHECK(index.damage().find("truncated") != std::string_view::npos);
   // Complete again, unlike the index.
   memory_source source(tar);
   mr::detail::shard_index old = index_of(tar.substr(0, shard.offset_of(3) + 600));
