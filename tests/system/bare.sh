@@ -197,6 +197,9 @@ try() {
 readme_commands() { sed -n "s/^\($1 [^#]*[^# ]\) *\(#.*\)\{0,1\}\$/\1/p" "$system/millrace/README.md"; }
 quickstart() {
   try "" "$(readme_commands sh | grep quickstart | head -n 1)"
+  # The headers alone: the README says which parts of these commands to omit.
+  try --net "$(readme_commands meson | grep -v 'meson compile' |
+    sed 's/ -Dcompiled=enabled//; s,build/release,build/headers,' | sed ':a; N; $!ba; s/\n/ \&\& /g')"
   # Not optimized, because that compiles faster. Without dpkg-dev, Meson's libdir is not Debian's.
   try --net "$(readme_commands meson | sed 's/-Dcompiled=enabled/& -Dcompiled_optimization=0 -Ddebug=false/' |
     sed ':a; N; $!ba; s/\n/ \&\& /g') && g++ -std=c++20 tests/contract/install/consumer.cpp \
