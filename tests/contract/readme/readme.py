@@ -146,7 +146,7 @@ def messages_of_the_library():
     program = linked_program(ROOT / "build" / "readme" / "mistakes", [MISTAKES], level="-O0")
     with tempfile.TemporaryDirectory() as folder:
         ran = subprocess.run([program], stdout=subprocess.PIPE, text=True, cwd=folder, timeout=900, check=True)
-        printed = ran.stdout.replace(str(pathlib.Path(folder).resolve()), "/home/me/training")
+        printed = ran.stdout.replace(str(pathlib.Path(folder).resolve()), "/training")
     return compile_time | {normalized(text) for text in re.findall(r"^== \w+\n(.*?)(?=^== |\Z)", printed,
                                                                    re.MULTILINE | re.DOTALL)}
 
