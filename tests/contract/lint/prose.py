@@ -11,7 +11,7 @@ import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
 from checks import ROOT, Report
-from tree import COMMENT_OR_STRING, Tree
+from tree import COMMENT_OR_STRING, Tree, allowance_problem
 
 # The remaining retired words are names inside formats: counts, JSON members, and the tests that read them.
 ALLOWED = {"openings": 0, "whoever": 0, "long_sentences": 0, "retired_words": 10, "is_no": 1, "british": 0}
@@ -122,9 +122,8 @@ def main(root, rules):
     report = Report()
     for rule, allowed in ALLOWED.items():
         count = len(getattr(prose, rule)())
-        report.add(f"prose {rule}: {count}", None if count == allowed else
-                   f"{allowed} are allowed" + ("" if count > allowed else ": lower the allowance") +
-                   f"; python3 tests/contract/lint/prose.py {rule} says where")
+        report.add(f"prose {rule}: {count}",
+                   allowance_problem(count, allowed, f"python3 tests/contract/lint/prose.py {rule}"))
     return report.close()
 
 

@@ -56,6 +56,13 @@ def folder_of(header):
     return header.rpartition("/")[0].removesuffix("/impl")
 
 
+def allowance_problem(count, allowed, command):
+    """The problem of a count that differs from its allowance, which only falls; `command` prints the places."""
+    if count == allowed:
+        return None
+    return f"{allowed} are allowed" + ("" if count > allowed else ": lower the allowance") + f"; {command} prints where"
+
+
 def numbered(texts):
     for path, text in texts.items():
         for number, line in enumerate(text.splitlines(), 1):

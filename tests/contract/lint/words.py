@@ -13,7 +13,7 @@ import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
 from checks import ROOT, Report
-from tree import Tree
+from tree import Tree, allowance_problem
 
 ROWS = {
     "behind": r"\bbehind\b",
@@ -141,9 +141,8 @@ def main():
     report = Report()
     for row, allowed in [*ALLOWED.items(), ("names", ALLOWED_NAMES)]:
         count = sum(1 for _ in (words.names() if row == "names" else words.uses(row)))
-        report.add(f"words {row}: {count}", None if count == allowed else
-                   f"{allowed} are allowed" + ("" if count > allowed else ": lower the allowance") +
-                   f"; python3 tests/contract/lint/words.py {row} prints where")
+        report.add(f"words {row}: {count}",
+                   allowance_problem(count, allowed, f"python3 tests/contract/lint/words.py {row}"))
     return report.close()
 
 
