@@ -31,7 +31,7 @@ def torch_trainer():
     assert float(expect(LOSSES, run())[1]) < 2.25, "it learns nothing"
     # Tensors that outlive their batches: only AddressSanitizer detects reads after free.
     assert b"__asan_init" in (FOLDER / NAME).read_bytes()
-    expect("1000 steps: no copy, and what was kept stayed as it was\n", run("--check", "1000"))
+    expect("1000 steps: no copy, and retained tensors did not change\n", run("--check", "1000"))
 
 
 def dlib_trainer():
