@@ -28,11 +28,7 @@ class item_or_error {
   item_or_error(std::optional<T> item) {
     if (item) emplace(std::move(*item));
   }
-  item_or_error(std::exception_ptr error) noexcept {
-    if (!error) return;
-    std::construct_at(&error_, std::move(error));
-    content_ = content::error;
-  }
+  item_or_error(std::exception_ptr error) noexcept { set_error(std::move(error)); }
   item_or_error(item_or_error&& other) noexcept(noexcept(T(std::declval<T&&>()))) { move_from(other); }
   item_or_error& operator=(item_or_error&& other) noexcept(noexcept(T(std::declval<T&&>()))) {
     if (this == &other) return *this;
@@ -61,6 +57,13 @@ class item_or_error {
     std::construct_at(&item_, std::forward<Arguments>(arguments)...);
     content_ = content::item;
     return item_;
+  }
+  /// Replaces the content with an error, or with nothing if `error` is null.
+  void set_error(std::exception_ptr error) noexcept {
+    reset();
+    if (!error) return;
+    std::construct_at(&error_, std::move(error));
+    content_ = content::error;
   }
   void reset() noexcept {
     if (content_ == content::item) std::destroy_at(&item_);

@@ -295,7 +295,7 @@ class Repack(unittest.TestCase):
             done = run("pack_folder", photos.parent, self.folder / f"packed-{option}/%d.tar",
                        "--restarts-per-row", option)
             self.assertEqual(done.returncode, 0, done.stderr)
-            self.assertIn("1 of them as they were, without restarts", done.stdout, done.stderr)
+            self.assertIn("1 of them unchanged, without restarts", done.stdout, done.stderr)
             self.assertIn("no restarts in", done.stderr)
         done = run("pack_folder", photos.parent, self.folder / "packed-plain/%d.tar")
         self.assertEqual(done.returncode, 0, done.stderr)

@@ -341,7 +341,7 @@ MILLRACE_INLINE bool read_stage_base<Source>::lose_rest(shard& from, const std::
 template <class Source>
 MILLRACE_INLINE bool read_stage_base<Source>::create_lost_sample(shard& from, sample<item>& s) const {
   if (from.next_index >= from.stated_samples) return false;
-  s.item = as_lost_shard(from.lost);   // a separate error, because another thread may add its location
+  s.item.set_error(as_lost_shard(from.lost));   // a separate error, because another thread may add its location
   s.what = sample<item>::kind::damaged;
   s.id = combine_keys(from.id_key, from.next_index++);
   return true;

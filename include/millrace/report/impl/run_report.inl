@@ -46,8 +46,8 @@ MILLRACE_INLINE void add_counts(run_report& r, const std::vector<event_count>& c
     if (!r.pictures.add(c)) r.counts.push_back(c);
   const bool on_processors = r.conclusion.what == bound_by::cpu || r.conclusion.what == bound_by::cpu_starved;
   if (const double share = r.pictures.share(r.pictures.progressive); on_processors && share >= 0.05)
-    r.conclusion.evidence.push_back(percent(share) + " of the JPEGs are progressive: decoding them costs more than "
-                                    "twice the time; examples/repack converts them to baseline");
+    r.conclusion.evidence.push_back(percent(share) + " of the JPEGs are progressive: they take over twice the "
+                                    "time; examples/repack converts them to baseline");
 }
 
 }  // namespace detail

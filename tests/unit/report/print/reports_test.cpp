@@ -244,7 +244,7 @@ TEST_CASE("text, page and JSON name the decoder of the JPEGs, the reason for it,
               R"("by_entries":1200,"by_restarts":160,"entries_refused":2,"damaged":3,"warnings":7,"bytes":5100000,)"
               R"("pixels":15000000,"bytes_per_pixel":0.34},"counts":{"dot files passed over":12})"));
   // The remedy is evidence where the processors are the limit.
-  const std::string remedy = " 21.5 % of the JPEGs are progressive: decoding them costs more than twice the "
+  const std::string remedy = " 21.5 % of the JPEGs are progressive: they take over twice the "
                              "time; examples/repack converts them to baseline\n";
   CHECK(holds(text, remedy));
   mr::run_report step_report = mr::report_of(statistics_of({.step_s = 40}));

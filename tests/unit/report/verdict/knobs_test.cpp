@@ -49,7 +49,7 @@ TEST_CASE("a run with idle cores has a gain for each knob, with the settings of 
   CHECK(gains[5].at_most);
   CHECK(gains[6].settings.batch == 100);
   CHECK(gains[6].settings.step_time == 0.5);
-  CHECK(gains[6].remark == "assumes that a larger batch needs the same time to copy and to step");
+  CHECK(gains[6].remark == "assumes that copying and the step take the same time");
   CHECK(gains[7].settings.step_time == 0.5);
 }
 

@@ -102,7 +102,7 @@ struct gain_predictor {
         {.step_time = 0.5, .copy_time = 0.5},
         f.batch_samples > 0 ? what_if_change{.batch = twice, .step_time = 0.5} : what_if_change());
     g.at_most = true;
-    g.remark = "assumes that a larger batch needs the same time to copy and to step";
+    g.remark = "assumes that copying and the step take the same time";
     return g;
   }
 };
