@@ -14,12 +14,14 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-struct portable_loops {
-  static void store(block_stream& a) { run_loop<portable_steps, true>(a); }
-  static void skip(block_stream& a) { run_loop<portable_steps, false>(a); }
-  static void store_store(block_stream& a, block_stream& b) { run_loop<portable_steps, true, true>(a, b); }
-  static void skip_store(block_stream& a, block_stream& b) { run_loop<portable_steps, false, true>(a, b); }
-  static void skip_skip(block_stream& a, block_stream& b) { run_loop<portable_steps, false, false>(a, b); }
+/// Loops that require no target attribute.
+template <class Steps>
+struct plain_loops {
+  static void store(block_stream& a) { run_loop<Steps, true>(a); }
+  static void skip(block_stream& a) { run_loop<Steps, false>(a); }
+  static void store_store(block_stream& a, block_stream& b) { run_loop<Steps, true, true>(a, b); }
+  static void skip_store(block_stream& a, block_stream& b) { run_loop<Steps, false, true>(a, b); }
+  static void skip_skip(block_stream& a, block_stream& b) { run_loop<Steps, false, false>(a, b); }
 };
 
 #ifdef __x86_64__
@@ -40,12 +42,16 @@ struct bmi2_loops {
 
 class block_loops {
  public:
-  static block_loops portable() noexcept { return of<portable_loops>(); }
+  static block_loops portable() noexcept { return of<plain_loops<portable_steps>>(); }
   static block_loops best() noexcept {
 #ifdef __x86_64__
     if (__builtin_cpu_supports("bmi") && __builtin_cpu_supports("bmi2")) return of<bmi2_loops>();
 #endif
+#ifdef __aarch64__
+    return of<plain_loops<arm_steps>>();
+#else
     return portable();
+#endif
   }
 
   void run(block_stream& a) const { (a.store ? store_ : skip_)(a); }

@@ -233,6 +233,25 @@ struct x86_steps {
 };
 #endif
 
+#ifdef __aarch64__
+/// Uses inline assembly, because g++ stores the two tables in memory and loads one of them.
+struct arm_steps : portable_steps {
+  [[gnu::always_inline]] static void next_block(live_stream& s, std::uint64_t advance,
+                                                const std::uint8_t* next) noexcept {
+    const void* table = s.slot->ac;
+    const void* const next_dc = s.slot->next_dc;
+    block_slot* const next_slot = s.slot + 1;
+    asm("tst %[advance], #0x80\n\tcsel %[table], %[dc], %[table], ne\n\tcsel %[slot], %[after], %[slot], ne\n\t"
+        "csel %[place], %[first], %[place], ne"
+        : [table] "+&r"(table), [slot] "+&r"(s.slot), [place] "+&r"(next)
+        : [advance] "r"(advance), [dc] "r"(next_dc), [after] "r"(next_slot), [first] "r"(coefficient_order.data())
+        : "cc");
+    s.table = table;
+    s.place = next;
+  }
+};
+#endif
+
 [[gnu::always_inline]] inline bool is_beyond(const std::uint8_t* place) noexcept {
   return (reinterpret_cast<std::uintptr_t>(place) & beyond_block) != 0;
 }

@@ -9,14 +9,11 @@
 #pragma once
 
 #include <millrace/image/jpeg/baseline/scan_header.hpp>
+#include <millrace/simd/byte_marks.hpp>
 
 #include <array>
 #include <cstddef>
 #include <cstdint>
-
-#ifdef __SSE2__
-#include <emmintrin.h>
-#endif
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
@@ -63,18 +60,7 @@ class huffman_code {
  private:
   /// Returns the number of lengths whose words are all below `next`. Limits never decrease as the length increases.
   unsigned lengths_below(std::uint32_t next) const noexcept {
-#ifdef __SSE2__
-    const __m128i bits = _mm_set1_epi32(static_cast<int>(next));
-    const auto above = [&](std::size_t i) {
-      return _mm_cmpgt_epi32(_mm_load_si128(reinterpret_cast<const __m128i*>(limits_.data() + i)), bits);
-    };
-    const __m128i all = _mm_packs_epi16(_mm_packs_epi32(above(0), above(4)), _mm_packs_epi32(above(8), above(12)));
-    return static_cast<unsigned>(__builtin_ctz(static_cast<unsigned>(_mm_movemask_epi8(all)) | 1u << 16));
-#else
-    unsigned shorter = 0;
-    for (const std::int32_t limit : limits_) shorter += static_cast<std::int32_t>(next) >= limit;
-    return shorter;
-#endif
+    return first_marked(numbers_above(limits_.data(), static_cast<std::int32_t>(next)));
   }
 
   alignas(16) std::array<std::int32_t, 16> limits_{};    // for each length, the first larger word, as 16 bits

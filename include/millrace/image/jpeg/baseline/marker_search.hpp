@@ -6,36 +6,24 @@
 // Errors: none. Threads: pure functions. Source: ITU-T T.81 B.1.1.2 and B.2.1.
 #pragma once
 
-#include <millrace/base/version.hpp>
+#include <millrace/simd/byte_marks.hpp>
 
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 
-#ifdef __SSE2__
-#include <emmintrin.h>
-#endif
-
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 /// Returns the first 0xff that is followed by a byte other than 0, or `end`.
 inline const std::uint8_t* find_marker(const std::uint8_t* from, const std::uint8_t* end) noexcept {
-#ifdef __SSE2__
   constexpr std::ptrdiff_t chunk_bytes = 32;
-  const __m128i ones = _mm_set1_epi8(-1), zeros = _mm_setzero_si128();
-  const auto markers_in = [&](const std::uint8_t* at) {
-    const __m128i here = _mm_loadu_si128(reinterpret_cast<const __m128i*>(at));
-    const __m128i next = _mm_loadu_si128(reinterpret_cast<const __m128i*>(at + 1));
-    return _mm_andnot_si128(_mm_cmpeq_epi8(next, zeros), _mm_cmpeq_epi8(here, ones));
+  const auto markers_in = [](const std::uint8_t* at) {
+    return equal_bytes(load_16(at), 0xff) & ~equal_bytes(load_16(at + 1), 0);
   };
   for (; end - from > chunk_bytes; from += chunk_bytes) {
-    const __m128i low = markers_in(from), high = markers_in(from + 16);
-    if (_mm_movemask_epi8(_mm_or_si128(low, high)) == 0) continue;
-    const auto markers = static_cast<unsigned>(_mm_movemask_epi8(low)) |
-                       static_cast<unsigned>(_mm_movemask_epi8(high)) << 16;
-    return from + __builtin_ctz(markers);
+    const bytes_16 low = markers_in(from), high = markers_in(from + 16);
+    if (any_marked(low | high)) return from + first_marked(low, high);
   }
-#endif
   while (end - from > 1) {
     from = static_cast<const std::uint8_t*>(std::memchr(from, 0xff, static_cast<std::size_t>(end - from - 1)));
     if (from == nullptr) return end;

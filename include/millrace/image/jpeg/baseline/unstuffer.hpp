@@ -13,7 +13,7 @@
 // Source: ITU-T T.81 F.1.2.3, B.2.1.
 #pragma once
 
-#include <millrace/base/version.hpp>
+#include <millrace/simd/byte_marks.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -21,10 +21,6 @@
 #include <cstring>
 #include <memory>
 #include <span>
-
-#ifdef __SSE2__
-#include <emmintrin.h>
-#endif
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
@@ -122,26 +118,22 @@ class unstuffer {
 
   /// Copies complete pieces while each 0xff is followed by a stuffed zero. The positions are local variables so that
   /// they stay in registers, because a byte that is written might alias a member.
-  void copy_pieces([[maybe_unused]] const std::uint8_t* enough) noexcept {
-#ifdef __SSE2__
+  void copy_pieces(const std::uint8_t* enough) noexcept {
     const std::uint8_t* from = from_;
     std::uint8_t* to = to_;
-    const __m128i all = _mm_set1_epi8(-1);
     // The limit is not checked within a piece, because copying one more piece is cheaper than the check.
     const std::uint8_t* const last = from < limit_ ? std::min(file_end_ - copied_at_once, limit_) : from;
     while (to < enough && from < last) {
-      const auto* const pieces = reinterpret_cast<const __m128i*>(from);
-      const __m128i first = _mm_loadu_si128(pieces), second = _mm_loadu_si128(pieces + 1);
-      _mm_storeu_si128(reinterpret_cast<__m128i*>(to), first);
-      _mm_storeu_si128(reinterpret_cast<__m128i*>(to) + 1, second);
-      const auto stuffed = static_cast<unsigned>(_mm_movemask_epi8(_mm_cmpeq_epi8(first, all))) |
-                           static_cast<unsigned>(_mm_movemask_epi8(_mm_cmpeq_epi8(second, all))) << 16;
-      if (stuffed == 0) {
+      const bytes_16 first = load_16(from), second = load_16(from + 16);
+      store_16(to, first);
+      store_16(to + 16, second);
+      const bytes_16 low = equal_bytes(first, 0xff), high = equal_bytes(second, 0xff);
+      if (!any_marked(low | high)) {
         from += copied_at_once;
         to += copied_at_once;
         continue;
       }
-      const auto plain = static_cast<std::size_t>(__builtin_ctz(stuffed));
+      const auto plain = std::size_t{first_marked(low, high)};
       from += plain;
       to += plain;
       if (from[1] != 0) break;
@@ -150,7 +142,6 @@ class unstuffer {
     }
     from_ = from;
     to_ = to;
-#endif
   }
 
   /// Must be called at a 0xff byte. Copies the byte, or ends the interval.
