@@ -24,7 +24,7 @@
 #include <millrace/train/sink.hpp>
 
 #include <concepts>
-#include <condition_variable>   // and the durations that wait_for takes; <chrono> adds a calendar
+#include <condition_variable>   // and the durations of wait_for; <chrono> adds a calendar
 #include <deque>
 #include <memory>
 #include <mutex>

@@ -21,7 +21,7 @@ void expect(auto& of, const std::vector<std::string>& names) { of.expect(names);
 
 }  // namespace
 
-TEST_CASE("lists take turns, each in its order; files that were read or fetched are not fetched again") {
+TEST_CASE("lists alternate, each in its order; files that were read or fetched are not fetched again") {
   cache_plan plan(1'000);
   expect(plan, {"a", "b", "c", "d"});
   expect(plan, {"x", "b", "y"});

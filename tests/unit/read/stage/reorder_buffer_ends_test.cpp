@@ -192,7 +192,7 @@ TEST_CASE("an epoch without a sample ends the run, unless it may be empty or was
   CHECK(trial({0}, {.first_shard = 1, .first_sample = 3}) == "epoch end");   // its samples were delivered before
 }
 
-TEST_CASE("the end that the caller sets takes the next position, and drops the buffered samples of the window") {
+TEST_CASE("the end that the caller sets uses the next position, and drops the buffered samples of the window") {
   buffer_with_sink<live_numbers> t({.shards = 1, .shuffled = true, .window = 8});
   auto* const a = t.buffer.open_next();
   const auto owner = std::make_shared<int>(0);

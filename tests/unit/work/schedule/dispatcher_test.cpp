@@ -157,7 +157,7 @@ TEST_CASE("a worker that is idle for long leaves") {
   one.tickets->stop();
 }
 
-TEST_CASE("a worker does not stay if it takes another stage's place") {
+TEST_CASE("a worker does not stay if it replaces another stage") {
   const stall_watchdog watchdog;
   staffed<> one({.sleep_ns = very_long_ns});
   one.threads.add_stage();
