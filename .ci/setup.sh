@@ -1,10 +1,11 @@
 # Functions of the three commands: examples/quickstart.sh, tests/run.sh and bench/run.sh source this file. POSIX sh.
 #
 #   root=$(cd "$(dirname "$0")/.." && pwd) && . "$root/.ci/setup.sh"
-#   install_packages build      # build | tests | documentation | bench | bench_NAME | bare: missing Debian packages
+#   install_packages build      # build | tests | documentation | bench | bench_NAME | instructions | bare
 #   configure build/quickstart -Dtests=disabled
 #
-# Only the system's package manager installs packages, and only sudo may read the terminal, for its password.
+# install_packages installs the missing Debian packages. Only the system's package manager installs packages, and only
+# sudo may read the terminal, for its password.
 
 say() { printf 'millrace: %s\n' "$*"; }
 
@@ -45,6 +46,7 @@ packages_for() {
   if [ "$1" = bench ]; then
     echo libsentencepiece-dev libpng-dev libcurl4-openssl-dev libssl-dev
   fi
+  [ "$1" != instructions ] || echo g++-aarch64-linux-gnu qemu-user
   [ "$1" != bench_remote ] || echo curl nginx-light openssl python3-venv
   # Build dependencies of FFCV, and the decoder of SPDL.
   [ "$1" != bench_peers ] || echo python3-venv python3-dev libopencv-dev libturbojpeg0-dev ffmpeg
