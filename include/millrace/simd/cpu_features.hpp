@@ -12,6 +12,8 @@
 
 #ifdef __x86_64__
 #include <cpuid.h>
+#elif defined __aarch64__
+#include <sys/auxv.h>
 #endif
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
@@ -39,10 +41,12 @@ inline bool cpu_has_pclmul() noexcept {
 #endif
 }
 
-/// Returns whether the CPU has SSE4.2, which includes an instruction for CRC-32C.
-inline bool cpu_has_sse42() noexcept {
+/// Returns whether the CPU has an instruction for CRC-32C. On aarch64, it then also has one for CRC-32.
+inline bool cpu_has_crc32c() noexcept {
 #ifdef __x86_64__
   return __builtin_cpu_supports("sse4.2") != 0;
+#elif defined __aarch64__
+  return (::getauxval(AT_HWCAP) & HWCAP_CRC32) != 0;
 #else
   return false;
 #endif

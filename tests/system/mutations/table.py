@@ -46,7 +46,7 @@ MUTATIONS = (
     mutation("base: sorting ignores differences from the first key", "base/radix_sort",
              "key_of(item) ^ key_of(items.front())", "key_of(item) & ~key_of(items.front())",
              "base/radix_sort_test.cpp"),
-    mutation("base: three lanes of a checksum advance by two", "simd/crc32c_sse42",
+    mutation("base: three lanes of a checksum advance by two", "simd/crc_lanes",
              "at += 2 * lane_bytes;", "at += lane_bytes;", "base/crc32c_test.cpp"),
     mutation("values: a quantile is one value too high", "measure/values/distribution",
              "if (static_cast<double>(rank) < exact_rank) ++rank;", "if (static_cast<double>(rank) <= wanted) ++rank;",

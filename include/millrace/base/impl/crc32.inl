@@ -5,6 +5,7 @@
 
 #include <millrace/simd/cpu_features.hpp>
 #include <millrace/simd/crc32_pclmul.hpp>
+#include <millrace/simd/crc_lanes.hpp>
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
@@ -48,6 +49,8 @@ MILLRACE_INLINE std::uint32_t crc32(std::span<const std::byte> data, std::uint32
     state = crc32_by_tables(fold_crc32(data, state, done), 0);
     data = data.subspan(done);
   }
+#elif defined __aarch64__
+  if (cpu_has_crc32c()) return ~crc_by_instruction<crc32_instruction>(data, state);
 #endif
   return ~crc32_by_tables(data, state);
 }

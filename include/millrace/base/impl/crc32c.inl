@@ -5,7 +5,7 @@
 
 #include <millrace/base/crc32.hpp>
 #include <millrace/simd/cpu_features.hpp>
-#include <millrace/simd/crc32c_sse42.hpp>
+#include <millrace/simd/crc_lanes.hpp>
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
@@ -19,8 +19,9 @@ MILLRACE_INLINE std::uint32_t crc32c_by_tables(std::span<const std::byte> data, 
 }  // namespace detail
 
 MILLRACE_INLINE std::uint32_t crc32c(std::span<const std::byte> data, std::uint32_t before) noexcept {
-#ifdef __x86_64__
-  if (detail::cpu_has_sse42()) return ~detail::crc32c_by_instruction(data, ~before);
+#if defined __x86_64__ || defined __aarch64__
+  if (detail::cpu_has_crc32c())
+    return ~detail::crc_by_instruction<detail::crc32c_instruction>(data, ~before);
 #endif
   return ~detail::crc32c_by_tables(data, ~before);
 }

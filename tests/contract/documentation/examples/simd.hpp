@@ -19,6 +19,11 @@ EXAMPLE
 EXAMPLE
 #endif
 
+// ---- byte_marks.hpp
+void example(const std::uint8_t* from) {
+EXAMPLE
+}
+
 // ---- crc32_pclmul.hpp
 #include <millrace/simd/cpu_features.hpp>
 #ifdef __x86_64__
@@ -28,9 +33,9 @@ EXAMPLE
 }
 #endif
 
-// ---- crc32c_sse42.hpp
+// ---- crc_lanes.hpp
 #include <millrace/simd/cpu_features.hpp>
-#ifdef __x86_64__
+#if defined __x86_64__ || defined __aarch64__
 void example(std::span<const std::byte> data, std::uint32_t state) {
 EXAMPLE
 }
