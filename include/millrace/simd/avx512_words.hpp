@@ -1,17 +1,17 @@
 // Defines the operations of an inverse DCT on AVX-512 registers of thirty-two 16-bit or sixteen 32-bit numbers.
 //
 //   using namespace mr::detail::avx512;
-//   [[gnu::target("avx2,avx512f,avx512bw,avx512vl,avx512vnni")]] bool share_a_bit(const std::int16_t* a) {
+//   [[gnu::target("avx2,fma,f16c,avx512f,avx512bw,avx512vl,avx512vnni")]] bool share_a_bit(const std::int16_t* a) {
 //     return any_of(load_two(a, a + 16), words_of(1));       // aligned to 32 bytes
 //   }
 //
-// This is the counterpart of avx2_words.hpp, for functions whose target includes AVX-512 and VNNI. All functions are
+// These are the operations of words_avx2.hpp for functions whose target includes AVX-512 and VNNI. All functions are
 // inlined. Some use inline assembly, because the builtins differ between compilers. In the comments below, a quarter is
 // 128 bits of a register.
 // Threads: any; all functions except stores are pure.
 #pragma once
 
-#include <millrace/simd/avx2_words.hpp>
+#include <millrace/simd/words_avx2.hpp>
 
 #include <array>
 #include <cstdint>
@@ -26,11 +26,11 @@ using quads [[gnu::vector_size(64)]] = std::int32_t;
 using octs [[gnu::vector_size(64)]] = long long;
 using bytes [[gnu::vector_size(64)]] = char;
 
-#define MILLRACE_AVX512 [[gnu::target("avx2,avx512f,avx512bw,avx512vl,avx512vnni"), gnu::always_inline]] inline
+#define MILLRACE_AVX512 [[gnu::target("avx2,fma,f16c,avx512f,avx512bw,avx512vl,avx512vnni"), gnu::always_inline]] inline
 
 /// Loads 32 bytes at `first` and 32 bytes at `second`, in this order. Both addresses must be aligned to 32 bytes.
 MILLRACE_AVX512 words load_two(const std::int16_t* first, const std::int16_t* second) noexcept {
-  const avx2::words a = avx2::load(first), b = avx2::load(second);
+  const avx2::words a = avx2::step_rows{first}.load(0), b = avx2::step_rows{second}.load(0);
   return __builtin_shufflevector(a, b, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22,
                                  23, 24, 25, 26, 27, 28, 29, 30, 31);
 }
@@ -39,7 +39,7 @@ MILLRACE_AVX512 quads quads_of(int value) noexcept { return quads{} + value; }
 /// Reinterprets the register. Templates call this function because nvcc cannot compile such a cast of a dependent type.
 MILLRACE_AVX512 quads as_quads(words a) noexcept { return reinterpret_cast<quads>(a); }
 
-/// Interleaves the first elements of each quarter, as avx2::low_pairs() does for each half. high_pairs() interleaves
+/// Interleaves the first elements of each quarter, as avx2::low_pairs() does for each block. high_pairs() interleaves
 /// the remaining elements.
 MILLRACE_AVX512 words low_pairs(words a, words b) noexcept {
   return __builtin_shufflevector(a, b, 0, 32, 1, 33, 2, 34, 3, 35, 8, 40, 9, 41, 10, 42, 11, 43, 16, 48, 17, 49, 18, 50,

@@ -25,14 +25,11 @@ EXAMPLE
   return mr::jpeg_refusal::none;
 }
 
-// ---- dct_sums_avx2.hpp
-#ifdef __x86_64__
-using mr::detail::avx2::quads;
-using mr::detail::avx2::words;
-[[gnu::target("avx2")]] void example(quads rounding, words x04, words x26) {
+// ---- dct_kernels.hpp
+void example(std::int16_t* coefficients, const mr::detail::dequantiser& q, std::uint8_t* samples,
+             std::size_t stride_bytes) {
 EXAMPLE
 }
-#endif
 
 // ---- entry_walk.hpp
 #include <millrace/image/jpeg/baseline/jpeg_plane_decoder.hpp>
@@ -53,14 +50,6 @@ void example(const mr::detail::scan_component& component, std::int16_t* pair, st
 EXAMPLE 1
 }
 // block 2 is a line of a list
-
-// ---- inverse_dct_avx2.hpp
-#ifdef __x86_64__
-void example(std::int16_t* coefficients, const mr::detail::dequantiser& q, std::uint8_t* samples,
-             std::size_t stride_bytes, bool& tame) {
-EXAMPLE
-}
-#endif
 
 // ---- inverse_dct_avx512.hpp
 #ifdef __x86_64__
@@ -146,15 +135,6 @@ EXAMPLE
 void example(const mr::detail::scan_component& component, std::int16_t* pair, mr::detail::sample_target to) {
 EXAMPLE
 }
-
-// ---- reduced_dct_avx2.hpp
-#include <millrace/image/jpeg/baseline/inverse_dct_avx2.hpp>
-#ifdef __x86_64__
-void example(std::int16_t* coefficients, const mr::detail::dequantiser& q, std::uint8_t* samples,
-             std::size_t stride_bytes, bool& tame) {
-EXAMPLE
-}
-#endif
 
 // ---- scan_header.hpp
 mr::jpeg_refusal example(std::span<const std::byte> bytes) {

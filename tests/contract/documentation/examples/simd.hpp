@@ -4,11 +4,6 @@
 EXAMPLE
 #endif
 
-// ---- avx2_words.hpp
-#ifdef __x86_64__
-EXAMPLE
-#endif
-
 // ---- avx512_words.hpp
 #ifdef __x86_64__
 EXAMPLE
@@ -39,4 +34,17 @@ EXAMPLE
 void example(std::span<const std::byte> data, std::uint32_t state) {
 EXAMPLE
 }
+#endif
+
+// ---- words.hpp
+// block 1 is the list of includes of a kernel
+
+// ---- words_avx2.hpp
+#ifdef __x86_64__
+EXAMPLE
+#endif
+
+// ---- words_neon.hpp
+#ifdef __aarch64__
+EXAMPLE
 #endif

@@ -5,15 +5,15 @@
 //     result = mr::detail::avx512_inverse_dct::quad(coefficients, q, {samples, stride_bytes});
 //
 // `coefficients` are two consecutive pairs; the function writes 32 columns of 8 rows. The results are identical to
-// transforming each pair separately. The method is the same as in inverse_dct_avx2.hpp. Threads: pure functions; any
+// transforming each pair separately. The method is the same as in inverse_dct_body.inc. Threads: pure functions; any
 // thread.
 #pragma once
 
-#include <millrace/image/jpeg/baseline/dct_sums_avx2.hpp>
 #include <millrace/image/jpeg/baseline/inverse_dct.hpp>
 #include <millrace/simd/avx512_words.hpp>
 #include <millrace/simd/cpu_features.hpp>
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <utility>
@@ -25,12 +25,30 @@ enum class quad_result : std::uint8_t { tame, wild, untouched };
 
 #ifdef __x86_64__
 
+/// Identifies the pair of factors for the inputs x and y of a sum.
+enum class dct_pair : std::size_t {
+  sum_04, difference_04,
+  even_0_of_26, even_1_of_26, minus_even_0_of_26, minus_even_1_of_26,
+  odd_0_of_15, odd_0_of_37, odd_1_of_15, odd_1_of_37, odd_2_of_15, odd_2_of_37, odd_3_of_15, odd_3_of_37
+};
+
+/// Each factor is one 16-bit word. All factors are in one cache line, from which the processor can broadcast a pair
+/// directly.
+alignas(64) inline constexpr std::array<std::array<std::int16_t, 2>, 14> dct_pairs = {{
+    {dct_factors::one, dct_factors::one}, {dct_factors::one, -dct_factors::one},
+    {dct_factors::even_2_2, dct_factors::even_2_6}, {dct_factors::even_2_6, dct_factors::even_6_6},
+    {-dct_factors::even_2_2, -dct_factors::even_2_6}, {-dct_factors::even_2_6, -dct_factors::even_6_6},
+    {dct_factors::odd_1_1, dct_factors::odd_1_5}, {dct_factors::odd_1_3, dct_factors::odd_1_7},
+    {dct_factors::odd_1_3, dct_factors::odd_3_5}, {dct_factors::odd_3_3, dct_factors::odd_3_7},
+    {dct_factors::odd_1_5, dct_factors::odd_5_5}, {dct_factors::odd_3_5, dct_factors::odd_1_3},
+    {dct_factors::odd_1_7, dct_factors::odd_1_3}, {dct_factors::odd_3_7, dct_factors::odd_7_7}}};
+
 class avx512_inverse_dct {
  public:
   /// Returns whether transforming four blocks at once is faster on this processor.
   static bool usable() noexcept { return cpu_has_wide_vectors(); }
 
-  [[gnu::target("avx2,avx512f,avx512bw,avx512vl,avx512vnni"), gnu::noinline]] static quad_result quad(
+  [[gnu::target("avx2,fma,f16c,avx512f,avx512bw,avx512vl,avx512vnni"), gnu::noinline]] static quad_result quad(
       std::int16_t* coefficients, const dequantiser& q, sample_target to) noexcept {
     return quad(coefficients, q, to, std::make_index_sequence<8>());
   }
@@ -41,7 +59,7 @@ class avx512_inverse_dct {
   using octs = avx512::octs;
   using bytes = avx512::bytes;
 
-#define MILLRACE_AVX512 [[gnu::target("avx2,avx512f,avx512bw,avx512vl,avx512vnni"), gnu::always_inline]] inline
+#define MILLRACE_AVX512 [[gnu::target("avx2,fma,f16c,avx512f,avx512bw,avx512vl,avx512vnni"), gnu::always_inline]] inline
 
   /// Uses fold expressions over the rows or columns `i`, because -O2 would not unroll loops and would store the arrays
   /// in memory.
@@ -58,7 +76,7 @@ class avx512_inverse_dct {
     words outside = (row[0] & all_but_dc()) + words_of(usual_ac);
     ((outside |= i == 0 ? words_of(0) : row[i] + words_of(usual_ac)), ...);
     if (__builtin_expect(any_of(outside, words_of(-2 * usual_ac)), 0)) return quad_result::untouched;
-    ((avx2::clear(coefficients + 16 * i), avx2::clear(second + 16 * i)), ...);
+    ((avx2::block_rows{coefficients}.clear(i), avx2::block_rows{second}.clear(i)), ...);
     const quads half = quads_of(1 << 10);
     quads low[8], high[8];   // columns 0 to 3, and 4 to 7, of each block
     pass(low, low_pairs(row[0], row[4]), low_pairs(row[2], row[6]), low_pairs(row[1], row[5]),

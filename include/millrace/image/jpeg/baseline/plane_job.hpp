@@ -19,12 +19,10 @@
 #pragma once
 
 #include <millrace/image/jpeg/baseline/block_loops.hpp>
-#include <millrace/image/jpeg/baseline/inverse_dct_avx2.hpp>
-#include <millrace/image/jpeg/baseline/inverse_dct_avx512.hpp>
+#include <millrace/image/jpeg/baseline/dct_kernels.hpp>
 #include <millrace/image/jpeg/baseline/mcu_stream.hpp>
 #include <millrace/image/jpeg/baseline/packed_entries.hpp>
 #include <millrace/image/jpeg/baseline/plane_region.hpp>
-#include <millrace/image/jpeg/baseline/reduced_dct_avx2.hpp>
 
 #include <algorithm>
 #include <array>
@@ -37,24 +35,12 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 /// The functions for this processor. All variants produce the same planes.
 struct plane_tools {
   block_loops loops = block_loops::portable();
-  using inverse_dct_of_pair = bool (*)(std::int16_t*, const dequantiser&, sample_target) noexcept;
-  /// Inverse DCTs to blocks with sides of 1, 2, 4 and 8 samples. All of them set the coefficients to zero afterwards.
-  std::array<inverse_dct_of_pair, 4> inverse_dct{reduced_dct::one, reduced_dct::two, reduced_dct::four,
-                                                 inverse_dct_pair};
-  /// Transforms two pairs of full-size blocks at once; null if that is not faster.
-  using inverse_dct_of_quad = quad_result (*)(std::int16_t*, const dequantiser&, sample_target) noexcept;
-  inverse_dct_of_quad quad = nullptr;
+  dct_kernels inverse_dct;
   stop_table stop{};
 
   void choose_best() noexcept {
     loops = block_loops::best();
-#ifdef __x86_64__
-    if (!avx2_inverse_dct::usable()) return;
-    inverse_dct = {reduced_dct::one, avx2_reduced_dct::two, avx2_reduced_dct::four, avx2_inverse_dct::pair};
-    if (avx2_inverse_dct::has_more_registers()) inverse_dct[3] = avx2_inverse_dct::pair_in_more_registers;
-    if (avx2_inverse_dct::has_vnni()) inverse_dct[3] = avx2_inverse_dct::pair_by_vnni;
-    if (avx512_inverse_dct::usable()) quad = avx512_inverse_dct::quad;
-#endif
+    inverse_dct = dct_kernels::best();
   }
 };
 
@@ -226,9 +212,9 @@ class plane_job {
       sample_target to{const_cast<std::uint8_t*>(plane.data) + side * (y * plane.stride_bytes + x),
                        plane.stride_bytes};
       // Sides are 1, 2, 4 and 8. The mask & 3 proves to the compiler that the index is in range.
-      const auto transform = tools.inverse_dct[static_cast<std::size_t>(std::countr_zero(side)) & 3];
+      const auto transform = tools.inverse_dct.pair[static_cast<std::size_t>(std::countr_zero(side)) & 3];
       std::int16_t* coefficients = r.coefficients;
-      const auto quad = side == 8 ? tools.quad : nullptr;
+      const auto quad = side == 8 ? tools.inverse_dct.quad : nullptr;
       const dequantiser& q = quantiser_[r.component];
       for (std::size_t i = 0, done = 1; i < r.count; i += done) {
         const quad_result two = quad && i + 1 < r.count ? quad(coefficients, q, to) : quad_result::untouched;

@@ -1,0 +1,216 @@
+// The word layer of AVX2: operations on 256-bit registers of words (16 bits), quads (32 bits), octs and bytes.
+//
+//   using namespace mr::detail::avx2;
+//   [[gnu::target("avx2")]] words means(words a, words b) { return (a + b) >> 1; }   // compiler operators
+//   [[gnu::target("avx2")]] bytes limited(words a, words b) { return clamped_bytes(a, b); }
+//
+// Kernels are written once, for all layers (words_avx2.hpp, words_neon.hpp), and compiled by
+// for_each_layer.inc. All layers have the same operations with the same results per block. A block is 128 bits: NEON
+// registers have one, AVX2 registers two. No operation moves data between blocks, except where
+// its comment says so. `blocks`, `vector_words` and similar constants are the sizes of a layer.
+// All functions are inlined, and may be called only from functions with the same target. Threads: any; all functions
+// except stores are pure.
+#pragma once
+
+#include <millrace/base/version.hpp>
+#include <millrace/simd/avx2_intrinsics.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+#ifdef __x86_64__
+
+#include <millrace/simd/avx2_begin.inc>
+
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail { namespace avx2 {
+
+#define MILLRACE_SIMD [[gnu::always_inline]] inline
+
+inline constexpr std::size_t blocks = 2;
+#include <millrace/simd/words_common.inc>
+
+/// Interleaves the first elements of each block of `a` and `b`; for words, a0 b0 a1 b1 a2 b2 a3 b3. high_pairs()
+/// interleaves the remaining elements of each block.
+MILLRACE_SIMD words low_pairs(words a, words b) noexcept {
+  return __builtin_shufflevector(a, b, 0, 16, 1, 17, 2, 18, 3, 19, 8, 24, 9, 25, 10, 26, 11, 27);
+}
+MILLRACE_SIMD words high_pairs(words a, words b) noexcept {
+  return __builtin_shufflevector(a, b, 4, 20, 5, 21, 6, 22, 7, 23, 12, 28, 13, 29, 14, 30, 15, 31);
+}
+MILLRACE_SIMD bytes low_pairs(bytes a, bytes b) noexcept {
+  return __builtin_shufflevector(a, b, 0, 32, 1, 33, 2, 34, 3, 35, 4, 36, 5, 37, 6, 38, 7, 39, 16, 48, 17, 49, 18, 50,
+                                 19, 51, 20, 52, 21, 53, 22, 54, 23, 55);
+}
+MILLRACE_SIMD bytes high_pairs(bytes a, bytes b) noexcept {
+  return __builtin_shufflevector(a, b, 8, 40, 9, 41, 10, 42, 11, 43, 12, 44, 13, 45, 14, 46, 15, 47, 24, 56, 25, 57,
+                                 26, 58, 27, 59, 28, 60, 29, 61, 30, 62, 31, 63);
+}
+MILLRACE_SIMD quads low_pairs(quads a, quads b) noexcept {
+  return __builtin_shufflevector(a, b, 0, 8, 1, 9, 4, 12, 5, 13);
+}
+MILLRACE_SIMD quads high_pairs(quads a, quads b) noexcept {
+  return __builtin_shufflevector(a, b, 2, 10, 3, 11, 6, 14, 7, 15);
+}
+MILLRACE_SIMD octs low_pairs(octs a, octs b) noexcept { return __builtin_shufflevector(a, b, 0, 4, 2, 6); }
+MILLRACE_SIMD octs high_pairs(octs a, octs b) noexcept { return __builtin_shufflevector(a, b, 1, 5, 3, 7); }
+
+/// Returns (a b + 2^14) >> 15. Undefined if a and b are -32768.
+MILLRACE_SIMD words rounded_products(words a, words b) noexcept { return __builtin_ia32_pmulhrsw256(a, b); }
+/// Returns (a b) >> 16.
+MILLRACE_SIMD words high_products(words a, words b) noexcept { return __builtin_ia32_pmulhw256(a, b); }
+/// Returns sums limited to -32768..32767.
+MILLRACE_SIMD words saturating_sums(words a, words b) noexcept {
+  return reinterpret_cast<words>(_mm256_adds_epi16(reinterpret_cast<__m256i>(a), reinterpret_cast<__m256i>(b)));
+}
+/// Returns sums of unsigned words, limited to 65535.
+MILLRACE_SIMD words unsigned_saturating_sums(words a, words b) noexcept {
+  return reinterpret_cast<words>(_mm256_adds_epu16(reinterpret_cast<__m256i>(a), reinterpret_cast<__m256i>(b)));
+}
+/// Returns words clamped to -32768..32767. Each block contains the words of `a`, then the words of `b`.
+MILLRACE_SIMD words clamped_words(quads a, quads b) noexcept { return __builtin_ia32_packssdw256(a, b); }
+/// Returns bytes clamped to 0..255. Each block contains the bytes of `a`, then the bytes of `b`.
+MILLRACE_SIMD bytes clamped_bytes(words a, words b) noexcept {
+  return reinterpret_cast<bytes>(__builtin_ia32_packuswb256(a, b));
+}
+/// Returns whether any bit is set in both `a` and `b`.
+MILLRACE_SIMD bool any_of(words a, words b) noexcept {
+  return __builtin_ia32_ptestz256(as_octs(a), as_octs(b)) == 0;
+}
+
+/// Two words (x, y) of four columns in each block.
+using word_pairs = words;
+MILLRACE_SIMD word_pairs low_columns(words x, words y) noexcept { return low_pairs(x, y); }
+MILLRACE_SIMD word_pairs high_columns(words x, words y) noexcept { return high_pairs(x, y); }
+
+/// Multiplies pairs by two factors out of the list. NEON keeps the list in registers.
+template <int...>
+struct pair_products {
+  /// Returns x * of_x + y * of_y for each pair.
+  template <int of_x, int of_y>
+  MILLRACE_SIMD static quads of(word_pairs xy) noexcept {
+    constexpr auto factors = static_cast<int>((of_x & 0xffff) | static_cast<unsigned>(of_y) << 16);
+    return __builtin_ia32_pmaddwd256(xy, as_words(quads_of(factors)));
+  }
+  /// Returns sum + x * of_x + y * of_y.
+  template <int of_x, int of_y>
+  MILLRACE_SIMD static quads onto(quads sum, word_pairs xy) noexcept { return sum + of<of_x, of_y>(xy); }
+
+  /// Drops `bits` fraction bits of sums of low and high columns. Returns one word per column, in the order that
+  /// transposed_pairs() expects.
+  template <int bits>
+  MILLRACE_SIMD static words narrowed(quads low, quads high) noexcept {
+    const quads shifted = bits <= 16 ? high << (16 - bits) : high >> (bits - 16);
+    return __builtin_shufflevector(as_words(low >> bits), as_words(shifted), 0, 17, 2, 19, 4, 21, 6, 23, 8, 25, 10,
+                                   27, 12, 29, 14, 31);
+  }
+};
+
+/// The same with AVX-512 VNNI, for functions whose target includes avx512vl and avx512vnni. Uses inline assembly,
+/// because a compiler accepts a builtin only in a function with a matching target.
+template <int...>
+struct vnni_products {
+  template <int of_x, int of_y>
+  MILLRACE_SIMD static quads of(word_pairs xy) noexcept { return pair_products<>::of<of_x, of_y>(xy); }
+  template <int of_x, int of_y>
+  MILLRACE_SIMD static quads onto(quads sum, word_pairs xy) noexcept {
+    static constexpr std::int16_t factors[2] = {of_x, of_y};
+    asm("vpdpwssd %2%{1to8%}, %1, %0" : "+v"(sum) : "v"(xy), "m"(factors));
+    return sum;
+  }
+  /// A blend instruction can use only half of the registers.
+  template <int bits>
+  MILLRACE_SIMD static words narrowed(quads low, quads high) noexcept {
+    quads joint = low >> bits;
+    // Selects bits of %0 where %2 has ones, and bits of %1 elsewhere.
+    asm("vpternlogd $0xe4, %2, %1, %0"
+        : "+v"(joint) : "v"(bits <= 16 ? high << (16 - bits) : high >> (bits - 16)), "v"(quads_of(0xffff)));
+    return as_words(joint);
+  }
+};
+
+/// The rows in narrowed() words after the second pass.
+inline constexpr std::size_t row_order[8] = {0, 4, 1, 5, 2, 6, 3, 7};
+
+/// Transposes four rows in each block. Afterwards, q[c] is column c.
+MILLRACE_SIMD void transpose(quads* q) noexcept {
+  const octs a = as_octs(low_pairs(q[0], q[1])), b = as_octs(high_pairs(q[0], q[1]));
+  const octs c = as_octs(low_pairs(q[2], q[3])), d = as_octs(high_pairs(q[2], q[3]));
+  q[0] = as_quads(low_pairs(a, c));
+  q[1] = as_quads(high_pairs(a, c));
+  q[2] = as_quads(low_pairs(b, d));
+  q[3] = as_quads(high_pairs(b, d));
+}
+/// Columns (0, 4), (2, 6), (1, 5), (3, 7) of four rows.
+struct column_pairs {
+  word_pairs of_04, of_26, of_15, of_37;
+};
+/// Transposes four rows of narrowed() words.
+MILLRACE_SIMD column_pairs transposed_pairs(words r0, words r1, words r2, words r3) noexcept {
+  quads q[4] = {as_quads(r0), as_quads(r1), as_quads(r2), as_quads(r3)};
+  transpose(q);
+  return {as_words(q[0]), as_words(q[2]), as_words(q[1]), as_words(q[3])};
+}
+
+/// Transposes two rows of narrowed() words. The result has each row twice, without columns 2 and 6.
+MILLRACE_SIMD column_pairs transposed_two(words top, words bottom) noexcept {
+  const auto a = reinterpret_cast<__m256i>(low_pairs(as_quads(top), as_quads(bottom)));
+  const auto b = reinterpret_cast<__m256i>(high_pairs(as_quads(top), as_quads(bottom)));
+  return {reinterpret_cast<words>(_mm256_shuffle_epi32(a, 0x44)), words{},
+          reinterpret_cast<words>(_mm256_shuffle_epi32(a, 0xee)),
+          reinterpret_cast<words>(_mm256_shuffle_epi32(b, 0xee))};
+}
+
+/// The rows of adjacent blocks of coefficients, 16 words apart and aligned to 32 bytes: two blocks in one register.
+struct block_rows {
+  std::int16_t* at;
+
+  MILLRACE_SIMD words load(std::size_t row) const noexcept {
+    return *static_cast<const words*>(__builtin_assume_aligned(at + 16 * row, 32));
+  }
+  /// Sets a row to 0. The store is volatile, because otherwise clang would merge two such stores into one AVX-512
+  /// store.
+  MILLRACE_SIMD void clear(std::size_t row) const noexcept {
+    *static_cast<volatile words*>(__builtin_assume_aligned(at + 16 * row, 32)) = words{};
+  }
+};
+/// The steps of a quantizer, in the same layout.
+struct step_rows {
+  const std::int16_t* at;
+  MILLRACE_SIMD words load(std::size_t row) const noexcept {
+    return *static_cast<const words*>(__builtin_assume_aligned(at + 16 * row, 32));
+  }
+};
+/// Writes eight bytes of each block to `first`, and the other eight bytes of each block to `second`.
+MILLRACE_SIMD void store_halves(std::uint8_t* first, std::uint8_t* second, quads v) noexcept {
+  const octs w = as_octs(v), both = __builtin_shufflevector(w, w, 0, 2, 1, 3);
+  const auto low = __builtin_shufflevector(both, both, 0, 1), high = __builtin_shufflevector(both, both, 2, 3);
+  std::memcpy(first, &low, 16);
+  std::memcpy(second, &high, 16);
+}
+/// Writes four bytes of each block to each of four rows: narrowed() columns 0 and 1, then 2 and 3.
+MILLRACE_SIMD void store_four_rows(std::uint8_t* to, std::size_t stride_bytes, words left, words right) noexcept {
+  const quads a = as_quads(left), b = as_quads(right);
+  const quads v = as_quads(clamped_bytes(as_words(low_pairs(a, b)), as_words(high_pairs(a, b))));
+  const octs rows = as_octs(__builtin_shufflevector(v, v, 0, 4, 1, 5, 2, 6, 3, 7));
+  for (std::size_t i = 0; i < 4; ++i) {
+    const long long eight = rows[i];
+    std::memcpy(to + i * stride_bytes, &eight, 8);
+  }
+}
+/// Writes two bytes of each block to each of two rows: the first two rows of narrowed() columns 0 and 1.
+MILLRACE_SIMD void store_two_rows(std::uint8_t* to, std::size_t stride_bytes, words columns) noexcept {
+  const quads v = as_quads(clamped_bytes(columns, columns));
+  const auto left = static_cast<std::uint32_t>(v[0]), right = static_cast<std::uint32_t>(v[4]);
+  const std::uint32_t rows[2] = {(left & 0xffff) | right << 16, left >> 16 | (right & 0xffff0000)};
+  std::memcpy(to, rows, 4);
+  std::memcpy(to + stride_bytes, rows + 1, 4);
+}
+
+#undef MILLRACE_SIMD
+
+}}}}  // namespace millrace::detail::avx2
+
+#include <millrace/simd/avx2_end.inc>
+
+#endif

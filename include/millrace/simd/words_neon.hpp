@@ -1,0 +1,173 @@
+// The word layer of NEON, which every aarch64 processor has: the operations of words_avx2.hpp on 128-bit registers.
+//
+//   using namespace mr::detail::neon;
+//   bytes limited(words a, words b) { return clamped_bytes(a, b); }
+//
+// See words_avx2.hpp for the meaning of each function. Threads: any; all functions except stores are pure.
+#pragma once
+
+#include <millrace/base/version.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+#ifdef __aarch64__
+
+#include <arm_neon.h>
+
+#include <millrace/simd/neon_begin.inc>
+
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail { namespace neon {
+
+#define MILLRACE_SIMD [[gnu::always_inline]] inline
+
+inline constexpr std::size_t blocks = 1;
+#include <millrace/simd/words_common.inc>
+
+MILLRACE_SIMD words low_pairs(words a, words b) noexcept { return (words)vzip1q_s16((int16x8_t)a, (int16x8_t)b); }
+MILLRACE_SIMD words high_pairs(words a, words b) noexcept { return (words)vzip2q_s16((int16x8_t)a, (int16x8_t)b); }
+MILLRACE_SIMD bytes low_pairs(bytes a, bytes b) noexcept { return (bytes)vzip1q_u8((uint8x16_t)a, (uint8x16_t)b); }
+MILLRACE_SIMD bytes high_pairs(bytes a, bytes b) noexcept { return (bytes)vzip2q_u8((uint8x16_t)a, (uint8x16_t)b); }
+MILLRACE_SIMD quads low_pairs(quads a, quads b) noexcept { return (quads)vzip1q_s32((int32x4_t)a, (int32x4_t)b); }
+MILLRACE_SIMD quads high_pairs(quads a, quads b) noexcept { return (quads)vzip2q_s32((int32x4_t)a, (int32x4_t)b); }
+MILLRACE_SIMD octs low_pairs(octs a, octs b) noexcept { return (octs)vzip1q_s64((int64x2_t)a, (int64x2_t)b); }
+MILLRACE_SIMD octs high_pairs(octs a, octs b) noexcept { return (octs)vzip2q_s64((int64x2_t)a, (int64x2_t)b); }
+
+MILLRACE_SIMD words rounded_products(words a, words b) noexcept {
+  return (words)vqrdmulhq_s16((int16x8_t)a, (int16x8_t)b);
+}
+MILLRACE_SIMD words high_products(words a, words b) noexcept {
+  return (words)vuzp2q_s16((int16x8_t)vmull_s16(vget_low_s16((int16x8_t)a), vget_low_s16((int16x8_t)b)),
+                           (int16x8_t)vmull_high_s16((int16x8_t)a, (int16x8_t)b));
+}
+MILLRACE_SIMD words saturating_sums(words a, words b) noexcept {
+  return (words)vqaddq_s16((int16x8_t)a, (int16x8_t)b);
+}
+MILLRACE_SIMD words unsigned_saturating_sums(words a, words b) noexcept {
+  return (words)vqaddq_u16((uint16x8_t)a, (uint16x8_t)b);
+}
+MILLRACE_SIMD words clamped_words(quads a, quads b) noexcept {
+  return (words)vqmovn_high_s32(vqmovn_s32((int32x4_t)a), (int32x4_t)b);
+}
+MILLRACE_SIMD bytes clamped_bytes(words a, words b) noexcept {
+  return (bytes)vqmovun_high_s16(vqmovun_s16((int16x8_t)a), (int16x8_t)b);
+}
+MILLRACE_SIMD bool any_of(words a, words b) noexcept { return vmaxvq_u32((uint32x4_t)(a & b)) != 0; }
+
+/// Words x and y of four columns: the lower (0) or the upper (1) half of each register.
+template <int half_of_x, int half_of_y>
+struct word_pairs {
+  words x, y;
+};
+MILLRACE_SIMD word_pairs<0, 0> low_columns(words x, words y) noexcept { return {x, y}; }
+MILLRACE_SIMD word_pairs<1, 1> high_columns(words x, words y) noexcept { return {x, y}; }
+
+/// Multiplies by factors that are lanes of registers.
+template <int... factors>
+struct pair_products {
+  MILLRACE_SIMD pair_products() noexcept {
+    for (std::size_t i = 0; i < registers; ++i) of_register_[i] = vld1q_s16(table + 8 * i);
+  }
+  template <int of_x, int of_y, int half_of_x, int half_of_y>
+  MILLRACE_SIMD quads of(word_pairs<half_of_x, half_of_y> xy) const noexcept {
+    const int32x4_t first = product<of_x, half_of_x>((int16x8_t)xy.x);
+    if constexpr (of_y == 0) return (quads)first;
+    else return (quads)sum<of_y, half_of_y>(first, (int16x8_t)xy.y);
+  }
+  template <int of_x, int of_y, int half_of_x, int half_of_y>
+  MILLRACE_SIMD quads onto(quads start, word_pairs<half_of_x, half_of_y> xy) const noexcept {
+    const int32x4_t first = sum<of_x, half_of_x>((int32x4_t)start, (int16x8_t)xy.x);
+    if constexpr (of_y == 0) return (quads)first;
+    else return (quads)sum<of_y, half_of_y>(first, (int16x8_t)xy.y);
+  }
+  template <int bits>
+  MILLRACE_SIMD static words narrowed(quads low, quads high) noexcept {
+    if constexpr (bits <= 16)
+      return (words)vshrn_high_n_s32(vshrn_n_s32((int32x4_t)low, bits), (int32x4_t)high, bits);
+    else
+      return (words)vshrn_high_n_s32(vshrn_n_s32((int32x4_t)low, 16), (int32x4_t)high, 16) >> (bits - 16);
+  }
+
+ private:
+  static constexpr std::size_t registers = (sizeof...(factors) + 7) / 8;
+  static constexpr std::int16_t table[8 * registers] = {factors...};
+
+  static constexpr int lane_of(int factor) {
+    int i = 0;
+    while (table[i] != factor) ++i;   // a factor that is not in the list does not compile
+    return i;
+  }
+  template <int factor, int half>
+  MILLRACE_SIMD int32x4_t product(int16x8_t a) const noexcept {
+    constexpr int lane = lane_of(factor);
+    if constexpr (half == 0) return vmull_laneq_s16(vget_low_s16(a), of_register_[lane / 8], lane % 8);
+    else return vmull_high_laneq_s16(a, of_register_[lane / 8], lane % 8);
+  }
+  template <int factor, int half>
+  MILLRACE_SIMD int32x4_t sum(int32x4_t start, int16x8_t a) const noexcept {
+    constexpr int lane = lane_of(factor);
+    if constexpr (half == 0) return vmlal_laneq_s16(start, vget_low_s16(a), of_register_[lane / 8], lane % 8);
+    else return vmlal_high_laneq_s16(start, a, of_register_[lane / 8], lane % 8);
+  }
+
+  int16x8_t of_register_[registers];
+};
+
+inline constexpr std::size_t row_order[8] = {0, 1, 2, 3, 4, 5, 6, 7};
+
+struct column_pairs {
+  word_pairs<0, 1> of_04, of_26, of_15, of_37;
+};
+MILLRACE_SIMD column_pairs transposed_pairs(words r0, words r1, words r2, words r3) noexcept {
+  const auto even_a = (int32x4_t)vtrn1q_s16((int16x8_t)r0, (int16x8_t)r1);   // columns 0, 2, 4, 6 of two rows
+  const auto odd_a = (int32x4_t)vtrn2q_s16((int16x8_t)r0, (int16x8_t)r1);
+  const auto even_b = (int32x4_t)vtrn1q_s16((int16x8_t)r2, (int16x8_t)r3);
+  const auto odd_b = (int32x4_t)vtrn2q_s16((int16x8_t)r2, (int16x8_t)r3);
+  const auto columns = [](int32x4_t v) { return word_pairs<0, 1>{(words)v, (words)v}; };
+  return {columns(vtrn1q_s32(even_a, even_b)), columns(vtrn2q_s32(even_a, even_b)),
+          columns(vtrn1q_s32(odd_a, odd_b)), columns(vtrn2q_s32(odd_a, odd_b))};
+}
+
+MILLRACE_SIMD column_pairs transposed_two(words top, words bottom) noexcept {
+  return transposed_pairs(top, bottom, top, bottom);
+}
+
+/// The rows of a block of coefficients, 16 words apart.
+struct block_rows {
+  std::int16_t* at;
+
+  MILLRACE_SIMD words load(std::size_t row) const noexcept { return load_words(at + 16 * row); }
+  MILLRACE_SIMD void clear(std::size_t row) const noexcept { store(at + 16 * row, words{}); }
+};
+struct step_rows {
+  const std::int16_t* at;
+  MILLRACE_SIMD words load(std::size_t row) const noexcept { return load_words(at + 16 * row); }
+};
+MILLRACE_SIMD void store_halves(std::uint8_t* first, std::uint8_t* second, quads v) noexcept {
+  vst1_u8(first, vget_low_u8((uint8x16_t)v));
+  vst1_u8(second, vget_high_u8((uint8x16_t)v));
+}
+MILLRACE_SIMD void store_four_rows(std::uint8_t* to, std::size_t stride_bytes, words left, words right) noexcept {
+  static constexpr std::uint8_t by_rows[16] = {0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15};
+  const auto rows = (quads)vqtbl1q_u8((uint8x16_t)clamped_bytes(left, right), vld1q_u8(by_rows));
+  for (std::size_t i = 0; i < 4; ++i) {
+    const int four = rows[i];
+    std::memcpy(to + i * stride_bytes, &four, 4);
+  }
+}
+MILLRACE_SIMD void store_two_rows(std::uint8_t* to, std::size_t stride_bytes, words columns) noexcept {
+  static constexpr std::uint8_t by_rows[8] = {0, 4, 1, 5};
+  const uint16x4_t rows = (uint16x4_t)vqtbl1_u8((uint8x16_t)clamped_bytes(columns, columns), vld1_u8(by_rows));
+  const std::uint16_t two[2] = {vget_lane_u16(rows, 0), vget_lane_u16(rows, 1)};
+  std::memcpy(to, two, 2);
+  std::memcpy(to + stride_bytes, two + 1, 2);
+}
+
+#undef MILLRACE_SIMD
+
+}}}}  // namespace millrace::detail::neon
+
+#include <millrace/simd/neon_end.inc>
+
+#endif

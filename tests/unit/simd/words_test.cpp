@@ -1,0 +1,40 @@
+#include <millrace/base/random.hpp>
+#include <millrace/simd/cpu_features.hpp>
+#include <millrace/simd/words.hpp>
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+
+#define MILLRACE_KERNELS "unit/simd/words_checks.inc"
+#include <millrace/simd/for_each_layer.inc>
+
+namespace {
+
+/// Returns the results of this processor's layer.
+std::array<int, 4> differing_operations(millrace::rng& d) {
+#ifdef __x86_64__
+  if (millrace::detail::cpu_has_avx2()) return millrace::detail::avx2::differing_operations(d);
+#elif defined __aarch64__
+  return millrace::detail::neon::differing_operations(d);
+#endif
+  static_cast<void>(d);
+  return {};
+}
+
+}  // namespace
+
+TEST_CASE("each operation of a word layer equals a loop over elements") {
+  millrace::rng d({.seed = 91});
+  for (int i = 0; i < 500; ++i) {
+    const auto [arithmetic, bytes, quads, any_of] = differing_operations(d);
+    CHECK(arithmetic == 0);
+    CHECK(bytes == 0);
+    CHECK(quads == 0);
+    CHECK(any_of == 0);
+  }
+}
