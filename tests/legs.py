@@ -30,7 +30,7 @@ ARITHMETIC_UNITS = [f"unit_{name}" for name in "examples order report run_alloca
 # which the compilers contract and order differently.
 CONTRACTED_UNITS = [f"unit_{name}" for name in
                     "base device device_cuda fake_cuda_values gpu_network image image_jpeg nvtx run_frozen "
-                    "train_cuda transcode".split()]
+                    "simd train_cuda transcode".split()]
 GCC_EXAMPLES = ["dlib_trainer", "torch_trainer"]   # clang++ 14 does not compile dlib's headers, nor LibTorch's
 # Trainers may use C++23. All other tests compile the headers as C++20.
 IMAGES_IN_CXX23 = "-Dimage_tests_std=c++2b"
