@@ -1,4 +1,4 @@
-// Reports whether this CPU supports the instructions of the kernels for AVX2, AVX-512 and other extensions.
+// Reports whether this CPU supports the instructions of the kernels for AVX2, AVX-512, SVE2 and other extensions.
 //
 //   bool avx2 = mr::detail::cpu_has_avx2();                // AVX2, FMA and F16C; false on aarch64 and older x86-64
 //   bool logic = mr::detail::cpu_has_three_way_logic();    // AVX-512's vpternlog in registers of 256 bits
@@ -47,6 +47,19 @@ inline bool cpu_has_crc32c() noexcept {
   return __builtin_cpu_supports("sse4.2") != 0;
 #elif defined __aarch64__
   return (::getauxval(AT_HWCAP) & HWCAP_CRC32) != 0;
+#else
+  return false;
+#endif
+}
+
+/// Returns whether the CPU has BMI, POPCNT and a fast instruction that deposits bits. PDEP requires hundreds of cycles
+/// on Zen 1 and 2. On aarch64, SVE2 has such an instruction as an extension.
+inline bool cpu_has_fast_deposit() noexcept {
+#ifdef __x86_64__
+  return __builtin_cpu_supports("bmi") != 0 && __builtin_cpu_supports("bmi2") != 0 &&
+         __builtin_cpu_supports("popcnt") != 0 && __builtin_cpu_is("znver1") == 0 && __builtin_cpu_is("znver2") == 0;
+#elif defined __aarch64__
+  return (::getauxval(AT_HWCAP2) & HWCAP2_SVEBITPERM) != 0;
 #else
   return false;
 #endif

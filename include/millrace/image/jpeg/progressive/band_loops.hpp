@@ -9,17 +9,20 @@
 #pragma once
 
 #include <millrace/image/jpeg/progressive/band_stream.hpp>
+#include <millrace/simd/cpu_features.hpp>
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-struct portable_bands {
+/// Loops that require no target attribute.
+template <class Sets>
+struct plain_bands {
   template <bool store>
   static bool first(band_stream& s, const block_run& run) {
-    return decode_first<portable_sets, store>(s, run);
+    return decode_first<Sets, store>(s, run);
   }
   template <bool store>
   static bool refinement(band_stream& s, const block_run& run) {
-    return decode_refinement<portable_sets, store>(s, run);
+    return decode_refinement<Sets, store>(s, run);
   }
 };
 
@@ -27,35 +30,29 @@ struct portable_bands {
 struct bmi2_bands {
   template <bool store>
   [[gnu::target("bmi,bmi2,lzcnt,popcnt")]] static bool first(band_stream& s, const block_run& run) {
-    return decode_first<bmi2_sets, store>(s, run);
+    return decode_first<deposit_sets, store>(s, run);
   }
   template <bool store>
   [[gnu::target("bmi,bmi2,lzcnt,popcnt")]] static bool refinement(band_stream& s, const block_run& run) {
-    return decode_refinement<bmi2_sets, store>(s, run);
+    return decode_refinement<deposit_sets, store>(s, run);
   }
 };
 #endif
 
 class band_loops {
  public:
-  static band_loops portable() noexcept { return of<portable_bands>(); }
+  static band_loops portable() noexcept { return of<plain_bands<portable_sets>>(); }
   static band_loops best() noexcept {
 #ifdef __x86_64__
     if (has_fast_code()) return of<bmi2_bands>();
+#elif defined __aarch64__
+    if (has_fast_code()) return of<plain_bands<deposit_sets>>();
 #endif
     return portable();
   }
 
-  /// Returns whether the bit-deposit instruction (PDEP) is fast on this processor. On Zen 1 and 2 it requires hundreds
-  /// of cycles.
-  static bool has_fast_code() noexcept {
-#ifdef __x86_64__
-    return __builtin_cpu_supports("bmi") != 0 && __builtin_cpu_supports("bmi2") != 0 &&
-           __builtin_cpu_supports("popcnt") != 0 && __builtin_cpu_is("znver1") == 0 && __builtin_cpu_is("znver2") == 0;
-#else
-    return false;
-#endif
-  }
+  /// Returns whether the CPU deposits bits by a fast instruction.
+  static bool has_fast_code() noexcept { return cpu_has_fast_deposit(); }
 
   bool run(bool refines, bool stored, band_stream& s, const block_run& blocks) const {
     return loops_[2 * refines + stored](s, blocks);

@@ -1,6 +1,6 @@
 // Represents a set of a block's coefficients as one word, with the operations that refinement scans use.
 //
-//   using sets = mr::detail::portable_sets;                             // or bmi2_sets, with the same results
+//   using sets = mr::detail::portable_sets;                             // or deposit_sets, with the same results
 //   mr::detail::coefficient_set zeros = mr::detail::band_of(1, 63);     // coefficients 1 to 63
 //   auto place = sets::nth_last(zeros, 58);                             // the set of coefficient 5 alone
 //   unsigned k = mr::detail::first_of(place);                           // 5
@@ -53,8 +53,9 @@ struct portable_sets {
   }
 };
 
-#ifdef __x86_64__
-struct bmi2_sets {
+#if defined __x86_64__ || defined __aarch64__
+/// Sets with an instruction that deposits bits: PDEP of BMI2, or BDEP of SVE2.
+struct deposit_sets {
   [[gnu::always_inline]] static coefficient_set nth_last(coefficient_set set, unsigned n) noexcept {
     return deposit(std::uint64_t{1} << n, set);
   }
@@ -63,10 +64,15 @@ struct bmi2_sets {
   }
 
  private:
-  /// Uses inline assembly, because an intrinsic would require a compiler flag.
+  /// Uses inline assembly, because an intrinsic would require a compiler flag. BDEP exists only for vectors.
   [[gnu::always_inline]] static std::uint64_t deposit(std::uint64_t bits, std::uint64_t to) noexcept {
     std::uint64_t result;
+#ifdef __x86_64__
     asm("pdep %2, %1, %0" : "=r"(result) : "r"(bits), "r"(to));
+#else
+    asm(".arch_extension sve2-bitperm\n\tfmov d0, %1\n\tfmov d1, %2\n\tbdep z0.d, z0.d, z1.d\n\tfmov %0, d0"
+        : "=r"(result) : "r"(bits), "r"(to) : "v0", "v1");
+#endif
     return result;
   }
 };

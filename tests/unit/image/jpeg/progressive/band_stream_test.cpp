@@ -68,14 +68,14 @@ TEST_CASE("sets equal their words") {
     for (unsigned n = 0; n < members.size(); ++n) {
       const coefficient_set place = set_of(members[members.size() - 1 - n]);
       CHECK(portable_sets::nth_last(set, n) == place);
-#ifdef __x86_64__
-      if (band_loops::has_fast_code()) CHECK(bmi2_sets::nth_last(set, n) == place);
+#if defined __x86_64__ || defined __aarch64__
+      if (band_loops::has_fast_code()) CHECK(deposit_sets::nth_last(set, n) == place);
 #endif
     }
     CHECK(portable_sets::spread(bits, set) == selected);
-#ifdef __x86_64__
+#if defined __x86_64__ || defined __aarch64__
     if (band_loops::has_fast_code()) {
-      CHECK(bmi2_sets::spread(bits, set) == selected);
+      CHECK(deposit_sets::spread(bits, set) == selected);
     }
 #endif
     const auto first = static_cast<unsigned>(d.between(1, 63));
