@@ -48,8 +48,8 @@ class batch_lease {
   /// Returns the total number of rows of all ranks in this step, which is the divisor of a mean over the global batch.
   /// The number is never 0. Masked rows of damaged samples count; padding rows of batch({.pad_last = true}) do not.
   /// With one rank, the number is size() minus the padding. With several ranks and an index, it includes the rows of a
-  /// short last batch, of which ranks may have unequal shares or none. Without an index, several ranks run epochs of a
-  /// fixed number of full batches, so the number is size() x world size. Throws setup_error after bucket() on several
+  /// short last batch, which may be distributed unequally over the ranks. Without an index, several ranks run epochs of
+  /// a fixed number of full batches, so the number is size() x world size. Throws setup_error after bucket() on several
   /// ranks, because there the number of rows depends on the samples of each rank.
   std::size_t global_size() const;
   /// Returns the number of the epoch, from 0.

@@ -45,7 +45,7 @@ class batch_output : public pipeline_node {
   virtual bool can_take(std::uint64_t batch, bool stop_at_epoch) const = 0;
   /// Lets another stream wait for the arrival of a leased batch, as the trainer's stream does.
   virtual void used_on(std::size_t slot, stream_view stream) = 0;
-  /// Frees a leased slot once all streams in `used_on` have completed their work on it.
+  /// Frees a leased slot once all streams in `used_on` have completed their work on the slot.
   virtual void release(std::size_t slot, std::span<const stream_view> used_on) noexcept = 0;
   /// Returns whether the next batch, which has the number `batch`, cannot arrive until a lease is released.
   virtual bool waits_for_lease(std::uint64_t batch) const = 0;
@@ -70,7 +70,7 @@ class batch_output : public pipeline_node {
   /// Returns whether this process was forked from the process that created the slots.
   bool is_forked() const noexcept;
 
-  /// Sets the listener that opens freed host slots again; null after the workers have stopped.
+  /// Sets the listener that assigns freed host slots to new batches; null after the workers have stopped.
   void set_listener(space_listener* listener) noexcept;
 
  protected:

@@ -82,7 +82,7 @@ class mixed_batch : public batch_of<Members...> {
 
 namespace detail {
 
-/// Whether a column is label_b<...>.
+/// True if a column is label_b<...>.
 template <class Column>
 inline constexpr bool is_label_b = false;
 template <auto Label>

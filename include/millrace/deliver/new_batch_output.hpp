@@ -2,7 +2,7 @@
 //
 //   auto output = mr::detail::new_batch_output({.device = mr::host_device()}, true);
 //
-// Errors: throws the errors of the device. Threads: any.
+// Errors: throws the errors of the device. Threads: any thread.
 #pragma once
 
 #include <millrace/deliver/batch_output.hpp>

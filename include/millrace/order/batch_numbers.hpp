@@ -30,7 +30,7 @@ struct batch_numbers {
   std::uint64_t epoch_batches = 0;   ///< 0: an epoch is a pass; its end is known only after it is read
   std::size_t rows = 1;              ///< rows of a full batch of one rank
   world mine{};
-  std::size_t stride = 0;            ///< distance between the two rows of a mixed pair, over all ranks; 0: none
+  std::size_t stride = 0;            ///< distance of the two rows of a mixed pair, in rows over all ranks; 0: no pairs
 
   /// Returns the number of a batch of the session, if epochs have a fixed number of batches.
   batch_number of(std::uint64_t batch) const noexcept {

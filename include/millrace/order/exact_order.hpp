@@ -16,12 +16,12 @@
 // does not divide the number of lanes, ranks share lanes: each rank computes the order of the complete lane and uses
 // its own positions. Without a shuffle, position p is sample p in the order of the user's list.
 //
-// Epoch: an epoch is one exact pass, a fixed number of batches, or endless. The last samples of an exact pass may not
-// fill a batch. These samples are dropped, or delivered as a short batch. The dropped samples are one block of the
-// sequence. With a shuffle, the position of this block differs between passes. In a short batch, rank r may have fewer
-// rows than rank 0, or none. If an epoch has a fixed number of batches or is endless, exact passes follow each other
-// across batches and epochs, and nothing is dropped. Stages that draw random numbers use the pass as the epoch of their
-// rng. Therefore a sample gets different random numbers in each pass.
+// Epoch: an epoch is one exact pass (each sample once), a fixed number of batches, or endless. The last samples of an
+// exact pass may not fill a batch. These samples are dropped, or delivered as a short batch. The dropped samples are
+// one block of the sequence. With a shuffle, the position of this block differs between passes. In a short batch, rank
+// r may have fewer rows than rank 0, or none. If an epoch has a fixed number of batches or is endless, exact passes
+// follow each other across batches and epochs, and nothing is dropped. Stages that draw random numbers use the pass as
+// the epoch of their rng. Therefore a sample gets different random numbers in each pass.
 // Errors: setup_error if the options do not allow a batch, or if the world size does not divide the global batch.
 // Threads: immutable; any thread may call any member.
 #pragma once
@@ -52,7 +52,7 @@ struct exact_order_options {
   std::size_t lanes = 0;              ///< 0: automatic_lanes()
   std::size_t global_batch = 1;       ///< rows of a batch over all ranks
   bool drop_last = true;              ///< drops the samples of an exact pass that do not fill a batch
-  bool permutes = true;               ///< false: the order of version 1, where the widest window shuffles only lanes
+  bool permutes = true;               ///< false: the order of version 1, where any window shuffles only inside lanes
   std::uint64_t epoch_batches = exact_pass;   ///< exact_pass, endless, or a number of batches
 };
 
@@ -73,7 +73,7 @@ std::size_t automatic_lanes(const exact_order_options& o);
 /// Returns a warning if each of `lanes` lanes gets less than 2 samples of a shuffle window; otherwise an empty string.
 /// `remedy` is the last sentence of the warning.
 std::string narrow_window_notice(std::size_t window, std::size_t lanes, std::string_view remedy);
-/// Returns the remedy if the lanes are from an older order, or if the user has set their number.
+/// Returns the remedy for narrow_window_notice(): for lanes of an older order, or for lanes that the user has set.
 std::string_view remedy_for_lanes(bool older_order) noexcept;
 
 class lane_cursor;

@@ -5,12 +5,12 @@
 //   mine.move_to(4, 0);                                                      // continues with the next epoch
 //
 // Iteration from position p delivers the same samples as the rest of an iteration from the start of the epoch.
-// Therefore p is the complete state of a resume. A rank starts at its first position that is not below p. Several
-// cursors may use one exact_order independently, for example one cursor for reading ahead and one for delivery. Each
-// cursor stores the shards of one pass, and the walks of the rank's lanes (memory: order/lane_jitter.hpp), or the
-// permutation of the pass. A cursor enters a lane only when it needs the lane's first sample, so the first sample waits
-// for one lane only. If ranks share a lane, each rank walks the complete lane, including the samples of other ranks, at
-// about 0.1 us per sample.
+// Therefore p is the complete state of a resume. A rank starts at its first position at or after p. Several cursors may
+// use one exact_order independently, for example one cursor for reading ahead and one for delivery. Each cursor stores
+// the shards of one pass, and the walks of the rank's lanes (memory: order/lane_jitter.hpp), or the permutation of the
+// pass. A cursor enters a lane only when it needs the lane's first sample, so the first sample waits for one lane only.
+// If ranks share a lane, each rank walks the complete lane, including the samples of other ranks, at about 0.1 us per
+// sample.
 // Errors: setup_error for a world size that does not divide the global batch, and for positions beyond the end of the
 // epoch. The end itself is a valid position, after which nothing follows. Threads: not thread-safe.
 // Lifetime: the exact_order must outlive the cursor.
@@ -38,7 +38,7 @@ class lane_cursor {
   /// epoch.
   explicit lane_cursor(const exact_order& plan, const options& o = {});
 
-  /// Moves to the rank's first position that is not below `position`. Throws setup_error beyond the end of the epoch.
+  /// Moves to the rank's first position at or after `position`. Throws setup_error beyond the end of the epoch.
   void move_to(std::uint64_t epoch, std::uint64_t position);
 
   /// Returns the current epoch.

@@ -6,10 +6,10 @@
 //   mr::detail::lane_walk walk(order, 1'000);       // from there on, one by one
 //   walk.next();
 //
-// Sample i of a lane gets the key i + U(seed, pass, lane, i) * w, where w is the window. Samples are in the order of
-// their keys. If keys are equal, the lower i is first. The unit of keys and w is 1/65536 of a sample. The order can be
-// entered at any ordinal j, because every sample up to j - w precedes ordinal j, and every sample from j + w on follows
-// it. Therefore the 2 w keys between these samples determine the rest.
+// Sample i of a lane gets the key i + U(seed, pass, lane, i) * w, where w is the window and U is uniform in [0, 1).
+// Samples are in the order of their keys. If keys are equal, the lower i is first. The unit of keys and w is 1/65536 of
+// a sample. The order can be entered at any ordinal j, because every sample up to j - w precedes ordinal j, and every
+// sample from j + w on follows it. Therefore the 2 w keys between these samples determine the rest.
 // Cost: a walk stores about w samples at its start, and about w / 2 samples later. at(j) costs O(w). A window of at
 // most one sample changes nothing.
 // Errors: none; j must be below the length, and next() must not be called after the end of the lane.
@@ -39,7 +39,7 @@ class lane_jitter {
     std::uint64_t key = 0, index = 0;
   };
 
-  /// Maximum length and window in samples. Above it, keys overflow.
+  /// Maximum length and window in samples. Larger values would overflow the keys.
   static constexpr std::uint64_t max_places = std::uint64_t{1} << 40;
   /// One sample in the unit of the keys.
   static constexpr std::uint64_t one_place = std::uint64_t{1} << 16;

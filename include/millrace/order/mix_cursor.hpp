@@ -1,4 +1,4 @@
-// Iterates over the positions of one rank in a mix in order, starting at any position.
+// Iterates in order over the positions that one rank has in a mix, starting at any position.
 //
 //   mr::detail::mix_cursor mine(plan, {.world = {.rank = 1, .size = 4}, .epoch = 3, .position = resumed_at});
 //   while (auto s = mine.next()) read(s->sample.shard, s->sample.index);     // to the end of the epoch
@@ -27,7 +27,7 @@ class mix_cursor {
     move_to(o.epoch, o.position);
   }
 
-  /// Moves to the rank's first position that is not below `position`. Throws setup_error beyond the end of the epoch.
+  /// Moves to the rank's first position at or after `position`. Throws setup_error beyond the end of the epoch.
   void move_to(std::uint64_t epoch, std::uint64_t position) {
     const std::vector<std::uint64_t> counts = plan_->counts_before(epoch, position);
     for (std::size_t i = 0; i < sources_.size(); ++i) sources_[i].move_to(0, counts[i]);
@@ -76,7 +76,7 @@ class mix_cursor {
   world world_;
   std::vector<lane_cursor> sources_;
   std::uint64_t epoch_ = 0, position_ = 0;
-  std::uint64_t walked_ = 0, ordinal_ = 0;   // next position of the walk: in the epoch, and of ordinal_of()
+  std::uint64_t walked_ = 0, ordinal_ = 0;   // next position of the walk: in the epoch, and as mix_plan::ordinal_of()
   const mix_plan::phase* phase_ = nullptr;
   std::uint64_t in_period_ = 0, phase_left_ = 0;
 };

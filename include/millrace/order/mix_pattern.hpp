@@ -56,7 +56,7 @@ class mix_pattern {
   /// Maximum period.
   static constexpr std::uint64_t longest_period = 65'536;
 
-  /// A source with the share 0 never occurs; at least one share must be greater. The sum of the shares, divided by
+  /// A source with the share 0 never occurs; at least one share must be above 0. The sum of the shares, divided by
   /// their greatest common divisor, must be at most longest_period.
   explicit mix_pattern(std::vector<std::uint64_t> shares);
 

@@ -124,7 +124,7 @@ class mix_plan {
 
   [[noreturn]] void throw_out_of_range(std::uint64_t position) const;
 
-  /// Returns the source with a share that runs out first in the phase, and the number of positions until then.
+  /// Returns the source with a share above 0 that runs out first in the phase, and the number of positions until then.
   std::pair<std::size_t, std::uint64_t> first_exhausted(const phase& p) const;
   void compute_phases(std::vector<std::uint64_t> shares);
   void set_length();

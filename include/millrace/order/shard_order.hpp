@@ -1,14 +1,14 @@
-// Computes the order of the shards in an epoch, and the jitter of the samples. Pure arithmetic: no threads, no I/O.
+// Computes the order of the shards in an epoch, and the jitter of the samples. It uses no threads and no I/O.
 //
 //   mr::detail::shard_order order({.seed = 7, .shards = 147, .shuffled = true, .window = 8192});
 //   order.shards_of(epoch)[k];                              // the k-th shard to read in that epoch
 //   mr::detail::jitter_order<mr::record> window(order);     // receives samples in that order, returns them shuffled
 //
 // (seed, epoch) determines a permutation of the shards (Fisher-Yates with counter-based random numbers). Sample i of
-// the epoch's sequence gets the key i + U(seed, epoch, i) * window. Samples are returned in the order of their keys: a
-// sliding jitter. A sample moves by less than `window` ordinals, and the jitter stores about half a window of samples.
-// An epoch of at most `window` samples is a uniform permutation instead. Nothing else affects the order. Without a
-// shuffle, the order is the order of the user's list.
+// the epoch's sequence gets the key i + U(seed, epoch, i) * window, where U is uniform in [0, 1). Samples are returned
+// in the order of their keys: a sliding jitter. A sample moves by less than `window` ordinals, and the jitter stores
+// about half a window of samples. An epoch of at most `window` samples is a uniform permutation instead. Nothing else
+// affects the order. Without a shuffle, the order is the order of the user's list.
 // The length of the first epoch is unknown. Therefore the jitter withholds all samples until more than a window has
 // arrived, or the epoch has ended. If all epochs have the same samples, the jitter withholds no samples in later
 // epochs.
@@ -62,7 +62,7 @@ class shard_order {
   bool jitters() const noexcept { return options_.shuffled && options_.window > 1; }
   /// Returns whether an epoch of at most `window` samples is a uniform permutation.
   bool permutes() const noexcept { return jitters() && options_.permutes; }
-  /// Returns the key of sample `index` in such an epoch: 64 random bits.
+  /// Returns the key of sample `index` in an epoch that is a uniform permutation: 64 random bits.
   std::uint64_t permutation_key(std::uint64_t epoch, std::uint64_t index) const noexcept;
 
  private:

@@ -9,8 +9,8 @@
 //
 // order/shuffle_forecast.hpp explains shares, and computes the effect of another window. Neighbors in a shard are often
 // similar, such as the frames of a video or the images of one photographer. Therefore their distance after the shuffle
-// matters. It is about a third of the window; ideally, a third of the data set. At most about 2,048 batches and 4,096
-// pairs of each pass are watched; they are the same in every run. A rank does not see a pair of neighbors if another
+// matters. This distance is about a third of the window; ideally, a third of the data set. In each pass, up to about
+// 2,048 batches and 4,096 pairs are observed, the same in every run. A rank does not see a pair of neighbors if another
 // rank has one of the two samples.
 // Cost: 1 to 3 ns per sample, and 4 bytes for each shard. Errors: none. Threads: not thread-safe.
 // Lifetime: the exact_order must outlive the object.

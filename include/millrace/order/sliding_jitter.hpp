@@ -6,8 +6,8 @@
 //   entry next = order.pop();                        // with its index: the number of its arrival
 //
 // Entries arrive one by one. The unit of keys is 1/65536 of a sample, and entry i has a key of at least i * 65536.
-// Therefore the lowest key is final once the number of arrived entries reaches it. If keys are equal, the lower index
-// is first.
+// Therefore the lowest key is final once it is at most 65536 times the number of arrived entries. If keys are equal,
+// the lower index is first.
 // Cost: a heap of the waiting entries, O(log n) for each entry. Errors: std::bad_alloc. Threads: not thread-safe.
 #pragma once
 

@@ -9,7 +9,7 @@
 // CRC-32C for each 64 KiB of data. Each read checks the chunks that it touches, so damaged data is never returned. The
 // numbers in the head have the byte order of the machine. Therefore a cache cannot be moved to a machine with another
 // byte order.
-// Errors: none; an unreadable block counts as damaged. Threads: one at a time per open block.
+// Errors: none; an unreadable block counts as damaged. Threads: one thread at a time per open block.
 #pragma once
 
 #include <millrace/io/file/storage.hpp>
@@ -57,7 +57,7 @@ std::vector<std::uint32_t> checksums_of_chunks(std::span<const std::byte> data, 
 /// A block that is open for reading. The shared lock on its file shows other processes that the block is in use.
 class cache_block {
  public:
-  /// No block.
+  /// Creates an empty object: no file is open.
   cache_block() = default;
   /// Becomes the owner of an open file, and reads its head.
   explicit cache_block(unique_fd file);
@@ -73,7 +73,7 @@ class cache_block {
   /// Reads up to the end of the block. Returns how many bytes it read; nothing if a checksum is wrong. Requires a valid
   /// head, and an offset within the data.
   std::optional<std::size_t> read_at(std::uint64_t offset_bytes, std::span<std::byte> buffer);
-  /// Returns whether every checksum is right. Requires a valid head.
+  /// Returns whether every checksum is correct. Requires a valid head.
   bool check_all();
   int file() const noexcept { return file_.get(); }
 

@@ -37,12 +37,12 @@ struct cache_contents {
   std::vector<cache_contents_file> files{};   ///< sorted by name and version
   std::uint64_t disk_bytes = 0;       ///< all bytes that the cache uses on the disk
   std::uint64_t blocks = 0;           ///< all blocks
-  std::uint64_t damaged_blocks = 0;   ///< blocks with a wrong checksum, even if their file name is unknown
+  std::uint64_t damaged_blocks = 0;   ///< all blocks with a wrong checksum or head; `files` omits wrong heads
   std::uint64_t parts = 0;            ///< incomplete blocks: being written, or left by a killed process
 };
 
-/// Returns the contents of the cache in a folder. Without `check` it reads only the heads of blocks. Throws
-/// setup_error.
+/// Returns the contents of the cache in a folder. If `check` is false, it reads only the heads of blocks, not their
+/// data. Throws setup_error.
 cache_contents contents_of_cache(const std::string& folder, bool check = true);
 
 }}  // namespace millrace

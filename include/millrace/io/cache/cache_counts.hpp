@@ -5,7 +5,7 @@
 //   counts.report_trouble("the cache is full");               // reported once, counted each time
 //   mr::cache_statistics now = counts.statistics();
 //
-// Errors: none. Threads: any number of threads.
+// Errors: none. Threads: thread-safe.
 #pragma once
 
 #include <millrace/base/error.hpp>

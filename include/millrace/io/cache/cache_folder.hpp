@@ -73,11 +73,11 @@ class cache_folder {
   cache_block open(const cached_object& object, std::uint64_t number);
   /// Removes a block that is damaged.
   void drop_damaged(const cached_object& object, std::uint64_t number, const cache_block& block);
-  /// Waits until this thread has to fetch a block, another thread or process has fetched it, or the wait limit is
-  /// reached. Evicts other blocks if the new block needs their space. If `waits` is false, a block that another process
-  /// is fetching counts as cached.
+  /// Waits for one of three results: this thread has to fetch the block, another thread or process has fetched it, or
+  /// the wait limit is reached. Evicts other blocks if the new block needs their space. If `waits` is false, a block
+  /// that another process is fetching counts as cached.
   cache_turn acquire_turn(const cached_object& object, std::uint64_t number, bool waits = true);
-  /// Writes the block of a turn for which is_mine() is true. Returns false if that fails.
+  /// Writes the block of a turn for which is_mine() is true. Returns false if the write fails.
   bool store(cache_turn& turn, const cached_object& object, std::uint64_t number, std::span<const std::byte> data);
 
  private:

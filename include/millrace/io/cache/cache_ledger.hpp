@@ -9,11 +9,11 @@
 // All processes of one user share the subfolder "millrace-cache-USER-1" of the folder. They coordinate through its file
 // "ledger", which contains the bytes in use. Each change locks that file. The system releases the lock when the process
 // ends.
-// The bytes of a block are added to the sum before its file is resized. Therefore a kill may leave the sum too large
-// but never too small. A scan of all files corrects the sum at the start and before each eviction.
+// The bytes of a block are added to the sum before its file is resized. Therefore, if the process is killed, the sum
+// may be too large but never too small. A scan of all files corrects the sum at the start and before each eviction.
 // Blocks are evicted in the order of their last use, according to the times of their files, with a precision of one
-// second. Older versions of a file are evicted first. A block that any process has open stays, and so does a part that
-// is being written. Parts of dead processes are removed. Files with other names in the folder are not touched.
+// second. Older versions of a file are evicted first. Open blocks, and parts (incomplete blocks) that are being
+// written, are not evicted. Parts of dead processes are removed. Files with other names stay.
 // Errors: none; a failure is reported once and counted, and reads bypass the cache. A lock that another process does
 // not release in time is also a failure. After a failure, all attempts pause for a second, so that a full disk does not
 // slow down reading.
@@ -42,7 +42,7 @@ struct cache_file_name {
   friend bool operator==(const cache_file_name&, const cache_file_name&) = default;
 };
 
-/// Returns "ab/<object>-<version>-<number>", where ab are the first digits of the object.
+/// Returns "ab/<object>-<version>-<number>", where ab are the first two digits of the object's digest.
 std::string text_of(const cache_file_name& name);
 /// Returns the parsed name of a file in a subfolder; nothing for any other file.
 std::optional<cache_file_name> parse_cache_file(std::string_view file) noexcept;

@@ -24,27 +24,27 @@ struct cache_options {
   double keep_free_share = 0.05;   ///< the share of the file system that stays free, from 0 to 1
   /// How long a read waits for another process that fetches the same bytes.
   std::chrono::nanoseconds wait_limit = std::chrono::seconds(30);
-  unsigned ahead_files = 2;        ///< files that are prefetched concurrently; 0: none
-  std::uint64_t ahead_bytes = 16'000'000'000;   ///< maximum of prefetched bytes not read yet; at most half of `bytes`
+  unsigned ahead_files = 2;        ///< files that are prefetched concurrently; 0: no prefetching
+  std::uint64_t ahead_bytes = 16'000'000'000;   ///< maximum of prefetched, unread bytes; at most half of `bytes`
   notice_function notice{};   ///< receives each notice, on any thread; empty: stderr
 };
 
 /// Statistics of one cache in this process.
 struct cache_statistics {
-  std::uint64_t given_bytes = 0;       ///< bytes delivered to readers, from the cache or not
+  std::uint64_t given_bytes = 0;       ///< bytes delivered to readers, from the cache and from the storage
   std::uint64_t fetched_bytes = 0;     ///< bytes read from the underlying storage to be cached
   std::uint64_t ahead_bytes = 0;       ///< prefetched part of fetched_bytes
   std::uint64_t passed_bytes = 0;      ///< bytes read from the underlying storage and not cached
   std::uint64_t written_bytes = 0;     ///< bytes written to the cache, including the heads of blocks
   std::uint64_t hits = 0;              ///< requested blocks that the cache contained
   std::uint64_t misses = 0;            ///< blocks that were fetched
-  std::uint64_t waits = 0;             ///< blocks that another thread or process was fetching while a read waited
+  std::uint64_t waits = 0;             ///< blocks that a read waited for because another thread or process fetched them
   std::uint64_t waits_given_up = 0;    ///< waits that ended at wait_limit
   std::uint64_t evictions = 0;         ///< evicted blocks
   std::uint64_t evicted_bytes = 0;     ///< bytes of the evicted blocks
   std::uint64_t damaged_blocks = 0;    ///< blocks with a wrong checksum; each was removed
   std::uint64_t refusals = 0;          ///< blocks that did not fit or could not be written
-  std::uint64_t files_without_version = 0;   ///< opened files not cached, because the storage returned no version
+  std::uint64_t files_without_version = 0;   ///< opened files not cached because the storage returned no version
 
   /// Returns the share of given_bytes that was not read from the underlying storage; 0 if given_bytes is 0.
   double share() const noexcept {

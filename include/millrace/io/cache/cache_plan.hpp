@@ -56,7 +56,7 @@ class cache_plan {
   std::condition_variable changed_;
   std::deque<std::deque<std::string>> lists_{};
   std::unordered_map<std::string, std::uint64_t> ahead_{};
-  std::unordered_set<std::string> done_{};   // closed since they were expected
+  std::unordered_set<std::string> done_{};   // files that were closed after a reader announced them
   std::uint64_t ahead_bytes_ = 0;
   bool stopped_ = false;
 };

@@ -4,10 +4,10 @@
 //   auto flow = mr::shards("vault:train-{000..146}.tar", {.storage = data});
 //   std::puts(data.statistics().text().c_str());           // 99.1 % of 1.3 TB read from the cache: ...
 //
-// All data is fetched once, in blocks of 8 MiB. All processes of a machine and later runs share a folder. Blocks are
-// evicted when the maximum number of bytes is reached, or when too little of the disk is free. The storage must return
-// the version of a file. A file without a version is not cached, and one notice reports this. A full or failing disk is
-// reported once, and the run continues without the cache. The folder may be removed at any time.
+// All processes of a machine and later runs share the folder. Therefore each block of 8 MiB is fetched only once.
+// Blocks are evicted when the cache reaches its maximum size, or when the disk has too little free space. Files for
+// which the storage returns no version are not cached, and one notice reports this. A full or failing disk is reported
+// once, and the run continues without the cache. The folder may be removed at any time.
 // Errors: setup_error for invalid options; otherwise the errors of the storage.
 // Threads: any number of threads. Lifetime: a copy refers to the same cache.
 #pragma once
@@ -24,8 +24,7 @@ namespace millrace { inline namespace MILLRACE_ABI {
 /// A storage that caches the files of another storage on a local disk.
 class cached : public storage {
  public:
-  /// Throws setup_error if `over` is the local file system, if no folder is named, or if the share is not between 0
-  /// and 1.
+  /// Throws setup_error if `over` is the local file system, no folder is named, or keep_free_share is not in [0, 1].
   cached(const storage& over, const cache_options& o)
       : cached(std::make_shared<detail::cached_storage>(over.place(), o)) {}
 

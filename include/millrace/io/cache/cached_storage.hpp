@@ -6,16 +6,16 @@
 //
 // A file of the underlying storage is divided into blocks of 8 MiB. Each block is a separate file (cache_block.hpp),
 // which is renamed when it is complete. One sparse file per object would instead need a table of blocks that survives a
-// kill at any moment, and holes for evicted blocks. Separate files need neither, and 500 GB need only 60,000 files. If
-// a run reads only parts of a shard, only their blocks are fetched.
+// kill at any moment, and holes for evicted blocks. Separate files need neither, and a cache of 500 GB has only 60,000
+// files. If a run reads only parts of a shard, only the blocks of these parts are fetched.
 // The name of a block contains the name, the size and the version of its object. The underlying storage returns size
-// and version at each open(). Therefore a replaced object is another object. Files without a version are not cached.
-// Each read checks the checksums of its block. A damaged block is a miss: it is removed and fetched again. The
-// checksums also detect data that was lost in a crash of the machine, so nothing is flushed to the disk.
+// and version at each open(). Therefore the cache treats a replaced object as a new object. Files without a version are
+// not cached. Each read checks the checksums of its block. A damaged block is a miss: it is removed and fetched again.
+// The checksums also detect data that was lost in a crash of the machine, so nothing is flushed to the disk.
 // One process fetches a block, and other processes wait for the block, up to a time limit (cache_folder.hpp).
 // Blocks that are not open are evicted, least recently used first. The limits include blocks that are being written
-// (cache_ledger.hpp). All state is stored in the files, their times and their locks. Therefore a kill leaves nothing to
-// repair. If the cache cannot be written, reads continue without it.
+// (cache_ledger.hpp). All state is stored in the files, their times and their locks. Therefore nothing needs repair
+// after a process was killed. If the cache cannot be written, reads continue without it.
 // Sources announce the files that they will open (storage_interface::expect). The cache prefetches these files
 // (cache_plan.hpp).
 // Errors: the errors of the underlying storage. io_error if a file is replaced between open() and the first read from
@@ -99,7 +99,7 @@ class cached_file final : public stored_file {
   cache_block block_{};
   std::uint64_t block_number_ = 0;
   bool is_readers_ = true;
-  std::uint64_t own_block_ = ~std::uint64_t{0};      // the last block that this file has fetched; not a hit
+  std::uint64_t own_block_ = ~std::uint64_t{0};      // the last block that this file fetched; does not count as a hit
   std::uint64_t passed_block_ = ~std::uint64_t{0};   // the block that is read without the cache
 };
 
@@ -118,7 +118,7 @@ class cached_storage final : public storage_interface {
     core_->below->assume(name, identity);
   }
   std::size_t request_bytes() const override { return core_->below->request_bytes(); }
-  /// Returns the folder for indexes. Indexes need about a thousandth of the data, and the limit does not include them.
+  /// Returns the folder for indexes, whose size (about 0.1 % of the data) does not count toward the limit.
   std::string index_folder() const override { return core_->folder.root() + "/indexes"; }
 
   /// Begins to prefetch the files, `ahead_files` concurrently. If the system refuses threads, nothing is prefetched.

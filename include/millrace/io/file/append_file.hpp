@@ -4,8 +4,8 @@
 //   file.append(record);        // one write(); a record that does not fit is cut off again
 //   file.sync();                // the appended records now survive a crash of the machine
 //
-// When append() returns, the kernel has the record, so a crash of the program loses no record. sync() protects against
-// a crash of the machine.
+// When append() returns, the kernel has received the record, so a crash of the program loses no record. sync() protects
+// against a crash of the machine.
 // Errors: setup_error if another log has the file open; io_error for everything else. Threads: not thread-safe.
 #pragma once
 
@@ -47,7 +47,7 @@ class append_file {
 
   /// Flushes the appended records to the disk; does nothing if there are none.
   void sync();
-  /// Calls sync() if at least `every_ns` have passed since this function last did so. `now_ns` is from a steady clock.
+  /// Calls sync() if at least `every_ns` have passed since the last such call. `now_ns` is from a steady clock.
   void sync_when_due(std::int64_t now_ns, std::int64_t every_ns);
   /// Flushes the folder of the file, because otherwise the name of a new file may not survive a crash of the machine.
   /// Not every file system supports this.

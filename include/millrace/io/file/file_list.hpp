@@ -3,8 +3,8 @@
 //   const mr::detail::file_list files({"train-000.tar", "train-001.tar"}, mr::storage());
 //   files.size_bytes(0);   files.changed(0);   files.open(0, meter);
 //
-// Up to 32 threads query a storage for all files at the start or at the first use, and the list caches the answers.
-// Local files are queried on each call.
+// Up to 32 threads query a storage for all files in the constructor (for a deferred list: at the first use), and the
+// list caches the answers. Local files are queried on each call.
 // Errors: setup_error if a storage lacks files; the message names the first missing files. io_error if the status of a
 // local file cannot be read.
 // Threads: immutable; any thread.
@@ -38,7 +38,7 @@ class file_list {
   const storage& at() const noexcept { return at_; }
   /// Returns the size of a file.
   std::uint64_t size_bytes(std::size_t file) const { return stamp(file).size_bytes; }
-  /// Returns the modification time in ns, or the storage's equivalent of it.
+  /// Returns the modification time in ns since 1970; for a file of a storage, a digest of its version.
   std::int64_t changed(std::size_t file) const { return stamp(file).changed; }
   /// Opens a file for reading from its front to its end. Throws io_error if it cannot be opened.
   std::unique_ptr<byte_source> open(std::size_t file, read_meter& meter) const;

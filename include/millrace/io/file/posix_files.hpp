@@ -5,7 +5,7 @@
 //   };
 //   mr::detail::basic_file_source<failing_files> source("train-000.tar");   // each read_at() throws io_error
 //
-// Each function executes one system call and returns the result of the call; after -1 the reason is in errno.
+// Each function executes one system call and returns its result. If the result is -1, errno contains the reason.
 // Threads: stateless functions; any thread.
 #pragma once
 

@@ -2,8 +2,8 @@
 //
 //   mr::detail::run_concurrently(names.size(), 32, [&](std::size_t i) { entries[i] = at->find(names[i]); });
 //
-// Errors: the error of the call with the lowest index, after all other calls have ended. Threads: starts up to
-// `max_threads` - 1 threads and waits for them. If the system refuses threads, the calling thread executes the
+// Errors: if calls of `act` fail, throws the exception of the lowest index after all calls have ended. Threads: starts
+// up to `max_threads` - 1 threads and waits for them. If the system refuses threads, the calling thread executes the
 // remaining calls.
 #pragma once
 

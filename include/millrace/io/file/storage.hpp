@@ -73,8 +73,8 @@ class storage_interface {
     static_cast<void>(front_bytes);
     return open(name);
   }
-  /// Passes the identity that a set index states for a file. A storage may then open and find the file without a
-  /// request. If the file has another identity, reading it is an error.
+  /// Passes the identity that a set index (io/index/format/set_index.hpp) states for a file. A storage may then open
+  /// and find the file without a request. If the file has another identity, reading it is an error.
   virtual void assume(const std::string&, const file_identity&) {}
   /// Returns the size of one request when a file is read from front to end; 0: unknown.
   virtual std::size_t request_bytes() const { return 0; }

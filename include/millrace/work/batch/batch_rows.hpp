@@ -1,5 +1,5 @@
-// The part of the last segment that does not depend on the types of samples and columns. It handles errors, fills rows
-// without a sample, and closes batches.
+// The part of the last segment (the fused stages that fill batches) that does not depend on the types of samples and
+// columns. It handles errors, fills rows without a sample, and closes batches.
 //
 //   class my_segment : public mr::detail::batch_rows { ... };   // copies and clears rows of its columns
 //   } catch (...) { fail(batch, ticket); }               // an error of the batch, or a damaged row
@@ -44,7 +44,7 @@ struct early_row {
   std::exception_ptr error{};
 };
 
-/// The memory of a worker for the rows that it renders at once. batch_segment derives a class with the typed members.
+/// The memory of a worker for the rows that it renders together. batch_segment derives a class with the typed members.
 struct worker_rows {
   virtual ~worker_rows() = default;
 };

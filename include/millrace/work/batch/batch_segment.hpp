@@ -1,4 +1,5 @@
-// The last segment of a flow. It runs the remaining maps and renders each sample directly into its row of a slot.
+// The last segment of a flow. It runs the remaining maps and renders each sample into its row of a slot (memory of a
+// batch).
 //
 //   using columns = mr::detail::columns<&example::pixels, &example::label>;
 //   mr::detail::batch_segment<decltype(maps), columns> last(maps, {.batch = {.rows = 256, .batches = &ring}});
@@ -113,9 +114,9 @@ class batch_segment final : public batch_rows {
   void publish(std::uint64_t first, std::size_t count) noexcept override { rows_done(first / rows_.rows, count); }
 
  private:
-  /// Prefetches the records of the next rows into the cache. Another core read the records long ago. Therefore waiting
-  /// for all of them at once is faster. (The function is always inlined. Otherwise g++ 12 removes the call, because it
-  /// has no other effect.)
+  /// Prefetches the records of the next rows into the cache, because another core read them long ago. Waiting for all
+  /// of them at once is faster than for each. (Always inlined, because otherwise g++ 12 removes the call, which has no
+  /// other effect.)
   [[gnu::always_inline]] void fetch_ahead(std::uint64_t first, std::size_t count) const noexcept {
     if constexpr (requires(const input& i) { i.prefetch_head(); }) {
       if (first < early_.size()) return;   // samples of make_early()
@@ -220,7 +221,7 @@ class batch_segment final : public batch_rows {
     columns_.check_shapes(*out);
   }
 
-  /// Records the properties of a sample in its batch. Returns false for a void row.
+  /// Records the properties of a sample in its batch. Returns false for a void row (without a sample).
   [[gnu::always_inline]] bool record_sample(std::uint64_t batch, row_ticket& context, sample<input>& s) {
     if (row_of(batch, context) == 0) rows_.batches->set_epoch(batch, s.epoch);
     if (s.what == sample<input>::kind::void_row) {

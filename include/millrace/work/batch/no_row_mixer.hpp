@@ -1,4 +1,4 @@
-// Selects the mixer for the rows of a segment's batches. Only the columns of mix_rows have a mixer.
+// Selects the mixer for the rows of a segment's batches. Only batches of the stage mix_rows have one.
 //
 //   using mixer = mr::detail::row_mixer_of<columns>::type;      // no_row_mixer, or a row_mixer (row_mixer.hpp)
 //   if constexpr (mixer::mixes) std::puts("rows are mixed");

@@ -7,15 +7,15 @@
 //   d->set_available(n);      // tickets below n have their input           (called by the source or segment before)
 //   d->set_limit(m);          // tickets below m have space for the result  (called for slots, or by the segment after)
 //
-// A ticket is a position: ticket t is row t % B of batch t / B, regardless of the worker. Therefore the order never
-// depends on the number of workers. Tickets below min(available, limit) are claimable. A claim has the preferred number
-// of tickets (`together`), more if tickets are cheap, and fewer only at the end of a group. It never crosses a multiple
-// of `group`, the number of rows of a batch.
-// A worker without a claimable ticket sleeps for up to a millisecond, and then leaves. The thread that raises
-// `available` or `limit` wakes workers, or starts them again. A sleep costs less than leaving, because oneTBB lets a
-// thread that leaves search for other tasks for a while. A worker sleeps only if its executor serves no other stage;
-// otherwise the tasks of that stage would wait for its thread. The number of active workers may change at any time. A
-// worker that becomes inactive finishes its current claim and leaves.
+// A ticket is a position: with B rows per batch, ticket t is row t % B of batch t / B, regardless of the worker.
+// Therefore the order never depends on the number of workers. Tickets below min(available, limit) are claimable. A
+// claim has the preferred number of tickets (`together`), more if tickets are cheap, and fewer only at the end of a
+// group. It never crosses a multiple of `group`, the number of rows of a batch.
+// A worker without a claimable ticket sleeps for up to 1 ms, and then leaves: it returns its thread to the executor.
+// The thread that raises `available` or `limit` wakes workers, or starts them again. A sleep costs less than leaving,
+// because oneTBB lets a thread that leaves search for other tasks for a while. A worker sleeps only if its executor
+// serves no other stage; otherwise the tasks of that stage would wait for its thread. The number of active workers may
+// change at any time. A worker that becomes inactive finishes its current claim and leaves.
 // If there are more workers than cores, available CPU time limits the number of active workers, because workers that
 // share a core evict each other's data from its cache. A worker that blocks in its callable does not need a core.
 // Therefore another worker becomes active.
@@ -87,8 +87,8 @@ class dispatcher final : public worker_task,
   /// Runs one claim on the calling thread. Returns false if nothing is claimable.
   bool advance();
 
-  /// Sets the number of active workers to `count`, clamped to at least 1 and at most all. After this call, the number
-  /// no longer depends on available CPU time. Has no effect if the stage runs on its own threads.
+  /// Sets the number of active workers to `count`, clamped to [1, max_workers]. After this call, the number no longer
+  /// depends on available CPU time. Has no effect if the stage runs on its own threads.
   void set_active(std::size_t count);
 
   /// Requests that all workers leave after their current claims. Does not wait.
@@ -108,7 +108,7 @@ class dispatcher final : public worker_task,
   void add_spans(timeline& t, const std::string& name, std::uint64_t start_ns) const;
 
   /// Runs claims as worker `index`. Ends if no ticket is claimable for a while, if the worker is inactive, or if its
-  /// turn is over.
+  /// turn is over; it then queues again.
   void run_as_worker(std::size_t index) noexcept override;
 
  private:
@@ -139,7 +139,7 @@ class dispatcher final : public worker_task,
 
   /// Periodically adjusts the number of active workers to the available CPU time.
   void fit_to_cores(std::uint64_t now) noexcept;
-  /// Sets the number of active workers, clamped to at least 1 and at most all. Requires mutex_.
+  /// Sets the number of active workers, clamped to [1, max_workers]. Requires mutex_.
   void open_first(std::size_t count, std::uint64_t now) noexcept;
 
   /// Wakes or starts workers while tickets are claimable.

@@ -1,4 +1,4 @@
-// The interfaces that connect the pipeline nodes of a running flow: samples, free space, start and stop.
+// The interfaces through which the nodes of a running pipeline pass samples, report free space, start and stop.
 //
 //   source -> [sink] parallel segment -> [sink] serial segment -> [sink] batch segment -> slots
 //
@@ -25,7 +25,7 @@ struct concurrency_counts {
   friend bool operator==(const concurrency_counts&, const concurrency_counts&) = default;
 };
 
-/// Called when a full sink has space again.
+/// The listener that a full sink calls when it has space again.
 class space_listener {
  public:
   virtual ~space_listener() = default;
@@ -39,7 +39,7 @@ class sample_sink {
  public:
   virtual ~sample_sink() = default;
 
-  /// Writes pending ends, then returns whether put() may be called once.
+  /// Writes pending end marks (of epochs and of the run), then returns whether put() may be called once.
   virtual bool can_accept() = 0;
   /// Accepts the next sample. Requires can_accept().
   virtual void put(sample<T>&& s) = 0;
@@ -61,13 +61,13 @@ class sample_sink {
   }
   /// Ends the current batch, regardless of its number of rows. Only the sink of the last segment supports this call.
   virtual void end_batch() {}
-  /// Ends the current epoch. All its samples have been put.
+  /// Ends the current epoch. Requires that all its samples have been put.
   virtual void end_epoch() = 0;
   /// Marks the end of a pass. Unlike at the end of an epoch, stages keep their items. Requires can_accept().
   virtual void end_pass() {}
   /// Ends the run; no sample may follow. An error is delivered at the position of the next sample.
   virtual void finish(std::exception_ptr error) = 0;
-  /// Writes as many pending ends as fit into the free space. Returns whether all ends are written.
+  /// Writes as many pending end marks as fit into the free space. Returns whether all of them are written.
   virtual bool settle() { return true; }
   /// Publishes all samples that have been put so far to the workers.
   virtual void publish() = 0;
@@ -77,8 +77,8 @@ class sample_sink {
   virtual std::size_t held_bytes() const noexcept = 0;
   /// Sets the listener to call when space is free again.
   virtual void set_listener(space_listener* producer) = 0;
-  /// Returns the position of the next sample that is put, if each sample becomes a row and was not delivered before the
-  /// resume. Otherwise returns `unknown`.
+  /// Returns the position of the next sample that is put; `unknown` if samples are not rows, or if the row of this
+  /// sample was delivered before the resume.
   virtual std::uint64_t next_row() const noexcept { return error_location::unknown; }
 };
 

@@ -1,4 +1,4 @@
-// Fuses consecutive map stages into one inlined function. A thread runs the function between two thread boundaries.
+// Fuses consecutive map stages into one inlined function. One thread runs the complete function for a sample.
 //
 //   auto first = mr::map(decode);
 //   auto second = mr::map(crop);

@@ -8,11 +8,11 @@
 //
 // The restart point depends on the flow. If the stages buffer no items, the restart point is the sample of the last
 // row. If the stages are empty at the start of a pass, it is the start of the pass. Otherwise it is the start of the
-// run. Samples move by less than the shuffle window. Therefore all samples of a shard that is further back have been
-// delivered, and the log removes its entry.
+// run. Samples move by less than the shuffle window. Therefore all samples of a shard more than a window back have been
+// delivered, and the log removes the shard's entry.
 // Memory: one entry for each batch between the entrance of the last segment and the trainer, and one entry for each
 // shard that these batches still need.
-// Threads: any thread may call the functions. Calls that must be in order are not made concurrently.
+// Threads: any thread may call the functions. Calls that must be in order must not be concurrent.
 // Errors: std::bad_alloc.
 #pragma once
 
@@ -37,7 +37,7 @@ class replay_log {
     std::uint64_t shard = 0;    ///< ordinal in the pass's order
     std::uint64_t first = 0;   ///< ordinal of its first sample in the pass
   };
-  /// The last row of a batch, and the rows up to and including it.
+  /// The last row of a batch, and the number of rows up to and including this row.
   struct batch_end {
     std::uint64_t pass = 0, ordinal = 0;   ///< pass and ordinal of the row's sample
     std::uint64_t rows_of_ordinal = 0;     ///< number of rows of that sample

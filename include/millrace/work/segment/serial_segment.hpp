@@ -4,8 +4,8 @@
 //   mr::detail::serial_segment<clip, decltype(stage)> middle(std::move(stage), {.capacity = 64}, next.entrance());
 //
 // The stage is stateful_expanding or shuffling (work/segment/serial_stages.hpp). It has push(sample, out) and
-// end_epoch(out). The samples in `out` wait in the segment until the next segment has space. Errors and ends are passed
-// on in order.
+// end_epoch(out). The samples in `out` wait in the segment until the next segment has space. Errors and end marks are
+// passed on in order.
 //
 // Why the thread sleeps: a wake-up for each sample costs more processor time, in this thread and in the producer, than
 // a cheap stage. Therefore the thread sleeps until a quarter of its input buffer is full. If there is any input, it
@@ -258,7 +258,7 @@ class serial_segment final : public pipeline_node, public space_listener, public
   // Only the stage's thread uses the following members.
   std::vector<sample<output>> waiting_;
   std::size_t at_ = 0;
-  bool end_pending_ = false;   // the next segment may not have written an end completely
+  bool end_pending_ = false;   // the next segment may not have written an end mark completely
   bool ended_ = false;
 };
 

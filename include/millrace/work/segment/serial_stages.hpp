@@ -5,7 +5,7 @@
 //
 // The stage appends to the vector `out`, and the segment removes the samples.
 // Errors: push() throws setup_error if a stage emits too many items, or if the shuffle buffer exceeds its budget.
-// Exceptions of the user's stage are passed on. Threads: one at a time.
+// Exceptions of the user's stage are passed on. Threads: one thread at a time.
 #pragma once
 
 #include <millrace/order/shard_order.hpp>

@@ -1,9 +1,9 @@
-// Counts the inputs and outputs of the stages that can drop samples, in each pass. The error for a pass without rows
+// Counts, in each pass, the inputs and outputs of the stages that can drop samples. The error for a pass without rows
 // contains these counts.
 //
 //   mr::detail::stage_passages all;                          // of one session
 //   auto& filter = all.add("filter 1", {.may_buffer = false});   // in the order of the flow, before the run
-//   filter.count_input();  filter.count_outputs(1);  filter.end_pass();   // by the thread that passes on its samples
+//   filter.count_input();  filter.count_outputs(1);  filter.end_pass();   // by the thread that passes samples on
 //   const auto pass = all.close_pass(true);                  // by the last segment, for each end of a pass
 //   pass.text;                                               // "0 of 50,000 samples passed filter 1"
 //
@@ -40,7 +40,7 @@ class stage_passage {
   const bool may_buffer_;   // the stage may emit items of a pass in a later pass
   counts now_;
   std::mutex mutex_;
-  std::deque<counts> passes_;   // guarded by mutex_: passes that the stage ended, but the last segment did not end yet
+  std::deque<counts> passes_;   // guarded by mutex_: passes that the stage has ended and the last segment has not
 };
 
 /// The counts of all stages that can drop samples.

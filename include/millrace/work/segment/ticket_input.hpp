@@ -9,8 +9,8 @@
 // filled with void rows, or dropped before any worker can claim it. Therefore samples that are not delivered are never
 // decoded. If an epoch is a fixed number of batches, the ends of the source's passes are not boundaries. In other
 // segments, the end of an epoch and the end of the run are separate entries, which are passed on in order.
-// Errors: errors of data are not thrown. An empty epoch or run becomes a setup_error at the position of the next
-// sample.
+// Errors: the errors of samples are passed on, not thrown. An empty epoch or run becomes a setup_error at the position
+// of the next sample.
 // Threads: one producer at a time; workers call take() and freed(). Lifetime: the gate, the listener and the ring must
 // outlive the ticket_input.
 #pragma once
@@ -38,7 +38,7 @@ class ticket_input final : public sample_sink<T> {
 
   explicit ticket_input(options o) : options_(o), ring_(o.capacity), batch_end_(o.group) {}
 
-  /// Sets the gate. publish() notifies the gate of available tickets.
+  /// Sets the gate, to which publish() reports available tickets.
   void connect(ticket_gate& gate) noexcept { gate_ = &gate; }
   /// Sets the listener to call when space is free again.
   void set_listener(space_listener* producer) override { listener_ = producer; }
@@ -59,13 +59,13 @@ class ticket_input final : public sample_sink<T> {
   /// Ends the epoch. An epoch without a batch ends the run with a setup_error.
   void end_epoch() override;
 
-  /// Passes on the mark. If tickets are rows, a pass without rows ends the run with a setup_error.
+  /// Passes on the end mark of a pass. If tickets are rows, a pass without rows ends the run with a setup_error.
   void end_pass() override;
 
   /// Ends the run. Later calls have no effect.
   void finish(std::exception_ptr error) override;
 
-  /// Writes as many void rows and pending ends as fit into the free space. Returns whether all of them are written.
+  /// Writes as many void rows and pending end marks as fit into the free space. Returns whether all are written.
   bool settle() override { return (pads_ == 0 && !pending_ && !finished_) || settle_ends(); }
 
   /// Publishes the tickets that have been put so far. With drop_partial, does not publish an incomplete batch.
@@ -117,7 +117,7 @@ class ticket_input final : public sample_sink<T> {
   };
 
   static constexpr std::uint64_t max_empty_passes = 100;   // large, as stages may buffer items over many passes
-  static constexpr std::size_t prefetched = 16;   // prefetches, because samples may have been read long ago
+  static constexpr std::size_t prefetched = 16;   // samples to prefetch, as they may have been read long ago
 
   const options options_;
   item_ring<sample<T>> ring_;
@@ -130,7 +130,7 @@ class ticket_input final : public sample_sink<T> {
   alignas(64) std::atomic<std::size_t> put_bytes_{0};   // total size of all items that were put
   std::uint64_t next_ = 0;             // the ticket of the next put()
   std::uint64_t batch_end_;            // the first multiple of the group above next_
-  std::optional<end_entry> pending_;   // an end that waits for space
+  std::optional<end_entry> pending_;   // an end mark that waits for space
   std::size_t pads_ = 0;               // number of void rows that are not written yet
   std::uint64_t epoch_start_ = 0;
   replay_log::batch_end row_{};        // the last row that was put

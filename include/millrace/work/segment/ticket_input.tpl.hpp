@@ -158,7 +158,7 @@ MILLRACE_INLINE std::size_t ticket_input<T>::held_bytes() const noexcept {
   return put > removed ? put - removed : 0;
 }
 
-// Not inlined, because g++ 12 would warn that the item of a mark is read uninitialized. A mark has no item.
+// Not inlined, because g++ 12 would warn that the item of an end mark is read uninitialized. An end mark has no item.
 template <class T>
 [[gnu::noinline]] MILLRACE_INLINE void ticket_input<T>::put_mark(sample<T>&& s) {
   put_entry(std::move(s));

@@ -6,7 +6,7 @@
 //
 // A key may be bound to one shard. It then matches only in shards with that file name, in any folder. mr::keys_from()
 // of sources/keys_from.hpp reads lists from files. Duplicate keys count once.
-// Memory: the keys and 24 bytes for each. Errors: none. Threads: immutable; copies share the keys.
+// Memory: the text of the keys, and 24 bytes per key. Errors: none. Threads: immutable; copies share the keys.
 #pragma once
 
 #include <millrace/base/version.hpp>
@@ -47,7 +47,7 @@ class key_table {
   static constexpr std::uint32_t any_shard = ~std::uint32_t{0};
 
   struct entry {
-    std::uint64_t hash, at;   // `at` in text_
+    std::uint64_t hash, at;   // at: offset of the key in text_
     std::uint32_t key_bytes, shard;
   };
 
@@ -56,7 +56,7 @@ class key_table {
   }
 
   std::string text_;
-  std::map<std::string, std::uint32_t, std::less<>> shards_;   // numbered by file name
+  std::map<std::string, std::uint32_t, std::less<>> shards_;   // file name and number of each shard
   std::vector<entry> entries_;
 };
 

@@ -75,10 +75,10 @@ class choice_search {
   /// Returns the chosen samples of the next shard. `shard` is its name.
   chosen_samples choose(const shard_index& index, std::string_view shard);
 
-  /// Returns a checksum of (ordinal of the shard, number, times) of all samples so far; 0 if each was chosen once.
+  /// Returns a checksum over the shard's ordinal, the number and the uses of each sample so far; 0: all used once.
   std::uint64_t checksum() const noexcept { return every_sample_once_ ? 0 : checksum_ | 1; }
-  /// Returns a sentence about listed keys that have not occurred in any shard so far, with examples of keys that have;
-  /// empty if all keys occurred.
+  /// Returns a sentence about listed keys that have not occurred in any shard so far, with examples of keys that
+  /// occurred; empty if all keys occurred.
   std::string missing() const;
   /// Returns advice on missing keys.
   std::string advice() const;
@@ -103,7 +103,7 @@ class choice_search {
   const sample_choice* choice_;
   key_search only_, without_;
   std::vector<std::string> keys_;   // the first keys of the shards, for comparison with the keys of the lists
-  std::vector<std::uint64_t> bits_;   // indexed by the number of a field
+  std::vector<std::uint64_t> bits_;   // requirements that each field satisfies, indexed by the field's number
   std::uint64_t shard_ = 0, checksum_ = 0, lacking_ = 0;
   bool every_sample_once_ = true;
 };

@@ -1,13 +1,13 @@
-// Builds the entry points of all payloads of a shard, on several threads.
+// Builds the entry points (entry_table.hpp) of all payloads of a shard, on several threads.
 //
 //   const mr::storage local;
 //   const mr::detail::entries_job job{.storage = local, .shard = shard, .build = build, .threads = 4};
 //   mr::detail::built_entries result = mr::detail::build_entries(job, index);   // index.entries() has their locations
 //   mr::detail::store_index(path, index, &result.pieces);
 //
-// All payloads are read, so that the index also learns all checksums. A sample that is unreadable or does not match its
-// checksum gets no entries, and is counted. Entries longer than their payload are omitted, because they save nothing.
-// Entries beyond the first 4 GiB of a shard are also omitted.
+// All payloads are read, and therefore all their checksums are also recorded in the index. A sample that is unreadable
+// or does not match its checksum gets no entries, and is counted. Entries longer than their payload are omitted,
+// because they save nothing. Entries beyond the first 4 GiB of a shard are also omitted.
 // Memory: all entries of the shard until they are stored, and a few samples for each thread.
 // Errors: io_error if the shard cannot be read; exceptions of `build`. Threads: starts its own threads, which call
 // `build` concurrently, and waits for them.

@@ -1,4 +1,4 @@
-// The file of an index, opened for its entry points.
+// The file of an index, opened to read the entry points (entry_table.hpp) in it.
 //
 //   mr::detail::entry_cache cache({.limit_bytes = std::size_t{8} << 20});
 //   const std::string name = "train-000.tar.millrace-index";
@@ -9,7 +9,7 @@
 // chunks of 256 KiB, which are cached for the neighboring payloads; one chunk has the entries of more than a hundred
 // photographs. All files of a data set share one limit. If the limit is exceeded, the least recently used chunk is
 // discarded.
-// Errors: io_error if the file cannot be opened or read. Threads: one at a time per file; any number per cache.
+// Errors: io_error if the file cannot be opened or read. Threads: one thread at a time per file; any number per cache.
 // Lifetime: meter and cache must outlive the file.
 #pragma once
 
@@ -71,7 +71,7 @@ struct entry_file_options {
 /// One open index.
 class entry_file final : public byte_source {
  public:
-  /// Opens the file. Throws io_error if that fails.
+  /// Opens the file. Throws io_error if the file cannot be opened.
   entry_file(const entry_file_options& o, read_meter& meter, entry_cache& cache);
 
   std::string_view name() const noexcept override { return file_.name(); }

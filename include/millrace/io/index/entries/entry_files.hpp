@@ -1,4 +1,4 @@
-// The entry points of a data set: opens the files that contain them, and counts their use.
+// The entry points (entry_table.hpp) of a data set: opens the index files that contain them, and counts their use.
 //
 //   mr::detail::entry_files entries;
 //   entries.limit({.lanes = 48, .max_held_bytes = std::size_t{256} << 20});     // limit for cached bytes of a storage
@@ -42,7 +42,7 @@ struct reported_entries {
 class entry_files {
  public:
   struct limits {
-    std::uint64_t lanes = 1;          ///< lanes that are read concurrently
+    std::uint64_t lanes = 1;          ///< lanes (substreams of the sample order) that are read concurrently
     std::size_t max_held_bytes = 0;
   };
 
@@ -79,7 +79,7 @@ class entry_files {
   }
   /// Sets the memory limit for lanes that read from a storage. Returns the limit in bytes.
   std::size_t limit(const limits& l) {
-    // A lane's window is in one or two chunks.
+    // The entries of a lane's window are in one or two chunks.
     const std::uint64_t bytes_of_lanes = 2 * std::min<std::uint64_t>(l.lanes, 1 << 20) * entry_cache::chunk_bytes;
     const auto bytes = static_cast<std::size_t>(
         std::clamp<std::uint64_t>(bytes_of_lanes, min_bytes, std::max(min_bytes, l.max_held_bytes / 2)));

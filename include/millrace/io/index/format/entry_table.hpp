@@ -5,8 +5,8 @@
 //
 // An entry point is a position in a payload at which its decoder may start. This library stores the entry points of a
 // payload as bytes. Only the function that builds them and the decoder know their format. In the file, a CRC-32C over
-// payload and entries precedes the entries. Entries are never longer than their payload, and the entries of a shard
-// have less than 4 GiB.
+// payload and entries precedes the entries. Entries are never longer than their payload, and all entries of a shard
+// together have less than 4 GiB.
 // Memory: 4 bytes for each member of a shard with entries. The entries themselves stay in the file.
 // Errors: none. Threads: not synchronized.
 #pragma once

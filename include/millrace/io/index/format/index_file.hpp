@@ -104,7 +104,7 @@ loaded_index load_index(const std::string& path, const shard_identity& shard);
 /// Loads an index without comparing it with its shard; the state indicates whether it is valid.
 loaded_index load_index_without_shard(const std::string& path);
 
-/// The head of an index, from one small read. The columns after it may be damaged.
+/// The head of an index, from one small read. The columns (shard_index.hpp) after the head may be damaged.
 struct index_summary {
   index_file_state state = index_file_state::missing;
   std::uint32_t samples = 0, members = 0, known_checksums = 0;
@@ -122,9 +122,9 @@ struct index_summary {
 /// Reads the head of an index. Throws io_error if the file cannot be read.
 index_summary summarize_index(const std::string& path, const shard_identity& shard);
 
-/// Loads the index that is stored next to a shard of a storage. Its identity contains the expected size of the shard
-/// and a meaningless time. The state indicates whether the index is valid. `file_bytes`: the expected size of the index
-/// file; 0: unknown. Throws io_error if the file cannot be read.
+/// Loads the index that is stored next to a shard of a storage. The identity in the index contains the expected size of
+/// the shard and a meaningless time. The state indicates whether the index is valid. `file_bytes`: the expected size of
+/// the index file; 0: unknown. Throws io_error if the file cannot be read.
 loaded_index load_stored_index(const storage& at, const std::string& shard, std::uint64_t file_bytes = 0);
 /// Reads the head of the index next to a shard of a storage. A good head has `identified` = false.
 index_summary summarize_stored_index(const storage& at, const std::string& shard);

@@ -10,8 +10,8 @@
 // are the size of its index in bytes without entry points, "marked" or "unmarked", the version, and the name. A shard
 // without an end marker is unmarked. An unknown version is "-". Blanks, "%" and bytes that are not printable ASCII are
 // written as %XX. The last line is "end", the number of shards and the CRC-32C of all bytes before it (8 digits).
-// A name is the full name of a shard, or the part of the full name after a slash. Therefore a set may be moved or
-// copied with its set index, and be read in part. If several names match a shard, the longest name is used.
+// A name is the full name of a shard, or the part of the full name after one of its slashes. Therefore a set may be
+// moved or copied with its set index, and be read in part. If several names match a shard, the longest name is used.
 // The file is untrusted input. Every number is checked before memory is allocated for it. A shard and its index are
 // compared with the set index when they are opened.
 // Errors: data_error with the file and the offset. Threads: not synchronized.

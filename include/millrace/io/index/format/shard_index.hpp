@@ -132,7 +132,7 @@ class shard_index {
   /// Returns a digest that is equal for shards with the same members at the same offsets. It does not depend on the
   /// shards' names, times and payloads.
   std::uint64_t fingerprint() const noexcept { return facts_.fingerprint; }
-  /// Returns the text for the damage; empty if there is none.
+  /// Returns the description of the damage; empty if the shard is not damaged.
   std::string_view damage() const noexcept { return columns_.damage(); }
 
   /// Returns the number of samples.

@@ -28,9 +28,9 @@ class shard_index_builder {
   /// Marks the last member as not stored in one piece, because its header does not state the location of its payload.
   void mark_last_as_pieces() noexcept;
 
-  /// Sets the number of raw names.
+  /// Sets the number of names that libarchive returned raw (tar_reader::unconverted_names()).
   void count_unconverted_names(std::uint64_t count) noexcept { facts_.counters.unconverted_names = count; }
-  /// Sets whether the end marker is missing: 1 or 0.
+  /// Sets the number of missing end markers: 1 or 0.
   void count_missing_end_markers(std::uint64_t count) noexcept { facts_.counters.missing_end_markers = count; }
 
   /// Closes the open sample as complete if the damaged member `name` begins another sample.

@@ -7,7 +7,7 @@
 // Samples, keys, fields and skipped members are the same as in shard_reader. plain_tar reads ordinary archives. At the
 // first unusual header, tar_reader reads the shard again from its start.
 // Errors: io_error of the source; setup_error for a shard beyond the limits of an index. Damage is recorded as the
-// state of the index. To get its error, start shard_reader after the last sample. An empty file is damaged.
+// state of the index. To get the error, start shard_reader after the last sample. An empty file is damaged.
 // Threads: one at a time per source.
 #pragma once
 

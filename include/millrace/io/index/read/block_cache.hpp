@@ -1,4 +1,4 @@
-// Caches small samples: reads a block of neighbors at once and returns its records one by one, in any order.
+// Caches small samples: reads a block of neighboring samples at once and returns its records one by one, in any order.
 //
 //   mr::detail::block_cache cache({.limit_bytes = std::size_t{64} << 20});
 //   const auto read = [&](std::vector<mr::record>& block) { block = records_of(3, 7); };

@@ -1,4 +1,4 @@
-// Counts the shards that are damaged at the start, and limits their number.
+// Counts the shards that are damaged at the start of a run, and limits their number.
 //
 //   mr::detail::damaged_shards damaged(o.damaged_shards_at_most);
 //   if (!damaged.allow({.shard = name, .samples = 40, .is_complete = true})) damaged.throw_if_allowed(name);
@@ -39,7 +39,7 @@ class damaged_shards {
     }
     return true;
   }
-  /// Throws the error for too many damaged shards, if the options allow any.
+  /// Throws the error for too many damaged shards. Does nothing if the options allow none.
   void throw_if_allowed(const std::string& shard) const {
     if (at_most_ == 0) return;
     throw data_error("too many shards are damaged: got " + std::to_string(count_) + ", expected at most " +

@@ -6,12 +6,12 @@
 //   // after heads_only, where indexes[k] may be null
 //   auto one = mr::detail::index_of(shards[k], all.heads[k], options);
 //
-// With heads_only, only the head of an index is read, if the head states that the index is good and the shard complete.
-// 1,281 indexes then need 10 ms instead of 70 ms. index_of() reads the rest later, and builds the index again if the
+// With heads_only, build_indexes() reads only the head of an index that is good and whose shard is complete. 1,281
+// indexes then need 10 ms instead of 70 ms. index_of() reads the rest later, and builds the index again if the index
 // file is damaged.
-// With heads_only, a shard of a storage needs only one request if its index is stored next to it. Its head is not
-// `identified`, because the size of the shard is compared with the index only when the shard is opened. All other
-// shards of a storage are read completely; before that, a notice reports how many requests and bytes this needs.
+// With heads_only, a shard of a storage needs only one request if its index is stored next to it. Its head has
+// `identified` = false, because the size of the shard is compared with the index only when the shard is opened. All
+// other shards of a storage are read completely; before that, a notice reports how many requests and bytes this needs.
 // If a shard has the size but not the modification time in its index, the index is built again with the known
 // checksums. Therefore reading a sample that was edited in place is an error.
 // Several shards are processed in parallel. Several processes may concurrently build the indexes of the same shards,

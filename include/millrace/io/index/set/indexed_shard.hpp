@@ -6,7 +6,7 @@
 //   mr::detail::shard_index& index = shard.load(name, files);
 //   shard.check_same(name, *file);                            // of a storage, each time that it is opened
 //
-// Errors: the errors of index_of(); data_error if the shard is not the one that its index describes.
+// Errors: the errors of index_of(); data_error if the index describes another shard.
 // Threads: any thread may call the functions. Set the public data members before that.
 #pragma once
 

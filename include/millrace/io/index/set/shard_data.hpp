@@ -79,7 +79,7 @@ class shard_data {
   using item = record;
 
   /// Loads the heads of all indexes. Throws the errors described at the top of the file. `startup_notices` receives the
-  /// notices of this; if it is null, shard_data_options::notice receives them.
+  /// notices of the constructor; if it is null, shard_data_options::notice receives them.
   explicit shard_data(std::vector<std::string> names, shard_data_options options = {},
                       notice_outlet* startup_notices = nullptr);
 
@@ -104,8 +104,8 @@ class shard_data {
     return std::nullopt;
   }
 
-  /// Returns the number of samples of each shard; with a choice, the number of chosen samples and their repeats. The
-  /// index in a located_sample is an index among these samples.
+  /// Returns the number of samples of each shard; with a choice, the number of chosen samples including their repeats.
+  /// The index in a located_sample is an index among these samples.
   const std::vector<std::uint64_t>& counts() const noexcept { return counts_; }
   /// Returns the identity of a sample, which is the same in every choice that contains the sample. Each repeat has its
   /// own identity.
@@ -130,8 +130,8 @@ class shard_data {
   /// Returns the default meter of sample reads. It excludes reads of indexes.
   read_meter& reads() const noexcept { return reads_; }
 
-  /// Decides whether to read small samples in blocks. Call it before the first read(). Returns the maximum bytes in
-  /// memory of blocks of neighbors and of entry points. The bytes of blocks are 0 if each sample is read at its turn.
+  /// Decides whether to read small samples in blocks. Call it before the first read(). Returns the maximum bytes of
+  /// cached blocks and entry points. Blocks add 0 bytes if each sample is read at its turn.
   std::size_t expect(const expected_order& order);
 
   /// Announces to the storage that these shards will be opened in this order. Further calls announce additional shards.

@@ -3,8 +3,8 @@
 //   {.having = "jpg;png"}                    // at least one of the alternatives, as in record["jpg;png"]
 //   {.having = {"jpg;png", "txt"}}           // a list: all of its entries, so here an image and a text
 //
-// Samples without these fields are counted, but not treated as damage. Names are in lower case, like the fields of a
-// record.
+// Samples without these fields are skipped and counted; they are not damage. Names are in lower case, like the fields
+// of a record.
 // Errors: setup_error for a name with upper-case letters, for an empty name and for more than 64 entries.
 // Threads: immutable; any thread.
 #pragma once
@@ -23,7 +23,7 @@ namespace millrace { inline namespace MILLRACE_ABI {
 /// A list of entries, all of which a sample must have. An entry is a field, or alternatives such as "jpg;png".
 class required_fields {
  public:
-  /// Requires no field.
+  /// Creates an empty list: no field is required.
   required_fields() = default;
   /// Requires one of the alternatives in `names`.
   required_fields(const char* names) : required_fields(std::vector<std::string>{names}) {}

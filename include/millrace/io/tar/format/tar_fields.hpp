@@ -41,7 +41,7 @@ bool all_zeros(std::string_view bytes) noexcept;
 /// Returns whether the block has the signature of a GNU header.
 bool is_gnu_header(std::string_view block) noexcept;
 
-/// Returns whether the checksum of a header block is right.
+/// Returns whether the checksum of a header block is correct.
 bool tar_checksum_is_right(std::string_view block) noexcept;
 
 /// Removes one record "<length> <key>=<value>\n" from the front; the length counts its own digits. Returns false if the

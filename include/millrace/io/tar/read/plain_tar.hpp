@@ -5,8 +5,8 @@
 //
 // Reads ustar and GNU headers, including the long names and large sizes of ustar, GNU and pax. Everything damaged, rare
 // or ambiguous is `odd`, for example sparse members, pax names beyond ASCII, and headers without the ustar signature.
-// In these cases tar_reader decides. Therefore plain_tar and tar_reader agree whenever plain_tar returns `member` or
-// `end`, and no rule about damage is implemented twice.
+// In these cases the caller reads the shard with tar_reader. Therefore plain_tar and tar_reader agree whenever
+// plain_tar returns `member` or `end`, and no rule about damage is implemented twice.
 // Errors: the errors of the source. Threads: not thread-safe.
 // Format: POSIX.1-2017, pax utility, "ustar Interchange Format" and "pax Interchange Format"; GNU tar manual, section
 // "Basic Tar Format".
@@ -30,7 +30,7 @@ class plain_tar {
 
   plain_tar(byte_source& source, block_pool& pool) : window_(source, pool) {}
 
-  /// Moves to the next member. Returns `end` at a proper end marker, and `odd` if tar_reader has to decide.
+  /// Moves to the next member. Returns `end` at a proper end marker, and `odd` if tar_reader has to read the shard.
   result next();
 
   /// Returns the current member; its name is valid until the next call of next().

@@ -6,15 +6,14 @@
 //
 // The first bytes, never the name, determine the compression. zlib reads gzip; libarchive reads bzip2, xz, zstd and
 // lz4. All decompression runs in the process. Consecutive compressed members are read as one stream. Skippable frames
-// of zstd and lz4 are skipped. Offsets count uncompressed bytes.
+// are skipped. Offsets count uncompressed bytes. A caller that copies large pieces passes the destination to
+// next_chunk(). A plain stream then reads directly into it.
 // Errors: the errors of the source. setup_error if libarchive cannot read the compression without an external program.
 // data_error if the source is empty, or if anything but zeros follows the compressed stream. late_data_error if the
 // stream is damaged or truncated; the checksums of each format show this at the end of the stream at the latest. A
 // truncated gzip stream first delivers all bytes before the truncation. data_error if the stream grows to more than 64
 // MiB and to more than `max_expansion` times the size of the source. The limit applies to the complete source; a part
-// of the source may expand more. A caller that copies large pieces passes their destination, as in
-// `next_chunk(rest_of_payload)`. A plain stream then reads directly into the destination. A short chunk with the next
-// bytes follows.
+// of the source may expand more.
 // Memory: one buffer of `chunk_bytes` from the pool, reused for each shard; gzip needs another buffer of 256 KiB. The
 // window of zstd needs at most 128 MiB. The window of xz has the size that the file states, at most 4 GiB.
 // Threads: not thread-safe.
@@ -131,7 +130,7 @@ class shard_stream {
   std::size_t read_bytes_ = chunk_bytes;   // size of the next read; small after a read into `place`
   std::uint64_t source_read_bytes_ = 0;
   std::uint64_t source_proven_bytes_ = 0;   // the source has at least this many bytes
-  bool source_size_proven_ = false;         // and no more
+  bool source_size_proven_ = false;         // true: the source has exactly that many bytes
   std::uint64_t end_bytes_ = 0;
   std::uint64_t zeros_from_bytes_ = 0;
   std::uint64_t skipped_bytes_ = 0;   // bytes before the first compressed member

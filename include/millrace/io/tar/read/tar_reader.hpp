@@ -93,8 +93,8 @@ class tar_reader {
   void open();
   std::uint64_t stream_offset() const noexcept;
 
-  /// Skips the rest of the last payload. Reads the payload of a sparse member instead, because with a damaged map of
-  /// holes libarchive skips another number of bytes than it reads.
+  /// Skips the rest of the last payload. Reads the payload of a sparse member instead, because libarchive skips a
+  /// different number of bytes than it reads if the map of holes is damaged.
   void skip_payload();
 
   /// Reads a header with libarchive and saves its bytes, because libarchive does not report some kinds of damage.
