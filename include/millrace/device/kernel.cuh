@@ -151,10 +151,18 @@ struct launch_options {
 
 #ifdef __CUDACC__
 
+// Without the annotation, a kernel copies parameters that it indexes. Architectures before sm_70 reject it, and they
+// are the default of nvcc 12.
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 700
+#define MILLRACE_GRID_CONSTANT __grid_constant__
+#else
+#define MILLRACE_GRID_CONSTANT
+#endif
 template <class Body>
-__global__ void __launch_bounds__(Body::threads) run_body(const __grid_constant__ Body body) {
+__global__ void __launch_bounds__(Body::threads) run_body(const MILLRACE_GRID_CONSTANT Body body) {
   body(block_team<Body::threads>(blockIdx.x, gridDim.x));
 }
+#undef MILLRACE_GRID_CONSTANT
 
 /// Queues the kernel. Checks the result of the launch call itself, because the thread's last error may originate from
 /// other code.
