@@ -114,8 +114,8 @@ crops() {
 # measure COLUMN ROW: prints thousands of instructions per image or call, and the digest
 measure() {
   case " $image_rows " in
-    *" $2 "*) name=images times=32 from=$(crops "${2##*_}") row=${2%_*} ;;
-    *) name=pixels times=20 from= row=$2 ;;
+    *" $2 "*) name=images times=32 from=$(crops "${2##*_}") task=${2%_*} ;;
+    *) name=pixels times=20 from= task=$2 ;;
   esac
   [ "$from" != drawn ] || times=8
   program "$1" "$name"
@@ -127,7 +127,7 @@ measure() {
        counted "$1" "$name" nothing $from $times >"$nothing"
        top=$top_before known="$known $nothing" ;;
   esac
-  all=$(counted "$1" "$name" "$row" $from $times)
+  all=$(counted "$1" "$name" "$task" $from $times)
   [ "$top" = 0 ] || sed 1d "$folder/counts" >&2
   thousands=$(awk -v all="$all" -v nothing="$(cat "$nothing")" -v times=$times \
     'BEGIN { printf "%.1f", (all - nothing) / times / 1000 }')
