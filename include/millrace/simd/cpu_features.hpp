@@ -32,6 +32,15 @@ inline bool cpu_has_avx2() noexcept {
 #endif
 }
 
+/// Returns whether the CPU has the instructions of the word layer in simd/words.hpp.
+inline bool cpu_has_word_layer() noexcept {
+#ifdef __aarch64__
+  return true;   // each such CPU has NEON
+#else
+  return cpu_has_avx2();
+#endif
+}
+
 /// Returns whether the CPU has PCLMUL, the carry-less multiplication.
 inline bool cpu_has_pclmul() noexcept {
 #ifdef __x86_64__

@@ -4,8 +4,20 @@
 //   #define MILLRACE_KERNELS <millrace/image/resize/rows_body.inc>
 //   #include <millrace/simd/for_each_layer.inc>              // compiles the kernels for each layer
 //
+// `word_layer` is the namespace of the layer. cpu_has_word_layer() of cpu_features.hpp returns whether this CPU has its
+// instructions. Other targets than x86-64 and aarch64 have no layer.
 // Threads: not applicable.
 #pragma once
 
 #include <millrace/simd/words_avx2.hpp>
 #include <millrace/simd/words_neon.hpp>
+
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
+
+#ifdef __x86_64__
+namespace word_layer = avx2;
+#elif defined __aarch64__
+namespace word_layer = neon;
+#endif
+
+}}}  // namespace millrace::detail

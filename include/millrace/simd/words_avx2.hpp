@@ -73,6 +73,80 @@ MILLRACE_SIMD words clamped_words(quads a, quads b) noexcept { return __builtin_
 MILLRACE_SIMD bytes clamped_bytes(words a, words b) noexcept {
   return reinterpret_cast<bytes>(__builtin_ia32_packuswb256(a, b));
 }
+/// Returns (v + 2^(bits-1)) >> bits, clamped to -128..127, as signed bytes. Each block contains the bytes of `a`, then
+/// the bytes of `b`. The addition must not overflow.
+template <int bits>
+MILLRACE_SIMD bytes rounded_signed_bytes(words a, words b) noexcept {
+  const words half = words_of(1 << (bits - 1));
+  return reinterpret_cast<bytes>(__builtin_ia32_packsswb256((a + half) >> bits, (b + half) >> bits));
+}
+/// Returns (a + b) * 2^bits for the signed bytes in the first half of each block. high_sums() is for the second half.
+template <int bits>
+MILLRACE_SIMD words low_sums(bytes a, bytes b) noexcept {
+  static_assert(bits >= 0 && bits < 8);
+  return reinterpret_cast<words>(_mm256_maddubs_epi16(reinterpret_cast<__m256i>(bytes_of(1 << bits)),
+                                                      reinterpret_cast<__m256i>(low_pairs(a, b))));
+}
+template <int bits>
+MILLRACE_SIMD words high_sums(bytes a, bytes b) noexcept {
+  static_assert(bits >= 0 && bits < 8);
+  return reinterpret_cast<words>(_mm256_maddubs_epi16(reinterpret_cast<__m256i>(bytes_of(1 << bits)),
+                                                      reinterpret_cast<__m256i>(high_pairs(a, b))));
+}
+/// Convert the first or the second half of each block to numbers of twice the size, without a sign.
+MILLRACE_SIMD words low_words(bytes v) noexcept {
+  return reinterpret_cast<words>(_mm256_unpacklo_epi8(reinterpret_cast<__m256i>(v), _mm256_setzero_si256()));
+}
+MILLRACE_SIMD words high_words(bytes v) noexcept {
+  return reinterpret_cast<words>(_mm256_unpackhi_epi8(reinterpret_cast<__m256i>(v), _mm256_setzero_si256()));
+}
+MILLRACE_SIMD quads low_quads(words v) noexcept {
+  return reinterpret_cast<quads>(_mm256_unpacklo_epi16(reinterpret_cast<__m256i>(v), _mm256_setzero_si256()));
+}
+MILLRACE_SIMD quads high_quads(words v) noexcept {
+  return reinterpret_cast<quads>(_mm256_unpackhi_epi16(reinterpret_cast<__m256i>(v), _mm256_setzero_si256()));
+}
+/// Returns (v + 2^23) >> 24 as bytes. Each block contains the bytes of `a`, then those of `b`, `c` and `d`.
+MILLRACE_SIMD bytes rounded_top_bytes(unsigned_quads a, unsigned_quads b, unsigned_quads c, unsigned_quads d) noexcept {
+  const unsigned_quads half = unsigned_quads{} + (1U << 23);
+  const __m256i words_of_ab = _mm256_packus_epi32(reinterpret_cast<__m256i>((a + half) >> 24),
+                                                  reinterpret_cast<__m256i>((b + half) >> 24));
+  const __m256i words_of_cd = _mm256_packus_epi32(reinterpret_cast<__m256i>((c + half) >> 24),
+                                                  reinterpret_cast<__m256i>((d + half) >> 24));
+  return reinterpret_cast<bytes>(_mm256_packus_epi16(words_of_ab, words_of_cd));
+}
+/// Two weights, 0 to 32767, of bytes.
+struct byte_weights {
+  MILLRACE_SIMD byte_weights(int of_x, int of_y) noexcept : both_(quads_of(of_y << 16 | of_x)) {}
+
+  /// Adds x * of_x + y * of_y. In each block, sums[k] contains the sums of bytes 4 k to 4 k + 3.
+  MILLRACE_SIMD void add_to(quads* sums, bytes x, bytes y) const noexcept {
+    const bytes low = low_pairs(x, y), high = high_pairs(x, y);
+    sums[0] += __builtin_ia32_pmaddwd256(low_words(low), as_words(both_));
+    sums[1] += __builtin_ia32_pmaddwd256(high_words(low), as_words(both_));
+    sums[2] += __builtin_ia32_pmaddwd256(low_words(high), as_words(both_));
+    sums[3] += __builtin_ia32_pmaddwd256(high_words(high), as_words(both_));
+  }
+
+ private:
+  quads both_;
+};
+/// Returns (a b) >> 16 of unsigned words.
+MILLRACE_SIMD unsigned_words high_products(unsigned_words a, unsigned_words b) noexcept {
+  return reinterpret_cast<unsigned_words>(
+      _mm256_mulhi_epu16(reinterpret_cast<__m256i>(a), reinterpret_cast<__m256i>(b)));
+}
+
+/// Convert between integers and floats. truncated() is undefined outside the range of 32 bits.
+MILLRACE_SIMD floats to_floats(quads v) noexcept { return _mm256_cvtepi32_ps(reinterpret_cast<__m256i>(v)); }
+MILLRACE_SIMD quads truncated(floats v) noexcept { return reinterpret_cast<quads>(_mm256_cvttps_epi32(v)); }
+/// Returns a * b, rounded, + c, rounded. Compilers also fuse intrinsics if the target or the program's flags allow it.
+MILLRACE_SIMD floats sum_of_product(floats a, floats b, floats c) noexcept {
+  floats product = a * b;
+  asm("" : "+x"(product));   // the compiler cannot optimize across this
+  return product + c;
+}
+
 /// Returns whether any bit is set in both `a` and `b`.
 MILLRACE_SIMD bool any_of(words a, words b) noexcept {
   return __builtin_ia32_ptestz256(as_octs(a), as_octs(b)) == 0;

@@ -53,6 +53,60 @@ MILLRACE_SIMD words clamped_words(quads a, quads b) noexcept {
 MILLRACE_SIMD bytes clamped_bytes(words a, words b) noexcept {
   return (bytes)vqmovun_high_s16(vqmovun_s16((int16x8_t)a), (int16x8_t)b);
 }
+template <int bits>
+MILLRACE_SIMD bytes rounded_signed_bytes(words a, words b) noexcept {
+  return (bytes)vqrshrn_high_n_s16(vqrshrn_n_s16((int16x8_t)a, bits), (int16x8_t)b, bits);
+}
+template <int bits>
+MILLRACE_SIMD words low_sums(bytes a, bytes b) noexcept {
+  return (words)vshlq_n_s16(vaddl_s8(vget_low_s8((int8x16_t)a), vget_low_s8((int8x16_t)b)), bits);
+}
+template <int bits>
+MILLRACE_SIMD words high_sums(bytes a, bytes b) noexcept {
+  return (words)vshlq_n_s16(vaddl_high_s8((int8x16_t)a, (int8x16_t)b), bits);
+}
+MILLRACE_SIMD words low_words(bytes v) noexcept { return (words)vmovl_u8(vget_low_u8((uint8x16_t)v)); }
+MILLRACE_SIMD words high_words(bytes v) noexcept { return (words)vmovl_high_u8((uint8x16_t)v); }
+MILLRACE_SIMD quads low_quads(words v) noexcept { return (quads)vmovl_u16(vget_low_u16((uint16x8_t)v)); }
+MILLRACE_SIMD quads high_quads(words v) noexcept { return (quads)vmovl_high_u16((uint16x8_t)v); }
+MILLRACE_SIMD bytes rounded_top_bytes(unsigned_quads a, unsigned_quads b, unsigned_quads c, unsigned_quads d) noexcept {
+  const uint32x4_t half = vdupq_n_u32(1U << 23);
+  const uint16x8_t first = vaddhn_high_u32(vaddhn_u32((uint32x4_t)a, half), (uint32x4_t)b, half);
+  const uint16x8_t second = vaddhn_high_u32(vaddhn_u32((uint32x4_t)c, half), (uint32x4_t)d, half);
+  return (bytes)vuzp2q_u8((uint8x16_t)first, (uint8x16_t)second);
+}
+struct byte_weights {
+  MILLRACE_SIMD byte_weights(int of_x, int of_y) noexcept
+      : of_x_(static_cast<std::uint16_t>(of_x)), of_y_(static_cast<std::uint16_t>(of_y)) {}
+
+  MILLRACE_SIMD void add_to(quads* sums, bytes x, bytes y) const noexcept {
+    add_one(sums, x, of_x_);
+    add_one(sums, y, of_y_);
+  }
+
+ private:
+  MILLRACE_SIMD static void add_one(quads* sums, bytes v, std::uint16_t weight) noexcept {
+    const auto low = (uint16x8_t)low_words(v), high = (uint16x8_t)high_words(v);
+    sums[0] = (quads)vmlal_n_u16((uint32x4_t)sums[0], vget_low_u16(low), weight);
+    sums[1] = (quads)vmlal_high_n_u16((uint32x4_t)sums[1], low, weight);
+    sums[2] = (quads)vmlal_n_u16((uint32x4_t)sums[2], vget_low_u16(high), weight);
+    sums[3] = (quads)vmlal_high_n_u16((uint32x4_t)sums[3], high, weight);
+  }
+
+  std::uint16_t of_x_, of_y_;
+};
+MILLRACE_SIMD unsigned_words high_products(unsigned_words a, unsigned_words b) noexcept {
+  return (unsigned_words)vuzp2q_u16((uint16x8_t)vmull_u16(vget_low_u16((uint16x8_t)a), vget_low_u16((uint16x8_t)b)),
+                                    (uint16x8_t)vmull_high_u16((uint16x8_t)a, (uint16x8_t)b));
+}
+
+MILLRACE_SIMD floats to_floats(quads v) noexcept { return (floats)vcvtq_f32_s32((int32x4_t)v); }
+MILLRACE_SIMD quads truncated(floats v) noexcept { return (quads)vcvtq_s32_f32((float32x4_t)v); }
+MILLRACE_SIMD floats sum_of_product(floats a, floats b, floats c) noexcept {
+  floats product = a * b;
+  asm("" : "+w"(product));
+  return product + c;
+}
 MILLRACE_SIMD bool any_of(words a, words b) noexcept { return vmaxvq_u32((uint32x4_t)(a & b)) != 0; }
 
 /// Words x and y of four columns: the lower (0) or the upper (1) half of each register.

@@ -8,12 +8,9 @@
 #pragma once
 
 #include <millrace/image/augment/basic_photometric_runner.hpp>
-#include <millrace/image/color/box_blur_avx2.hpp>
-#include <millrace/image/color/gaussian_blur_avx2.hpp>
 #include <millrace/image/color/hue_kernels_avx2.hpp>
-#include <millrace/image/color/mix_kernels_avx2.hpp>
 #include <millrace/image/color/pixel_kernels_avx2.hpp>
-#include <millrace/image/color/sharpen_kernels_avx2.hpp>
+#include <millrace/image/color/vector_kernels.hpp>
 #include <millrace/image/warp/warp_avx2.hpp>
 #include <millrace/simd/cpu_features.hpp>
 
@@ -21,17 +18,27 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-#ifdef __x86_64__
+#if defined __x86_64__ || defined __aarch64__
 
-struct avx2_color_kernels {
+struct vector_color_kernels {
+#ifdef __x86_64__
   using pixels = avx2_pixels;
   using hues = avx2_hues;
-  using sharpening = avx2_sharpening;
-  using boxes = avx2_boxes;
-  using gaussian = avx2_gaussian;
   using warping = avx2_warping;
-  using mixing = avx2_mixing;
+#else
+  using pixels = portable_pixels;
+  using hues = portable_hues;
+  using warping = portable_warping;
+#endif
+  using sharpening = word_layer::sharpening;
+  using boxes = word_layer::boxes;
+  using gaussian = word_layer::gaussian;
+  using mixing = word_layer::mixing;
 };
+
+#endif
+
+#ifdef __x86_64__
 
 class photometric_runner {
  public:
@@ -40,10 +47,14 @@ class photometric_runner {
   }
 
  private:
-  bool vectors_ = cpu_has_avx2();
-  basic_photometric_runner<avx2_color_kernels> fast_;
+  bool vectors_ = cpu_has_word_layer();
+  basic_photometric_runner<vector_color_kernels> fast_;
   basic_photometric_runner<portable_color_kernels> plain_;
 };
+
+#elif defined __aarch64__
+
+using photometric_runner = basic_photometric_runner<vector_color_kernels>;
 
 #else
 

@@ -31,26 +31,10 @@ void example(const mr::detail::rgb_pixels& pixels) {
 EXAMPLE
 }
 
-// ---- box_blur_avx2.hpp
-#include <millrace/simd/cpu_features.hpp>
-#ifdef __x86_64__
-void example(const mr::detail::rgb_pixels& pixels, const mr::detail::box_weights& weights) {
-EXAMPLE
-}
-#endif
-
 // ---- gaussian_blur.hpp
 void example(const mr::detail::rgb_pixels& pixels) {
 EXAMPLE
 }
-
-// ---- gaussian_blur_avx2.hpp
-#include <millrace/simd/cpu_features.hpp>
-#ifdef __x86_64__
-void example(const mr::detail::rgb_pixels& pixels) {
-EXAMPLE
-}
-#endif
 
 // ---- hue_kernels.hpp
 void example(std::uint8_t* row, const std::uint8_t* pixel) {
@@ -69,14 +53,6 @@ EXAMPLE
 void example(const std::uint8_t* first, const std::uint8_t* second, std::size_t count, std::uint8_t* out) {
 EXAMPLE
 }
-
-// ---- mix_kernels_avx2.hpp
-#include <millrace/simd/cpu_features.hpp>
-#ifdef __x86_64__
-void example(std::span<const mr::detail::mixed_bytes> parts, std::size_t count, std::uint8_t* out) {
-EXAMPLE
-}
-#endif
 
 // ---- pixel_kernels.hpp
 void example(const mr::detail::pending_tables& tables, std::uint8_t* row) {
@@ -109,18 +85,18 @@ void example(const mr::detail::rgb_pixels& pixels, std::vector<std::uint8_t>& me
 EXAMPLE
 }
 
-// ---- sharpen_kernels_avx2.hpp
-#include <millrace/simd/cpu_features.hpp>
-#ifdef __x86_64__
-void example(const mr::detail::rgb_pixels& pixels, std::vector<std::uint8_t>& memory) {
-EXAMPLE
-}
-#endif
-
 // ---- unfused.hpp
 void example(double a, double b, double c) {
 EXAMPLE
 }
+
+// ---- vector_kernels.hpp
+#include <millrace/simd/cpu_features.hpp>
+#if defined __x86_64__ || defined __aarch64__
+void example(const mr::detail::rgb_pixels& pixels) {
+EXAMPLE
+}
+#endif
 
 // ---- unfused_avx2.hpp
 #ifdef __x86_64__

@@ -1,7 +1,4 @@
-#include <millrace/image/color/box_blur.hpp>
-#include <millrace/image/color/box_blur_avx2.hpp>
-#include <millrace/image/color/gaussian_blur.hpp>
-#include <millrace/image/color/gaussian_blur_avx2.hpp>
+#include <millrace/image/color/vector_kernels.hpp>
 #include <millrace/simd/cpu_features.hpp>
 
 #include "../../../thorough.hpp"
@@ -58,15 +55,15 @@ void check_boxes() {
 
 TEST_CASE("Pillow's blur is six passes of a box with fractional ends") {
   check_boxes<mr::detail::portable_boxes>();
-#ifdef __x86_64__
-  if (mr::detail::cpu_has_avx2()) check_boxes<mr::detail::avx2_boxes>();
+#if defined __x86_64__ || defined __aarch64__
+  if (mr::detail::cpu_has_word_layer()) check_boxes<mr::detail::word_layer::boxes>();
 #endif
 }
 
 TEST_CASE("torchvision's blur has integer weights, first along columns, then along rows") {
   check_gaussian<mr::detail::portable_gaussian>();
-#ifdef __x86_64__
-  if (mr::detail::cpu_has_avx2()) check_gaussian<mr::detail::avx2_gaussian>();
+#if defined __x86_64__ || defined __aarch64__
+  if (mr::detail::cpu_has_word_layer()) check_gaussian<mr::detail::word_layer::gaussian>();
 #endif
 }
 

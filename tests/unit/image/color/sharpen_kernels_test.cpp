@@ -1,5 +1,4 @@
-#include <millrace/image/color/sharpen_kernels.hpp>
-#include <millrace/image/color/sharpen_kernels_avx2.hpp>
+#include <millrace/image/color/vector_kernels.hpp>
 #include <millrace/simd/cpu_features.hpp>
 
 #include "slow_colors.hpp"
@@ -20,10 +19,10 @@ TEST_CASE("sharpness blends with the smoothed image") {
       mr::detail::sharpen<mr::detail::portable_sharpening>(
           {.data = p.data.data(), .width = p.width, .height = p.height}, static_cast<float>(f), memory);
       CHECK(p == expected);
-#ifdef __x86_64__
-      if (!mr::detail::cpu_has_avx2()) continue;
+#if defined __x86_64__ || defined __aarch64__
+      if (!mr::detail::cpu_has_word_layer()) continue;
       p = from;
-      mr::detail::sharpen<mr::detail::avx2_sharpening>(
+      mr::detail::sharpen<mr::detail::word_layer::sharpening>(
           {.data = p.data.data(), .width = p.width, .height = p.height}, static_cast<float>(f), memory);
       CHECK(p == expected);
 #endif

@@ -1,0 +1,29 @@
+// The kernels of image/color with the vector instructions of the processor: the same bytes as the portable kernels.
+//
+//   mr::detail::gaussian_blur<mr::detail::word_layer::gaussian> blur;
+//   if (mr::detail::cpu_has_word_layer()) blur.run(pixels, mr::detail::gaussian_weights_of(9, 1.2));
+//
+// Each file NAME_body.inc contains kernels for AVX2 and NEON. Shapes, units, errors, threads: see the headers of the
+// portable kernels.
+#pragma once
+
+#include <millrace/image/color/box_blur.hpp>
+#include <millrace/image/color/gaussian_blur.hpp>
+#include <millrace/image/color/mix_kernels.hpp>
+#include <millrace/image/color/sharpen_kernels.hpp>
+#include <millrace/simd/words.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#define MILLRACE_KERNELS <millrace/image/color/box_blur_body.inc>
+#include <millrace/simd/for_each_layer.inc>
+#define MILLRACE_KERNELS <millrace/image/color/gaussian_blur_body.inc>
+#include <millrace/simd/for_each_layer.inc>
+#define MILLRACE_KERNELS <millrace/image/color/quads_body.inc>
+#include <millrace/simd/for_each_layer.inc>
+#define MILLRACE_KERNELS <millrace/image/color/mix_body.inc>
+#include <millrace/simd/for_each_layer.inc>
+#define MILLRACE_KERNELS <millrace/image/color/sharpen_body.inc>
+#include <millrace/simd/for_each_layer.inc>
