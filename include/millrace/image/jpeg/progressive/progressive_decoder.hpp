@@ -170,7 +170,7 @@ class progressive_decoder {
     store_.clear_filling(header_);
     store_.for_each_row([&](const stored_row& r) {
       const auto side = static_cast<std::size_t>(block_side(header_, r.component, request.eighths));
-      const auto inverse_dct = tools_.inverse_dct[static_cast<std::size_t>(std::countr_zero(side))];
+      const auto inverse_dct = tools_.inverse_dct.pair[static_cast<std::size_t>(std::countr_zero(side))];
       const dequantiser& q = quantiser[r.component];
       const plane_view& plane = planes.component[r.component];
       sample_target to{const_cast<std::uint8_t*>(plane.data) + side * r.row * plane.stride_bytes, plane.stride_bytes};
