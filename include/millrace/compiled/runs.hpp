@@ -61,6 +61,7 @@
 #include <millrace/sources/impl/keys_from.inl>
 #include <millrace/sources/impl/line_reader.inl>
 #include <millrace/sources/impl/lines.inl>
+#include <millrace/sources/impl/megatron_index.inl>
 #include <millrace/sources/impl/shards.inl>
 #include <millrace/sources/impl/token_blocks.inl>
 #include <millrace/sources/impl/token_data.inl>

@@ -8,11 +8,18 @@
 // in .u8, .u16, .u32, .u64 or .i8 to .i64 contains that type; other flat files contain u16, unless token_bytes is set.
 // header_bytes skips the header of any other format. Window i of a file begins at token i * stride. The tokens after
 // the last complete window of a file are counted and dropped; with keep_short they become a shorter item, for pack().
+// With `documents`, items are the documents of Megatron's .bin files, by the .idx files next to them. They have any
+// length, so pack() or a ragged column follows:
+//
+//   auto rows = mr::token_files("corpus_text_document.bin", {.seed = 1, .documents = true})
+//             | mr::shuffle({.window = 65536}) | mr::pack({.length = 2049, .separator = 50256});
+//
 // All files are counted at the start, from their sizes and headers. Therefore the order is exact, as for shards(). Each
 // pass delivers each window once over all ranks, any world size that divides the global batch is allowed, and a resumed
 // run reads nothing again. A flow with pack, expand, filter, take, bucket or a later shuffle is a stream instead, like
 // lines().
 // Errors: setup_error for missing files, for a length or stride of 0 and for a token_bytes that is not 1, 2, 4 or 8.
+// With `documents`: setup_error for a missing .idx file, data_error for one that does not match its .bin file.
 // data_error for a file of another kind: compressed, an archive, a table, a text (sources/token_layout.hpp). data_error
 // for a size that is not a multiple of a token, and for an id that is negative or beyond the vocabulary. A file that is
 // truncated while it is read is an io_error.
@@ -43,6 +50,7 @@ struct token_files_options {
   std::optional<std::size_t> header_bytes{};
   std::optional<std::size_t> vocabulary{};    ///< ids must be below this value; empty: every id is valid
   bool keep_short = false;        ///< delivers a shorter last window of a file
+  bool documents = false;         ///< delivers the documents of Megatron's .idx files; length and stride are not used
   millrace::storage storage{};    ///< storage that contains the files
 };
 

@@ -5,13 +5,18 @@
 //   const mr::packed row = mr::detail::window_of(bytes, {.of = windows, .number = 7, .max_id = 50256, .file = name});
 //
 // Window i begins at token i * stride. With keep_short, the tokens after the last complete window form a shorter
-// window.
+// window. With `documents`, window i is document i of the .idx file of Megatron next to the .bin file.
 // Errors: window_of() throws data_error for an id beyond max_id. Threads: immutable.
 #pragma once
 
+#include <millrace/base/digest.hpp>
 #include <millrace/io/file/storage.hpp>
 #include <millrace/item/packed.hpp>
+#include <millrace/sources/megatron_index.hpp>
 #include <millrace/sources/token_layout.hpp>
+
+#include <algorithm>
+#include <memory>
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
@@ -19,6 +24,7 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 struct window_rule {
   std::size_t length = 1024, stride = 1024;   ///< in tokens
   bool keep_short = false;
+  bool documents = false;                     ///< windows are the documents of an index; the other members are unused
 };
 
 /// The windows of one file.
@@ -26,21 +32,43 @@ class token_windows {
  public:
   token_windows() = default;
   token_windows(const token_layout& layout, const window_rule& rule) noexcept;
+  token_windows(const token_layout& layout, megatron_index index);
 
   std::uint64_t count() const noexcept { return count_; }
   /// Returns the bytes of a window.
   byte_range place(std::uint64_t window) const noexcept {
+    if (documents_) {
+      const std::uint64_t* const first = documents_->first_tokens.data() + window;
+      return {layout_.first_byte + first[0] * layout_.type.bytes, (first[1] - first[0]) * layout_.type.bytes};
+    }
     const std::uint64_t first = window * rule_.stride, left = layout_.tokens - first;
     return {layout_.first_byte + first * layout_.type.bytes,
             std::min<std::uint64_t>(rule_.length, left) * layout_.type.bytes};
   }
+  /// Returns the bytes of all windows. A shorter window counts as a complete one.
+  std::uint64_t window_bytes() const noexcept {
+    return documents_ ? layout_.tokens * layout_.type.bytes : count_ * rule_.length * layout_.type.bytes;
+  }
+  /// Returns the bytes from the first window to the end of the last one.
+  std::uint64_t spanned_bytes() const noexcept {
+    return documents_ ? window_bytes() : count_ * std::max(rule_.stride, rule_.length) * layout_.type.bytes;
+  }
+  /// Returns whether the windows are far apart, so that the bytes between them should not be read.
+  bool is_sparse() const noexcept { return !documents_ && rule_.stride > 2 * rule_.length; }
+  /// Returns the number of documents without tokens, which are not windows.
+  std::uint64_t empty_documents() const noexcept { return documents_ ? documents_->empty_documents : 0; }
   /// Returns the tokens after the end of the last window.
   std::uint64_t left_over() const noexcept { return layout_.tokens - end_; }
   const token_layout& layout() const noexcept { return layout_; }
+  /// Returns a digest of the bounds of the documents.
+  std::uint64_t digest_of_documents() const noexcept {
+    return documents_ ? digest_bytes(std::as_bytes(std::span(documents_->first_tokens))) : 0;
+  }
 
  private:
   token_layout layout_{};
   window_rule rule_{};
+  std::shared_ptr<const megatron_index> documents_{};   // null if windows have one length
   std::uint64_t count_ = 0, end_ = 0;   // end_: end of the last window, in tokens
 };
 
@@ -66,9 +94,11 @@ struct opened_tokens {
   const std::string& name;
   byte_source& file;
 };
-/// Reads the front of a file and returns its layout. The .idx file of Megatron next to a .bin file sets the token type.
-/// Throws the same data_error as layout_of_tokens().
-token_layout read_token_layout(const opened_tokens& opened, const token_layout_options& options);
+/// Reads the front of a file, and the .idx file of Megatron next to a .bin file, which sets the token type and contains
+/// the documents. Throws the errors of layout_of_tokens() and read_megatron_index(), and setup_error if documents are
+/// requested without an index.
+token_windows read_token_windows(const opened_tokens& opened, const token_layout_options& options,
+                                 const window_rule& rule);
 
 }}}  // namespace millrace::detail
 

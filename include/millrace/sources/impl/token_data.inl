@@ -20,26 +20,32 @@ MILLRACE_INLINE token_data::token_data(const file_list& files, const token_data_
   run_concurrently(files_.size(), max_threads, [&](std::size_t i) {
     metered_file source(files_.at(), files_.name(i), reads_);
     sizes_[i] = size_of_open(files_.at(), source.file());
-    windows_[i] = token_windows(
-        read_token_layout({.at = files_.at(), .name = files_.name(i), .file = source.file()}, o.layout), o.windows);
+    windows_[i] = read_token_windows({.at = files_.at(), .name = files_.name(i), .file = source.file()}, o.layout,
+                                     o.windows);
   });
   std::uint64_t most = 0;
   const std::uint64_t rule[] = {files_.size(), o.windows.length, o.windows.stride, o.windows.keep_short};
-  for (const std::uint64_t number : rule) fingerprint_ = combine_keys(fingerprint_, number);
+  if (!o.windows.documents)
+    for (const std::uint64_t number : rule) fingerprint_ = combine_keys(fingerprint_, number);
   for (std::size_t i = 0; i < windows_.size(); ++i) {
     const token_windows& w = windows_[i];
     const token_layout& l = w.layout();
     counts_.push_back(w.count());
     left_over_ += w.left_over();
     most = std::max(most, l.tokens);
-    window_bytes_ += w.count() * o.windows.length * l.type.bytes;
+    empty_documents_ += w.empty_documents();
+    window_bytes_ += w.window_bytes();
     const std::string& path = files_.name(i);
     const std::string_view name = std::string_view(path).substr(path.rfind('/') + 1);
     for (const std::uint64_t number :
          {digest_bytes(bytes_of(name)), sizes_[i], l.first_byte, std::uint64_t{l.type.bytes}})
       fingerprint_ = combine_keys(fingerprint_, number);
+    if (o.windows.documents) fingerprint_ = combine_keys(fingerprint_, w.digest_of_documents());
   }
   if (std::any_of(counts_.begin(), counts_.end(), [](std::uint64_t n) { return n > 0; })) return;
+  if (o.windows.documents)
+    throw setup_error("no file of token_files() has a document with tokens", "Check how the files were written",
+                      {.shard = files_.size() > 0 ? files_.name(0) : std::string()});
   throw setup_error("no file of token_files() has a complete window: got at most " + std::to_string(most) +
                         " tokens in a file, expected " + std::to_string(o.windows.length),
                     "Use a smaller token_files_options::length, or keep_short with pack()",
@@ -56,7 +62,7 @@ MILLRACE_INLINE std::size_t token_data::expect(const expected_order& order) {
   std::uint64_t samples = 0, bytes = 0;
   for (const token_windows& w : windows_) {
     samples += w.count();
-    bytes += w.count() * std::max(options_.windows.stride, options_.windows.length) * w.layout().type.bytes;
+    bytes += w.spanned_bytes();
   }
   const block_size size = block_size::choose(
       order, {.samples = samples, .sample_bytes = bytes / samples, .is_local = files_.at().is_local()});

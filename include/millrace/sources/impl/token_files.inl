@@ -14,7 +14,8 @@ namespace detail {
 namespace token_options {
 
 MILLRACE_INLINE window_rule windows_of(const token_files_options& o) noexcept {
-  return {.length = o.length, .stride = o.stride.value_or(o.length), .keep_short = o.keep_short};
+  return {.length = o.length, .stride = o.stride.value_or(o.length), .keep_short = o.keep_short,
+          .documents = o.documents};
 }
 MILLRACE_INLINE token_layout_options layout_of(const token_files_options& o) noexcept {
   return {.token_bytes = o.token_bytes.value_or(0), .header_bytes = o.header_bytes};
@@ -25,12 +26,9 @@ MILLRACE_INLINE token_layout_options layout_of(const token_files_options& o) noe
 MILLRACE_INLINE token_reader::token_reader(const std::string& name, const token_files_options& options)
     : file_(open_file(options.storage, name)), max_id_(max_id_of(options.vocabulary.value_or(0))) {
   constexpr std::size_t usual_bytes = std::size_t{256} << 10;
-  const window_rule rule = token_options::windows_of(options);
-  windows_ = token_windows(read_token_layout({.at = options.storage, .name = name, .file = *file_},
-                                             token_options::layout_of(options)),
-                           rule);
-  // If windows are far apart, the bytes between them are not read.
-  piece_bytes_ = rule.stride > 2 * rule.length ? 0 : usual_bytes;
+  windows_ = read_token_windows({.at = options.storage, .name = name, .file = *file_},
+                                token_options::layout_of(options), token_options::windows_of(options));
+  piece_bytes_ = windows_.is_sparse() ? 0 : usual_bytes;
 }
 
 MILLRACE_INLINE std::optional<packed> token_reader::next() {
@@ -55,6 +53,7 @@ MILLRACE_INLINE std::span<const std::byte> token_reader::bytes_at(const byte_ran
 }
 
 MILLRACE_INLINE void token_reader::report(event_counts& counts) const noexcept {
+  if (windows_.empty_documents() > 0) counts.count("documents without tokens", windows_.empty_documents());
   if (windows_.left_over() > 0) counts.count("tokens behind the last whole window of a file", windows_.left_over());
 }
 
@@ -67,6 +66,10 @@ MILLRACE_INLINE token_files_source::token_files_source(std::vector<std::string> 
   if (options.stride == std::size_t{0})
     throw setup_error("token_files() has no stride: got 0 tokens, expected at least 1",
                       "Leave out the stride to use the window length");
+  if (options.documents && (options.token_bytes || options.header_bytes || options.keep_short))
+    throw setup_error("token_files() has options that exclude each other: documents, whose type and place are in the "
+                      ".idx file, and token_bytes, header_bytes or keep_short",
+                      "Omit the latter");
   if (const std::size_t bytes = options.token_bytes.value_or(1); bytes > 8 || !std::has_single_bit(bytes))
     throw setup_error("token_files() does not support this token size: got " + std::to_string(bytes) +
                           " bytes, expected 1, 2, 4 or 8",

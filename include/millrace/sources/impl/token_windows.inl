@@ -4,7 +4,7 @@
 #include <millrace/sources/token_windows.hpp>
 
 #include <algorithm>
-#include <iterator>
+#include <utility>
 #include <vector>
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
@@ -22,6 +22,10 @@ MILLRACE_INLINE token_windows::token_windows(const token_layout& layout, const w
   end_ = tokens;
 }
 
+MILLRACE_INLINE token_windows::token_windows(const token_layout& layout, megatron_index index)
+    : layout_(layout), documents_(std::make_shared<const megatron_index>(std::move(index))),
+      count_(documents_->first_tokens.size() - 1), end_(layout.tokens) {}
+
 MILLRACE_INLINE packed window_of(std::span<const std::byte> stored, const stored_window& window) {
   const token_type type = window.of.layout().type;
   packed row;
@@ -38,39 +42,28 @@ MILLRACE_INLINE packed window_of(std::span<const std::byte> stored, const stored
                     .offset_bytes = window.of.place(window.number).offset_bytes + good * type.bytes});
 }
 
-namespace token_headers {
-
-/// Returns the bytes per token in the .idx file of Megatron next to a .bin file; 0 if it does not exist.
-MILLRACE_INLINE std::size_t token_bytes_of_index(const storage& at, std::string_view name) {
-  constexpr std::string_view end = ".bin";
-  constexpr std::size_t type_at = 17, head_bytes = 18;   // after the mark and a version
-  constexpr std::size_t bytes[] = {0, 1, 1, 2, 4, 8, 0, 0, 2};   // by the number of the type
-  if (!name.ends_with(end)) return 0;
-  const std::string index = std::string(name.substr(0, name.size() - end.size())) + ".idx";
-  if (!find_stamp(at, index)) return 0;
-  std::byte head[head_bytes]{};
-  const auto file = open_file(at, index);
-  const std::size_t there = read_fully(*file, 0, head);
-  const auto type = std::to_integer<unsigned>(head[type_at]);
-  return kind_of_file({.front = head, .file_bytes = there}) == file_kind::megatron_index && type < std::size(bytes)
-             ? bytes[type]
-             : 0;
-}
-
-}  // namespace token_headers
-
-MILLRACE_INLINE token_layout read_token_layout(const opened_tokens& opened, const token_layout_options& options) {
+MILLRACE_INLINE token_windows read_token_windows(const opened_tokens& opened, const token_layout_options& options,
+                                                 const window_rule& rule) {
   const std::uint64_t bytes = size_of_open(opened.at, opened.file);
   std::vector<std::byte> front;
   token_layout_options resolved = options;
+  std::optional<megatron_index> index;
+  if (rule.documents) {
+    index = read_megatron_index(opened.at, opened.name, bytes);
+    if (!index)
+      throw setup_error("token_files() finds no documents: Megatron's .idx file next to the file does not exist",
+                        "Name a .bin file with its .idx file, or omit token_files_options::documents",
+                        {.stage = "tokens", .shard = opened.name});
+    return {{.tokens = bytes / index->type.bytes, .type = index->type}, std::move(*index)};
+  }
   if (!options.header_bytes) {
     front.resize(static_cast<std::size_t>(std::min<std::uint64_t>(bytes, token_file_head::front_bytes)));
     front.resize(read_fully(opened.file, 0, front));
     const file_kind kind = kind_of_file({.front = front, .file_bytes = bytes});
     if (options.token_bytes == 0 && kind == file_kind::unknown)
-      resolved.token_bytes = token_headers::token_bytes_of_index(opened.at, opened.name);
+      if (const auto type = megatron_token_type(opened.at, opened.name)) resolved.token_bytes = type->bytes;
   }
-  return layout_of_tokens({.name = opened.name, .front = front, .file_bytes = bytes}, resolved);
+  return {layout_of_tokens({.name = opened.name, .front = front, .file_bytes = bytes}, resolved), rule};
 }
 
 }}}  // namespace millrace::detail

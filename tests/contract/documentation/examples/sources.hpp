@@ -112,6 +112,12 @@ void example(std::shared_ptr<const std::vector<clip>> range, std::span<const mr:
 EXAMPLE
 }
 
+// ---- megatron_index.hpp
+void use(mr::detail::token_type type, const std::vector<std::uint64_t>& first_tokens);
+void example(const mr::storage& storage, std::uint64_t size_of_bin) {
+EXAMPLE
+}
+
 // ---- token_blocks.hpp
 std::vector<std::byte> read(std::uint64_t file, std::uint64_t number);
 void example(std::uint64_t file, std::uint64_t number) {
@@ -127,9 +133,11 @@ EXAMPLE
 
 // ---- token_files.hpp
 #include <millrace/stages/batch.hpp>
+#include <millrace/stages/pack.hpp>
 #include <millrace/stages/shuffle.hpp>
 void flows() {
-EXAMPLE
+EXAMPLE 1
+EXAMPLE 2
 }
 
 // ---- token_layout.hpp

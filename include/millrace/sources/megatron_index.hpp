@@ -1,0 +1,45 @@
+// Reads the .idx file of Megatron, which contains the type of the tokens of a .bin file and the documents in it.
+//
+//   const auto index = mr::detail::read_megatron_index(storage, "corpus_text_document.bin", size_of_bin);
+//   if (index) use(index->type, index->first_tokens);   // document i: tokens first_tokens[i] to first_tokens[i + 1]
+//
+// A document is a sequence, or several consecutive sequences, of the index. Documents without tokens are omitted.
+// Cost: 8 bytes of memory for each document. The lengths and the positions of the sequences are read in pieces.
+// Errors: data_error, which names the .idx file, for another version, for a type that is not an integer and for a size
+// that does not match the counts. The same for sequences that do not follow one another in the .bin file.
+// Threads: pure functions. Source of the format: Megatron-LM, megatron/core/datasets/indexed_dataset.py.
+#pragma once
+
+#include <millrace/io/file/storage.hpp>
+#include <millrace/sources/token_layout.hpp>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
+
+/// The content of an .idx file.
+struct megatron_index {
+  token_type type{};
+  std::vector<std::uint64_t> first_tokens{};   ///< of each document; then the number of all tokens
+  std::uint64_t empty_documents = 0;
+};
+
+/// Returns the name of the .idx file that belongs to a .bin file; empty if the name does not end in .bin.
+std::string megatron_index_name(std::string_view bin_name);
+
+/// Returns the type of the tokens by the .idx file; nothing without such a file, or if it has another format.
+std::optional<token_type> megatron_token_type(const storage& at, std::string_view bin_name);
+
+/// Returns the documents of a .bin file of this size; nothing if it has no .idx file.
+std::optional<megatron_index> read_megatron_index(const storage& at, std::string_view bin_name,
+                                                  std::uint64_t bin_bytes);
+
+}}}  // namespace millrace::detail
+
+#ifndef MILLRACE_COMPILED
+#include <millrace/sources/impl/megatron_index.inl>
+#endif
