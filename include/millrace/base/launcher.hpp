@@ -9,7 +9,7 @@
 // (src/shell/task.c). The sources for PALS are its public header pals.h and the user guides of Aurora; the world size
 // is the PMI variable that PALS sets. The list begins with the innermost launcher, because one launcher may start
 // another. In this case the variables of both launchers are set, and the variables of the inner launcher are correct.
-// Errors: none; item/world.hpp checks the values. Threads: any, but no thread may change the environment during a call.
+// Errors: none; item/world.hpp checks the values. Threads: any; no thread may change the environment meanwhile.
 #pragma once
 
 #include <millrace/base/version.hpp>

@@ -8,7 +8,7 @@
 // oneTBB considers only the affinity mask. In a container with a quota of 2 cores on a 64-core machine, it would start
 // 64 threads, which would exhaust the quota and be throttled. Masks, quotas and limits are supported on Linux only; on
 // other systems the functions return the numbers of the hardware.
-// Errors: none. Threads: any; each call reads the values again.
+// Errors: none. Threads: any thread; each call reads the values again.
 #pragma once
 
 #include <millrace/base/version.hpp>

@@ -46,7 +46,7 @@ enum class notice_kind : std::uint8_t {
   data,                 ///< other information about the data set
   tuning,               ///< a decision of mr::tuning()
   index,                ///< indexes of shards, or their learned checksums, cannot be stored
-  keys,                 ///< a server refuses the keys of requests, so other keys are tried
+  keys,                 ///< a server refuses the access keys, so other access keys are tried
   cache,                ///< a cache cannot store a block
   log                   ///< a sink of a log failed
 };

@@ -4,8 +4,8 @@
 //     const mr::detail::core_scope here(mr::detail::cores_of_numa_node(*node));  // threads started here stay there too
 //
 // The functions accept the root of sysfs, so that tests can pass their own tree.
-// Errors: none; the result is empty if a value cannot be read. Threads: any; a core_scope belongs to one thread. Source
-// of the formats: the kernel's Documentation/ABI, sysfs-bus-pci and sysfs-devices-node.
+// Errors: none; the result is empty if a value cannot be read. Threads: any thread; a core_scope belongs to one thread.
+// Source of the formats: the kernel's Documentation/ABI, sysfs-bus-pci and sysfs-devices-node.
 #pragma once
 
 #include <millrace/base/version.hpp>

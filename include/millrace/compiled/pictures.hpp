@@ -2,7 +2,7 @@
 //
 //   #include <millrace/compiled/pictures.hpp>      // c++ -std=c++20 -O3 -DMILLRACE_COMPILED -c
 //
-// One of three parts of the compiled library, which builds compile in parallel; pictures.cpp includes this one.
+// The compiled library has three parts, which builds compile in parallel. pictures.cpp includes this part.
 #pragma once
 
 #include <millrace/base/version.hpp>

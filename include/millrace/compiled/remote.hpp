@@ -2,7 +2,7 @@
 //
 //   #include <millrace/compiled/remote.hpp>      // c++ -std=c++20 -O3 -DMILLRACE_COMPILED -c
 //
-// A half of the library millrace-compiled-remote: remote.cpp includes it. Needs libcurl and stores.cpp.
+// One of the two parts of the library millrace-compiled-remote; remote.cpp includes it. Needs libcurl and stores.cpp.
 #pragma once
 
 #include <millrace/base/version.hpp>

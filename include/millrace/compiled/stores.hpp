@@ -2,7 +2,7 @@
 //
 //   #include <millrace/compiled/stores.hpp>      // c++ -std=c++20 -O3 -DMILLRACE_COMPILED -c
 //
-// A half of the library millrace-compiled-remote: stores.cpp includes it. Needs libcrypto, but not libcurl.
+// One of the two parts of millrace-compiled-remote; stores.cpp includes it. Needs libcrypto, but not libcurl.
 #pragma once
 
 #include <millrace/base/version.hpp>

@@ -2,17 +2,17 @@
 //
 // Terms used in all comments:
 //   sample, record, field, key    as in WebDataset
-//     shard, lane, window           a file; one of N interleaved substreams of the order; how far a sample may move
-//     pass, epoch                   one traversal of the data; the unit of session_options::epochs
-//     rank, world size              as in MPI; `world {rank, size}` has both
-//     ticket, claim                 a position; tickets that a worker claims together
-//     slot, batch ring, lease       the memory of a batch; the ring of slots; the user's ownership of a batch
+//   shard, lane, window           a file; one of N interleaved substreams of the order; how far a sample may move
+//   pass, epoch                   one traversal of the data; the unit of session_options::epochs
+//   rank, world size              as in MPI; `world {rank, size}` has both
+//   ticket, claim                 a position; tickets that a worker claims together
+//   slot, batch ring, lease       the memory of a batch; the ring of slots; the user's ownership of a batch
 //   worker, reader, I/O thread    a worker renders samples; a reader reads shards on an I/O thread
 //   stager, dispatcher            the thread that copies to the device; the object that hands claims to workers
-//     stage, segment                the user's unit; fused stages between two thread boundaries
+//   stage, segment                the user's unit; fused stages between two thread boundaries
 //   pipeline node                 a part of a session
-//     rng                           the random stream of one sample
-//     plan, order                   the recorded operations of an image; the position of each sample
+//   rng                           the random stream of one sample
+//   plan, order                   the recorded operations of an image; the position of each sample
 //   trainer, step                 the thread that calls next(); its training step
 //
 // 1. A one-to-one stage is any callable. Pass it to map(). Its parameters determine the arguments: the item, then
@@ -113,7 +113,7 @@ template <class F, class In>
 concept callable_on = std::invocable<const F&, In> || std::invocable<const F&, In, rng&> ||
     std::invocable<const F&, In, scratch&> || std::invocable<const F&, In, rng&, scratch&>;
 
-/// Whether `F` accepts an rng: only such stages have an ordinal, which is part of their rng key.
+/// True if `F` accepts an rng. Only such stages have an ordinal, which is part of their rng key.
 template <class F, class In>
 concept draws_on = callable_on<F, In> && !std::invocable<const F&, In> && !std::invocable<const F&, In, scratch&>;
 

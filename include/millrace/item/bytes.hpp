@@ -8,8 +8,8 @@
 //   jpg.entries();                        // entry points for this field in the shard's index; mostly none
 //   auto file = mr::bytes::owned(text);   // a copy of a std::string; of files: io/file/read_file.hpp
 //
-// Threads: several threads may share a block; the last owner recycles it, on any thread. One `bytes` object is used by
-// one thread at a time.
+// Threads: several threads may share a block; the last owner recycles it, on any thread. Only one thread at a time may
+// use a `bytes` object.
 // Lifetime: a block may outlive the pool handle and the session. Debug builds overwrite recycled blocks and
 // AddressSanitizer builds poison them, which detects a view that is used too long.
 #pragma once
@@ -193,9 +193,9 @@ using block_ref = counted_ref<block>;
 /// A view of bytes and a reference to the block that contains them; 5 words, cheap to copy.
 class bytes {
  public:
-  /// Has no bytes and no block.
+  /// Creates an empty object: no bytes and no block.
   bytes() = default;
-  /// References `block` and views a part of it; `name` must be in the block too or outlive it.
+  /// References `block` and views a part of it; `name` must be in the block, or outlive the block.
   bytes(detail::block_ref block, std::span<const std::byte> view, std::string_view name = {}) noexcept
       : block_(std::move(block)), view_(view), name_(name) {}
 

@@ -5,7 +5,7 @@
 //   mr::record r = std::move(*read);
 //   read.reset();                                                 // neither
 //
-// If it is a [[no_unique_address]] member, the next members can use its last bytes.
+// If it is a [[no_unique_address]] member, the next members can use its unused last bytes.
 // Errors: the exceptions of the item's constructors. Threads: not synchronized.
 #pragma once
 

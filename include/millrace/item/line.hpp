@@ -20,7 +20,7 @@ namespace millrace { inline namespace MILLRACE_ABI {
 /// One line of a text file.
 class line {
  public:
-  /// An empty line without a record.
+  /// Creates an empty line without a record.
   line() = default;
   /// Creates a line from a record, for sources. The record has one field; the record's key is key_before followed by
   /// the line number.

@@ -40,7 +40,7 @@ struct damage_options {
   std::optional<std::uint64_t> at_most{};      ///< maximum number of damaged samples
   double at_most_share = 0.01;                 ///< maximum share of all rows so far, if more than ten are damaged
   std::uint64_t in_a_row = 100;                ///< maximum number of consecutive damaged samples
-  std::uint64_t shards_at_most = 10;           ///< maximum number of lost shards; other limits exclude their samples
+  std::uint64_t shards_at_most = 10;           ///< maximum lost shards; the other limits do not count their samples
   /// Start of the name of the quarantine list: "run1/quarantine" is run1/quarantine-0.jsonl on rank 0. Empty: no list.
   /// The list has a line for each damaged sample (run/quarantine_list.hpp).
   std::string quarantine{};

@@ -4,9 +4,9 @@
 //   mr::position from = mr::parse_position(text);      // data_error that describes the defect of the text
 //   mr::detail::check_same(from, current);             // setup_error that lists the differences: data set, seed, ...
 //
-// Format: fewer than 300 bytes, printable, without an end of line; parse_position() also accepts a text with one.
-// Numbers are decimal; data, digest, times and checksum are hexadecimal. `crc32c` is the CRC-32C of everything before
-// it, so any damage is refused. The text contains all settings that the order depends on, because these must not
+// Format: fewer than 300 bytes, printable, without an end of line; parse_position() also accepts a text with an end of
+// line. Numbers are decimal; data, digest, times and checksum are hexadecimal. `crc32c` is the CRC-32C of everything
+// before it, so any damage is refused. The text contains all settings that the order depends on, because these must not
 // change. It excludes the number of workers and the read-ahead, which may change.
 // Version 6 has the order of an index and is valid for any number of ranks. Version 7 has the order of a source without
 // an index. It adds the point at which reading begins again, the ranks of the run, and a hash of the modification times
@@ -101,7 +101,7 @@ struct position {
   std::uint64_t step = 0;            ///< number of batches of the run so far
   replay_point replay{};
   std::uint32_t ranks = 0;           ///< number of ranks for which the point is valid; 0: any
-  std::uint32_t rank = 0;            ///< the rank for which it is valid; equal to `ranks`: all of them
+  std::uint32_t rank = 0;            ///< the rank for which it is valid; equal to `ranks`: all ranks
   // In versions 4, 5, 7 and 8, which have no digest:
   std::uint32_t times = 0;           ///< hash of the modification times of the files; 0: unknown
   digest_share share{};      ///< in versions 1 and 6 only

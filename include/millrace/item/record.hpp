@@ -1,6 +1,6 @@
 // record: one sample of a shard, with its key, the name of its shard and its named fields of bytes.
 //
-//   mr::bytes image = r["jpg;png"];                // the first that the record has; data_error if it has none
+//   mr::bytes image = r["jpg;png"];                // the first of these that r has; data_error if r has none
 //   std::string caption = r.has("txt") ? mr::text(r["txt"]) : "";
 //   auto label = r["cls"].as<std::int32_t>();
 //   for (const auto& f : r.fields()) std::cout << f.name() << ' ' << f.size() << '\n';
@@ -65,7 +65,7 @@ using head_ref = counted_ref<const record_head>;
 /// One sample of a shard.
 class record {
  public:
-  /// Has no sample: empty() is true.
+  /// Creates a record without a sample: empty() is true.
   record() = default;
   /// Creates a handle to the record with this head. The handle keeps the block of the head alive.
   explicit record(const detail::record_head* head) noexcept : head_(head) {}

@@ -51,9 +51,9 @@ class record_builder {
 
   std::size_t largest_field() const noexcept;
 
-  /// Grows the block so that `size_bytes` more and the table at the end fit. It estimates the rest of the record as the
-  /// size of the previous record without its largest field. Therefore a big field followed by small fields is not
-  /// copied.
+  /// Grows the block so that `size_bytes` more bytes and the table at the end fit. It estimates the rest of the record
+  /// as the size of the previous record without its largest field. Therefore a big field followed by small fields is
+  /// not copied.
   void ensure_space(std::size_t size_bytes);
 
   block_pool* pool_;

@@ -6,7 +6,7 @@
 //   mr::world alone = mr::single_process;                // one process, even if a launcher started others
 //
 // world_from_launcher() reads the environment. Without a launcher it returns rank 0 of 1. If several launchers have set
-// variables, the variables of the innermost launcher are used. It is torchrun, if its agent is active
+// variables, the variables of the innermost launcher are used. This is torchrun if its agent is active
 // (TORCHELASTIC_RUN_ID). Otherwise MPI precedes Flux, HPE PALS, jsrun and Slurm, because their jobs may have started
 // MPI. Any other disagreement is an error, never a guess. A rank without a world size is also an error; PMIx and ALPS
 // do not set the size.
@@ -73,7 +73,7 @@ class launcher_reader {
     for (const char* name : {"Horovod", "Open MPI", "MVAPICH2", "MPICH"}) {
       if (std::string_view(name) == "MPICH" && !set("PMI_RANK") && set("PALS_RANKID")) continue;
       const std::optional<world> next = read_one(launcher_named(name));
-      const bool of_job = next && step && std::string_view(name) == "MPICH" && agree(*next, *step);   // its PMI
+      const bool of_job = next && step && std::string_view(name) == "MPICH" && agree(*next, *step);   // the job's PMI
       if (!next || of_job) continue;
       if (result && !agree(*result, *next)) disagree(*result, *next);
       if (!result) result = next;

@@ -4,8 +4,8 @@
 //   std::fputs(mr::text_report(r).c_str(), stdout);
 //
 // Errors: none; with fewer than 5 batches, the report has no verdict.
-// Threads: any, while the session exists. Cost: a few milliseconds, because report_of() replays the run with other
-// numbers of workers.
+// Threads: any thread, while the session exists. Cost: a few milliseconds, because report_of() replays the run with
+// other numbers of workers.
 #pragma once
 
 #include <millrace/report/run_report.hpp>

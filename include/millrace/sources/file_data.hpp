@@ -76,7 +76,7 @@ class file_data {
   /// Reads `samples` into `records`. Returns the number of good records at the front. Sets `failure` to the error of
   /// the record after them. Later records are good or empty.
   std::size_t read(std::span<const located_sample> samples, std::span<record> records, std::exception_ptr& failure);
-  /// Returns whether read() failed because a storage gave up. In that case, a repeated call would last as long.
+  /// Returns whether read() failed because a storage stopped retrying. Then another call would be just as slow.
   bool is_given_up(const std::exception_ptr& failure) const noexcept {
     return !options_.storage.is_local() && is_error_of_storage(failure);
   }

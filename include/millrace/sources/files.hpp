@@ -6,8 +6,8 @@
 //             | mr::map(prepare) | mr::batch<&example::pixels, &example::label>({.size = 64});
 //
 // The items are records, so a map function for shards() also works for files(). r.key() is the path after the fixed
-// part ("cat/1.jpg"), and r.shard() is the complete path. The bytes of the file are a field whose name is the
-// lower-case extension of the file: r["jpg"]. `root` sets another fixed part.
+// part, which ends before the first glob ("cat/1.jpg"). r.shard() is the complete path. The bytes of the file are a
+// field whose name is the lower-case extension of the file: r["jpg"]. `root` sets another fixed part.
 // Names: a pattern with braces, "::" and the globs * ? [..] and **, as for list_shards(); or a folder, which selects
 // all files in and below it; or a list of names, which is used literally. Globs match files only, and skip names that
 // begin with a dot. The files of each glob and folder are sorted by the bytes of their paths.
@@ -45,7 +45,7 @@ namespace millrace { inline namespace MILLRACE_ABI {
 struct files_options {
   std::uint64_t seed = 0;                ///< seed of the shuffle and of all random numbers
   bool folders_are_classes = false;      ///< adds a field "cls": the number of the first folder of the key
-  std::vector<std::string> classes{};    ///< names of the classes, by number; implies the option above
+  std::vector<std::string> classes{};    ///< names of the classes, by number; implies folders_are_classes
   /// The prefix that is removed from each path to form its key. Not set: the folders before the first glob; no prefix
   /// for a list.
   std::string root{};

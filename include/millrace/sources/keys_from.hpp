@@ -1,4 +1,4 @@
-// keys_from: reads lists of sample keys from files, for the options only and without of shards().
+// keys_from: reads lists of sample keys from files, for the options `.only` and `.without` of shards().
 //
 //   auto flow = mr::shards("train-{000..146}.tar", {.without = mr::keys_from("quarantine-*.jsonl")});
 //   auto part = mr::shards("train-{000..146}.tar", {.only = mr::keys_from("subset.txt.gz")});
@@ -8,8 +8,8 @@
 // key to that shard. Quarantine lists have this form. A key that is not UTF-8 is stored as "key_hex", and such a shard
 // name as "shard_hex". A line with a shard and a null key is a note about the shard; it is skipped. The last line of a
 // quarantine list is also skipped if it was truncated when its writer was killed. The next quarantine_list that opens
-// the file removes this line. Files may be compressed as for lines(), and are named as for list_shards(). In folders,
-// keys_from() reads the same files as lines().
+// the file removes this line. Files may be compressed like those of lines(). Patterns are the same as for
+// list_shards(). In folders, keys_from() reads the same files as lines().
 // Errors: setup_error for missing files, unless allow_missing is set; data_error with file and line for a line of JSON
 // without a key. Threads: any thread; no shared state.
 #pragma once

@@ -47,8 +47,8 @@ class line_reader {
   std::optional<line> next();
   /// Returns whether the last next() threw the error of one line, so that the next call returns the line after it.
   bool goes_on() const noexcept { return line_failed_; }
-  /// Throws the error of the compressed stream, if it is damaged within the next 64 MiB. Damage of the stream causes
-  /// wrong lines, so a caller checks this before it reports the error of a line. Nothing can be read afterwards.
+  /// Throws the error of the compressed stream if the stream is damaged within the next 64 MiB. Damage causes wrong
+  /// lines. Therefore call this function before you report the error of a line. Nothing can be read afterwards.
   void check_rest();
 
   /// Adds the number of skipped empty lines to `counts`.

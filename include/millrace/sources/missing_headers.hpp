@@ -1,4 +1,4 @@
-// Names that the umbrella header does not contain, declared so that the compiler names the header to include.
+// Declares names that the umbrella header does not contain, so that the compiler reports the header to include.
 //
 //   mr::png(r["png"]);   // error: ... is unavailable: millrace: this name needs #include <millrace/pictures.hpp>
 //

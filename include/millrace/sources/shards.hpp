@@ -5,7 +5,7 @@
 //   auto odd = mr::shards({"odd{name}.tar", "b.tar"});   // a list, or any range of names, used literally
 //   auto exact = mr::shards("train-*.tar", {.index = mr::index::required});   // an error if that is impossible
 //
-// Delivers records (item/record.hpp), one per sample: consecutive members with the same key. Reads plain tar and gz,
+// Delivers records (item/record.hpp), one per sample (consecutive members with the same key). Reads plain tar and gz,
 // zst, bz2, xz and lz4, recognized by content. The call checks immediately that all shards exist.
 //
 // Order, with an index: exact. It depends neither on the number of workers nor on the world size, which must divide the
@@ -18,9 +18,9 @@
 // mr::index::off` do not use one. Flows with expand, filter, take, pack, bucket or a later shuffle do not use an index
 // either, because these stages change the rows.
 //
-// The options only, without, where and repeats select samples by their keys before any sample is read, and need an
-// index. A run over a selection is as exact as a run over all samples. A listed key that no shard contains is reported
-// once, at the start.
+// The options `.only`, `.without`, `.where` and `.repeats` select samples by their keys before any sample is read, and
+// need an index. A run over a selection is as exact as a run over all samples. A listed key that no shard contains is
+// reported once, at the start.
 // Errors: setup_error for missing shards, whose message names the first ones, and for a required index that is
 // impossible. With an index, a damaged shard is an error of the session's constructor, unless the session has
 // on_damage. Without an index, all complete samples before the damage are delivered. Both errors name shard, offset and
@@ -56,9 +56,9 @@ namespace millrace { inline namespace MILLRACE_ABI {
 
 /// Whether shards() uses an index of the samples. Only an index makes an exact order possible.
 enum class index : std::uint8_t {
-  automatic,   ///< if the shards are plain tar files and each sample becomes one row
-  required,    ///< always; a session that cannot have one throws setup_error
-  off          ///< never: the shards are streamed
+  automatic,   ///< uses an index if the shards are plain tar files and each sample becomes one row
+  required,    ///< always uses an index; a session that cannot have one throws setup_error
+  off          ///< never uses an index; the shards are streamed
 };
 
 /// Options of shards().
@@ -66,7 +66,7 @@ struct shards_options {
   std::uint64_t seed = 0;                                    ///< seed of the shuffle and of all random numbers
   millrace::index index = millrace::index::automatic;        ///< whether the order is exact
   std::vector<std::string> fields{};                         ///< fields to read; "jpg;png": alternatives; empty: all
-  /// Fields that a sample must have; samples without them are left out. "jpg;png" requires one of the two fields.
+  /// Fields that a sample must have; samples without them are omitted. "jpg;png" requires one of the two fields.
   /// {"jpg;png", "txt"} requires one of these and "txt".
   required_fields having{};
   shard_limits limits{};   ///< limits on the content of a shard
@@ -82,11 +82,10 @@ struct shards_options {
   /// and notices about building indexes go to the session.
   notice_function notice{};
   /// Maximum number of shards that are damaged at the start, or missing although they have an index; for a session with
-  /// on_damage. Not set: such a session allows any number of damaged shards, and other sessions none; no shard may be
-  /// missing.
+  /// on_damage. Not set: any number of damaged shards with on_damage, otherwise none; no shard may be missing.
   std::optional<std::size_t> damaged_shards_at_most{};
   std::optional<key_list> only{};   ///< samples to use, by key; not set: all
-  key_list without{};               ///< samples to leave out, by key
+  key_list without{};               ///< samples to omit, by key
   /// Returns whether to use the sample with this key in this shard.
   std::function<bool(std::string_view key, std::string_view shard)> where{};
   /// Returns how often a pass contains the sample; 0: never. Not set: once.

@@ -5,7 +5,7 @@
 //             | mr::batch<&example::words, &example::label>({.size = 256});        // 256, 64 or 16 rows
 //
 // The column is ragged, or an integer that contains the length. A sample goes into the first bucket whose boundary is
-// not below its length. A batch from the bucket with boundary n has tokens / n rows, but at most the `size` of batch().
+// at least its length. A batch from the bucket with boundary n has tokens / n rows, but at most the `size` of batch().
 // Therefore the number of rows times the longest length never exceeds `tokens`. A full bucket becomes the next batch;
 // b.size() is its number of rows. Without `tokens`, every batch has `size` rows. The integer may then be any category
 // of a sample, from 0 to the last boundary:
@@ -16,9 +16,9 @@
 // each bucket into the next longer bucket, so that at most one batch is short. Every sample is delivered exactly once;
 // no sample is dropped, even with drop_last.
 // The order is the same for any number of threads. A resumed run starts reading at the point where the buckets were
-// last empty. It reads at most flush_every samples again, and the shards in the shuffle window.
-// Several ranks need epoch_batches, so that each rank has that number of batches. Each rank fills its buckets with its
-// own samples, so rows and lengths differ between ranks. To compute a mean over all ranks, divide by the sum of
+// last empty. It reads again at most flush_every samples, and the shards in the shuffle window.
+// Several ranks need epoch_batches, so that each rank has the same number of batches. Each rank fills its buckets with
+// its own samples, so rows and lengths differ between ranks. To compute a mean over all ranks, divide by the sum of
 // b.size() over all ranks.
 // Memory: the buckets store fewer samples than the sum of their numbers of rows.
 // If a sample fails, the samples in the buckets are not delivered, because they would form short batches that a run
@@ -45,7 +45,7 @@ namespace millrace { inline namespace MILLRACE_ABI {
 /// Options of bucket().
 struct bucket_options {
   std::vector<std::size_t> boundaries{};   ///< the greatest length of each bucket, ascending
-  std::optional<std::size_t> tokens{};     ///< maximum of a batch, including padding; at least the last boundary
+  std::optional<std::size_t> tokens{};     ///< maximum tokens of a batch, padding included; at least the last boundary
   std::uint64_t flush_every = 65'536;      ///< samples between two flushes; a resumed run reads at most these again
 };
 

@@ -7,7 +7,7 @@
 //
 // The callable receives the item. It may have two more parameters, in this order: the sample's random stream (mr::rng&)
 // and the worker's scratch memory (mr::scratch&).
-// Errors: an exception is thrown at its batch, after all earlier batches, with shard, key and position added.
+// Errors: next() throws an exception of the callable at the sample's batch, and adds shard, key and position.
 // Threads: the callable runs on several threads at once, so it must be callable when const. Set `.blocking` for a
 // callable that waits (network, locks). It then runs on its own threads, so that the workers never wait.
 // Lifetime: the callable is moved, never copied. A flow with a move-only callable is moved into the session.

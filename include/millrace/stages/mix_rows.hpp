@@ -18,8 +18,8 @@
 // same box. A row without a partner is not changed: it has lambda 1 and its own label as label_b. The same applies to
 // both rows of a pair if one of them is damaged (session_options::on_damage). A replaced row is a copy of another row
 // after mixing.
-// Draws: random numbers depend on (seed, epoch, position of the pair's first row in the epoch, stage). In
-// other stages they depend on one sample, but a pair has two samples. They do not depend on workers or resumes.
+// Draws: random numbers depend on (seed, epoch, position of the pair's first row in the epoch, stage). Other stages use
+// one sample instead of a position, but a pair has two samples. Workers and resumes do not affect the numbers.
 // Ranks: the resume point stores the stride, and restores it if `.stride` is empty. Every number of ranks that divides
 // the stride produces the same rows. Any other number of ranks is an error.
 // The worker that renders the second row of a pair mixes both rows while they are in its cache, by the formulas of

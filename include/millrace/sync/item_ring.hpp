@@ -4,7 +4,7 @@
 //   mr::detail::item_ring<mr::detail::sample<mr::record>> ring(512);
 //   if (ring.can_accept(ticket)) ring.put(ticket, std::move(s));   // producer: tickets increase one by one
 //   auto item = ring.take(ticket);                               // any thread, each ticket once
-//   ring.use(ticket)->keep_origin();                             // the same without a move; then it is destroyed
+//   ring.use(ticket)->keep_origin();                             // the same without a move; then the item is destroyed
 //
 // The ring does not order put() before take() of the same ticket. The caller must order them, as the counters of the
 // dispatcher do. The ring does order take() before the put() that reuses the entry. put() and take() do not wait and do

@@ -50,7 +50,7 @@ struct any_base {
 
 inline constexpr std::size_t max_members = 16;
 
-/// Whether an Item can be initialized with any members, then an empty pair of braces, then more members.
+/// Returns whether an Item can be initialized with any members, then an empty pair of braces, then more members.
 template <class Item, std::size_t... Before, std::size_t... After>
 constexpr bool accepts_empty(std::index_sequence<Before...>, std::index_sequence<After...>) {
   return requires { Item{any_member<Item, Before>{}..., {}, any_member<Item, After>{}...}; };

@@ -20,9 +20,9 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 /// The keys of the rows in one slot.
 class batch_keys {
  public:
-  /// Has no rows, for a flow without keys.
+  /// Creates an object without rows, for a flow without keys.
   batch_keys() = default;
-  /// Has keys for `rows` rows, empty at first.
+  /// Creates empty keys for `rows` rows.
   explicit batch_keys(std::size_t rows) : keys_(rows), texts_(rows) {}
 
   /// Sets the key of one row.

@@ -49,7 +49,7 @@ struct column_place<T> {
     if constexpr (sized) return false;
     else return options.fixed;
   }
-  /// Returns the largest number that batch_extent::padded_to may have.
+  /// Returns the largest number that batch_extent::padded_to may contain for this column.
   std::size_t longest() const noexcept {
     if constexpr (sized) return shape[0] << 16 | shape[1];
     else return shape[0];

@@ -10,7 +10,7 @@
 //   a type with `using element`, shape(), and render(std::span<element> row) or render(row, scratch&)
 //     std::array of one of these, N of the same shape: a row is [N, ...], such as several crops of one image
 //   ragged, for rows of varying length (item/tensor/ragged.hpp)
-//   a type with size(), the two sides of its row, and options(): image/picture/ragged_picture.hpp
+//   a type with size() (the two sides of its row) and options(): image/picture/ragged_picture.hpp
 // A type that renders several rows together faster than one by one may also have `static constexpr std::size_t
 // together` and `static void render_together(std::span<const T* const>, std::span<const std::span<element>>,
 // scratch&)`. render_together() is called with 2 to `together` rows. The bits of a row must not depend on the other
@@ -51,7 +51,7 @@ class columns : public column_places<member_type<Members>...> {
   /// The name of rendering in reports: the name that a column defines, or else "render".
   static constexpr const char* rendering = rendering_name<member_type<Members>...>();
 
-  /// Fixes all shapes from the first item. `flags`: slots also store a flag for valid rows and a flag for copied rows.
+  /// Fixes all shapes from the first item. `flags`: slots also store a valid flag and a copied flag for each row.
   /// `more_bytes`: space in a slot for a derived class. Throws data_error if a ragged column of the item has no
   /// max_length.
   void fix_shapes(const item& first, std::size_t rows, bool flags = false, std::size_t more_bytes = 0) {

@@ -41,7 +41,7 @@ using member_type = typename member_traits<std::remove_const_t<decltype(M)>>::ty
 template <auto M>
 using member_owner = typename member_traits<std::remove_const_t<decltype(M)>>::owner;
 
-/// Whether M can name a column.
+/// True if M can name a column.
 template <auto M>
 concept names_member = requires { typename member_traits<std::remove_const_t<decltype(M)>>::type; };
 

@@ -4,11 +4,11 @@
 //   using mixed = mr::detail::mixed_columns<&example::pixels, &example::label, &example::pixels, &example::label>;
 //   mixed c;
 //   c.fix_shapes(first, 256);
-//   c.start_row(base, 4);                      // after its rendering: it stays unmixed, with lambda 1
+//   c.start_row(base, 4);                      // after row 4 is rendered: it is unmixed, with lambda 1
 //   c.pair_rows(base, {4, 5}, how, 0.7F);      // after both rows are written: each gets the other's label
 //
 // The added columns are stored in the slot after the columns of fixed shape, and are copied to the device together with
-// these.
+// those columns.
 // Errors: the same as those of columns. Threads: one thread at a time for each pair of rows.
 #pragma once
 

@@ -1,7 +1,7 @@
 // Describes how a row of a batch is mixed with another row by mixup or cutmix, and implements both formulas.
 //
 //   const mr::row_mix by_mixup{.partner = 5, .weight = 45'874};                      // 0.7 of the row, 0.3 of row 5
-//   const mr::row_mix by_cutmix{.partner = 5, .right = 112, .bottom = 112};          // a quarter is row 5's
+//   const mr::row_mix by_cutmix{.partner = 5, .right = 112, .bottom = 112};          // a quarter is from row 5
 //   const std::uint8_t mixed = mr::detail::mixed_element(own, other, mr::detail::mix_weights(by_mixup.weight));
 //
 // Both rows of a pair have the same weight and the same box. Each row is mixed with the elements that the other row had
@@ -9,7 +9,7 @@
 // - bytes: (a * weight + b * (65536 - weight) + 32768) >> 16
 // - f32, f16 and bf16: fma(weight / 65536, a, rounded((65536 - weight) / 65536 * b)) as f32, then rounded to the type
 // A weight is even. Therefore a CPU that multiplies 16-bit numbers with 15 fraction bits produces the same bytes. If a
-// row is a copy that replaces a damaged row (session_options::on_damage), `next_copy` of the original leads to it.
+// row is a copy that replaces a damaged row (session_options::on_damage), the original's `next_copy` leads to the copy.
 // Errors: none. Threads: pure functions; any thread. A .cu file may include this header, because it is cheap to
 // compile.
 #pragma once
@@ -30,7 +30,7 @@ struct row_mix {
   std::int32_t partner = none;     ///< the row with which this row is mixed; none: unmixed
   std::int32_t next_copy = none;   ///< the first copy of this row; in a copy: the next copy of the same row
   std::uint32_t weight = whole;    ///< weight of this row's elements in 65536ths, even; the partner gets the rest
-  /// The box of the partner's pixels: rows top to bottom - 1, columns left to right - 1. Empty: none.
+  /// The box of the partner's pixels: rows top to bottom - 1, columns left to right - 1. Empty: no box.
   std::uint16_t left = 0, top = 0, right = 0, bottom = 0;
 
   /// Returns whether mixing changes the row.

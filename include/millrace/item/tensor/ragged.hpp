@@ -8,7 +8,7 @@
 //
 //   auto [words, lengths] = b.get<&example::words>();     // [B, longest of the batch] u32 and [B] i32
 //
-// Construct it from a std::vector<T>, or from a tensor<T, N> whose first dimension varies: boxes [n, 4] become [B,
+// Construct a row from a std::vector<T>, or from a tensor<T, N> whose first dimension varies: boxes [n, 4] become [B,
 // longest, 4]. A slot has space for max_length in every row, but only the used part is copied to a device. With `fixed`
 // all batches have one shape, as CUDA graphs require.
 // All samples of a run must have the same options as the first sample.
@@ -64,7 +64,7 @@ class ragged {
   using element = T;
   static constexpr std::size_t rank = N;
 
-  /// An empty row without options; not valid as a row of a batch.
+  /// Creates an empty row without options, which is not valid as a row of a batch.
   ragged() = default;
   /// Creates a row from the elements. Throws data_error if the row is too long, and setup_error if the options are
   /// invalid.

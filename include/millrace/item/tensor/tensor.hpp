@@ -1,7 +1,7 @@
 // tensor: an owned array with a shape in host memory; also the element types that columns may have.
 //
 //   mr::tensor<float, 2> box({4, 2});      // [4, 2] f32, zeros
-//   box(3, 1) = 0.5F;                      // an element; with one dimension box[3] is one too
+//   box(3, 1) = 0.5F;                      // an element; with one dimension, also box[3]
 //   box[3];                                // row 3, a view; for (auto row : box) iterates over all rows
 //   std::span<float> all = box.span();
 //
@@ -63,7 +63,7 @@ class tensor {
   using element = T;
   static constexpr std::size_t rank = N;
 
-  /// Has no elements.
+  /// Creates a tensor without elements.
   tensor() = default;
   /// Creates a tensor of zeros.
   explicit tensor(std::array<std::size_t, N> shape) : shape_(shape), data_(count(shape)) {}

@@ -1,12 +1,12 @@
 // Completes the measurements of a run, and stores the measurements of the warm-up, which reports exclude.
 //
 //   mr::detail::complete(statistics, mr::detail::process_statistics::now() - at_start);   // stages added theirs
-//   warm_ups.passed(batches, current_statistics);   // after each delivery; calls it after batches 1, 4 and 16
+//   warm_ups.passed(batches, current_statistics);   // after each delivery; called after batches 1, 4, 16
 //   const mr::flow_statistics window = warm_ups.without(statistics);
 //
-// The warm-up consists of the first 16 batches of a run with at least 64 batches, the first 4 of at least 16, or the
-// first of at least 4. If the number of threads changes, all batches before the change also belong to the warm-up. This
-// applies once the run has four times that number of batches.
+// The warm-up is the first quarter of a run, rounded down to 0, 1, 4 or 16 batches. If the
+// number of threads changes, all batches before the change also belong to the warm-up. This applies once the run has
+// four times that number of batches.
 // Errors: none. Threads: the trainer calls passed(). Any thread may call the other members.
 #pragma once
 

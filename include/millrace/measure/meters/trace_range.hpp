@@ -16,7 +16,7 @@
 // If no profiler is attached, a range only tests a pointer, which costs less than 1 ns. No text is composed and nothing
 // is allocated. The nvtx3 library is header-only, loads the profiler specified by NVTX_INJECTION64_PATH, and does not
 // call CUDA.
-// Errors: none. A range is omitted if its name cannot be composed. Threads: any.
+// Errors: none. A range is omitted if its name cannot be composed. Threads: any thread.
 #pragma once
 
 #include <millrace/base/machine.hpp>

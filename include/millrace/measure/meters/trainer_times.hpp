@@ -1,7 +1,7 @@
 // Measures the trainer's time in next(), its time in the training step, and the fill levels at each call of next().
 //
 //   times.start(started_ns);
-//   times.call(called_ns, arrived_ns);      // next() begins; the copy of the batch before arrived at arrived_ns
+//   times.call(called_ns, arrived_ns);      // next() begins; the previous batch's copy arrived at arrived_ns
 //   times.record_return(returned_ns, mr::detail::trainer_times::kind::batch, {.ready_slots = 3});
 //   times.add_to(statistics, times.clock(now_ns));
 //

@@ -77,13 +77,13 @@ struct flow_statistics {
   std::size_t batch_samples = 0;
   std::vector<stage_statistics> stages{};
   distribution wait_ns{};                   ///< time of each call of next()
-  std::optional<std::uint64_t> device_gap_ns{};   ///< time without a batch, by device events; unset: next() counts
+  std::optional<std::uint64_t> device_gap_ns{};   ///< time without a batch, by device events; unset: use wait_ns
   read_levels reads_at_once{};              ///< time, reads and bytes by the number of outstanding reads
   /// Time and samples of reading the shard whose turn it is. The samples of all later shards must wait for this shard.
   std::uint64_t in_turn_ns = 0, in_turn_samples = 0;
   std::uint64_t passed_on_samples = 0;      ///< samples passed on in the run's order; 0: no fixed turns
   std::optional<std::uint64_t> storage_bytes{};   ///< bytes read that were not in the page cache
-  double storage_ceiling_bytes_per_s = 0;   ///< measured, or known in advance; 0: unknown
+  double storage_ceiling_bytes_per_s = 0;   ///< maximum speed, measured or known in advance; 0: unknown
   double copy_ceiling_bytes_per_s = 0;
   std::size_t usable_cores = 0;             ///< cores by affinity and quota; 0: unknown
   std::uint64_t throttled_ns = 0;           ///< time in which the cgroup's quota throttled the process

@@ -9,7 +9,7 @@
 // /proc/self/task/N/schedstat and /proc/self/io. If the system does not provide a value, the value is 0, or unset for
 // storage bytes. Storage bytes are counted for the entire process. The kernel does not count the bytes of some network
 // file systems.
-// Errors: none. Threads: any.
+// Errors: none. Threads: any thread.
 #pragma once
 
 #include <millrace/base/machine.hpp>

@@ -1,4 +1,4 @@
-// One source of a mix without an index: delivers the samples of its passes in its own order, reading one sample ahead.
+// One source of a mix without an index. It delivers the samples of its passes in its own order, and reads one ahead.
 //
 //   mr::detail::mix_stream<mr::detail::shards_source> one(source, {.seed = 7, .window = 8192});
 //   one.begin_pass(3);
@@ -26,7 +26,7 @@ struct mix_stream_options {
   std::uint64_t seed = 0;
   std::size_t window = 0;         ///< shuffle window in samples; 0: no shuffle
   std::uint64_t first_shard = 0;  ///< index of the source's first shard in the list of all sources' shards
-  std::shared_ptr<read_meter> reads{};   ///< meter of all sources; null: reads are not watched
+  std::shared_ptr<read_meter> reads{};   ///< meter of all sources; null: reads are not measured
   std::string name{};                    ///< name of the source in diagnostics
 };
 
@@ -36,7 +36,7 @@ concept watchable_source = requires(const Source& s, std::shared_ptr<read_meter>
   { s.watched_in(m) } -> std::same_as<Source>;
 };
 
-/// Whether all passes of a source have the same samples.
+/// True if all passes of a source have the same samples.
 template <class Source>
 inline constexpr bool same_samples_each_pass = requires { requires Source::same_every_pass; };
 
@@ -77,7 +77,7 @@ class mix_stream {
     names_ = std::move(names);
     own_name_ = std::move(own);
   }
-  /// Uses the order of resume points of version 4. Called before the first pass.
+  /// Uses the order of resume points of version 4 (item/position.hpp). Called before the first pass.
   void keep_older_order() {
     shard_order::options o = plan_.settings();
     o.permutes = false;
@@ -101,7 +101,7 @@ class mix_stream {
  private:
   using reader = decltype(std::declval<const Source&>().open(std::size_t{}, std::uint64_t{}));
 
-  /// Returns false if the pass has no more samples to read.
+  /// Reads the next sample. Returns false if the pass has no more samples.
   bool read_one(event_counts& counts) {
     try {
       if (!reader_) {

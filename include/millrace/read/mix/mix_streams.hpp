@@ -8,10 +8,10 @@
 // advance. A source runs out when it has no next sample. The first epoch of `repeat` ends when every source has run out
 // at least once. All later epochs have the same length, which is not rounded up to complete batches.
 // Each source is shuffled in the same way as by a shuffle() directly after it: first its shards, then its samples
-// within the window. Each source is read one shard at a time, and one thread reads all sources.
+// within the window. One thread reads all sources, one shard of each at a time. A run begins with pass 0.
 // Errors: the errors of the sources, completed with the shard's name. Also setup_error for a source without samples,
 // and for windows that together use more than a quarter of the memory.
-// Threads: as for any source. Lifetime: a run begins with pass 0 of each source.
+// Threads: as for any source.
 #pragma once
 
 #include <millrace/base/digest.hpp>
@@ -70,7 +70,7 @@ class mix_streams {
     std::apply([&](auto&... s) { (s->name_samples(names, state_->rule.sources[i++].name), ...); }, state_->streams);
   }
 
-  /// Uses the order of resume points of version 4. Called before the first pass.
+  /// Uses the order of resume points of version 4 (item/position.hpp). Called before the first pass.
   void keep_older_order() const {
     std::apply([](auto&... s) { (s->keep_older_order(), ...); }, state_->streams);
   }

@@ -5,7 +5,7 @@
 //                                        .on_exhausted = mr::exhausted::repeat});
 //   data.read(samples, records, failure);      // as shard_data; shard numbers continue from source to source
 //   records[0].source;                        // number of the record's source
-//   data.fingerprint();                       // upper half: of the data sets; lower half: of the rule
+//   data.fingerprint();                       // upper half: hash of the data sets; lower half: of the rule
 //
 // Errors: the errors of shard_data; setup_error for a resume point with other sources or with another rule. The message
 // says whether the sources or the rule differ. Threads: any number of threads may call read() at the same time;
@@ -74,7 +74,7 @@ class mixed_data {
   std::size_t read(std::span<const located_sample> samples, std::span<mixed_record> records,
                    std::exception_ptr& failure);
 
-  /// Returns, for each source, how many samples the ranks of `own` receive between the positions `from` and `to` of the
+  /// Returns, for each source, how many samples the rank of `own` receives between the positions `from` and `to` of the
   /// run.
   std::vector<source_count> delivered(const mix_plan& order, const world& own, const position& from,
                                       const position& to) const;

@@ -3,7 +3,7 @@
 //   mr::detail::block_reader<mr::detail::shard_data> reader(data, plan.positions(), samples);
 //   while (auto record = reader.next()) use(*record);
 //
-// Errors: the error of a sample that cannot be read, after all samples before it. Threads: not thread-safe.
+// Errors: the error for a sample that cannot be read, thrown after all samples before it. Threads: not thread-safe.
 #pragma once
 
 #include <millrace/item/record.hpp>

@@ -1,4 +1,4 @@
-// Describes the data of a source without an index for a resume point: the fingerprint and the modification times.
+// Computes the part of a resume point that identifies the data of a source without an index: names, sizes and times.
 //
 //   std::uint64_t data = mr::detail::fingerprint_of(source);   // names and sizes; must be equal on resume
 //   std::uint32_t times = mr::detail::times_of(source);        // file times; a difference on resume is reported

@@ -1,4 +1,4 @@
-// Accounts for the batches of one rank: their digest, and whether each epoch delivered the planned samples.
+// Sums up the digest of one rank's batches, and checks that each epoch delivered the planned samples.
 //
 //   mr::detail::delivery_account account({.epoch = 3, .batch = 100, .batches = 5'004, .rows = 1'281'024,
 //                                         .dropped = 143, .delivered = 25'600, .digest = from_the_resume_point});

@@ -7,8 +7,8 @@
 //   run.locate(epoch, position);                       // shard, key and offset of the sample at that position
 //
 // An epoch is an exact pass, a fixed number of batches, or endless (order/exact_order.hpp).
-// The digest in the resume point is this rank's share. Rank 0 continues from the digest of the resume text. All other
-// ranks begin at 0, so that the sum over the ranks is correct.
+// The digest in the resume point is this rank's share of the run's digest. Rank 0 continues from the digest of the
+// resume text. All other ranks begin at 0, so that the sum over the ranks is correct.
 // Errors: setup_error if the number of ranks or the resume point does not match the run. setup_error if the last batch
 // of an epoch has fewer rows than there are ranks and allow_empty is not set. data_error for a text that is not a
 // resume point. conservation_error from account_for() and finish().
@@ -103,7 +103,7 @@ class indexed_run final : public planned_run {
     return {.first_epoch = start_.epoch, .first_batch = start_.next_position / rows, .epoch_batches = plan_.batches(),
             .rows = rows / world_.size, .mine = world_, .stride = start_.stride};
   }
-  /// Sets the digest, the samples dropped at the ends of epochs, and the samples of each source of a mix.
+  /// Sets in `s` the digest, the samples dropped at the ends of epochs, and the samples of each source of a mix.
   void add_to(run_stats& s) const override;
   /// Adds the events of loading or building the indexes.
   void report(event_counts& counts) const override {

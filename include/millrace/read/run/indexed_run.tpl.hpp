@@ -191,7 +191,7 @@ MILLRACE_INLINE position indexed_run<Data>::start_of(const options& o, std::uint
   return *from;
 }
 
-/// Rejects empty batches: if a rank skips one, a loop that sums over the ranks divides by zero, or waits forever.
+/// Rejects empty batches, because a training loop that sums over the ranks would divide by zero, or wait forever.
 template <class Data>
 MILLRACE_INLINE void indexed_run<Data>::check_last_batch(const options& o) const {
   if (o.allow_empty || o.drop_last || o.epoch_batches != exact_order_options::exact_pass) return;

@@ -38,7 +38,7 @@ struct indexed_run_options {
   std::uint64_t epochs = 1;     ///< epochs since the start of the run, not of the session
   std::optional<std::size_t> stride{};   ///< stride of mixed rows: read/run/row_stride.hpp
   std::uint64_t epoch_batches = 0;   ///< batches of an epoch; 0: one exact pass; exact_order_options::endless: no end
-  std::size_t bytes_at_once = std::size_t{4} << 20;   ///< bytes that one thread reads together
+  std::size_t bytes_at_once = std::size_t{4} << 20;   ///< bytes that one thread reads at a time
   std::size_t max_held_bytes = 0;                    ///< maximum bytes of small samples read early
 
   /// Returns the number of rows of a batch over all ranks.

@@ -13,8 +13,8 @@
 // Each sample adds one term to the digest of the run, derived from (epoch, position) and (sample, checksums of its
 // payloads).
 // An epoch's short last batch may have no row for this rank. The reader then returns the epoch's last sample as a void
-// row. Every rank has that batch, and a rank that begins with it needs a sample to determine the shapes.
-// Errors: the error of a sample that cannot be read, after all samples before it.
+// row (not delivered). Every rank has that batch, and a rank that begins with it needs a sample for the shapes.
+// Errors: the error for a sample that cannot be read, thrown after all samples before it.
 // Threads: any thread may call open(); readers are not thread-safe. Lifetime: readers share ownership of the data and
 // the plan.
 #pragma once
@@ -68,7 +68,7 @@ class indexed_source {
   /// Returns the block in which the first epoch begins.
   std::size_t first_shard() const;
 
-  /// Returns the shuffle quality of the samples planned so far, including samples that are only read ahead so far.
+  /// Returns the shuffle quality of the samples planned so far, including samples that were only read ahead.
   shuffle_statistics shuffle_quality() const
     requires observes
   {
@@ -115,8 +115,8 @@ class indexed_source {
 
     void plan_next();
 
-    /// Announces to the data set the shards that each lane of this rank reads in the pass of `first`, starting at its
-    /// position.
+    /// Announces to the data set the shards that each lane of this rank reads in the pass of `first`, starting at
+    /// `first`.
     void announce_shards(const ordered_sample& first) const;
 
     /// Returns the epoch's last sample, moved to the position of this rank's first row in the last batch. This position

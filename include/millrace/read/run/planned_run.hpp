@@ -30,7 +30,7 @@ class planned_run {
   virtual batch_origin account_for(ready_batch& b) = 0;
   /// Completes the run after the last batch.
   virtual void finish() {}
-  /// Returns the ends of the run's batches, if the source cannot compute them.
+  /// Returns the start of the session and the ends of epochs, if the source cannot compute them.
   virtual batch_boundaries boundaries() const { return {}; }
   /// Returns the numbers of the session's batches within the run.
   virtual batch_numbers numbers() const = 0;

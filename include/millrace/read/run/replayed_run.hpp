@@ -7,8 +7,8 @@
 //   run.account_for(batch).next;       // the resume point after a batch; called once for each, in order
 //
 // Without an index, samples are not counted, so a position alone does not determine where to read. The resume point
-// therefore names the point in the source at which reading restarts (work/segment/replay_log.hpp). From there on
-// everything runs as before, and rows that were already delivered are dropped.
+// therefore names the point in the source at which reading restarts (work/segment/replay_log.hpp). From that point on,
+// the flow runs as before, and rows that were already delivered are dropped.
 // The stages determine which samples are read again:
 // - Maps, filters and parallel expansions: the samples in the shuffle window.
 // - A flow with a stage that buffers items: the pass from its beginning.
@@ -53,7 +53,7 @@ struct replayed_run_options {
   bool grown = false;             ///< session_options::grown, which needs an index
   std::string resume{};           ///< text of the resume point; empty: begin at the start
   std::uint64_t epochs = 1, epoch_batches = 0;   ///< epoch_batches 0: an epoch is a pass
-  replay_start from = replay_start::sample;      ///< where a resumed run can enter the flow
+  replay_start from = replay_start::sample;      ///< points at which a resumed run can start reading
   bool one_row = true;            ///< each sample becomes exactly one row
   std::uint64_t take = ~std::uint64_t{0};   ///< maximum samples to use in each pass
   bool takes = false;             ///< the flow has a take(), at the source or later
@@ -89,7 +89,7 @@ class replayed_run final : public planned_run {
   /// Accounts for a batch, and returns its origin. Sets b.epoch if an epoch has a fixed number of batches.
   batch_origin account_for(ready_batch& b) override;
 
-  /// Returns the lanes for the start line.
+  /// Returns a phrase about the lanes, for the start line.
   std::string describe() const override;
   /// Returns the point at which a resumed run continues and the samples it reads again, and a warning about changed
   /// files.
@@ -101,8 +101,8 @@ class replayed_run final : public planned_run {
   static options checked(options o);
   std::string resumed() const;
 
-  /// Returns the number of lanes: one for each rank, or `max_lanes`. With fewer shards, returns the greatest divisor of
-  /// that number that leaves each lane a shard. Returns 1 if the run needs no lanes.
+  /// Returns the number of lanes: one for each rank, or `max_lanes`. If there are fewer shards, returns the greatest
+  /// divisor of that number that leaves each lane a shard. Returns 1 if the run needs no lanes.
   static std::size_t lanes_of(const options& o);
   static std::uint64_t end_step(const options& o) noexcept;
   position start_of_run();

@@ -5,7 +5,7 @@
 //
 // Each reader owns one `Data::access`. It is constructed with the samples that the reader will request. Its
 // read(located_sample) returns an item, and its checksum() returns the checksum of the last item.
-// Errors: the errors of read(), at the sample that cannot be read. Threads: not thread-safe.
+// Errors: the error of read(), thrown at the sample that cannot be read. Threads: not thread-safe.
 #pragma once
 
 #include <millrace/base/digest.hpp>

@@ -23,7 +23,7 @@ class read_ahead_limit {
  public:
   static constexpr std::size_t first_bytes = std::size_t{64} << 20;
 
-  /// `most` is the maximum.
+  /// `most` is the maximum in bytes.
   explicit read_ahead_limit(std::size_t most) noexcept : most_(most), now_(std::min(most, first_bytes)) {}
 
   /// Returns the current limit.

@@ -8,7 +8,7 @@
 //   };
 //
 // Any thread may read any shard, one chunk at a time. A thread that finds more work wakes another thread.
-// Errors: an error ends its shard, completed with the shard's name.
+// Errors: an error ends the reading of its shard, and contains the shard's name.
 // Threads: several threads read different shards at the same time, and reads may block. Any thread may read the
 // counters.
 #pragma once
@@ -130,8 +130,8 @@ class read_stage_base : public read_stage, public space_listener {
   /// Ends the run. An error is delivered at the position of the next sample.
   virtual void finish(std::exception_ptr error) = 0;
 
-  /// Reads some samples of a shard without the lock, and appends them to its buffer. Opens the shard if necessary, and
-  /// ends it. `read` is empty before and afterwards.
+  /// Reads some samples of a shard without the lock, and appends them to its buffer. Opens the shard before its first
+  /// sample, and ends it after its last one. `read` is empty before and afterwards.
   void read_into(std::unique_lock<std::mutex>& lock, const portion& work, chunk& read);
 
   // ---- for any thread ----

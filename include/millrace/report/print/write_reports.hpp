@@ -6,7 +6,7 @@
 //
 // Each file gets its name only when it is complete and on the disk. Incomplete files that a killed process left for the
 // same path are removed.
-// Errors: io_error with the file and the reason; the files that were written before the error stay. Threads: any.
+// Errors: io_error with the file and the reason; files written before the error stay. Threads: any thread.
 #pragma once
 
 #include <millrace/report/run_report.hpp>

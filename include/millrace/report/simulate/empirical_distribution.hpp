@@ -1,6 +1,6 @@
 // A distribution from which the simulation draws service times. It is recorded in a run, or specified.
 //
-//   mr::detail::empirical_distribution decode(window.stages[0].service_ns);  // short and long as often as recorded
+//   mr::detail::empirical_distribution decode(window.stages[0].service_ns);  // draws times as often as recorded
 //   auto step = mr::detail::empirical_distribution::around(25e6, 0.5);               // 25 ms +- 50 %, uniform
 //   double ns = decode.scaled(0.5).at(random);                               // half as long; random is an mr::rng
 //

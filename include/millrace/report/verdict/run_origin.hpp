@@ -8,7 +8,7 @@
 //
 // All text is converted to plain ASCII. A command line may contain secrets. Clear run_report::origin.command before you
 // publish a report. On systems other than Linux, members may be empty.
-// Errors: none. Threads: any.
+// Errors: none. Threads: any thread.
 #pragma once
 
 #include <millrace/base/machine.hpp>

@@ -18,7 +18,7 @@ struct folder_rule {
   const char* hint;   ///< advice to the user about the accepted extensions
   bool ignore_missing = false;   ///< a missing file, or a glob without matches, is not an error
   std::size_t unreadable_at_most = 0;   ///< maximum number of unreadable or missing files
-  /// Whether a folder selects all files below it. If true, globs match only files.
+  /// True: a folder selects all files below it, and globs match only files.
   bool recursive = false;
 };
 

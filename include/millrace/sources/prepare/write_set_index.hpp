@@ -9,7 +9,7 @@
 // For each shard, the file contains its size, the number of its samples, the digest of its members and, in a storage,
 // its version. The set index of local shards has no versions. If you copy it to a storage, each shard is queried when
 // it is first read. Missing indexes are built. Shards that cannot have an index, because they are compressed or
-// damaged, are left out.
+// damaged, are omitted.
 // Errors: the errors of shards() with an index; io_error if the file cannot be written.
 // Threads: starts its own threads and waits for them.
 // Format: io/index/format/set_index.hpp.

@@ -5,11 +5,11 @@
 //   mr::detail::parallel_segment<decltype(maps), decltype(stage)> middle(
 //       maps, stage, {.max_workers = 8, .workers = &pool, .capacity = 64}, next.entrance());
 //
-// Results are passed on in order. Each ticket gets a buffer for its results before its stages run, so that workers
-// never wait for space. At most `capacity` tickets are between claim and commit. The worker that completes the oldest
-// ticket commits that ticket and the completed tickets after it, while the next segment has space. The other completed
-// tickets are committed when the next segment reports space. Errors and ends of epochs are passed on in order with the
-// samples. Errors: the next segment gets the error of a sample instead of the sample, with shard, key and stage.
+// Results are passed on in order. Each ticket gets a buffer for its results before its stages run; workers never wait
+// for space. At most `capacity` tickets are between claim and commit. The worker that completes the oldest ticket
+// commits that ticket and the completed tickets after it, while the next segment has space. The other completed tickets
+// are committed when the next segment reports space. Errors and ends of epochs are passed on in order with the samples.
+// Errors: the next segment gets the error of a sample instead of the sample, with shard, key and stage.
 // Threads: workers call run(); one producer at a time uses the entrance. Lifetime: the next segment must outlive this
 // segment.
 #pragma once
