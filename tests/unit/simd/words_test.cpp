@@ -1,6 +1,8 @@
+#include <millrace/base/half.hpp>
 #include <millrace/base/random.hpp>
 #include <millrace/image/color/unfused.hpp>
 #include <millrace/simd/cpu_features.hpp>
+#include <millrace/simd/pixel_words.hpp>
 #include <millrace/simd/words.hpp>
 
 #include <doctest/doctest.h>
@@ -13,6 +15,8 @@
 
 #define MILLRACE_KERNELS "unit/simd/words_checks.inc"
 #include <millrace/simd/for_each_layer.inc>
+#define MILLRACE_KERNELS "unit/simd/pixel_words_checks.inc"
+#include <millrace/simd/for_each_layer.inc>
 
 namespace {
 
@@ -22,6 +26,16 @@ std::array<int, 6> differing_operations(millrace::rng& d) {
   if (millrace::detail::cpu_has_avx2()) return millrace::detail::avx2::differing_operations(d);
 #elif defined __aarch64__
   return millrace::detail::neon::differing_operations(d);
+#endif
+  static_cast<void>(d);
+  return {};
+}
+
+std::array<int, 3> differing_pixel_operations(millrace::rng& d) {
+#ifdef __x86_64__
+  if (millrace::detail::cpu_has_avx2()) return millrace::detail::avx2::differing_pixel_operations(d);
+#elif defined __aarch64__
+  return millrace::detail::neon::differing_pixel_operations(d);
 #endif
   static_cast<void>(d);
   return {};
@@ -39,5 +53,15 @@ TEST_CASE("each operation of a word layer equals a loop over elements") {
     CHECK(halves == 0);
     CHECK(floats == 0);
     CHECK(any_of == 0);
+  }
+}
+
+TEST_CASE("each operation on pixels equals a loop over elements") {
+  millrace::rng d({.seed = 92});
+  for (int i = 0; i < 500; ++i) {
+    const auto [words, numbers, pixels] = differing_pixel_operations(d);
+    CHECK(words == 0);
+    CHECK(numbers == 0);
+    CHECK(pixels == 0);
   }
 }

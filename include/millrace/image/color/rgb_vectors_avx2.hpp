@@ -14,7 +14,7 @@
 
 #ifdef __x86_64__
 
-#include <millrace/image/resize/row_kernels_avx2.hpp>
+#include <millrace/simd/pixel_words.hpp>
 #include <millrace/simd/avx2_intrinsics.hpp>
 
 #include <cstddef>
@@ -36,7 +36,7 @@ struct quads_of_32 {
 };
 
 /// The masks and shuffles that separate the channels. Channel c of pixel p is at byte 3 p + c, a position that differs
-/// modulo 16 for each pixel. `order` is the inverse of the order in avx2_interleaving.
+/// modulo 16 for each pixel. `order` is the inverse of the order in avx2::rgb_interleaving.
 struct avx2_deinterleaving {
   alignas(32) std::uint8_t order[3][32], mask[3][32];
   constexpr avx2_deinterleaving() : order(), mask() {
@@ -64,7 +64,10 @@ class avx2_rgb {
             _mm256_shuffle_epi8(select(select(a, c, mask_[0]), b, mask_[1]), order_[2])};
   }
 
-  void store(const rgb_bytes& p, std::uint8_t* to) const noexcept { out_.put<false>(p.r, p.g, p.b, to); }
+  void store(const rgb_bytes& p, std::uint8_t* to) const noexcept {
+    out_.put(reinterpret_cast<avx2::bytes>(p.r), reinterpret_cast<avx2::bytes>(p.g),
+             reinterpret_cast<avx2::bytes>(p.b), to);
+  }
 
   /// Calls work(at) for each 32 pixels. The last, incomplete group is copied to a buffer of 32 pixels, and back.
   template <class Work>
@@ -134,7 +137,7 @@ class avx2_rgb {
   }
 
   __m256i order_[3], mask_[3];
-  basic_avx2_interleaver<false> out_;
+  avx2::rgb_writer<false, false> out_;
 };
 
 }}}  // namespace millrace::detail

@@ -12,7 +12,7 @@
 // (h2v2), the bias is 8 for even and 7 for odd pixels. If only the horizontal axis is subsampled (h2v1), the bias is 4
 // for even and 8 for odd pixels.
 // Colors: R = y + 1.402 v, G = y - 0.34414 u - 0.71414 v, B = y + 1.772 u in 16-bit fixed point. Each sum is rounded as
-// in jdcolor.c, and clamped. The AVX2 version in fancy_upsampling_avx2.hpp produces the same bits.
+// in jdcolor.c, and clamped. The vector versions (plane_kernels.hpp) produce the same bits.
 // Units: samples. `sums` need the elements [-1] and [ceil(count / 2)]. Kernels may write and read up to 31 samples
 // beyond `count`. Errors: none. Threads: pure functions; any thread. Source of the rule: libjpeg-turbo 2.1.5,
 // jdsample.c and jdcolor.c.

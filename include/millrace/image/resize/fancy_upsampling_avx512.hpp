@@ -3,7 +3,7 @@
 //   const mr::detail::color_row<std::int16_t> row{.luma = y, .blue = u, .red = v, .count = 224, .rgb = {r, g, b}};
 //   if (mr::detail::cpu_has_wide_vectors()) done = mr::detail::avx512_upsampling::color_half(row);   // 192
 //
-// Produces the same bits as avx2_upsampling, 64 pixels at a time. Shapes, units, errors, threads: see
+// Produces the same bits as avx2::upsampling, 64 pixels at a time. Shapes, units, errors, threads: see
 // fancy_upsampling.hpp.
 #pragma once
 

@@ -18,7 +18,7 @@
 // image is written, and no byte outside the planes is read.
 #pragma once
 
-#include <millrace/image/resize/avx2_plane_kernels.hpp>
+#include <millrace/image/resize/plane_kernels.hpp>
 #include <millrace/image/resize/basic_plane_resizer.hpp>
 #include <millrace/simd/cpu_features.hpp>
 

@@ -1,7 +1,7 @@
 // The blends of row_kernels.hpp with AVX-512: the same bytes, 32 columns in one register.
 //
 //   const mr::detail::row_output to{.bytes = row, .columns = 224, .streams = true};
-//   if (!mr::detail::avx512_rows::blend_rgb(taps, to)) mr::detail::avx2_rows::blend_rgb(taps, to);
+//   if (!mr::detail::avx512_rows::blend_rgb(taps, to)) mr::detail::avx2::rows::blend_rgb(taps, to);
 //
 // Only streamed rows with the usual numbers of taps are processed here, because each loop costs users compile time.
 // Rows are in the order of avx2_columns: in each 32 columns, the quarters of a register contain columns 0-7, 16-23,

@@ -156,14 +156,6 @@ void example(std::vector<std::uint8_t>& pixels, mr::scratch& memory) {
 EXAMPLE
 }
 
-// ---- avx2_plane_kernels.hpp
-#include <millrace/image/resize/basic_plane_resizer.hpp>
-#ifdef __x86_64__
-void example() {
-EXAMPLE
-}
-#endif
-
 // ---- basic_plane_resizer.hpp
 void example(const mr::detail::plane_resize& job) {
 EXAMPLE
@@ -200,15 +192,6 @@ void example(const std::uint8_t* nearer, const std::uint8_t* farther, std::size_
 EXAMPLE
 }
 
-// ---- fancy_upsampling_avx2.hpp
-#include <millrace/simd/cpu_features.hpp>
-#ifdef __x86_64__
-void example(const std::uint8_t* y, const std::uint8_t* u, const std::uint8_t* v, std::uint8_t* r, std::uint8_t* g,
-             std::uint8_t* b) {
-EXAMPLE
-}
-#endif
-
 // ---- fancy_upsampling_avx512.hpp
 #include <millrace/simd/cpu_features.hpp>
 #ifdef __x86_64__
@@ -239,6 +222,14 @@ void example(std::uint8_t* row, float* numbers, const std::uint8_t* line, void* 
 EXAMPLE
 }
 
+// ---- plane_kernels.hpp
+#include <millrace/image/resize/basic_plane_resizer.hpp>
+#ifdef __x86_64__
+void example() {
+EXAMPLE
+}
+#endif
+
 // ---- plane_resampler.hpp
 #include <millrace/image/resize/basic_plane_resizer.hpp>
 mr::detail::pushed_rows four_rows(std::size_t first);
@@ -264,15 +255,8 @@ void example(const std::int16_t* a, const std::int16_t* b, const mr::detail::row
 EXAMPLE
 }
 
-// ---- row_kernels_avx2.hpp
-#ifdef __x86_64__
-void example(const mr::detail::row_taps& taps, std::uint8_t* row) {
-EXAMPLE
-}
-#endif
-
 // ---- row_kernels_avx512.hpp
-#include <millrace/image/resize/row_kernels_avx2.hpp>
+#include <millrace/image/resize/plane_kernels.hpp>
 #ifdef __x86_64__
 void example(const mr::detail::row_taps& taps, std::uint8_t* row) {
 EXAMPLE

@@ -36,6 +36,14 @@ EXAMPLE
 }
 #endif
 
+// ---- pixel_words.hpp
+#ifdef __aarch64__
+void example(mr::detail::neon::bytes red, mr::detail::neon::bytes green, mr::detail::neon::bytes blue,
+             const std::uint8_t* pixels, std::uint8_t* to) {
+EXAMPLE
+}
+#endif
+
 // ---- words.hpp
 // block 1 is the list of includes of a kernel
 

@@ -236,21 +236,21 @@ TEST_CASE("a row has the same bytes whether it is stored or streamed, with three
       taps.weights[k] = static_cast<std::int16_t>((1 << mr::detail::tap_table::weight_bits) / count);
     }
     CAPTURE(count);
-    mr::detail::avx2_rows::blend_rgb(taps, {.bytes = stored.data(), .columns = columns});
+    mr::detail::avx2::rows::blend_rgb(taps, {.bytes = stored.data(), .columns = columns});
     for (const bool logic : {false, true}) {
       if (logic && !mr::detail::cpu_has_three_way_logic()) continue;
       streamed.fill(0);
-      mr::detail::avx2_rows::blend_rgb(taps, {.bytes = streamed.data(), .columns = columns, .streams = true,
+      mr::detail::avx2::rows::blend_rgb(taps, {.bytes = streamed.data(), .columns = columns, .streams = true,
                                               .three_way_logic = logic});
-      mr::detail::avx2_numbers::finish_streaming();
+      mr::detail::avx2::numbers::finish_streaming();
       CHECK(stored == streamed);
     }
     for (const bool streams : {false, true}) {
       if (!mr::detail::cpu_has_wide_vectors()) continue;
       streamed.fill(0);
-      mr::detail::avx2_rows::blend_rgb(taps, {.bytes = streamed.data(), .columns = columns, .streams = streams,
+      mr::detail::avx2::rows::blend_rgb(taps, {.bytes = streamed.data(), .columns = columns, .streams = streams,
                                               .wide_vectors = true});
-      mr::detail::avx2_numbers::finish_streaming();
+      mr::detail::avx2::numbers::finish_streaming();
       CHECK(stored == streamed);
     }
   }

@@ -1,4 +1,4 @@
-#include <millrace/image/resize/fancy_upsampling_avx2.hpp>
+#include <millrace/image/resize/plane_kernels.hpp>
 #include <millrace/image/resize/rgb_rows.hpp>
 
 #include "../stored_planes.hpp"
@@ -69,12 +69,12 @@ TEST_CASE("rows computed from planes are libjpeg's own: portable code") {
 #ifdef __x86_64__
 TEST_CASE("rows computed from planes are libjpeg's own: AVX2") {
   if (!mr::detail::cpu_has_avx2()) return;
-  check_against_libjpeg<mr::detail::avx2_upsampling>();
+  check_against_libjpeg<mr::detail::avx2::upsampling>();
 }
 
 TEST_CASE("rows computed from planes are libjpeg's own: AVX-512") {
   if (!mr::detail::cpu_has_wide_vectors()) return;
-  check_against_libjpeg<mr::detail::avx2_upsampling>(true);
+  check_against_libjpeg<mr::detail::avx2::upsampling>(true);
 }
 
 TEST_CASE("colors are equal for every luma, blue and red") {
@@ -93,7 +93,7 @@ TEST_CASE("colors are equal for every luma, blue and red") {
                                                    .count = 256, .rgb = {to[0].data(), to[1].data(), to[2].data()}};
       };
       mr::detail::portable_upsampling::color_full(row(rows[0]));
-      mr::detail::avx2_upsampling::color_full(row(rows[1]));
+      mr::detail::avx2::upsampling::color_full(row(rows[1]));
       for (std::size_t c = 0; c < 3; ++c) REQUIRE(rows[0][c] == rows[1][c]);
     }
 }

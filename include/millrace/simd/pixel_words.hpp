@@ -1,0 +1,331 @@
+// Operations of the word layers for the kernels of the resizer: sums that become bytes, numbers for tensors, and pixels
+// in memory.
+//
+//   const mr::detail::neon::rgb_writer<> writer;                       // avx2::rgb_writer<false, false>
+//   writer.put(red, green, blue, to);                                  // 3 * vector_bytes interleaved bytes
+//   const auto p = mr::detail::neon::load_rgbx(pixels);                // p.r, p.g, p.b
+//
+// All functions are inlined, and may be called only from functions with the target of the layer. Threads: any; all
+// functions except stores are pure.
+#pragma once
+
+#include <millrace/simd/bf16_avx2.hpp>
+#include <millrace/simd/words.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+#ifdef __x86_64__
+
+#include <millrace/simd/avx2_begin.inc>
+
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail { namespace avx2 {
+
+#define MILLRACE_SIMD [[gnu::always_inline]] inline
+
+/// Returns bytes clamped to 0..255 in natural order: those of `a`, then those of `b`. Moves data between blocks.
+MILLRACE_SIMD bytes clamped_bytes_in_order(words a, words b) noexcept {
+  return reinterpret_cast<bytes>(_mm256_permute4x64_epi64(reinterpret_cast<__m256i>(clamped_bytes(a, b)), 0xd8));
+}
+/// Returns bytes clamped to 0..255, where those of `a` have even indices, and those of `b` odd indices.
+MILLRACE_SIMD bytes clamped_byte_pairs(words a, words b) noexcept {
+  const __m256i zip = _mm256_setr_epi8(0, 8, 1, 9, 2, 10, 3, 11, 4, 12, 5, 13, 6, 14, 7, 15,
+                                       0, 8, 1, 9, 2, 10, 3, 11, 4, 12, 5, 13, 6, 14, 7, 15);
+  return reinterpret_cast<bytes>(_mm256_shuffle_epi8(reinterpret_cast<__m256i>(clamped_bytes(a, b)), zip));
+}
+/// Returns bytes of words >> bits, clamped to 0..255, in the order of clamped_bytes().
+template <int bits>
+MILLRACE_SIMD bytes shifted_bytes(words a, words b) noexcept { return clamped_bytes(a >> bits, b >> bits); }
+/// Returns the same, rounded: words + 2^(bits - 1) instead of words. The sum does not overflow.
+template <int bits>
+MILLRACE_SIMD bytes rounded_bytes(words a, words b) noexcept {
+  const words factor = words_of(1 << (15 - bits));
+  return clamped_bytes(rounded_products(a, factor), rounded_products(b, factor));
+}
+/// Returns words of (quads + 2^(bits - 1)) >> bits, in the order of clamped_words(). The sums may not overflow.
+template <int bits>
+MILLRACE_SIMD words rounded_words(quads a, quads b) noexcept {
+  const quads half = quads_of(1 << (bits - 1));
+  return clamped_words((a + half) >> bits, (b + half) >> bits);
+}
+/// Returns 3 a + b.
+MILLRACE_SIMD words thrice_plus(words a, words b) noexcept { return (a << 1) + a + b; }
+/// Loads vector_words bytes as words.
+MILLRACE_SIMD words load_widened(const std::uint8_t* from) noexcept {
+  return reinterpret_cast<words>(_mm256_cvtepu8_epi16(_mm_loadu_si128(reinterpret_cast<const __m128i*>(from))));
+}
+MILLRACE_SIMD words load_widened(const std::int16_t* from) noexcept { return load_words(from); }
+/// Returns (x * of_x + y * of_y + 2^(bits - 1)) >> bits for each word, clamped to words.
+template <int of_x, int of_y, int bits>
+MILLRACE_SIMD words rounded_sums(words x, words y) noexcept {
+  const words factors = as_words(quads_of(static_cast<int>((of_x & 0xffff) | static_cast<unsigned>(of_y) << 16)));
+  return rounded_words<bits>(__builtin_ia32_pmaddwd256(low_pairs(x, y), factors),
+                             __builtin_ia32_pmaddwd256(high_pairs(x, y), factors));
+}
+
+/// Multiplies four vectors of words by four factors, and adds the products. The results of low() and high() are in the
+/// order that rounded_words(low, high) expects.
+class four_factors {
+ public:
+  MILLRACE_SIMD explicit four_factors(const std::int16_t* factors) noexcept
+      : first_(pair_of(factors)), last_(pair_of(factors + 2)) {}
+  MILLRACE_SIMD quads low(const words* v) const noexcept {
+    return __builtin_ia32_pmaddwd256(low_pairs(v[0], v[1]), first_) +
+           __builtin_ia32_pmaddwd256(low_pairs(v[2], v[3]), last_);
+  }
+  MILLRACE_SIMD quads high(const words* v) const noexcept {
+    return __builtin_ia32_pmaddwd256(high_pairs(v[0], v[1]), first_) +
+           __builtin_ia32_pmaddwd256(high_pairs(v[2], v[3]), last_);
+  }
+
+ private:
+  MILLRACE_SIMD static words pair_of(const std::int16_t* factors) noexcept {
+    int both;
+    std::memcpy(&both, factors, sizeof both);
+    return as_words(quads_of(both));
+  }
+  words first_, last_;
+};
+
+/// Loads vector_quads bytes as floats.
+MILLRACE_SIMD floats load_floats(const std::uint8_t* from) noexcept {
+  const __m128i eight = _mm_loadl_epi64(reinterpret_cast<const __m128i*>(from));
+  return reinterpret_cast<floats>(_mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(eight)));
+}
+/// Returns a b + c with one rounding.
+MILLRACE_SIMD floats fused(floats a, floats b, floats c) noexcept {
+  return reinterpret_cast<floats>(_mm256_fmadd_ps(reinterpret_cast<__m256>(a), reinterpret_cast<__m256>(b),
+                                                  reinterpret_cast<__m256>(c)));
+}
+/// Return the f16 and the bf16 nearest to each number, ties to even: those of `a`, then those of `b`. Numbers are
+/// finite. Move data between blocks.
+MILLRACE_SIMD words f16_of(floats a, floats b) noexcept {
+  const __m128i low = _mm256_cvtps_ph(reinterpret_cast<__m256>(a), _MM_FROUND_TO_NEAREST_INT);
+  const __m128i high = _mm256_cvtps_ph(reinterpret_cast<__m256>(b), _MM_FROUND_TO_NEAREST_INT);
+  return reinterpret_cast<words>(_mm256_inserti128_si256(_mm256_castsi128_si256(low), high, 1));
+}
+MILLRACE_SIMD words bf16_of(floats a, floats b) noexcept {
+  const __m256i crossed = _mm256_packus_epi32(upper_halves(reinterpret_cast<__m256>(a)),
+                                              upper_halves(reinterpret_cast<__m256>(b)));
+  return reinterpret_cast<words>(_mm256_permute4x64_epi64(crossed, 0xd8));
+}
+/// Stores a vector past the cache, at a multiple of 32 bytes. NEON stores normally.
+MILLRACE_SIMD void stream(void* to, words v) noexcept {
+  _mm256_stream_si256(static_cast<__m256i*>(to), reinterpret_cast<__m256i>(v));
+}
+MILLRACE_SIMD void stream(void* to, floats v) noexcept {
+  _mm256_stream_si256(static_cast<__m256i*>(to), reinterpret_cast<__m256i>(v));
+}
+/// Must be called after the last streaming store, before any other thread or device reads the memory.
+MILLRACE_SIMD void finish_stores() noexcept { _mm_sfence(); }
+
+/// Pixel p of channel c is moved to byte (3 p + c) mod 16 of a block. Therefore each channel needs one shuffle, and
+/// then blends with masks of period 3.
+struct rgb_interleaving {
+  alignas(32) std::uint8_t order[3][32], mask[3][32];
+  constexpr rgb_interleaving() : order(), mask() {
+    for (unsigned c = 0; c < 3; ++c)
+      for (unsigned p = 0; p < 16; ++p) {
+        const unsigned at = (3 * p + c) % 16;
+        order[c][at] = order[c][at + 16] = static_cast<std::uint8_t>(p);
+        mask[c][p] = mask[c][p + 16] = p % 3 == c ? 0xff : 0;
+      }
+  }
+};
+
+/// Writes interleaved pixels. `streams`: stores bypass the cache, to multiples of 32 bytes. With three-way logic, a
+/// blend is one operation; otherwise, it is two operations on Intel processors.
+template <bool streams, bool three_way_logic>
+class rgb_writer {
+ public:
+  MILLRACE_SIMD rgb_writer() noexcept {
+    for (unsigned c = 0; c < 3; ++c) {
+      order_[c] = _mm256_load_si256(reinterpret_cast<const __m256i*>(tables.order[c]));
+      mask_[c] = _mm256_load_si256(reinterpret_cast<const __m256i*>(tables.mask[c]));
+    }
+  }
+
+  MILLRACE_SIMD void put(bytes red, bytes green, bytes blue, std::uint8_t* to) const noexcept {
+    const __m256i r = _mm256_shuffle_epi8(reinterpret_cast<__m256i>(red), order_[0]);
+    const __m256i g = _mm256_shuffle_epi8(reinterpret_cast<__m256i>(green), order_[1]);
+    const __m256i b = _mm256_shuffle_epi8(reinterpret_cast<__m256i>(blue), order_[2]);
+    const __m256i x = select(select(b, g, mask_[1]), r, mask_[0]);
+    const __m256i y = select(select(b, r, mask_[2]), g, mask_[0]);
+    const __m256i z = select(select(r, g, mask_[2]), b, mask_[0]);
+    const auto write = [to](std::size_t i, __m256i v) __attribute__((always_inline)) {
+      auto* const at = reinterpret_cast<__m256i*>(to) + i;
+      if constexpr (streams) _mm256_stream_si256(at, v);
+      else _mm256_storeu_si256(at, v);
+    };
+    write(0, _mm256_permute2x128_si256(x, y, 0x20));
+    write(1, _mm256_blend_epi32(z, x, 0xf0));
+    write(2, _mm256_permute2x128_si256(y, z, 0x31));
+  }
+
+ private:
+  static constexpr rgb_interleaving tables{};
+
+  /// Returns `b` where the mask has ones, else `a`. Uses inline assembly, because GCC's own blends would each compare
+  /// the mask with 0.
+  MILLRACE_SIMD static __m256i select(__m256i a, __m256i b, __m256i mask) noexcept {
+    if constexpr (three_way_logic) {
+      asm("vpternlogq $0xca, %2, %1, %0" : "+x"(mask) : "x"(b), "x"(a));
+      return mask;
+    } else {
+      __m256i blended;
+      asm("vpblendvb %3, %2, %1, %0" : "=x"(blended) : "x"(a), "x"(b), "x"(mask));
+      return blended;
+    }
+  }
+
+  __m256i order_[3], mask_[3];
+};
+
+/// Calls use(writer) with a writer of this kind.
+template <class Use>
+MILLRACE_SIMD void with_rgb_writer(bool streams, bool three_way_logic, const Use& use) noexcept {
+  if (!streams) use(rgb_writer<false, false>());
+  else if (three_way_logic) use(rgb_writer<true, true>());
+  else use(rgb_writer<true, false>());
+}
+
+/// The first three channels of vector_bytes pixels.
+struct channel_bytes {
+  bytes r, g, b;
+};
+MILLRACE_SIMD bytes quarters_in_order(__m256i v) noexcept {
+  return reinterpret_cast<bytes>(_mm256_permute4x64_epi64(v, 0xd8));
+}
+/// Loads pixels of four bytes.
+MILLRACE_SIMD channel_bytes load_rgbx(const std::uint8_t* from) noexcept {
+  const __m256i by_channel = _mm256_setr_epi8(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15,
+                                              0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
+  const __m256i join = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
+  __m256i part[4];   // each contains eight pixels, eight bytes per channel
+  for (std::size_t k = 0; k < 4; ++k) {
+    const auto* at = reinterpret_cast<const __m256i*>(from + 32 * k);
+    part[k] = _mm256_permutevar8x32_epi32(_mm256_shuffle_epi8(_mm256_loadu_si256(at), by_channel), join);
+  }
+  const __m256i rg0 = _mm256_permute2x128_si256(part[0], part[1], 0x20);
+  const __m256i rg1 = _mm256_permute2x128_si256(part[2], part[3], 0x20);
+  const __m256i b0 = _mm256_permute2x128_si256(part[0], part[1], 0x31);
+  const __m256i b1 = _mm256_permute2x128_si256(part[2], part[3], 0x31);
+  return {quarters_in_order(_mm256_unpacklo_epi64(rg0, rg1)),
+          quarters_in_order(_mm256_unpackhi_epi64(rg0, rg1)),
+          quarters_in_order(_mm256_unpacklo_epi64(b0, b1))};
+}
+
+#undef MILLRACE_SIMD
+
+}}}}  // namespace millrace::detail::avx2
+
+#include <millrace/simd/avx2_end.inc>
+
+#elif defined __aarch64__
+
+#include <millrace/simd/neon_begin.inc>
+
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail { namespace neon {
+
+#define MILLRACE_SIMD [[gnu::always_inline]] inline
+
+MILLRACE_SIMD bytes clamped_bytes_in_order(words a, words b) noexcept { return clamped_bytes(a, b); }
+MILLRACE_SIMD bytes clamped_byte_pairs(words a, words b) noexcept {
+  const uint8x8_t even = vqmovun_s16((int16x8_t)a), odd = vqmovun_s16((int16x8_t)b);
+  return (bytes)vzip1q_u8(vcombine_u8(even, even), vcombine_u8(odd, odd));
+}
+template <int bits>
+MILLRACE_SIMD bytes shifted_bytes(words a, words b) noexcept {
+  return (bytes)vqshrun_high_n_s16(vqshrun_n_s16((int16x8_t)a, bits), (int16x8_t)b, bits);
+}
+template <int bits>
+MILLRACE_SIMD bytes rounded_bytes(words a, words b) noexcept {
+  return (bytes)vqrshrun_high_n_s16(vqrshrun_n_s16((int16x8_t)a, bits), (int16x8_t)b, bits);
+}
+template <int bits>
+MILLRACE_SIMD words rounded_words(quads a, quads b) noexcept {
+  return (words)vqrshrn_high_n_s32(vqrshrn_n_s32((int32x4_t)a, bits), (int32x4_t)b, bits);
+}
+MILLRACE_SIMD words thrice_plus(words a, words b) noexcept {
+  return (words)vmlaq_s16((int16x8_t)b, (int16x8_t)a, vdupq_n_s16(3));
+}
+MILLRACE_SIMD words load_widened(const std::uint8_t* from) noexcept { return (words)vmovl_u8(vld1_u8(from)); }
+MILLRACE_SIMD words load_widened(const std::int16_t* from) noexcept { return load_words(from); }
+template <int of_x, int of_y, int bits>
+MILLRACE_SIMD words rounded_sums(words x, words y) noexcept {
+  const int16x8_t a = (int16x8_t)x, b = (int16x8_t)y, of_a = vdupq_n_s16(of_x), of_b = vdupq_n_s16(of_y);
+  return rounded_words<bits>(
+      (quads)vmlal_s16(vmull_s16(vget_low_s16(a), vget_low_s16(of_a)), vget_low_s16(b), vget_low_s16(of_b)),
+      (quads)vmlal_high_s16(vmull_high_s16(a, of_a), b, of_b));
+}
+
+class four_factors {
+ public:
+  MILLRACE_SIMD explicit four_factors(const std::int16_t* factors) noexcept : of_(vld1_s16(factors)) {}
+  MILLRACE_SIMD quads low(const words* v) const noexcept {
+    int32x4_t sum = vmull_lane_s16(vget_low_s16((int16x8_t)v[0]), of_, 0);
+    sum = vmlal_lane_s16(sum, vget_low_s16((int16x8_t)v[1]), of_, 1);
+    sum = vmlal_lane_s16(sum, vget_low_s16((int16x8_t)v[2]), of_, 2);
+    return (quads)vmlal_lane_s16(sum, vget_low_s16((int16x8_t)v[3]), of_, 3);
+  }
+  MILLRACE_SIMD quads high(const words* v) const noexcept {
+    int32x4_t sum = vmull_high_lane_s16((int16x8_t)v[0], of_, 0);
+    sum = vmlal_high_lane_s16(sum, (int16x8_t)v[1], of_, 1);
+    sum = vmlal_high_lane_s16(sum, (int16x8_t)v[2], of_, 2);
+    return (quads)vmlal_high_lane_s16(sum, (int16x8_t)v[3], of_, 3);
+  }
+
+ private:
+  int16x4_t of_;
+};
+
+MILLRACE_SIMD floats load_floats(const std::uint8_t* from) noexcept {
+  std::uint32_t four;
+  std::memcpy(&four, from, sizeof four);
+  const uint16x8_t wide = vmovl_u8(vreinterpret_u8_u32(vdup_n_u32(four)));
+  return (floats)vcvtq_f32_u32(vmovl_u16(vget_low_u16(wide)));
+}
+MILLRACE_SIMD floats fused(floats a, floats b, floats c) noexcept {
+  return (floats)vfmaq_f32((float32x4_t)c, (float32x4_t)a, (float32x4_t)b);
+}
+MILLRACE_SIMD words f16_of(floats a, floats b) noexcept {
+  return (words)vcvt_high_f16_f32(vcvt_f16_f32((float32x4_t)a), (float32x4_t)b);
+}
+MILLRACE_SIMD words bf16_of(floats a, floats b) noexcept {
+  const auto rounded = [](floats v) __attribute__((always_inline)) {
+    const uint32x4_t bits = (uint32x4_t)v, odd = vshrq_n_u32(vshlq_n_u32(bits, 15), 31);
+    return vaddq_u32(vaddq_u32(bits, vdupq_n_u32(0x7fff)), odd);
+  };
+  return (words)vshrn_high_n_u32(vshrn_n_u32(rounded(a), 16), rounded(b), 16);
+}
+MILLRACE_SIMD void stream(void* to, words v) noexcept { store(to, v); }
+MILLRACE_SIMD void stream(void* to, floats v) noexcept { store(to, v); }
+MILLRACE_SIMD void finish_stores() noexcept {}
+
+/// No NEON store bypasses the cache.
+template <bool streams = false, bool three_way_logic = false>
+struct rgb_writer {
+  MILLRACE_SIMD void put(bytes red, bytes green, bytes blue, std::uint8_t* to) const noexcept {
+    const uint8x16x3_t rgb = {{(uint8x16_t)red, (uint8x16_t)green, (uint8x16_t)blue}};
+    vst3q_u8(to, rgb);
+  }
+};
+template <class Use>
+MILLRACE_SIMD void with_rgb_writer(bool, bool, const Use& use) noexcept { use(rgb_writer<>()); }
+
+struct channel_bytes {
+  bytes r, g, b;
+};
+MILLRACE_SIMD channel_bytes load_rgbx(const std::uint8_t* from) noexcept {
+  const uint8x16x4_t p = vld4q_u8(from);
+  return {(bytes)p.val[0], (bytes)p.val[1], (bytes)p.val[2]};
+}
+
+#undef MILLRACE_SIMD
+
+}}}}  // namespace millrace::detail::neon
+
+#include <millrace/simd/neon_end.inc>
+
+#endif
