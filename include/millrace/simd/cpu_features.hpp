@@ -1,6 +1,7 @@
 // Reports whether this CPU supports the instructions of the kernels for AVX2, AVX-512, SVE2 and other extensions.
 //
 //   bool avx2 = mr::detail::cpu_has_avx2();                // AVX2, FMA and F16C; false on aarch64 and older x86-64
+//   bool layer = mr::detail::cpu_has_word_layer();         // AVX2 (with FMA and F16C) or NEON
 //   bool logic = mr::detail::cpu_has_three_way_logic();    // AVX-512's vpternlog in registers of 256 bits
 //   bool bytes = mr::detail::cpu_has_byte_permutations();  // AVX-512's vpermi2b in registers of 256 bits
 //   bool wide = mr::detail::cpu_has_wide_vectors();        // registers of 512 bits are profitable

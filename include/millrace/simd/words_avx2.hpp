@@ -152,6 +152,24 @@ MILLRACE_SIMD bool any_of(words a, words b) noexcept {
   return __builtin_ia32_ptestz256(as_octs(a), as_octs(b)) == 0;
 }
 
+/// Returns the first eight bytes as words. low_bytes() is the reverse, for words from 0 to 255.
+MILLRACE_SIMD word_block widened(byte_block v) noexcept {
+  return reinterpret_cast<word_block>(_mm_cvtepu8_epi16(reinterpret_cast<__m128i>(v)));
+}
+MILLRACE_SIMD byte_block low_bytes(word_block v) noexcept {
+  return reinterpret_cast<byte_block>(_mm_packus_epi16(reinterpret_cast<__m128i>(v), reinterpret_cast<__m128i>(v)));
+}
+/// Returns (a + b) / 2, rounded down.
+MILLRACE_SIMD byte_block half_sums(byte_block a, byte_block b) noexcept {
+  const auto up = _mm_avg_epu8(reinterpret_cast<__m128i>(a), reinterpret_cast<__m128i>(b));
+  return reinterpret_cast<byte_block>(up) - ((a ^ b) & 1);
+}
+/// Returns byte places[i] of `v` for each i, or 0 where places[i] is 128 or more. Other places are below 16.
+MILLRACE_SIMD byte_block bytes_at(byte_block v, byte_block places) noexcept {
+  const auto i = reinterpret_cast<__m128i>(places);
+  return reinterpret_cast<byte_block>(_mm_shuffle_epi8(reinterpret_cast<__m128i>(v), i));
+}
+
 /// Two words (x, y) of four columns in each block.
 using word_pairs = words;
 MILLRACE_SIMD word_pairs low_columns(words x, words y) noexcept { return low_pairs(x, y); }

@@ -109,6 +109,17 @@ MILLRACE_SIMD floats sum_of_product(floats a, floats b, floats c) noexcept {
 }
 MILLRACE_SIMD bool any_of(words a, words b) noexcept { return vmaxvq_u32((uint32x4_t)(a & b)) != 0; }
 
+MILLRACE_SIMD word_block widened(byte_block v) noexcept { return (word_block)vmovl_u8(vget_low_u8((uint8x16_t)v)); }
+MILLRACE_SIMD byte_block low_bytes(word_block v) noexcept {
+  return (byte_block)vuzp1q_u8((uint8x16_t)v, (uint8x16_t)v);
+}
+MILLRACE_SIMD byte_block half_sums(byte_block a, byte_block b) noexcept {
+  return (byte_block)vhaddq_u8((uint8x16_t)a, (uint8x16_t)b);
+}
+MILLRACE_SIMD byte_block bytes_at(byte_block v, byte_block places) noexcept {
+  return (byte_block)vqtbl1q_u8((uint8x16_t)v, (uint8x16_t)places);
+}
+
 /// Words x and y of four columns: the lower (0) or the upper (1) half of each register.
 template <int half_of_x, int half_of_y>
 struct word_pairs {

@@ -21,7 +21,7 @@
 namespace {
 
 /// Returns the results of this processor's layer.
-std::array<int, 6> differing_operations(millrace::rng& d) {
+std::array<int, 7> differing_operations(millrace::rng& d) {
 #ifdef __x86_64__
   if (millrace::detail::cpu_has_avx2()) return millrace::detail::avx2::differing_operations(d);
 #elif defined __aarch64__
@@ -46,11 +46,12 @@ std::array<int, 3> differing_pixel_operations(millrace::rng& d) {
 TEST_CASE("each operation of a word layer equals a loop over elements") {
   millrace::rng d({.seed = 91});
   for (int i = 0; i < 500; ++i) {
-    const auto [arithmetic, bytes, quads, halves, floats, any_of] = differing_operations(d);
+    const auto [arithmetic, bytes, quads, halves, blocks, floats, any_of] = differing_operations(d);
     CHECK(arithmetic == 0);
     CHECK(bytes == 0);
     CHECK(quads == 0);
     CHECK(halves == 0);
+    CHECK(blocks == 0);
     CHECK(floats == 0);
     CHECK(any_of == 0);
   }

@@ -8,18 +8,34 @@
 // Up to `slack_bytes` may be read beyond `from` and `above`, and written beyond `to`.
 // Pixels have 1, 2, 3, 4, 6 or 8 bytes. Each pixel depends on the pixel before it, so a row is a chain of dependent
 // steps. Therefore several consecutive Paeth rows, which are frequent in photographs, are processed at once.
-// AVX2 code runs if the CPU supports it, else portable code; both produce the same bytes.
+// The kernels of a word layer (unfilter_body.inc) run if the CPU supports them, else portable code. Both produce the
+// same bytes.
 // Errors: none. Threads: any thread, if no two calls share an output. Source: ISO/IEC 15948, 9.2.
 #pragma once
 
-#include <millrace/image/png/unfilter_avx2.hpp>
 #include <millrace/simd/cpu_features.hpp>
+#include <millrace/simd/words.hpp>
 
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <span>
 #include <type_traits>
+
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
+
+/// A filtered row, the row above it, and the destination.
+struct filtered_row {
+  const std::uint8_t* from = nullptr;
+  const std::uint8_t* above = nullptr;
+  std::uint8_t* to = nullptr;
+  std::size_t bytes = 0;
+};
+
+}}}  // namespace millrace::detail
+
+#define MILLRACE_KERNELS <millrace/image/png/unfilter_body.inc>
+#include <millrace/simd/for_each_layer.inc>
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
@@ -65,14 +81,14 @@ class unfilter {
   static constexpr std::size_t slack_bytes = 32, max_rows = 4;
   static constexpr unsigned filters = 5, paeth = 4;
 
-  explicit unfilter(std::size_t pixel_bytes = 1, bool vectors = cpu_has_avx2()) noexcept
+  explicit unfilter(std::size_t pixel_bytes = 1, bool vectors = cpu_has_word_layer()) noexcept
       : pixel_bytes_(pixel_bytes), vectors_(vectors) {}
 
   void operator()(unsigned filter, const filtered_row& row) const noexcept {
     if (filter == paeth) return paeth_rows({&row, 1});
-#ifdef __x86_64__
-    if (vectors_ && filter == 2) return avx2_unfilter::above(row);
-    if (vectors_ && filter != 0 && pixel_bytes_ > 2) return each_width([&](auto n) { by_avx2<n()>(filter, row); });
+#if defined __x86_64__ || defined __aarch64__
+    if (vectors_ && filter == 2) return word_layer::unfilter_above(row);
+    if (vectors_ && filter != 0 && pixel_bytes_ > 2) return each_width([&](auto n) { by_layer<n()>(filter, row); });
 #endif
     switch (filter) {
       case 1: return portable_unfilter::left(row, pixel_bytes_);
@@ -85,15 +101,15 @@ class unfilter {
   /// Reverses Paeth in up to `max_rows` consecutive rows of the same length. Processing several rows at once needs less
   /// than half of the time.
   void paeth_rows(std::span<const filtered_row> rows) const noexcept {
-#ifdef __x86_64__
+#if defined __x86_64__ || defined __aarch64__
     const bool narrow = rows[0].bytes / pixel_bytes_ < rows.size();
     const bool single = pixel_bytes_ == 1 && (narrow || rows.size() == 1);   // scalars are faster than one-byte vectors
     if (vectors_ && !single) {
       return each_width([&](auto n) {
-        if (rows.size() == 4 && !narrow) return avx2_unfilter::paeth<n(), 4>(rows.data());
-        if (rows.size() == 3 && !narrow) return avx2_unfilter::paeth<n(), 3>(rows.data());
-        if (rows.size() == 2 && !narrow) return avx2_unfilter::paeth<n(), 2>(rows.data());
-        for (const filtered_row& row : rows) avx2_unfilter::paeth<n(), 1>(&row);
+        if (rows.size() == 4 && !narrow) return word_layer::unfilter_paeth<n(), 4>(rows.data());
+        if (rows.size() == 3 && !narrow) return word_layer::unfilter_paeth<n(), 3>(rows.data());
+        if (rows.size() == 2 && !narrow) return word_layer::unfilter_paeth<n(), 2>(rows.data());
+        for (const filtered_row& row : rows) word_layer::unfilter_paeth<n(), 1>(&row);
       });
     }
 #endif
@@ -101,7 +117,7 @@ class unfilter {
   }
 
  private:
-#ifdef __x86_64__
+#if defined __x86_64__ || defined __aarch64__
   template <class Use>
   void each_width(const Use& use) const noexcept {
     switch (pixel_bytes_) {
@@ -114,8 +130,8 @@ class unfilter {
     }
   }
   template <std::size_t pixel_bytes>
-  static void by_avx2(unsigned filter, const filtered_row& row) noexcept {
-    filter == 1 ? avx2_unfilter::left<pixel_bytes>(row) : avx2_unfilter::average<pixel_bytes>(row);
+  static void by_layer(unsigned filter, const filtered_row& row) noexcept {
+    filter == 1 ? word_layer::unfilter_left<pixel_bytes>(row) : word_layer::unfilter_average<pixel_bytes>(row);
   }
 #endif
 

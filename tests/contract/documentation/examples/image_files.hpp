@@ -132,7 +132,7 @@ void example(std::span<const std::byte> file, const mr::detail::png_header& head
 EXAMPLE
 }
 
-// ---- rgb_to_rgbx_avx2.hpp
+// ---- rgb_to_rgbx.hpp
 void copy_one_by_one();
 void example(const std::uint8_t* row, std::uint8_t* memory) {
 EXAMPLE
@@ -140,12 +140,6 @@ EXAMPLE
 
 // ---- unfilter.hpp
 void example(const std::uint8_t* filtered, const std::uint8_t* row_before, std::uint8_t* row) {
-EXAMPLE
-}
-
-// ---- unfilter_avx2.hpp
-void example(const std::uint8_t* filtered, const std::uint8_t* row_before, std::uint8_t* row,
-             const mr::detail::filtered_row* four_rows) {
 EXAMPLE
 }
 

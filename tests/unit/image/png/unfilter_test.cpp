@@ -51,7 +51,7 @@ TEST_CASE("filters are undone as in the format, with vectors and without") {
         const auto from = row(d, bytes), above = row(d, bytes);
         const auto expected = undone(filter, pixel, from, above, bytes);
         for (const bool vectors : {true, false}) {
-          if (vectors && !mr::detail::cpu_has_avx2()) continue;
+          if (vectors && !mr::detail::cpu_has_word_layer()) continue;
           std::vector<std::uint8_t> to(bytes + slack);
           mr::detail::unfilter(pixel, vectors)(filter, {.from = from.data(), .above = above.data(), .to = to.data(),
                                                         .bytes = bytes});
@@ -78,7 +78,7 @@ TEST_CASE("several rows of Paeth at once equal those one after the other") {
           expected.push_back(undone(4, pixel, from[k], k == 0 ? first : expected[k - 1], bytes));
         }
         for (const bool vectors : {true, false}) {
-          if (vectors && !mr::detail::cpu_has_avx2()) continue;
+          if (vectors && !mr::detail::cpu_has_word_layer()) continue;
           std::vector<std::vector<std::uint8_t>> to(count, std::vector<std::uint8_t>(bytes + slack));
           std::vector<filtered_row> rows;
           for (std::size_t k = 0; k < count; ++k)
@@ -100,7 +100,7 @@ TEST_CASE("Paeth chooses by the rule for all neighbors") {
   std::vector<std::uint8_t> from(2 * pixel + slack), above(2 * pixel + slack), to(2 * pixel + slack);
   std::size_t wrong = 0;
   for (const bool vectors : {true, false}) {
-    if (vectors && !mr::detail::cpu_has_avx2()) continue;
+    if (vectors && !mr::detail::cpu_has_word_layer()) continue;
     const mr::detail::unfilter undo(pixel, vectors);
     for (unsigned left = 0; left < 256; left += static_cast<unsigned>(stride(5)))
       for (unsigned corner = 0; corner < 256; ++corner)

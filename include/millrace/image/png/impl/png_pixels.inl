@@ -3,7 +3,7 @@
 
 #include <millrace/image/png/png_pixels.hpp>
 
-#include <millrace/image/png/rgb_to_rgbx_avx2.hpp>
+#include <millrace/image/png/rgb_to_rgbx.hpp>
 
 #include <algorithm>
 #include <bit>
