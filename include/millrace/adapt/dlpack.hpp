@@ -5,11 +5,12 @@
 //   at::Tensor x = at::fromDLPack(pixels.release());                          // the receiver calls its deleter
 //   auto back = mr::from_dlpack<std::uint8_t, 4>(mr::dlpack_tensor(at::toDLPack(x)));   // back.view(), or a column
 //
-// Opt-in: needs DLPack's header (libdlpack-dev). The copy of another library, such as <ATen/dlpack.h>, works as well if
-// it is included first.
-// Export: tensors are row-major, with strides. bool becomes u8. A ragged column becomes two tensors: values, lengths.
-// The tensors own the batch. The batch's slot is released when its last tensor is destroyed (shared_batch.hpp). A
-// training loop that keeps as many batches as there are slots does not receive another batch.
+// Opt-in. Needs no header of DLPack: dlpack_tensor converts from and to the DLManagedTensor* of any copy of dlpack.h,
+// such as <ATen/dlpack.h>.
+// Export: tensors are row-major, with strides. A ragged column becomes two tensors: values, lengths.
+// The tensors own the batch. The batch's slot is released when its last tensor is destroyed
+// (tensors/shared_batch.hpp). A training loop that keeps as many batches as there are slots does not receive another
+// batch.
 // Import: row-major tensors of the given element type and rank, on the host or on a GPU. Your work on a GPU tensor must
 // wait for the stream that wrote the tensor.
 // Errors: setup_error for a tensor of another type, rank, device or layout; the deleter of the tensor is called first.
@@ -17,17 +18,10 @@
 #pragma once
 
 #include <millrace/base/version.hpp>
-#include <millrace/adapt/shared_batch.hpp>
-
-#ifndef DLPACK_DLPACK_H_
-#if !__has_include(<dlpack/dlpack.h>)
-#error "millrace: DLPack is not installed: apt-get install libdlpack-dev, or include another library's copy first"
-#endif
-#include <dlpack/dlpack.h>
-#endif
+#include <millrace/adapt/tensors/dlpack_structs.hpp>
+#include <millrace/adapt/tensors/shared_batch.hpp>
 
 #include <array>
-#include <climits>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -41,63 +35,56 @@ namespace millrace { inline namespace MILLRACE_ABI {
 
 namespace detail {
 
-/// Deletes a tensor with the tensor's own deleter.
-struct dlpack_delete {
-  void operator()(DLManagedTensor* tensor) const noexcept {
-    if (tensor->deleter) tensor->deleter(tensor);
-  }
+/// A DLManagedTensor of any copy of dlpack.h.
+template <class T>
+concept dlpack_struct = sizeof(T) == sizeof(dlpack_managed) && requires(T& tensor) {
+  tensor.dl_tensor.byte_offset;
+  tensor.manager_ctx;
+  tensor.deleter(&tensor);
 };
 
 }  // namespace detail
 
-/// Owns a tensor until release() transfers the ownership to a receiver.
-using dlpack_tensor = std::unique_ptr<DLManagedTensor, detail::dlpack_delete>;
+/// A pointer that converts to the DLManagedTensor* of any copy of dlpack.h.
+struct dlpack_pointer {
+  dlpack_managed* tensor;
+
+  template <detail::dlpack_struct Managed>
+  operator Managed*() const noexcept {
+    return reinterpret_cast<Managed*>(tensor);
+  }
+};
+
+/// Owns a DLManagedTensor until release() transfers the ownership to a receiver.
+class dlpack_tensor {
+ public:
+  dlpack_tensor() = default;
+  /// Becomes the owner of a tensor. The type may be the DLManagedTensor of any copy of dlpack.h.
+  template <detail::dlpack_struct Managed>
+  explicit dlpack_tensor(Managed* tensor) noexcept : tensor_(reinterpret_cast<dlpack_managed*>(tensor)) {}
+
+  /// Returns the tensor, whose members have the names of DLPack; null after release().
+  dlpack_managed* get() const noexcept { return tensor_.get(); }
+  dlpack_managed* operator->() const noexcept { return tensor_.get(); }
+  explicit operator bool() const noexcept { return tensor_ != nullptr; }
+  /// Deletes the tensor.
+  void reset() noexcept { tensor_.reset(); }
+  /// Returns the tensor as a pointer that converts to any library's DLManagedTensor*. Its receiver calls the deleter.
+  [[nodiscard]] dlpack_pointer release() noexcept { return {tensor_.release()}; }
+
+ private:
+  struct call_deleter {
+    void operator()(dlpack_managed* tensor) const noexcept {
+      if (tensor->deleter) tensor->deleter(tensor);
+    }
+  };
+  std::unique_ptr<dlpack_managed, call_deleter> tensor_;
+};
 
 namespace detail {
 
-template <tensor_element T>
-constexpr DLDataType dlpack_type() noexcept {
-  std::uint8_t code = kDLInt;
-  if constexpr (std::is_same_v<T, bf16>) code = kDLBfloat;
-  else if constexpr (std::is_same_v<T, f16> || std::is_floating_point_v<T>) code = kDLFloat;
-  else if constexpr (std::is_unsigned_v<T>) code = kDLUInt;
-  return {.code = code, .bits = static_cast<std::uint8_t>(sizeof(T) * CHAR_BIT), .lanes = 1};
-}
-
-/// The memory to which manager_ctx of an exported tensor points.
-template <std::size_t N>
-struct dlpack_export {
-  DLManagedTensor tensor{};
-  std::array<std::int64_t, N> shape{}, strides{};
-  std::shared_ptr<const void> owner{};
-
-  static void destroy(DLManagedTensor* tensor) { delete static_cast<dlpack_export*>(tensor->manager_ctx); }
-};
-
-template <class T, std::size_t N>
-dlpack_tensor export_dlpack(const tensor_view<T, N>& view, int ordinal, std::shared_ptr<const void> owner) {
-  auto exported = std::make_unique<dlpack_export<N>>();
-  std::int64_t stride = 1;
-  for (std::size_t d = N; d-- > 0;) {
-    exported->shape[d] = static_cast<std::int64_t>(view.shape[d]);
-    exported->strides[d] = stride;
-    stride *= exported->shape[d];
-  }
-  exported->owner = std::move(owner);
-  const bool on_host = view.memory == memory_kind::host;
-  exported->tensor.dl_tensor.data = const_cast<std::remove_const_t<T>*>(view.data);
-  exported->tensor.dl_tensor.device = {on_host ? kDLCPU : kDLCUDA, on_host ? 0 : ordinal};
-  exported->tensor.dl_tensor.ndim = static_cast<int>(N);
-  exported->tensor.dl_tensor.dtype = dlpack_type<std::remove_const_t<T>>();
-  exported->tensor.dl_tensor.shape = exported->shape.data();
-  exported->tensor.dl_tensor.strides = exported->strides.data();
-  exported->tensor.manager_ctx = exported.get();
-  exported->tensor.deleter = dlpack_export<N>::destroy;
-  return dlpack_tensor(&exported.release()->tensor);
-}
-
-inline std::string describe_dlpack(const DLTensor& t) {
-  std::string text = "device type " + std::to_string(static_cast<int>(t.device.device_type)) + ", type code " +
+inline std::string describe_dlpack(const dlpack_view& t) {
+  std::string text = "device type " + std::to_string(t.device.device_type) + ", type code " +
                      std::to_string(t.dtype.code) + ", " + std::to_string(t.dtype.bits) + " bits x " +
                      std::to_string(t.dtype.lanes) + ", shape [";
   for (int d = 0; d < t.ndim; ++d) text += (d ? ", " : "") + std::to_string(t.shape[d]);
@@ -107,7 +94,7 @@ inline std::string describe_dlpack(const DLTensor& t) {
 }
 
 /// Returns true if the elements are contiguous in row-major order, or if the tensor is empty.
-inline bool is_row_major(const DLTensor& t) noexcept {
+inline bool is_row_major(const dlpack_view& t) noexcept {
   std::int64_t stride = 1;
   bool same = true;
   for (int d = t.ndim; d-- > 0;) {
@@ -129,13 +116,13 @@ class dlpack_array {
   /// Becomes the owner of the tensor.
   /// Throws setup_error if the tensor has another element type, rank or device, or is not row-major.
   explicit dlpack_array(dlpack_tensor tensor) : tensor_(std::move(tensor)) {
-    const DLTensor& t = tensor_->dl_tensor;
-    constexpr DLDataType expected = detail::dlpack_type<T>();
+    const dlpack_view& t = tensor_->dl_tensor;
+    constexpr dlpack_data_type expected = detail::dlpack_type<T>();
     const int kind = t.device.device_type;
-    const bool on_host = kind == kDLCPU || kind == kDLCUDAHost;
+    const bool on_host = kind == detail::dlpack_cpu || kind == detail::dlpack_cuda_host;
+    const bool on_gpu = kind == detail::dlpack_cuda || kind == detail::dlpack_cuda_managed;
     const bool same_type = t.dtype.code == expected.code && t.dtype.bits == expected.bits && t.dtype.lanes == 1;
-    if ((!on_host && kind != kDLCUDA && kind != kDLCUDAManaged) || !same_type || t.ndim != static_cast<int>(N) ||
-        !detail::is_row_major(t))
+    if ((!on_host && !on_gpu) || !same_type || t.ndim != static_cast<int>(N) || !detail::is_row_major(t))
       throw setup_error("a DLPack tensor has the wrong type or layout: got " + detail::describe_dlpack(t) +
                             ", expected " + std::to_string(N) + " dimensions of " +
                             std::string(detail::dtype_name<T>()) + " (type code " + std::to_string(expected.code) +
@@ -175,7 +162,8 @@ auto to_dlpack(Batch&& b, const consumer_options& consumer = {}) {
   const auto shared = detail::share(std::move(b), consumer);
   return std::apply(
       [&](const auto&... views) {
-    return std::array{detail::export_dlpack(views, shared->device_ordinal(), shared)...};
+        return std::array{dlpack_tensor(detail::export_dlpack<dlpack_managed>(
+            detail::dlpack_column_of(views, shared->device_ordinal()), shared))...};
       },
       detail::tensors_of(*shared));
 }

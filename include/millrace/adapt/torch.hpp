@@ -22,7 +22,7 @@
 // Errors: setup_error for an empty batch, and the errors of also_used_on(). Threads: any thread may destroy tensors.
 #pragma once
 
-#include <millrace/adapt/shared_batch.hpp>
+#include <millrace/adapt/tensors/shared_batch.hpp>
 
 #if !__has_include(<ATen/ops/from_blob.h>)
 #error "millrace: LibTorch is not installed: apt-get install libtorch-dev, or name a PyTorch's include folder by -I"

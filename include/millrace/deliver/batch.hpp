@@ -74,6 +74,11 @@ class batch_of : public batch_lease {
   /// Throws setup_error in the same cases as valid().
   tensor_view<const std::uint8_t, 1> replaced() const { return flags(places::row_flags::replaced); }
 
+  /// Returns whether the batch has valid() and replaced().
+  bool has_flags() const {
+    return places_.flags_view(places::row_flags::valid, where("has_flags()")).has_value();
+  }
+
   /// Copies a view of this batch to host memory and returns the copy. The batch may be on any device. Use this function
   /// only for inspection, because it blocks until the batch's stream has completed all work queued so far.
   template <class T, std::size_t N>

@@ -39,6 +39,9 @@ class batch_lease {
   /// batch was released, or if keys were not requested by batch({.keys = true}).
   std::span<const std::string_view> keys() const;
 
+  /// Returns whether the batch has keys, as requested by batch({.keys = true}).
+  bool has_keys() const { return checked("has_keys()").meta_.keys != nullptr; }
+
   /// Returns the number of rows, including padding. A short last batch has fewer rows than the other batches, possibly
   /// 0.
   std::size_t size() const {

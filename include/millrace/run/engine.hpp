@@ -23,6 +23,11 @@ class engine_base {
   const run_core& core() const noexcept { return core_; }
   /// Returns the order of the run.
   const planned_run& order() const noexcept { return *order_; }
+  /// Waits at most `time_ns` nanoseconds for the next batch of a loop over `epoch`; see run_core.
+  bool wait_at_most(std::uint64_t time_ns, std::uint64_t epoch) {
+    const run_core::call here(core_);
+    return core_.wait_at_most(time_ns, epoch);
+  }
   /// Throws the setup_error for the use of a session that was moved from.
   [[noreturn]] static void throw_moved_from();
 

@@ -50,7 +50,7 @@ class run_core {
   run_core(const session_options& options, const run_settings& settings);
   run_core(const run_core&) = delete;
   run_core& operator=(const run_core&) = delete;
-  ~run_core();
+  ~run_core() { shut_down(); }
 
   /// Returns the executor of the workers; null without workers.
   worker_executor* arena() const noexcept { return arena_.get(); }
@@ -100,6 +100,9 @@ class run_core {
   /// Returns the next batch in order; an empty one at the end of the run and, with `stop_at_epoch`, at the end of an
   /// epoch.
   batch_lease next(bool stop_at_epoch);
+  /// Waits at most `time_ns` nanoseconds until the next batch of a loop over `epoch`, or the reason why there is none,
+  /// is available. Returns whether it is. The wait ends the step, as a call of next() does.
+  bool wait_at_most(std::uint64_t time_ns, std::uint64_t epoch);
   /// Returns next(false). A later loop cannot return to an epoch before the epoch of this batch.
   batch_lease next_of_any_epoch();
   /// Advances `current` to the first batch of a loop, like step(). Throws setup_error if the loop has no batch.
@@ -131,7 +134,10 @@ class run_core {
  private:
   // The steps of start(), in the order of execution.
   /// Called when the executor has an error.
-  void wake_trainer() noexcept;
+  void wake_trainer() noexcept {
+    parts_.last->tickets().set_last();   // for learn_shapes()
+    output_->bell().ring();
+  }
   void connect(run_parts parts);
   void start_threads();
   bool learn_shapes();
@@ -139,6 +145,7 @@ class run_core {
   void open_slots();
   void report_start();
 
+  void end_step() noexcept;
   bool wait_for_sample(std::uint64_t position);
   bool advance_any();
   batch_ring::take_result wait_for(std::uint64_t batch, bool stop_at_epoch);
@@ -181,6 +188,7 @@ class run_core {
   // Used by the trainer only.
   batch_lease returned_batch_;
   std::uint64_t next_batch_ = 0;
+  bool step_ended_ = false;   // by wait_at_most(), before next()
   std::uint64_t last_epoch_ = endless;   // epoch of the last batch in a loop over one epoch
   std::uint64_t first_open_epoch_ = 0;   // the first epoch that a loop may request
   run_end end_;

@@ -35,6 +35,7 @@
 #include <cstdint>
 #include <iterator>
 #include <memory>
+#include <optional>
 #include <string>
 
 namespace millrace { inline namespace MILLRACE_ABI {
@@ -86,6 +87,13 @@ class session {
   /// session_options::leases_released_by_other_threads is set.
   batch next() { return engine().next(); }
 
+  /// Waits at most `time` for the next batch of a loop over `epoch`; `endless`: of a loop over all epochs. Returns
+  /// whether the next call returns or throws without a wait, unless a new loop has to skip the rest of earlier epochs.
+  /// The step ends when this call begins. Without workers, returns true at once, because the next call does the work.
+  bool wait_for(std::chrono::nanoseconds time, std::uint64_t epoch = endless) {
+    return running().wait_at_most(time.count() > 0 ? static_cast<std::uint64_t>(time.count()) : 0, epoch);
+  }
+
   /// Input iterator over the batches of a loop; one batch is current at a time.
   class iterator {
    public:
@@ -133,6 +141,12 @@ class session {
 
   /// Returns the number of slots that a batch can use; b.slot() counts from 0.
   std::size_t slots() const { return running().core().slots(); }
+  /// Returns the number of batches of an epoch, which is the same on all ranks; `endless` if epochs have no end. Empty
+  /// if an epoch is one pass over a source without an index, which has to be read to count its samples.
+  std::optional<std::uint64_t> epoch_batches() const {
+    const std::uint64_t batches = running().order().numbers().epoch_batches;
+    return batches > 0 ? std::optional(batches) : std::nullopt;
+  }
   /// Returns the shard, key and offset of the sample at `position` of an epoch. Positions count the samples of all
   /// ranks together. Throws setup_error if the source has no index.
   error_location locate(std::uint64_t epoch, std::uint64_t position) const {

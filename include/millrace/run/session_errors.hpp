@@ -3,7 +3,7 @@
 //   mr::detail::throw_finished({.epochs = 3}, 3);      // for a loop over epoch 3; endless: over the rest of the run
 //   mr::detail::throw_after_error(first_error);        // repeats the message of the first error
 //
-// Errors: always setup_error. Threads: pure functions; only the trainer uses run_end.
+// Errors: setup_error, but data_error if no sample is valid. Threads: pure functions; only the trainer uses run_end.
 #pragma once
 
 #include <millrace/base/error.hpp>
@@ -13,8 +13,8 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// Returns `o` with its world set and, if it has an executor, with `threads` set. Throws setup_error for 0 epochs, for
-/// an executor with 0 threads, and for an unset world if a launcher started several processes.
+/// Returns `o` with its world set and, if it has an executor, with `threads` set. Throws setup_error for
+/// invalid epochs, for an executor with 0 threads, and for an unset world if a launcher started several processes.
 session_options checked(session_options o);
 
 /// Throws the setup_error for a loop over `epoch` (endless: over the rest of the run) after the session has delivered
@@ -24,6 +24,9 @@ session_options checked(session_options o);
 /// Throws the setup_error for a loop over an `epoch` to which the session cannot return. `next` is the first epoch that
 /// a loop may request.
 [[noreturn]] void throw_epoch_passed(std::uint64_t epoch, std::uint64_t next);
+
+/// Throws the data_error for a run whose samples are all damaged. `first` is the error of the first one.
+[[noreturn]] void throw_no_good_sample(const std::exception_ptr& first);
 
 /// Throws the setup_error for a request for a batch while another request has not returned.
 [[noreturn]] void throw_called_twice();

@@ -56,6 +56,9 @@ struct session_options {
   /// Maximum bytes of samples that are read and not yet claimed by a worker. Empty: 256 MiB, but at most a quarter of
   /// the budget. The read-ahead begins at 64 MiB, and grows up to the maximum if pauses of the storage require it.
   std::optional<std::size_t> read_ahead_bytes{};
+  /// Slots in addition to those that prefetch() and to_device() request. Set it to the number of batches that your loop
+  /// keeps in addition to the current one.
+  std::size_t extra_slots = 0;
   /// Receives all notices of the session: its start, losses, stalls, tuning (base/notice.hpp). Empty: each notice is a
   /// line on stderr. mr::quiet: only notices that require attention.
   notice_function notice{};
@@ -65,6 +68,8 @@ struct session_options {
   /// samples here.
   std::optional<millrace::world> world{};
   std::string resume{};               ///< resume_text() of the last batch that was used; empty: from the start
+  /// Epoch in which a run without a resume point starts. Without an index, an epoch must be one pass over the source.
+  std::uint64_t first_epoch = 0;
   /// Accepts a resume point that was saved with fewer shards or samples; requires an index. The run continues with the
   /// next epoch, over all samples. The rest of the interrupted epoch is skipped, so that no epoch repeats a sample.
   bool grown = false;

@@ -7,7 +7,7 @@ import subprocess
 from checks import ROOT, WARNINGS, StepFailed
 from contract.install.library import consumers_of_the_library, library_is_not_there
 
-ADAPTERS = {"dlpack": "DLPack", "json": "simdjson", "opencv": "OpenCV", "remote": "libcurl",
+ADAPTERS = {"json": "simdjson", "opencv": "OpenCV", "remote": "libcurl",
             "sentencepiece": "SentencePiece", "tbb": "oneTBB", "torch": "LibTorch", "webp": "libwebp"}
 
 
@@ -105,7 +105,7 @@ def without(folder, *hidden):
 
 def says_what_is_missing(leg, folder, prefix):
     """Without a library, the first error names it and its package."""
-    nothing = without(folder / "nothing", "ATen", "archive.h", "curl", "dlpack", "jpeglib.h", "oneapi", "opencv2",
+    nothing = without(folder / "nothing", "ATen", "archive.h", "curl", "jpeglib.h", "oneapi", "opencv2",
                       "sentencepiece_processor.h", "simdjson.h", "webp", "zlib.h")
     libraries = {"io/tar/read/archive.hpp": "libarchive", "io/tar/read/gzip_inflater.hpp": "zlib",
               "work/schedule/arena_executor.hpp": "oneTBB", "image/jpeg/libjpeg/libjpeg.hpp": "libjpeg"}

@@ -64,9 +64,10 @@ MAX_UMBRELLA_NAMES = 52   # another one needs a better reason than usefulness
 MAX_REACHED_NAMES = 225   # these names with their options, parameters, results and exceptions
 # Their parameters, results and exceptions; and the names of the other umbrellas and of headers that users include.
 OPT_IN = {
-    "adapt/dlpack.hpp": "to_dlpack from_dlpack dlpack_tensor dlpack_array",
+    "adapt/dlpack.hpp": "to_dlpack from_dlpack dlpack_tensor dlpack_array dlpack_pointer",
+    "adapt/tensors/dlpack_structs.hpp": "dlpack_data_type dlpack_device dlpack_managed dlpack_versioned dlpack_view",
     "adapt/json.hpp": "json_field json_tensor_options json_ragged_options",
-    "adapt/shared_batch.hpp": "consumer_options",
+    "adapt/tensors/shared_batch.hpp": "consumer_options",
     "adapt/opencv.hpp": "to_mat mat_pixels",
     "adapt/remote.hpp": "remote remote_storage",
     "adapt/remote/transfer/remote_statistics.hpp": "remote_statistics to_text",
@@ -203,7 +204,6 @@ IN_SIGNATURES = {
     r".*: detail::(basic_)?(atomic_file|file_source|shard_writer)": "a template for tests; the alias is the name",
     r"(base/notice|item/column/member)\.hpp: detail::(quiet_notices|label_b_column|lambda_column)":
         "the type of a constant: users name the constant",
-    r"adapt/dlpack\.hpp: detail::dlpack_delete": "the deleter of an alias",
     r"item/(bytes|record)\.hpp: detail::(block_ref|record_head)": "the memory that a reader of the library hands over",
     r"io/index/choice/key_list\.hpp: detail::key_table": "the table that keys_from() hands over",
     r"image/(picture/picture|plan/geometry)\.hpp: detail::(picture_file|picture_group|resize_plan)":

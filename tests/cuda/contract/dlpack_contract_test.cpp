@@ -10,12 +10,24 @@
 #include <millrace/sources/from.hpp>
 #include <millrace/stages/map.hpp>
 
+#include <dlpack/dlpack.h>
+
+#include <cstddef>
 #include <optional>
 
 namespace mr = millrace;
 using contract::ok;
 
 namespace {
+
+// The structs that Millrace carries have the layout of dlpack.h.
+static_assert(sizeof(mr::dlpack_managed) == sizeof(DLManagedTensor));
+static_assert(sizeof(mr::dlpack_view) == sizeof(DLTensor));
+static_assert(offsetof(mr::dlpack_managed, deleter) == offsetof(DLManagedTensor, deleter));
+static_assert(offsetof(mr::dlpack_view, dtype) == offsetof(DLTensor, dtype));
+static_assert(offsetof(mr::dlpack_view, byte_offset) == offsetof(DLTensor, byte_offset));
+static_assert(mr::detail::dlpack_cpu == kDLCPU && mr::detail::dlpack_cuda == kDLCUDA &&
+              mr::detail::dlpack_cuda_host == kDLCUDAHost && mr::detail::dlpack_cuda_managed == kDLCUDAManaged);
 
 struct item {
   std::array<float, 3> numbers;
@@ -115,7 +127,7 @@ TEST_CASE("dlpack: a batch becomes tensors without a copy, and the last of them 
   static_assert(tensors.size() == 4);
   CHECK_FALSE(b);
   CHECK_THROWS_AS(mr::to_dlpack(std::move(b)), mr::setup_error);
-  const DLTensor& x = tensors[0]->dl_tensor;
+  const mr::dlpack_view& x = tensors[0]->dl_tensor;
   CHECK(x.data == numbers.data);
   CHECK(x.byte_offset == 0);
   CHECK(reinterpret_cast<std::uintptr_t>(x.data) % 256 == 0);
@@ -124,17 +136,17 @@ TEST_CASE("dlpack: a batch becomes tensors without a copy, and the last of them 
   CHECK(std::vector(x.shape, x.shape + 2) == std::vector<std::int64_t>{4, 3});
   CHECK(std::vector(x.strides, x.strides + 2) == std::vector<std::int64_t>{3, 1});
   // A ragged column: the values, padded to the longest row of the batch, then the lengths.
-  const DLTensor& padded = tensors[1]->dl_tensor;
+  const mr::dlpack_view& padded = tensors[1]->dl_tensor;
   CHECK(padded.data == words.data);
   CHECK(std::vector(padded.shape, padded.shape + padded.ndim) == std::vector<std::int64_t>{4, 3});
   CHECK(std::vector(words.data + 3, words.data + 9) == std::vector<std::uint32_t>{1, 77, 77, 2, 2, 77});
-  const DLTensor& counts = tensors[2]->dl_tensor;
+  const mr::dlpack_view& counts = tensors[2]->dl_tensor;
   CHECK(counts.data == lengths.data);
   CHECK(counts.ndim == 1);
   CHECK(counts.dtype.code == kDLInt);
   CHECK(counts.dtype.bits == 32);
   CHECK(std::vector(lengths.data, lengths.data + 4) == std::vector<std::int32_t>{0, 1, 2, 3});
-  const DLTensor& y = tensors[3]->dl_tensor;
+  const mr::dlpack_view& y = tensors[3]->dl_tensor;
   CHECK(y.data == labels.data);
   CHECK(y.ndim == 1);
   CHECK(y.dtype.code == kDLInt);
@@ -182,14 +194,14 @@ TEST_CASE("dlpack: a tensor outlives the session that created it") {
 
 TEST_CASE("dlpack: every type of element has its code") {
   const auto code = []<class T>(T) {
-    const DLDataType t = mr::detail::dlpack_type<T>();
+    const auto t = mr::detail::dlpack_type<T>();
     return t.code * 1000 + t.bits + (t.lanes - 1);
   };
   CHECK(code(std::int8_t{}) == kDLInt * 1000 + 8);
   CHECK(code(std::int16_t{}) == kDLInt * 1000 + 16);
   CHECK(code(std::int32_t{}) == kDLInt * 1000 + 32);
   CHECK(code(std::uint8_t{}) == kDLUInt * 1000 + 8);
-  CHECK(code(true) == kDLUInt * 1000 + 8);
+  CHECK(code(true) == 6 * 1000 + 8);   // kDLBool, which older copies of dlpack.h lack
   CHECK(code(std::uint64_t{}) == kDLUInt * 1000 + 64);
   CHECK(code(float{}) == kDLFloat * 1000 + 32);
   CHECK(code(double{}) == kDLFloat * 1000 + 64);

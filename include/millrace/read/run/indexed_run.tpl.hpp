@@ -167,6 +167,7 @@ MILLRACE_INLINE position indexed_run<Data>::start_of(const options& o, std::uint
       o.resume.empty() ? std::nullopt : std::optional(parse_position(o.resume));
   const position now{.version = order_rule_of(o).version,
                      .seed = o.seed,
+                     .epoch = from ? 0 : o.first_epoch,
                      .lanes = static_cast<std::uint32_t>(plan_.settings().lanes),
                      .window = plan_.window(),
                      .global_batch = plan_.settings().global_batch,

@@ -35,6 +35,7 @@ struct indexed_run_options {
   bool tolerates_damage = false;   ///< as in index_use
   bool grown = false;           ///< accepts the resume point of a run over fewer samples
   std::string resume{};         ///< text of the resume point; empty: begin at the start
+  std::uint64_t first_epoch = 0;   ///< where a run without a resume point begins
   std::uint64_t epochs = 1;     ///< epochs since the start of the run, not of the session
   std::optional<std::size_t> stride{};   ///< stride of mixed rows: read/run/row_stride.hpp
   std::uint64_t epoch_batches = 0;   ///< batches of an epoch; 0: one exact pass; exact_order_options::endless: no end

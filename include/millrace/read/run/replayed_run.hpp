@@ -52,6 +52,7 @@ struct replayed_run_options {
   bool drop_last = true;
   bool grown = false;             ///< session_options::grown, which needs an index
   std::string resume{};           ///< text of the resume point; empty: begin at the start
+  std::uint64_t first_epoch = 0;  ///< where a run without a resume point begins
   std::uint64_t epochs = 1, epoch_batches = 0;   ///< epoch_batches 0: an epoch is a pass
   replay_start from = replay_start::sample;      ///< points at which a resumed run can start reading
   bool one_row = true;            ///< each sample becomes exactly one row

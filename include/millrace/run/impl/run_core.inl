@@ -40,13 +40,6 @@ MILLRACE_INLINE run_core::run_core(const session_options& options, const run_set
     watcher_ = std::make_unique<stall_watcher>(options_.stalls, times_, [this] { return waits(); }, notices_);
 }
 
-MILLRACE_INLINE run_core::~run_core() { shut_down(); }
-
-MILLRACE_INLINE void run_core::wake_trainer() noexcept {
-  parts_.last->tickets().set_last();   // for learn_shapes()
-  output_->bell().ring();
-}
-
 MILLRACE_INLINE void run_core::start(run_parts parts) {
   try {
     const core_scope here(cores_);   // threads that start now inherit these cores
@@ -80,16 +73,6 @@ MILLRACE_INLINE void run_core::start_threads() {
   for (pipeline_node* c : nodes_)
     if (c != output_.get()) c->start();
   started_.store(true);
-}
-
-[[noreturn]] MILLRACE_INLINE void throw_no_good_sample(const std::exception_ptr& first) {
-  const std::string text = "no sample of the run is valid, so the shapes of its batches are unknown";
-  if (!first) throw data_error(text, "Inspect the data (examples/inspect)");
-  try {
-    std::rethrow_exception(first);
-  } catch (const error& e) {
-    throw data_error(text + "; the first: " + e.message(), e.hint(), e.where());
-  }
 }
 
 /// The lowest position that has an item defines the shapes. Returns false after its error, which is the error of the
@@ -129,8 +112,8 @@ MILLRACE_INLINE void run_core::allocate() {
                (std::max(concurrency_.max_workers(), 1U) - 1) / settings_.batch_rows;
   memory_budget m{.budget_bytes = budget_bytes_,
                   .slot_bytes = slot_bytes_,
-                  .host_slots = prefetch + (copies ? 0 : 1),   // plus the slot that the training step uses
-                  .device_slots = copies ? std::max<std::size_t>(1, settings_.device.slots) : 0,
+                  .host_slots = prefetch + (copies ? 0 : 1 + options_.extra_slots),   // 1: for the training step
+                  .device_slots = copies ? std::max<std::size_t>(1, settings_.device.slots) + options_.extra_slots : 0,
                   .device_memory_apart = output_->backend().memory() == memory_kind::device,
                   .batch_rows = settings_.batch_rows,
                   .read_ahead_bytes = read_ahead_bytes_,
@@ -227,8 +210,8 @@ MILLRACE_INLINE batch_lease run_core::next(bool stop_at_epoch) {
       flow_statistics now = statistics();
       if (concurrency_.tune(now, nodes_)) warm_ups_.restart(std::move(now));
     });
-  step_range_.end();
-  times_.call(steady_now_ns(), output_->arrived_ns(next_batch_ - 1));
+  end_step();
+  step_ended_ = false;
   const trainer_times::fill_levels full{output_->ready(), parts_.read->read_ahead_bytes()};
   batch_ring::take_result got;
   try {
@@ -257,6 +240,24 @@ MILLRACE_INLINE batch_lease run_core::next(bool stop_at_epoch) {
   step_range_.start("batch", got.batch.batch);
   deliver_notices();
   return out;
+}
+
+MILLRACE_INLINE bool run_core::wait_at_most(std::uint64_t time_ns, std::uint64_t epoch) {
+  if (is_forked() || workers_ == 0 || end_.error || end_.over || returned_batch_) return true;   // next() does not wait
+  const auto has_answer = [&, stop_at_epoch = epoch != endless && last_epoch_ == epoch] {
+    return output_->can_take(next_batch_, stop_at_epoch) || arena_->error() ||
+           (!options_.leases_released_by_other_threads && output_->waits_for_lease(next_batch_));
+  };
+  if (has_answer()) return true;
+  end_step();
+  output_->bell().wait_at_most(time_ns, has_answer);
+  return has_answer();
+}
+
+MILLRACE_INLINE void run_core::end_step() noexcept {
+  if (std::exchange(step_ended_, true)) return;
+  step_range_.end();
+  times_.call(steady_now_ns(), output_->arrived_ns(next_batch_ - 1));
 }
 
 /// An exception after a batch was claimed would lose the batch; therefore it ends the run.

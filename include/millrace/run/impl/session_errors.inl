@@ -12,6 +12,14 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 MILLRACE_INLINE session_options checked(session_options o) {
   if (o.epochs == 0)
     throw setup_error("session_options::epochs is invalid: got 0, expected at least 1", "Omit it to run one epoch");
+  if (o.first_epoch >= o.epochs)
+    throw setup_error("session_options::first_epoch is invalid: got " + std::to_string(o.first_epoch) +
+                          ", expected less than the " + std::to_string(o.epochs) + " epochs",
+                      "Raise session_options::epochs, which counts from epoch 0");
+  if (o.first_epoch > 0 && !o.resume.empty())
+    throw setup_error("session_options::first_epoch and session_options::resume are both set: got two starts of a run, "
+                      "expected one",
+                      "Omit first_epoch to continue at the resume point");
   if (o.executor) {
     if (o.threads == 0U)
       throw setup_error("session_options::threads is invalid with an executor: got 0, which runs everything inside "
@@ -39,6 +47,16 @@ MILLRACE_INLINE void throw_epoch_passed(std::uint64_t epoch, std::uint64_t next)
                         std::to_string(next) + " or a later one. Epochs are delivered once and in order: epoch(n) "
                         "starts epoch n, or continues it if a loop over it was left early",
                     "Name the next epoch, or read this epoch again in another session");
+}
+
+MILLRACE_INLINE void throw_no_good_sample(const std::exception_ptr& first) {
+  const std::string text = "no sample of the run is valid, so the shapes of its batches are unknown";
+  if (!first) throw data_error(text, "Inspect the data (examples/inspect)");
+  try {
+    std::rethrow_exception(first);
+  } catch (const error& e) {
+    throw data_error(text + "; the first: " + e.message(), e.hint(), e.where());
+  }
 }
 
 MILLRACE_INLINE void throw_called_twice() {

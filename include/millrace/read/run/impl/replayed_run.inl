@@ -180,6 +180,7 @@ MILLRACE_INLINE position replayed_run::start_of_run() {
   const position now{.version = o.packs ? (older ? position::older_packing_version : position::packing_version)
                                         : (older ? position::older_replay_version : position::replay_version),
                      .seed = o.order.seed,
+                     .epoch = resumed ? 0 : o.first_epoch,
                      .lanes = static_cast<std::uint32_t>(lanes_),
                      .window = o.order.shuffled ? o.order.window : 0,
                      .global_batch = o.rows * o.world.size,
@@ -188,12 +189,20 @@ MILLRACE_INLINE position replayed_run::start_of_run() {
                      .data_set = o.data_set,
                      .stride = row_stride({.requested = o.stride, .of_resume_point = resumed ? resumed->stride : 0,
                                            .rows = o.rows, .mine = o.world}),
+                     .replay = {.pass = resumed ? 0 : o.first_epoch},
                      .ranks = lanes_ == 1 && o.one_row ? 0 : world_size,
                      .rank = !o.one_row    ? static_cast<std::uint32_t>(o.world.rank)
                              : lanes_ == 1 ? 0
                                            : world_size,
                      .times = o.times,
                      .counts = {.shards = o.order.shards}};
+  if (o.first_epoch > 0 && (o.epoch_batches > 0 || from_ == replay_start::run))
+    throw setup_error("a run over this source can start in a later epoch only by reading the earlier ones: got "
+                      "session_options::first_epoch = " + std::to_string(o.first_epoch) + ", expected 0, because " +
+                          (o.epoch_batches > 0 ? "an epoch of session_options::epoch_batches is not a pass over the "
+                                                 "source, which has no index"
+                                               : "the source or a stage starts only at the first pass"),
+                      "Use a source with an index, or start with epoch 0");
   if (!resumed) return now;
   if (o.grown && resumed->data_set != now.data_set)
     throw setup_error("without an index a run finds its position by reading the same data set again, but the "

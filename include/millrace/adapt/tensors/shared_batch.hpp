@@ -34,11 +34,11 @@ concept owned_batch = std::derived_from<Batch, batch_lease> && requires(const Ba
 /// Moves the batch into a shared_ptr, and registers the consumer's stream.
 /// Throws setup_error if the batch is empty.
 template <owned_batch Batch>
-std::shared_ptr<const Batch> share(Batch&& b, const consumer_options& consumer) {
+std::shared_ptr<Batch> share(Batch&& b, const consumer_options& consumer) {
   if (!b)
     throw setup_error("an empty batch cannot be exported as tensors", "Export a batch before you release or move it");
   if (consumer.stream && consumer.stream->handle != b.stream().handle) b.also_used_on(*consumer.stream);
-  return std::make_shared<const Batch>(std::move(b));
+  return std::make_shared<Batch>(std::move(b));
 }
 
 /// Returns a tuple of views, one for each tensor. A ragged column has two tensors, any other column one.
