@@ -149,9 +149,9 @@ def unit(leg, among=lambda name: True):
     every = os.environ.get("MILLRACE_GCC") == "all"
     is_selected = None if every else lambda name: among(name) and name not in GCC_EXAMPLES and (
         not name.startswith("unit_") or name in (*ARITHMETIC_UNITS, *CONTRACTED_UNITS))
-    programs = leg.build(["-Dcuda=auto", "-Dtests=enabled", "-Djoined_tests=true", "-Dexamples=enabled",
-                          "-Dbench=disabled", "-Doptimization=0", "-Ddebug=false", "-Dcompiled_optimization=1",
-                          IMAGES_IN_CXX23], is_selected, CXX="g++")
+    programs = leg.build(["-Dcuda=auto", "-Dgpu_arch=sm_90", "-Dtests=enabled", "-Djoined_tests=true",
+                          "-Dexamples=enabled", "-Dbench=disabled", "-Doptimization=0", "-Ddebug=false",
+                          "-Dcompiled_optimization=1", IMAGES_IN_CXX23], is_selected, CXX="g++")
     # The leg header_only compiles GCC_EXAMPLES, which mostly consist of other libraries' headers.
     leg.run_tests((), None if every else [
         name for name in leg.tests_of(programs) if among(name) and name not in GCC_EXAMPLES])

@@ -14,7 +14,8 @@
 // memory. The name of the device includes this node, or the reason why the slots are not bound to it.
 // Errors: setup_error if the device does not exist or the stream is being captured; io_error with CUDA's own message
 // for other failures.
-// Threads: any; each thread keeps its current device. A graph capture on the user's thread is not disturbed.
+// Threads: any; each thread keeps its current device if the process uses that GPU (cuda_error.hpp). A graph capture on
+// the user's thread is not disturbed.
 #pragma once
 
 #include <millrace/base/version.hpp>
@@ -77,6 +78,7 @@ class cuda_backend final : public device_backend {
   std::unique_ptr<device_event> make_event(unsigned flags);
   struct event : device_event {
     cudaEvent_t handle = nullptr;
+    int ordinal = 0;
     ~event() override;
   };
   static cudaEvent_t handle(device_event& mark) noexcept { return static_cast<event&>(mark).handle; }
@@ -86,11 +88,11 @@ class cuda_backend final : public device_backend {
 
   /// Runs a call for a destructor without throwing. The device is current during the call if possible.
   template <class Call>
-  void quietly(Call&& call) const noexcept {
+  static void quietly(int ordinal, Call&& call) noexcept {
     std::optional<current_device> here;
     std::optional<capture_tolerant> now;
     try {
-      here.emplace(ordinal_);
+      here.emplace(ordinal);
       now.emplace();
     } catch (...) {
       // The runtime has shut down or the device has failed. The call below may still free memory.

@@ -36,7 +36,9 @@ inline cudaStream_t named_stream(cudaStream_t stream) noexcept { return stream ?
 /// capture.
 bool is_capturing(cudaStream_t stream);
 
-/// Sets the current device of the calling thread until the end of the scope, then restores the previous device.
+/// Sets the current device of the calling thread until the end of the scope, then restores the previous device. The
+/// thread keeps the new device if this process does not use the previous one, because cudaSetDevice() would open it: it
+/// would create a context there, which uses about half a gigabyte of its memory.
 class current_device {
  public:
   explicit current_device(int ordinal);

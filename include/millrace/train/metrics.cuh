@@ -257,7 +257,8 @@ class cuda_device_sums final : public device_sums {
     check_cuda(cudaEventRecord(s.landed, side_), "cudaEventRecord");
   }
 
-  static void wait_for(const slot& s) {
+  void wait_for(const slot& s) const {
+    const current_device here(o_.device);
     const capture_tolerant now;
     check_cuda(cudaEventSynchronize(s.landed), "cudaEventSynchronize");
   }

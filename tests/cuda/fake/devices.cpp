@@ -16,7 +16,7 @@ bool exists(const world& w, int device) { return device >= 0 && device < w.optio
 
 cudaError_t cudaGetDeviceCount(int* count) {
   if (count) *count = 0;
-  return call("cudaGetDeviceCount", {}, [&](world& w) {
+  return call("cudaGetDeviceCount", {.opens_nothing = true}, [&](world& w) {
     if (!count) return cudaErrorInvalidValue;
     *count = w.options.devices;
     return cudaSuccess;
@@ -24,7 +24,7 @@ cudaError_t cudaGetDeviceCount(int* count) {
 }
 
 cudaError_t cudaGetDevice(int* device) {
-  return call("cudaGetDevice", {}, [&](world&) {
+  return call("cudaGetDevice", {.opens_nothing = true}, [&](world&) {
     if (!device) return cudaErrorInvalidValue;
     *device = this_thread().device;
     return cudaSuccess;
@@ -32,9 +32,34 @@ cudaError_t cudaGetDevice(int* device) {
 }
 
 cudaError_t cudaSetDevice(int device) {
-  return call("cudaSetDevice", {}, [&](world& w) {
+  return call("cudaSetDevice", {.opens_nothing = true}, [&](world& w) {
     if (!exists(w, device)) return cudaErrorInvalidDevice;
     this_thread().device = device;
+    w.contexts.insert(device);
+    return cudaSuccess;
+  });
+}
+
+namespace {
+
+/// The driver's cuDevicePrimaryCtxGetState.
+int primary_context_state(int device, unsigned* flags, int* active) {
+  world& w = the_world();
+  const std::lock_guard lock(w.mutex);
+  *flags = 0;
+  *active = w.contexts.count(device) > 0;
+  return 0;
+}
+
+}  // namespace
+
+cudaError_t cudaGetDriverEntryPointByVersion(const char* symbol, void** function, unsigned int version,
+                                             unsigned long long flags, cudaDriverEntryPointQueryResult* status) {
+  return call("cudaGetDriverEntryPointByVersion", {.opens_nothing = true}, [&](world&) {
+    if (!symbol || !function || flags != cudaEnableDefault) return cudaErrorInvalidValue;
+    const bool exists = symbol == std::string_view("cuDevicePrimaryCtxGetState") && version >= 7'000;
+    *function = exists ? reinterpret_cast<void*>(&primary_context_state) : nullptr;
+    if (status) *status = exists ? cudaDriverEntryPointSuccess : cudaDriverEntryPointSymbolNotFound;
     return cudaSuccess;
   });
 }
@@ -56,7 +81,7 @@ cudaError_t cudaRuntimeGetVersion(int* version) {
 }
 
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
-  return call("cudaGetDeviceProperties", {}, [&](world& w) {
+  return call("cudaGetDeviceProperties", {.opens_nothing = true}, [&](world& w) {
     if (!properties) return cudaErrorInvalidValue;
     if (!exists(w, device)) return cudaErrorInvalidDevice;
     *properties = {};
@@ -80,7 +105,7 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
 }
 
 cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int device) {
-  return call("cudaDeviceGetAttribute", {}, [&](world& w) {
+  return call("cudaDeviceGetAttribute", {.opens_nothing = true}, [&](world& w) {
     if (!value) return cudaErrorInvalidValue;
     if (!exists(w, device)) return cudaErrorInvalidDevice;
     switch (attribute) {
@@ -109,7 +134,7 @@ cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int dev
 }
 
 cudaError_t cudaDeviceGetPCIBusId(char* text, int length, int device) {
-  return call("cudaDeviceGetPCIBusId", {}, [&](world& w) {
+  return call("cudaDeviceGetPCIBusId", {.opens_nothing = true}, [&](world& w) {
     if (!exists(w, device)) return cudaErrorInvalidDevice;
     if (!text || length < 13) return cudaErrorInvalidValue;
     std::snprintf(text, static_cast<std::size_t>(length), "0000:%02X:00.0", static_cast<unsigned>(device + 1) & 0xffu);

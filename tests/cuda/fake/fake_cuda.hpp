@@ -73,6 +73,10 @@ handles live();
 std::uint64_t calls(std::string_view function);
 std::uint64_t synchronising_calls();
 
+/// The devices on which this process has a context, in ascending order. cudaSetDevice() creates one, and so does every
+/// call that uses the current device. Calls about a numbered device or about errors do not.
+std::vector<int> contexts();
+
 /// Violations in order: waits under a guard, memory freed during a copy, writes past an end.
 std::vector<std::string> violations();
 

@@ -95,6 +95,7 @@ cudaError_t call(const char* name, const call_traits& traits, const call_body& b
     error = w.forbid_unsafe();
     if (error != cudaSuccess) return remembered(error);
   }
+  if (error == cudaSuccess && !traits.opens_nothing && !traits.without_device) w.contexts.insert(me.device);
   if (error == cudaSuccess || traits.releases) {
     const cudaError_t own = body(w);
     if (error == cudaSuccess) error = own;
@@ -135,6 +136,7 @@ void reset(const options& o) {
   w->captures.clear();
   w->streams.clear();
   w->allocations.clear();
+  w->contexts.clear();
   w->calls.clear();
   w->synchronising = 0;
   w->violations.clear();
@@ -158,6 +160,11 @@ std::uint64_t calls(std::string_view function) {
   held_world w;
   const auto it = w->calls.find(function);
   return it == w->calls.end() ? 0 : it->second;
+}
+
+std::vector<int> contexts() {
+  held_world w;
+  return {w->contexts.begin(), w->contexts.end()};
 }
 
 std::uint64_t synchronising_calls() { return held_world{}->synchronising; }

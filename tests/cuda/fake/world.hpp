@@ -17,6 +17,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <thread>
 
 namespace fake_cuda::detail {
@@ -108,6 +109,7 @@ struct call_traits {
   bool unsafe = false;         ///< "potentially unsafe" while a stream is captured
   bool releases = false;       ///< releases its argument even if it reports an error
   bool without_device = false; ///< works without a device or a driver
+  bool opens_nothing = false;  ///< does not create a context on the current device
 };
 
 class world {
@@ -173,6 +175,7 @@ class world {
     return reinterpret_cast<Handle>(next_handle += 16);   // unique, so that old handles stay invalid
   }
 
+  std::set<int> contexts;
   std::map<std::string, std::uint64_t, std::less<>> calls;
   std::uint64_t synchronising = 0;
   std::vector<std::string> violations;

@@ -159,7 +159,7 @@ STREAMS_AND_DEVICES = (
     not_current("record()", "void cuda_backend::record(device_event& mark, stream_view stream)"),
     not_current("stream_waits_for()", "void cuda_backend::stream_waits_for(stream_view stream, device_event& mark)"),
     bug("the caller's device is not restored", DEVICE,
-        errors("if (changed_) ignore_cuda(cudaSetDevice(before_));", "")),
+        errors("if (changed_ && is_open(before_)) ignore_cuda(cudaSetDevice(before_));", "")),
 )
 
 CAPTURES_AND_ERRORS = (

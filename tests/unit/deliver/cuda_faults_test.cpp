@@ -201,7 +201,8 @@ TEST_CASE("each refused call, from first to last, is an error that names it; not
         if (message.empty()) {
           // Not reached, or only after the last batch: no caller is left to report it to.
           if (nth > fake_cuda::calls(function)) break;
-          if (threads == 0) REQUIRE(calls_before_last < nth);   // a stager may see it while the last batch is delivered
+          // A stager may see it while the last batch is delivered. The measurement of gaps ignores errors.
+          if (threads == 0 && function != "cudaGetDevice") REQUIRE(calls_before_last < nth);
           continue;
         }
         ++failed;

@@ -50,7 +50,7 @@ MILLRACE_INLINE cuda_backend::cuda_backend(int ordinal, std::string sysfs)
 }
 
 MILLRACE_INLINE cuda_backend::~cuda_backend() {
-  quietly([&] { return cudaStreamDestroy(copies_); });
+  quietly(ordinal_, [&] { return cudaStreamDestroy(copies_); });
 }
 
 MILLRACE_INLINE std::string cuda_backend::name() const {
@@ -103,7 +103,7 @@ MILLRACE_INLINE void cuda_backend::free_host(void* memory) noexcept {
       return;
     }
   }
-  quietly([&] { return bound ? cudaHostUnregister(memory) : cudaFreeHost(memory); });
+  quietly(ordinal_, [&] { return bound ? cudaHostUnregister(memory) : cudaFreeHost(memory); });
 }
 
 MILLRACE_INLINE void* cuda_backend::allocate_device(std::size_t bytes) {
@@ -115,7 +115,7 @@ MILLRACE_INLINE void* cuda_backend::allocate_device(std::size_t bytes) {
 }
 
 MILLRACE_INLINE void cuda_backend::free_device(void* memory) noexcept {
-  quietly([&] { return cudaFree(memory); });
+  quietly(ordinal_, [&] { return cudaFree(memory); });
 }
 
 MILLRACE_INLINE std::unique_ptr<device_event> cuda_backend::make_event() {
@@ -123,7 +123,8 @@ MILLRACE_INLINE std::unique_ptr<device_event> cuda_backend::make_event() {
 }
 
 MILLRACE_INLINE std::optional<std::uint64_t> cuda_backend::elapsed_ns(device_event& from, device_event& to) {
-  const capture_tolerant now;   // needs no current device: the events know their device
+  const current_device here(ordinal_);
+  const capture_tolerant now;
   float ms = 0;
   const cudaError_t result = cudaEventElapsedTime(&ms, handle(from), handle(to));
   if (result == cudaErrorNotReady) {
@@ -189,12 +190,13 @@ MILLRACE_INLINE void cuda_backend::copy_to_host(void* to, const void* from, std:
 MILLRACE_INLINE std::unique_ptr<device_event> cuda_backend::make_event(unsigned flags) {
   const current_device here(ordinal_);
   auto result = std::make_unique<event>();
+  result->ordinal = ordinal_;
   check_cuda(cudaEventCreateWithFlags(&result->handle, flags), "cudaEventCreateWithFlags");
   return result;
 }
 
 MILLRACE_INLINE cuda_backend::event::~event() {
-  if (handle) ignore_cuda(cudaEventDestroy(handle));
+  if (handle) quietly(ordinal, [this] { return cudaEventDestroy(handle); });
 }
 
 /// Returns null if the GPU's node does not matter or is not available. The runtime's own pinned memory is then

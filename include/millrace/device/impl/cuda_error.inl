@@ -61,8 +61,26 @@ MILLRACE_INLINE current_device::current_device(int ordinal) {
   changed_ = true;
 }
 
+/// Returns whether this process has a context on the GPU, or if the driver does not report it. Only the driver has this
+/// function, and Millrace does not link the driver.
+MILLRACE_INLINE bool is_open(int ordinal) noexcept {
+  using get_state = int (*)(int device, unsigned* flags, int* active);
+  static const auto of_driver = []() noexcept -> get_state {
+    void* entry = nullptr;
+#if CUDART_VERSION >= 12050
+    ignore_cuda(cudaGetDriverEntryPointByVersion("cuDevicePrimaryCtxGetState", &entry, 12'000, cudaEnableDefault));
+#else
+    ignore_cuda(cudaGetDriverEntryPoint("cuDevicePrimaryCtxGetState", &entry, cudaEnableDefault));
+#endif
+    return reinterpret_cast<get_state>(entry);
+  }();
+  unsigned flags = 0;
+  int active = 1;
+  return !of_driver || of_driver(ordinal, &flags, &active) != 0 || active != 0;
+}
+
 MILLRACE_INLINE current_device::~current_device() {
-  if (changed_) ignore_cuda(cudaSetDevice(before_));
+  if (changed_ && is_open(before_)) ignore_cuda(cudaSetDevice(before_));
 }
 
 }}}  // namespace millrace::detail

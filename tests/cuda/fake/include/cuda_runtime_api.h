@@ -109,6 +109,15 @@ enum cudaDeviceAttr {
   cudaDevAttrHostRegisterSupported = 99
 };
 
+enum cudaGetDriverEntryPointFlags {
+  cudaEnableDefault = 0
+};
+
+enum cudaDriverEntryPointQueryResult {
+  cudaDriverEntryPointSuccess = 0,
+  cudaDriverEntryPointSymbolNotFound = 1
+};
+
 struct cudaDeviceProp {
   char name[256];
   size_t totalGlobalMem;
@@ -177,6 +186,9 @@ cudaError_t cudaDeviceGetAttribute(int* value, enum cudaDeviceAttr attribute, in
 cudaError_t cudaDeviceGetPCIBusId(char* text, int length, int device);
 cudaError_t cudaMemGetInfo(size_t* free_bytes, size_t* total_bytes);
 cudaError_t cudaDeviceSynchronize(void);
+cudaError_t cudaGetDriverEntryPointByVersion(const char* symbol, void** function, unsigned int version,
+                                             unsigned long long flags,
+                                             enum cudaDriverEntryPointQueryResult* status = 0);
 
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned int flags);
 cudaError_t cudaStreamDestroy(cudaStream_t stream);
