@@ -95,7 +95,7 @@ struct batch_of_a_number {
 struct batch_by_another_name {
   struct option {
     template <class T>
-    __attribute__((unavailable("millrace: batch has no option of this name: it has .size rows. Write .size = n")))
+    __attribute__((unavailable("millrace: batch has no option of this name: .size is its number of rows. Write .size")))
     option(T&&);
   } batch_size;
   bool drop_last = true, pad_last = false, allow_empty = false, keys = false;
@@ -125,8 +125,8 @@ struct session_by_another_name {
 struct shuffle_by_another_name {
   struct option {
     template <class T>
-    __attribute__((unavailable("millrace: shuffle has no option of this name: it moves samples within its .window. "
-                               "Write .window = n")))
+    __attribute__((unavailable("millrace: shuffle has no option of this name: the range in which it moves samples is "
+                               ".window. Write .window = n")))
     option(T&&);
   } buffer_size;
 };

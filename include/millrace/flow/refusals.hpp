@@ -116,7 +116,7 @@ struct refusals : flow_tag {
   broken_after<Stage> operator|(const Stage&) const;
 
   template <detail::refused<Item, IsOfSource, mistake::returns_nothing> Stage>
-  __attribute__((unavailable("millrace: the callable in map() returns void: expected the next item. Return it.")))
+  __attribute__((unavailable("millrace: the callable in map() returns void: expected the next item. Return the item.")))
   broken_after<Stage> operator|(const Stage&) const;
 
   template <detail::refused<Item, IsOfSource, mistake::item_is_immovable> Stage>
@@ -135,14 +135,14 @@ struct refusals : flow_tag {
   broken_after<Stage> operator|(const Stage&) const;
 
   template <detail::refused<Item, IsOfSource, mistake::members_are_not_listed> Stage>
-  __attribute__((unavailable("millrace: batch<T> uses all members of an aggregate with 1 to 16 members, without a base "
-                             "class or an array such as int[3]. Name the columns: batch<&T::member, ...>.")))
+  __attribute__((unavailable("millrace: batch<T> needs an aggregate with 1 to 16 members, without a base class and "
+                             "without an array such as int[3]. Name the columns: batch<&T::member, ...>.")))
   broken_after<Stage> operator|(const Stage&) const;
 
   template <detail::refused<Item, IsOfSource, mistake::batch_before_map> Stage, class Got = flow_item<Item>,
             class Column = column_of<typename Stage::template expected_input<Item>>>
   __attribute__((unavailable("millrace: batch<...> gets the unchanged items of the source: got flow_item<...>, "
-                             "expected column_of<...>. Put map() before batch: map is first.")))
+                             "expected column_of<...>. Put map() before batch.")))
   broken_after<Stage> operator|(const Stage&) const;
 
   template <detail::refused<Item, IsOfSource, mistake::column_of_another_type> Stage, class Got = flow_item<Item>,
@@ -177,8 +177,8 @@ struct refusals : flow_tag {
   broken_after<Stage> operator|(const Stage&) const;
 
   template <detail::refused<Item, IsOfSource, mistake::no_length> Stage>
-  __attribute__((unavailable("millrace: bucket<...> names a column without a length: expected a ragged one, or an "
-                             "integer with the length. Name such a column.")))
+  __attribute__((unavailable("millrace: bucket<...> names a column without a length: expected a ragged column, or an "
+                             "integer that contains the length. Name such a column.")))
   broken_after<Stage> operator|(const Stage&) const;
 
   template <detail::refused<Item, IsOfSource, mistake::mixed_column_is_not_listed> Stage>
@@ -197,8 +197,8 @@ struct refusals : flow_tag {
   broken_after<Stage> operator|(const Stage&) const;
 
   template <detail::refused<Item, IsOfSource, mistake::rows_are_mixed_twice> Stage>
-  __attribute__((unavailable("millrace: rows are mixed twice: expected one mix_rows, mixup or cutmix. Pass mix_rows "
-                             "both alphas, to use both.")))
+  __attribute__((unavailable("millrace: rows are mixed twice: expected one mix_rows, mixup or cutmix. To use both, set "
+                             "both alphas of mix_rows.")))
   broken_after<Stage> operator|(const Stage&) const;
 };
 

@@ -34,7 +34,7 @@ namespace detail {
 bool is_text_name(std::string_view name) noexcept;
 inline constexpr folder_rule text_folder_rule{
     is_text_name, "Files of lines end in .txt, .jsonl, .ndjson, .json, .csv or .tsv, optionally followed by .gz, "
-                  ".zst, .bz2, .xz or .lz4; name others with a pattern"};
+                  ".zst, .bz2, .xz or .lz4; select other files with a pattern"};
 
 /// The source that lines() returns: text files, read line by line.
 class lines_source {

@@ -100,9 +100,9 @@ void check_streams(const Source& source) {
   if constexpr (requires { source.needs_index(); })
     if (source.needs_index())
       throw setup_error(
-          "the sources of the mix are streamed, because not all have an index, and one needs it: .index = "
-          "required, only, without, where or repeats of shards()",
-          "Mix plain tar shards alone, or leave out that option");
+          "the sources of the mix are streamed, because not all have an index, but an option of shards() needs one: "
+          ".index = required, .only, .without, .where or .repeats",
+          "Mix only plain tar shards, or omit that option");
 }
 
 /// The source of a mix that consists only of shards(): indexed if all shards have an index, otherwise a stream.
@@ -249,8 +249,8 @@ detail::broken_flow mix(const mix_options&, weighted<Flows>...) {
 /// Reports a source with stages other than a shuffle and maps.
 template <class... Flows>
   requires detail::mixed_with<detail::mix_mistake::not_mixable, Flows...>
-__attribute__((unavailable("millrace: a source of mix() has other stages than a shuffle and then maps. Put those "
-                           "after mix().")))
+__attribute__((unavailable("millrace: a source of mix() has stages other than a shuffle and then maps. Put these other "
+                           "stages after mix().")))
 detail::broken_flow mix(const mix_options&, weighted<Flows>...) {
   return {};
 }
@@ -258,16 +258,16 @@ detail::broken_flow mix(const mix_options&, weighted<Flows>...) {
 /// Reports sources that end in items of different types.
 template <class... Flows>
   requires detail::mixed_with<detail::mix_mistake::items_differ, Flows...>
-__attribute__((unavailable("millrace: the sources of mix() end in items of different types. End each in a map() to "
-                           "the same one.")))
+__attribute__((unavailable("millrace: the sources of mix() end in items of different types. End each source in a map() "
+                           "that returns the same type.")))
 detail::broken_flow mix(const mix_options&, weighted<Flows>...) {
   return {};
 }
 
 /// Reports a source without a weight.
 template <class... Things>
-__attribute__((unavailable("millrace: mix() is given a source without its weight. Pass its options, then its "
-                           "sources, each as weighted{flow, weight}.")))
+__attribute__((unavailable("millrace: mix() is given a source without its weight. Pass the options, then each source "
+                           "as weighted{flow, weight}.")))
 detail::broken_flow mix(const mix_options&, const Things&...) {
   return {};
 }

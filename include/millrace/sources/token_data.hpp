@@ -68,7 +68,7 @@ class token_data {
   /// Counts the tokens that do not belong to any window.
   void report(event_counts& counts) const noexcept {
     if (empty_documents_ > 0) counts.count("documents without tokens", empty_documents_);
-    if (left_over_ > 0) counts.count("tokens behind the last whole window of a file", left_over_);
+    if (left_over_ > 0) counts.count("tokens after the last complete window of a file", left_over_);
   }
   /// Chooses how windows are read. Called before the first read. Returns the maximum bytes of cached blocks.
   std::size_t expect(const expected_order& order);

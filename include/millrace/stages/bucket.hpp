@@ -146,12 +146,12 @@ inline void check(const bucket_options& o) {
     throw setup_error("bucket() needs ascending boundaries, each at least 1",
                       "Set, for example, .boundaries = {16, 64, 256}");
   if (o.tokens && *o.tokens < o.boundaries.back())
-    throw setup_error("bucket() allows a batch " + std::to_string(*o.tokens) + " tokens, fewer than one row of " +
-                          std::to_string(o.boundaries.back()),
+    throw setup_error("bucket() allows only " + std::to_string(*o.tokens) + " tokens in a batch, fewer than the " +
+                          std::to_string(o.boundaries.back()) + " of one row",
                       "Set bucket_options::tokens to a multiple of the last boundary");
   if (o.flush_every == 0)
     throw setup_error("bucket() never fills a bucket: got bucket({.flush_every = 0})",
-                      "Set flush_every to the number of rows in many batches");
+                      "Set flush_every to many times the batch size");
 }
 
 /// Returns the first of these columns that has a length; the first one if none has.

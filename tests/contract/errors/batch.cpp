@@ -11,7 +11,7 @@ example prepare(int n) { return {n}; }
 const std::vector<int> numbers(100);
 
 // case: batch_before_map
-// error: flow_item<int>.*column_of<example>.*Put map\(\) before batch: map is first
+// error: flow_item<int>.*column_of<example>.*Put map\(\) before batch
 void train() {
 #if MISTAKE
   auto flow = mr::from(numbers)
@@ -25,7 +25,7 @@ void train() {
 }
 
 // case: batch_called_batch_size
-// error: batch has no option of this name: it has \.size rows
+// error: batch has no option of this name: \.size is its number of rows
 void train() {
   auto flow = mr::from(numbers)
             | mr::map(prepare)
@@ -111,7 +111,7 @@ void train() {
 }
 
 // case: shuffle_called_buffer_size
-// error: shuffle has no option of this name: it moves samples within its \.window
+// error: shuffle has no option of this name: the range in which it moves samples is \.window
 void train() {
 #if MISTAKE
   auto flow = mr::from(numbers) | mr::shuffle({.buffer_size = 8}) | mr::map(prepare);   // wrong here
@@ -168,7 +168,7 @@ void train() {
 }
 
 // case: batch_of_unlisted_members
-// error: batch<T> uses all members of an aggregate with 1 to 16 members
+// error: batch<T> needs an aggregate with 1 to 16 members
 struct with_array {
   int number[3];
 };

@@ -17,7 +17,7 @@ namespace mr = millrace;
 const std::vector<int> numbers(100, 3);
 
 // case: bucket_without_length
-// error: bucket<...> names a column without a length: expected a ragged one, or an integer with the length
+// error: bucket<...> names a column without a length: expected a ragged column, or an integer that contains the length
 struct example {
   float weight;
   std::uint32_t frames;

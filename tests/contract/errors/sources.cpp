@@ -69,7 +69,7 @@ void train() {
 }
 
 // case: mix_of_a_batched_flow
-// error: a source of mix\(\) has other stages than a shuffle and then maps
+// error: a source of mix\(\) has stages other than a shuffle and then maps
 void train() {
   auto source = mr::shards("a.tar") | mr::map(prepare);
 #if MISTAKE

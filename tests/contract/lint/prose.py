@@ -14,7 +14,7 @@ from checks import ROOT, Report
 from tree import COMMENT_OR_STRING, Tree, allowance_problem
 
 # The remaining retired words are names inside formats: counts, JSON members, and the tests that read them.
-ALLOWED = {"openings": 0, "whoever": 0, "long_sentences": 0, "retired_words": 10, "is_no": 1, "british": 0}
+ALLOWED = {"openings": 0, "whoever": 0, "long_sentences": 0, "retired_words": 3, "is_no": 0, "british": 0}
 MAX_WORDS = 30
 OPENING = re.compile(r"^(Of|What|Who|Whom|Whose|That|Whoever|So many)\b")
 RETIRED = re.compile(r"\b(intakes?|pumps?|tally|seats?|stretch(es)?|renormalis\w*|foreign_counts|kept_predictions|"

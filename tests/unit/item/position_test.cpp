@@ -148,7 +148,7 @@ TEST_CASE("a text of version 2 or 3 is read, and accepted as 4 or 5 if it has on
     CHECK(message_of([&] { mr::detail::check_same(of_lanes, now); }) ==
           "this resume point has version " + std::to_string(version) +
               ", whose order of lanes is no longer supported: got 24 lanes that change passes "
-              "independently, expected version " + std::to_string(version + 2) + ", where they wait for each other");
+              "independently, expected version " + std::to_string(version + 2) + ", where lanes wait for each other");
   }
 }
 

@@ -323,9 +323,9 @@ TEST_CASE("options without a valid order, and ranks that would change it, are re
   CHECK(message_of(as_rank(0, 8)) == "no error");   // ranks share the 12 lanes
   CHECK(message_of(as_rank(2, 2)) == "the world is invalid: got rank 2 of 2");
   CHECK(message_of(as_rank(0, 0)) == "the world is invalid: got rank 0 of 0");
-  CHECK(message_of([&] { plan.sample_at(0, 960); }) == "an epoch has 960 positions, and 960 is out of range");
+  CHECK(message_of([&] { plan.sample_at(0, 960); }) == "position 960 is out of range: an epoch has 960 positions");
   CHECK(message_of([&] { mr::detail::lane_cursor(plan, {.position = 961}); }) ==
-        "an epoch has 960 positions, and 961 is out of range");
+        "position 961 is out of range: an epoch has 960 positions");
   CHECK(message_of([&] { mr::detail::lane_cursor(plan, {.position = 960}); }) == "no error");
   const mr::detail::exact_order endless({.counts = {5}, .epoch_batches = options::endless});
   CHECK(message_of([&] { endless.sample_at(1, 0); }) == "epoch 1 does not exist");

@@ -87,8 +87,8 @@ outcome run(const std::string& pattern, const run_options& o) {
   }
   for (const auto& c : session.stats().counts) {
     if (std::string_view(c.what) == "fields read with entry points") all.with_entries = c.times;
-    if (std::string_view(c.what) == "JPEGs whose entry points left out what no crop needs") all.used = c.times;
-    if (std::string_view(c.what) == "fields whose entry points are not theirs, or damaged") all.refused = c.times;
+    if (std::string_view(c.what) == "JPEG crops accelerated by entry points") all.used = c.times;
+    if (std::string_view(c.what) == "fields with wrong or damaged entry points") all.refused = c.times;
   }
   return all;
 }

@@ -223,7 +223,8 @@ TEST_CASE("a mix of shards is exact if all of them have an index, otherwise a st
                                 0.5});
   };
   CHECK(labels_and_news(others({})).labels.size() > 3);
-  CHECK_THROWS_WITH_AS(others({.index = mr::index::required}), doctest::Contains("and one needs it"), mr::setup_error);
+  CHECK_THROWS_WITH_AS(others({.index = mr::index::required}), doctest::Contains("of shards() needs one"),
+                       mr::setup_error);
 }
 
 TEST_CASE("a damaged shard ends the start of a session, and one with on_damage continues without its rest") {

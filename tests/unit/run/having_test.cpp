@@ -181,7 +181,7 @@ TEST_CASE("a source or a rank's share of it without a sample that has the fields
   };
   const std::string all = error_of(mr::shards(names, {.index = mr::index::off, .having = {"webp;gif", "id"}}),
                                    {.threads = 1, .notice = mr::quiet});
-  CHECK(all.find("the source has no sample: its 4 shards were read to the end in epoch 0; .having leaves out samples "
+  CHECK(all.find("the source has no sample: its 4 shards were read to the end in epoch 0; .having omits samples "
                  "without 'webp;gif' and 'id'") != std::string::npos);
   CHECK(all.find("Compare .having with the fields that examples/inspect counts") != std::string::npos);
   save(names[0], file("a.id", "1") + file("a.gif", "x") + end_marker());   // only this shard has one
@@ -191,7 +191,7 @@ TEST_CASE("a source or a rank's share of it without a sample that has the fields
                                         .world = mr::world{.rank = 1, .size = 4}});
     // Without a shuffle each pass reads the same samples, so that further passes add no others.
     CHECK(share.find("a rank's share of the shards has no sample: got none in 2 passes") != std::string::npos);
-    CHECK(share.find("; .having leaves out samples without 'gif'") != std::string::npos);
+    CHECK(share.find("; .having omits samples without 'gif'") != std::string::npos);
     CHECK(share.find("With an index, each rank gets its share") != std::string::npos);
   }
   CHECK(numbers_of(mr::shards(names, {.index = mr::index::off, .having = "gif"}),

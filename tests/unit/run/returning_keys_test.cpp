@@ -51,7 +51,7 @@ outcome run_over(Flow flow, int threads, std::uint64_t epochs = 1) {
                      }}};
     for (auto& b : run) all.rows += b.size();
     for (const auto& c : run.stats().counts)
-      if (std::string_view(c.what) == "keys that came back later in their shard") all.counted = c.times;
+      if (std::string_view(c.what) == "keys that occur again later in their shard") all.counted = c.times;
   } catch (const mr::error& e) {
     all.error = e.what();
   }
@@ -97,7 +97,7 @@ TEST_CASE("the error of a missing field says that its key occurs again later in 
   save(plain, apart + end_marker());
   const outcome other = run_over(mr::shards(plain, {.index = mr::index::off}) | mr::map(label_of), 0);
   CHECK(other.error.find("Name a field that every sample has") != std::string::npos);
-  CHECK(other.error.find("came back") == std::string::npos);
+  CHECK(other.error.find("occurs again") == std::string::npos);
 }
 
 TEST_CASE("a run that uses has() gets one warning about keys that reappear, however many shards and passes") {

@@ -153,7 +153,7 @@ TEST_CASE("an index next to a shard of a storage saves reading the shard, and on
   REQUIRE(shards.at("cellar://box/s0-0.tar").text.size() != shards.at("cellar://box/s41-0.tar").text.size());
   index = shards.at("cellar://box/s41-0.tar.millrace-index").text;   // as is one of a shard of another size
   CHECK(message_of([&] { (void)run(data.remote, {.source = data.options()}); })
-            .find("the index next to the shard does not match it: got ") != std::string::npos);
+            .find("the shard does not match the index next to it: got ") != std::string::npos);
   shards.at("cellar://box/s0-0.tar.millrace-index").text = "no index";   // is rebuilt at the start
   CHECK(run(data.local, {}).batches == run(data.remote, {.source = data.options()}).batches);
 }

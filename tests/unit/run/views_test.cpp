@@ -121,7 +121,7 @@ TEST_CASE("arrays of images are rows of several, each with the bits that it has 
     // 2 + 8 + 1 + 1 images of each JPEG, across four columns.
     std::uint64_t shared = 0;
     for (const auto& c : run.stats().counts)
-      if (std::string_view(c.what) == "pictures made of the planes of another one") shared = c.times;
+      if (std::string_view(c.what) == "images rendered from the planes of another image") shared = c.times;
     CHECK(shared == 40 * 11);
   }
 }

@@ -340,7 +340,7 @@ TEST_CASE("files that end before their size are damaged samples, and errors of r
   const mr::storage at = cellars::listing_storage{{files}};
   file_run run{.source = {.storage = at}, .global_batch = 4, .epochs = 1};
   CHECK(message_of([&] { (void)run_files(std::string("cellar://box/"), run); })
-            .find("ends too early: expected the 6 bytes of its identity (shard cellar://box/5.jpg") !=
+            .find("ends too early: expected the 6 bytes that its identity() states (shard cellar://box/5.jpg") !=
         std::string::npos);
   run.on_damage = {.policy = mr::damage::mask, .at_most_share = 1};
   CHECK(run_files(std::string("cellar://box/"), run).masked == 1);

@@ -83,7 +83,7 @@ MILLRACE_INLINE void late_data_error::suspect(suspect_samples samples, std::uint
   first_ = first;
   exact_ = exact;
   const std::string since = std::to_string(first) + (exact ? " (its first)" : " (its first, or one before it)");
-  advise(samples == suspect_samples::none ? "No sample of it was delivered. Copy or download the shard again"
+  advise(samples == suspect_samples::none ? "No sample of the shard was delivered. Copy or download the shard again"
          : samples == suspect_samples::since
              ? "Samples of this shard delivered since position " + since +
                    " may be wrong: resume from a point before it, with a good copy of the shard"

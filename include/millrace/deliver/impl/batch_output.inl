@@ -49,7 +49,7 @@ MILLRACE_INLINE void throw_all_leased(const batch_output& from, std::optional<st
   const std::size_t count = from.leased();
   const std::string in_use = std::to_string(count) + (count == 1 ? " batch is" : " batches are") + " still in use, ";
   throw setup_error(fixed ? "slot " + std::to_string(*fixed % from.lease_slots()) +
-                                ", which the next batch needs, is leased: " + in_use + "including this one"
+                                ", which the next batch needs, is leased: " + in_use + "including this slot's"
                           : "all slots are leased: " + in_use + "so no further batch can be created",
                     "Release batches before requesting the next, raise prefetch({.batches}) or to_device({.slots}), or "
                     "set session_options::leases_released_by_other_threads");

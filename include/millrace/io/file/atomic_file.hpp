@@ -116,7 +116,7 @@ class atomic_file {
     if (folder == -1) return;
     const bool failed = files_.sync(folder) != 0 && errno == EIO;
     files_.close(folder);
-    if (failed) fail("cannot flush to disk the name of", EIO);
+    if (failed) fail("cannot flush to disk the folder entry of", EIO);
   }
 
   void abandon() noexcept {

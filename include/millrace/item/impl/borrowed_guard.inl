@@ -50,8 +50,8 @@ MILLRACE_INLINE void borrowed_guard::check_borrowed(const bytes& data, const cha
 #endif
   if (!is_freed && checksum_of(data) == checksum_) return;
   throw setup_error(std::string("the bytes of ") + name + (is_freed ? " were freed" : " changed") +
-                        " before it was decoded: bytes::borrowed() keeps no memory alive, and decoding runs after "
-                        "the function that creates the plan",
+                        " before it was decoded: bytes::borrowed() keeps no memory alive, and decoding runs after the "
+                        "function that creates the plan has returned",
                     "Pass bytes that own their memory: mr::bytes::owned(text), or mr::read_file(path)", where);
 }
 

@@ -136,7 +136,7 @@ MILLRACE_INLINE void check_same(const position& from, const position& current) {
     throw setup_error("this resume point has version " + std::to_string(from.version) + ", whose order of lanes is "
                           "no longer supported: got " + std::to_string(from.lanes) + " lanes that change passes "
                           "independently, expected version " + std::to_string(current.version) +
-                          ", where they wait for each other",
+                          ", where lanes wait for each other",
                       "Resume with the release of Millrace that wrote it, or start without it");
   std::string differences;
   const auto compare = [&](const char* setting, const std::string& then, const std::string& now) {
@@ -175,7 +175,7 @@ MILLRACE_INLINE void check_same(const position& from, const position& current) {
   compare("the number of lanes", std::to_string(from.lanes), std::to_string(current.lanes));
   compare("the global batch", std::to_string(from.global_batch), std::to_string(current.global_batch));
   compare("an epoch", epoch_of(from), epoch_of(current));
-  compare("the rank, which counts without an index,", ranks_of(from), ranks_of(current));
+  compare("the rank (relevant without an index)", ranks_of(from), ranks_of(current));
   const auto stride_of = [](const position& p) { return p.stride == 0 ? "none" : std::to_string(p.stride); };
   compare("the stride of mixed rows", stride_of(from), stride_of(current));
   if (!differences.empty() && from.has_index() != current.has_index())

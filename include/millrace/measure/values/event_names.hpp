@@ -30,19 +30,19 @@ enum class event_name : std::uint8_t {
 
 /// The texts of the events, in the order of event_name.
 inline constexpr std::array event_texts{
-    "JPEGs by the own decoder, several at once", "JPEGs by the own decoder, alone",
+    "JPEGs by the built-in decoder, several at once", "JPEGs by the built-in decoder, alone",
     "JPEGs decoded smaller",
-    "JPEGs whose entry points left out what no crop needs", "JPEGs whose restart markers left out what no crop needs",
-    "JPEGs with entry points of another file", "pictures made of the planes of another one", "progressive JPEGs",
+    "JPEG crops accelerated by entry points", "JPEG crops accelerated by restart markers",
+    "JPEGs with entry points of another file", "images rendered from the planes of another image", "progressive JPEGs",
     "damaged JPEGs accepted", "warnings of libjpeg",
     "bytes of JPEGs", "pixels of JPEGs",
-    "fields read with entry points", "fields whose entry points are not theirs, or damaged",
-    "JPEGs by libjpeg: none", "JPEGs by libjpeg: as asked", "JPEGs by libjpeg: size", "JPEGs by libjpeg: processor",
-    "JPEGs by libjpeg: no JPEG", "JPEGs by libjpeg: arithmetic or lossless", "JPEGs by libjpeg: precision",
+    "fields read with entry points", "fields with wrong or damaged entry points",
+    "JPEGs by libjpeg: none", "JPEGs by libjpeg: as requested", "JPEGs by libjpeg: size", "JPEGs by libjpeg: processor",
+    "JPEGs by libjpeg: not a JPEG", "JPEGs by libjpeg: arithmetic or lossless", "JPEGs by libjpeg: precision",
     "JPEGs by libjpeg: components", "JPEGs by libjpeg: sampling", "JPEGs by libjpeg: several scans",
-    "JPEGs by libjpeg: colour space", "JPEGs by libjpeg: unusual header", "JPEGs by libjpeg: tables",
-    "JPEGs by libjpeg: damaged", "JPEGs by libjpeg: wild values", "JPEGs by libjpeg: progressive",
-    "JPEGs by libjpeg: progressive, scans left out", "JPEGs by libjpeg: progressive, beyond a limit"};
+    "JPEGs by libjpeg: color space", "JPEGs by libjpeg: unusual header", "JPEGs by libjpeg: tables",
+    "JPEGs by libjpeg: damaged", "JPEGs by libjpeg: extreme values", "JPEGs by libjpeg: progressive",
+    "JPEGs by libjpeg: progressive, scans omitted", "JPEGs by libjpeg: progressive, beyond a limit"};
 
 /// Returns the text of an event, which must not be `none`.
 constexpr const char* text_of(event_name name) noexcept { return event_texts[static_cast<std::size_t>(name)]; }

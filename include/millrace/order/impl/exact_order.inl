@@ -50,12 +50,12 @@ MILLRACE_INLINE exact_order::exact_order(options o)
 MILLRACE_INLINE std::string narrow_window_notice(std::size_t window, std::size_t lanes, std::string_view remedy) {
   if (window <= 1 || window / lanes >= 2) return {};
   return "the shuffle hardly moves samples: got a window of " + std::to_string(window) + " for " +
-         std::to_string(lanes) + " lanes, expected at least 2 samples for each. " + std::string(remedy);
+         std::to_string(lanes) + " lanes, expected at least 2 samples per lane. " + std::string(remedy);
 }
 
 MILLRACE_INLINE std::string_view remedy_for_lanes(bool older_order) noexcept {
-  return older_order ? "Lanes are necessary only to resume in this older order"
-                     : "Leave out session_options::lanes, or use a larger shuffle window";
+  return older_order ? "Only this older order requires lanes; a new run does not"
+                     : "Omit session_options::lanes, or use a larger shuffle window";
 }
 
 MILLRACE_INLINE std::string exact_order::window_notice() const {
@@ -102,13 +102,13 @@ MILLRACE_INLINE void exact_order::check(const world& r) const {
   if (options_.global_batch % r.size != 0)
     throw setup_error("the global batch of " + std::to_string(options_.global_batch) + " is not divisible by " +
                           std::to_string(r.size) + " ranks",
-                      "Choose a multiple of the number of ranks: the order must not depend on that number");
+                      "Choose a global batch that is a multiple of the number of ranks");
 }
 
 MILLRACE_INLINE exact_order::spot exact_order::spot_of(std::uint64_t epoch, std::uint64_t position) const {
   if (position >= positions())
-    throw setup_error("an epoch has " + std::to_string(positions()) + " positions, and " + std::to_string(position) +
-                          " is out of range",
+    throw setup_error("position " + std::to_string(position) + " is out of range: an epoch has " +
+                          std::to_string(positions()) + " positions",
                       "Positions are numbered from 0");
   if (exact()) return {epoch, position};
   const bool one_epoch = options_.epoch_batches == options::endless;

@@ -55,14 +55,14 @@ MILLRACE_INLINE std::vector<std::uint64_t> mix_pattern::shares_of(const std::vec
   for (const double weight : weights) {
     if (!is_finite(weight) || weight <= 0)
       throw setup_error("a source of a mix has an invalid weight: got " + std::to_string(weight),
-                        "Set a weight above 0, or leave out the source");
+                        "Set a weight above 0, or omit the source");
     all += weight;
   }
   const auto longest = static_cast<double>(longest_period);
   for (const double weight : weights)
     if (!(longest * weight / all >= 1))
       throw setup_error("a source of a mix has a share of less than 1 / " + std::to_string(longest_period),
-                        "Increase its weight, or leave out the source");
+                        "Increase its weight, or omit the source");
   for (std::uint64_t sum = weights.size(); sum <= longest_period; ++sum)
     if (std::vector<std::uint64_t> exact = exact_shares(weights, all, sum); !exact.empty()) return exact;
   return rounded_shares(weights, all);

@@ -16,7 +16,7 @@ MILLRACE_INLINE mix_plan::mix_plan(options o) : options_(std::move(o)) {
     const std::uint64_t samples = std::accumulate(s.counts.begin(), s.counts.end(), std::uint64_t{0});
     if (samples == 0)
       throw setup_error("source " + std::to_string(weights.size()) + " of the mix has no sample",
-                        "Leave out the source, or inspect its shards (examples/inspect)");
+                        "Omit the source, or inspect its shards (examples/inspect)");
     weights.push_back(s.weight);
     first_shards_.push_back(shards);
     shards += s.counts.size();
@@ -64,7 +64,7 @@ MILLRACE_INLINE void mix_plan::check(const world& r) const {
   if (options_.global_batch % r.size != 0)
     throw setup_error("the global batch of " + std::to_string(options_.global_batch) + " is not divisible by " +
                           std::to_string(r.size) + " ranks",
-                      "Choose a multiple of the number of ranks: the order must not depend on that number");
+                      "Choose a global batch that is a multiple of the number of ranks");
 }
 
 MILLRACE_INLINE const mix_plan::phase& mix_plan::phase_at(std::uint64_t at) const noexcept {
@@ -130,8 +130,8 @@ MILLRACE_INLINE ordered_sample mix_plan::sample_at(std::uint64_t epoch, std::uin
 }
 
 MILLRACE_INLINE void mix_plan::throw_out_of_range(std::uint64_t position) const {
-    throw setup_error("an epoch has " + std::to_string(positions_) + " positions, and " + std::to_string(position) +
-                          " is out of range",
+    throw setup_error("position " + std::to_string(position) + " is out of range: an epoch has " +
+                          std::to_string(positions_) + " positions",
                       "Positions are numbered from 0");
   }
 
@@ -166,7 +166,7 @@ MILLRACE_INLINE void mix_plan::set_length() {
   if (!cycles()) {
     if (options_.epoch_batches != exact_order_options::exact_pass)
       throw setup_error("epochs of a fixed number of batches need sources that restart when they run out",
-                        "Mix with on_exhausted = exhausted::repeat");
+                        "Set mix_options::on_exhausted to exhausted::repeat");
     if (options_.drop_last) dropped_ = positions_ % batch;
     positions_ -= dropped_;
     if (positions_ == 0)

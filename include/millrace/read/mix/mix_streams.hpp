@@ -145,7 +145,7 @@ class mix_streams {
       auto& stream = *std::get<Index>(streams);
       if (stream.is_exhausted(*counts))
         throw setup_error(rule.sources[Index].name + " of the mix has no sample",
-                          "Leave it out, or check its data");
+                          "Omit the source, or check its data");
       auto s = stream.take();
       who = {s.id, s.epoch, std::move(s.origin)};
       result.emplace(item_of_mix<typename Sources::item...>::template make<Index>(std::move(*s.item)));

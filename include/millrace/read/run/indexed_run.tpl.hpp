@@ -202,7 +202,7 @@ MILLRACE_INLINE void indexed_run<Data>::check_last_batch(const options& o) const
                         (rows == 1 ? " row for " : " rows for ") + std::to_string(world_.size) +
                         " ranks, expected at least one for each (" + std::to_string(plan_.positions()) +
                         " samples in batches of " + std::to_string(o.global_batch()) + " rows over all ranks)",
-                    "Set batch({.pad_last = true}), which fills it up with masked rows, or batch({.allow_empty = "
+                    "Set batch({.pad_last = true}), which fills the batch with masked rows, or batch({.allow_empty = "
                     "true}) if your loop accepts a batch of 0 rows");
 }
 

@@ -38,7 +38,7 @@ inline std::uint32_t row_stride(const row_stride_options& o) {
     throw setup_error("the two rows of a pair would be on different ranks: " + got + ", expected a multiple of the " +
                           std::to_string(o.mine.size) + " ranks",
                       resumed ? "Resume with a number of ranks that divides the stride"
-                           : "Set mix_rows' .stride to a multiple of the number of ranks, or leave it out");
+                           : "Set mix_rows' .stride to a multiple of the number of ranks, or omit it");
   if (stride / o.mine.size >= o.rows)
     throw setup_error("no row of a batch has a partner to mix with: " + got + ", expected less than the " +
                           std::to_string(o.rows * o.mine.size) + " rows of a batch over all ranks",

@@ -101,9 +101,9 @@ template <class Order>
 no_sample_error empty_share_error(std::uint64_t passes, const Order& order) {
   return {"a rank's share of the shards has no sample: got none in " + std::to_string(passes) +
               " passes, expected at least one (lane " + std::to_string(order.lane) + " of " +
-              std::to_string(order.lanes) + " and the others of that rank, " + std::to_string(order.shards) +
+              std::to_string(order.lanes) + " and the other lanes of that rank, " + std::to_string(order.shards) +
               " shards in total)",
-          "Leave out the empty shards, run fewer ranks, or shuffle"};
+          "Omit the empty shards, run fewer ranks, or shuffle"};
 }
 
 /// Reads the lanes of one rank concurrently, and merges them in a fixed order.

@@ -58,9 +58,9 @@ MILLRACE_INLINE std::exception_ptr read_stage_base<Source>::explain(std::excepti
     try {
       std::rethrow_exception(why);
     } catch (no_sample_error& none) {
-      none.explain("; .having leaves out samples without " + source_->having().text(),
+      none.explain("; .having omits samples without " + source_->having().text(),
                    "Compare .having with the fields that examples/inspect counts. With an index, each rank gets "
-                   "its share of the samples that have them");
+                   "its share of the samples with these fields");
     } catch (...) {
     }
   }

@@ -127,7 +127,7 @@ MILLRACE_INLINE record file_data::read_file(std::size_t file, record_builder& bu
   if (size > options_.max_file_bytes)
     throw data_error("the file is too large: got " + std::to_string(size) + " bytes, expected at most " +
                          std::to_string(options_.max_file_bytes),
-                     "Leave it out, or raise files_options::max_file_bytes", where);
+                     "Omit the file, or raise files_options::max_file_bytes", where);
   const byte_range all{};
   if (!options_.storage.is_local()) opened.will_read({&all, 1});
   build.begin(names_[file], key(file), error_location::unknown);

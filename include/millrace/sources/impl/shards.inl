@@ -50,7 +50,7 @@ MILLRACE_INLINE shards_source::shards_source(std::vector<std::string> names, con
   if (indexes_->chooses && o.index == millrace::index::off)
     throw setup_error("the options only, without, where and repeats of shards() choose samples by an index: got .index "
                       "= mr::index::off, expected automatic or required",
-                      "Leave out .index, or choose by .having or a filter");
+                      "Omit .index, or choose samples by .having or a filter");
 }
 
 MILLRACE_INLINE bool shards_source::uses_index(const index_use& use) const {
@@ -62,7 +62,7 @@ MILLRACE_INLINE bool shards_source::uses_index(const index_use& use) const {
     throw setup_error(std::string("shards() with ") + (own.chooses ? "only, without, where or repeats" : "an index") +
                           " has one row for each sample, and expand, filter, take, pack, bucket or a later shuffle "
                           "would change that",
-                      "Choose samples by .having, .where or .only, leave out that stage, or stream the shards: .index "
+                      "Choose samples by .having, .where or .only, omit that stage, or stream the shards: .index "
                       "= mr::index::off");
   }
   const std::lock_guard lock(own.mutex);

@@ -54,7 +54,7 @@ MILLRACE_INLINE std::span<const std::byte> token_reader::bytes_at(const byte_ran
 
 MILLRACE_INLINE void token_reader::report(event_counts& counts) const noexcept {
   if (windows_.empty_documents() > 0) counts.count("documents without tokens", windows_.empty_documents());
-  if (windows_.left_over() > 0) counts.count("tokens behind the last whole window of a file", windows_.left_over());
+  if (windows_.left_over() > 0) counts.count("tokens after the last complete window of a file", windows_.left_over());
 }
 
 MILLRACE_INLINE token_files_source::token_files_source(std::vector<std::string> names,
@@ -65,7 +65,7 @@ MILLRACE_INLINE token_files_source::token_files_source(std::vector<std::string> 
                       "Set token_files_options::length");
   if (options.stride == std::size_t{0})
     throw setup_error("token_files() has no stride: got 0 tokens, expected at least 1",
-                      "Leave out the stride to use the window length");
+                      "Omit the stride to use the window length");
   if (options.documents && (options.token_bytes || options.header_bytes || options.keep_short))
     throw setup_error("token_files() has options that exclude each other: documents, whose type and place are in the "
                       ".idx file, and token_bytes, header_bytes or keep_short",
@@ -73,7 +73,7 @@ MILLRACE_INLINE token_files_source::token_files_source(std::vector<std::string> 
   if (const std::size_t bytes = options.token_bytes.value_or(1); bytes > 8 || !std::has_single_bit(bytes))
     throw setup_error("token_files() does not support this token size: got " + std::to_string(bytes) +
                           " bytes, expected 1, 2, 4 or 8",
-                      "Leave out token_bytes to use the header or the name of the file");
+                      "Omit token_bytes to use the header or the name of the file");
 }
 
 MILLRACE_INLINE auto token_files_source::plan(const indexed_run_options& o) const -> std::unique_ptr<planned> {

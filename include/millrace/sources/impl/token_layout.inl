@@ -30,7 +30,7 @@ MILLRACE_INLINE std::string remedy_of(file_kind kind) {
     case json:
     case text: return "Tokenize it with lines() | map(tokenize) | pack(), or once with examples/tokenize_shards";
     case tar: return "Read it with shards(), or unpack it first";
-    case megatron_index: return "Name the .bin file next to it";
+    case megatron_index: return "Pass the .bin file next to it instead";
     default: return "Write its tokens with numpy.save(), or as a flat file with tofile()";
   }
 }
@@ -52,7 +52,7 @@ MILLRACE_INLINE void check_token_bytes(const token_file_head& file, const token_
   if (o.token_bytes == 0 || o.token_bytes == l.type.bytes) return;
   fail(file, "has tokens of another size: got " + std::to_string(l.type.bytes) + " bytes by its header, expected " +
                  std::to_string(o.token_bytes) + " bytes",
-       "Leave out token_files_options::token_bytes");
+       "Omit token_files_options::token_bytes");
 }
 
 MILLRACE_INLINE void check_size(const token_file_head& file, const token_layout& l) {

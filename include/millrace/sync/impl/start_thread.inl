@@ -15,7 +15,7 @@ MILLRACE_INLINE std::thread start_thread(std::function<void()> body) {
     return std::thread(std::move(body));
   } catch (const std::system_error& why) {
     throw io_error(std::string("the system refused to start a thread: ") + why.code().message(),
-                   "Raise the limits of threads (ulimit -u, the cgroup's pids.max), or use fewer");
+                   "Raise the thread limits (ulimit -u, the cgroup's pids.max), or use fewer threads");
   }
 }
 

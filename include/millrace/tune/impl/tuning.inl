@@ -54,7 +54,7 @@ MILLRACE_INLINE void window_tuner::begin(const flow_statistics& now) {
 MILLRACE_INLINE window_tuning::window_tuning(tuning_options o) : options_(std::move(o)) {
   if (options_.max_reads == 0 || !(options_.data_wait > 0))
     throw setup_error("tuning needs at least one read, and a data-wait share above 0",
-                      "Do not set these options to 0; omit them to use their defaults");
+                      "Set tuning_options::max_reads and data_wait above 0, or omit them");
 }
 
 MILLRACE_INLINE concurrency_counts window_tuning::max(const concurrency_counts& requested) const {

@@ -15,8 +15,8 @@ namespace mr = millrace;
 
 namespace {
 
-constexpr const char* by_entries = "JPEGs whose entry points left out what no crop needs";
-constexpr const char* by_restarts = "JPEGs whose restart markers left out what no crop needs";
+constexpr const char* by_entries = "JPEG crops accelerated by entry points";
+constexpr const char* by_restarts = "JPEG crops accelerated by restart markers";
 constexpr const char* refused = "JPEGs with entry points of another file";
 
 /// A record as read through an index with entries.

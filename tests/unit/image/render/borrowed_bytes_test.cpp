@@ -56,10 +56,10 @@ std::string message_of(const Act& act) {
 }
 const std::string changed =
     "the bytes of an image changed before it was decoded: bytes::borrowed() keeps no memory alive, and decoding runs "
-    "after the function that creates the plan";
+    "after the function that creates the plan has returned";
 const std::string freed =
     "the bytes of an image were freed before it was decoded: bytes::borrowed() keeps no memory alive, and decoding "
-    "runs after the function that creates the plan";
+    "runs after the function that creates the plan has returned";
 
 }  // namespace
 

@@ -271,12 +271,12 @@ TEST_CASE("counts show the decoder, and the reason for libjpeg") {
   (void)mr::jpeg(slow::view(plain), {.decoder = picture_decoder::libjpeg}).pixels(s);
   (void)mr::jpeg(slow::view(plain), {.decoder = picture_decoder::built_in}).pixels(s);
   auto totals = counts_of(counts);
-  CHECK(totals["JPEGs by the own decoder, several at once"] == 6);
-  CHECK(totals["JPEGs by the own decoder, alone"] == 3);
-  CHECK(totals["JPEGs by libjpeg: as asked"] == 2);
+  CHECK(totals["JPEGs by the built-in decoder, several at once"] == 6);
+  CHECK(totals["JPEGs by the built-in decoder, alone"] == 3);
+  CHECK(totals["JPEGs by libjpeg: as requested"] == 2);
   CHECK(totals["JPEGs decoded smaller"] == 1);
   CHECK(totals["JPEGs by libjpeg: sampling"] == 1);
-  CHECK(totals["JPEGs by libjpeg: colour space"] == 1);
+  CHECK(totals["JPEGs by libjpeg: color space"] == 1);
   CHECK(totals["progressive JPEGs"] == 2);
   CHECK(totals["damaged JPEGs accepted"] == 1);
   CHECK(totals["warnings of libjpeg"] == mr::detail::jpeg_counts_of(s).warnings);

@@ -53,10 +53,10 @@ TEST_CASE("each rendered image is counted by its decoder, its size and the savin
                   {"bytes of JPEGs", 400},
                   {"pixels of JPEGs", 424},
                   {"JPEGs decoded smaller", 1},
-                  {"JPEGs whose entry points left out what no crop needs", 1},
-                  {"JPEGs whose restart markers left out what no crop needs", 1},
+                  {"JPEG crops accelerated by entry points", 1},
+                  {"JPEG crops accelerated by restart markers", 1},
                   {"JPEGs with entry points of another file", 1},
-                  {"pictures made of the planes of another one", 1},
+                  {"images rendered from the planes of another image", 1},
                   {"progressive JPEGs", 2},
                   {"damaged JPEGs accepted", 1},
                   {"warnings of libjpeg", 7}});

@@ -13,7 +13,7 @@ namespace mr = millrace;
 
 namespace {
 
-constexpr const char* shared_count = "pictures made of the planes of another one";
+constexpr const char* shared_count = "images rendered from the planes of another image";
 
 std::map<std::string, std::uint64_t> all_counts(const mr::event_counts& t) {
   std::map<std::string, std::uint64_t> all;

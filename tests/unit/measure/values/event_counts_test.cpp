@@ -46,7 +46,7 @@ TEST_CASE("the library's own events share their counts with their texts, and are
   CHECK(mr::detail::event_of_text(all[1].what) == mr::detail::event_name::none);
   CHECK(std::string(all[1].what) == "mine");
   CHECK(mr::detail::event_of_text(all[2].what) == mr::detail::event_name::own_alone);
-  CHECK(std::string(all[2].what) == "JPEGs by the own decoder, alone");
+  CHECK(std::string(all[2].what) == "JPEGs by the built-in decoder, alone");
 }
 
 TEST_CASE("names beyond the capacity are counted together") {

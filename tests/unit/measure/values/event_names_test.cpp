@@ -11,20 +11,20 @@ using mr::detail::event_name;
 
 TEST_CASE("each event has its text, which no other event has") {
   for (const auto& [name, text] :
-       {std::pair{event_name::own_together, "JPEGs by the own decoder, several at once"},
-        std::pair{event_name::own_alone, "JPEGs by the own decoder, alone"},
+       {std::pair{event_name::own_together, "JPEGs by the built-in decoder, several at once"},
+        std::pair{event_name::own_alone, "JPEGs by the built-in decoder, alone"},
         std::pair{event_name::smaller, "JPEGs decoded smaller"},
-        std::pair{event_name::by_entries, "JPEGs whose entry points left out what no crop needs"},
-        std::pair{event_name::by_restarts, "JPEGs whose restart markers left out what no crop needs"},
+        std::pair{event_name::by_entries, "JPEG crops accelerated by entry points"},
+        std::pair{event_name::by_restarts, "JPEG crops accelerated by restart markers"},
         std::pair{event_name::entries_refused, "JPEGs with entry points of another file"},
-        std::pair{event_name::shared, "pictures made of the planes of another one"},
+        std::pair{event_name::shared, "images rendered from the planes of another image"},
         std::pair{event_name::progressive, "progressive JPEGs"},
         std::pair{event_name::damaged, "damaged JPEGs accepted"},
         std::pair{event_name::warnings, "warnings of libjpeg"},
         std::pair{event_name::bytes, "bytes of JPEGs"},
         std::pair{event_name::pixels, "pixels of JPEGs"},
         std::pair{event_name::fields_with_entries, "fields read with entry points"},
-        std::pair{event_name::fields_refused, "fields whose entry points are not theirs, or damaged"}}) {
+        std::pair{event_name::fields_refused, "fields with wrong or damaged entry points"}}) {
     CHECK(std::string(mr::detail::text_of(name)) == text);
     CHECK(mr::detail::libjpeg_reason(name) == nullptr);
   }

@@ -192,7 +192,7 @@ TEST_CASE("if epochs have a fixed number of batches, on several ranks too") {
     check_same(run_rows(mixed(), options), rest_of(expected, 7));
     mr::session_options alone = options;
     alone.world = {};
-    CHECK_THROWS_WITH_AS(run_rows(mixed(), alone), doctest::Contains("the rank, which counts without an index"),
+    CHECK_THROWS_WITH_AS(run_rows(mixed(), alone), doctest::Contains("the rank (relevant without an index)"),
                          mr::setup_error);
   }
 }

@@ -97,7 +97,7 @@ TEST_CASE("the announcement contains the advice") {
   options.lanes = 4;
   const mr::session narrow{flow(folder.path(), o), options};
   CHECK(narrow.description().find("\nmillrace: the shuffle hardly moves samples: got a window of 4 for 4 lanes, "
-                                  "expected at least 2 samples for each. Leave out session_options::lanes") !=
+                                  "expected at least 2 samples per lane. Omit session_options::lanes") !=
         std::string::npos);
   options.lanes = 0;
   const mr::session automatic{flow(folder.path(), o), options};

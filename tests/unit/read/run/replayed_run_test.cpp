@@ -153,8 +153,9 @@ TEST_CASE("compressed shards: only the parts that are still needed are opened, a
   CHECK(from.shard >= 4);   // batch 14 ends at place 112, and all places more than 16 before that were delivered
   CHECK(from.first > 80);
   CHECK(resumed.description().ends_with(
-      "\nmillrace: the run continues after its batch 14 and, without an index, reads again from shard " +
-      std::to_string(from.shard + 1) + " of the 6 in pass 0, " + std::to_string(111 - from.first) + " samples"));
+      "\nmillrace: the run continues after its batch 14 and, without an index, reads " +
+      std::to_string(111 - from.first) + " samples again, from shard " + std::to_string(from.shard + 1) +
+      " of 6 in pass 0"));
   CHECK(resumed.stats().samples_read == 135 * 3 - from.first);
   names.pop_back();
   CHECK_THROWS_WITH_AS(run_flow(flow(names), options), doctest::Contains("the data set was"), mr::setup_error);
@@ -180,7 +181,7 @@ TEST_CASE("files that were changed since the resume point are reported in one li
   std::filesystem::last_write_time(folder / "b.txt", written + std::chrono::nanoseconds(1'000));
   const std::string now = description(), line = now.substr(std::min(now.size(), now.find("\nmillrace: ")));
   CHECK(line.find("the modification times of the source's files have changed: got ") != std::string::npos);
-  CHECK(line.find(" (the resume point). Check that no sample was changed") != std::string::npos);
+  CHECK(line.find(" (from the resume point). Check that no sample was changed") != std::string::npos);
   const replay_trace rest = run_flow(flow(), options);
   CHECK(rest.batches == decltype(rest.batches)(reference.batches.begin() + 7, reference.batches.end()));
   CHECK(rest.positions.back() != reference.positions.back());   // it contains the current time

@@ -108,17 +108,17 @@ TEST_CASE("the limits of a window are reported at the start") {
   CHECK(text(60).find("together") == std::string::npos);
   options.lanes = 24;
   CHECK(text(600).find("\nmillrace: each lane is shuffled separately, with a window of 25 samples, so that no window "
-                       "shuffles all samples together. Leave out session_options::lanes to shuffle all together") !=
+                       "shuffles all samples together. Omit session_options::lanes to shuffle all samples together") !=
         std::string::npos);
   CHECK(text(600).find("hardly moves") == std::string::npos);
   CHECK(text(47).find("\nmillrace: the shuffle hardly moves samples: got a window of 47 for 24 lanes, expected at "
-                      "least 2 samples for each. Leave out session_options::lanes, or use a larger shuffle window") !=
+                      "least 2 samples per lane. Omit session_options::lanes, or use a larger shuffle window") !=
         std::string::npos);
   options.lanes = 0;
   options.world = {.rank = 0, .size = 2};
   CHECK(text(600).find("\nmillrace: each rank shuffles its own shards, with a window of 300 samples, so that no window "
-                       "shuffles all samples together. An index shuffles them together") != std::string::npos);
-  CHECK(text(3).find("for 2 lanes, expected at least 2 samples for each. Use a larger shuffle window, because each "
+                       "shuffles all samples together. Use an index to shuffle them together") != std::string::npos);
+  CHECK(text(3).find("for 2 lanes, expected at least 2 samples per lane. Use a larger shuffle window, because each "
                      "rank has a share of it") != std::string::npos);   // lanes are not set here
 }
 
@@ -200,7 +200,7 @@ TEST_CASE("resumed after any batch, every number of ranks continues as without t
       REQUIRE(rest == std::vector<rows>(unbroken.begin() + static_cast<std::ptrdiff_t>(cut), unbroken.end()));
       if (world_size == 24) continue;
       CHECK_THROWS_WITH_AS(run_all_ranks(many_shards, options, 24),
-                           doctest::Contains(("the rank, which counts without an index, was any of " +
+                           doctest::Contains(("the rank (relevant without an index) was any of " +
                                               std::to_string(world_size) + " rank").c_str()),
                            mr::setup_error);
     }
@@ -281,7 +281,7 @@ TEST_CASE("each part of a source that is the same in every pass is counted once 
   options.threads = 0;   // which reads only the necessary parts
   mr::session rest{flow(source, 1), options};
   CHECK(source.opened->load() <= 26 + 4 * 24);
-  CHECK(rest.description().find("has counted the samples of 26 shards") != std::string::npos);
+  CHECK(rest.description().find("counted the samples of 26 shards") != std::string::npos);
   const auto [numbers, draws] = rest.next().columns();
   CHECK(numbers.host()[0] == unbroken.batches[900][0].first);
 }

@@ -272,7 +272,7 @@ TEST_CASE("a source explains a missing sample and a missing field, and no other 
   };
   explaining_source source;
   source.add(0, 1);
-  CHECK(explanation(source, no_sample()).find("; .having leaves out samples without 'jpg'") != std::string::npos);
+  CHECK(explanation(source, no_sample()).find("; .having omits samples without 'jpg'") != std::string::npos);
   CHECK(explanation(source, no_field()).find("no 'cls'; a piece is far from 512") != std::string::npos);
   CHECK(explanation(source, scripted_damage()) == error_text(scripted_damage()));
   source.required.none = true;

@@ -166,7 +166,7 @@ TEST_CASE("workers whose cores the process's other threads use are starved by no
   f.process_cpu_ns = in_ns(20);
   f.run_delay_ns = in_ns(61);
   CHECK(mr::judge(f).cause == bound_cause::own_threads);
-  CHECK(mr::judge(f).advice == "There are more workers than cores: use 2 of them at most, or more cores");
+  CHECK(mr::judge(f).advice == "There are more workers than cores: use 2 workers at most, or more cores");
   CHECK(gain_of(mr::gains_of(f), mr::knob::workers).gain == doctest::Approx(0));
 }
 

@@ -113,8 +113,8 @@ TEST_CASE("the hints about missing shards are useful") {
         "'" + (f / "jpg-000.tar") + "' exists. Write the range with its leading zeros, as in {000..146}");
   CHECK(hint_of(f / "jpg-10.tar").starts_with("'" + (f / "jpg-010.tar") + "' exists"));
   CHECK(hint_of(f / "jpg-{000..010}.tar").ends_with("name them by a glob such as '" + (f / "jpg-*.tar") +
-                                                    "'; shards() also has .damaged_shards_at_most"));
-  CHECK(hint_of("~/none.tar") == "The shell expands ~ only outside quotes. Write the home folder instead of it");
+                                                    "', or set .damaged_shards_at_most of shards()"));
+  CHECK(hint_of("~/none.tar") == "The shell expands ~ only outside quotes. Write the home folder instead of ~");
   CHECK(hint_of("~/none*.tar") == hint_of("~/none.tar"));
   CHECK(hint_of("none.tar") == "Check the path; relative paths begin at the working directory, " +
                                    mr::printable(std::filesystem::current_path().string()));

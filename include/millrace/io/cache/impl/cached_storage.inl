@@ -193,7 +193,7 @@ MILLRACE_INLINE cached_storage::cached_storage(std::shared_ptr<storage_interface
     : ahead_files_(o.ahead_files) {
   if (!below)
     throw setup_error("the cache wraps the local file system: expected a remote storage",
-                      "Pass the storage of the data");
+                      "Pass the remote storage that contains the data");
   if (o.folder.empty())
     throw setup_error("the cache has no folder", "Set .folder to a folder on a local disk, such as /scratch/mr");
   if (!(o.keep_free_share >= 0 && o.keep_free_share <= 1))

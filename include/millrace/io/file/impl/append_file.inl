@@ -100,7 +100,7 @@ MILLRACE_INLINE void append_file::sync_name() const {
   const std::string folder = slash == std::string::npos ? "." : path_.substr(0, slash + 1);
   const unique_fd opened(::open(folder.c_str(), O_RDONLY | O_CLOEXEC));
   if (opened && ::fsync(opened.get()) != 0 && errno == EIO)
-    throw_file_error("cannot flush to disk the name of", path_, EIO);
+    throw_file_error("cannot flush to disk the folder entry of", path_, EIO);
 }
 
 }}}  // namespace millrace::detail

@@ -52,7 +52,7 @@ MILLRACE_INLINE std::string advice_on(file_kind kind) {
     case llm_c:
     case megatron_index: return "Read tokens with mr::token_files()";
     case safetensors:
-    case gguf: return "It contains model weights: name the training data";
+    case gguf: return "It contains model weights: pass the names of training data instead";
     case jpeg:
     case png:
     case gif:

@@ -19,8 +19,8 @@ MILLRACE_INLINE void throw_cannot_list(const std::string& prefix) {
 MILLRACE_INLINE void check_end(const std::string& name, const file_identity& identity, std::uint64_t offset_bytes) {
   if (offset_bytes < identity.size_bytes)
     throw io_error("the file ends too early: expected the " + std::to_string(identity.size_bytes) +
-                       " bytes of its identity",
-                   "Check the read_at() of the storage, and whether another program writes the file",
+                       " bytes that its identity() states",
+                   "Check read_at() and identity() of the storage, and whether another program writes the file",
                    {.shard = name, .offset_bytes = offset_bytes});
 }
 

@@ -32,10 +32,10 @@ class damaged_shards {
     if (++count_ > at_most_) return false;
     if (count_ == 1) {
       first_shard_ = entry.shard;
-      first_ = printable(entry.shard) + " contributes " + (entry.is_complete ? "all its " : "only the first ") +
-               std::to_string(entry.samples) + " samples to the order" +
-               (entry.is_complete ? ", and those that cannot be read are damaged"
-                              : "; an index built before the damage would contain the others");
+      first_ = printable(entry.shard) + " keeps " + (entry.is_complete ? "all its " : "only its first ") +
+               std::to_string(entry.samples) + " samples" +
+               (entry.is_complete ? "; unreadable ones count as damaged"
+                              : "; an index from before the damage keeps all");
     }
     return true;
   }

@@ -62,14 +62,14 @@ struct indexed_shard {
       index->identify(head.shard);
     }
     if (head.identified && now == file_stamp{head.shard.size_bytes, head.shard.modified_ns}) return;
-    const std::string sizes = std::to_string(now.size_bytes) + " bytes or another version, expected the " +
-                              std::to_string(head.shard.size_bytes) + " bytes of ";
+    const std::string sizes = std::to_string(now.size_bytes) + " bytes or another version, expected " +
+                              std::to_string(head.shard.size_bytes) + " bytes and the version of ";
     const error_location where{.stage = "index", .shard = name};
     if (head.of_set_index)
-      throw data_error("the shard does not match the set index: got " + sizes + "that",
+      throw data_error("the shard does not match the set index: got " + sizes + "the set index",
                        "Write the set index again with inspect --set-index", where);
     if (!head.identified)
-      throw data_error("the index next to the shard does not match it: got " + sizes + "its index",
+      throw data_error("the shard does not match the index next to it: got " + sizes + "its index",
                        "Remove the index, or write it again", where);
     throw data_error("the shard was replaced since this program started: got " + sizes + "its index",
                      "Write new shards under another name, and start again", where);

@@ -78,7 +78,7 @@ class basic_shard_writer {
   /// Writes one sample. Throws setup_error for a refused key or field and for a closed or failed writer. Throws
   /// io_error if the file fails.
   void write(std::string_view key, std::span<const named_bytes> fields) {
-    if (broken_) throw setup_error("the shard writer is closed, or an earlier write failed", "Create a new one");
+    if (broken_) throw setup_error("the shard writer is closed, or an earlier write failed", "Create a new writer");
     check_key(key);
     sort_fields(key, fields);
     headers_.clear();
@@ -114,7 +114,7 @@ class basic_shard_writer {
   /// setup_error if the writer has failed before.
   written_shards close() {
     if (std::exchange(broken_, true) && !closed_)
-      throw setup_error("an earlier write of this shard writer failed", "See the first error");
+      throw setup_error("an earlier write of this shard writer failed", "Create a new writer");
     if (file_) finish_shard();
     closed_ = true;
     return written_;

@@ -66,8 +66,8 @@ MILLRACE_INLINE std::string replayed_run::describe() const {
   std::string text;
   if (lanes_ > 1) text = "; " + std::to_string(lanes_) + " lanes";
   if (options_.world.size > 1)
-    text += "; the ranks do not stay in the same pass, because their shares of the samples differ (with an index they "
-            "are equal)";
+    text += "; the ranks do not stay in the same pass, because their shares of the samples differ (with an index the "
+            "shares are equal)";
   if (withholds() && start_.replay.ordinal < options_.order.window)
     text += "; the first batch waits for " + std::to_string(window()) +
             " samples (the shuffle window), or for the end of the pass";
@@ -79,15 +79,15 @@ MILLRACE_INLINE std::string replayed_run::resumed() const {
   const std::string text =
       "the run continues after its batch " + std::to_string(start_.step) + " and, without an index, ";
   if (from_ == replay_start::run)
-    return text + "reads again from the run's beginning, " + std::to_string(r.rows) + " rows";
+    return text + "reads " + std::to_string(r.rows) + " rows again, from the beginning of the run";
   if (lanes_ > 1)
-    return text + "has counted the samples of " + std::to_string(counted_) + " shards to find its position";
+    return text + "counted the samples of " + std::to_string(counted_) + " shards to find its position";
   if (from_ == replay_start::pass)
-    return text + "reads pass " + std::to_string(r.pass) + " again from its beginning, " + std::to_string(r.rows) +
-           " rows";
-  return text + "reads again from shard " + std::to_string(r.shard + 1) + " of the " +
-         std::to_string(order_.settings().shards) + " in pass " + std::to_string(r.pass) + ", " +
-         std::to_string(r.ordinal - r.first) + " samples";
+    return text + "reads " + std::to_string(r.rows) + " rows again, from the beginning of pass " +
+           std::to_string(r.pass);
+  return text + "reads " + std::to_string(r.ordinal - r.first) + " samples again, from shard " +
+         std::to_string(r.shard + 1) + " of " + std::to_string(order_.settings().shards) + " in pass " +
+         std::to_string(r.pass);
 }
 
 MILLRACE_INLINE std::vector<notice> replayed_run::notices() const {
@@ -107,8 +107,8 @@ MILLRACE_INLINE std::vector<notice> replayed_run::notices() const {
                                                 : "each lane is shuffled separately") +
                            ", with a window of " + std::to_string(options_.order.window / lanes_) +
                            " samples, so that no window shuffles all samples together. " +
-                           (options_.world.size == 1 ? "Leave out session_options::lanes to shuffle all together"
-                                                     : "An index shuffles them together")});
+                           (options_.world.size == 1 ? "Omit session_options::lanes to shuffle all samples together"
+                                                     : "Use an index to shuffle them together")});
     const std::string_view remedy = of_ranks && !keeps_older_order()
                                         ? "Use a larger shuffle window, because each rank has a share of it"
                                         : remedy_for_lanes(keeps_older_order());
@@ -120,8 +120,8 @@ MILLRACE_INLINE std::vector<notice> replayed_run::notices() const {
   all.push_back({.kind = notice_kind::data, .severity = notice_severity::warning,
                  .text = "the modification times of the source's files have changed: got " +
                          digits(options_.times) + ", expected " + digits(resumed_times_) +
-                         " (the resume point). Check that no sample was changed, because without an index this "
-                         "is not detected."});
+                         " (from the resume point). Check that no sample was changed, because without an index a "
+                         "change is not detected."});
   return all;
 }
 
@@ -148,13 +148,13 @@ MILLRACE_INLINE replayed_run::options replayed_run::checked(options o) {
   if (r.size > 1 && o.takes)
     throw setup_error("take() counts from the beginning of each pass, and several ranks without an index have no "
                       "common pass",
-                      "Leave out take(), or run one rank");
+                      "Omit take(), or run one rank");
   const std::size_t lanes = lanes_of(o);
   if (lanes % r.size != 0)
     throw setup_error("the " + std::to_string(lanes) + " lanes are not divisible by " + std::to_string(r.size) +
                           " ranks: session_options::lanes requests " + std::to_string(o.max_lanes) +
                           ", and the source has " + std::to_string(o.order.shards) + " shards",
-                      "Leave out session_options::lanes, or choose a number of ranks that divides the lanes");
+                      "Omit session_options::lanes, or choose a number of ranks that divides the lanes");
   return o;
 }
 
@@ -221,7 +221,7 @@ MILLRACE_INLINE position replayed_run::start_of_run() {
   if (!fits)
     throw setup_error("the resume point belongs to a flow with other stages: this flow buffers items, and can only "
                       "start at the beginning of a pass",
-                      "Resume with the flow that wrote it");
+                      "Resume with the flow that wrote the resume point");
   if (o.epoch_batches > 0 ? from.step >= end_step(o) : from.epoch >= o.epochs)
     throw setup_error("the run is over: its resume point is the end of epoch " + std::to_string(from.epoch) + " of " +
                           std::to_string(o.epochs),

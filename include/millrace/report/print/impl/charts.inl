@@ -61,7 +61,7 @@ MILLRACE_INLINE std::string stage_chart(const run_report& r) {
   const auto& stages = r.statistics.stages;
   if (stages.empty()) return "";
   constexpr double row = 37;
-  svg_plot p({.title = "Stage utilisation", .x_label = "% of its threads' time", .x_most = 100, .left = 12,
+  svg_plot p({.title = "Stage utilization", .x_label = "% of its threads' time", .x_most = 100, .left = 12,
               .height = 50 + row * static_cast<double>(stages.size()), .y_marks = false});
   double y = svg_plot::top + 8;
   for (const auto& s : stages) {

@@ -121,7 +121,7 @@ MILLRACE_INLINE void add_picture_table(std::string& page, const picture_statisti
 MILLRACE_INLINE void add_charts(std::string& page, const run_report& r) {
   page += "<div class=\"charts\">\n";
   add_figure(page, "Step time", key("step", "the step") + key("wait", "wait for data"), step_chart(r));
-  add_figure(page, "Stages", "<span class=\"name\">busy in the stage's colour</span>" + key("starved", "starved") +
+  add_figure(page, "Stages", "<span class=\"name\">busy in the stage's color</span>" + key("starved", "starved") +
                                  key("blocked", "blocked"),
              stage_chart(r));
   add_figure(page, "Queues", key("work", "ready batches in the ring") + key("read", "read ahead"), queue_chart(r));

@@ -25,7 +25,7 @@ MILLRACE_INLINE std::string quantiles_text(const distribution& d) {
 MILLRACE_INLINE std::string measured_text(const flow_statistics& f) {
   return time_text(static_cast<double>(f.wall_ns)) + ", " + grouped(static_cast<double>(f.batches)) + " batches of " +
          std::to_string(f.batch_samples) + "; " + grouped(static_cast<double>(f.warm_up_batches)) +
-         " before them left out";
+         " before them excluded";
 }
 
 MILLRACE_INLINE std::string machine_text(const flow_statistics& f) {

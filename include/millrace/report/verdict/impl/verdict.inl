@@ -42,7 +42,7 @@ MILLRACE_INLINE std::string verdict::cause_name() const {
     case bound_cause::page_cache: return "page cache";
     case bound_cause::one_shard: return "one shard at a time";
     case bound_cause::quota: return "quota";
-    case bound_cause::neighbors: return "neighbours";
+    case bound_cause::neighbors: return "neighbors";
     case bound_cause::own_threads: return "own threads";
     case bound_cause::waits: return "waits";
   }
@@ -133,7 +133,7 @@ MILLRACE_INLINE void judge_reading(const flow_statistics& f, const stage_statist
     v.advice = "Use more I/O threads for more concurrent reads";
   } else {
     v.evidence.push_back("all reads ran at the same concurrency, so bandwidth and latency cannot be separated");
-    v.advice = "Try twice the I/O threads: a higher speed indicates latency, the same speed bandwidth";
+    v.advice = "Try twice the I/O threads: a higher speed indicates latency, the same speed indicates bandwidth";
   }
 }
 
@@ -173,14 +173,14 @@ MILLRACE_INLINE void judge_working(const flow_statistics& f, const stage_statist
     v.advice = "Raise the quota, or use fewer workers: more workers do not help";
   } else if (v.cause == bound_cause::neighbors) {
     v.what = bound_by::cpu_starved;
-    v.evidence.push_back(waited_for_a_core(s) + " that other programs used");
+    v.evidence.push_back(waited_for_a_core(s) + ", because other programs used the cores");
     v.advice = "Other programs use the cores: add or reserve cores; more workers only get a larger share";
   } else if (v.cause == bound_cause::own_threads) {
     v.what = bound_by::cpu_starved;
-    v.evidence.push_back(waited_for_a_core(s) + " that other threads of this process used");
+    v.evidence.push_back(waited_for_a_core(s) + ", because other threads of this process used the cores");
     v.advice = s.concurrency > f.usable_cores
                    ? "There are more workers than cores: use " + std::to_string(f.usable_cores) +
-                         " of them at most, or more cores"
+                         " workers at most, or more cores"
                    : std::string(
                          "The process runs more threads than there are cores: reduce the cost of reading or of other "
                          "threads, or add cores");
@@ -192,7 +192,7 @@ MILLRACE_INLINE void judge_working(const flow_statistics& f, const stage_statist
   } else if (s.concurrency == 1 && f.find(stage_kind::work) != &s) {
     v.advice = "This stage runs on one thread: reduce its cost, or run it in parallel (const push, no finish)";
   } else {
-    v.advice = "Use more workers if cores are idle, a smaller crop before the resize, or normalise on the device";
+    v.advice = "Use more workers if cores are idle, a smaller crop before the resize, or normalize on the device";
   }
 }
 
@@ -208,7 +208,7 @@ MILLRACE_INLINE void judge_stage(const flow_statistics& f, const stage_limit& li
       break;
     case stage_kind::copy: {
       v.what = bound_by::transfer;
-      v.advice = "Send smaller batches (u8 pixels, normalised on the device), or check the connection of the device";
+      v.advice = "Send smaller batches (u8 pixels, normalized on the device), or check the connection of the device";
       const double busy_s = 1e-9 * static_cast<double>(s.busy_ns);
       if (busy_s <= 0 || s.bytes == 0) break;
       const double speed = static_cast<double>(s.bytes) / busy_s;

@@ -126,7 +126,7 @@ MILLRACE_INLINE std::string unreadable_because(const std::string& path) {
 
 /// Returns where relative paths begin, for hints.
 MILLRACE_INLINE std::string working_directory_hint(std::string_view path) {
-  if (path.starts_with('~')) return "The shell expands ~ only outside quotes. Write the home folder instead of it";
+  if (path.starts_with('~')) return "The shell expands ~ only outside quotes. Write the home folder instead of ~";
   if (path.starts_with('/')) return "Check the path";
   char folder[4096];
   return "Check the path" + (::getcwd(folder, sizeof folder)
@@ -168,7 +168,7 @@ MILLRACE_INLINE std::string advice_about(const std::vector<std::string>& paths, 
   const std::string path = working_directory_hint(*first);
   if (bad == paths.size()) return path;
   return path + ". To use the existing shards, name them by a glob such as '" +
-         printable(glob_of(*first)) + "'; shards() also has .damaged_shards_at_most";
+         printable(glob_of(*first)) + "', or set .damaged_shards_at_most of shards()";
 }
 
 MILLRACE_INLINE void check_readable(const std::vector<std::string>& paths, std::size_t at_most) {

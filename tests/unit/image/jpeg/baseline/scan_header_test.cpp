@@ -57,11 +57,11 @@ TEST_CASE("a header contains the settings of libjpeg") {
 TEST_CASE("each kind of file that is left to libjpeg has its reason") {
   const auto color = slow::make_file(slow::photo(20, 20, 3, 2), {});
   CHECK(refusal_of(color) == "none");
-  CHECK(refusal_of({}) == "no JPEG");
-  CHECK(refusal_of(std::vector<std::byte>(100)) == "no JPEG");
+  CHECK(refusal_of({}) == "not a JPEG");
+  CHECK(refusal_of(std::vector<std::byte>(100)) == "not a JPEG");
   CHECK(refusal_of(slow::make_file(slow::photo(20, 20, 3, 2), {.progressive = true})) == "progressive");
   CHECK(refusal_of(slow::make_file(slow::photo(20, 20, 3, 2), {.horizontal = 4, .vertical = 1})) == "sampling");
-  CHECK(refusal_of(mr::encode_jpeg(slow::photo(20, 20, 3, 2), {.keep_rgb = true})) == "colour space");
+  CHECK(refusal_of(mr::encode_jpeg(slow::photo(20, 20, 3, 2), {.keep_rgb = true})) == "color space");
   CHECK(refusal_of(slow::make_jpeg(slow::photo(20, 20, 3, 2), {.arithmetic = true})) == "arithmetic or lossless");
   CHECK(refusal_of(with(color, 0xc0, 0, 12)) == "precision");
   CHECK(refusal_of(with(color, 0xc0, 2, 0)) != "none");          // 20 rows become 0
@@ -77,7 +77,7 @@ TEST_CASE("each kind of file that is left to libjpeg has its reason") {
   CHECK(refusal_of(with(color, 0xe0, 5, 2)) == "unusual header");   // JFIF 2
   // Every length that ends within the header.
   for (std::size_t n = 0; n < payload_of(color, 0xda) + 10; ++n)
-    CHECK(refusal_of({color.begin(), color.begin() + static_cast<std::ptrdiff_t>(n)}) == "no JPEG");
+    CHECK(refusal_of({color.begin(), color.begin() + static_cast<std::ptrdiff_t>(n)}) == "not a JPEG");
 }
 
 TEST_CASE("stuffed zeros are removed as by going byte by byte") {

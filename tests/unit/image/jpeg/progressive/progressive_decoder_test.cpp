@@ -158,11 +158,11 @@ TEST_CASE("each kind of progressive file that is left to libjpeg has its reason"
   const auto parts = parts_of(file);
   CHECK(joined(parts) == file);
   CHECK(refusal_of(file) == "none");
-  CHECK(refusal_of({}) == "no JPEG");
+  CHECK(refusal_of({}) == "not a JPEG");
   CHECK(refusal_of(slow::make_file(pixels, {})) == "arithmetic or lossless");
   CHECK(refusal_of(slow::make_jpeg(pixels, {.progressive = true, .arithmetic = true})) == "arithmetic or lossless");
   CHECK(refusal_of(slow::make_file(pixels, {.horizontal = 4, .vertical = 1, .progressive = true})) == "sampling");
-  CHECK(refusal_of(slow::make_jpeg(pixels, {.stored = JCS_RGB, .progressive = true})) == "colour space");
+  CHECK(refusal_of(slow::make_jpeg(pixels, {.stored = JCS_RGB, .progressive = true})) == "color space");
   const auto changed = [&](const auto& change) {
     auto p = parts;
     change(p);
@@ -175,7 +175,7 @@ TEST_CASE("each kind of progressive file that is left to libjpeg has its reason"
     CHECK(mr::refusal_of_header(without) != jpeg_refusal::none);
   }
   const auto last_left_out = changed([](auto& p) { p.erase(p.begin() + static_cast<std::ptrdiff_t>(scan_at(p, -1))); });
-  CHECK(refusal_of(last_left_out) == "progressive, scans left out");
+  CHECK(refusal_of(last_left_out) == "progressive, scans omitted");
   CHECK(mr::refusal_of_header(last_left_out) == jpeg_refusal::unrefined);
   // A scan twice: its coefficients have already been sent.
   for (int n = 0; n < 10; ++n)

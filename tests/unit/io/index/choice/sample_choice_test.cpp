@@ -203,7 +203,7 @@ TEST_CASE("unknown keys are shown with those of the shards, and with the defect 
   };
   CHECK(error_of("./img1") == "no error");
   const std::pair<const char*, const char*> wrong[] = {
-      {"img1", "Write the keys with ./ as the shards have them"},
+      {"img1", "Begin the keys with ./, as in the shards"},
       {"./img1.jpg", "Write the keys without the extension"},
       {"./img1\r", "not CRLF"},
       {"\xef\xbb\xbf./img1", "without a byte order mark (BOM)"},

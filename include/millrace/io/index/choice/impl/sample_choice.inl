@@ -113,7 +113,7 @@ MILLRACE_INLINE std::string choice_search::advice() const {
     return "Write one key in each line of the list, without other columns";
   if (!absent.empty() && (absent.front() == ' ' || absent.back() == ' '))
     return "Write the list without spaces around the keys";
-  if (of_shard.starts_with("./") && !absent.starts_with("./")) return "Write the keys with ./ as the shards have them";
+  if (of_shard.starts_with("./") && !absent.starts_with("./")) return "Begin the keys with ./, as in the shards";
   if (!of_shard.starts_with("./") && absent.starts_with("./")) return "Write the keys without ./";
   const std::size_t name = absent.rfind('/') + 1;   // without a slash, npos + 1 is 0
   if (const std::size_t dot = absent.find('.', name);

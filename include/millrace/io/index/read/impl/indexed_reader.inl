@@ -382,7 +382,7 @@ MILLRACE_INLINE indexed_reader::check_result indexed_reader::check(std::uint32_t
   return {checksum, std::make_exception_ptr(data_error(
       "the sample was changed: got the CRC-32C 0x" + hex(checksum, 8) + " of its field '" + printable(m.field) +
           "', expected 0x" + hex(expected, 8) + ", which it had when it was first read",
-      "Copy or download the shard again, or remove its index if the new bytes are right",
+      "Copy or download the shard again, or remove its index if the new bytes are correct",
       where(index_->sample(number).key, m.in_one_piece ? m.offset_bytes : index_->sample(number).offset_bytes)))};
 }
 

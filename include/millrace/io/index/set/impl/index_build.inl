@@ -309,7 +309,7 @@ MILLRACE_INLINE shard_index index_builder::scan(const std::string& path, const s
   shard_index index = scan_shard(*source, pool);
   if (identify_shard(path, at) != identity)
     throw io_error("the shard was changed while its index was built",
-                   "Wait until it is complete. Write new shards under another name and rename them",
+                   "Wait until the shard is complete. Write new shards under another name, and rename them at the end",
                    {.stage = "index", .shard = path});
   index.identify(identity);
   if (index.facts().counters.missing_end_markers > 0)

@@ -24,7 +24,7 @@ MILLRACE_INLINE required_fields::required_fields(std::vector<std::string> entrie
                         "Write it in lower case; it also matches names in upper case");
     if (names.empty() || names.front() == ';' || names.back() == ';' || names.find(";;") != std::string::npos)
       throw setup_error(".having has an empty name: got '" + printable(names) + "'",
-                        "Write a field, or alternatives as \"jpg;png\"");
+                        "Write a field name, or alternatives such as \"jpg;png\"");
   }
 }
 

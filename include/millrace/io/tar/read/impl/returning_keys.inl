@@ -48,14 +48,14 @@ MILLRACE_INLINE void key_memory::grow() {
 
 MILLRACE_INLINE void report_returning_keys(event_counts& counts, std::uint64_t samples,
                                            const std::string& shard) noexcept {
-  counts.count("keys that came back later in their shard", samples);
+  counts.count("keys that occur again later in their shard", samples);
   try {
     counts.post({.kind = notice_kind::returning_keys, .severity = notice_severity::warning,
                  .text = "the shard " + printable(shard) + " has " + std::to_string(samples) +
                          (samples == 1 ? " sample whose key occurs" : " samples whose keys occur") +
-                         " again later in it: the members of a sample are not next to each other, so each piece is a "
-                         "sample with some of the fields. Write the shard again with `tar --sort=name`. Further such "
-                         "shards are only counted",
+                         " again later in the shard: the members of a sample are not next to each other, so each piece "
+                         "is a sample with some of the fields. Write the shard again with `tar --sort=name`. Further "
+                         "such shards are only counted",
                  .where = {.stage = "tar", .shard = shard}});
   } catch (const std::bad_alloc&) {
     // The event was counted.

@@ -18,7 +18,7 @@ MILLRACE_INLINE void report_missing_end_marker(event_counts& counts, const std::
     counts.post({.kind = notice_kind::missing_end_marker, .severity = notice_severity::warning,
                  .text = "the shard " + printable(shard) + " ended without an end marker (two blocks of 512 zeros): "
                          "all of its samples are delivered. Further such shards are only counted; `.strict = true` "
-                         "turns it into an error",
+                         "reports a missing marker as an error",
                  .where = {.stage = "tar", .shard = shard}});
   } catch (const std::bad_alloc&) {
     // The event was counted.
@@ -99,7 +99,7 @@ MILLRACE_INLINE void shard_reader::report(event_counts& counts) const noexcept {
   add("dot files passed over", now.dot_files);
   add("names without a dot passed over", now.names_without_dot);
   add("links, folders and devices passed over", now.not_regular);
-  add("member names that are no UTF-8", now.unconverted_names);
+  add("member names that are not UTF-8", now.unconverted_names);
   if (now.returning_keys > 0) detail::report_returning_keys(counts, now.returning_keys, std::string(shard()));
   if (now.missing_end_markers == 0 || (warned_missing_marker_ && warned_missing_marker_->exchange(true))) return;
   detail::report_missing_end_marker(counts, std::string(shard()));
@@ -198,7 +198,7 @@ MILLRACE_INLINE void shard_reader::read_field(std::string_view name) {
 MILLRACE_INLINE void shard_reader::check_limits() const {
   const auto refuse = [this](const std::string& problem, std::uint64_t limit, const char* option) {
     throw data_error(problem + ", expected at most " + std::to_string(limit),
-                     std::string("Raise ") + option + " if that value is right; otherwise the shard is damaged",
+                     std::string("Raise ") + option + " if that value is correct; otherwise the shard is damaged",
                      where());
   };
   const auto sample = [this] { return "the sample '" + printable(builder_.key()) + "' "; };

@@ -49,7 +49,7 @@ MILLRACE_INLINE data_error shard_stream::too_expanded(std::uint64_t end_bytes) c
   return {"the " + std::string(method_name_) + " stream expands to more than " +
               std::to_string(content_.max_expansion) + " times its size (max_expansion): got " +
               std::to_string(end_bytes) + " bytes out of " + std::to_string(source_proven_bytes_),
-          "Raise max_expansion if that size is right; otherwise the file is a decompression bomb: leave it out",
+          "Raise max_expansion if that size is correct; otherwise the file is a decompression bomb: omit it",
           where(end_bytes_)};
 }
 
