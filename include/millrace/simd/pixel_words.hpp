@@ -136,7 +136,7 @@ struct rgb_interleaving {
 
 /// Writes interleaved pixels. `streams`: stores bypass the cache, to multiples of 32 bytes. With three-way logic, a
 /// blend is one operation; otherwise, it is two operations on Intel processors.
-template <bool streams, bool three_way_logic>
+template <bool streams = false, bool three_way_logic = false>
 class rgb_writer {
  public:
   MILLRACE_SIMD rgb_writer() noexcept {
@@ -194,6 +194,48 @@ MILLRACE_SIMD void with_rgb_writer(bool streams, bool three_way_logic, const Use
 struct channel_bytes {
   bytes r, g, b;
 };
+/// Reads pixels of three bytes.
+class rgb_reader {
+ public:
+  MILLRACE_SIMD rgb_reader() noexcept {
+    for (unsigned c = 0; c < 3; ++c) {
+      order_[c] = load_bytes(tables.order[c]);
+      mask_[c] = load_bytes(tables.mask[c]);
+    }
+  }
+
+  MILLRACE_SIMD channel_bytes load(const std::uint8_t* from) const noexcept {
+    const bytes a = blocks_at(from, from + 48), b = blocks_at(from + 16, from + 64);
+    const bytes c = blocks_at(from + 32, from + 80);
+    return {entries_of(selected(selected(a, c, mask_[1]), b, mask_[2]), order_[0]),
+            entries_of(selected(selected(a, c, mask_[2]), b, mask_[0]), order_[1]),
+            entries_of(selected(selected(a, c, mask_[0]), b, mask_[1]), order_[2])};
+  }
+
+ private:
+  /// The inverse of rgb_interleaving.
+  struct rgb_separation {
+    alignas(32) std::uint8_t order[3][32], mask[3][32];
+    constexpr rgb_separation() : order(), mask() {
+      for (unsigned c = 0; c < 3; ++c)
+        for (unsigned p = 0; p < 16; ++p) {
+          order[c][p] = order[c][p + 16] = static_cast<std::uint8_t>((3 * p + c) % 16);
+          mask[c][p] = mask[c][p + 16] = p % 3 == c ? 0xff : 0;
+        }
+    }
+  };
+
+  MILLRACE_SIMD static bytes blocks_at(const std::uint8_t* low, const std::uint8_t* high) noexcept {
+    return reinterpret_cast<bytes>(
+        _mm256_inserti128_si256(_mm256_castsi128_si256(_mm_loadu_si128(reinterpret_cast<const __m128i*>(low))),
+                                _mm_loadu_si128(reinterpret_cast<const __m128i*>(high)), 1));
+  }
+
+  static const rgb_separation tables;
+
+  bytes order_[3], mask_[3];
+};
+inline constexpr rgb_reader::rgb_separation rgb_reader::tables{};
 MILLRACE_SIMD bytes quarters_in_order(__m256i v) noexcept {
   return reinterpret_cast<bytes>(_mm256_permute4x64_epi64(v, 0xd8));
 }
@@ -316,6 +358,12 @@ MILLRACE_SIMD void with_rgb_writer(bool, bool, const Use& use) noexcept { use(rg
 
 struct channel_bytes {
   bytes r, g, b;
+};
+struct rgb_reader {
+  MILLRACE_SIMD channel_bytes load(const std::uint8_t* from) const noexcept {
+    const uint8x16x3_t p = vld3q_u8(from);
+    return {(bytes)p.val[0], (bytes)p.val[1], (bytes)p.val[2]};
+  }
 };
 MILLRACE_SIMD channel_bytes load_rgbx(const std::uint8_t* from) noexcept {
   const uint8x16x4_t p = vld4q_u8(from);

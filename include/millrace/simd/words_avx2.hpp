@@ -131,15 +131,73 @@ struct byte_weights {
  private:
   quads both_;
 };
+/// Sets sums[k] to (x * of_x + y * of_y + z * of_z + 2^15) >> 16 for bytes 4 k to 4 k + 3 of each block. of_y is even;
+/// the other weights and of_y / 2 are below 2^15.
+template <int of_x, int of_y, int of_z>
+MILLRACE_SIMD void weighted_means(quads* sums, bytes x, bytes y, bytes z) noexcept {
+  static_assert(of_y % 2 == 0);
+  const words of_xz = as_words(quads_of(of_z << 16 | of_x)), half_of_y = words_of(of_y / 2);
+  const bytes xz[2] = {low_pairs(x, z), high_pairs(x, z)}, yy[2] = {low_pairs(y, y), high_pairs(y, y)};
+  for (std::size_t k = 0; k < 2; ++k) {
+    const quads low = __builtin_ia32_pmaddwd256(low_words(xz[k]), of_xz) +
+                      __builtin_ia32_pmaddwd256(low_words(yy[k]), half_of_y);
+    const quads high = __builtin_ia32_pmaddwd256(high_words(xz[k]), of_xz) +
+                       __builtin_ia32_pmaddwd256(high_words(yy[k]), half_of_y);
+    sums[2 * k] = as_quads(as_unsigned(low + quads_of(1 << 15)) >> 16);
+    sums[2 * k + 1] = as_quads(as_unsigned(high + quads_of(1 << 15)) >> 16);
+  }
+}
+/// Returns four vectors of numbers from 0 to 255 as bytes. Each block contains the bytes of q[0], q[1], q[2] and q[3].
+MILLRACE_SIMD bytes narrowed_bytes(const quads* q) noexcept {
+  return clamped_bytes(clamped_words(q[0], q[1]), clamped_words(q[2], q[3]));
+}
+/// Returns four vectors of the numbers 0 and -1 as bytes, in the same order.
+MILLRACE_SIMD bytes narrowed_masks(const quads* q) noexcept {
+  return reinterpret_cast<bytes>(__builtin_ia32_packsswb256(clamped_words(q[0], q[1]), clamped_words(q[2], q[3])));
+}
+/// Returns the sum of each eight bytes.
+MILLRACE_SIMD octs sums_of_eight(bytes v) noexcept {
+  return reinterpret_cast<octs>(_mm256_sad_epu8(reinterpret_cast<__m256i>(v), _mm256_setzero_si256()));
+}
+/// Returns the bytes of `b` where the mask is 255, and those of `a` where it is 0. Uses inline assembly, because GCC
+/// would first compare the mask with 0. AVX2 reads only the highest bit of each byte of the mask.
+MILLRACE_SIMD bytes selected(bytes a, bytes b, bytes mask) noexcept {
+  bytes blended;
+  asm("vpblendvb %3, %2, %1, %0" : "=x"(blended) : "x"(a), "x"(b), "x"(mask));
+  return blended;
+}
+/// Loads the same 16 bytes into each block.
+MILLRACE_SIMD bytes load_table(const std::uint8_t* from) noexcept {
+  return reinterpret_cast<bytes>(
+      _mm256_broadcastsi128_si256(_mm_loadu_si128(reinterpret_cast<const __m128i*>(from))));
+}
+/// Returns byte indices[i] of the same block of `table` for each i. Indices are 0 to 15.
+MILLRACE_SIMD bytes entries_of(bytes table, bytes indices) noexcept {
+  return reinterpret_cast<bytes>(
+      _mm256_shuffle_epi8(reinterpret_cast<__m256i>(table), reinterpret_cast<__m256i>(indices)));
+}
+/// Return the products of unsigned words in the first or in the second half of each block.
+MILLRACE_SIMD quads low_quad_products(words a, words b) noexcept {
+  const __m256i high = _mm256_mulhi_epu16(reinterpret_cast<__m256i>(a), reinterpret_cast<__m256i>(b));
+  const __m256i low = _mm256_mullo_epi16(reinterpret_cast<__m256i>(a), reinterpret_cast<__m256i>(b));
+  return reinterpret_cast<quads>(_mm256_unpacklo_epi16(low, high));
+}
+MILLRACE_SIMD quads high_quad_products(words a, words b) noexcept {
+  const __m256i high = _mm256_mulhi_epu16(reinterpret_cast<__m256i>(a), reinterpret_cast<__m256i>(b));
+  const __m256i low = _mm256_mullo_epi16(reinterpret_cast<__m256i>(a), reinterpret_cast<__m256i>(b));
+  return reinterpret_cast<quads>(_mm256_unpackhi_epi16(low, high));
+}
 /// Returns (a b) >> 16 of unsigned words.
 MILLRACE_SIMD unsigned_words high_products(unsigned_words a, unsigned_words b) noexcept {
   return reinterpret_cast<unsigned_words>(
       _mm256_mulhi_epu16(reinterpret_cast<__m256i>(a), reinterpret_cast<__m256i>(b)));
 }
 
-/// Convert between integers and floats. truncated() is undefined outside the range of 32 bits.
+/// Convert between integers and floats. nearest() rounds to even. It and truncated() are undefined outside the range of
+/// 32 bits.
 MILLRACE_SIMD floats to_floats(quads v) noexcept { return _mm256_cvtepi32_ps(reinterpret_cast<__m256i>(v)); }
 MILLRACE_SIMD quads truncated(floats v) noexcept { return reinterpret_cast<quads>(_mm256_cvttps_epi32(v)); }
+MILLRACE_SIMD quads nearest(floats v) noexcept { return reinterpret_cast<quads>(_mm256_cvtps_epi32(v)); }
 /// Returns a * b, rounded, + c, rounded. Compilers also fuse intrinsics if the target or the program's flags allow it.
 MILLRACE_SIMD floats sum_of_product(floats a, floats b, floats c) noexcept {
   floats product = a * b;

@@ -95,6 +95,41 @@ struct byte_weights {
 
   std::uint16_t of_x_, of_y_;
 };
+template <int of_x, int of_y, int of_z>
+MILLRACE_SIMD void weighted_means(quads* sums, bytes x, bytes y, bytes z) noexcept {
+  const uint16x8_t r[2] = {(uint16x8_t)low_words(x), (uint16x8_t)high_words(x)};
+  const uint16x8_t g[2] = {(uint16x8_t)low_words(y), (uint16x8_t)high_words(y)};
+  const uint16x8_t b[2] = {(uint16x8_t)low_words(z), (uint16x8_t)high_words(z)};
+  for (std::size_t k = 0; k < 2; ++k) {
+    uint32x4_t low = vmull_n_u16(vget_low_u16(r[k]), of_x), high = vmull_high_n_u16(r[k], of_x);
+    low = vmlal_n_u16(vmlal_n_u16(low, vget_low_u16(g[k]), of_y), vget_low_u16(b[k]), of_z);
+    high = vmlal_high_n_u16(vmlal_high_n_u16(high, g[k], of_y), b[k], of_z);
+    sums[2 * k] = (quads)vrshrq_n_u32(low, 16);
+    sums[2 * k + 1] = (quads)vrshrq_n_u32(high, 16);
+  }
+}
+MILLRACE_SIMD bytes narrowed_bytes(const quads* q) noexcept {
+  const uint16x8_t low = vuzp1q_u16((uint16x8_t)q[0], (uint16x8_t)q[1]);
+  const uint16x8_t high = vuzp1q_u16((uint16x8_t)q[2], (uint16x8_t)q[3]);
+  return (bytes)vuzp1q_u8((uint8x16_t)low, (uint8x16_t)high);
+}
+MILLRACE_SIMD bytes narrowed_masks(const quads* q) noexcept { return narrowed_bytes(q); }
+MILLRACE_SIMD octs sums_of_eight(bytes v) noexcept {
+  return (octs)vpaddlq_u32(vpaddlq_u16(vpaddlq_u8((uint8x16_t)v)));
+}
+MILLRACE_SIMD bytes selected(bytes a, bytes b, bytes mask) noexcept {
+  return (bytes)vbslq_u8((uint8x16_t)mask, (uint8x16_t)b, (uint8x16_t)a);
+}
+MILLRACE_SIMD bytes load_table(const std::uint8_t* from) noexcept { return load_bytes(from); }
+MILLRACE_SIMD bytes entries_of(bytes table, bytes indices) noexcept {
+  return (bytes)vqtbl1q_u8((uint8x16_t)table, (uint8x16_t)indices);
+}
+MILLRACE_SIMD quads low_quad_products(words a, words b) noexcept {
+  return (quads)vmull_u16(vget_low_u16((uint16x8_t)a), vget_low_u16((uint16x8_t)b));
+}
+MILLRACE_SIMD quads high_quad_products(words a, words b) noexcept {
+  return (quads)vmull_high_u16((uint16x8_t)a, (uint16x8_t)b);
+}
 MILLRACE_SIMD unsigned_words high_products(unsigned_words a, unsigned_words b) noexcept {
   return (unsigned_words)vuzp2q_u16((uint16x8_t)vmull_u16(vget_low_u16((uint16x8_t)a), vget_low_u16((uint16x8_t)b)),
                                     (uint16x8_t)vmull_high_u16((uint16x8_t)a, (uint16x8_t)b));
@@ -102,6 +137,7 @@ MILLRACE_SIMD unsigned_words high_products(unsigned_words a, unsigned_words b) n
 
 MILLRACE_SIMD floats to_floats(quads v) noexcept { return (floats)vcvtq_f32_s32((int32x4_t)v); }
 MILLRACE_SIMD quads truncated(floats v) noexcept { return (quads)vcvtq_s32_f32((float32x4_t)v); }
+MILLRACE_SIMD quads nearest(floats v) noexcept { return (quads)vcvtnq_s32_f32((float32x4_t)v); }
 MILLRACE_SIMD floats sum_of_product(floats a, floats b, floats c) noexcept {
   floats product = a * b;
   asm("" : "+w"(product));

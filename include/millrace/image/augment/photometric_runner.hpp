@@ -8,8 +8,6 @@
 #pragma once
 
 #include <millrace/image/augment/basic_photometric_runner.hpp>
-#include <millrace/image/color/hue_kernels_avx2.hpp>
-#include <millrace/image/color/pixel_kernels_avx2.hpp>
 #include <millrace/image/color/vector_kernels.hpp>
 #include <millrace/image/warp/warp_avx2.hpp>
 #include <millrace/simd/cpu_features.hpp>
@@ -22,14 +20,12 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 struct vector_color_kernels {
 #ifdef __x86_64__
-  using pixels = avx2_pixels;
-  using hues = avx2_hues;
   using warping = avx2_warping;
 #else
-  using pixels = portable_pixels;
-  using hues = portable_hues;
   using warping = portable_warping;
 #endif
+  using pixels = word_layer::pixels;
+  using hues = word_layer::hues;
   using sharpening = word_layer::sharpening;
   using boxes = word_layer::boxes;
   using gaussian = word_layer::gaussian;

@@ -9,12 +9,19 @@
 
 #include <millrace/image/color/box_blur.hpp>
 #include <millrace/image/color/gaussian_blur.hpp>
+#include <millrace/image/color/hue_kernels.hpp>
 #include <millrace/image/color/mix_kernels.hpp>
+#include <millrace/image/color/pixel_kernels.hpp>
 #include <millrace/image/color/sharpen_kernels.hpp>
+#include <millrace/simd/byte_tables.hpp>
+#include <millrace/simd/cpu_features.hpp>
+#include <millrace/simd/pixel_words.hpp>
 #include <millrace/simd/words.hpp>
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <span>
 
 #define MILLRACE_KERNELS <millrace/image/color/box_blur_body.inc>
@@ -26,4 +33,10 @@
 #define MILLRACE_KERNELS <millrace/image/color/mix_body.inc>
 #include <millrace/simd/for_each_layer.inc>
 #define MILLRACE_KERNELS <millrace/image/color/sharpen_body.inc>
+#include <millrace/simd/for_each_layer.inc>
+#define MILLRACE_KERNELS <millrace/image/color/rgb_body.inc>
+#include <millrace/simd/for_each_layer.inc>
+#define MILLRACE_KERNELS <millrace/image/color/pixels_body.inc>
+#include <millrace/simd/for_each_layer.inc>
+#define MILLRACE_KERNELS <millrace/image/color/hue_body.inc>
 #include <millrace/simd/for_each_layer.inc>

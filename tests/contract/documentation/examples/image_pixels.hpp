@@ -41,14 +41,6 @@ void example(std::uint8_t* row, const std::uint8_t* pixel) {
 EXAMPLE
 }
 
-// ---- hue_kernels_avx2.hpp
-#include <millrace/simd/cpu_features.hpp>
-#ifdef __x86_64__
-void example(std::uint8_t* row) {
-EXAMPLE
-}
-#endif
-
 // ---- mix_kernels.hpp
 void example(const std::uint8_t* first, const std::uint8_t* second, std::size_t count, std::uint8_t* out) {
 EXAMPLE
@@ -59,26 +51,11 @@ void example(const mr::detail::pending_tables& tables, std::uint8_t* row) {
 EXAMPLE
 }
 
-// ---- pixel_kernels_avx2.hpp
-#include <millrace/simd/cpu_features.hpp>
-#ifdef __x86_64__
-void example(std::uint8_t* row) {
-EXAMPLE
-}
-#endif
-
 // ---- rgb_pixels.hpp
 #include <vector>
 void example(std::vector<std::uint8_t>& row) {
 EXAMPLE
 }
-
-// ---- rgb_vectors_avx2.hpp
-#ifdef __x86_64__
-void example(std::uint8_t* data, std::size_t pixels) {
-EXAMPLE
-}
-#endif
 
 // ---- sharpen_kernels.hpp
 void example(const mr::detail::rgb_pixels& pixels, std::vector<std::uint8_t>& memory) {

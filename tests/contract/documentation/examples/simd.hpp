@@ -19,6 +19,14 @@ void example(const std::uint8_t* from) {
 EXAMPLE
 }
 
+// ---- byte_tables.hpp
+#if defined __x86_64__ || defined __aarch64__
+void example(const std::uint8_t* entries, std::uint8_t* bytes) {
+  using namespace mr::detail::word_layer;
+EXAMPLE
+}
+#endif
+
 // ---- crc32_pclmul.hpp
 #include <millrace/simd/cpu_features.hpp>
 #ifdef __x86_64__

@@ -1,5 +1,4 @@
-#include <millrace/image/color/hue_kernels.hpp>
-#include <millrace/image/color/hue_kernels_avx2.hpp>
+#include <millrace/image/color/vector_kernels.hpp>
 #include <millrace/simd/cpu_features.hpp>
 
 #include "../../../thorough.hpp"
@@ -45,13 +44,13 @@ TEST_CASE("every color becomes Pillow's HSV, and every HSV becomes Pillow's colo
     p = from;
     mr::detail::portable_hues::from_hsv(p.data.data(), p.count());
     CHECK(p == rgb);
-#ifdef __x86_64__
-    if (!mr::detail::cpu_has_avx2()) continue;
+#if defined __x86_64__ || defined __aarch64__
+    if (!mr::detail::cpu_has_word_layer()) continue;
     p = from;
-    mr::detail::avx2_hues::to_hsv(p.data.data(), p.count());
+    mr::detail::word_layer::hues::to_hsv(p.data.data(), p.count());
     CHECK(p == hsv);
     p = from;
-    mr::detail::avx2_hues::from_hsv(p.data.data(), p.count());
+    mr::detail::word_layer::hues::from_hsv(p.data.data(), p.count());
     CHECK(p == rgb);
 #endif
   }
@@ -66,10 +65,10 @@ TEST_CASE("hues are rotated by a fraction of the circle") {
       const int shift = static_cast<int>(by * 255) & 255;
       mr::detail::portable_hues::shift(p.data.data(), p.count(), shift);
       CHECK(p == expected);
-#ifdef __x86_64__
-      if (!mr::detail::cpu_has_avx2()) continue;
+#if defined __x86_64__ || defined __aarch64__
+      if (!mr::detail::cpu_has_word_layer()) continue;
       p = from;
-      mr::detail::avx2_hues::shift(p.data.data(), p.count(), shift);
+      mr::detail::word_layer::hues::shift(p.data.data(), p.count(), shift);
       CHECK(p == expected);
 #endif
     }

@@ -1,5 +1,4 @@
-#include <millrace/image/color/pixel_kernels.hpp>
-#include <millrace/image/color/pixel_kernels_avx2.hpp>
+#include <millrace/image/color/vector_kernels.hpp>
 
 #include "slow_colors.hpp"
 
@@ -14,8 +13,8 @@ using mr::detail::pending_tables;
 template <class Check>
 void for_each_build(const Check& check) {
   check(mr::detail::portable_pixels{});
-#ifdef __x86_64__
-  if (mr::detail::cpu_has_avx2()) check(mr::detail::avx2_pixels{});
+#if defined __x86_64__ || defined __aarch64__
+  if (mr::detail::cpu_has_word_layer()) check(mr::detail::word_layer::pixels{});
 #endif
 }
 
@@ -30,11 +29,11 @@ void check_tables(const slow::picture& from, const pending_tables& tables, const
   slow::picture p = from;
   mr::detail::portable_pixels::apply(tables, p.data.data(), p.count());
   CHECK(p == expected);
-#ifdef __x86_64__
+#if defined __x86_64__ || defined __aarch64__
   for (const bool permutes : {false, true}) {
-    if (!mr::detail::cpu_has_avx2() || (permutes && !mr::detail::cpu_has_byte_permutations())) continue;
+    if (!mr::detail::cpu_has_word_layer() || (permutes && !mr::detail::cpu_has_byte_permutations())) continue;
     p = from;
-    mr::detail::avx2_pixels::apply(tables, p.data.data(), p.count(), permutes);
+    mr::detail::word_layer::pixels::apply(tables, p.data.data(), p.count(), permutes);
     CHECK(p == expected);
   }
 #endif

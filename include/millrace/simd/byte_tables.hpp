@@ -1,0 +1,149 @@
+// Tables of 256 bytes and sets of bytes for the word layers. Each instruction set has its own code, because one AVX2
+// instruction selects one of 16 bytes, and one instruction of AVX-512 or NEON one of 64.
+//
+//   const mr::detail::word_layer::shuffled_byte_table table(entries);     // 256 bytes
+//   store(bytes, table.of(load_bytes(bytes)));                            // one result per byte
+//
+// All functions are inlined, and may be called only from functions with the target of the layer. Threads: pure
+// functions; any thread.
+#pragma once
+
+#include <millrace/simd/words.hpp>
+
+#include <cstddef>
+#include <cstdint>
+
+#ifdef __x86_64__
+
+#include <millrace/simd/avx2_begin.inc>
+
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail { namespace avx2 {
+
+#define MILLRACE_SIMD [[gnu::always_inline]] inline
+
+/// Returns v << bits in each word. selected() reads the highest bit of each byte.
+template <int bits>
+MILLRACE_SIMD bytes shifted(bytes v) noexcept { return as_bytes(as_words(v) << bits); }
+
+/// A table in 16 rows of 16 entries. The higher four bits of a byte select one of the 16 results.
+class shuffled_byte_table {
+ public:
+  MILLRACE_SIMD explicit shuffled_byte_table(const std::uint8_t* entries) noexcept : rows_(entries) {}
+
+  MILLRACE_SIMD bytes of(bytes v) const noexcept {
+    const bytes low = v & bytes_of(15), bits[3] = {shifted<3>(v), shifted<2>(v), shifted<1>(v)};
+    return selected(of_rows<8>(0, low, bits), of_rows<8>(8, low, bits), v);
+  }
+
+ private:
+  /// Returns the results for bytes in `count` rows, beginning with row `first`. `bits` selects by bit 4, 5 and 6.
+  template <std::size_t count>
+  MILLRACE_SIMD bytes of_rows(std::size_t first, bytes low, const bytes* bits) const noexcept {
+    if constexpr (count == 1) {
+      return entries_of(load_table(rows_ + 16 * first), low);
+    } else {
+      constexpr std::size_t half = count / 2;
+      return selected(of_rows<half>(first, low, bits), of_rows<half>(first + half, low, bits), bits[half / 2]);
+    }
+  }
+
+  const std::uint8_t* rows_;
+};
+
+/// A table for AVX-512's byte permutations in registers of 256 bits: four rows of 64 entries. The permutations are
+/// inline assembly, because compilers accept their builtins only in functions with a matching target.
+class permuted_byte_table {
+ public:
+  MILLRACE_SIMD explicit permuted_byte_table(const std::uint8_t* entries) noexcept {
+    for (std::size_t k = 0; k < 8; ++k) part_[k] = load_bytes(entries + 32 * k);
+  }
+
+  MILLRACE_SIMD bytes of(bytes v) const noexcept {
+    const bytes bit6 = shifted<1>(v);
+    return selected(selected(of_64(v, 0), of_64(v, 2), bit6), selected(of_64(v, 4), of_64(v, 6), bit6), v);
+  }
+
+ private:
+  MILLRACE_SIMD bytes of_64(bytes v, std::size_t part) const noexcept {
+    asm("vpermi2b %2, %1, %0" : "+x"(v) : "x"(part_[part]), "xm"(part_[part + 1]));
+    return v;
+  }
+
+  bytes part_[8];
+};
+
+/// A set of bytes, in 256 bits.
+class byte_members {
+ public:
+  MILLRACE_SIMD explicit byte_members(const std::uint32_t* bits) noexcept
+      : low_(load_table(reinterpret_cast<const std::uint8_t*>(bits))),
+        high_(load_table(reinterpret_cast<const std::uint8_t*>(bits + 4))) {}
+
+  /// Returns 255 for bytes of the set, 0 for others.
+  MILLRACE_SIMD bytes masks(bytes v) const noexcept {
+    static constexpr std::uint8_t powers[16] = {1, 2, 4, 8, 16, 32, 64, 128};
+    const bytes place = as_bytes(as_words(as_unsigned(as_words(v)) >> 3)) & bytes_of(31);
+    const bytes bit = entries_of(load_table(powers), v & bytes_of(7));
+    return equal_masks(selected(entries_of(low_, place), entries_of(high_, place), v) & bit, bit);
+  }
+
+ private:
+  bytes low_, high_;
+};
+
+#undef MILLRACE_SIMD
+
+}}}}  // namespace millrace::detail::avx2
+
+#include <millrace/simd/avx2_end.inc>
+
+#elif defined __aarch64__
+
+#include <millrace/simd/neon_begin.inc>
+
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail { namespace neon {
+
+#define MILLRACE_SIMD [[gnu::always_inline]] inline
+
+class shuffled_byte_table {
+ public:
+  MILLRACE_SIMD explicit shuffled_byte_table(const std::uint8_t* entries) noexcept {
+    for (std::size_t k = 0; k < 4; ++k) part_[k] = vld1q_u8_x4(entries + 64 * k);
+  }
+
+  /// Indices beyond a part yield 0 in the first look-up, and change nothing in the others.
+  MILLRACE_SIMD bytes of(bytes v) const noexcept {
+    uint8x16_t result = vqtbl4q_u8(part_[0], (uint8x16_t)v);
+    result = vqtbx4q_u8(result, part_[1], (uint8x16_t)(v - bytes_of(64)));
+    result = vqtbx4q_u8(result, part_[2], (uint8x16_t)(v - bytes_of(128)));
+    return (bytes)vqtbx4q_u8(result, part_[3], (uint8x16_t)(v - bytes_of(192)));
+  }
+
+ private:
+  uint8x16x4_t part_[4];
+};
+
+using permuted_byte_table = shuffled_byte_table;
+
+class byte_members {
+ public:
+  MILLRACE_SIMD explicit byte_members(const std::uint32_t* bits) noexcept
+      : bits_(vld1q_u8_x2(reinterpret_cast<const std::uint8_t*>(bits))) {}
+
+  MILLRACE_SIMD bytes masks(bytes v) const noexcept {
+    const uint8x16_t places = vshrq_n_u8((uint8x16_t)v, 3);
+    const uint8x16_t bit = vshlq_u8(vdupq_n_u8(1), (int8x16_t)(v & bytes_of(7)));
+    return (bytes)vtstq_u8(vqtbl2q_u8(bits_, places), bit);
+  }
+
+ private:
+  uint8x16x2_t bits_;
+};
+
+#undef MILLRACE_SIMD
+
+}}}}  // namespace millrace::detail::neon
+
+#include <millrace/simd/neon_end.inc>
+
+#endif
