@@ -55,7 +55,7 @@ class error : public std::exception {
   const std::string& hint() const noexcept { return hint_; }         ///< advice
   const error_location& where() const noexcept { return where_; }
 
-  /// Sets those members of the location that are still unknown. The other members do not change.
+  /// Sets the members of the location that are still unknown. The other members do not change.
   void locate(const error_location& more);
   /// Appends more text to the message.
   void add(std::string_view more);

@@ -6,9 +6,9 @@
 // A stager copies host slots into the ring; a second thread waits for the copies.
 // A copy into a released device slot waits on the device for the release events. A batch is delivered as soon as its
 // copy is queued; the user's stream waits for the copy. Therefore neither the trainer nor the stager waits for a
-// training step. The second thread frees a host slot after its copy. Such a copy may wait for earlier training steps,
-// and so does this thread, which has no other task. All slots, all events and the copy stream are created at the start.
-// With `fixed_slots`, batch n is always in slot n % device_slots, at the same address.
+// training step. The second thread frees a host slot after its copy. If a copy waits for earlier training steps, this
+// thread waits, too; it has no other task. All slots, all events and the copy stream are created at the start. With
+// `fixed_slots`, batch n is always in slot n % device_slots, at the same address.
 // Errors: an error of the device is delivered in place of the next batch. After the error, nothing is copied. A host
 // slot whose copy may still be running is not freed. take() throws if no further batch can arrive. Threads and
 // lifetime: as in deliver/batch_output.hpp.

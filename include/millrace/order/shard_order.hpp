@@ -117,7 +117,7 @@ class jitter_order {
   }
 
   /// Marks the sequence as complete, so that all buffered samples become ready. Throws setup_error if the epoch must be
-  /// a uniform permutation, but samples were released before its end.
+  /// a uniform permutation, but samples were released before the end of the epoch.
   void end_epoch() {
     ended_ = true;
     length_ = order_.arrived();

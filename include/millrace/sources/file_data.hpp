@@ -9,8 +9,8 @@
 // because every file costs the same to read. Therefore an order that permutes shards permutes the files completely.
 // A record contains one field and the field's checksum. The name of the field is the lower-case extension of the file
 // ("file" without an extension). With classes, a second field "cls" contains the number of the class as text.
-// Errors of the constructor: setup_error for missing or unreadable files, whose message names the first three, and for
-// a file without a class. Errors of read(): data_error for a local file that cannot be read or whose size has changed
+// Errors of the constructor: setup_error for missing or unreadable files (the message names the first three), and for a
+// file without a class. Errors of read(): data_error for a local file that cannot be read or whose size has changed
 // since the start, because one file is one sample; io_error for a failed read from a storage.
 // Threads: the constructor starts up to 32 threads and waits for them. Any number of threads may call read() at the
 // same time.

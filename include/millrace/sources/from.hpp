@@ -8,7 +8,7 @@
 //
 // The elements of a range are copied; the items of a generator are moved.
 // If a range has random access and elements in memory (or integers), the order is exact, as for shards() with an index.
-// Each pass delivers each element once over all ranks, any world size that divides the global batch is allowed, and a
+// Each pass delivers each element once over all ranks. Any world size that divides the global batch is allowed. A
 // resumed run reads nothing again. Such a range must not change while a session runs. Other ranges are iterated once
 // per epoch, and their flows are streams. Flows with expand, filter, pack, take, bucket or a later shuffle are streams,
 // too.

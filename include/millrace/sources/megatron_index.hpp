@@ -31,7 +31,7 @@ struct megatron_index {
 /// Returns the name of the .idx file that belongs to a .bin file; empty if the name does not end in .bin.
 std::string megatron_index_name(std::string_view bin_name);
 
-/// Returns the type of the tokens by the .idx file; nothing without such a file, or if it has another format.
+/// Returns the token type that the .idx file states; nothing if the file is missing or has another format.
 std::optional<token_type> megatron_token_type(const storage& at, std::string_view bin_name);
 
 /// Returns the documents of a .bin file of this size; nothing if it has no .idx file.

@@ -43,8 +43,8 @@ namespace detail {
 //   mix_prepare<example, maps_of_a, maps_of_b> prepare{{a, b}};
 //   example e = prepare(std::move(record), random, memory);          // record.number() selects the maps
 //
-// A mixed item (mixed_record, mixed_item) returns the number of its source with number(), and the plain item of that
-// source with alone<Source>(). All maps of a source use the same rng, one after the other.
+// For a mixed item (mixed_record, mixed_item), number() returns the number of its source, and alone<Source>() returns
+// the plain item. All maps of a source use the same rng, one after the other.
 // Errors: exceptions of the maps pass through. Threads: any number of threads at the same time.
 
 /// Applies the maps of an item's source.

@@ -21,7 +21,7 @@
 // The options `.only`, `.without`, `.where` and `.repeats` select samples by their keys before any sample is read, and
 // need an index. A run over a selection is as exact as a run over all samples. A listed key that no shard contains is
 // reported once, at the start.
-// Errors: setup_error for missing shards, whose message names the first ones, and for a required index that is
+// Errors: setup_error for missing shards (the message names the first of them), and for a required index that is
 // impossible. With an index, a damaged shard is an error of the session's constructor, unless the session has
 // on_damage. Without an index, all complete samples before the damage are delivered. Both errors name shard, offset and
 // last good key. A payload that has changed since it was indexed is an error at its batch. A shard that ends between
@@ -54,7 +54,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
-/// Whether shards() uses an index of the samples. Only an index makes an exact order possible.
+/// Controls whether shards() uses an index of the samples. Only an index allows an exact order.
 enum class index : std::uint8_t {
   automatic,   ///< uses an index if the shards are plain tar files and each sample becomes one row
   required,    ///< always uses an index; a session that cannot have one throws setup_error
@@ -64,7 +64,7 @@ enum class index : std::uint8_t {
 /// Options of shards().
 struct shards_options {
   std::uint64_t seed = 0;                                    ///< seed of the shuffle and of all random numbers
-  millrace::index index = millrace::index::automatic;        ///< whether the order is exact
+  millrace::index index = millrace::index::automatic;        ///< controls the use of an index, and thus the order
   std::vector<std::string> fields{};                         ///< fields to read; "jpg;png": alternatives; empty: all
   /// Fields that a sample must have; samples without them are omitted. "jpg;png" requires one of the two fields.
   /// {"jpg;png", "txt"} requires one of these and "txt".
@@ -90,9 +90,9 @@ struct shards_options {
   std::function<bool(std::string_view key, std::string_view shard)> where{};
   /// Returns how often a pass contains the sample; 0: never. Not set: once.
   std::function<std::size_t(std::string_view key, std::string_view shard)> repeats{};
-  /// Returns the entry points of a field, which are offsets at which its decoder may start; nothing for a field without
-  /// any. Many threads call it at the same time, once for each payload of the shards whose indexes were saved without
-  /// entry points. Not set: the entry points in the indexes are used.
+  /// Returns the entry points of a field (offsets at which its decoder may start); nothing for a field without entry
+  /// points. Many threads call it at the same time, once for each payload of the shards whose indexes were saved
+  /// without entry points. Not set: the entry points in the indexes are used.
   std::function<std::vector<std::byte>(std::string_view field, std::span<const std::byte> payload)> entries{};
 };
 

@@ -15,8 +15,8 @@
 //             | mr::shuffle({.window = 65536}) | mr::pack({.length = 2049, .separator = 50256});
 //
 // All files are counted at the start, from their sizes and headers. Therefore the order is exact, as for shards(). Each
-// pass delivers each window once over all ranks, any world size that divides the global batch is allowed, and a resumed
-// run reads nothing again. A flow with pack, expand, filter, take, bucket or a later shuffle is a stream instead, like
+// pass delivers each window once over all ranks. Any world size that divides the global batch is allowed. A resumed run
+// reads nothing again. A flow with pack, expand, filter, take, bucket or a later shuffle is a stream instead, like
 // lines().
 // Errors: setup_error for missing files, for a length or stride of 0 and for a token_bytes that is not 1, 2, 4 or 8.
 // With `documents`: setup_error for a missing .idx file, data_error for one that does not match its .bin file.

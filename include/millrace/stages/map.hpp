@@ -29,14 +29,14 @@ struct map_options {
 
 namespace detail {
 
-/// Whether a callable that is not generic has its parameters in a wrong order, such as (rng&, item).
+/// True if a callable that is not generic has its parameters in a wrong order, such as (rng&, item).
 template <class F, class In>
 concept swaps_arguments = !std::same_as<typename diagnose::first_parameter<F>::type, diagnose::any_type> &&
     (std::invocable<F&, rng&, In> || std::invocable<F&, scratch&, In> || std::invocable<F&, rng&, In, scratch&> ||
      std::invocable<F&, rng&, scratch&, In> || std::invocable<F&, scratch&, In, rng&> ||
      std::invocable<F&, scratch&, rng&, In> || std::invocable<F&, In, scratch&, rng&>);
 
-/// Whether a callable accepts the item by a reference that is not const.
+/// True if a callable accepts the item by a reference that is not const.
 template <class F, class In>
 concept takes_lvalues = std::invocable<F&, In&> || std::invocable<F&, In&, rng&> || std::invocable<F&, In&, scratch&> ||
                         std::invocable<F&, In&, rng&, scratch&>;

@@ -2,9 +2,9 @@
 //
 //   mr::session run{std::move(flow), {.tuning = mr::tuning()}};     // a tuning_rule, which creates an autotuner
 //
-// The session creates rule.max() workers and I/O threads, but only open ones work. At its start, the session opens the
-// numbers that the user requested. Whenever due() returns true in next(), the session passes its metrics since the
-// start to evaluate(), and opens the returned numbers of workers and reads.
+// The session creates rule.max() workers and I/O threads, but only the open workers and threads are active. At its
+// start, the session opens the numbers that the user requested. Whenever due() returns true in next(), the session
+// passes its metrics since the start to evaluate(), and opens the returned numbers of workers and reads.
 // Errors: next() throws the errors of evaluate() and does not change the session. The user may call next() again, and
 // no batch is lost. Threads: the training thread.
 #pragma once

@@ -8,8 +8,8 @@
 //   plan.closed(names[0]);                                 // a reader has finished a file
 //
 // Each call of expect() adds a list. The plan alternates between the lists and keeps the order of each list. The
-// prefetched bytes of files that no reader has closed yet stay below the limit, because prefetching too much would
-// evict blocks that are needed sooner.
+// prefetched bytes of files that no reader has closed yet stay below the limit. Prefetching more would evict blocks
+// that are needed sooner.
 // Errors: none. Threads: any number of threads.
 #pragma once
 

@@ -47,8 +47,8 @@ inline std::string_view final_name_of(std::string_view temporary, std::string_vi
   return is_own ? temporary.substr(0, dot) : std::string_view{};
 }
 
-/// Removes the file unless a writer holds its lock. If the writer renames the complete file after this function has
-/// opened it and before it locks it, the path is missing or names another file. Then nothing is removed.
+/// Removes the file unless a writer holds its lock. The writer may rename the complete file between the open and the
+/// lock of this function. Then the path is missing or names another file, and nothing is removed.
 template <class Files>
 void remove_if_abandoned(const std::string& path, const Files& files) noexcept {
   const int file = files.open(path.c_str(), O_WRONLY | O_NONBLOCK | O_NOFOLLOW);

@@ -3,8 +3,8 @@
 //   const mr::detail::file_list files({"train-000.tar", "train-001.tar"}, mr::storage());
 //   files.size_bytes(0);   files.changed(0);   files.open(0, meter);
 //
-// Up to 32 threads query a storage for all files in the constructor (for a deferred list: at the first use), and the
-// list caches the answers. Local files are queried on each call.
+// The constructor queries a storage for all files on up to 32 threads, and caches the answers. A deferred list does
+// this at its first use. Local files are queried on each call.
 // Errors: setup_error if a storage lacks files; the message names the first missing files. io_error if the status of a
 // local file cannot be read.
 // Threads: immutable; any thread.

@@ -49,8 +49,8 @@ struct posix_files {
   static int stat_open(int file, struct ::stat& status) noexcept { return ::fstat(file, &status); }
   static int stat_path(const char* path, struct ::stat& status) noexcept { return ::stat(path, &status); }
   static int make_folder(const char* path) noexcept { return ::mkdir(path, 0777); }
-  /// Locks the file; waits until no other process holds the lock. Closing the file releases the lock, and so does the
-  /// end of the process.
+  /// Locks the file; waits until no other process holds the lock. The lock is released when the file is closed or the
+  /// process ends.
   static int lock(int file) noexcept { return ::flock(file, LOCK_EX); }
   /// Locks the file without waiting. Returns -1 with EWOULDBLOCK if another open file holds the lock. A duplicate of
   /// the descriptor shares the lock.

@@ -9,7 +9,7 @@
 //
 // The added columns are stored in the slot after the columns of fixed shape, and are copied to the device together with
 // those columns.
-// Errors: the same as those of columns. Threads: one thread at a time for each pair of rows.
+// Errors: the errors of columns. Threads: one thread at a time for each pair of rows.
 #pragma once
 
 #include <millrace/item/column/columns.hpp>

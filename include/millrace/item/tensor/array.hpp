@@ -61,7 +61,7 @@ struct npy_element {
   std::size_t size_bytes = 0;
   std::string_view name{};      // "f32"
   std::string type{};           // NumPy's name: "<f4"
-  std::string_view synonym{};   // another name of NumPy, which is accepted as well; empty: none
+  std::string_view synonym{};   // another accepted name of NumPy; empty: none
 
   /// Returns whether elements of NumPy's type `npy` can be read as this type.
   bool is(std::string_view npy) const noexcept { return npy == type || (!synonym.empty() && npy == synonym); }

@@ -7,9 +7,9 @@
 //   account.digest();                   // this rank's share of the run's digest so far
 //
 // Law of conservation: at the end of each epoch, delivered + damaged + dropped_last = planned, in samples of this rank.
-// Damaged samples are those whose row contains a copy or zeros. The order determines all numbers for the share of each
-// rank. Therefore, if the law holds on every rank, it holds for all ranks together. An endless epoch has no end, so the
-// law is never checked there.
+// A sample counts as damaged if its row contains a copy or zeros. The order determines all numbers for the share of
+// each rank. Therefore, if the law holds on every rank, it holds for all ranks together. An endless epoch has no end,
+// so the law is never checked there.
 // Errors: conservation_error with both sums. Threads: not thread-safe, but any thread may call digest() and dropped().
 #pragma once
 

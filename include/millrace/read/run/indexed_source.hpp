@@ -58,7 +58,7 @@ class indexed_source {
  public:
   using item = typename Data::item;
   using options = indexed_source_options;
-  /// Whether shuffle_quality() exists. It exists only for a single data set.
+  /// True if shuffle_quality() exists. It exists only for a single data set.
   static constexpr bool observes = std::is_same_v<Plan, exact_order>;
 
   indexed_source(std::shared_ptr<Data> data, const Plan& plan, options o);

@@ -6,12 +6,11 @@
 //   at.lanes;  at.turn;     // this rank's lanes, for interleaved_read_stage
 //   at.counted;             // number of shards that were read through to count their samples
 //
-// `ordinal` is the number of samples that this rank has already delivered. The rest is known only after the samples of
-// shards are counted: how many samples are from each lane, the lane's current pass, and the shard that contains its
-// next sample.
+// `ordinal` is the number of samples that this rank has already delivered. Three numbers of each lane are known only
+// after the samples of shards are counted: its delivered samples, its current pass, and the shard of its next sample.
 // Several threads count. They read each shard at most once, and only the shards that `ordinal` requires. At the start
 // of a run they read nothing, and they read the data set at most once. The exception is a source whose shards differ
-// from pass to pass (without same_every_pass), which they read from the beginning of the run.
+// from pass to pass (without same_every_pass), which is read from the beginning of the run.
 // Errors: the errors of the source, completed with the shard's name; data_error if the rank's share has no sample.
 // Threads: uses the calling thread, and up to `threads` - 1 more threads, which end before the call returns.
 #pragma once

@@ -108,7 +108,7 @@ class reorder_buffer {
   std::size_t open_shards() const noexcept { return shards_.size(); }
   /// Returns the shard of the next sample, or null.
   shard* front() const noexcept { return shards_.empty() ? nullptr : shards_.front().get(); }
-  /// Returns whether samples of the shard are passed to the next segment without a queue, as long as it has space.
+  /// Returns whether samples of the shard go to the next segment without a queue while the segment has space.
   bool bypasses_queue(const shard& of) const noexcept { return &of == front() && !plan_->jitters(); }
   /// Returns the number of open shards that have not been read to their end.
   std::size_t unfinished_shards() const noexcept;
@@ -142,15 +142,15 @@ class reorder_buffer {
   /// Advances the current shard by one step. Returns false if the shard has no sample ready.
   bool advance_front();
 
-  /// Drops the rest of the current pass: cuts its open shards, and opens no other shard of it.
+  /// Drops the rest of the current pass: cuts its open shards, and opens none of its other shards.
   void cut_pass();
 
   /// Passes the next sample in order to the next segment. Drops it if it was delivered before the resume.
   void deliver(sample<item>&& s);
   /// Records where the samples of a shard begin.
   void begin(shard& from);
-  /// Passes samples of the current shard to the next segment, as many as it has space for. Samples that were delivered
-  /// before the resume are dropped. Returns the number of processed samples.
+  /// Passes samples of the current shard to the next segment, as many as the segment has space for. Samples that were
+  /// delivered before the resume are dropped. Returns the number of processed samples.
   typename sample_sink<item>::accepted deliver_all(shard& from, std::span<sample<item>> next);
   /// Passes on samples of the current shard. With a shuffle, passes on one sample; otherwise, as many samples as there
   /// is space for.

@@ -14,11 +14,11 @@ MILLRACE_INLINE void check_flow(const flow_facts& f) {
   if (f.buckets && f.pad_last)
     throw setup_error("bucket() sets the rows of each batch: got batch({.pad_last = true}), expected batches of "
                       "equal size",
-                      "Leave out pad_last, or bucket()");
+                      "Omit pad_last, or bucket()");
   if (f.has_index && !f.one_row_per_sample)
     throw setup_error("an indexed source has one row for each sample, and expand, filter, take, bucket or a later "
                       "shuffle would change that",
-                      "Leave out that stage, or use a source without an index");
+                      "Omit that stage, or use a source without an index");
 }
 
 MILLRACE_INLINE std::shared_ptr<sample_names> names_for(const flow_facts& f) {
@@ -26,7 +26,7 @@ MILLRACE_INLINE std::shared_ptr<sample_names> names_for(const flow_facts& f) {
   if (f.joins_samples)
     throw setup_error("the rows of pack() have no keys, because each combines several samples: got "
                       "batch({.keys = true}), expected batch({.keys = false})",
-                      "Leave out keys, or pack()");
+                      "Omit keys, or pack()");
   return std::make_shared<sample_names>();
 }
 
@@ -35,7 +35,7 @@ MILLRACE_INLINE damage_rule damage_rule_for(const flow_facts& f, const session_o
   if (!f.one_row_per_sample)
     throw setup_error("on_damage needs one row for each sample, and expand, filter, pack, take, bucket or a later "
                       "shuffle would change that",
-                      "Leave out on_damage, or that stage");
+                      "Omit on_damage, or that stage");
   constexpr std::size_t usual_lanes = 48;   // of donors: a multiple of every usual number of ranks
   const std::size_t lanes = o.lanes.value_or(0) > 0 ? *o.lanes : usual_lanes;
   const std::size_t ranks = o.world.value().size;

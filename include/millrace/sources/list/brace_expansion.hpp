@@ -5,8 +5,8 @@
 //
 // Groups nest; the last group varies fastest. If either end of a range has a leading zero, zeros pad its numbers to the
 // width of the longer end. A range may descend and may have a step: the sign of the step is ignored, and 0 counts as 1.
-// A range may run over letters, where 'a' follows 'Z'. A group with neither a comma nor a range is left unchanged, and
-// so is {}. A backslash escapes the next character.
+// A range may run over letters, where 'a' follows 'Z'. A group without a comma and without a range, such as {}, stays
+// unchanged. A backslash escapes the next character.
 // Errors: setup_error for an unbalanced brace, for braces nested more than 64 deep, for a number beyond 64 bits, and
 // for more than `max_results` results. Threads: pure functions.
 // Source: the behavior of braceexpand 0.1.7 for Python, except that a '}' without a '{' before it is an error here.

@@ -1,4 +1,4 @@
-// entry_points: adds entry points to the indexes of tar shards: offsets in a payload at which its decoder may start.
+// entry_points: adds entry points (offsets at which the decoder of a payload may start) to the indexes of tar shards.
 //
 //   const auto make = [](std::string_view field, std::span<const std::byte> payload) -> std::vector<std::byte> {
 //     return field == "jpg" ? example::entries_of(payload) : std::vector<std::byte>();

@@ -62,8 +62,8 @@ class arena_executor final : public worker_executor {
     to.enqueue([task = std::move(task), cores = cores_, worker] {
       std::optional<core_scope> here;
       if (cores) here.emplace(cores->tasks);
-      // A user's callable may wait for its own oneTBB work. Isolation prevents its thread from running a task of
-      // another dispatcher during this wait.
+      // A user's callable may wait for its own oneTBB work. Isolation prevents this thread from running a task of
+      // another dispatcher during the wait.
       tbb::this_task_arena::isolate([&] { task->run_as_worker(worker); });
     });
   }

@@ -14,8 +14,8 @@
 // A worker without a claimable ticket sleeps for up to 1 ms, and then leaves: it returns its thread to the executor.
 // The thread that raises `available` or `limit` wakes workers, or starts them again. A sleep costs less than leaving,
 // because oneTBB lets a thread that leaves search for other tasks for a while. A worker sleeps only if its executor
-// serves no other stage; otherwise the tasks of that stage would wait for its thread. The number of active workers may
-// change at any time. A worker that becomes inactive finishes its current claim and leaves.
+// serves no other stage; otherwise the tasks of the other stage would wait for the thread. The number of active workers
+// may change at any time. A worker that becomes inactive finishes its current claim and leaves.
 // If there are more workers than cores, available CPU time limits the number of active workers, because workers that
 // share a core evict each other's data from its cache. A worker that blocks in its callable does not need a core.
 // Therefore another worker becomes active.
@@ -108,7 +108,7 @@ class dispatcher final : public worker_task,
   void add_spans(timeline& t, const std::string& name, std::uint64_t start_ns) const;
 
   /// Runs claims as worker `index`. Ends if no ticket is claimable for a while, if the worker is inactive, or if its
-  /// turn is over; it then queues again.
+  /// turn is over (the worker then queues again).
   void run_as_worker(std::size_t index) noexcept override;
 
  private:

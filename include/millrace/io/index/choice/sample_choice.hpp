@@ -6,7 +6,7 @@
 //   of_shard.size();                          // positions that the shard has in a pass
 //   of_shard.number(0);   of_shard.repeat(0);    // of position 0: number in the shard; earlier uses
 //
-// The positions of a shard form rounds. The first round contains all chosen samples in the order of the shard, the
+// The positions of a shard form rounds. The first round contains all chosen samples in the order of the shard. The
 // second round contains the samples with two or more uses, and so on. This separates the repeats of a sample.
 // Memory: 4 bytes for each position; none if all samples of a shard are used once. Time: one search in each list for
 // each sample. Errors: setup_error for a shard with 2^32 positions or more. Threads: a choice_search belongs to one
@@ -77,8 +77,8 @@ class choice_search {
 
   /// Returns a checksum over the shard's ordinal, the number and the uses of each sample so far; 0: all used once.
   std::uint64_t checksum() const noexcept { return every_sample_once_ ? 0 : checksum_ | 1; }
-  /// Returns a sentence about listed keys that have not occurred in any shard so far, with examples of keys that
-  /// occurred; empty if all keys occurred.
+  /// Returns a sentence about listed keys that no shard so far contains, with examples of keys in the shards; empty if
+  /// the shards contain all listed keys.
   std::string missing() const;
   /// Returns advice on missing keys.
   std::string advice() const;

@@ -6,7 +6,7 @@
 //   mr::detail::indexed_reader reader(source, index, pool, {}, &entries);
 //
 // A local file is read unbuffered, because the system caches the neighboring bytes. A file in a storage is read in
-// chunks of 256 KiB, which are cached for the neighboring payloads; one chunk has the entries of more than a hundred
+// chunks of 256 KiB, which are cached for the neighboring payloads. One chunk has the entries of more than 100
 // photographs. All files of a data set share one limit. If the limit is exceeded, the least recently used chunk is
 // discarded.
 // Errors: io_error if the file cannot be opened or read. Threads: one thread at a time per file; any number per cache.

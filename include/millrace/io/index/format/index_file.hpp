@@ -45,7 +45,7 @@ struct index_file_options {
   bool can_store() const noexcept { return storage.is_local() || !cache_folder.empty(); }
 };
 
-/// Whether the file of an index can be used.
+/// The usability of the file of an index.
 enum class index_file_state {
   good,
   missing,

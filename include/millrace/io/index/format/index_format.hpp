@@ -1,4 +1,4 @@
-// Converts an index to the bytes of its file, and checks whether such bytes are valid.
+// Converts an index to the bytes of its file, and checks whether the bytes of a file are valid.
 //
 //   std::vector<std::byte> file = mr::detail::index_bytes(index);
 //   std::string defect = mr::detail::find_defect(front, file.size());   // empty if the index_front is valid

@@ -10,9 +10,9 @@
 // of a damaged shard has the samples before the damage. The index of a compressed shard has no samples, and its state
 // indicates this.
 // Memory: 12 bytes and the key for each sample, 16 bytes for each member, in one block.
-// Checksums: 0 means unknown. An empty payload has the checksum 0, and so has about one other payload in 2^32.
+// Checksums: 0 means unknown. Empty payloads and about one other payload in 2^32 have the checksum 0.
 // Limits: a shard of 2 TiB, with 2^32 - 2 samples and 2^32 - 2 members. The index states the location of a payload only
-// if it is stored in one piece of less than 4 GiB and is not sparse. shard_reader has to read a sample with any other
+// if it is stored in one piece of less than 4 GiB and is not sparse. shard_reader reads a sample with any other
 // payload, starting at the sample's offset.
 // Errors: none. Threads: any number of readers; checksums may be learned concurrently.
 #pragma once

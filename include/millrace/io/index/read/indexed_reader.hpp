@@ -8,7 +8,7 @@
 // reads neighbors together, up to `bytes_per_read`, into one block of memory. A record keeps the complete block alive.
 // Therefore request together the samples that are used at about the same time. Payloads begin at multiples of 64 bytes.
 // A small gap between two requested payloads is read too. If the source reads parts, large gaps are not stored in the
-// block, because all of them are read to the same small buffer. Small samples then need less memory, and more of them
+// block, because all large gaps are read to one small buffer. Small samples then need less memory, and more of them
 // stay in the processor's cache.
 // CRC-32C: the reader checks known checksums. It computes unknown checksums and records them in the index;
 // index_file.hpp stores them. record::checksums() returns the checksums of a record.

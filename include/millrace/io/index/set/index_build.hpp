@@ -9,7 +9,7 @@
 // With heads_only, build_indexes() reads only the head of an index that is good and whose shard is complete. 1,281
 // indexes then need 10 ms instead of 70 ms. index_of() reads the rest later, and builds the index again if the index
 // file is damaged.
-// With heads_only, a shard of a storage needs only one request if its index is stored next to it. Its head has
+// With heads_only, a shard of a storage needs only one request if the index is stored next to the shard. Its head has
 // `identified` = false, because the size of the shard is compared with the index only when the shard is opened. All
 // other shards of a storage are read completely; before that, a notice reports how many requests and bytes this needs.
 // If a shard has the size but not the modification time in its index, the index is built again with the known
@@ -18,8 +18,8 @@
 // and share the stored files. An index that cannot be stored (a read-only folder) is still used, and counted. A damaged
 // shard is not an error here: its index records the damage. Such an index does not overwrite an index that has the
 // samples after the damage. A shard without an end marker is complete, and its index records that.
-// With `entries`, build_indexes() adds entry points to indexes without them (entries_build.hpp), which reads all
-// payloads. This requires that the index can be stored, because entries are always read from its file.
+// With `entries`, build_indexes() reads all payloads, and adds entry points to indexes without entry points
+// (entries_build.hpp). This requires that the index can be stored, because entries are always read from its file.
 // Errors: io_error for the first shard in the list that cannot be read, or that changes during the scan. data_error for
 // a shard without an end marker if a sidecar file states more samples. setup_error for a shard beyond the limits of an
 // index (shard_index.hpp), and, with `plain_only`, for a compressed shard.

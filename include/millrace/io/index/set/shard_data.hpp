@@ -20,7 +20,7 @@
 // the damage, the shard keeps all its samples, and reading an unreadable sample is an error. Without such an index, the
 // shard has only the samples before the damage. notices() reports the damage.
 // Errors at the start name the shard. They are the errors of build_indexes(), including compressed_shard. A damaged
-// shard causes the data_error of shard_reader; with `strict`, so does a shard without an end marker.
+// shard causes the data_error of shard_reader; with `strict`, a shard without an end marker causes it, too.
 // Errors later are the errors of indexed_reader, and data_error for a shard that was replaced since the start.
 // Threads: any number may call read() concurrently.
 #pragma once
@@ -120,7 +120,7 @@ class shard_data {
   error_location location_of(const located_sample& s) const;
   /// Returns the size of all shards together, headers included; with a choice, the corresponding share of this size.
   std::uint64_t size_bytes() const noexcept;
-  /// Returns a digest of names, sizes and members. Folders, times and payloads are not part of it: notices() reports
+  /// Returns a digest of names, sizes and members. The digest excludes folders, times and payloads: notices() reports
   /// changed times, and reading checks payloads.
   std::uint64_t fingerprint() const noexcept { return fingerprint_; }
 

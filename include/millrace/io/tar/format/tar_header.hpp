@@ -5,7 +5,7 @@
 //
 // The bytes depend only on name and size: mode 0644, no owner, time 0, no locale, no library version. Names are written
 // unchanged. ustar has space for a name of up to 100 bytes, or for a prefix of up to 155 bytes and a name of up to 100
-// bytes. Other names are written to a pax record, and so is a size of 8 GiB or more.
+// bytes. Other names, and sizes of 8 GiB or more, are written to a pax record.
 // Errors: none. Threads: pure functions; any thread.
 // Format: POSIX.1-2017, pax utility, "ustar Interchange Format" and "pax Interchange Format".
 #pragma once

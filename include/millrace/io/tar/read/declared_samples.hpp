@@ -33,7 +33,7 @@ std::string front_of_file(const storage& at, const std::string& name, std::size_
 /// Returns the number at `at`, after blanks and a colon; 0 if there is none.
 std::uint64_t number_at(std::string_view text, std::size_t at) noexcept;
 
-/// Reads the sidecar files of `shard`. Returns the largest number of samples that one of them states.
+/// Reads the sidecar files of `shard`. Returns the largest number of samples that one of the files states.
 sample_declaration declared_samples(const std::string& shard, const storage& at = {});
 
 /// Returns the error for a shard without an end marker that has fewer samples than `declared` states.

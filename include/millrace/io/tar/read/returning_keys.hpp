@@ -6,9 +6,9 @@
 //
 // `tar -cf a.tar .` writes names in the order of the folder. All .jpg may then precede all .cls, and each sample
 // becomes two. `tar --sort=name` writes the members of a sample next to each other.
-// Memory: 16 bytes per key, at most 8 MiB. In a shard with more than 524,288 keys, only one key in 2, 4, 8, ... is
-// stored, chosen by its digest, and counts as 2, 4, 8, ... keys. Then returned() is an unbiased estimate. Its relative
-// standard error is 1 / sqrt(sampled keys that returned).
+// Memory: 16 bytes per key, at most 8 MiB. In a shard with more than 524,288 keys, the memory stores only one key in 2,
+// 4, 8, ... (selected by digest), which counts as 2, 4, 8, ... keys. Then returned() is an unbiased estimate. Its
+// relative standard error is 1 / sqrt(sampled keys that returned).
 // Errors: std::bad_alloc. Threads: not thread-safe. Cost: about 20 ns per key.
 #pragma once
 

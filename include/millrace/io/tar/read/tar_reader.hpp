@@ -7,7 +7,7 @@
 // Formats: v7, ustar, GNU (long names, sparse, base-256 sizes), pax. Each payload is copied once; holes become zeros.
 // As an exception, payloads of 32 KiB or more of a plain shard are read directly into `buffer` if the source reads
 // parts. Only zeros, at most 16 MiB, may follow the end marker (two blocks of 512 zeros). Therefore a shard with a hole
-// of zeros is an error, and so are two joined archives. Other tar programs and libraries accept both silently.
+// of zeros, and a shard of two joined archives, are errors. Other tar programs and libraries accept both silently.
 // A shard may end between two members without an end marker, or with only a part of it. Such a shard counts as
 // complete, and ended_without_marker() returns true; with options.strict it is an error. A truncation inside a member,
 // including its header and the padding of its last block, is always an error.

@@ -64,7 +64,7 @@ MILLRACE_INLINE data_error fewer_than_declared(const sample_declaration& declare
                                                error_location where) {
   return {"the shard ends without an end marker, and with fewer samples than " + printable(declared.file) +
               " counts: got " + std::to_string(count) + ", expected " + std::to_string(declared.samples),
-          "The shard was truncated: write, copy or download it again. If not, remove " + printable(declared.file),
+          "It was truncated: write, copy or download it again. If it is complete, remove " + printable(declared.file),
           std::move(where)};
 }
 
