@@ -14,7 +14,7 @@
 // In the host build, a block is one call, and these three functions are loops in an order that produces the same bits.
 // There launch() queues a copy of the body in the stream as a host function. The host build is for tests with a
 // substitute for the CUDA runtime, whose device memory the host can read. To use the host build, a file defines
-// MILLRACE_KERNELS_ON_HOST and the function bodies_in_graphs().
+// MILLRACE_KERNELS_ON_HOST and the function queue_on_host().
 // Errors: io_error if a launch fails. Threads: any.
 #pragma once
 
@@ -29,7 +29,6 @@
 #include <cstdint>
 #include <memory>
 #include <type_traits>
-#include <vector>
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
@@ -180,10 +179,7 @@ void launch(const Body& body, const launch_options& how) {
 
 #else
 
-/// Returns the storage for the bodies of captured launches. The bodies must outlive their graph, because the graph may
-/// run any number of times.
-inline std::vector<std::shared_ptr<void>>& bodies_in_graphs();
-
+/// A launch as a host function: run(this launch) executes the body for each block.
 template <class Body>
 struct host_launch {
   Body body;
@@ -193,26 +189,17 @@ struct host_launch {
     const auto& work = *static_cast<const host_launch*>(self);
     for (unsigned b = 0; b < work.blocks; ++b) work.body(block_team<Body::threads>(b, work.blocks));
   }
-  static void run_once(void* self) {
-    const std::unique_ptr<host_launch> work(static_cast<host_launch*>(self));
-    run(self);
-  }
 };
+
+/// Queues run(launch.get()) in the stream. `bytes` is the size of the launch, which begins with the body.
+inline void queue_on_host(std::shared_ptr<void> launch, std::size_t bytes, cudaHostFn_t run, stream_view stream);
 
 template <class Body>
 void launch(const Body& body, const launch_options& how) {
   static_assert(std::is_trivially_copyable_v<Body>);
   if (how.blocks == 0) return;
-  auto work = std::make_unique<host_launch<Body>>(host_launch<Body>{body, how.blocks});
-  cudaStreamCaptureStatus capture = cudaStreamCaptureStatusNone;
-  check_cuda(cudaStreamIsCapturing(how.stream, &capture), "cudaStreamIsCapturing");
-  if (capture == cudaStreamCaptureStatusNone) {
-    check_cuda(cudaLaunchHostFunc(how.stream, &host_launch<Body>::run_once, work.get()), "cudaLaunchHostFunc");
-    work.release();
-  } else {
-    check_cuda(cudaLaunchHostFunc(how.stream, &host_launch<Body>::run, work.get()), "cudaLaunchHostFunc");
-    bodies_in_graphs().emplace_back(std::move(work));
-  }
+  using queued = host_launch<Body>;
+  queue_on_host(std::make_shared<queued>(queued{body, how.blocks}), sizeof(queued), &queued::run, how.stream);
 }
 
 #endif

@@ -8,7 +8,7 @@
 // The number of pending hand-overs is limited. Only functions whose names begin with wait_ or read_ block.
 // Errors: io_error from the device, setup_error for a call that is not allowed. Threads: not synchronized.
 // Lifetime: one object serves one mr::metrics. A stream must live until the next add in another stream; the last
-// stream must live until the last call.
+// stream must live until the sums are destroyed.
 #pragma once
 
 #include <millrace/base/error.hpp>

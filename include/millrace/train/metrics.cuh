@@ -14,8 +14,8 @@
 // before and after it.
 // Memory: (slots + 2) x max_metrics x 56 bytes on the GPU.
 // Known limitation: in confidential computing, each copy blocks.
-// Errors: setup_error, io_error. Threads: not synchronized. Lifetime: the destructor waits for the device and never
-// throws.
+// Errors: setup_error, io_error. Threads: not synchronized. Lifetime: the destructor waits for the stream of the last
+// add and never throws.
 #pragma once
 
 #include <millrace/base/version.hpp>
@@ -73,11 +73,15 @@ class cuda_device_sums final : public device_sums {
     try {
       here.emplace(o_.device);
       now.emplace();
+      // Kernels of adds may still use the sums, and cudaFree need not wait for them. Synchronizing the entire device
+      // would end captures of other threads.
+      if (used_ && !is_capturing(step_)) {
+        check_cuda(cudaEventRecord(order_, step_), "cudaEventRecord");
+        check_cuda(cudaEventSynchronize(order_), "cudaEventSynchronize");
+      }
     } catch (...) {
       // The device is lost or the runtime has ended. The rest is still released.
     }
-    // Does not synchronize the entire device, which would end captures of other threads. cudaFree waits for the
-    // kernels.
     if (side_) ignore_cuda(cudaStreamSynchronize(side_));
     for (const slot& s : ring_)
       for (const cudaEvent_t event : {s.moved, s.landed})

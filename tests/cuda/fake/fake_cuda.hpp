@@ -20,7 +20,8 @@
 // that use memory of the right device out of order (except by wrong values), overruns that end within the last page
 // (detected when the memory is freed) or start in a page of another allocation, and timing problems.
 //
-// Allocating and registering do not wait, because the real calls may not wait either; freeing waits for all devices.
+// Allocating, registering and freeing do not wait, because the real calls may not wait either. Freeing memory that a
+// copy in progress or a kernel uses is a violation. Which memory a kernel uses is known from next_kernel().
 //
 // A "kernel" is a function passed to cudaLaunchHostFunc. It runs without the lock, may be slow, and must not call CUDA.
 // Like a kernel, and unlike a real host function, it is refused on a stream of a device that is not current. Without
@@ -79,6 +80,9 @@ std::vector<int> contexts();
 
 /// Violations in order: waits under a guard, memory freed during a copy, writes past an end.
 std::vector<std::string> violations();
+
+/// The next kernel of this thread uses all memory whose address is in the arguments.
+void next_kernel(const void* arguments, std::size_t bytes);
 
 /// During its lifetime, calls of this thread that wait, allocate, register or free are violations. They still work.
 class no_waiting_here {

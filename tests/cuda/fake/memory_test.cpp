@@ -219,6 +219,26 @@ TEST_CASE("freeing during a copy waits for it, and is a violation") {
   CHECK(target.values() == std::vector<unsigned char>(page, 2));
 }
 
+TEST_CASE("freeing does not wait for other work; device memory of an unfinished kernel is a violation") {
+  fake_cuda::reset({.when = fake_cuda::order::late});
+  const a_stream s;
+  void *host = nullptr, *device = nullptr, *elsewhere = nullptr;
+  ok(cudaHostAlloc(&host, 100, cudaHostAllocDefault));
+  ok(cudaMalloc(&device, 100));
+  ok(cudaMalloc(&elsewhere, 100));
+  bool ran = false;
+  const void* const inside = static_cast<const char*>(device) + 50;
+  fake_cuda::next_kernel(&inside, sizeof inside);
+  ok(cudaLaunchHostFunc(s, [](void* flag) { *static_cast<bool*>(flag) = true; }, &ran));
+  ok(cudaFreeHost(host));
+  ok(cudaFree(elsewhere));
+  CHECK_FALSE(ran);
+  CHECK(fake_cuda::violations().empty());
+  ok(cudaFree(device));
+  CHECK(ran);
+  CHECK(has_violation("cudaFree: memory of an unfinished kernel"));
+}
+
 TEST_CASE("writing past the end is reported when the memory is freed; a page further it faults") {
   fake_cuda::reset();
   {

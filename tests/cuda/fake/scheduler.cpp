@@ -295,6 +295,15 @@ void world::background() {
   }
 }
 
+bool world::kernel_uses(const memory::allocation& a) const {
+  const auto is_inside = [&](const std::byte* at) { return at >= a.address && at < a.address + a.bytes; };
+  const auto uses = [&](const operation_pointer& op) {
+    return std::any_of(op->todo.addresses.begin(), op->todo.addresses.end(), is_inside);
+  };
+  return std::any_of(streams.begin(), streams.end(),
+                     [&](const auto& s) { return std::any_of(s->queue.begin(), s->queue.end(), uses); });
+}
+
 void world::start_threads() {
   stopping_ = false;
   for (int i = 0; i < options.background_threads; ++i) {

@@ -2,6 +2,7 @@
 #include "world.hpp"
 
 #include <algorithm>
+#include <utility>
 
 namespace fake_cuda::detail {
 
@@ -97,7 +98,8 @@ cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t function, void*
     if (!function) return cudaErrorInvalidValue;
     const stream_pointer s = w.find_stream(stream);
     if (!s || s->device != this_thread().device) return cudaErrorInvalidResourceHandle;
-    return w.submit(*s, {.what = work::kind::kernel, .function = function, .argument = user_data});
+    return w.submit(*s, {.what = work::kind::kernel, .function = function, .argument = user_data,
+                         .addresses = std::exchange(this_thread().addresses_of_next, {})});
   });
 }
 

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstring>
 
 namespace fake_cuda {
 namespace detail {
@@ -170,6 +171,12 @@ std::vector<int> contexts() {
 std::uint64_t synchronising_calls() { return held_world{}->synchronising; }
 
 std::vector<std::string> violations() { return held_world{}->violations; }
+
+void next_kernel(const void* arguments, std::size_t bytes) {
+  auto& addresses = detail::this_thread().addresses_of_next;
+  addresses.resize(bytes / sizeof(void*));
+  std::memcpy(addresses.data(), arguments, addresses.size() * sizeof(void*));
+}
 
 no_waiting_here::no_waiting_here() { ++detail::this_thread().guards; }
 no_waiting_here::~no_waiting_here() { --detail::this_thread().guards; }

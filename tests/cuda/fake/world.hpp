@@ -35,6 +35,7 @@ struct work {
   int value = 0;
   cudaHostFn_t function = nullptr;
   void* argument = nullptr;
+  std::vector<const std::byte*> addresses{};   ///< that a kernel has
 };
 
 /// Work in a stream. It can run at the head of the stream after all operations in `after`.
@@ -101,6 +102,7 @@ struct thread_state {
   cudaError_t last_error = cudaSuccess;
   bool inside_kernel = false;
   int guards = 0;
+  std::vector<const std::byte*> addresses_of_next{};   ///< of the next kernel
 };
 thread_state& this_thread();
 
@@ -124,6 +126,8 @@ class world {
   void drop_all_work();
   operations unfinished_of(const stream& s) const;
   operations all_unfinished() const;
+  /// Returns whether an unfinished kernel has an address in this memory.
+  bool kernel_uses(const memory::allocation& a) const;
   void start_threads();
   void stop_threads();
 

@@ -5,7 +5,7 @@
 # An edit replaces a text that its header contains exactly once. `red` lists the accepted failures: a failed check
 # ("check"), or a signal ("fault") if the program accesses memory that the fake CUDA runtime protects.
 # A bug belongs here if it compiles, looks harmless and violates the rules of the CUDA runtime. The rules allow, for
-# example, copies and waits with any current device, and freeing waits for the device.
+# example, copies and waits with any current device.
 import functools
 import typing
 
@@ -207,6 +207,8 @@ OF_METRICS = (
         sums("if (is_capturing(step_)) return false;", "")),
     bug("metrics: the device is not current in an add", METRICS,
         sums("if (v.count == 0) return;\n    const current_device here(o_.device);", "if (v.count == 0) return;")),
+    bug("metrics: the sums are freed before the adds are done", METRICS,
+        sums("      if (used_ && !is_capturing(step_)) {\n", "      if (false) {\n")),
     bug("metrics: an invalid label is ranked", METRICS,
         kernels("static_cast<std::uint64_t>(label) >= classes", "static_cast<std::uint64_t>(label) > classes")),
     bug("metrics: the values after the last vector are not summed", METRIC_KERNELS,

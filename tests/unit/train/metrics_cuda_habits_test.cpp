@@ -57,3 +57,28 @@ TEST_CASE("an error that the trainer has not yet checked is still there after ma
     m.finish(f.out);
   }
 }
+
+TEST_CASE("metrics that are destroyed while adds are pending wait for the stream of the last add") {
+  using fake_cuda::order;
+  for (const order when : {order::late, order::shuffled})
+    for (const bool captured : {false, true}) {
+      fake_cuda::reset({.when = when});
+      {
+        const a_stream s;
+        const column<float> value({5});
+        cudaGraph_t graph = nullptr;
+        {
+          mr::metrics m({.device = mr::cuda_metric_sums()});
+          m.mean("loss").add(value.view(), {.stream = s.handle});
+          if (captured) {
+            fake_cuda::run_all();
+            fake_cuda_test::ok(cudaStreamBeginCapture(s, cudaStreamCaptureModeThreadLocal));
+          }
+        }
+        if (captured) fake_cuda_test::ok(cudaStreamEndCapture(s, &graph));   // the capture is still valid
+        if (graph) cudaGraphDestroy(graph);
+      }
+      CHECK(fake_cuda::violations() == std::vector<std::string>{});
+      CHECK(fake_cuda::live() == fake_cuda::handles{});
+    }
+}

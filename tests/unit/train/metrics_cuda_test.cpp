@@ -166,7 +166,6 @@ TEST_CASE("a captured add counts at each replay, and nothing is handed over mean
     CHECK(rows[1].step == 3);
     CHECK(rows[1].find("loss").value_or(-1) == (3 * 10 * 5 + 1) / 31.0);
   });
-  mr::detail::bodies_in_graphs().clear();
 }
 
 TEST_CASE("the capture of another thread is not disturbed") {
