@@ -22,7 +22,7 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 //
 //   millrace::detail::is_utf8(text);
 //   std::size_t good = millrace::detail::utf8_prefix_bytes(text);    // text.size() if all of it is well-formed
-//   millrace::detail::clean_utf8(text);                              // each other byte becomes U+FFFD
+//   millrace::detail::clean_utf8(text);                              // replaces malformed bytes by U+FFFD
 //
 // The functions check eight bytes at once, so that checking ASCII is fast. Errors: none. Threads: pure functions; any
 // thread.

@@ -3,7 +3,7 @@
 //   mr::detail::item_or_error<mr::record> read = reader.next();   // from an item, an optional item, or an error
 //   if (!read && read.error()) std::rethrow_exception(read.error());
 //   mr::record r = std::move(*read);
-//   read.reset();                                                 // neither
+//   read.reset();                                                 // now neither an item nor an error
 //
 // If it is a [[no_unique_address]] member, the next members can use its unused last bytes.
 // Errors: the exceptions of the item's constructors. Threads: not synchronized.

@@ -38,7 +38,7 @@ enum class damage : std::uint8_t {
 struct damage_options {
   damage policy = damage::fail;
   std::optional<std::uint64_t> at_most{};      ///< maximum number of damaged samples
-  double at_most_share = 0.01;                 ///< maximum share of all rows so far, if more than ten are damaged
+  double at_most_share = 0.01;                 ///< maximum damaged share of all rows, if more than ten are damaged
   std::uint64_t in_a_row = 100;                ///< maximum number of consecutive damaged samples
   std::uint64_t shards_at_most = 10;           ///< maximum lost shards; the other limits do not count their samples
   /// Start of the name of the quarantine list: "run1/quarantine" is run1/quarantine-0.jsonl on rank 0. Empty: no list.

@@ -8,7 +8,7 @@
 // Therefore p is the complete state of a resume. A rank starts at its first position at or after p. Several cursors may
 // use one exact_order independently, for example one cursor for reading ahead and one for delivery. Each cursor stores
 // the shards of one pass, and the walks of the rank's lanes (memory: order/lane_jitter.hpp), or the permutation of the
-// pass. A cursor enters a lane only when it needs the lane's first sample, so the first sample waits for one lane only.
+// pass. A cursor enters a lane only when it needs the lane's first sample, so the first next() waits for one lane only.
 // If ranks share a lane, each rank walks the complete lane, including the samples of other ranks, at about 0.1 us per
 // sample.
 // Errors: setup_error for a world size that does not divide the global batch, and for positions beyond the end of the

@@ -70,7 +70,7 @@ struct shards_options {
   /// {"jpg;png", "txt"} requires one of these and "txt".
   required_fields having{};
   shard_limits limits{};   ///< limits on the content of a shard
-  bool strict = false;   ///< true: a shard without an end marker is an error; false: the first one is reported
+  bool strict = false;   ///< true: a shard without an end marker is an error; false: a notice names the first
   /// The location of the shards, their indexes and their counts. Existing indexes are read there. Missing indexes are
   /// built by reading the shards, and are saved only in index_folder.
   millrace::storage storage{};

@@ -1,7 +1,7 @@
 // token_files: files of tokens as the source of a flow, cut into windows.
 //
 //   auto flow = mr::token_files("train-{000..015}.u16", {.length = 2049, .stride = 2048, .seed = 1})
-//             | mr::shuffle({.window = 65536})                    // of items mr::packed, which have only ids
+//             | mr::shuffle({.window = 65536})                    // items: mr::packed with ids only
 //             | mr::batch<&mr::packed::ids>({.size = 32});
 //
 // A file is a flat array of little-endian integers, a .npy file of integers, or a file of llm.c. A file whose name ends

@@ -155,7 +155,7 @@ detail::broken_stage batch(detail::diagnose::batch_by_another_name);
 
 /// Options of prefetch().
 struct prefetch_options {
-  std::optional<std::size_t> batches{};   ///< maximum ready or in preparation; empty: 2 to 4, or up to 16 if small
+  std::optional<std::size_t> batches{};   ///< maximum on the host; empty: 2 to 4, or up to 16 if the batches are small
 };
 
 namespace detail {

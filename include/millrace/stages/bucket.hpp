@@ -46,7 +46,7 @@ namespace millrace { inline namespace MILLRACE_ABI {
 struct bucket_options {
   std::vector<std::size_t> boundaries{};   ///< the greatest length of each bucket, ascending
   std::optional<std::size_t> tokens{};     ///< maximum tokens of a batch, padding included; at least the last boundary
-  std::uint64_t flush_every = 65'536;      ///< samples between two flushes; a resumed run reads at most these again
+  std::uint64_t flush_every = 65'536;      ///< samples between two flushes; a resumed run rereads at most that number
 };
 
 namespace detail {

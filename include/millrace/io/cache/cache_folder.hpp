@@ -1,7 +1,7 @@
 // cache_folder: the blocks in the folder of a cache. One process fetches a block, and the other processes wait for it.
 //
 //   mr::detail::cache_folder folder(options, layout, counts);
-//   const mr::detail::cache_block block = folder.open(object, 7);             // none: fetch it
+//   const mr::detail::cache_block block = folder.open(object, 7);             // empty: fetch it
 //   mr::detail::cache_turn turn = folder.acquire_turn(object, 7);
 //   if (turn.is_mine()) folder.store(turn, object, 7, data);                  // else: open again, or bypass the cache
 //

@@ -1,8 +1,8 @@
 // The files that readers will open, and the next files to prefetch into the cache.
 //
 //   mr::detail::cache_plan plan(limit_bytes);
-//   plan.expect(names);                                    // by each reader
-//   while (const auto name = plan.next())                  // on a thread that fetches
+//   plan.expect(names);                                    // called by each reader
+//   while (const auto name = plan.next())                  // on a prefetching thread
 //     for (const std::uint64_t bytes : blocks)
 //       if (plan.wait_for_room(*name)) plan.add(*name, bytes);
 //   plan.closed(names[0]);                                 // a reader has finished a file

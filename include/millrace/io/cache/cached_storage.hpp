@@ -2,7 +2,7 @@
 //
 //   auto cache = std::make_shared<mr::detail::cached_storage>(below, mr::cache_options{.folder = "/scratch/mr"});
 //   auto flow = mr::shards("vault:train-000.tar", {.storage = mr::storage(cache)});
-//   cache->statistics().share();                      // of all bytes that were read
+//   cache->statistics().share();                      // cached share of all bytes that were read
 //
 // A file of the underlying storage is divided into blocks of 8 MiB. Each block is a separate file (cache_block.hpp),
 // which is renamed when it is complete. One sparse file per object would instead need a table of blocks that survives a

@@ -1,7 +1,7 @@
 // A log file that contains only complete records.
 //
 //   mr::detail::append_file file({.path = "run.jsonl"});
-//   file.append(record);        // one write(); a record that does not fit is cut off again
+//   file.append(record);        // one write(); if the record does not fit, removes it again
 //   file.sync();                // the appended records now survive a crash of the machine
 //
 // When append() returns, the kernel has received the record, so a crash of the program loses no record. sync() protects

@@ -4,13 +4,13 @@
 //   using both = mr::detail::columns<&example::pixels, &example::label>;    // [B, H, W, 3] u8 and [B] i32
 //
 // A column type is one of these:
-//   a number; std::array<number, N>; std::vector<number>
-//     bytes, such as a field of a record: they become u8 and are copied once, from the read buffer into their row
-//   a type with shape() and span(), such as an image or a tensor
-//   a type with `using element`, shape(), and render(std::span<element> row) or render(row, scratch&)
-//     std::array of one of these, N of the same shape: a row is [N, ...], such as several crops of one image
-//   ragged, for rows of varying length (item/tensor/ragged.hpp)
-//   a type with size() (the two sides of its row) and options(): image/picture/ragged_picture.hpp
+// - a number; std::array<number, N>; std::vector<number>
+// - bytes, such as a field of a record: they become u8 and are copied once, from the read buffer into their row
+// - a type with shape() and span(), such as an image or a tensor
+// - a type with `using element`, shape(), and render(std::span<element> row) or render(row, scratch&)
+// - std::array of N items of one of these types, all of one shape: a row is [N, ...], such as N crops of one image
+// - ragged, for rows of varying length (item/tensor/ragged.hpp)
+// - a type with size() (the two sides of its row) and options(): image/picture/ragged_picture.hpp
 // A type that renders several rows together faster than one by one may also have `static constexpr std::size_t
 // together` and `static void render_together(std::span<const T* const>, std::span<const std::span<element>>,
 // scratch&)`. render_together() is called with 2 to `together` rows. The bits of a row must not depend on the other

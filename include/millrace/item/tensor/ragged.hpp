@@ -38,7 +38,7 @@ struct ragged_options {
   T padding{};                    ///< value of the padding elements
   bool truncate = false;          ///< true: truncates longer rows; false: a longer row is a data_error
   bool fixed = false;             ///< true: pads every batch to max_length, not to its longest row
-  std::size_t multiple_of = 1;    ///< rounds the padded length up to a multiple of this, at most to max_length
+  std::size_t multiple_of = 1;    ///< the padded length is a multiple of this number, or max_length
 
   friend bool operator==(const ragged_options&, const ragged_options&) = default;
 

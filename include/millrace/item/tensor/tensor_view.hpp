@@ -8,7 +8,7 @@
 //   labels[3] = 7;                             // one dimension: an element, read or written
 //   x[3];                                      // more dimensions: row 3, a view of [H, W, C]
 //   x(3, 0, 0, 2);                             // any number of dimensions: the element
-//   for (auto label : labels) count(label);    // elements; with more dimensions, rows
+//   for (auto label : labels) count(label);    // elements; for more dimensions: rows
 //   std::span all = x.span();                  // all elements; std::span(labels) as well
 //
 // On GPU memory, x[3] and a loop over rows return views of GPU memory, but the host cannot access elements. span()

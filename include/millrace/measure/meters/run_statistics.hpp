@@ -1,6 +1,6 @@
 // Completes the measurements of a run, and stores the measurements of the warm-up, which reports exclude.
 //
-//   mr::detail::complete(statistics, mr::detail::process_statistics::now() - at_start);   // stages added theirs
+//   mr::detail::complete(statistics, mr::detail::process_statistics::now() - at_start);   // after the stages' add_to()
 //   warm_ups.passed(batches, current_statistics);   // after each delivery; called after batches 1, 4, 16
 //   const mr::flow_statistics window = warm_ups.without(statistics);
 //

@@ -3,7 +3,7 @@
 //   mr::detail::replayed_run run({.order = {.seed = 7, .shards = source.shards()},
 //                                 .data_set = mr::detail::fingerprint_of(source), .rows = 256, .resume = text,
 //                                 .epochs = 90});
-//   auto stage = run.read(source, options, sink);      // the read stage, set to its start; run.boundaries(): the sink
+//   auto stage = run.read(source, options, sink);      // the read stage, set to its start; the sink gets boundaries()
 //   run.account_for(batch).next;       // the resume point after a batch; called once for each, in order
 //
 // Without an index, samples are not counted, so a position alone does not determine where to read. The resume point

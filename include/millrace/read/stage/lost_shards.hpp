@@ -2,7 +2,7 @@
 //
 //   mr::detail::lost_shards lost(10);                                // at most 10 shards may be lost
 //   if (auto end = lost.accept(error)) std::rethrow_exception(end);   // called by a reader; null: continue
-//   for (const std::exception_ptr& why : lost.take_new()) record(why);  // the trainer
+//   for (const std::exception_ptr& why : lost.take_new()) record(why);  // called by the trainer
 //
 // If no file next to the shard states its number of samples, the pass is shorter by the missing samples. Otherwise each
 // missing sample is a damaged sample, and this class does not see the shard (read/stage/read_stage_base.hpp).

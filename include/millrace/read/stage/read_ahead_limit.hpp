@@ -1,8 +1,8 @@
 // The maximum number of bytes that are read ahead: 64 MiB at first, and more if the storage requires it.
 //
-//   mr::detail::read_ahead_limit limit(std::size_t{256} << 20);     // its maximum
+//   mr::detail::read_ahead_limit limit(std::size_t{256} << 20);     // 256 MiB: the maximum
 //   if (ahead >= limit.bytes()) limit.reached();                    // the reader waits
-//   limit.record_backlog(samples_that_wait_for_workers);            // 0: doubles, if readers waited meanwhile
+//   limit.record_backlog(samples_that_wait_for_workers);            // 0: the limit doubles if readers waited
 //
 // If readers waited at the limit and the workers became idle afterwards, the read-ahead was too small for a slow read.
 // If readers never reach the limit, the limit is not the bottleneck and does not change.

@@ -1,7 +1,7 @@
 // Puts the samples of a run's shards in order, independent of the order in which the shards are read.
 //
 //   mr::detail::reorder_buffer<mr::detail::shards_source> buffer(order, {.epochs = 3}, first_segment.entrance());
-//   auto* shard = buffer.open_next();                  // null: there is none, or not yet
+//   auto* shard = buffer.open_next();                  // null: no shard is left, or none may be opened yet
 //   buffer.append(*shard, samples);                    // samples read from it; at its end: buffer.end(*shard, error)
 //   bool moved = buffer.pass_on();                     // passes on as many samples as the next segment has space for
 //

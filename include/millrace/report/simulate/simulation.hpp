@@ -2,7 +2,7 @@
 //
 //   auto s = mr::detail::simulate({.workers = 8, .work_ns = mr::detail::empirical_distribution::fixed(2e6),
 //                                   .step_ns = mr::detail::empirical_distribution::fixed(25e6)});
-//   s.statistics.samples_per_s();   mr::judge(s.statistics);      // the same measurements as of a run
+//   s.statistics.samples_per_s();   mr::judge(s.statistics);      // the same measurements as for a real run
 //
 // The simulation follows the rules of the engine. A read first reserves its bytes in the read-ahead budget; only the
 // read that is needed next may exceed the budget. Samples become available in the run's order. A worker claims the next

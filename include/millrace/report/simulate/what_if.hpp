@@ -1,7 +1,7 @@
 // Predicts the effect of other settings on a recorded run, without running it.
 //
 //   mr::prediction p = mr::what_if(window, {.workers = 8});
-//   p.samples_per_s;  p.gain;  p.then.sentence();              // the last: the limit after the change
+//   p.samples_per_s;  p.gain;  p.then.sentence();              // then: the verdict after the change
 //   mr::what_if(window, {.prefetch = 8, .storage_speed = 0.25, .step_time = 2});
 //   mr::simulated_gains(window);                                // each setting's gain, by replay
 //

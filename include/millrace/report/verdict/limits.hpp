@@ -1,8 +1,8 @@
 // The limit of each stage: its maximum speed if no other stage limited it, in delivered samples per second.
 //
 //   mr::flow_limits l = mr::detail::limits_of(statistics);
-//   l.lowest().samples_per_s;   l.lowest().name;      // the limit that binds
-//   l.margin();                                       // the next lowest over the lowest
+//   l.lowest().samples_per_s;   l.lowest().name;      // the limit that determines the speed
+//   l.margin();                                       // the second lowest limit, divided by the lowest
 //   mr::detail::limits_of(statistics, {.workers = 1.25});        // with a quarter more workers
 //
 // If the threads of a stage were busy for b seconds with n samples, its limit is n x threads / b (utilization law).

@@ -4,7 +4,7 @@
 //   auto totals = mr::write_set_index("train-{000..146}.tar", "set.millrace-index");   // then copy it with the shards
 //   std::printf("%zu shards, %llu samples\n", totals.shards, static_cast<unsigned long long>(totals.samples));
 //   auto far = mr::write_set_index("s3://photos/*.tar", "set.millrace-index", {.storage = mr::remote()});
-//   auto flow = mr::shards("s3://photos/train-{000..146}.tar", {.storage = mr::remote()});   // finds it there
+//   auto flow = mr::shards("s3://photos/train-{000..146}.tar", {.storage = mr::remote()});   // finds the set index
 //
 // For each shard, the file contains its size, the number of its samples, the digest of its members and, in a storage,
 // its version. The set index of local shards has no versions. If you copy it to a storage, each shard is queried when

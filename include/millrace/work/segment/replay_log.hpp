@@ -2,14 +2,14 @@
 // point at which a resumed run restarts reading.
 //
 //   mr::detail::replay_log log(order, mr::detail::replay_start::sample, false);
-//   log.shard_begins({.pass = 3, .shard = 17, .first = 20'400});        // read stage, in order; if from `sample`
+//   log.shard_begins({.pass = 3, .shard = 17, .first = 20'400});        // read stage, in order; for `sample` only
 //   log.batch_ends({.pass = 3, .ordinal = 21'000, .rows_of_ordinal = 1});   // last segment, in order
 //   mr::replay_point p = log.take();                            // trainer, once for each batch
 //
-// The restart point depends on the flow. If the stages buffer no items, the restart point is the sample of the last
-// row. If the stages are empty at the start of a pass, it is the start of the pass. Otherwise it is the start of the
-// run. Samples move by less than the shuffle window. Therefore all samples of a shard more than a window back have been
-// delivered, and the log removes the shard's entry.
+// The restart point depends on the flow. If the stages buffer no items, reading restarts at the sample of the last row.
+// Otherwise, if the stages are empty at the start of a pass, reading restarts at the start of the pass; otherwise at
+// the start of the run. Samples move by less than the shuffle window. Therefore all samples of a shard more than a
+// window back have been delivered, and the log removes the shard's entry.
 // Memory: one entry for each batch between the entrance of the last segment and the trainer, and one entry for each
 // shard that these batches still need.
 // Threads: any thread may call the functions. Calls that must be in order must not be concurrent.

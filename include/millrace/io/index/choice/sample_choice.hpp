@@ -4,7 +4,7 @@
 //   mr::detail::choice_search search(choice);
 //   const mr::detail::chosen_samples of_shard = search.choose(index, "train-003.tar");    // for each shard in order
 //   of_shard.size();                          // positions that the shard has in a pass
-//   of_shard.number(0);   of_shard.repeat(0);    // of position 0: number in the shard; earlier uses
+//   of_shard.number(0);   of_shard.repeat(0);    // for position 0: the sample's number; its earlier uses
 //
 // The positions of a shard form rounds. The first round contains all chosen samples in the order of the shard. The
 // second round contains the samples with two or more uses, and so on. This separates the repeats of a sample.

@@ -1,7 +1,7 @@
 // The entry points (entry_table.hpp) of a data set: opens the index files that contain them, and counts their use.
 //
 //   mr::detail::entry_files entries;
-//   entries.limit({.lanes = 48, .max_held_bytes = std::size_t{256} << 20});     // limit for cached bytes of a storage
+//   entries.limit({.lanes = 48, .max_held_bytes = std::size_t{256} << 20});     // limits the cached chunks
 //   auto file = entries.open({.files = options, .shard = name, .number = 7}, index, meter);
 //   entries.count(reader.counters(), reported);
 //   entries.report(counts);

@@ -6,7 +6,7 @@
 //   if (file.state != mr::detail::index_file_state::good) {             // file.reason is the reason
 //     auto old = std::exchange(file.index, mr::detail::scan_shard(source, pool));   // tar_index_scan.hpp
 //     file.index.identify(identity);                                    // without this call, the file is never valid
-//     file.index.copy_checksums_from(old);                              // only a touched index has any
+//     file.index.copy_checksums_from(old);                              // only an index in the state `touched` has any
 //   }
 //   mr::detail::store_index(path, file.index);                          // again after checksums were learned
 //

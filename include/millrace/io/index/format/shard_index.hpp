@@ -1,6 +1,6 @@
 // shard_index: records the samples, keys and fields of one plain shard, their locations, and the known checksums.
 //
-//   // tar_index_scan.hpp; files: index_file.hpp
+//   // scan_shard(): tar_index_scan.hpp; index files: index_file.hpp
 //   mr::detail::shard_index index = mr::detail::scan_shard(source, pool);
 //   auto sample = index.sample(4711);                           // .key, .offset_bytes, .first_member, .end_member
 //   auto member = index.member(sample.first_member);            // .field, .offset_bytes, .size_bytes

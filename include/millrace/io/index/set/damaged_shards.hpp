@@ -2,7 +2,7 @@
 //
 //   mr::detail::damaged_shards damaged(o.damaged_shards_at_most);
 //   if (!damaged.allow({.shard = name, .samples = 40, .is_complete = true})) damaged.throw_if_allowed(name);
-//   damaged.notices(147);               // "2 of 147 shards are damaged: ..."; nothing without any
+//   damaged.notices(147);               // "2 of 147 shards are damaged: ..."; empty if none is damaged
 //
 // Errors: data_error of throw_if_allowed(). Threads: one thread at a time.
 #pragma once

@@ -107,8 +107,8 @@ enum class index_outcome {
   fresh,              ///< from its file or from the storage
   touched,            ///< built with the checksums of its file, which records another time of the shard
   built,              ///< built without its file
-  older_of_damaged,   ///< from its file, which is from before the damage of the shard
-  cut                 ///< built from a damaged shard; its file, which has more samples, stays
+  older_of_damaged,   ///< from its file, which was written before the damage of the shard
+  cut                 ///< built from a damaged shard; the index file, which has more samples, is kept
 };
 
 /// The index of one shard.

@@ -4,7 +4,7 @@
 //   mr::detail::indexed_shard shard;
 //   shard.head = head;                                        // by find_shard_heads()
 //   mr::detail::shard_index& index = shard.load(name, files);
-//   shard.check_same(name, *file);                            // of a storage, each time that it is opened
+//   shard.check_same(name, *file);                            // for a shard of a storage, at each opening
 //
 // Errors: the errors of index_of(); data_error if the index describes another shard.
 // Threads: any thread may call the functions. Set the public data members before that.

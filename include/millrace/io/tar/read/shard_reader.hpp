@@ -9,9 +9,9 @@
 // sample, and is counted. Field names are converted to lower case (A-Z only). The reader skips and counts links,
 // folders, devices, dot files, names without a dot and the __metadata__ folders. A selected field that occurs twice in
 // a sample is an error.
-// Errors: data_error, or the source's io_error, with the shard, the offset and the last good key. A field that occurs
-// twice and a sample beyond the limits are errors of that sample alone: the next call returns the next sample. After
-// any other error, every further call throws the same error.
+// Errors: data_error, or the source's io_error, with the shard, the offset and the last good key. A repeated field and
+// an exceeded limit fail only one sample: the next call returns the next sample. After any other error, every further
+// call throws the same error.
 // On damage, the reader first delivers every complete sample before the damage. A sample is complete when the header of
 // a member with another key follows it. This following member may itself be damaged, if the name in its header is
 // certain. A sample that is still open at the damage is not delivered.
