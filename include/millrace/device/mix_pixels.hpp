@@ -4,7 +4,7 @@
 //   mr::detail::mix_pixels(first, second, grid, how);
 //
 // The function reads and writes each of the two rows once. item/column/row_mix.hpp defines the formulas. Every CPU,
-// compiler and code path computes the same bits. The code uses AVX2 if the CPU supports it.
+// compiler and code path computes the same bits. The code uses NEON, or AVX2 if the CPU supports it.
 // Errors: none. Threads: any; calls share no state.
 #pragma once
 

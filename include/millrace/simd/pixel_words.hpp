@@ -1,5 +1,4 @@
-// Operations of the word layers for the kernels of the resizer: sums that become bytes, numbers for tensors, and pixels
-// in memory.
+// Operations of the word layers for the kernels of the resizer: sums that become bytes, and pixels in memory.
 //
 //   const mr::detail::neon::rgb_writer<> writer;                       // avx2::rgb_writer<false, false>
 //   writer.put(red, green, blue, to);                                  // 3 * vector_bytes interleaved bytes
@@ -9,8 +8,7 @@
 // functions except stores are pure.
 #pragma once
 
-#include <millrace/simd/bf16_avx2.hpp>
-#include <millrace/simd/words.hpp>
+#include <millrace/simd/floats.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -87,38 +85,6 @@ class four_factors {
   }
   words first_, last_;
 };
-
-/// Loads vector_quads bytes as floats.
-MILLRACE_SIMD floats load_floats(const std::uint8_t* from) noexcept {
-  const __m128i eight = _mm_loadl_epi64(reinterpret_cast<const __m128i*>(from));
-  return reinterpret_cast<floats>(_mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(eight)));
-}
-/// Returns a b + c with one rounding.
-MILLRACE_SIMD floats fused(floats a, floats b, floats c) noexcept {
-  return reinterpret_cast<floats>(_mm256_fmadd_ps(reinterpret_cast<__m256>(a), reinterpret_cast<__m256>(b),
-                                                  reinterpret_cast<__m256>(c)));
-}
-/// Return the f16 and the bf16 nearest to each number, ties to even: those of `a`, then those of `b`. Numbers are
-/// finite. Move data between blocks.
-MILLRACE_SIMD words f16_of(floats a, floats b) noexcept {
-  const __m128i low = _mm256_cvtps_ph(reinterpret_cast<__m256>(a), _MM_FROUND_TO_NEAREST_INT);
-  const __m128i high = _mm256_cvtps_ph(reinterpret_cast<__m256>(b), _MM_FROUND_TO_NEAREST_INT);
-  return reinterpret_cast<words>(_mm256_inserti128_si256(_mm256_castsi128_si256(low), high, 1));
-}
-MILLRACE_SIMD words bf16_of(floats a, floats b) noexcept {
-  const __m256i crossed = _mm256_packus_epi32(upper_halves(reinterpret_cast<__m256>(a)),
-                                              upper_halves(reinterpret_cast<__m256>(b)));
-  return reinterpret_cast<words>(_mm256_permute4x64_epi64(crossed, 0xd8));
-}
-/// Stores a vector past the cache, at a multiple of 32 bytes. NEON stores normally.
-MILLRACE_SIMD void stream(void* to, words v) noexcept {
-  _mm256_stream_si256(static_cast<__m256i*>(to), reinterpret_cast<__m256i>(v));
-}
-MILLRACE_SIMD void stream(void* to, floats v) noexcept {
-  _mm256_stream_si256(static_cast<__m256i*>(to), reinterpret_cast<__m256i>(v));
-}
-/// Must be called after the last streaming store, before any other thread or device reads the memory.
-MILLRACE_SIMD void finish_stores() noexcept { _mm_sfence(); }
 
 /// Pixel p of channel c is moved to byte (3 p + c) mod 16 of a block. Therefore each channel needs one shuffle, and
 /// then blends with masks of period 3.
@@ -321,29 +287,6 @@ class four_factors {
  private:
   int16x4_t of_;
 };
-
-MILLRACE_SIMD floats load_floats(const std::uint8_t* from) noexcept {
-  std::uint32_t four;
-  std::memcpy(&four, from, sizeof four);
-  const uint16x8_t wide = vmovl_u8(vreinterpret_u8_u32(vdup_n_u32(four)));
-  return (floats)vcvtq_f32_u32(vmovl_u16(vget_low_u16(wide)));
-}
-MILLRACE_SIMD floats fused(floats a, floats b, floats c) noexcept {
-  return (floats)vfmaq_f32((float32x4_t)c, (float32x4_t)a, (float32x4_t)b);
-}
-MILLRACE_SIMD words f16_of(floats a, floats b) noexcept {
-  return (words)vcvt_high_f16_f32(vcvt_f16_f32((float32x4_t)a), (float32x4_t)b);
-}
-MILLRACE_SIMD words bf16_of(floats a, floats b) noexcept {
-  const auto rounded = [](floats v) __attribute__((always_inline)) {
-    const uint32x4_t bits = (uint32x4_t)v, odd = vshrq_n_u32(vshlq_n_u32(bits, 15), 31);
-    return vaddq_u32(vaddq_u32(bits, vdupq_n_u32(0x7fff)), odd);
-  };
-  return (words)vshrn_high_n_u32(vshrn_n_u32(rounded(a), 16), rounded(b), 16);
-}
-MILLRACE_SIMD void stream(void* to, words v) noexcept { store(to, v); }
-MILLRACE_SIMD void stream(void* to, floats v) noexcept { store(to, v); }
-MILLRACE_SIMD void finish_stores() noexcept {}
 
 /// No NEON store bypasses the cache.
 template <bool streams = false, bool three_way_logic = false>

@@ -228,6 +228,16 @@ MILLRACE_SIMD byte_block bytes_at(byte_block v, byte_block places) noexcept {
   return reinterpret_cast<byte_block>(_mm_shuffle_epi8(reinterpret_cast<__m128i>(v), i));
 }
 
+/// Returns quads that add up to the sum of all bytes.
+MILLRACE_SIMD quads byte_sums(bytes v) noexcept {
+  return reinterpret_cast<quads>(_mm256_sad_epu8(reinterpret_cast<__m256i>(v), _mm256_setzero_si256()));
+}
+/// Returns quads that add up to the sum of v * weights. The weights are at most 64.
+MILLRACE_SIMD quads weighted_byte_sums(bytes v, bytes weights) noexcept {
+  const __m256i pairs = _mm256_maddubs_epi16(reinterpret_cast<__m256i>(v), reinterpret_cast<__m256i>(weights));
+  return reinterpret_cast<quads>(_mm256_madd_epi16(pairs, _mm256_set1_epi16(1)));
+}
+
 /// Two words (x, y) of four columns in each block.
 using word_pairs = words;
 MILLRACE_SIMD word_pairs low_columns(words x, words y) noexcept { return low_pairs(x, y); }

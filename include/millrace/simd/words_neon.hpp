@@ -156,6 +156,12 @@ MILLRACE_SIMD byte_block bytes_at(byte_block v, byte_block places) noexcept {
   return (byte_block)vqtbl1q_u8((uint8x16_t)v, (uint8x16_t)places);
 }
 
+MILLRACE_SIMD quads byte_sums(bytes v) noexcept { return (quads)vpaddlq_u16(vpaddlq_u8((uint8x16_t)v)); }
+MILLRACE_SIMD quads weighted_byte_sums(bytes v, bytes weights) noexcept {
+  const uint16x8_t low = vmull_u8(vget_low_u8((uint8x16_t)v), vget_low_u8((uint8x16_t)weights));
+  return (quads)vpadalq_u16(vpaddlq_u16(low), vmull_high_u8((uint8x16_t)v, (uint8x16_t)weights));
+}
+
 /// Words x and y of four columns: the lower (0) or the upper (1) half of each register.
 template <int half_of_x, int half_of_y>
 struct word_pairs {

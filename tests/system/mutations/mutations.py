@@ -8,7 +8,7 @@
 # The table is table.py. First, each test program must pass with the unchanged tree. A mistake is detected if the
 # program then fails a check, crashes, or exceeds its time limit: one minute, or three times its previous time to
 # compile and run, if that is more. Each mistake must compile without a warning. Prints a line for each and ends with `N
-# passed, N failed, N skipped`. Needs no GPU. Two mistakes are in code for x86-64 only, with SSE4.2 and with AVX2.
+# passed, N failed, N skipped`. Needs no GPU. Some mistakes are in code for x86-64 only.
 import argparse
 import pathlib
 import shlex

@@ -9,11 +9,6 @@ EXAMPLE
 EXAMPLE
 #endif
 
-// ---- bf16_avx2.hpp
-#ifdef __x86_64__
-EXAMPLE
-#endif
-
 // ---- byte_marks.hpp
 void example(const std::uint8_t* from) {
 EXAMPLE
@@ -48,6 +43,14 @@ EXAMPLE
 #ifdef __aarch64__
 void example(mr::detail::neon::bytes red, mr::detail::neon::bytes green, mr::detail::neon::bytes blue,
              const std::uint8_t* pixels, std::uint8_t* to) {
+EXAMPLE
+}
+#endif
+
+// ---- floats.hpp
+#include <millrace/base/half.hpp>
+#ifdef __aarch64__
+void example(const std::uint8_t* pixels, mr::f16* numbers) {
 EXAMPLE
 }
 #endif

@@ -1,0 +1,167 @@
+// Vectors of f32 for the word layers (words.hpp): conversions from bytes, loads from and stores as f32, f16 and bf16.
+//
+//   using namespace mr::detail::neon;
+//   const floats scale = floats_of(2.0F), bias = floats_of(1.0F);
+//   const floats a = fused(load_floats(pixels), scale, bias);
+//   const floats b = fused(load_floats(pixels + vector_quads), scale, bias);
+//   store_numbers<false>(numbers, a, b);                       // float*, f16* or bf16*
+//
+// A vector has vector_quads numbers. Conversions round as base/half.hpp does, so the bits are the same. All functions
+// are inlined, and may be called only from functions with the target of the layer.
+// Errors: none. Threads: any; all functions except stores are pure.
+#pragma once
+
+#include <millrace/simd/words.hpp>
+
+namespace millrace { inline namespace MILLRACE_ABI {
+struct f16;    // of base/half.hpp, which belongs to a higher layer
+struct bf16;
+}}  // namespace millrace
+
+#ifdef __x86_64__
+
+#include <millrace/simd/avx2_begin.inc>
+
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail { namespace avx2 {
+
+#define MILLRACE_SIMD [[gnu::always_inline]] inline
+
+/// Whether store_numbers<true>() bypasses the cache. If so, the address must be aligned to vector_bytes.
+inline constexpr bool has_streaming = true;
+/// Must be called after the last streaming store, before any other thread or device reads the memory.
+MILLRACE_SIMD void finish_stores() noexcept { _mm_sfence(); }
+
+/// Returns a * b + c, rounded once.
+MILLRACE_SIMD floats fused(floats a, floats b, floats c) noexcept {
+  return reinterpret_cast<floats>(_mm256_fmadd_ps(reinterpret_cast<__m256>(a), reinterpret_cast<__m256>(b),
+                                                  reinterpret_cast<__m256>(c)));
+}
+/// Loads vector_quads bytes, f32, f16 or bf16 as floats.
+MILLRACE_SIMD floats load_floats(const std::uint8_t* from) noexcept {
+  const __m128i eight = _mm_loadl_epi64(reinterpret_cast<const __m128i*>(from));
+  return reinterpret_cast<floats>(_mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(eight)));
+}
+MILLRACE_SIMD floats load_floats(const float* from) noexcept {
+  return reinterpret_cast<floats>(_mm256_loadu_ps(from));
+}
+MILLRACE_SIMD floats load_floats(const f16* from) noexcept {
+  return reinterpret_cast<floats>(_mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(from))));
+}
+MILLRACE_SIMD floats load_floats(const bf16* from) noexcept {
+  const __m256i wide = _mm256_cvtepu16_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(from)));
+  return reinterpret_cast<floats>(_mm256_slli_epi32(wide, 16));
+}
+
+template <bool streams>
+MILLRACE_SIMD void store_vector(void* to, __m256i v) noexcept {
+  if constexpr (streams) _mm256_stream_si256(static_cast<__m256i*>(to), v);
+  else _mm256_storeu_si256(static_cast<__m256i*>(to), v);
+}
+/// Rounds each number to the nearest of the element type, ties to even, and stores those of `a`, then those of `b`.
+template <bool streams>
+MILLRACE_SIMD void store_numbers(float* to, floats a, floats b) noexcept {
+  store_vector<streams>(to, reinterpret_cast<__m256i>(a));
+  store_vector<streams>(to + vector_quads, reinterpret_cast<__m256i>(b));
+}
+template <bool streams>
+MILLRACE_SIMD void store_numbers(f16* to, floats a, floats b) noexcept {
+  __m128i low = _mm256_cvtps_ph(reinterpret_cast<__m256>(a), _MM_FROUND_TO_NEAREST_INT);
+  __m128i high = _mm256_cvtps_ph(reinterpret_cast<__m256>(b), _MM_FROUND_TO_NEAREST_INT);
+  asm("" : "+x"(low), "+x"(high));   // in registers: the instruction that also stores is slower
+  if constexpr (streams) {
+    store_vector<true>(to, _mm256_inserti128_si256(_mm256_castsi128_si256(low), high, 1));
+  } else {
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(to), low);
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(to) + 1, high);
+  }
+}
+MILLRACE_SIMD __m256i rounded_upper_halves(floats v) noexcept {
+  const __m256i bits = reinterpret_cast<__m256i>(v);
+  const __m256i odd = _mm256_and_si256(_mm256_srli_epi32(bits, 16), _mm256_set1_epi32(1));
+  return _mm256_srli_epi32(_mm256_add_epi32(_mm256_add_epi32(bits, _mm256_set1_epi32(0x7fff)), odd), 16);
+}
+template <bool streams>
+MILLRACE_SIMD void store_numbers(bf16* to, floats a, floats b) noexcept {
+  // Packs in each block.
+  const __m256i crossed = _mm256_packus_epi32(rounded_upper_halves(a), rounded_upper_halves(b));
+  store_vector<streams>(to, _mm256_permute4x64_epi64(crossed, 0xd8));
+}
+
+/// Loads four pixels into each block. Reads at most four pixels beyond them.
+template <std::size_t channels>
+MILLRACE_SIMD bytes load_pixels(const std::uint8_t* from) noexcept {
+  const __m128i low = _mm_loadu_si128(reinterpret_cast<const __m128i*>(from));
+  const __m128i high = _mm_loadu_si128(reinterpret_cast<const __m128i*>(from + 4 * channels));
+  return reinterpret_cast<bytes>(_mm256_inserti128_si256(_mm256_castsi128_si256(low), high, 1));
+}
+/// Selects bytes of each block by the indices in the same block. Index 128 selects 0.
+MILLRACE_SIMD bytes selected_bytes(bytes v, bytes indices) noexcept {
+  return reinterpret_cast<bytes>(_mm256_shuffle_epi8(reinterpret_cast<__m256i>(v), reinterpret_cast<__m256i>(indices)));
+}
+
+#undef MILLRACE_SIMD
+
+}}}}  // namespace millrace::detail::avx2
+
+#include <millrace/simd/avx2_end.inc>
+
+#elif defined __aarch64__
+
+#include <millrace/simd/neon_begin.inc>
+
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail { namespace neon {
+
+#define MILLRACE_SIMD [[gnu::always_inline]] inline
+
+inline constexpr bool has_streaming = false;   // no NEON store bypasses the cache
+MILLRACE_SIMD void finish_stores() noexcept {}
+
+MILLRACE_SIMD floats fused(floats a, floats b, floats c) noexcept {
+  return (floats)vfmaq_f32((float32x4_t)c, (float32x4_t)a, (float32x4_t)b);
+}
+MILLRACE_SIMD floats load_floats(const std::uint8_t* from) noexcept {
+  std::uint32_t four;
+  std::memcpy(&four, from, sizeof four);
+  const uint16x8_t wide = vmovl_u8(vreinterpret_u8_u32(vdup_n_u32(four)));
+  return (floats)vcvtq_f32_u32(vmovl_u16(vget_low_u16(wide)));
+}
+MILLRACE_SIMD floats load_floats(const float* from) noexcept { return (floats)vld1q_f32(from); }
+MILLRACE_SIMD floats load_floats(const f16* from) noexcept {
+  return (floats)vcvt_f32_f16(vreinterpret_f16_u16(vld1_u16(reinterpret_cast<const std::uint16_t*>(from))));
+}
+MILLRACE_SIMD floats load_floats(const bf16* from) noexcept {
+  return (floats)vshll_n_u16(vld1_u16(reinterpret_cast<const std::uint16_t*>(from)), 16);
+}
+
+template <bool>
+MILLRACE_SIMD void store_numbers(float* to, floats a, floats b) noexcept {
+  store(to, a);
+  store(to + vector_quads, b);
+}
+template <bool>
+MILLRACE_SIMD void store_numbers(f16* to, floats a, floats b) noexcept {
+  const auto halves = (words)vcvt_high_f16_f32(vcvt_f16_f32((float32x4_t)a), (float32x4_t)b);
+  store(static_cast<void*>(to), halves);
+}
+template <bool>
+MILLRACE_SIMD void store_numbers(bf16* to, floats a, floats b) noexcept {
+  const auto increment = [](uint32x4_t bits) __attribute__((always_inline)) {
+    return vaddq_u32(vandq_u32(vshrq_n_u32(bits, 16), vdupq_n_u32(1)), vdupq_n_u32(0x7fff));
+  };
+  const uint32x4_t low = (uint32x4_t)a, high = (uint32x4_t)b;
+  store(static_cast<void*>(to), (words)vaddhn_high_u32(vaddhn_u32(low, increment(low)), high, increment(high)));
+}
+
+template <std::size_t>
+MILLRACE_SIMD bytes load_pixels(const std::uint8_t* from) noexcept { return load_bytes(from); }
+MILLRACE_SIMD bytes selected_bytes(bytes v, bytes indices) noexcept {
+  return (bytes)vqtbl1q_u8((uint8x16_t)v, (uint8x16_t)indices);
+}
+
+#undef MILLRACE_SIMD
+
+}}}}  // namespace millrace::detail::neon
+
+#include <millrace/simd/neon_end.inc>
+
+#endif
