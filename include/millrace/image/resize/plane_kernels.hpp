@@ -1,13 +1,15 @@
-// The kernels of a plane_resizer with the vector instructions of the processor, one set for each word layer.
+// The kernels of a plane_resizer with the vector instructions of the processor, where it has a word layer.
 //
-//   mr::detail::basic_plane_resizer<mr::detail::avx2_plane_kernels> r;       // only if cpu_has_avx2()
+//   mr::detail::basic_plane_resizer<mr::detail::vector_plane_kernels> r;   // only if cpu_has_word_layer()
 //
 // The rows, the colors and the numbers have the same method for AVX2 and NEON: see upsampling_body.inc, rows_body.inc
 // and numbers_body.inc. The columns have separate files.
 // Shapes, units, errors, threads: see pixel_target.hpp, fancy_upsampling.hpp, column_kernels.hpp, row_kernels.hpp.
 #pragma once
 
+#include <millrace/image/resize/basic_plane_resizer.hpp>
 #include <millrace/image/resize/column_kernels_avx2.hpp>
+#include <millrace/image/resize/column_kernels_neon.hpp>
 #include <millrace/image/resize/fancy_upsampling.hpp>
 #include <millrace/image/resize/fancy_upsampling_avx512.hpp>
 #include <millrace/image/resize/pixel_target.hpp>
@@ -27,16 +29,21 @@
 #define MILLRACE_KERNELS <millrace/image/resize/numbers_body.inc>
 #include <millrace/simd/for_each_layer.inc>
 
-#ifdef __x86_64__
+#if defined __x86_64__ || defined __aarch64__
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-struct avx2_plane_kernels {
+struct vector_plane_kernels {
+#ifdef __x86_64__
   using taps = avx2_taps;
-  using upsampling = avx2::upsampling;
   using columns = avx2_columns;
-  using rows = avx2::rows;
-  using numbers = avx2::numbers;
+#else
+  using taps = portable_taps;   // weights are 2 % of the instructions of an image
+  using columns = neon_columns;
+#endif
+  using upsampling = word_layer::upsampling;
+  using rows = word_layer::rows;
+  using numbers = word_layer::numbers;
 };
 
 }}}  // namespace millrace::detail

@@ -13,9 +13,9 @@
 // combined. The result differs by at most 1 from real arithmetic. The mean difference from `exact` is 0.3. Pixels whose
 // colors are clamped (saturated edges) differ by up to several tens.
 // Rows from libjpeg are always treated as `exact`.
-// Shapes: pixel_target.hpp. Errors: throws std::bad_alloc. Threads: not thread-safe; one thread at a time. AVX-512 or
-// AVX2 code runs if the CPU supports it, else portable code. All versions produce the same bits. No byte outside the
-// image is written, and no byte outside the planes is read.
+// Shapes: pixel_target.hpp. Errors: throws std::bad_alloc. Threads: not thread-safe; one thread at a time. Code for
+// AVX-512, AVX2 or NEON runs if the CPU supports it, else portable code. All versions produce the same bits. No byte
+// outside the image is written, and no byte outside the planes is read.
 #pragma once
 
 #include <millrace/image/resize/plane_kernels.hpp>
@@ -44,10 +44,14 @@ class plane_resizer {
   void commit_row() noexcept { vectors_ ? fast_.commit_row() : plain_.commit_row(); }
 
  private:
-  bool vectors_ = cpu_has_avx2();
-  basic_plane_resizer<avx2_plane_kernels> fast_;
+  bool vectors_ = cpu_has_word_layer();
+  basic_plane_resizer<vector_plane_kernels> fast_;
   basic_plane_resizer<portable_plane_kernels> plain_;
 };
+
+#elif defined __aarch64__
+
+using plane_resizer = basic_plane_resizer<vector_plane_kernels>;
 
 #else
 

@@ -160,6 +160,14 @@ EXAMPLE 1
 // block 2 is the second line of an entry in a list
 // block 3 is another one
 
+// ---- column_kernels_neon.hpp
+#ifdef __aarch64__
+void example(const mr::detail::tap_table& taps, const std::uint8_t* a, const std::uint8_t* b, const std::uint8_t* c,
+             const std::uint8_t* d, std::int16_t* sums) {
+EXAMPLE
+}
+#endif
+
 // ---- fancy_upsampling.hpp
 void example(const std::uint8_t* nearer, const std::uint8_t* farther, std::size_t count, std::int16_t* sums,
              const std::uint8_t* a, const std::uint8_t* b, const std::uint8_t* c, const std::uint8_t* d,
@@ -200,8 +208,7 @@ EXAMPLE
 }
 
 // ---- plane_kernels.hpp
-#include <millrace/image/resize/basic_plane_resizer.hpp>
-#ifdef __x86_64__
+#if defined __x86_64__ || defined __aarch64__
 void example() {
 EXAMPLE
 }

@@ -122,7 +122,7 @@ TEST_CASE("no resize leaves every pixel unchanged") {
 
 #ifdef __x86_64__
 TEST_CASE("weights are the same from every processor's code") {
-  if (!mr::detail::cpu_has_avx2()) return;
+  if (!mr::detail::cpu_has_word_layer()) return;
   mr::rng d({.seed = 12});
   mr::detail::tap_table slow, fast;
   const std::size_t axes = 3'000 / stride(3);
@@ -183,7 +183,10 @@ TEST_CASE("weights of every output sum to one, are never negative and stay insid
   }
 }
 
-#ifdef __x86_64__
+#if defined __x86_64__ || defined __aarch64__
+
+using kernels = mr::detail::vector_plane_kernels;
+
 namespace {
 
 /// Memory whose end is the end of the readable range.
@@ -223,7 +226,7 @@ long sum_of_columns(const mr::detail::column_plan& plan, const void* row) {
 }  // namespace
 
 TEST_CASE("a row has the same bytes whether it is stored or streamed, with three-way logic and in wide registers") {
-  if (!mr::detail::cpu_has_avx2()) return;
+  if (!mr::detail::cpu_has_word_layer()) return;
   constexpr std::size_t columns = 224;
   mr::rng d({.seed = 6});
   std::vector<std::int16_t> rows(3 * columns * mr::detail::max_row_taps);
@@ -236,28 +239,28 @@ TEST_CASE("a row has the same bytes whether it is stored or streamed, with three
       taps.weights[k] = static_cast<std::int16_t>((1 << mr::detail::tap_table::weight_bits) / count);
     }
     CAPTURE(count);
-    mr::detail::avx2::rows::blend_rgb(taps, {.bytes = stored.data(), .columns = columns});
+    kernels::rows::blend_rgb(taps, {.bytes = stored.data(), .columns = columns});
     for (const bool logic : {false, true}) {
       if (logic && !mr::detail::cpu_has_three_way_logic()) continue;
       streamed.fill(0);
-      mr::detail::avx2::rows::blend_rgb(taps, {.bytes = streamed.data(), .columns = columns, .streams = true,
-                                              .three_way_logic = logic});
-      mr::detail::avx2::numbers::finish_streaming();
+      kernels::rows::blend_rgb(taps, {.bytes = streamed.data(), .columns = columns, .streams = true,
+                                      .three_way_logic = logic});
+      kernels::numbers::finish_streaming();
       CHECK(stored == streamed);
     }
     for (const bool streams : {false, true}) {
       if (!mr::detail::cpu_has_wide_vectors()) continue;
       streamed.fill(0);
-      mr::detail::avx2::rows::blend_rgb(taps, {.bytes = streamed.data(), .columns = columns, .streams = streams,
-                                              .wide_vectors = true});
-      mr::detail::avx2::numbers::finish_streaming();
+      kernels::rows::blend_rgb(taps, {.bytes = streamed.data(), .columns = columns, .streams = streams,
+                                      .wide_vectors = true});
+      kernels::numbers::finish_streaming();
       CHECK(stored == streamed);
     }
   }
 }
 
 TEST_CASE("vector kernels read no further than the slack after a row, however much it is shrunk") {
-  if (!mr::detail::cpu_has_avx2()) return;
+  if (!mr::detail::cpu_has_word_layer()) return;
   const guarded_pages pages;
   mr::rng d({.seed = 4});
   for (int i = 0; i < 2000; ++i) {
@@ -274,10 +277,10 @@ TEST_CASE("vector kernels read no further than the slack after a row, however mu
     std::uint8_t* row = pages.last<std::uint8_t>(count + mr::detail::guarded_plane::slack_bytes);
     for (std::size_t k = 0; k < count; ++k) row[k] = static_cast<std::uint8_t>(plan.wide && k % 2 ? 0 : d.below(256));
     const long expected = sum_of_columns<mr::detail::portable_columns>(plan, row);
-    REQUIRE(sum_of_columns<mr::detail::avx2_columns>(plan, row) == expected);
+    REQUIRE(sum_of_columns<kernels::columns>(plan, row) == expected);
     if (!mr::detail::cpu_has_wide_vectors()) continue;
-    REQUIRE(sum_of_columns<mr::detail::avx2_columns>({.taps = taps, .flipped = plan.flipped, .wide = plan.wide,
-                                                      .wide_vectors = true}, row) == expected);
+    REQUIRE(sum_of_columns<kernels::columns>({.taps = taps, .flipped = plan.flipped, .wide = plan.wide,
+                                              .wide_vectors = true}, row) == expected);
   }
 }
 #endif

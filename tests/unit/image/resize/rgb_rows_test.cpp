@@ -66,19 +66,21 @@ TEST_CASE("rows computed from planes are libjpeg's own: portable code") {
   check_against_libjpeg<mr::detail::portable_upsampling>();
 }
 
-#ifdef __x86_64__
-TEST_CASE("rows computed from planes are libjpeg's own: AVX2") {
-  if (!mr::detail::cpu_has_avx2()) return;
-  check_against_libjpeg<mr::detail::avx2::upsampling>();
+#if defined __x86_64__ || defined __aarch64__
+using vector_upsampling = mr::detail::word_layer::upsampling;
+
+TEST_CASE("rows computed from planes are libjpeg's own: AVX2 or NEON") {
+  if (!mr::detail::cpu_has_word_layer()) return;
+  check_against_libjpeg<vector_upsampling>();
 }
 
 TEST_CASE("rows computed from planes are libjpeg's own: AVX-512") {
   if (!mr::detail::cpu_has_wide_vectors()) return;
-  check_against_libjpeg<mr::detail::avx2::upsampling>(true);
+  check_against_libjpeg<vector_upsampling>(true);
 }
 
 TEST_CASE("colors are equal for every luma, blue and red") {
-  if (!mr::detail::cpu_has_avx2()) return;
+  if (!mr::detail::cpu_has_word_layer()) return;
   std::vector<std::uint8_t> luma(256), blue(256), red(256);
   std::vector<std::uint8_t> rows[2][3];
   for (auto& build : rows)
@@ -93,7 +95,7 @@ TEST_CASE("colors are equal for every luma, blue and red") {
                                                    .count = 256, .rgb = {to[0].data(), to[1].data(), to[2].data()}};
       };
       mr::detail::portable_upsampling::color_full(row(rows[0]));
-      mr::detail::avx2::upsampling::color_full(row(rows[1]));
+      vector_upsampling::color_full(row(rows[1]));
       for (std::size_t c = 0; c < 3; ++c) REQUIRE(rows[0][c] == rows[1][c]);
     }
 }

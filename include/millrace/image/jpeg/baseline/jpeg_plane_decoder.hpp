@@ -33,13 +33,13 @@ class jpeg_plane_decoder {
     if (choice == code::best) tools_.choose_best();
   }
 
-  /// Returns whether this processor has the instructions of the fast code (BMI2 and AVX2).
+  /// Returns whether this processor has the instructions of the fast code: BMI2 and AVX2, or NEON.
   /// The portable code is correct, but slower than libjpeg-turbo.
   static bool has_fast_code() noexcept {
 #ifdef __x86_64__
     return __builtin_cpu_supports("bmi2") != 0 && cpu_has_avx2();
 #else
-    return false;
+    return cpu_has_word_layer();
 #endif
   }
 

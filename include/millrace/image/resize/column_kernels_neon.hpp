@@ -1,0 +1,339 @@
+// The kernels of column_kernels.hpp with NEON: the same sums, 8 columns of four rows at a time, in natural order.
+//
+//   mr::detail::neon_columns columns;
+//   columns.build({.taps = taps, .origin = 100, .flipped = true});
+//   columns.run({.rows = {a, b, c, d}, .out = sums, .stride = 672});
+//
+// There are three kinds of kernels with the same results. The first kind whose conditions are met is used:
+// - bytes: 8 neighboring outputs use at most 64 samples. A table look-up moves two taps to each of 8 outputs. A 13-bit
+//   weight is split into 2^b * high + low, both unsigned, for multiply-add of bytes. The sums of both parts have 16
+//   bits if the low parts of an output sum to at most 257. With up to 5 taps and b = 6, they always do, because their
+//   sum is a multiple of 64. With more taps, b is 5.
+// - words: the same samples, but a look-up moves one tap to each output, and sums have 32 bits. For weights that
+//   overshoot, and more taps.
+// - long: any number of taps, 16 at a time for each output. The products are added across the vector at the end.
+// Shapes, units, errors, threads: see column_kernels.hpp.
+#pragma once
+
+#ifdef __aarch64__
+
+#include <millrace/base/aligned_allocator.hpp>
+#include <millrace/image/resize/column_kernels.hpp>
+
+#include <arm_neon.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <vector>
+
+#include <millrace/simd/neon_begin.inc>
+
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
+
+class neon_columns {
+ public:
+  void build(const column_plan& plan) {
+    outputs_ = plan.taps.outputs();
+    taps_ = plan.taps.max_count();
+    clamps_ = plan.taps.overshoots();
+    kind_ = clamps_ ? kind::words : taps_ <= 5 ? kind::bytes_6 : kind::bytes_5;
+    if (plan.wide || !build_groups(plan)) kind_ = kind::long_taps;
+    else if (kind_ != kind::words && !build_byte_weights(plan)) kind_ = kind::words;
+    if (kind_ == kind::words) build_word_weights(plan);
+    if (kind_ == kind::long_taps) build_long(plan);
+  }
+
+  std::size_t padded() const noexcept { return (outputs_ + columns_at_once - 1) / columns_at_once * columns_at_once; }
+
+  void run(const column_rows& r) const noexcept {
+    switch (kind_) {
+      case kind::bytes_6: return run_few(r);
+      case kind::bytes_5: return run_groups<byte_sums<5>>(r);
+      case kind::words: return run_groups<word_sums>(r);
+      default: return run_long<4>(r.rows, r.out, {.stride = r.stride, .offset = r.offset, .clamps = clamps_});
+    }
+  }
+
+  void run_wide(const wide_column_row& r) const noexcept { run_long<1>(&r.row, r.out, {.offset = r.offset}); }
+
+ private:
+  enum class kind : std::uint8_t { bytes_6, bytes_5, words, long_taps };
+
+  /// The positions of the first taps of 8 outputs in their window of samples, and the first sample of the window.
+  struct group {
+    alignas(16) std::uint8_t offset[8];
+    std::int32_t base;
+  };
+  /// The weights of two taps of 8 outputs. Bytes: the high parts of the first tap and of the second tap, then the low
+  /// parts. Words: the weights of the first tap, then those of the second tap.
+  struct tap_pair {
+    alignas(16) std::uint8_t high[2][8], low[2][8];
+  };
+
+  /// Returns false if the samples of 8 outputs exceed a window.
+  bool build_groups(const column_plan& plan) {
+    groups_.resize(padded() / 8);
+    std::size_t widest = 0;
+    for (std::size_t g = 0; g < groups_.size(); ++g) {
+      const std::size_t base = std::min(plan.first_of(8 * g), plan.first_of(8 * g + 7));
+      groups_[g].base = static_cast<std::int32_t>(base);
+      for (std::size_t j = 0; j < 8; ++j) {
+        const std::size_t offset = plan.first_of(8 * g + j) - base;
+        groups_[g].offset[j] = static_cast<std::uint8_t>(offset);
+        widest = std::max(widest, offset + taps_);
+      }
+    }
+    registers_ = widest <= 16 ? 1 : widest <= 32 ? 2 : 4;
+    return widest <= 64;
+  }
+
+  /// Returns false if the low parts of an output exceed their limit.
+  bool build_byte_weights(const column_plan& plan) {
+    const int bits = kind_ == kind::bytes_6 ? 6 : 5;
+    int largest = 0;
+    clear_weights();
+    for (std::size_t o = 0; o < outputs_; ++o) {
+      tap_pair* const pairs = weights_.data() + o / 8 * pairs_;
+      int sum = 0;
+      for_column_weights(plan.taps, plan.source_of(o), [&](std::size_t k, int weight) {
+        const int high = std::min(weight >> bits, 255), low = weight - (high << bits);
+        pairs[k / 2].high[k % 2][o % 8] = static_cast<std::uint8_t>(high);
+        pairs[k / 2].low[k % 2][o % 8] = static_cast<std::uint8_t>(low);
+        sum += low;
+      });
+      largest = std::max(largest, sum);
+    }
+    return largest <= 257;
+  }
+
+  void build_word_weights(const column_plan& plan) {
+    clear_weights();
+    for (std::size_t o = 0; o < outputs_; ++o)
+      for_column_weights(plan.taps, plan.source_of(o), [&](std::size_t k, int weight) {
+        const auto word = static_cast<std::int16_t>(weight);
+        std::memcpy(reinterpret_cast<std::uint8_t*>(&weights_[o / 8 * pairs_ + k / 2]) + 16 * (k % 2) + 2 * (o % 8),
+                    &word, 2);
+      });
+  }
+
+  void clear_weights() {
+    pairs_ = (taps_ + 1) / 2;
+    weights_.assign(groups_.size() * pairs_, {});
+  }
+
+  void build_long(const column_plan& plan) {
+    chunks_ = (taps_ + 15) / 16;
+    first_.assign(padded(), 0);
+    long_weights_.assign(padded() * chunks_ * 16, 0);
+    // All outputs read the same number of samples. At the right edge, an output with fewer taps reads the last samples
+    // of the row, because memory to the right of the image may not be readable. Its weights are then at the end.
+    const std::size_t width = plan.taps.source_end() - plan.origin;
+    const std::size_t last_first = width - std::min(width, 16 * chunks_);
+    for (std::size_t o = 0; o < outputs_; ++o) {
+      const std::size_t first = plan.first_of(o);
+      first_[o] = std::min(first, last_first);
+      for_column_weights(plan.taps, plan.source_of(o), [&](std::size_t k, int weight) {
+        long_weights_[o * chunks_ * 16 + k + (first - first_[o])] = static_cast<std::int16_t>(weight);
+      });
+    }
+  }
+
+  template <int registers>
+  struct window {
+    uint8x16_t v[registers];
+
+    [[gnu::always_inline]] inline void load(const std::uint8_t* from) noexcept {
+      for (int i = 0; i < registers; ++i) v[i] = vld1q_u8(from + 16 * i);
+    }
+    [[gnu::always_inline]] inline uint8x16_t at(uint8x16_t pick) const noexcept {
+      if constexpr (registers == 1) {
+        return vqtbl1q_u8(v[0], pick);
+      } else if constexpr (registers == 2) {
+        const uint8x16x2_t two = {{v[0], v[1]}};
+        return vqtbl2q_u8(two, pick);
+      } else {
+        const uint8x16x4_t four = {{v[0], v[1], v[2], v[3]}};
+        return vqtbl4q_u8(four, pick);
+      }
+    }
+  };
+
+  /// The sums of 8 outputs as 2^bits * high + low.
+  template <int bits>
+  struct byte_sums {
+    uint16x8_t high, low;
+
+    [[gnu::always_inline]] static inline uint8x16_t first_pick(uint8x8_t offset) noexcept {
+      return vcombine_u8(offset, vadd_u8(offset, vdup_n_u8(1)));
+    }
+    [[gnu::always_inline]] static inline uint8x16_t next_pick(uint8x16_t pick) noexcept {
+      return vaddq_u8(pick, vdupq_n_u8(2));
+    }
+    template <bool begins, class Window>
+    [[gnu::always_inline]] inline void add(const Window& w, uint8x16_t pick, uint8x16_t of_high, uint8x16_t of_low,
+                                           bool single) noexcept {
+      const uint8x16_t samples = w.at(pick);
+      const uint8x8_t first = vget_low_u8(samples);
+      if constexpr (begins) {
+        high = vmull_u8(first, vget_low_u8(of_high));
+        low = vmull_u8(first, vget_low_u8(of_low));
+      } else {
+        high = vmlal_u8(high, first, vget_low_u8(of_high));
+        low = vmlal_u8(low, first, vget_low_u8(of_low));
+      }
+      if (single) return;
+      high = vmlal_high_u8(high, samples, of_high);
+      low = vmlal_high_u8(low, samples, of_low);
+    }
+    /// Returns (sums + 32) >> 6.
+    [[gnu::always_inline]] inline int16x8_t rounded() const noexcept {
+      if constexpr (bits == 6) return vreinterpretq_s16_u16(vrsraq_n_u16(high, low, 6));
+      else return vreinterpretq_s16_u16(vrhaddq_u16(high, vshrq_n_u16(low, 5)));
+    }
+  };
+
+  struct word_sums {
+    int32x4_t low, high;
+
+    /// The upper byte of each word selects no sample, which yields zero.
+    [[gnu::always_inline]] static inline uint8x16_t first_pick(uint8x8_t offset) noexcept {
+      return vreinterpretq_u8_u16(vorrq_u16(vmovl_u8(offset), vdupq_n_u16(0xff00)));
+    }
+    [[gnu::always_inline]] static inline uint8x16_t next_pick(uint8x16_t pick) noexcept {
+      return vreinterpretq_u8_u16(vaddq_u16(vreinterpretq_u16_u8(pick), vdupq_n_u16(2)));
+    }
+    template <bool begins, class Window>
+    [[gnu::always_inline]] inline void add(const Window& w, uint8x16_t pick, uint8x16_t of_first,
+                                           uint8x16_t of_second, bool) noexcept {
+      const int16x8_t first = vreinterpretq_s16_u8(w.at(pick)), weights = vreinterpretq_s16_u8(of_first);
+      if constexpr (begins) {
+        low = vmull_s16(vget_low_s16(first), vget_low_s16(weights));
+        high = vmull_high_s16(first, weights);
+      } else {
+        low = vmlal_s16(low, vget_low_s16(first), vget_low_s16(weights));
+        high = vmlal_high_s16(high, first, weights);
+      }
+      const int16x8_t more = vreinterpretq_s16_u8(of_second);
+      const int16x8_t second = vreinterpretq_s16_u8(
+          w.at(vreinterpretq_u8_u16(vaddq_u16(vreinterpretq_u16_u8(pick), vdupq_n_u16(1)))));
+      low = vmlal_s16(low, vget_low_s16(second), vget_low_s16(more));
+      high = vmlal_high_s16(high, second, more);
+    }
+    [[gnu::always_inline]] inline int16x8_t rounded() const noexcept {
+      return vqrshrn_high_n_s32(vqrshrn_n_s32(low, 6), high, 6);
+    }
+  };
+
+  /// The usual numbers of taps have their own loops.
+  void run_few(const column_rows& r) const noexcept {
+    if (registers_ == 1 && taps_ == 2) return run_groups<byte_sums<6>, 1, 2>(r);
+    if (registers_ == 1 && taps_ == 3) return run_groups<byte_sums<6>, 1, 3>(r);
+    if (registers_ == 1 && taps_ == 4) return run_groups<byte_sums<6>, 1, 4>(r);
+    if (registers_ == 2 && taps_ == 5) return run_groups<byte_sums<6>, 2, 5>(r);
+    run_groups<byte_sums<6>>(r);
+  }
+  template <class Sums>
+  void run_groups(const column_rows& r) const noexcept {
+    if (registers_ == 1) return run_groups<Sums, 1, 0>(r);
+    registers_ == 2 ? run_groups<Sums, 2, 0>(r) : run_groups<Sums, 4, 0>(r);
+  }
+
+  template <class Sums, int registers, std::size_t taps>
+  [[gnu::noinline]] void run_groups(const column_rows& r) const noexcept {
+    const tap_pair* pair = weights_.data();
+    const std::size_t pairs = taps == 0 ? pairs_ : (taps + 1) / 2, stride = r.stride;
+    const std::uint8_t *const row0 = r.rows[0], *const row1 = r.rows[1], *const row2 = r.rows[2],
+                       *const row3 = r.rows[3];
+    const int16x8_t offset = vdupq_n_s16(static_cast<std::int16_t>(r.offset));
+    const bool centered = r.offset != 0, clamps = clamps_;
+    std::int16_t* out = r.out;
+    for (const group& g : groups_) {
+      window<registers> w[4];
+      w[0].load(row0 + g.base);
+      w[1].load(row1 + g.base);
+      w[2].load(row2 + g.base);
+      w[3].load(row3 + g.base);
+      Sums sums[4];
+      uint8x16_t pick = Sums::first_pick(vld1_u8(g.offset));
+      add<true>(sums, w, pick, *pair++, taps == 1);
+      for (std::size_t p = 1; p < pairs; ++p) {
+        pick = Sums::next_pick(pick);
+        add<false>(sums, w, pick, *pair++, taps != 0 && 2 * p + 1 == taps);
+      }
+      int16x8_t words[4] = {sums[0].rounded(), sums[1].rounded(), sums[2].rounded(), sums[3].rounded()};
+      if (clamps)
+        for (int16x8_t& v : words)
+          v = vminq_s16(vmaxq_s16(v, vdupq_n_s16(0)), vdupq_n_s16(static_cast<std::int16_t>(largest_column_sum)));
+      if (centered)
+        for (int16x8_t& v : words) v = vaddq_s16(v, offset);
+      for (std::size_t k = 0; k < 4; ++k) vst1q_s16(out + k * stride, words[k]);
+      out += 8;
+    }
+  }
+  template <bool begins, class Sums, class Window>
+  [[gnu::always_inline]] static inline void add(Sums (&sums)[4], const Window (&w)[4], uint8x16_t pick,
+                                                const tap_pair& pair, bool single) noexcept {
+    const uint8x16_t first = vld1q_u8(pair.high[0]), second = vld1q_u8(pair.low[0]);
+    for (std::size_t k = 0; k < 4; ++k) sums[k].template add<begins>(w[k], pick, first, second, single);
+  }
+
+  struct long_target {
+    std::size_t stride = 0;
+    int offset = 0;
+    bool clamps = false;
+  };
+
+  [[gnu::always_inline]] static inline int32x4_t long_sum(int32x4_t sum, int16x8_t v, const std::int16_t* w) noexcept {
+    const int16x8_t weights = vld1q_s16(w);
+    return vmlal_high_s16(vmlal_s16(sum, vget_low_s16(v), vget_low_s16(weights)), v, weights);
+  }
+  [[gnu::always_inline]] static inline int32x4_t sum_of_16(int32x4_t sum, const std::uint8_t* from,
+                                                           const std::int16_t* w) noexcept {
+    const uint8x16_t v = vld1q_u8(from);
+    sum = long_sum(sum, vreinterpretq_s16_u16(vmovl_u8(vget_low_u8(v))), w);
+    return long_sum(sum, vreinterpretq_s16_u16(vmovl_high_u8(v)), w + 8);
+  }
+  [[gnu::always_inline]] static inline int32x4_t sum_of_16(int32x4_t sum, const std::int16_t* from,
+                                                           const std::int16_t* w) noexcept {
+    return long_sum(long_sum(sum, vld1q_s16(from), w), vld1q_s16(from + 8), w + 8);
+  }
+
+  /// Computes four outputs of each row at a time.
+  template <std::size_t count, class Sample>
+  [[gnu::noinline]] void run_long(const Sample* const* rows, std::int16_t* out, const long_target& to) const noexcept {
+    constexpr int bits = sizeof(Sample) == 1 ? 6 : column_weight_bits;
+    const std::int16_t* weights = long_weights_.data();
+    for (std::size_t block = 0; block < padded(); block += 4) {
+      int32x4_t sums[4][count];
+      for (std::size_t j = 0; j < 4; ++j) {
+        for (std::size_t k = 0; k < count; ++k) sums[j][k] = vdupq_n_s32(0);
+        for (std::size_t at = first_[block + j], end = at + 16 * chunks_; at < end; at += 16, weights += 16)
+          for (std::size_t k = 0; k < count; ++k) sums[j][k] = sum_of_16(sums[j][k], rows[k] + at, weights);
+      }
+      for (std::size_t k = 0; k < count; ++k) {
+        int16x4_t words = vqrshrn_n_s32(vpaddq_s32(vpaddq_s32(sums[0][k], sums[1][k]),
+                                                   vpaddq_s32(sums[2][k], sums[3][k])), bits);
+        if (to.clamps)
+          words = vmin_s16(vmax_s16(words, vdup_n_s16(0)), vdup_n_s16(static_cast<std::int16_t>(largest_column_sum)));
+        vst1_s16(out + k * to.stride + block, vadd_s16(words, vdup_n_s16(static_cast<std::int16_t>(to.offset))));
+      }
+    }
+  }
+
+  kind kind_ = kind::long_taps;
+  std::size_t outputs_ = 0, taps_ = 0, pairs_ = 0, chunks_ = 0;
+  int registers_ = 1;   // the size of a window
+  bool clamps_ = false;
+  aligned_vector<group> groups_;
+  aligned_vector<tap_pair> weights_;
+  std::vector<std::size_t> first_;
+  std::vector<std::int16_t> long_weights_;
+};
+
+}}}  // namespace millrace::detail
+
+#include <millrace/simd/neon_end.inc>
+
+#endif
