@@ -89,16 +89,18 @@ class four_factors {
 /// Pixel p of channel c is moved to byte (3 p + c) mod 16 of a block. Therefore each channel needs one shuffle, and
 /// then blends with masks of period 3.
 struct rgb_interleaving {
-  alignas(32) std::uint8_t order[3][32], mask[3][32];
-  constexpr rgb_interleaving() : order(), mask() {
+  alignas(32) std::uint8_t order[3][32], inverse_order[3][32], mask[3][32];
+  constexpr rgb_interleaving() : order(), inverse_order(), mask() {
     for (unsigned c = 0; c < 3; ++c)
       for (unsigned p = 0; p < 16; ++p) {
         const unsigned at = (3 * p + c) % 16;
         order[c][at] = order[c][at + 16] = static_cast<std::uint8_t>(p);
+        inverse_order[c][p] = inverse_order[c][p + 16] = static_cast<std::uint8_t>(at);
         mask[c][p] = mask[c][p + 16] = p % 3 == c ? 0xff : 0;
       }
   }
 };
+inline constexpr rgb_interleaving interleaving{};
 
 /// Writes interleaved pixels. `streams`: stores bypass the cache, to multiples of 32 bytes. With three-way logic, a
 /// blend is one operation; otherwise, it is two operations on Intel processors.
@@ -107,8 +109,8 @@ class rgb_writer {
  public:
   MILLRACE_SIMD rgb_writer() noexcept {
     for (unsigned c = 0; c < 3; ++c) {
-      order_[c] = _mm256_load_si256(reinterpret_cast<const __m256i*>(tables.order[c]));
-      mask_[c] = _mm256_load_si256(reinterpret_cast<const __m256i*>(tables.mask[c]));
+      order_[c] = _mm256_load_si256(reinterpret_cast<const __m256i*>(interleaving.order[c]));
+      mask_[c] = _mm256_load_si256(reinterpret_cast<const __m256i*>(interleaving.mask[c]));
     }
   }
 
@@ -130,8 +132,6 @@ class rgb_writer {
   }
 
  private:
-  static constexpr rgb_interleaving tables{};
-
   /// Returns `b` where the mask has ones, else `a`. Uses inline assembly, because GCC's own blends would each compare
   /// the mask with 0.
   MILLRACE_SIMD static __m256i select(__m256i a, __m256i b, __m256i mask) noexcept {
@@ -165,8 +165,8 @@ class rgb_reader {
  public:
   MILLRACE_SIMD rgb_reader() noexcept {
     for (unsigned c = 0; c < 3; ++c) {
-      order_[c] = load_bytes(tables.order[c]);
-      mask_[c] = load_bytes(tables.mask[c]);
+      order_[c] = load_bytes(interleaving.inverse_order[c]);
+      mask_[c] = load_bytes(interleaving.mask[c]);
     }
   }
 
@@ -179,29 +179,14 @@ class rgb_reader {
   }
 
  private:
-  /// The inverse of rgb_interleaving.
-  struct rgb_separation {
-    alignas(32) std::uint8_t order[3][32], mask[3][32];
-    constexpr rgb_separation() : order(), mask() {
-      for (unsigned c = 0; c < 3; ++c)
-        for (unsigned p = 0; p < 16; ++p) {
-          order[c][p] = order[c][p + 16] = static_cast<std::uint8_t>((3 * p + c) % 16);
-          mask[c][p] = mask[c][p + 16] = p % 3 == c ? 0xff : 0;
-        }
-    }
-  };
-
   MILLRACE_SIMD static bytes blocks_at(const std::uint8_t* low, const std::uint8_t* high) noexcept {
     return reinterpret_cast<bytes>(
         _mm256_inserti128_si256(_mm256_castsi128_si256(_mm_loadu_si128(reinterpret_cast<const __m128i*>(low))),
                                 _mm_loadu_si128(reinterpret_cast<const __m128i*>(high)), 1));
   }
 
-  static const rgb_separation tables;
-
   bytes order_[3], mask_[3];
 };
-inline constexpr rgb_reader::rgb_separation rgb_reader::tables{};
 MILLRACE_SIMD bytes quarters_in_order(__m256i v) noexcept {
   return reinterpret_cast<bytes>(_mm256_permute4x64_epi64(v, 0xd8));
 }
