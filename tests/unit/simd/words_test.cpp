@@ -12,6 +12,8 @@
 #include <cstdlib>
 #include <cstring>
 
+#define MILLRACE_KERNELS "unit/simd/differing.inc"
+#include <millrace/simd/for_each_layer.inc>
 #define MILLRACE_KERNELS "unit/simd/words_checks.inc"
 #include <millrace/simd/for_each_layer.inc>
 #define MILLRACE_KERNELS "unit/simd/pixel_words_checks.inc"

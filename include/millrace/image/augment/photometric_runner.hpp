@@ -9,7 +9,7 @@
 
 #include <millrace/image/augment/basic_photometric_runner.hpp>
 #include <millrace/image/color/vector_kernels.hpp>
-#include <millrace/image/warp/warp_avx2.hpp>
+#include <millrace/image/warp/vector_warping.hpp>
 #include <millrace/simd/cpu_features.hpp>
 
 #include <span>
@@ -19,16 +19,12 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 #if defined __x86_64__ || defined __aarch64__
 
 struct vector_color_kernels {
-#ifdef __x86_64__
-  using warping = avx2_warping;
-#else
-  using warping = portable_warping;
-#endif
   using pixels = word_layer::pixels;
   using hues = word_layer::hues;
   using sharpening = word_layer::sharpening;
   using boxes = word_layer::boxes;
   using gaussian = word_layer::gaussian;
+  using warping = word_layer::warping;
   using mixing = word_layer::mixing;
 };
 

@@ -75,14 +75,6 @@ EXAMPLE
 }
 #endif
 
-// ---- unfused_avx2.hpp
-#ifdef __x86_64__
-[[gnu::target("avx2")]] void example(__m256d a, __m256d b, __m256d c, __m256i backgrounds, __m256i values,
-                                     __m256 factor) {
-EXAMPLE
-}
-#endif
-
 // ---- beta_draw.hpp
 void example(mr::rng& random) {
 EXAMPLE
@@ -274,14 +266,6 @@ void example(const std::uint8_t* bytes, float* numbers, const mr::detail::axis_t
 EXAMPLE
 }
 
-// ---- axis_taps_avx2.hpp
-#include <millrace/simd/cpu_features.hpp>
-#ifdef __x86_64__
-void example(const mr::detail::axis_tap_row& row, std::uint32_t* doubtful) {
-EXAMPLE
-}
-#endif
-
 // ---- axis_warp.hpp
 void go_the_plain_way() {}
 void example(const mr::detail::warp_source& from, const mr::detail::rgb_pixels& pixels,
@@ -289,29 +273,21 @@ void example(const mr::detail::warp_source& from, const mr::detail::rgb_pixels& 
 EXAMPLE
 }
 
-// ---- warp.hpp
-void example(const mr::detail::rgb_pixels& pixels) {
-EXAMPLE
-}
-
-// ---- warp_avx2.hpp
+// ---- vector_warping.hpp
 #include <millrace/simd/cpu_features.hpp>
-#ifdef __x86_64__
+#if defined __x86_64__ || defined __aarch64__
 void example(const mr::detail::rgb_pixels& pixels, const mr::detail::affine_map& map) {
 EXAMPLE
 }
 #endif
+
+// ---- warp.hpp
+void example(const mr::detail::rgb_pixels& pixels) {
+EXAMPLE
+}
 
 // ---- warp_kernels.hpp
 void example(const mr::detail::warp_source& from, const mr::detail::affine_map& map, std::uint8_t* row,
              const mr::detail::rgb_color& fill) {
 EXAMPLE
 }
-
-// ---- warp_points_avx2.hpp
-#ifdef __x86_64__
-void use(const mr::detail::four_warp_points&) {}
-void example(const mr::detail::warp_line& line, std::size_t column) {
-EXAMPLE
-}
-#endif

@@ -55,6 +55,13 @@ EXAMPLE
 }
 #endif
 
+// ---- points.hpp
+#ifdef __aarch64__
+void example() {
+EXAMPLE
+}
+#endif
+
 // ---- words.hpp
 // block 1 is the list of includes of a kernel
 

@@ -1,5 +1,5 @@
 #include <millrace/image/warp/warp.hpp>
-#include <millrace/image/warp/warp_avx2.hpp>
+#include <millrace/image/warp/vector_warping.hpp>
 #include <millrace/simd/cpu_features.hpp>
 
 #include "../../../thorough.hpp"
@@ -132,15 +132,15 @@ void check_axes() {
 
 TEST_CASE("images that move along one axis have the pixels of those that move in any way") {
   check_axes<mr::detail::portable_warping>();
-#ifdef __x86_64__
-  if (mr::detail::cpu_has_avx2()) check_axes<mr::detail::avx2_warping>();
+#if defined __x86_64__ || defined __aarch64__
+  if (mr::detail::cpu_has_word_layer()) check_axes<mr::detail::word_layer::warping>();
 #endif
 }
 
 TEST_CASE("pixels of rotated, sheared and moved images are read from the positions of Pillow") {
   check_warps<mr::detail::portable_warping>();
-#ifdef __x86_64__
-  if (mr::detail::cpu_has_avx2()) check_warps<mr::detail::avx2_warping>();
+#if defined __x86_64__ || defined __aarch64__
+  if (mr::detail::cpu_has_word_layer()) check_warps<mr::detail::word_layer::warping>();
 #endif
 }
 

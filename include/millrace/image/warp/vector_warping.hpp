@@ -1,0 +1,30 @@
+// The kernels of warp.hpp with the vector instructions of the processor: the same bytes, four pixels at a time.
+//
+//   mr::detail::warp<mr::detail::word_layer::warping> w;
+//   if (mr::detail::cpu_has_word_layer()) w.run(pixels, map, mr::detail::warp_filter::bilinear, {0, 0, 0});
+//
+// Channel values are first computed in float. Values are truncated, so only values close to an integer may differ from
+// a computation in double. Pixels with such a value are recomputed in double, unless all neighbors are equal. Each file
+// NAME_body.inc contains kernels for AVX2 and NEON.
+// Errors, threads: see warp.hpp.
+#pragma once
+
+#include <millrace/image/color/unfused.hpp>
+#include <millrace/image/warp/warp.hpp>
+#include <millrace/simd/floats.hpp>
+#include <millrace/simd/points.hpp>
+#include <millrace/simd/words.hpp>
+
+#include <algorithm>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <utility>
+
+#define MILLRACE_KERNELS <millrace/image/warp/axis_taps_body.inc>
+#include <millrace/simd/for_each_layer.inc>
+#define MILLRACE_KERNELS <millrace/image/warp/warp_points_body.inc>
+#include <millrace/simd/for_each_layer.inc>
+#define MILLRACE_KERNELS <millrace/image/warp/warp_body.inc>
+#include <millrace/simd/for_each_layer.inc>

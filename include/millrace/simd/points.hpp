@@ -1,0 +1,293 @@
+// Operations of the word layers for the points of a transformed image: coordinates in double, and the neighbors of each
+// point in float.
+//
+//   const mr::detail::neon::four_doubles x = mr::detail::neon::four_of(0.5, 1.5, 2.5, 3.5);
+//   mr::detail::neon::rounded_down(x + mr::detail::neon::four_of(0.25));
+//
+// A register contains `blocks` points, one per block. All functions are inlined, and may be called only from functions
+// with the target of the layer. Threads: any; all functions except stores are pure.
+#pragma once
+
+#include <millrace/simd/floats.hpp>
+#include <millrace/simd/words.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+#ifdef __x86_64__
+
+#include <millrace/simd/avx2_begin.inc>
+
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail { namespace avx2 {
+
+#define MILLRACE_SIMD [[gnu::always_inline]] inline
+
+/// Four doubles, which have the operators +, - and *.
+using four_doubles [[gnu::vector_size(32)]] = double;
+using float_block [[gnu::vector_size(16)]] = float;
+
+MILLRACE_SIMD four_doubles four_of(double a, double b, double c, double d) noexcept {
+  return four_doubles{a, b, c, d};
+}
+MILLRACE_SIMD four_doubles four_of(double value) noexcept { return _mm256_set1_pd(value); }
+/// Converts the first four bytes.
+MILLRACE_SIMD four_doubles four_of(byte_block v) noexcept {
+  return _mm256_cvtepi32_pd(_mm_cvtepu8_epi32(reinterpret_cast<__m128i>(v)));
+}
+MILLRACE_SIMD void store(double* to, four_doubles v) noexcept { std::memcpy(to, &v, sizeof v); }
+MILLRACE_SIMD float_block to_floats(four_doubles v) noexcept { return _mm256_cvtpd_ps(v); }
+MILLRACE_SIMD four_doubles rounded_down(four_doubles v) noexcept { return _mm256_floor_pd(v); }
+/// Converts to integers. Numbers outside the range of 32 bits become the lowest or the highest integer; NaN becomes the
+/// lowest.
+MILLRACE_SIMD quad_block truncated(four_doubles v) noexcept {
+  return reinterpret_cast<quad_block>(_mm256_cvttpd_epi32(v));
+}
+/// Returns a * b, rounded, + c, rounded.
+MILLRACE_SIMD four_doubles sum_of_product(four_doubles a, four_doubles b, four_doubles c) noexcept {
+  four_doubles product = a * b;
+  asm("" : "+x"(product));   // the compiler cannot optimize across this
+  return product + c;
+}
+
+/// Returns whether any bit is set.
+MILLRACE_SIMD bool any_of(quad_block v) noexcept {
+  return _mm_testz_si128(reinterpret_cast<__m128i>(v), reinterpret_cast<__m128i>(v)) == 0;
+}
+/// Stores the first four numbers clamped to 0..255, as three bytes and an unused one.
+MILLRACE_SIMD std::int32_t clamped_pixel(quad_block v) noexcept {
+  const __m128i words = _mm_packs_epi32(reinterpret_cast<__m128i>(v), reinterpret_cast<__m128i>(v));
+  return _mm_cvtsi128_si32(_mm_packus_epi16(words, words));
+}
+
+/// Returns `vector_quads` bytes of the block as floats, beginning at byte `first`: 0 or 8.
+template <int first>
+MILLRACE_SIMD floats floats_at(byte_block v) noexcept {
+  const auto all = reinterpret_cast<__m128i>(v);
+  return _mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(first == 0 ? all : _mm_unpackhi_epi64(all, all)));
+}
+MILLRACE_SIMD floats rounded_down(floats v) noexcept { return _mm256_floor_ps(v); }
+/// Returns the numbers of each block at these positions.
+template <int a, int b, int c, int d>
+MILLRACE_SIMD floats picked(floats v) noexcept { return _mm256_permute_ps(v, a | b << 2 | c << 4 | d << 6); }
+/// Returns a * weight + c with one rounding; `weight` is number `lane` of each block of `weights`.
+template <int lane>
+MILLRACE_SIMD floats fused_by_lane(floats a, floats weights, floats c) noexcept {
+  return fused(a, picked<lane, lane, lane, lane>(weights), c);
+}
+/// Concatenates each block of `low` and `high`, and returns the numbers `first` to `first` + 3.
+template <int first>
+MILLRACE_SIMD floats joined(floats low, floats high) noexcept {
+  return _mm256_castsi256_ps(_mm256_alignr_epi8(_mm256_castps_si256(high), _mm256_castps_si256(low), 4 * first));
+}
+/// Transposes four rows in each block.
+MILLRACE_SIMD void transpose(floats (&v)[4]) noexcept {
+  const __m256 a = _mm256_unpacklo_ps(v[0], v[1]), b = _mm256_unpackhi_ps(v[0], v[1]);
+  const __m256 c = _mm256_unpacklo_ps(v[2], v[3]), d = _mm256_unpackhi_ps(v[2], v[3]);
+  v[0] = _mm256_shuffle_ps(a, c, 0x44);
+  v[1] = _mm256_shuffle_ps(a, c, 0xee);
+  v[2] = _mm256_shuffle_ps(b, d, 0x44);
+  v[3] = _mm256_shuffle_ps(b, d, 0xee);
+}
+
+/// Returns a vector whose block b contains four times number first + b.
+template <int first>
+MILLRACE_SIMD floats spread(float_block v) noexcept {
+  const __m128 two = first == 0 ? _mm_unpacklo_ps(v, v) : _mm_unpackhi_ps(v, v);
+  return _mm256_castpd_ps(_mm256_permute4x64_pd(_mm256_castps_pd(_mm256_castps128_ps256(two)), 0x50));
+}
+/// The numbers x and y of four points in 2 / blocks registers: x, then y.
+MILLRACE_SIMD void join_axes(float_block x, float_block y, floats (&axes)[1]) noexcept {
+  axes[0] = _mm256_insertf128_ps(_mm256_castps128_ps256(x), y, 1);
+}
+/// Returns a vector whose block b contains the four numbers of `axis` (0: x, 1: y) in by_point[...][first + b].
+template <int axis, int first>
+MILLRACE_SIMD floats of_axis(const floats (&by_point)[1][4]) noexcept {
+  return _mm256_permute2f128_ps(by_point[0][first], by_point[0][first + 1], axis == 0 ? 0x20 : 0x31);
+}
+
+/// Bytes of the points of one register. of<first>() returns four bytes of each point as floats, beginning at byte
+/// `first`: 0, 4 or 8.
+class point_bytes {
+ public:
+  /// Load 8 or 16 bytes of each point at addresses[b] + distance.
+  MILLRACE_SIMD static point_bytes load_8(const std::uint8_t* const (&addresses)[2], std::ptrdiff_t distance) noexcept {
+    return {reinterpret_cast<__m128i>(avx2::load_8(addresses[0] + distance)),
+            reinterpret_cast<__m128i>(avx2::load_8(addresses[1] + distance))};
+  }
+  MILLRACE_SIMD static point_bytes load_16(const std::uint8_t* const (&addresses)[2],
+                                           std::ptrdiff_t distance) noexcept {
+    return {reinterpret_cast<__m128i>(avx2::load_16(addresses[0] + distance)),
+            reinterpret_cast<__m128i>(avx2::load_16(addresses[1] + distance))};
+  }
+  template <int first>
+  MILLRACE_SIMD floats of() const noexcept {
+    return first == 8 ? floats_at<0>(high_) : floats_at<2 * first>(low_);
+  }
+
+ private:
+  MILLRACE_SIMD point_bytes(__m128i p, __m128i q) noexcept
+      : low_(reinterpret_cast<byte_block>(_mm_unpacklo_epi32(p, q))),
+        high_(reinterpret_cast<byte_block>(_mm_unpackhi_epi32(p, q))) {}
+  byte_block low_, high_;
+};
+
+/// Returns sixteen numbers, truncated and clamped to 0..255. Moves data between blocks.
+MILLRACE_SIMD byte_block truncated_bytes(const floats (&v)[2]) noexcept {
+  const auto words = reinterpret_cast<__m256i>(clamped_words(truncated(v[0]), truncated(v[1])));
+  const __m256i in_order = _mm256_permute4x64_epi64(words, 0xd8);
+  return reinterpret_cast<byte_block>(
+      _mm_packus_epi16(_mm256_castsi256_si128(in_order), _mm256_extracti128_si256(in_order, 1)));
+}
+/// Returns the first three numbers of each of four points, truncated and clamped, in the first twelve bytes.
+MILLRACE_SIMD byte_block truncated_pixels(const floats (&v)[2]) noexcept {
+  const auto words = reinterpret_cast<__m256i>(clamped_words(truncated(v[0]), truncated(v[1])));
+  const __m128i all = _mm_packus_epi16(_mm256_castsi256_si128(words), _mm256_extracti128_si256(words, 1));
+  const __m128i places = _mm_setr_epi8(0, 1, 2, 8, 9, 10, 4, 5, 6, 12, 13, 14, -1, -1, -1, -1);
+  return reinterpret_cast<byte_block>(_mm_shuffle_epi8(all, places));
+}
+/// Returns sixteen bits: whether each number is negative.
+MILLRACE_SIMD unsigned marks_of(const quads (&v)[2]) noexcept {
+  const auto bits = [](quads q) __attribute__((always_inline)) {
+    return static_cast<unsigned>(_mm256_movemask_ps(_mm256_castsi256_ps(reinterpret_cast<__m256i>(q))));
+  };
+  return bits(v[0]) | bits(v[1]) << 8;
+}
+
+#undef MILLRACE_SIMD
+
+}}}}  // namespace millrace::detail::avx2
+
+#include <millrace/simd/avx2_end.inc>
+
+#elif defined __aarch64__
+
+#include <millrace/simd/neon_begin.inc>
+
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail { namespace neon {
+
+#define MILLRACE_SIMD [[gnu::always_inline]] inline
+
+struct four_doubles {
+  float64x2_t low, high;
+};
+MILLRACE_SIMD four_doubles operator+(four_doubles a, four_doubles b) noexcept {
+  return {a.low + b.low, a.high + b.high};
+}
+MILLRACE_SIMD four_doubles operator-(four_doubles a, four_doubles b) noexcept {
+  return {a.low - b.low, a.high - b.high};
+}
+MILLRACE_SIMD four_doubles operator*(four_doubles a, four_doubles b) noexcept {
+  return {a.low * b.low, a.high * b.high};
+}
+using float_block [[gnu::vector_size(16)]] = float;
+
+MILLRACE_SIMD four_doubles four_of(double a, double b, double c, double d) noexcept {
+  return {float64x2_t{a, b}, float64x2_t{c, d}};
+}
+MILLRACE_SIMD four_doubles four_of(double value) noexcept { return {vdupq_n_f64(value), vdupq_n_f64(value)}; }
+MILLRACE_SIMD four_doubles four_of(byte_block v) noexcept {
+  const uint32x4_t wide = vmovl_u16(vget_low_u16(vmovl_u8(vget_low_u8((uint8x16_t)v))));
+  return {vcvtq_f64_u64(vmovl_u32(vget_low_u32(wide))), vcvtq_f64_u64(vmovl_high_u32(wide))};
+}
+MILLRACE_SIMD void store(double* to, four_doubles v) noexcept { std::memcpy(to, &v, sizeof v); }
+MILLRACE_SIMD float_block to_floats(four_doubles v) noexcept {
+  return (float_block)vcvt_high_f32_f64(vcvt_f32_f64(v.low), v.high);
+}
+MILLRACE_SIMD four_doubles rounded_down(four_doubles v) noexcept { return {vrndmq_f64(v.low), vrndmq_f64(v.high)}; }
+MILLRACE_SIMD quad_block truncated(four_doubles v) noexcept {
+  const float64x2_t lowest = vdupq_n_f64(-0x1p62);   // vmaxnm returns this instead of NaN
+  const int64x2_t low = vcvtq_s64_f64(vmaxnmq_f64(v.low, lowest)), high = vcvtq_s64_f64(vmaxnmq_f64(v.high, lowest));
+  return (quad_block)vqmovn_high_s64(vqmovn_s64(low), high);
+}
+MILLRACE_SIMD four_doubles sum_of_product(four_doubles a, four_doubles b, four_doubles c) noexcept {
+  four_doubles product = a * b;
+  asm("" : "+w"(product.low), "+w"(product.high));
+  return product + c;
+}
+
+MILLRACE_SIMD bool any_of(quad_block v) noexcept { return vmaxvq_u32((uint32x4_t)v) != 0; }
+MILLRACE_SIMD std::int32_t clamped_pixel(quad_block v) noexcept {
+  const int16x4_t words = vqmovn_s32((int32x4_t)v);
+  return vget_lane_s32((int32x2_t)vqmovun_s16(vcombine_s16(words, words)), 0);
+}
+
+/// NEON moves four bytes into the low bytes of quads by one look-up.
+template <int first>
+MILLRACE_SIMD floats floats_at(byte_block v) noexcept {
+  constexpr quad_block places = {first - 256, first - 255, first - 254, first - 253};   // negative: other bytes are 0
+  return (floats)vcvtq_f32_u32((uint32x4_t)vqtbl1q_u8((uint8x16_t)v, (uint8x16_t)places));
+}
+MILLRACE_SIMD floats rounded_down(floats v) noexcept { return (floats)vrndmq_f32((float32x4_t)v); }
+template <int a, int b, int c, int d>
+MILLRACE_SIMD floats picked(floats v) noexcept { return __builtin_shufflevector(v, v, a, b, c, d); }
+template <int lane>
+MILLRACE_SIMD floats fused_by_lane(floats a, floats weights, floats c) noexcept {
+  return (floats)vfmaq_laneq_f32((float32x4_t)c, (float32x4_t)a, (float32x4_t)weights, lane);
+}
+template <int first>
+MILLRACE_SIMD floats joined(floats low, floats high) noexcept {
+  return (floats)vextq_f32((float32x4_t)low, (float32x4_t)high, first);
+}
+MILLRACE_SIMD void transpose(floats (&v)[4]) noexcept {
+  const auto a = (float64x2_t)vtrn1q_f32((float32x4_t)v[0], (float32x4_t)v[1]);
+  const auto b = (float64x2_t)vtrn2q_f32((float32x4_t)v[0], (float32x4_t)v[1]);
+  const auto c = (float64x2_t)vtrn1q_f32((float32x4_t)v[2], (float32x4_t)v[3]);
+  const auto d = (float64x2_t)vtrn2q_f32((float32x4_t)v[2], (float32x4_t)v[3]);
+  v[0] = (floats)vzip1q_f64(a, c);
+  v[1] = (floats)vzip1q_f64(b, d);
+  v[2] = (floats)vzip2q_f64(a, c);
+  v[3] = (floats)vzip2q_f64(b, d);
+}
+
+template <int first>
+MILLRACE_SIMD floats spread(float_block v) noexcept { return (floats)vdupq_laneq_f32((float32x4_t)v, first); }
+MILLRACE_SIMD void join_axes(float_block x, float_block y, floats (&axes)[2]) noexcept {
+  axes[0] = x;
+  axes[1] = y;
+}
+template <int axis, int first>
+MILLRACE_SIMD floats of_axis(const floats (&by_point)[2][4]) noexcept { return by_point[axis][first]; }
+
+class point_bytes {
+ public:
+  MILLRACE_SIMD static point_bytes load_8(const std::uint8_t* const (&addresses)[1], std::ptrdiff_t distance) noexcept {
+    return point_bytes(neon::load_8(addresses[0] + distance));
+  }
+  MILLRACE_SIMD static point_bytes load_16(const std::uint8_t* const (&addresses)[1],
+                                           std::ptrdiff_t distance) noexcept {
+    return point_bytes(neon::load_16(addresses[0] + distance));
+  }
+  template <int first>
+  MILLRACE_SIMD floats of() const noexcept { return floats_at<first>(v_); }
+
+ private:
+  MILLRACE_SIMD explicit point_bytes(byte_block v) noexcept : v_(v) {}
+  byte_block v_;
+};
+
+MILLRACE_SIMD byte_block truncated_bytes(const floats (&v)[4]) noexcept {
+  return clamped_bytes(clamped_words(truncated(v[0]), truncated(v[1])),
+                       clamped_words(truncated(v[2]), truncated(v[3])));
+}
+MILLRACE_SIMD byte_block truncated_pixels(const floats (&v)[4]) noexcept {
+  return bytes_at(truncated_bytes(v), byte_block{0, 1, 2, 4, 5, 6, 8, 9, 10, 12, 13, 14, 255, 255, 255, 255});
+}
+MILLRACE_SIMD unsigned marks_of(const quads (&v)[4]) noexcept {
+  const auto signs = [](quads a, quads b) __attribute__((always_inline)) {
+    return vuzp2q_s16((int16x8_t)a, (int16x8_t)b);
+  };
+  const uint8x16_t signs_of_bytes = vuzp2q_u8((uint8x16_t)signs(v[0], v[1]), (uint8x16_t)signs(v[2], v[3]));
+  constexpr byte_block bits = {1, 2, 4, 8, 16, 32, 64, 128, 1, 2, 4, 8, 16, 32, 64, 128};
+  const auto marks = vandq_u8((uint8x16_t)vshrq_n_s8((int8x16_t)signs_of_bytes, 7), (uint8x16_t)bits);
+  const uint8x16_t pairs = vpaddq_u8(marks, marks), fours = vpaddq_u8(pairs, pairs);
+  return vgetq_lane_u16((uint16x8_t)vpaddq_u8(fours, fours), 0);
+}
+
+#undef MILLRACE_SIMD
+
+}}}}  // namespace millrace::detail::neon
+
+#include <millrace/simd/neon_end.inc>
+
+#endif
