@@ -81,12 +81,12 @@ struct refusals : flow_tag {
 
   template <detail::refused<Item, IsOfSource, mistake::stage_after_batch> Stage>
   __attribute__((unavailable("millrace: this stage follows batch: only mix_rows, prefetch and to_device may follow "
-                             "batch. Put it before batch.")))
+                             "batch. Put this stage before batch.")))
   broken_after<Stage> operator|(const Stage&) const;
 
   template <detail::refused<Item, IsOfSource, mistake::stage_after_bucket> Stage>
-  __attribute__((unavailable("millrace: this stage follows bucket: only batch<...> may follow bucket. Put it before "
-                             "bucket.")))
+  __attribute__((unavailable("millrace: this stage follows bucket: only batch<...> may follow bucket. Put this stage "
+                             "before bucket.")))
   broken_after<Stage> operator|(const Stage&) const;
 
   template <detail::refused<Item, IsOfSource, mistake::no_batch_before> Stage, class Got = flow_item<Item>>

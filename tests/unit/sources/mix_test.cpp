@@ -211,7 +211,7 @@ TEST_CASE("a resume point of another mix is refused by name") {
     o.resume = position;
     return [&sets, o] { run(sets, o); };
   };
-  const auto rule = doctest::Contains("the mix has other settings: its weights");
+  const auto rule = doctest::Contains("the mix has other settings (weights");
   CHECK_THROWS_WITH_AS(resumed({.weight = 0.4})(), rule, mr::setup_error);
   CHECK_THROWS_WITH_AS(resumed({.on_exhausted = mr::exhausted::stop})(), rule, mr::setup_error);
   CHECK_THROWS_WITH_AS(resumed({.own_seed = 1})(), rule, mr::setup_error);

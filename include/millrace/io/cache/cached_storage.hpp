@@ -5,9 +5,9 @@
 //   cache->statistics().share();                      // cached share of all bytes that were read
 //
 // A file of the underlying storage is divided into blocks of 8 MiB. Each block is a separate file (cache_block.hpp),
-// which is renamed when it is complete. One sparse file per object would instead need a table of blocks that survives a
-// kill at any moment, and holes for evicted blocks. Separate files need neither, and a cache of 500 GB has only 60,000
-// files. If a run reads only parts of a shard, only the blocks of these parts are fetched.
+// which is renamed when it is complete. One sparse file per object would instead need a table of blocks that stays
+// valid if the process is killed at any moment, and holes for evicted blocks. Separate files need neither, and a cache
+// of 500 GB has only 60,000 files. If a run reads only parts of a shard, only the blocks of these parts are fetched.
 // The name of a block contains the name, the size and the version of its object. The underlying storage returns size
 // and version at each open(). Therefore the cache treats a replaced object as a new object. Files without a version are
 // not cached. Each read checks the checksums of its block. A damaged block is a miss: it is removed and fetched again.

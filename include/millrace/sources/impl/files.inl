@@ -94,7 +94,7 @@ MILLRACE_INLINE files_source::files_source(named_files files, const files_option
     if (data.classes.empty())
       throw setup_error("the files have no classes: no key has a folder, for example '" +
                             printable(std::string_view(files.paths.front()).substr(files.root_bytes)) + "'",
-                        "Use a pattern whose fixed part ends above the class folders, or set files_options::root");
+                        "Use a pattern whose first glob matches the class folders, or set files_options::root");
   }
   if (o.where) {
     const std::size_t before = files.paths.size();
@@ -103,7 +103,7 @@ MILLRACE_INLINE files_source::files_source(named_files files, const files_option
     });
     if (files.paths.empty())
       throw setup_error("no file is selected: files_options::where rejects all " + std::to_string(before),
-                        "Compare the callable with the keys: the paths after the fixed part of the pattern");
+                        "Compare the callable with the keys, which are the parts of the paths from the first glob on");
   }
   data_ = std::make_shared<file_data>(std::move(files.paths), std::move(data));
 }

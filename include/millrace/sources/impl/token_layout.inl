@@ -38,7 +38,7 @@ MILLRACE_INLINE std::string remedy_of(file_kind kind) {
 /// Throws the error of a file that contains something other than tokens.
 [[noreturn]] MILLRACE_INLINE void fail_as_container(const token_file_head& file, file_kind kind) {
   fail(file, "is a container: got " + std::string(name_of(kind)) + ", expected little-endian numbers or a .npy file",
-       remedy_of(kind) + ". token_files_options::header_bytes = 0 reads its bytes as tokens anyway");
+       remedy_of(kind) + ". Set token_files_options::header_bytes = 0 to read its bytes as tokens anyway");
 }
 
 MILLRACE_INLINE std::uint32_t word(const token_file_head& file, std::size_t at) noexcept {

@@ -5,7 +5,7 @@
 //   mr::detail::batch_segment<decltype(maps), columns> last(maps, {.batch = {.rows = 256, .batches = &ring}});
 //   std::uint64_t p = 0;
 //   do last.tickets().wait_for_available(p);
-//   while (!last.make_early(p++));   // the lowest position that has an item defines all shapes; it is rendered later
+//   while (!last.make_early(p++));   // the first item defines all shapes, and is rendered later
 //   ring.start({.rows = 256, .memory = slots_of(last.layout().batch_bytes())});   // the size of a batch is now known
 //   last.open_slots();
 //

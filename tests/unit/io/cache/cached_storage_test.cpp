@@ -175,7 +175,7 @@ TEST_CASE("folders that cannot be used, and contradicting options") {
   CHECK(read_complete(*p.cache(), "far://a") == p.text("far://a"));
   CHECK(p.notices.size() == 3);
   p.options.notice = nullptr;
-  CHECK(captured_stderr([&] { p.cache(); }).starts_with("millrace: continues without the cache"));
+  CHECK(captured_stderr([&] { p.cache(); }).starts_with("millrace: the run continues without the cache"));
 
   const mr::storage at(p.below);
   CHECK(failure_of([&] { mr::cached(at, {}); }).find("the cache has no folder") != std::string::npos);

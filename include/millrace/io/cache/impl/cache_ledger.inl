@@ -112,7 +112,7 @@ MILLRACE_INLINE cache_ledger::cache_ledger(const cache_options& o, cache_counts&
     create_folders(o.folder);
     usable_ = create_root();
   } catch (const io_error& e) {
-    counts_.report_trouble("continues without a cache: " + e.message());
+    counts_.report_trouble("the run continues without a cache: " + e.message());
   }
   if (!usable_) return;
   // A scan of tens of thousands of files is slow, and each process of a node scans.
@@ -150,7 +150,7 @@ MILLRACE_INLINE bool cache_ledger::is_paused() const noexcept {
 
 MILLRACE_INLINE void cache_ledger::report_failure(const std::string& problem, int reason) {
   pause();
-  counts_.report_trouble("continues without the cache '" + printable(root_) + "': " + problem + ": " +
+  counts_.report_trouble("the run continues without the cache '" + printable(root_) + "': " + problem + ": " +
                          reason_of(reason));
 }
 

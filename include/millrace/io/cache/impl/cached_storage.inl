@@ -229,7 +229,7 @@ MILLRACE_INLINE void cached_storage::expect(std::span<const std::string> names) 
   try {
     start_threads(fetching_, ahead_files_, [this](std::size_t) { fetch_ahead(); });
   } catch (const io_error& e) {
-    core_->counts.report_trouble("prefetches with fewer threads into the cache: " + e.message());
+    core_->counts.report_trouble("the cache prefetches with fewer threads: " + e.message());
   }
 }
 

@@ -17,9 +17,9 @@
 // Several shards are processed in parallel. Several processes may concurrently build the indexes of the same shards,
 // and share the stored files. An index that cannot be stored (a read-only folder) is still used, and counted. A damaged
 // shard is not an error here: its index records the damage. Such an index does not overwrite an index that has the
-// samples after the damage. A shard without an end marker is complete, and its index records that.
+// samples after the damage. A shard without an end marker counts as complete; its index records the missing marker.
 // With `entries`, build_indexes() reads all payloads, and adds entry points to indexes without entry points
-// (entries_build.hpp). This requires that the index can be stored, because entries are always read from its file.
+// (entries_build.hpp). This requires that the index can be stored, because entries are always read from the index file.
 // Errors: io_error for the first shard in the list that cannot be read, or that changes during the scan. data_error for
 // a shard without an end marker if a sidecar file states more samples. setup_error for a shard beyond the limits of an
 // index (shard_index.hpp), and, with `plain_only`, for a compressed shard.

@@ -73,8 +73,8 @@ MILLRACE_INLINE void mixed_data::check_same(std::uint64_t then) const {
   const std::uint64_t difference = then ^ fingerprint_;
   if (difference == 0) return;
   const char* const problem = (difference & upper_half) == 0
-                                  ? "the mix has other settings: its weights, a source's seed or shuffle window, or "
-                                    "its behavior when a source runs out"
+                                  ? "the mix has other settings (weights, a source's seed or shuffle window, or the "
+                                    "behavior when a source runs out)"
                                   : "the mix has other sources, or the same sources in another order";
   throw setup_error("the resume point belongs to another run: " + std::string(problem),
                     "Use the same mix, or start without the resume point. The numbers of workers and of ranks may "

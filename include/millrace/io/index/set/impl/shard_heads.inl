@@ -120,9 +120,9 @@ MILLRACE_INLINE set_index build_set_index(const std::vector<std::string>& shards
     run_concurrently(shards.size(), 64, [&](std::size_t i) {
       const auto now = at->find(shards[i]);
       if (!now || now->size_bytes != built.heads[i].shard.size_bytes)
-        throw data_error("the shard does not match its index: got the size " +
-                             (now ? std::to_string(now->size_bytes) : std::string("none")) + ", expected " +
-                             std::to_string(built.heads[i].shard.size_bytes),
+        throw data_error("the shard does not match its index: got " +
+                             (now ? std::to_string(now->size_bytes) + " bytes" : std::string("no shard")) +
+                             ", expected " + std::to_string(built.heads[i].shard.size_bytes) + " bytes",
                          "Remove the index next to it, or write it again", {.stage = "index", .shard = shards[i]});
       versions[i] = now->version;
     });
