@@ -16,6 +16,9 @@
 #endif
 #include <cuda_runtime_api.h>
 
+#include <string>
+#include <string_view>
+
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 std::string cuda_hint(cudaError_t code);
@@ -50,6 +53,12 @@ class current_device {
   int before_ = 0;
   bool changed_ = false;
 };
+
+/// Returns the current device of the calling thread.
+int current_gpu();
+
+/// Throws setup_error if the data of `name` is in the memory of another GPU than `ordinal`. Costs about 0.3 us.
+void check_gpu(const void* data, std::string_view name, int ordinal);
 
 /// Sets the relaxed capture mode for the calling thread until the end of the scope. During a capture on another thread,
 /// CUDA forbids some calls. In relaxed mode, these calls do not invalidate the capture.

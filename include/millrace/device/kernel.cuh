@@ -24,6 +24,7 @@
 
 #include <millrace/device/cuda_error.hpp>
 #include <millrace/device/stream.hpp>
+#include <millrace/item/tensor/tensor_view.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -141,6 +142,18 @@ class block_team {
 
   unsigned block_, blocks_;
 };
+
+/// Throws setup_error if the view is in host memory or on another GPU than the current one; `header` has the version
+/// for the host.
+template <class View>
+void check_on_device(const View& view, const char* header) {
+  const std::string name = "the column " + std::string(view.name);
+  if (view.memory != memory_kind::device)
+    throw setup_error(name + " is in host memory, which the kernel cannot read",
+                      "Use the overload in " + std::string(header) +
+                          ", which has no stream parameter, or to_device with a GPU");
+  check_gpu(view.data, name, current_gpu());
+}
 
 /// The grid and the stream of a launch.
 struct launch_options {

@@ -12,7 +12,7 @@
 // All views must be in the memory of the current device. The views must stay valid until the stream has completed the
 // kernel.
 // The first call with a type loads its kernel, which may require milliseconds and wait for the device.
-// Errors: setup_error if shapes do not match or a view is in host memory; io_error if a launch fails. Threads: any.
+// Errors: setup_error if shapes do not match or a view is not in that memory; io_error if a launch fails. Threads: any.
 #pragma once
 
 #include <millrace/base/version.hpp>
@@ -132,13 +132,6 @@ struct dense_labels_kernel {
   }
 };
 
-template <class View>
-void check_on_device(const View& view) {
-  if (view.memory != memory_kind::device)
-    throw setup_error("the column " + std::string(view.name) + " is in host memory, which the kernel cannot read",
-                      "Use the overload in mix_rows.hpp, which has no stream parameter, or to_device with a GPU");
-}
-
 template <class T, unsigned Width>
 void launch_row_mix(T* rows, const tensor_view<const row_mix, 1>& mixes, const row_grid& grid, stream_view stream) {
   using kernel = row_mix_kernel<T, Width>;
@@ -163,8 +156,8 @@ template <detail::mixable_element T, std::size_t N>
 void mix_rows(const tensor_view<T, N>& rows, const tensor_view<const row_mix, 1>& mixes, stream_view stream,
               image_layout layout = detail::usual_layout<T>) {
   detail::check_mixes(rows, mixes);
-  detail::check_on_device(rows);
-  detail::check_on_device(mixes);
+  detail::check_on_device(rows, "mix_rows.hpp");
+  detail::check_on_device(mixes, "mix_rows.hpp");
   const detail::row_grid grid = detail::grid_of(rows, layout);
   constexpr std::size_t most = std::size_t{1} << 31;
   if (grid.elements() >= most || mixes.shape[0] * (grid.elements() / 256 + 1) >= most)
@@ -183,10 +176,10 @@ template <class Label>
 void dense_labels(const mixed_labels<Label>& labels, const tensor_view<float, 2>& dense,
                   const dense_labels_options& options, stream_view stream) {
   detail::check_labels(labels, dense, options);
-  detail::check_on_device(labels.label_a);
-  detail::check_on_device(labels.label_b);
-  detail::check_on_device(labels.lambda);
-  detail::check_on_device(dense);
+  detail::check_on_device(labels.label_a, "mix_rows.hpp");
+  detail::check_on_device(labels.label_b, "mix_rows.hpp");
+  detail::check_on_device(labels.lambda, "mix_rows.hpp");
+  detail::check_on_device(dense, "mix_rows.hpp");
   using kernel = detail::dense_labels_kernel<Label>;
   const std::size_t count = dense.size();
   launch(kernel{labels.label_a.data, labels.label_b.data, labels.lambda.data, dense.data, dense.shape[1], count,

@@ -12,7 +12,7 @@
 // for the device. If that matters, call the function once before the training loop.
 // The kernel is fastest if each image's numbers begin at a multiple of 16 bytes and its pixels at a multiple of 8.
 // Other alignments are also correct.
-// Errors: setup_error if a view is in host memory; io_error if a launch fails. Threads: any.
+// Errors: setup_error if a view is not in that memory; io_error if a launch fails. Threads: any.
 #pragma once
 
 #include <millrace/base/version.hpp>
@@ -215,10 +215,8 @@ template <detail::training_element T>
 void normalize(const tensor_view<const std::uint8_t, 4>& pixels, const tensor_view<T, 4>& numbers,
                const normalize_options& options, stream_view stream) {
   const auto job = detail::plan_normalize(pixels, numbers, options);
-  for (const auto& [memory, name] : {std::pair(pixels.memory, pixels.name), std::pair(numbers.memory, numbers.name)})
-    if (memory != memory_kind::device)
-      throw setup_error("the column " + std::string(name) + " is in host memory, which the kernel cannot read",
-                        "Use normalize() of normalize.hpp, which has no stream parameter, or to_device with a GPU");
+  detail::check_on_device(pixels, "normalize.hpp");
+  detail::check_on_device(numbers, "normalize.hpp");
   if (job.pixels > detail::max_units)
     throw setup_error("the images for normalize are too large: got " + std::to_string(job.pixels) + " pixels",
                       "Use images of at most 2147483648 pixels");

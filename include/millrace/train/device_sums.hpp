@@ -1,6 +1,6 @@
 // Sums of metrics in device memory for mr::metrics; mr::cuda_metric_sums() creates them in a .cu file.
 //
-//   std::shared_ptr<mr::device_sums> make_sums();        // in a .cu: return mr::cuda_metric_sums({.device = 0});
+//   std::shared_ptr<mr::device_sums> make_sums();        // in a .cu: return mr::cuda_metric_sums();
 //   mr::metrics m({.every = 50, .device = make_sums()}); // in a .cpp
 //
 // The current stream is the stream of the last add. A hand-over copies the sums of all metrics at one point of the

@@ -1,6 +1,6 @@
 // The CUDA part of metrics.hpp: sums in GPU memory, updated inside the step's stream and read without waiting.
 //
-//   std::shared_ptr<mr::device_sums> make_sums() { return mr::cuda_metric_sums({.device = 0}); }      // in a .cu
+//   std::shared_ptr<mr::device_sums> make_sums() { return mr::cuda_metric_sums(); }   // in a .cu, on the current GPU
 //   mr::metrics m({.every = 50, .device = make_sums()});                                              // in a .cpp
 //   loss.add(losses_on_gpu, {.weight = 1, .stream = b.stream()});
 //   m.maybe_log(step, out);                        // queues a hand-over, and writes the rows that have arrived since
@@ -32,7 +32,7 @@ namespace millrace { inline namespace MILLRACE_ABI {
 
 /// The GPU and the capacity of its sums.
 struct cuda_metric_sums_options {
-  int device = 0;
+  int device = -1;   ///< number of the GPU; -1: the current one
   std::size_t max_metrics = 32;   ///< maximum number of means and accuracies together
   std::size_t slots = 4;          ///< maximum number of pending hand-overs
 };
@@ -102,6 +102,7 @@ class cuda_device_sums final : public device_sums {
   void add_values(std::size_t metric, const device_values& v) override {
     if (v.count == 0) return;
     const current_device here(o_.device);
+    check_gpu(v.data, "a view of values", o_.device);
     enter(v.stream);
     switch (v.kind) {
       case number_kind::f32: return add_values_as<float>(metric, v);
@@ -113,6 +114,8 @@ class cuda_device_sums final : public device_sums {
   void add_rows(std::size_t metric, const device_rows& r) override {
     if (r.rows == 0) return;
     const current_device here(o_.device);
+    check_gpu(r.logits, "a view of logits", o_.device);
+    check_gpu(r.labels, "a view of labels", o_.device);
     enter(r.stream);
     switch (r.kind) {
       case number_kind::f32: return add_rows_as<float>(metric, r);
@@ -190,7 +193,12 @@ class cuda_device_sums final : public device_sums {
 
   /// The public constructor delegates to this one, so that the destructor runs if the public constructor fails.
   /// The last slot is for read_now().
-  cuda_device_sums(const cuda_metric_sums_options& o, std::vector<slot> ring) : o_(o), ring_(std::move(ring)) {}
+  cuda_device_sums(const cuda_metric_sums_options& o, std::vector<slot> ring) : o_(on_gpu(o)), ring_(std::move(ring)) {}
+
+  static cuda_metric_sums_options on_gpu(cuda_metric_sums_options o) {
+    if (o.device < 0) o.device = current_gpu();
+    return o;
+  }
 
   static void make_event(cudaEvent_t& event) {
     check_cuda(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), "cudaEventCreateWithFlags");

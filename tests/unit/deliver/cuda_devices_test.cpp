@@ -67,4 +67,5 @@ TEST_CASE("a thread keeps its current GPU if the process uses it") {
   ok(cudaGetDevice(&current));
   CHECK(current == 2);
   CHECK(fake_cuda::contexts() == std::vector<int>{1, 2});
+  fake_cuda::reset();
 }

@@ -131,6 +131,22 @@ TEST_CASE("memory of the host, shapes that differ and a std of zero are refused"
   CHECK_THROWS_AS(mr::normalize(e.pixels, e.numbers, e.options, stream.handle), mr::setup_error);
 }
 
+TEST_CASE("views on another GPU than the current one are rejected by name") {
+  fake_cuda::reset({.devices = 2});
+  REQUIRE(cudaSetDevice(1) == cudaSuccess);
+  void *pixels = nullptr, *numbers = nullptr;
+  REQUIRE(cudaMalloc(&pixels, 12) == cudaSuccess);
+  REQUIRE(cudaMalloc(&numbers, 12 * sizeof(float)) == cudaSuccess);
+  const mr::tensor_view<const std::uint8_t, 4> in{.data = static_cast<const std::uint8_t*>(pixels),
+                                                  .shape = {1, 2, 2, 3}, .memory = mr::memory_kind::device};
+  const mr::tensor_view<float, 4> out{.data = static_cast<float*>(numbers), .shape = {1, 2, 2, 3},
+                                      .memory = mr::memory_kind::device, .name = "numbers"};
+  CHECK_NOTHROW(mr::normalize(in, out, {}, {}));
+  REQUIRE(cudaSetDevice(0) == cudaSuccess);
+  CHECK_THROWS_WITH_AS(mr::normalize(in, out, {}, {}), doctest::Contains("is in the memory of GPU 1"), mr::setup_error);
+  fake_cuda::reset();
+}
+
 TEST_CASE("parts of a block are added up in the order of the GPU's threads") {
   struct sum {
     double value = 0;

@@ -82,3 +82,24 @@ TEST_CASE("metrics that are destroyed while adds are pending wait for the stream
       CHECK(fake_cuda::live() == fake_cuda::handles{});
     }
 }
+
+TEST_CASE("sums without a GPU's number are on the current GPU, and views on another GPU are rejected by name") {
+  fake_cuda::reset({.devices = 2});
+  {
+    fake_cuda_test::ok(cudaSetDevice(1));
+    const column<float> value({4, 5});
+    const column<std::int32_t> label({0});
+    mr::metrics m({.device = mr::cuda_metric_sums()});
+    auto loss = m.mean("loss");
+    loss.add(value.view());   // in the legacy stream of GPU 1
+    CHECK(m.read_now().find("loss") == 4.5);
+
+    mr::metrics elsewhere({.device = mr::cuda_metric_sums({.device = 0})});
+    CHECK_THROWS_WITH_AS(elsewhere.mean("loss").add(value.view()), doctest::Contains("is in the memory of GPU 1"),
+                         mr::setup_error);
+    CHECK_THROWS_WITH_AS(elsewhere.accuracy("top1").add(value.rows(1), label.view()),
+                         doctest::Contains("would run on GPU 0"), mr::setup_error);
+  }
+  CHECK(fake_cuda::live() == fake_cuda::handles{});
+  fake_cuda::reset();
+}

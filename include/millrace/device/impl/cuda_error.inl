@@ -54,8 +54,22 @@ MILLRACE_INLINE bool is_capturing(cudaStream_t stream) {
   return status != cudaStreamCaptureStatusNone;
 }
 
-MILLRACE_INLINE current_device::current_device(int ordinal) {
-  check_cuda(cudaGetDevice(&before_), "cudaGetDevice");
+MILLRACE_INLINE int current_gpu() {
+  int ordinal = 0;
+  check_cuda(cudaGetDevice(&ordinal), "cudaGetDevice");
+  return ordinal;
+}
+
+MILLRACE_INLINE void check_gpu(const void* data, std::string_view name, int ordinal) {
+  cudaPointerAttributes place{};
+  check_cuda(cudaPointerGetAttributes(&place, data), "cudaPointerGetAttributes");
+  if (place.type == cudaMemoryTypeDevice && place.device != ordinal)
+    throw setup_error(std::string(name) + " is in the memory of GPU " + std::to_string(place.device) +
+                          ", and its kernel would run on GPU " + std::to_string(ordinal),
+                      "Call cudaSetDevice(device.ordinal()) before this call and before cuda_metric_sums()");
+}
+
+MILLRACE_INLINE current_device::current_device(int ordinal) : before_(current_gpu()) {
   if (before_ == ordinal) return;
   check_cuda(cudaSetDevice(ordinal), "cudaSetDevice");
   changed_ = true;
