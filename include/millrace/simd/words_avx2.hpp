@@ -80,18 +80,22 @@ MILLRACE_SIMD bytes rounded_signed_bytes(words a, words b) noexcept {
   const words half = words_of(1 << (bits - 1));
   return reinterpret_cast<bytes>(__builtin_ia32_packsswb256((a + half) >> bits, (b + half) >> bits));
 }
+/// Returns the sums of two adjacent products of unsigned and signed bytes. The sums must not overflow. The function is
+/// not a template, because nvcc cannot compile a cast of a value that depends on a template parameter.
+MILLRACE_SIMD words sums_of_products(bytes unsigned_bytes, bytes signed_bytes) noexcept {
+  return reinterpret_cast<words>(_mm256_maddubs_epi16(reinterpret_cast<__m256i>(unsigned_bytes),
+                                                      reinterpret_cast<__m256i>(signed_bytes)));
+}
 /// Returns (a + b) * 2^bits for the signed bytes in the first half of each block. high_sums() is for the second half.
 template <int bits>
 MILLRACE_SIMD words low_sums(bytes a, bytes b) noexcept {
   static_assert(bits >= 0 && bits < 8);
-  return reinterpret_cast<words>(_mm256_maddubs_epi16(reinterpret_cast<__m256i>(bytes_of(1 << bits)),
-                                                      reinterpret_cast<__m256i>(low_pairs(a, b))));
+  return sums_of_products(bytes_of(1 << bits), low_pairs(a, b));
 }
 template <int bits>
 MILLRACE_SIMD words high_sums(bytes a, bytes b) noexcept {
   static_assert(bits >= 0 && bits < 8);
-  return reinterpret_cast<words>(_mm256_maddubs_epi16(reinterpret_cast<__m256i>(bytes_of(1 << bits)),
-                                                      reinterpret_cast<__m256i>(high_pairs(a, b))));
+  return sums_of_products(bytes_of(1 << bits), high_pairs(a, b));
 }
 /// Convert the first or the second half of each block to numbers of twice the size, without a sign.
 MILLRACE_SIMD words low_words(bytes v) noexcept {
@@ -234,8 +238,7 @@ MILLRACE_SIMD quads byte_sums(bytes v) noexcept {
 }
 /// Returns quads that add up to the sum of v * weights. The weights are at most 64.
 MILLRACE_SIMD quads weighted_byte_sums(bytes v, bytes weights) noexcept {
-  const __m256i pairs = _mm256_maddubs_epi16(reinterpret_cast<__m256i>(v), reinterpret_cast<__m256i>(weights));
-  return reinterpret_cast<quads>(_mm256_madd_epi16(pairs, _mm256_set1_epi16(1)));
+  return __builtin_ia32_pmaddwd256(sums_of_products(v, weights), words_of(1));
 }
 
 /// Two words (x, y) of four columns in each block.
