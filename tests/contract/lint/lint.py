@@ -12,6 +12,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
 from checks import ROOT, Report
 from layers import cycles, dependencies, folder_size, layer_of, layers, map_of_folders
 from tree import Tree, folder_of, numbered
+from vectors import vectors
 
 BANNED_EVERYWHERE = {"iostream", "ranges", "random", "regex"}
 BANNED_BELOW_LAYER_3 = {"functional", "filesystem", "chrono"}
@@ -216,8 +217,8 @@ def version(tree):
 
 RULES = {rule.__name__: rule for rule in (
     layers, cycles, folder_size, map_of_folders, dependencies, banned_headers, umbrellas, pragma_once, opening_comment,
-    length, macros, compiled_parts, namespaces, assigned_braces, mutable_state, arithmetic, standard_error,
-    unfinished, blanks, columns, version)}
+    length, macros, compiled_parts, namespaces, assigned_braces, mutable_state, arithmetic, vectors,
+    standard_error, unfinished, blanks, columns, version)}
 
 
 def main(root):

@@ -45,6 +45,9 @@ CLEAN = {
                                        "template <class T>\nMILLRACE_INLINE sums<T>::sums() {}\n",
     "include/millrace/compiled/runs.hpp": HEADER + "#ifndef MILLRACE_COMPILED\n#error \"...\"\n#endif\n"
                                 "#include <millrace/train/impl/log.inl>\n#include <millrace/train/sums.tpl.hpp>\n",
+    "include/millrace/device/sum.hpp":
+        HEADER + "// Not _mm256_add_ps().\ninline unsigned sum(unsigned a, unsigned b) {\n"
+        "  asm(\"bextr %1, %0, %0\" : \"+r\"(a) : \"r\"(b));\n  return validated(a, \"vaddq_u8(\");\n}\n",
     "tests/run.sh": "#!/bin/sh\n# Runs.\n",
     "tests/unit/base/error_test.cpp": "#include <millrace/base/error.hpp>\n",
     "examples/one.cpp": "// One.\n",
@@ -121,6 +124,17 @@ PLANTS = {
         "inline std::map<int, int> known;")],
     "arithmetic": [under("image/p.hpp", "inline float half(int n) { return static_cast<float>(n) / 2; }"),
                    under("device/v.hpp", "inline auto sum(auto a, auto b) { return _mm256_add_ps(a, b); }")],
+    "vectors": [under("image/v.hpp", line) for line in (
+        "inline auto twice(auto v) { return _mm256_add_epi8(v, v); }", "inline __m128i zero() { return {}; }",
+        "#include <immintrin.h>", "#include <arm_neon.h>", "#include <millrace/simd/avx2_intrinsics.hpp>",
+        "inline auto wide(auto v) { return vmovl_u8(v); }", "inline uint8x16_t same(uint8x16_t v) { return v; }",
+        "inline auto most(auto a, auto b) { return vmaxq_s16(a, b); }",
+        "inline auto high(auto a, auto b) { return __builtin_ia32_pmulhw256(a, b); }",
+        "inline auto pair(auto a, auto b) { return __builtin_shufflevector(a, b, 0, 4); }",
+        'inline void keep(auto& v) { asm("" : "+x"(v)); }',
+        'inline void add() { asm volatile("add v0.4s, v0.4s, v1.4s" ::: "v0"); }')] + [
+        {"include/millrace/image/v_body.inc": "// A body.\ninline auto twice(auto v) { return vaddq_u8(v, v); }\n"},
+        under("image/color/unfused.hpp", "int unfused(int value);"), under("simd/words.hpp", "")],
     "standard_error": [under("run/e.hpp", line) for line in (
         'inline void tell() { std::fprintf(stderr, "late"); }', "inline void tell() { std::cerr << 1; }",
         "inline int file() { return STDERR_FILENO; }")],
