@@ -94,10 +94,6 @@ MILLRACE_SIMD bytes load_pixels(const std::uint8_t* from) noexcept {
   const __m128i high = _mm_loadu_si128(reinterpret_cast<const __m128i*>(from + 4 * channels));
   return reinterpret_cast<bytes>(_mm256_inserti128_si256(_mm256_castsi128_si256(low), high, 1));
 }
-/// Selects bytes of each block by the indices in the same block. Index 128 selects 0.
-MILLRACE_SIMD bytes selected_bytes(bytes v, bytes indices) noexcept {
-  return reinterpret_cast<bytes>(_mm256_shuffle_epi8(reinterpret_cast<__m256i>(v), reinterpret_cast<__m256i>(indices)));
-}
 
 #undef MILLRACE_SIMD
 
@@ -154,9 +150,6 @@ MILLRACE_SIMD void store_numbers(bf16* to, floats a, floats b) noexcept {
 
 template <std::size_t>
 MILLRACE_SIMD bytes load_pixels(const std::uint8_t* from) noexcept { return load_bytes(from); }
-MILLRACE_SIMD bytes selected_bytes(bytes v, bytes indices) noexcept {
-  return (bytes)vqtbl1q_u8((uint8x16_t)v, (uint8x16_t)indices);
-}
 
 #undef MILLRACE_SIMD
 

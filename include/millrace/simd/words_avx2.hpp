@@ -175,7 +175,7 @@ MILLRACE_SIMD bytes load_table(const std::uint8_t* from) noexcept {
   return reinterpret_cast<bytes>(
       _mm256_broadcastsi128_si256(_mm_loadu_si128(reinterpret_cast<const __m128i*>(from))));
 }
-/// Returns byte indices[i] of the same block of `table` for each i. Indices are 0 to 15.
+/// Returns byte indices[i] of the same block of `table` for each i. Indices are 0 to 15, or 128, which selects 0.
 MILLRACE_SIMD bytes entries_of(bytes table, bytes indices) noexcept {
   return reinterpret_cast<bytes>(
       _mm256_shuffle_epi8(reinterpret_cast<__m256i>(table), reinterpret_cast<__m256i>(indices)));

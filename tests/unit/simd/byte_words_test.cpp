@@ -14,6 +14,8 @@
 
 #if defined __x86_64__ || defined __aarch64__
 
+#define MILLRACE_KERNELS "unit/simd/differing.inc"
+#include <millrace/simd/for_each_layer.inc>
 #define MILLRACE_KERNELS "unit/simd/byte_words_checks.inc"
 #include <millrace/simd/for_each_layer.inc>
 
