@@ -234,6 +234,13 @@ def exact(leg):
     leg.run_checks("system/exact/mpi.py", "system/exact/kill.py", "system/exact/reader.py")
 
 
+def python(leg):
+    """the Python door: batches equal to the C++ loop, the life of a loader, the package; needs NumPy and Python.h"""
+    leg.run_check("system/python/package.py")
+    leg.run_check("system/python/exact.py")
+    leg.run_check("system/python/life.py")
+
+
 def remote(leg):
     """objects from misbehaving servers, nginx, and independent stores: moto and rclone's server"""
     leg.run_checks("system/remote/object_stores.py", "system/remote/web.py")
@@ -315,8 +322,8 @@ def tsan(leg):
 
 
 FAST = ("lint", "errors", "fast_unit")   # `sh tests/run.sh fast`: for every commit, at most 12 minutes of one core
-LEGS = {leg.__name__: leg for leg in (lint, clang, exact, remote, faults, kills, bare, unit, fuzz, tsan, headers,
-                                      planted, errors, readme, install, digest, header_only, bench, aarch64,
+LEGS = {leg.__name__: leg for leg in (lint, clang, exact, python, remote, faults, kills, bare, unit, fuzz, tsan,
+                                      headers, planted, errors, readme, install, digest, header_only, bench, aarch64,
                                       header_examples, documentation)}
 FUNCTIONS = LEGS | {fast_unit.__name__: fast_unit}
 

@@ -7,7 +7,7 @@ import subprocess
 from checks import ROOT, WARNINGS, StepFailed
 from contract.install.library import consumers_of_the_library, library_is_not_there
 
-ADAPTERS = {"json": "simdjson", "opencv": "OpenCV", "remote": "libcurl",
+ADAPTERS = {"json": "simdjson", "opencv": "OpenCV", "python": "Python.h", "remote": "libcurl",
             "sentencepiece": "SentencePiece", "tbb": "oneTBB", "torch": "LibTorch", "webp": "libwebp"}
 
 
@@ -106,7 +106,7 @@ def without(folder, *hidden):
 def says_what_is_missing(leg, folder, prefix):
     """Without a library, the first error names it and its package."""
     nothing = without(folder / "nothing", "ATen", "archive.h", "curl", "jpeglib.h", "oneapi", "opencv2",
-                      "sentencepiece_processor.h", "simdjson.h", "webp", "zlib.h")
+                      "python3.11", "python3.13", "sentencepiece_processor.h", "simdjson.h", "webp", "zlib.h")
     libraries = {"io/tar/read/archive.hpp": "libarchive", "io/tar/read/gzip_inflater.hpp": "zlib",
               "work/schedule/arena_executor.hpp": "oneTBB", "image/jpeg/libjpeg/libjpeg.hpp": "libjpeg"}
     libraries |= {f"adapt/{name}.hpp": library for name, library in ADAPTERS.items()}
@@ -118,7 +118,7 @@ def says_what_is_missing(leg, folder, prefix):
         # The first line has the message. Other headers of the same library may repeat it.
         errors = [line for line in output.splitlines() if "error: " in line]
         leg.expect(f"{header} says that {library} is missing", None if errors and re.search(
-            rf'#error "millrace: {library} is not installed.*apt-get install (lib|zlib)', errors[0]) else output)
+            rf'#error "millrace: {library} is not installed.*apt-get install (lib|zlib|py)', errors[0]) else output)
 
 
 def as_the_readme_says(leg, folder, prefix):

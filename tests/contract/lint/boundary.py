@@ -69,6 +69,7 @@ OPT_IN = {
     "adapt/json.hpp": "json_field json_tensor_options json_ragged_options",
     "adapt/tensors/shared_batch.hpp": "consumer_options",
     "adapt/opencv.hpp": "to_mat mat_pixels",
+    "adapt/python.hpp": "python",
     "adapt/remote.hpp": "remote remote_storage",
     "adapt/remote/transfer/remote_statistics.hpp": "remote_statistics to_text",
     "adapt/remote/transfer/remote_options.hpp": "remote_hedging remote_options remote_retries",

@@ -52,7 +52,7 @@ def opening_comment(tree):
     for path, text in tree.named(".hpp", ".inl", ".cuh", ".inc", ".cpp", ".cu", ".py", ".sh").items():
         lines = [line for line in text.splitlines() if not line.startswith("#!")]
         tested = path.startswith("tests/") and path.endswith("pp")
-        if not tested and not re.match(r"// \S|# \S", lines[0] if lines else ""):
+        if not tested and not re.match(r"// \S|# \S|\"\"\"\S", lines[0] if lines else ""):
             yield path, 1, "it opens with no comment"
 
 

@@ -1,8 +1,7 @@
 // The structs of DLPack, with which tensor libraries share memory. Their layout is frozen, so that no header of DLPack
 // is needed.
 //
-//   mr::dlpack_managed* exported =
-//       mr::detail::export_dlpack<mr::dlpack_managed>(columns, {mr::detail::dlpack_cpu, 0}, shared);
+//   mr::dlpack_managed* exported = mr::detail::export_dlpack<mr::dlpack_managed>(column, shared);
 //   exported->deleter(exported);                         // the receiver calls it, on any thread
 //
 // Format: DLManagedTensor of DLPack 0.2 to 1.x, and DLManagedTensorVersioned of 1.x.

@@ -3,6 +3,7 @@ struct row {
   mr::tensor<std::uint8_t, 3> pixels;
   std::int32_t label;
 };
+using DLManagedTensor = mr::dlpack_managed;
 namespace at {
 struct Tensor {};
 Tensor fromDLPack(DLManagedTensor* tensor);
@@ -10,6 +11,11 @@ DLManagedTensor* toDLPack(const Tensor& tensor);
 }  // namespace at
 
 void example(mr::batch_of<&row::pixels, &row::label> b, mr::stream_view s) {
+EXAMPLE
+}
+
+// ---- dlpack_structs.hpp
+void example(mr::detail::dlpack_column column, std::shared_ptr<const void> shared) {
 EXAMPLE
 }
 

@@ -1,0 +1,79 @@
+// Opens flows to Python: a module whose functions create loaders. A training loop in Python then iterates over batches.
+//
+//   struct options { std::string shards; std::size_t batch = 256; std::uint64_t seed = 0; };
+//   auto train(const options& o) {
+//     return mr::shards(o.shards, {.seed = o.seed}) | mr::map(prepare) | mr::batch<example>({.size = o.batch});
+//   }
+//   PyMODINIT_FUNC PyInit_photos() {
+//     using mr::python::loader;
+//     return mr::python::module(
+//         "photos", loader<&options::shards, &options::batch, &options::seed>("train", train, "Training batches."));
+//   }
+//
+//   import millrace                                           # Python
+//   photos = millrace.load("photos.cpp")                      # compiles it, once
+//   for pixels, label in photos.train("train-{000..146}.tar", batch=256, seed=7): ...
+//
+// Opt-in: needs CPython 3.10 or newer (python3-dev) and the package millrace of include/python. One module works with
+// every version of CPython and of PyTorch, because it uses only CPython's limited API and DLPack. Free-threaded builds
+// of CPython have no limited API and are refused.
+// Arguments: the listed members, with their names, types and defaults: bool, numbers, std::string, std::vector and
+// std::optional of these. Leading strings and lists without a default are required.
+// Batches: named tuples of tensors that share the memory of the batch. include/python describes epochs, resume, kept
+// batches and exceptions.
+// Errors: those of the session become Python exceptions with the same fields (millrace.DataError and others).
+// Threads: a flow's callables run on the session's workers without Python's global lock, and must not call Python.
+#pragma once
+
+#include <millrace/base/version.hpp>
+#include <millrace/adapt/python/opening.hpp>
+
+#include <concepts>
+#include <memory>
+
+namespace millrace { inline namespace MILLRACE_ABI {
+
+namespace python __attribute__((visibility("hidden"))) {
+
+/// Describes a function of the module. `make` receives an object with these members and returns a flow. `name` and
+/// `doc` must live as long as the process.
+template <auto... Options, std::copy_constructible Make>
+  requires(sizeof...(Options) > 0)
+std::unique_ptr<detail::python::loader_base> loader(const char* name, Make make, const char* doc = "") {
+  return std::make_unique<detail::python::loader_of<Make, Options...>>(name, std::move(make), doc);
+}
+
+/// Creates the module; returns null with a Python exception if that fails. Call it from PyInit_NAME.
+template <class... Loaders>
+PyObject* module(const char* name, std::unique_ptr<Loaders>... loaders) {
+  using namespace detail::python;
+  static const PyMethodDef functions[] = {{"_next", as_function(session_next), METH_FASTCALL, nullptr},
+                                          {"_close", session_close, METH_VARARGS, nullptr},
+                                          {"_get", session_get, METH_VARARGS, nullptr},
+                                          {"_dlpack", column_dlpack, METH_VARARGS, nullptr},
+                                          {"_describe", column_description, METH_O, nullptr},
+                                          {nullptr, nullptr, 0, nullptr}};
+  static const PyMethodDef open{"open", open_session, METH_VARARGS, nullptr};
+  // CPython refers to the definition until the process ends.
+  auto* const definition = new PyModuleDef{PyModuleDef_HEAD_INIT, name, nullptr, -1,
+                                           const_cast<PyMethodDef*>(functions), nullptr, nullptr, nullptr, nullptr};
+  const reference package(PyImport_ImportModule("millrace.loader"));
+  reference object(package ? PyModule_Create(definition) : nullptr);
+  const auto add = [&]<class Loader>(std::unique_ptr<Loader> l) {
+    const reference parameters(l->parameters());
+    const char *const loader = l->name(), *const doc = l->doc();
+    const reference capsule(new_capsule<loader_name>(std::move(l)));
+    const reference open_loader(capsule ? PyCFunction_NewEx(const_cast<PyMethodDef*>(&open), capsule.get(), nullptr)
+                                        : nullptr);
+    const reference function(open_loader && parameters
+                                 ? PyObject_CallMethod(package.get(), "loader_function", "OssOO", object.get(), loader,
+                                                       doc, open_loader.get(), parameters.get())
+                                 : nullptr);
+    return function && PyObject_SetAttrString(object.get(), loader, function.get()) == 0;
+  };
+  return object && (add(std::move(loaders)) && ...) ? object.release() : nullptr;
+}
+
+}  // namespace python
+
+}}  // namespace millrace

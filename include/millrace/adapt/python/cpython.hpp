@@ -1,0 +1,129 @@
+// Includes CPython's limited API, owns references to its objects, and converts C++ exceptions to those of the package.
+//
+//   mr::detail::python::reference list(PyList_New(0));   // a null reference: a Python exception is set
+//   mr::detail::python::without_gil([&] { wait(); });    // other threads of Python run meanwhile
+//   return mr::detail::python::raise(failure);           // null; millrace.DataError with its fields is set
+//
+// A module that uses only this API runs with every CPython from 3.10 on.
+// The namespace is hidden, so that two modules of one process share nothing of it.
+// Threads: the caller owns Python's global lock, except in the function passed to without_gil().
+#pragma once
+
+#include <millrace/base/error.hpp>
+
+#if !__has_include(<Python.h>)
+#error "millrace: Python.h is not installed: apt-get install python3-dev, or add the folder of Python's headers by -I"
+#endif
+#include <pyconfig.h>
+#ifdef Py_GIL_DISABLED
+#error "millrace: a free-threaded Python has no limited API and is not supported. Use the usual build of Python."
+#endif
+#ifndef Py_PYTHON_H
+#define Py_LIMITED_API 0x030A0000
+#include <Python.h>
+#undef Py_LIMITED_API
+#endif
+
+#include <exception>
+#include <new>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
+namespace python __attribute__((visibility("hidden"))) {
+
+/// Owns a reference to an object, or is null.
+class reference {
+ public:
+  reference() = default;
+  explicit reference(PyObject* owned) noexcept : object_(owned) {}
+  reference(reference&& other) noexcept : object_(std::exchange(other.object_, nullptr)) {}
+  reference& operator=(reference&& other) noexcept {
+    std::swap(object_, other.object_);
+    return *this;
+  }
+  ~reference() { Py_XDECREF(object_); }
+
+  PyObject* get() const noexcept { return object_; }
+  PyObject* release() noexcept { return std::exchange(object_, nullptr); }
+  explicit operator bool() const noexcept { return object_ != nullptr; }
+
+ private:
+  PyObject* object_ = nullptr;
+};
+
+/// Calls `act` without Python's global lock. `act` must not throw. A destructor must not acquire the lock,
+/// because after the end of the interpreter this ends the calling thread by an exception.
+template <class Act>
+void without_gil(const Act& act) {
+  PyThreadState* const thread = PyEval_SaveThread();
+  act();
+  PyEval_RestoreThread(thread);
+}
+
+/// Returns a new str. Bytes that are not UTF-8 become surrogates, as in names of files.
+inline PyObject* str_of(std::string_view text) {
+  return PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()), "surrogateescape");
+}
+/// Sets an exception, and returns null for the caller to return.
+inline PyObject* raise(PyObject* type, const char* message) {
+  PyErr_SetString(type, message);
+  return nullptr;
+}
+
+/// Sets millrace.NAME with the parts of `e`. `cause` becomes its __cause__, if it is not empty.
+inline void set_error(const char* name, const error& e, const std::string& cause = {}) {
+  const reference package(PyImport_ImportModule("millrace"));
+  const reference type(package ? PyObject_GetAttrString(package.get(), name) : nullptr);
+  if (!type) return;
+  const auto number = [](std::uint64_t n) {
+    return n == error_location::unknown ? Py_NewRef(Py_None) : PyLong_FromUnsignedLongLong(n);
+  };
+  const error_location& where = e.where();
+  const reference object(PyObject_CallFunction(type.get(), "NNNNNNNN", str_of(e.what()), str_of(e.message()),
+                                               str_of(e.hint()), str_of(where.stage), str_of(where.shard),
+                                               str_of(where.key), number(where.offset_bytes), number(where.position)));
+  if (!object) return;
+  if (!cause.empty())
+    PyException_SetCause(object.get(), PyObject_CallFunction(PyExc_RuntimeError, "N", str_of(cause)));
+  PyErr_SetObject(type.get(), object.get());
+}
+
+inline std::string text_of_exception(const std::exception_ptr& failure) {
+  try {
+    std::rethrow_exception(failure);
+  } catch (const std::exception& e) {
+    return e.what();
+  } catch (...) {
+  }
+  return "an unknown exception";
+}
+
+/// Sets the Python exception for `failure`. Returns null for the caller to return.
+inline PyObject* raise(const std::exception_ptr& failure) {
+  try {
+    std::rethrow_exception(failure);
+  } catch (const setup_error& e) {
+    set_error("SetupError", e);
+  } catch (const late_data_error& e) {
+    set_error("LateDataError", e);
+  } catch (const data_error& e) {
+    set_error("DataError", e);
+  } catch (const io_error& e) {
+    set_error("StorageError", e);
+  } catch (const stage_error& e) {
+    set_error("StageError", e, text_of_exception(e.cause()));
+  } catch (const conservation_error& e) {
+    set_error("ConservationError", e);
+  } catch (const error& e) {
+    set_error("Error", e);
+  } catch (const std::bad_alloc&) {
+    PyErr_NoMemory();
+  } catch (...) {
+    PyErr_SetString(PyExc_RuntimeError, text_of_exception(failure).c_str());
+  }
+  return nullptr;
+}
+
+}}}}  // namespace millrace::detail::python

@@ -1,0 +1,208 @@
+// A session without its type, as Python's objects use it. Only door_of is instantiated for each flow.
+//
+//   std::unique_ptr<door> run = std::make_unique<door_of<decltype(flow)>>(std::move(flow), options);
+//   delivered batch;
+//   while (!run->wait(50'000'000, 0)) check_signals();
+//   if (run->next({.epoch = 0, .starts = true}, batch)) use(batch.columns);
+//
+// No code here calls Python. Therefore all of it runs without Python's global lock.
+// Errors: the errors of session. Threads: as for session; any thread may destroy a batch_owner.
+#pragma once
+
+#include <millrace/adapt/tensors/dlpack_structs.hpp>
+#include <millrace/adapt/tensors/shared_batch.hpp>
+#include <millrace/report/print/text_report.hpp>
+#include <millrace/report/session_report.hpp>
+#include <millrace/run/session.hpp>
+
+#include <algorithm>
+#include <atomic>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <mutex>
+#include <new>
+#include <optional>
+#include <string>
+#include <tuple>
+#include <vector>
+
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
+namespace python __attribute__((visibility("hidden"))) {
+
+/// Notices that wait for the thread that calls Python.
+struct notice_queue {
+  std::mutex mutex;
+  std::vector<notice> notices;
+
+  void add(const notice& n) {
+    const std::lock_guard lock(mutex);
+    notices.push_back(n);
+  }
+  std::vector<notice> take() {
+    const std::lock_guard lock(mutex);
+    return std::exchange(notices, {});
+  }
+};
+
+/// A leased batch. The last tensor that uses its memory destroys it.
+class batch_owner {
+ public:
+  virtual ~batch_owner() = default;
+  /// Declares that `stream` uses the batch, unless that is known.
+  virtual void used_on(stream_view stream) = 0;
+};
+
+/// A column of a batch. `memory` owns a copy of the bytes; null: they are in the slot of the batch.
+struct column {
+  dlpack_column tensor{};
+  std::size_t bytes = 0;
+  std::shared_ptr<batch_owner> batch{};
+  std::shared_ptr<void> memory{};
+};
+
+/// A batch for Python.
+struct delivered {
+  std::vector<column> columns{};
+  std::vector<std::string> keys{};
+  bool has_keys = false, on_host = true;
+  std::uint64_t epoch = 0, step = 0;
+  position next{};
+};
+
+/// A request for the next batch of a loop over `epoch`.
+struct request {
+  std::uint64_t epoch = 0;
+  bool starts = false;      ///< the loop begins
+  bool copies = false;      ///< copies all columns to new memory, which releases the slot
+  stream_view stream{};     ///< the stream of the training step, if the batch is on a GPU
+};
+
+/// A session, independent of its flow.
+class door {
+ public:
+  /// Small columns are always copied. Otherwise a stored loss, which refers to the labels, would keep the slot of the
+  /// images in use.
+  static constexpr std::size_t copied_bytes = std::size_t{64} << 10;
+
+  virtual ~door() = default;
+  virtual bool wait(std::uint64_t time_ns, std::uint64_t epoch) = 0;
+  virtual bool next(const request& r, delivered& out) = 0;
+  virtual std::size_t slots() const = 0;
+  virtual std::optional<std::uint64_t> epoch_batches() const = 0;
+  virtual std::string description() const = 0;
+  virtual std::string report() const = 0;
+  virtual std::string waits() const = 0;
+  virtual run_stats stats() const = 0;
+
+  /// Returns the names of the columns, once there was a batch.
+  const std::vector<std::string>& names() const noexcept { return names_; }
+  /// Returns the number of batches that tensors keep.
+  std::size_t leased() const noexcept { return leased_->load(); }
+
+ protected:
+  std::vector<std::string> names_;
+  const std::shared_ptr<std::atomic<std::size_t>> leased_ = std::make_shared<std::atomic<std::size_t>>(0);
+};
+
+template <class Batch>
+class batch_owner_of final : public batch_owner {
+ public:
+  batch_owner_of(Batch&& b, std::shared_ptr<std::atomic<std::size_t>> count)
+      : batch_(std::move(b)), count_(std::move(count)) {
+    count_->fetch_add(1);
+  }
+  ~batch_owner_of() override {
+    batch_.release();
+    count_->fetch_sub(1);
+  }
+  const Batch& batch() const noexcept { return batch_; }
+  void used_on(stream_view stream) override {
+    if (batch_.device_ordinal() < 0 || stream == batch_.stream() ||
+        std::find(streams_.begin(), streams_.end(), stream) != streams_.end())
+      return;
+    batch_.also_used_on(stream);
+    streams_.push_back(stream);
+  }
+
+ private:
+  Batch batch_;
+  std::vector<CUstream_st*> streams_;
+  const std::shared_ptr<std::atomic<std::size_t>> count_;
+};
+
+/// Returns the part of a spelling after its scopes: "pixels" for "example::pixels".
+inline std::string last_name(std::string_view spelling) {
+  const std::size_t scope = spelling.rfind("::");
+  return std::string(scope == std::string_view::npos ? spelling : spelling.substr(scope + 2));
+}
+
+/// Copies a column to new memory.
+inline void copy_column(column& c) {
+  const std::size_t bytes = std::max<std::size_t>(64, (c.bytes + 63) / 64 * 64);
+  c.memory = {std::aligned_alloc(64, bytes), std::free};
+  if (!c.memory) throw std::bad_alloc();
+  std::memcpy(c.memory.get(), c.tensor.data, c.bytes);
+  c.tensor.data = c.memory.get();
+  c.batch.reset();
+}
+
+template <class Flow>
+class door_of final : public door {
+  using session_type = decltype(session(std::declval<Flow>(), session_options{}));
+
+ public:
+  door_of(Flow flow, const session_options& o) : run_(std::move(flow), o) {}
+
+  bool wait(std::uint64_t time_ns, std::uint64_t epoch) override {
+    return run_.wait_for(std::chrono::nanoseconds(time_ns), epoch);
+  }
+  std::size_t slots() const override { return run_.slots(); }
+  std::optional<std::uint64_t> epoch_batches() const override { return run_.epoch_batches(); }
+  std::string description() const override { return run_.description(); }
+  std::string report() const override { return text_report(report_of(run_)); }
+  std::string waits() const override { return run_.waits(); }
+  run_stats stats() const override { return run_.stats(); }
+
+  bool next(const request& r, delivered& out) override {
+    if (r.starts || !at_) at_ = run_.epoch(r.epoch).begin();
+    else ++*at_;
+    if (*at_ == run_.end()) {
+      at_.reset();
+      return false;
+    }
+    using batch = typename session_type::batch;
+    const auto owner = std::make_shared<batch_owner_of<batch>>(std::move(**at_), leased_);
+    const batch& b = owner->batch();
+    out.epoch = b.epoch();
+    out.step = b.step();
+    out.next = b.position();
+    out.on_host = b.device_ordinal() < 0;
+    out.has_keys = b.has_keys();
+    if (out.has_keys)
+      for (const std::string_view key : b.keys()) out.keys.emplace_back(key);
+    owner->used_on(r.stream);
+    const bool names = names_.empty();
+    const auto add = [&](const auto& view, const char* name) {
+      if (names) add_name(last_name(name));
+      column c{.tensor = dlpack_column_of(view, b.device_ordinal()), .bytes = view.size_bytes(), .batch = owner};
+      if (out.on_host && (r.copies || c.bytes <= copied_bytes)) copy_column(c);
+      out.columns.push_back(std::move(c));
+    };
+    std::apply([&](const auto&... view) { (add(view, view.name), ...); }, tensors_of(b));
+    if (b.has_flags()) add(b.valid(), "valid");
+    return true;
+  }
+
+ private:
+  /// The values and the lengths of a ragged column have the same name.
+  void add_name(std::string name) {
+    if (!names_.empty() && name == names_.back()) name += "_lengths";
+    names_.push_back(name == "lambda" ? "lambda_" : std::move(name));
+  }
+
+  session_type run_;
+  std::optional<typename session_type::iterator> at_;
+};
+
+}}}}  // namespace millrace::detail::python

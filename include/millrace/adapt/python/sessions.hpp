@@ -1,0 +1,170 @@
+// Running flows as Python's capsules. The class Loader of the package calls these functions of the module.
+//
+//   columns, keys, copied = _next(session, epoch, starts, copies, raw, stream, deliver)    # None at the epoch's end
+//   _get(session, "position"), _close(session, deliver)
+//
+// _next() waits without Python's global lock, and checks for signals every 50 ms, so that Ctrl-C ends the wait. The
+// call can then be repeated, and no batch is lost. `deliver` receives the notices of the session.
+// Errors: null, with a Python exception. Threads: one thread at a time may call _next() or _close().
+#pragma once
+
+#include <millrace/adapt/python/columns.hpp>
+#include <millrace/adapt/python/values.hpp>
+
+#include <memory>
+#include <optional>
+#include <string>
+
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
+namespace python __attribute__((visibility("hidden"))) {
+
+inline constexpr std::uint64_t signal_check_ns = 50'000'000;
+
+/// A session of Python.
+struct running {
+  std::unique_ptr<door> run{};   ///< null after close()
+  std::shared_ptr<notice_queue> notices{};
+  bool busy = false;             ///< a thread is in _next()
+  std::uint64_t epoch = 0, step = 0;
+  std::optional<position> last{};
+
+  ~running() { close(); }
+  /// Ends the run and joins its threads.
+  void close() noexcept {
+    if (run) without_gil([&]() noexcept { run.reset(); });
+  }
+};
+
+/// Passes the waiting notices to `deliver`, a callable or None.
+inline void deliver_notices(notice_queue& notices, PyObject* deliver) {
+  constexpr const char* severities[] = {"info", "warning", "loss"};
+  for (const notice& n : notices.take()) {
+    if (deliver == Py_None) continue;
+    const reference result(PyObject_CallFunction(deliver, "ssN", text_of(n.kind),
+                                                 severities[static_cast<std::size_t>(n.severity)], str_of(n.text)));
+    if (!result) PyErr_WriteUnraisable(deliver);
+  }
+}
+
+/// Calls `act` without Python's global lock. Returns its exception.
+template <class Act>
+std::exception_ptr failure_of(const Act& act) {
+  std::exception_ptr failure;
+  without_gil([&]() noexcept {
+    try {
+      act();
+    } catch (...) {
+      failure = std::current_exception();
+    }
+  });
+  return failure;
+}
+
+/// Returns the tuple (columns, keys or None, whether all columns were copied).
+inline PyObject* batch_tuple(delivered& d, bool raw, bool copied) {
+  const auto count = static_cast<Py_ssize_t>(d.columns.size());
+  const reference columns(PyTuple_New(count));
+  for (Py_ssize_t i = 0; columns && i < count; ++i) {
+    column& c = d.columns[static_cast<std::size_t>(i)];
+    PyObject* const object = raw ? capsule_of<dlpack_managed>(c, true)
+                                 : new_capsule<column_name>(std::make_unique<column>(std::move(c)));
+    if (!object || PyTuple_SetItem(columns.get(), i, object) != 0) return nullptr;
+  }
+  const reference keys(d.has_keys ? to_python(d.keys) : Py_NewRef(Py_None));
+  return columns && keys ? PyTuple_Pack(3, columns.get(), keys.get(), copied ? Py_True : Py_False) : nullptr;
+}
+
+/// Waits for the batch, then gets it. Returns null after an error, or a signal whose handler raised an exception.
+inline PyObject* next_batch(running& s, request r, bool copies, bool raw, PyObject* deliver) {
+  std::exception_ptr failure;
+  for (bool available = false; !available && !failure;) {
+    failure = failure_of([&] { available = s.run->wait(signal_check_ns, r.epoch); });
+    deliver_notices(*s.notices, deliver);
+    if (!available && PyErr_CheckSignals() != 0) return nullptr;
+  }
+  r.copies = copies && s.run->leased() + 1 >= s.run->slots();
+  delivered d;
+  bool available = false;
+  if (!failure) failure = failure_of([&] { available = s.run->next(r, d); });
+  deliver_notices(*s.notices, deliver);
+  if (failure) return raise(failure);
+  if (!available) return Py_NewRef(Py_None);
+  s.epoch = d.epoch;
+  s.step = d.step;
+  s.last = d.next;
+  return batch_tuple(d, raw, r.copies && d.on_host);
+}
+
+inline running* session_of(PyObject* capsule) {
+  return static_cast<running*>(PyCapsule_GetPointer(capsule, session_name));
+}
+inline PyObject* raise_closed() {
+  return raise(PyExc_ValueError, "millrace: the loader is closed. Start another loop over it.");
+}
+inline PyObject* raise_busy() {
+  return raise(PyExc_RuntimeError, "millrace: another thread waits for a batch of this loader. Let one thread request "
+                                   "the batches, or create a loader for each thread.");
+}
+
+inline PyObject* session_next(PyObject*, PyObject* const* args, Py_ssize_t count) {
+  if (count != 7) return raise(PyExc_TypeError, "_next() has seven arguments");
+  running* const s = session_of(args[0]);
+  request r{.starts = args[2] == Py_True};
+  std::uint64_t stream = 0;
+  if (!s || !read(args[1], r.epoch, {"_next", "epoch"}) || !read(args[5], stream, {"_next", "stream"})) return nullptr;
+  r.stream = reinterpret_cast<CUstream_st*>(stream);
+  if (!s->run) return raise_closed();
+  if (std::exchange(s->busy, true)) return raise_busy();
+  PyObject* batch = nullptr;
+  try {
+    batch = next_batch(*s, r, args[3] == Py_True, args[4] == Py_True, args[6]);
+  } catch (const std::exception&) {
+    raise(std::current_exception());
+  }
+  s->busy = false;
+  return batch;
+}
+
+/// _close(session, deliver)
+inline PyObject* session_close(PyObject*, PyObject* args) {
+  PyObject *capsule = nullptr, *deliver = nullptr;
+  if (!PyArg_ParseTuple(args, "OO", &capsule, &deliver)) return nullptr;
+  running* const s = session_of(capsule);
+  if (!s) return nullptr;
+  if (s->busy) return raise_busy();
+  s->close();
+  deliver_notices(*s->notices, deliver);
+  return Py_NewRef(Py_None);
+}
+
+inline PyObject* stats_of(const run_stats& s) {
+  return Py_BuildValue("{s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:d}", "batches", s.batches, "samples", s.samples,
+                       "wait_ns", s.wait_ns, "step_ns", s.step_ns, "first_batch_ns", s.first_batch_ns, "dropped_last",
+                       s.dropped_last, "replaced", s.replaced, "masked", s.masked, "lost_shards", s.lost_shards,
+                       "digest", s.digest, "data_wait_share", s.data_wait_share());
+}
+
+/// _get(session, name)
+inline PyObject* session_get(PyObject*, PyObject* args) {
+  PyObject* capsule = nullptr;
+  const char* word = nullptr;
+  if (!PyArg_ParseTuple(args, "Os", &capsule, &word)) return nullptr;
+  const running* const s = session_of(capsule);
+  if (!s) return nullptr;
+  const std::string_view name = word;
+  if (name == "epoch") return to_python(s->epoch);
+  if (name == "step") return to_python(s->step);
+  if (name == "position") return to_python(s->last ? to_text(*s->last) : std::string());
+  if (name == "indexed") return to_python(s->last && s->last->has_index());
+  if (!s->run) return raise_closed();
+  if (name == "names") return to_python(s->run->names());
+  if (name == "slots") return to_python(s->run->slots());
+  if (name == "epoch_batches") return to_python(s->run->epoch_batches());
+  if (name == "description") return to_python(s->run->description());
+  if (name == "waits") return to_python(s->run->waits());
+  if (name == "report") return to_python(s->run->report());
+  if (name == "stats") return stats_of(s->run->stats());
+  return raise(PyExc_AttributeError, word);
+}
+
+}}}}  // namespace millrace::detail::python

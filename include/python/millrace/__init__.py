@@ -1,0 +1,18 @@
+"""Feeds training loops in Python from flows that are written in C++.
+
+    import millrace
+    photos = millrace.load("photos.cpp")                            # compiles the flow, once
+    loader = photos.train("train-{000..146}.tar", batch=256, seed=7)
+    for pixels, label in loader:                                    # one epoch
+        step(pixels, label)
+
+A batch is a named tuple of tensors: of PyTorch if the program has imported it, otherwise of NumPy. The tensors share
+the memory of the batch. The options of `train` are those of the flow; `help(photos.train)` lists them.
+"""
+from .build import get_include, load
+from .errors import ConservationError, DataError, Error, LateDataError, SetupError, StageError, StorageError
+from .loader import KeptBatches, Loader
+
+__version__ = "0.1.0"
+__all__ = ["ConservationError", "DataError", "Error", "KeptBatches", "LateDataError", "Loader", "SetupError",
+           "StageError", "StorageError", "get_include", "load"]

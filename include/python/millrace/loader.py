@@ -1,0 +1,353 @@
+"""Loader: the batches of a flow, epoch by epoch, with resume."""
+import atexit
+import collections
+import functools
+import inspect
+import os
+import sys
+import warnings
+import weakref
+
+_open_loaders = weakref.WeakSet()   # their threads run
+
+
+class KeptBatches(UserWarning):
+    """The program keeps batches, so that further ones are copied."""
+
+
+@atexit.register
+def _close_all():
+    """Ends all threads before the interpreter ends."""
+    for loader in list(_open_loaders):
+        try:
+            loader.close()
+        except RuntimeError:   # a daemon thread waits for a batch
+            pass
+
+
+def print_notice(kind, severity, text):
+    """The default of `notice`: prints warnings, losses and stalls to sys.stderr."""
+    if severity != "info" or kind == "stall":
+        print("millrace:", text, file=sys.stderr)
+
+
+def _world(rank, world_size):
+    """The given rank and number of ranks, or those of torch.distributed. None, None: those of the launcher."""
+    distributed = sys.modules.get("torch.distributed")
+    if rank is None and world_size is None and distributed and distributed.is_available() and \
+            distributed.is_initialized():
+        rank, world_size = distributed.get_rank(), distributed.get_world_size()
+        launched = os.environ.get("RANK"), os.environ.get("WORLD_SIZE")
+        if launched == (str(rank), str(world_size)):   # the launcher also sets the local rank
+            return None, None
+    return rank, world_size
+
+
+def _converter(convert):
+    """Returns (function for a column or None, whether it receives a capsule for torch)."""
+    if convert is not None:
+        return convert or None, False
+    if "torch" in sys.modules:
+        return sys.modules["torch"].utils.dlpack.from_dlpack, True   # by a capsule: for every version of torch
+    try:
+        import numpy
+        return numpy.from_dlpack, False
+    except ImportError:
+        return None, False
+
+
+@functools.lru_cache(maxsize=None)
+def _batch_class(names):
+    made = collections.namedtuple("Batch", names, rename=True)
+    made.__reduce__ = lambda self: (_batch, (names, tuple(self)))   # so that batches can be pickled
+    return made
+
+
+def _batch(names, values):
+    return _batch_class(names)._make(values)
+
+
+class Column:
+    """A column of a batch with the DLPack protocol, for any library that has from_dlpack()."""
+
+    __slots__ = ("_module", "_column")
+
+    def __init__(self, module, column):
+        self._module, self._column = module, column
+
+    @property
+    def shape(self):
+        return self._module._describe(self._column)[0]
+
+    def __dlpack_device__(self):
+        return self._module._describe(self._column)[1]
+
+    def __dlpack__(self, *, stream=None, max_version=None, dl_device=None, copy=None):
+        if copy:
+            raise BufferError("millrace: DLPack returns no copies. Copy the tensor instead.")
+        if dl_device is not None and tuple(dl_device) != self.__dlpack_device__():
+            raise BufferError("millrace: the column is on another device. Copy the tensor to that device.")
+        return self._module._dlpack(self._column, 1 if stream is None else stream,
+                                    max_version is not None and max_version[0] >= 1)
+
+
+class _Session:
+    """A running flow. Attributes are those of session_get() in millrace/adapt/python/sessions.hpp."""
+
+    def __init__(self, module, capsule):
+        self._module, self._capsule = module, capsule
+        self.next = functools.partial(module._next, capsule)
+
+    def __getattr__(self, name):
+        return self._module._get(self._capsule, name)
+
+    def close(self, deliver):
+        self._module._close(self._capsule, deliver)
+
+
+class _Loop:
+    """The batches of one epoch. It continues after KeyboardInterrupt, which would end a generator."""
+
+    def __init__(self, loader, epoch):
+        self._loader, self._epoch, self._starts, self._next, self._make = loader, epoch, True, None, None
+
+    def __iter__(self):
+        return self
+
+    def __next__(self):
+        loader = self._loader
+        if loader is None:
+            raise StopIteration
+        if loader._loop is not self:
+            raise RuntimeError("millrace: a newer loop over this loader has started. Use the newer one, or create a "
+                               "loader for each loop.")
+        if self._next is None:
+            if not loader._begin(self._epoch):
+                self._loader = None
+                raise StopIteration
+            self._next = loader._session.next
+        got = self._next(self._epoch, self._starts, loader._copies, loader._raw, loader._stream(), loader._notice)
+        if got is None:
+            loader._at = (self._epoch + 1, False)
+            self._loader = self._next = None
+            raise StopIteration
+        columns, keys, copied = got
+        if self._starts:
+            self._starts = False
+            loader._at = (self._epoch, True)
+            self._make = loader._batch_class_of(keys is not None)._make
+        if copied and not loader._warned:
+            loader._warn()
+        if not loader._raw:
+            columns = map(loader._column, columns)
+        if loader._convert is not None:
+            columns = map(loader._convert, columns)
+        return self._make(columns) if keys is None else self._make([*columns, keys])
+
+
+class Loader:
+    """The batches of a flow. Each `for` delivers one epoch, in order.
+
+    Functions of a compiled flow create loaders. A batch is a named tuple with a tensor for each column, a tensor
+    `valid` if the flow pads or tolerates damage, and a list `keys` if the flow requests keys.
+
+    A tensor keeps the slot of its batch in use until it is destroyed, except columns of up to 64 kB, which are copied.
+    If the program keeps nearly all slots, further batches are copied, with one warning. on_kept="error" raises
+    SetupError instead; extra_slots=N adds slots.
+
+    After `break`, the next `for` delivers the next epoch.
+    """
+
+    def __init__(self, module, opener, name, flow_options, *, convert=None, on_kept="copy", notice=print_notice,
+                 rank=None, world_size=None, **session_options):
+        if on_kept not in ("copy", "error"):
+            raise ValueError(f"{name}() argument 'on_kept' must be 'copy' or 'error', not {on_kept!r}")
+        self._module, self._opener, self._flow_options = module, opener, flow_options
+        self._column = functools.partial(Column, module)
+        self._session_options = session_options
+        self._rank, self._world_size = rank, world_size
+        self._convert, self._raw = _converter(convert)
+        self._copies = on_kept == "copy"
+        self._notice = notice
+        self._session = None
+        self._class = None          # of the named tuples
+        self._resume = ""           # where the next session starts
+        self._at = (0, False)       # the epoch of the session's next batch; whether the loop has received some of it
+        self._next_epoch = None     # of set_epoch(), for the next loop only
+        self._complete_epoch = None   # of a loaded state, if that epoch has no more batches
+        self._loop = None           # the newest loop
+        self._warned = False
+        opener(flow_options, dict(session_options, rank=rank, world_size=world_size), None, True)   # checks types
+
+    def __iter__(self):
+        epoch = self._next_epoch if self._next_epoch is not None else self._at[0] + self._at[1]
+        self._next_epoch = None
+        self._loop = _Loop(self, epoch)
+        return self._loop
+
+    def __len__(self):
+        """The number of batches of an epoch. Raises TypeError if it is unknown."""
+        if self._session is None:
+            self._start(self._at[0])
+        batches = self._session.epoch_batches
+        if batches is None or batches > sys.maxsize:
+            raise TypeError("millrace: the number of batches of an epoch is unknown. Use a source with an index, or "
+                            "epoch_batches=")
+        return batches
+
+    def set_epoch(self, epoch):
+        """Sets the epoch of the next loop, as DistributedSampler.set_epoch() does."""
+        self._next_epoch = int(epoch)
+
+    def state_dict(self):
+        """The resume point after the last delivered batch: str, int and bool."""
+        position = self._session.position if self._session is not None else ""
+        return {"millrace": position or self._resume, "epoch": self._at[0], "begun": self._at[1]}
+
+    def load_state_dict(self, state):
+        """Continues after the last batch of the saved state. The number of threads may differ."""
+        self.close()
+        self._resume = state["millrace"]
+        self._at = (state["epoch"], False)
+        self._complete_epoch = self._next_epoch = None
+        if state["begun"]:   # the rest of this epoch; nothing, if the state was saved at its last batch
+            resumed = [word[6:] for word in self._resume.split() if word.startswith("epoch=")]
+            if resumed and int(resumed[0]) > state["epoch"]:
+                self._complete_epoch = self._next_epoch = state["epoch"]
+                self._at = (state["epoch"] + 1, False)
+
+    def close(self):
+        """Ends the threads. Tensors stay valid. Another loop starts the threads again."""
+        session = self._session
+        if session is None:
+            return
+        session.close(self._notice)
+        self._session = None
+        self._resume = session.position or self._resume
+        _open_loaders.discard(self)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+    def __reduce__(self):
+        raise TypeError("millrace: a loader cannot be sent to another process, because it has threads. Create it in "
+                        "the process that uses it. In place of a DataLoader with workers, use the loader itself.")
+
+    def report(self):
+        """A text about the bottleneck of the run, with the predicted gain of each setting."""
+        return self._running().report
+
+    def stats(self):
+        """The counters of the run: batches, samples, wait_ns, step_ns, digest, data_wait_share and others."""
+        return self._running().stats
+
+    @property
+    def description(self):
+        """The text of the start: device, threads, shapes and memory."""
+        return self._running().description
+
+    @property
+    def slots(self):
+        """The number of batches that can be in use at the same time."""
+        return self._running().slots
+
+    # ---- internal ----
+
+    def _running(self):
+        if self._session is None:
+            self._start(self._at[0])
+        return self._session
+
+    def _start(self, epoch):
+        data = sys.modules.get("torch.utils.data")
+        if data and data.get_worker_info() is not None:
+            raise RuntimeError("millrace: a loader in a worker process of a DataLoader would deliver all samples in "
+                               "each worker. Use DataLoader(..., num_workers=0), or the loader without a DataLoader.")
+        rank, world_size = _world(self._rank, self._world_size)
+        options = dict(self._session_options, rank=rank, world_size=world_size)
+        options["resume" if self._resume else "first_epoch"] = self._resume or epoch
+        self._session = _Session(self._module, self._opener(self._flow_options, options, self._notice, False))
+        _open_loaders.add(self)
+
+    def _begin(self, epoch):
+        """Prepares the loop over an epoch. Returns False if the loaded state has no more batches of it."""
+        if self._complete_epoch is not None:
+            complete, self._complete_epoch = self._complete_epoch, None
+            if epoch == complete:
+                return False
+        at, begun = self._at
+        session = self._session
+        # A session without an index continues to a later epoch by reading; any other epoch needs a new session.
+        if session is not None and (begun or epoch != at) and (epoch <= at or session.indexed or not session.position):
+            self.close()
+        if self._session is None:
+            if epoch != at or begun:
+                self._resume = ""
+            self._start(epoch)
+        self._at = (epoch, False)
+        return True
+
+    def _batch_class_of(self, keys):
+        if self._class is None:
+            self._class = _batch_class(tuple(self._session.names + ["keys"] * keys))
+        return self._class
+
+    def _warn(self):
+        self._warned = True
+        warnings.warn(f"the program keeps all but one of {self._session.slots} batches, so that further batches are "
+                      "copied. Keep copies of the tensors, or set extra_slots=", KeptBatches, stacklevel=3)
+
+    def _stream(self):
+        """The stream of the training step: torch's current one, if torch uses a GPU."""
+        torch = sys.modules.get("torch") if self._raw else None
+        return torch.cuda.current_stream().cuda_stream if torch and torch.cuda.is_initialized() else 0
+
+
+_SESSION_OPTIONS = {   # name: (annotation, default)
+    "epochs": ("int | None", None), "epoch_batches": ("int | None", None), "threads": ("int | None", None),
+    "io_threads": ("int | None", None), "memory_bytes": ("int | None", None),
+    "read_ahead_bytes": ("int | None", None), "extra_slots": ("int", 1), "lanes": ("int | None", None),
+    "on_damage": ("str", "fail"), "quarantine": ("str | None", None), "grown": ("bool", False),
+    "rank": ("int | None", None), "world_size": ("int | None", None), "convert": ("object", None),
+    "on_kept": ("str", "copy"), "notice": ("object", print_notice)}
+_SESSION_DOC = """
+Options of the loader, after those of the flow:
+  threads, io_threads, memory_bytes, read_ahead_bytes: as in millrace::session_options
+  epochs: number of epochs of the run; None: no limit. epoch_batches: batches of an epoch; None: one pass
+  extra_slots: batches that the program keeps in addition to the current one; on_kept: "copy" or "error"
+  on_damage: "fail", "replace" or "mask". quarantine: start of the names of lists of damaged samples
+  rank, world_size: None: of torch.distributed, or of the launcher
+  convert: function for each column, such as jax.dlpack.from_dlpack; False: objects with __dlpack__
+  notice: function (kind, severity, text), or None. The default prints warnings to sys.stderr
+"""
+
+
+def loader_function(module, name, doc, opener, parameters):
+    """The function of a module that creates loaders. Called by millrace/adapt/python.hpp."""
+    clash = [option for option, _, _, _ in parameters if option in _SESSION_OPTIONS]
+    if clash:
+        raise ImportError(f"millrace: {module.__name__}.{name}: the option {clash[0]!r} of the flow is also an option "
+                          "of the loader. Rename it.")
+    kind = inspect.Parameter
+    signature = inspect.Signature(
+        [kind(option, kind.POSITIONAL_OR_KEYWORD, annotation=annotation, default=kind.empty if required else default)
+         for option, annotation, required, default in parameters] +
+        [kind(option, kind.KEYWORD_ONLY, annotation=annotation, default=default)
+         for option, (annotation, default) in _SESSION_OPTIONS.items()], return_annotation=Loader)
+
+    def create(*args, **options):
+        try:
+            bound = signature.bind(*args, **options).arguments
+        except TypeError as e:
+            raise TypeError(f"{name}() {e}") from None
+        flow = {option: bound.pop(option) for option, _, _, _ in parameters if option in bound}
+        bound.setdefault("extra_slots", 1)
+        return Loader(module, opener, name, flow, **bound)
+
+    create.__name__ = create.__qualname__ = name
+    create.__module__, create.__signature__ = module.__name__, signature
+    create.__doc__ = (doc + "\n" if doc else "") + _SESSION_DOC
+    return create

@@ -1,0 +1,82 @@
+# Parts of the tests of the Python door: the interpreter with NumPy, the module, the C++ loop, data, digests of batches.
+#
+# MILLRACE_PYTHON names the interpreter; otherwise it is this one or the system's, if it has NumPy and Python.h.
+import io
+import os
+import pathlib
+import subprocess
+import sys
+import tarfile
+import zlib
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
+from checks import COMPILED, ROOT, Report, compiled_library, launcher, library_flags   # noqa: F401
+
+HERE = pathlib.Path(__file__).resolve().parent
+BUILD = ROOT / "build" / "python"
+PROBE = ("import numpy, pathlib, sysconfig, sys;"
+         "sys.exit(not (pathlib.Path(sysconfig.get_paths()['include']) / 'Python.h').exists())")
+SHARDS, SAMPLES_PER_SHARD = 3, 14
+
+
+def enter(report):
+    """Continues in an interpreter with NumPy and Python.h, or ends after one skipped check."""
+    sys.path.insert(0, str(ROOT / "include" / "python"))
+    if os.environ.get("MILLRACE_DOOR"):
+        return
+    choices = [os.environ["MILLRACE_PYTHON"]] if "MILLRACE_PYTHON" in os.environ else [sys.executable,
+                                                                                     "/usr/bin/python3"]
+    for python in choices:
+        if subprocess.run([python, "-c", PROBE], stderr=subprocess.DEVNULL).returncode == 0:
+            os.environ["MILLRACE_DOOR"] = python
+            os.execv(python, [python, *sys.argv])
+    report.skip("the Python door", "no Python has both NumPy and Python.h (python3-numpy, python3-dev)")
+    sys.exit(report.close())
+
+
+def flows():
+    """The module of module.cpp."""
+    import millrace
+    library = compiled_library("g++", "-O1", "-fPIC")
+    os.environ["CXX"] = " ".join([*launcher(), "g++"])
+    return millrace.load(HERE / "module.cpp", compiled=library, cache=BUILD / "cache",
+                         flags=["-O1", "-Wall", "-Wextra", "-Wpedantic", "-Werror"])
+
+
+def loop():
+    """The program of loop.cpp."""
+    program = BUILD / "loop"
+    BUILD.mkdir(parents=True, exist_ok=True)
+    subprocess.run([*launcher(), "g++", "-std=c++20", "-O1", COMPILED, f"-I{ROOT / 'include'}",
+                    *library_flags("--cflags"), "-c", HERE / "loop.cpp", "-o", f"{program}.o"], check=True)
+    subprocess.run(["g++", f"{program}.o", compiled_library("g++", "-O1", "-fPIC"), "-o", program,
+                    *library_flags("--libs")], check=True)
+    return program
+
+
+def write_shards(folder):
+    """Numbered samples in three shards. Returns their pattern."""
+    number = 0
+    for shard in range(SHARDS):
+        with tarfile.open(f"{folder}/s{shard}.tar", "w") as tar:
+            for _ in range(SAMPLES_PER_SHARD):
+                member = tarfile.TarInfo(f"{number:04}.cls")
+                member.size = len(str(number))
+                tar.addfile(member, io.BytesIO(str(number).encode()))
+                number += 1
+    return f"{folder}/s{{0..{SHARDS - 1}}}.tar"
+
+
+def crc(batch):
+    value = 0
+    for name, column in zip(batch._fields, batch):
+        if name not in ("keys", "valid"):
+            value = zlib.crc32(column.tobytes(), value)
+    return value
+
+
+def line(loader, batch):
+    """The line that loop.cpp prints for a batch."""
+    session = loader._session
+    digest = int(session.position.partition("digest=")[2].split()[0], 16)
+    return f"{session.epoch} {session.step} {digest} {crc(batch):08x}"

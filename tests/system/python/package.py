@@ -1,0 +1,104 @@
+# The package: load() compiles once, and again if a file's content changed; two processes compile once; an error names
+# the Debian package of a missing compiler, header or library; the version is that of the library.
+#
+#   python3 tests/system/python/package.py
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import sysconfig
+import tempfile
+
+from door import ROOT, Report, enter
+
+MODULE = """
+#include "answer.h"
+#include <Python.h>
+static PyModuleDef definition = {PyModuleDef_HEAD_INIT, "tiny", 0, -1, 0, 0, 0, 0, 0};
+PyMODINIT_FUNC PyInit_tiny() {
+  PyObject* module = PyModule_Create(&definition);
+  PyModule_AddIntConstant(module, "answer", ANSWER);
+  return module;
+}
+"""
+LOAD = "import sys; sys.path.insert(0, {package!r})\nimport millrace\n" \
+       "print(millrace.load({source!r}, compiled=False, cache={cache!r}).answer)"
+
+
+def main():
+    report = Report()
+    enter(report)
+    import millrace
+    with tempfile.TemporaryDirectory() as name:
+        folder = pathlib.Path(name)
+        source, answer, log = folder / "tiny.cpp", folder / "answer.h", folder / "log"
+        source.write_text(MODULE)
+        answer.write_text("#define ANSWER 1\n")
+        compiler = folder / "compiler"
+        compiler.write_text(f'#!/bin/sh\ncase "$1" in -dump*) ;; *) echo run >> {log};; esac\nexec g++ "$@"\n')
+        compiler.chmod(0o755)
+        os.environ["CXX"] = str(compiler)
+
+        def runs():
+            return len(log.read_text().split()) if log.exists() else 0
+
+        def load():
+            return millrace.load(source, compiled=False, cache=folder / "cache").answer
+
+        program = LOAD.format(package=sys.path[0], source=str(source), cache=str(folder / "cache"))
+        two = [subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True) for _ in range(2)]
+        outputs = [process.communicate()[0] for process in two]
+        report.add("two processes compile once", None if outputs == ["1\n", "1\n"] and runs() == 1
+                   else f"{outputs}, {runs()} compilations")
+        report.add("a second load() compiles nothing",
+                   None if load() == 1 and runs() == 1 else f"{runs()} compilations")
+        os.utime(source)
+        report.add("a newer time alone compiles nothing",
+                   None if load() == 1 and runs() == 1 else f"{runs()} compilations")
+        answer.write_text("#define ANSWER 2\n")
+        report.add("a changed header is compiled, and the new module is loaded",
+                   None if load() == 2 and runs() == 2 else f"{runs()} compilations, {load()}")
+
+        def message(text, **environment):
+            other = folder / "other.cpp"
+            other.write_text(text)
+            os.environ.update(environment)
+            try:
+                millrace.load(other, compiled=False, cache=folder / "cache")
+            except (RuntimeError, ValueError) as e:
+                return str(e)
+            return "no error"
+
+        def expect(name, got, *words):
+            report.add(name, None if all(word in got for word in words) else got)
+
+        expect("a missing library is named with its package",
+               message('#error "millrace: libjpeg is not installed: apt-get install libjpeg-dev"\nvoid PyInit_x();\n'
+                       "int PyInit_x() {}"), "millrace: libjpeg is not installed: apt-get install libjpeg-dev")
+        expect("an error of the compiler is shown", message("int PyInit_x() { return unknown; }"), "does not compile",
+               "unknown")
+        expect("a source without a module is refused", message("int x;"), "must define one function PyInit_NAME")
+        expect("a missing compiler is named", message("int PyInit_x() {}", CXX=str(folder / "none")),
+               "is not installed: apt-get install g++")
+    version = re.search(r"version: '([\d.]+)'", (ROOT / "meson.build").read_text())[1]
+    project = re.search(r'^version = "([\d.]+)"', (ROOT / "include" / "python" / "pyproject.toml").read_text(), re.M)[1]
+    report.add("the package has the version of the library",
+               None if version == project == millrace.__version__ else f"{version}, {project}, {millrace.__version__}")
+    report.add("get_include() returns the folder of the headers",
+               None if millrace.get_include() == str(ROOT / "include") else millrace.get_include())
+    if not sysconfig.get_config_var("Py_GIL_DISABLED"):
+        get = sysconfig.get_config_var
+        sysconfig.get_config_var = lambda name: name == "Py_GIL_DISABLED" or get(name)
+        try:
+            millrace.load(__file__)
+            problem = "no error"
+        except ImportError as e:
+            problem = None if "free-threaded" in str(e) else str(e)
+        sysconfig.get_config_var = get
+        report.add("a free-threaded Python is refused", problem)
+    return report.close()
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
