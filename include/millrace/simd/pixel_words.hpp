@@ -225,8 +225,8 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail { namespac
 
 MILLRACE_SIMD bytes clamped_bytes_in_order(words a, words b) noexcept { return clamped_bytes(a, b); }
 MILLRACE_SIMD bytes clamped_byte_pairs(words a, words b) noexcept {
-  const uint8x8_t even = vqmovun_s16((int16x8_t)a), odd = vqmovun_s16((int16x8_t)b);
-  return (bytes)vzip1q_u8(vcombine_u8(even, even), vcombine_u8(odd, odd));
+  static constexpr std::uint8_t zip[16] = {0, 8, 1, 9, 2, 10, 3, 11, 4, 12, 5, 13, 6, 14, 7, 15};
+  return (bytes)vqtbl1q_u8((uint8x16_t)clamped_bytes(a, b), vld1q_u8(zip));
 }
 template <int bits>
 MILLRACE_SIMD bytes shifted_bytes(words a, words b) noexcept {

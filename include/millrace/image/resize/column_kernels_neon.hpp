@@ -26,6 +26,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <type_traits>
 #include <vector>
 
 #include <millrace/simd/neon_begin.inc>
@@ -61,9 +62,10 @@ class neon_columns {
  private:
   enum class kind : std::uint8_t { bytes_6, bytes_5, words, long_taps };
 
-  /// The positions of the first taps of 8 outputs in their window of samples, and the first sample of the window.
+  /// The positions of the samples of 8 outputs in their window, and the first sample of the window. Bytes: the first
+  /// taps, then the second taps. Words: the first taps, and positions without a sample, which yield zero.
   struct group {
-    alignas(16) std::uint8_t offset[8];
+    alignas(16) std::uint8_t pick[16];
     std::int32_t base;
   };
   /// The weights of two taps of 8 outputs. Bytes: the high parts of the first tap and of the second tap, then the low
@@ -81,7 +83,8 @@ class neon_columns {
       groups_[g].base = static_cast<std::int32_t>(base);
       for (std::size_t j = 0; j < 8; ++j) {
         const std::size_t offset = plan.first_of(8 * g + j) - base;
-        groups_[g].offset[j] = static_cast<std::uint8_t>(offset);
+        groups_[g].pick[j] = static_cast<std::uint8_t>(offset);
+        groups_[g].pick[8 + j] = static_cast<std::uint8_t>(offset + 1);
         widest = std::max(widest, offset + taps_);
       }
     }
@@ -110,6 +113,10 @@ class neon_columns {
 
   void build_word_weights(const column_plan& plan) {
     clear_weights();
+    for (group& g : groups_) {
+      const uint8x8_t first = vld1_u8(g.pick);
+      vst1q_u16(reinterpret_cast<std::uint16_t*>(g.pick), vorrq_u16(vmovl_u8(first), vdupq_n_u16(0xff00)));
+    }
     for (std::size_t o = 0; o < outputs_; ++o)
       for_column_weights(plan.taps, plan.source_of(o), [&](std::size_t k, int weight) {
         const auto word = static_cast<std::int16_t>(weight);
@@ -140,23 +147,20 @@ class neon_columns {
     }
   }
 
+  /// A window in consecutive registers, as a table look-up requires.
   template <int registers>
   struct window {
-    uint8x16_t v[registers];
+    std::conditional_t<registers == 1, uint8x16_t, std::conditional_t<registers == 2, uint8x16x2_t, uint8x16x4_t>> v;
 
     [[gnu::always_inline]] inline void load(const std::uint8_t* from) noexcept {
-      for (int i = 0; i < registers; ++i) v[i] = vld1q_u8(from + 16 * i);
+      if constexpr (registers == 1) v = vld1q_u8(from);
+      else if constexpr (registers == 2) v = vld1q_u8_x2(from);
+      else v = vld1q_u8_x4(from);
     }
     [[gnu::always_inline]] inline uint8x16_t at(uint8x16_t pick) const noexcept {
-      if constexpr (registers == 1) {
-        return vqtbl1q_u8(v[0], pick);
-      } else if constexpr (registers == 2) {
-        const uint8x16x2_t two = {{v[0], v[1]}};
-        return vqtbl2q_u8(two, pick);
-      } else {
-        const uint8x16x4_t four = {{v[0], v[1], v[2], v[3]}};
-        return vqtbl4q_u8(four, pick);
-      }
+      if constexpr (registers == 1) return vqtbl1q_u8(v, pick);
+      else if constexpr (registers == 2) return vqtbl2q_u8(v, pick);
+      else return vqtbl4q_u8(v, pick);
     }
   };
 
@@ -165,9 +169,6 @@ class neon_columns {
   struct byte_sums {
     uint16x8_t high, low;
 
-    [[gnu::always_inline]] static inline uint8x16_t first_pick(uint8x8_t offset) noexcept {
-      return vcombine_u8(offset, vadd_u8(offset, vdup_n_u8(1)));
-    }
     [[gnu::always_inline]] static inline uint8x16_t next_pick(uint8x16_t pick) noexcept {
       return vaddq_u8(pick, vdupq_n_u8(2));
     }
@@ -197,10 +198,6 @@ class neon_columns {
   struct word_sums {
     int32x4_t low, high;
 
-    /// The upper byte of each word selects no sample, which yields zero.
-    [[gnu::always_inline]] static inline uint8x16_t first_pick(uint8x8_t offset) noexcept {
-      return vreinterpretq_u8_u16(vorrq_u16(vmovl_u8(offset), vdupq_n_u16(0xff00)));
-    }
     [[gnu::always_inline]] static inline uint8x16_t next_pick(uint8x16_t pick) noexcept {
       return vreinterpretq_u8_u16(vaddq_u16(vreinterpretq_u16_u8(pick), vdupq_n_u16(2)));
     }
@@ -256,7 +253,7 @@ class neon_columns {
       w[2].load(row2 + g.base);
       w[3].load(row3 + g.base);
       Sums sums[4];
-      uint8x16_t pick = Sums::first_pick(vld1_u8(g.offset));
+      uint8x16_t pick = vld1q_u8(g.pick);
       add<true>(sums, w, pick, *pair++, taps == 1);
       for (std::size_t p = 1; p < pairs; ++p) {
         pick = Sums::next_pick(pick);
