@@ -8,13 +8,13 @@
 // Order: (seed, pass) determines a permutation of the shards. The concatenation of the permuted shards is the sequence
 // of the pass. A sliding jitter (order/lane_jitter.hpp) shuffles the sequence and moves a sample by less than `window`
 // positions. If the window has at least as many samples as the data set, the pass is a uniform permutation instead
-// (order/pass_permutation.hpp). Large sets of many shards are divided into lanes, whose lengths differ by at most one.
-// Each lane is shuffled with its share of the window. Position p is ordinal p div lanes of lane p mod lanes. With
-// lanes, each rank reads only some of the shards. The number of lanes depends on samples, shards and window
-// (automatic_lanes()), never on the ranks. Position p is also row p mod global_batch of batch p div global_batch. Rank
-// r of R has the positions p with p mod R = r. R must divide the global batch. The order is the same for every R. If R
-// does not divide the number of lanes, ranks share lanes: each rank computes the order of the complete lane and uses
-// its own positions. Without a shuffle, position p is sample p in the order of the user's list.
+// (order/pass_permutation.hpp). The sequence of a large set with many shards is divided into lanes, whose lengths
+// differ by at most one sample. Each lane is shuffled with its share of the window. Position p is ordinal p div lanes
+// of lane p mod lanes. With lanes, each rank reads only some of the shards. The number of lanes depends on samples,
+// shards and window (automatic_lanes()), never on the ranks. Position p is also row p mod global_batch of batch p div
+// global_batch. Rank r of R has the positions p with p mod R = r. R must divide the global batch. The order is the same
+// for every R. If R does not divide the number of lanes, ranks share lanes: each rank computes the order of the
+// complete lane and uses its own positions. Without a shuffle, position p is sample p in the order of the user's list.
 //
 // Epoch: an epoch is one exact pass (each sample once), a fixed number of batches, or endless. The last samples of an
 // exact pass may not fill a batch. These samples are dropped, or delivered as a short batch. The dropped samples are
@@ -22,7 +22,7 @@
 // r may have fewer rows than rank 0, or none. If an epoch has a fixed number of batches or is endless, exact passes
 // follow each other across batches and epochs, and nothing is dropped. Stages that draw random numbers use the pass as
 // the epoch of their rng. Therefore a sample gets different random numbers in each pass.
-// Errors: setup_error if the options do not allow a batch, or if the world size does not divide the global batch.
+// Errors: setup_error if an epoch has no batch, or if the world size does not divide the global batch.
 // Threads: immutable; any thread may call any member.
 #pragma once
 
@@ -84,7 +84,7 @@ class exact_order {
   using options = exact_order_options;
   using cursor = lane_cursor;
 
-  /// Throws setup_error if the options do not allow a batch, no shard has a sample, or a number is too large.
+  /// Throws setup_error if an epoch has no batch, no shard has a sample, or a number is too large.
   explicit exact_order(options o);
 
   /// Returns the options, with the actual number of lanes.

@@ -12,7 +12,7 @@
 // error is at most 1 - 1 / (2 k - 2). Among any n consecutive positions, the error is at most 1 with two sources, and
 // at most 2 - 1 / (k - 1) with more sources. With three sources, an error of at most 1 is impossible in general: no
 // such sequence of length ten exists for the shares 7, 3 and 1.
-// Source: R. Tijdeman, The chairman assignment problem, Discrete Mathematics 32 (1980): among the eligible sources,
+// Reference: R. Tijdeman, The chairman assignment problem, Discrete Mathematics 32 (1980): among the eligible sources,
 // select the one with the earliest deadline. This version uses integers. If deadlines are equal, it selects the first
 // source.
 // Cost: 2 bytes for each position of the period; the period is at most 65,536. source_at() is a table access. The other

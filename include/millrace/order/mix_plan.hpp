@@ -7,7 +7,7 @@
 //   plan.counts_before(3, 70'000);            // samples of each source since the start of the run
 //
 // A mix_pattern determines the source of each position. The exact_order of that source determines the sample. Sample n
-// of a source is sample n of its order, pass after pass, in the same way as without a mix. When a source runs out:
+// of a source is sample n of the source's order, over all passes, as without a mix. When a source runs out:
 // - stop: the epoch ends after the last sample of the first source that runs out. Each epoch begins a pass of every
 //   source.
 // - reweight: the other sources continue in proportion to their weights until all sources have run out. An epoch is one
@@ -19,7 +19,7 @@
 // With stop and reweight, an incomplete last batch of an epoch is dropped or short, as in exact_order. Rank r of R has
 // the positions p with p mod R = r; the order is the same for every R. Sample n of a source may belong to any rank, so
 // every rank walks all positions. Therefore the planning of each delivered sample costs R times as much.
-// Errors: setup_error for a source without samples, and if the options do not allow a batch.
+// Errors: setup_error for a source without samples, and if an epoch has no batch.
 // Threads: immutable; any thread may call any member.
 #pragma once
 

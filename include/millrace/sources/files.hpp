@@ -18,7 +18,7 @@
 // because every file costs the same to read. A run can resume after any batch. A resume point is valid only for the
 // same keys and sizes.
 // Every sample must become exactly one row: no expand, filter or later shuffle.
-// Errors: setup_error if no file matches, or if more than unreadable_at_most files cannot be read. io_error for an
+// Errors: setup_error if no file matches, or if more than unreadable_at_most files cannot be read; io_error for an
 // unreadable folder. A file that disappeared, became unreadable or changed its size is a data_error at its batch; with
 // on_damage, it is one damaged sample.
 // Threads: I/O threads read the files. Cost of the start: three system calls for each file. If you have millions of

@@ -15,7 +15,7 @@
 // If a source is not shards(), or its shards have no index, all sources are streamed, and the run must have one process
 // (read/mix/mix_streams.hpp). In this case stats().sources and session::locate() are not available, and the end of an
 // epoch is unknown until it is reached.
-// Errors: the errors of the sources. setup_error for a weight that is not above 0 and for a source without samples.
+// Errors: the errors of the sources; setup_error for a weight that is not above 0 and for a source without samples.
 // Also setup_error for a resume point with other sources, weights, windows, seeds or rule. Threads: as for shards().
 #pragma once
 

@@ -18,7 +18,7 @@
 // after a process was killed. If the cache cannot be written, reads continue without it.
 // Sources announce the files that they will open (storage_interface::expect). The cache prefetches these files
 // (cache_plan.hpp).
-// Errors: the errors of the underlying storage. io_error if a file is replaced between open() and the first read from
+// Errors: the errors of the underlying storage; io_error if a file is replaced between open() and the first read from
 // the underlying storage. Threads: any number; one thread at a time uses a file. Lifetime: files may outlive the
 // storage.
 #pragma once

@@ -5,8 +5,8 @@
 //
 // The constructor queries a storage for all files on up to 32 threads, and caches the answers. A deferred list does
 // this at its first use. Local files are queried on each call.
-// Errors: setup_error if a storage lacks files; the message names the first missing files. io_error if the status of a
-// local file cannot be read.
+// Errors: setup_error if a storage lacks files (the message names the first of them); io_error if the status of a local
+// file cannot be read.
 // Threads: immutable; any thread.
 #pragma once
 

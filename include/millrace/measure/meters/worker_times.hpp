@@ -1,5 +1,5 @@
 // Measures the time that one worker works, waits for input, or waits for space. The time during which the worker is
-// closed does not count.
+// closed (inactive) does not count.
 //
 //   times.begin(now);                                               // the worker begins a stay
 //   times.worked(now, 32, batch);                                   // 32 items since begin() or the previous call
@@ -9,7 +9,7 @@
 // A stay is a period in which a thread works without waiting. Reading the clock of processor time costs ten times as
 // much as reading the wall clock. Therefore processor time is measured only in every eighth stay, whose share of
 // processor time represents the other stays. Reading the run delay (the wait for a core) costs even more, so it is read
-// for at most one stay in 10 ms.
+// for at most one stay per 10 ms.
 // Errors: none. Threads: one thread at a time is the worker; any thread may call add_to(). add_to() may miss a value
 // that is being written, but does not count any value twice.
 #pragma once

@@ -6,7 +6,7 @@
 //
 // order/mix_plan.hpp describes the shares and the rules for a source that runs out. Here, no sample count is known in
 // advance. A source runs out when it has no next sample. The first epoch of `repeat` ends when every source has run out
-// at least once. All later epochs have the same length, which is not rounded up to complete batches.
+// at least once. All later epochs have the length of the first epoch, which is not rounded up to complete batches.
 // Each source is shuffled in the same way as by a shuffle() directly after it: first its shards, then its samples
 // within the window. One thread reads all sources, one shard of each at a time. A run begins with pass 0.
 // Errors: the errors of the sources, completed with the shard's name. Also setup_error for a source without samples,

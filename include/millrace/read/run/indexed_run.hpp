@@ -9,9 +9,9 @@
 // An epoch is an exact pass, a fixed number of batches, or endless (order/exact_order.hpp).
 // The digest in the resume point is this rank's share of the run's digest. Rank 0 continues from the digest of the
 // resume text. All other ranks begin at 0, so that the sum over the ranks is correct.
-// Errors: setup_error if the number of ranks or the resume point does not match the run. setup_error if the last batch
-// of an epoch has fewer rows than there are ranks and allow_empty is not set. data_error for a text that is not a
-// resume point. conservation_error from account_for() and finish().
+// Errors: setup_error if the number of ranks or the resume point does not match the run; setup_error if the last batch
+// of an epoch has fewer rows than there are ranks and allow_empty is not set; data_error for a text that is not a
+// resume point; conservation_error from account_for() and finish().
 // Threads: the trainer calls account_for() and finish(); any thread may call everything else.
 #pragma once
 

@@ -8,8 +8,8 @@
 // The shards of all epochs form one sequence. Each shard stores its samples in its own queue until the previous shards
 // are done. Then its samples enter the jitter order. Each sample is passed to the next segment as soon as its ordinal
 // is certain.
-// A resumed run opens only the shards that are still needed. It drops their samples before the resume point
-// (first_sample, first_ordinal).
+// A resumed run opens only the shards that are still needed. The buffer drops the samples of these shards before the
+// resume point (first_sample, first_ordinal).
 // Errors: an error of a shard ends the run. All samples before it are passed on; then the error replaces the next
 // sample. Threads: not thread-safe; the read stage locks its mutex for each call.
 #pragma once
@@ -52,7 +52,7 @@ struct open_shard {
   std::uint64_t first_row = error_location::unknown;   // row of its first sample, or an earlier row
   std::optional<reader> open{};   // only the reading thread uses it
   std::uint64_t next_index = 0;   // only the reading thread uses it
-  std::uint64_t stated_samples = 0;   // if `lost` is set: samples up to its end; only the reading thread uses it
+  std::uint64_t stated_samples = 0;   // if `lost` is set: samples of the shard; only the reading thread uses it
   std::exception_ptr lost{};           // why its remaining samples cannot be read; only the reading thread uses it
   fifo<sample<item>> samples{};
   std::exception_ptr error{};

@@ -15,8 +15,8 @@
 // Entry points: if the reader has the index file, fields get the entry points that the file contains for them
 // (bytes::entries()). The reader first checks the CRC-32C over payload and entries. It omits and counts wrong or
 // unreadable entries, because a decoder does not need entries.
-// Errors: the errors of shard_reader for the same sample. data_error for a payload whose checksum changed, and for a
-// shard that is shorter than its index states. io_error of the source. The next call is independent of a failed call.
+// Errors: the errors of shard_reader for the same sample; data_error for a payload whose checksum changed, and for a
+// shard that is shorter than its index states; io_error of the source. The next call is independent of a failed call.
 // Threads: one thread at a time per reader; any number of readers share an index.
 // Lifetime: source, index and pool must outlive the reader; records may outlive all of them.
 #pragma once

@@ -20,8 +20,8 @@
 // samples after the damage. A shard without an end marker counts as complete; its index records the missing marker.
 // With `entries`, build_indexes() reads all payloads, and adds entry points to indexes without entry points
 // (entries_build.hpp). This requires that the index can be stored, because entries are always read from the index file.
-// Errors: io_error for the first shard in the list that cannot be read, or that changes during the scan. data_error for
-// a shard without an end marker if a sidecar file states more samples. setup_error for a shard beyond the limits of an
+// Errors: io_error for the first shard in the list that cannot be read, or that changes during the scan; data_error for
+// a shard without an end marker if a sidecar file states more samples; setup_error for a shard beyond the limits of an
 // index (shard_index.hpp), and, with `plain_only`, for a compressed shard.
 // Threads: starts its own threads and waits for them.
 // Temporary indexes of killed processes are removed from folders in which an index is built.

@@ -8,12 +8,12 @@
 // lz4. All decompression runs in the process. Consecutive compressed members are read as one stream. Skippable frames
 // are skipped. Offsets count uncompressed bytes. A caller that copies large pieces passes the destination to
 // next_chunk(). A plain stream then reads directly into it.
-// Errors: the errors of the source. setup_error if libarchive cannot read the compression without an external program.
-// data_error if the source is empty, or if anything but zeros follows the compressed stream. late_data_error if the
-// stream is damaged or truncated; the checksums of each format show this at the end of the stream at the latest. A
-// truncated gzip stream first delivers all bytes before the truncation. data_error if the stream grows to more than 64
-// MiB and to more than `max_expansion` times the size of the source. The limit applies to the complete source; a part
-// of the source may expand more.
+// Errors: the errors of the source; setup_error if libarchive cannot read the compression without an external program;
+// late_data_error if the stream is damaged or truncated; data_error if the source is empty, or if anything but zeros
+// follows the compressed stream; data_error if the stream grows to more than 64 MiB and to more than `max_expansion`
+// times the size of the source. The checksums of each format show damage at the end of the stream at the latest. A
+// truncated gzip stream first delivers all bytes before the truncation. `max_expansion` applies to the complete source;
+// a part of it may expand more.
 // Memory: one buffer of `chunk_bytes` from the pool, reused for each shard; gzip needs another buffer of 256 KiB. The
 // window of zstd needs at most 128 MiB. The window of xz has the size that the file states, at most 4 GiB.
 // Threads: not thread-safe.

@@ -14,7 +14,7 @@
 // Flipped bits in a payload of a plain shard are not detected. In a compressed shard they are detected at the end of
 // the shard at the latest. A truncated compressed shard loses up to one block of its format before the truncation; gzip
 // loses nothing.
-// Errors: data_error with the shard and the offset of the member's first header block in the uncompressed stream.
+// Errors: data_error with the shard and the offset of the member's first header block in the uncompressed stream;
 // late_data_error for a damaged compressed stream. Errors of the source propagate. After an error the reader is
 // unusable.
 // Threads: one thread at a time.

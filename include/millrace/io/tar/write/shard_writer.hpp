@@ -9,8 +9,8 @@
 // own shard. A shard appears under its name when it is complete and on the disk. It then replaces any file of that
 // name. Without close() the last, unfinished shard is discarded. The first call of write() removes temporary files that
 // a killed writer of the same pattern left. abandoned_files.hpp describes when a writer counts as killed.
-// Errors: setup_error for a pattern without one %d. setup_error for keys and fields that a reader would not return
-// unchanged; the writer stays usable. io_error for a full disk and similar failures; the writer is then unusable.
+// Errors: setup_error for a pattern without one %d; setup_error for keys and fields that a reader would not return
+// unchanged (the writer stays usable); io_error for a full disk and similar failures (the writer is then unusable).
 // Threads: one thread at a time.
 #pragma once
 
