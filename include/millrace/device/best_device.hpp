@@ -20,11 +20,11 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
-/// Returns the GPU of this process's local rank, or the host device on a machine without GPUs.
-/// Throws io_error if the GPU cannot be used.
+/// Returns the GPU of this process's local rank, or the host device on a machine without a GPU or a driver.
+/// Throws io_error if the driver fails or the GPU cannot be used.
 inline device best_device() {
 #ifdef MILLRACE_CUDA
-  if (const int count = cuda_device_count(); count > 0) return cuda_device(local_rank() % count);
+  if (const int count = detail::count_gpus(); count > 0) return cuda_device(local_rank() % count);
 #endif
   return host_device();
 }

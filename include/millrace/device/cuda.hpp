@@ -37,6 +37,9 @@ int cuda_device_count() noexcept;
 
 namespace detail {
 
+/// Returns the number of GPUs that this process may use, or 0 without a driver. Throws io_error if the driver fails.
+int count_gpus();
+
 class cuda_backend final : public device_backend {
  public:
   /// `sysfs` is the folder with the kernel's NUMA information; tests pass their own folder.
@@ -69,6 +72,7 @@ class cuda_backend final : public device_backend {
   void record_copy(device_event& mark) override;
 
   void check_stream(stream_view stream) override;
+  void check_owner(stream_view stream, device_event& mark) override;
   void record(device_event& mark, stream_view stream) override;
   void stream_waits_for(stream_view stream, device_event& mark) override;
   void wait(device_event& mark) override;

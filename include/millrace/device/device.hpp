@@ -78,6 +78,8 @@ class device_backend {
   virtual void record_copy(device_event& event) = 0;
   /// Throws setup_error if the user's stream is being captured, because it cannot accept a batch then.
   virtual void check_stream(stream_view) {}
+  /// Throws setup_error if the user's stream does not belong to this device. `event` may be recorded in the stream.
+  virtual void check_owner(stream_view, device_event&) {}
   /// Records `event` in the user's stream.
   virtual void record(device_event& event, stream_view stream) = 0;
   /// Makes the user's stream wait for `event`.

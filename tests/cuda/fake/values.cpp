@@ -48,6 +48,7 @@ named_values LISTED() {
       NUMBER(cudaDevAttrAsyncEngineCount), NUMBER(cudaDevAttrUnifiedAddressing), NUMBER(cudaDevAttrPciDomainId),
       NUMBER(cudaDevAttrComputeCapabilityMajor), NUMBER(cudaDevAttrComputeCapabilityMinor),
       NUMBER(cudaDevAttrHostRegisterSupported), NUMBER(cudaEnableDefault),
+      NUMBER(cudaErrorUnsupportedPtxVersion), NUMBER(cudaErrorCompatNotSupportedOnDevice),
       NUMBER(cudaDriverEntryPointSuccess), NUMBER(cudaDriverEntryPointSymbolNotFound),
       NUMBER(cudaStreamDefault), NUMBER(cudaStreamNonBlocking),
       NUMBER(cudaEventDefault), NUMBER(cudaEventBlockingSync), NUMBER(cudaEventDisableTiming),

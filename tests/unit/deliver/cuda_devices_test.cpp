@@ -69,3 +69,27 @@ TEST_CASE("a thread keeps its current GPU if the process uses it") {
   CHECK(fake_cuda::contexts() == std::vector<int>{1, 2});
   fake_cuda::reset();
 }
+
+TEST_CASE("a stream of another GPU is rejected at once, and the session continues") {
+  fake_cuda::reset({.devices = 2});
+  {
+    const fake_cuda_test::a_stream on_0;
+    ok(cudaSetDevice(1));
+    const fake_cuda_test::a_stream on_1;
+    ok(cudaSetDevice(0));
+    const auto start = [&] { mr::session run{flow({.device = mr::cuda_device(0), .stream = on_1.handle}), quiet(2)}; };
+    CHECK_THROWS_WITH_AS(start(), doctest::Contains("belongs to another GPU than cuda:0 (Fake GPU 0)"),
+                         mr::setup_error);
+    mr::session run{flow({.device = mr::cuda_device(0), .stream = on_0.handle}), quiet(2)};
+    int batches = 0;
+    for (auto& b : run) {
+      CHECK_THROWS_WITH_AS(b.also_used_on(on_1.handle), doctest::Contains("belongs to another GPU"), mr::setup_error);
+      b.also_used_on(cudaStreamPerThread);
+      ++batches;
+    }
+    CHECK(batches == 20);
+    CHECK(cudaGetLastError() == cudaSuccess);
+  }
+  CHECK(fake_cuda::live() == fake_cuda::handles{});
+  fake_cuda::reset();
+}

@@ -29,6 +29,7 @@ MILLRACE_INLINE void device_batch_output::allocate(const memory& needed) {
     s.data = backend_->allocate_device(batch_bytes_);
     if (needed.keys) s.keys = batch_keys(needed.rows);
   }
+  backend_->check_owner(options_.stream, *ring_[0].released[0]);
   in_flight_.reserve(ring_.size());   // recording a running copy must not fail
   gaps_.allocate(backend_, 4 * ring_.size());
 }
@@ -72,6 +73,7 @@ MILLRACE_INLINE bool device_batch_output::can_take(std::uint64_t batch, bool sto
 
 MILLRACE_INLINE void device_batch_output::used_on(std::size_t slot, stream_view stream) {
   backend_->check_stream(stream);
+  backend_->check_owner(stream, *ring_[slot].released[0]);   // its last record has been waited for
   backend_->stream_waits_for(stream, *ring_[slot].copied);
 }
 

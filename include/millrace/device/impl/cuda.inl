@@ -14,23 +14,30 @@
 namespace millrace { inline namespace MILLRACE_ABI {
 
 MILLRACE_INLINE int cuda_device_count() noexcept {
-  int count = 0;
-  const cudaError_t result = cudaGetDeviceCount(&count);
-  if (result == cudaSuccess) return count;
-  detail::ignore_cuda(result);
-  int driver = 0;
-  const bool without_driver = result == cudaErrorInsufficientDriver && cudaDriverGetVersion(&driver) == cudaSuccess &&
-                              driver == 0;
-  if (result != cudaErrorNoDevice && !without_driver)
-    detail::print_notice("no GPU is used: " + std::string(cudaGetErrorName(result)) + ", ", cudaGetErrorString(result));
+  try {
+    return detail::count_gpus();
+  } catch (const io_error& e) {
+    detail::print_notice("no GPU is used: " + e.message() + ". ", e.hint());
+  }
   return 0;
 }
 
 namespace detail {
 
+MILLRACE_INLINE int count_gpus() {
+  int count = 0;
+  const cudaError_t result = cudaGetDeviceCount(&count);
+  int driver = 0;
+  const bool without_driver = result == cudaErrorInsufficientDriver && cudaDriverGetVersion(&driver) == cudaSuccess &&
+                              driver == 0;
+  if (result != cudaErrorNoDevice && !without_driver) return check_cuda(result, "cudaGetDeviceCount"), count;
+  ignore_cuda(result);
+  return 0;
+}
+
 MILLRACE_INLINE cuda_backend::cuda_backend(int ordinal, std::string sysfs)
     : ordinal_(ordinal), sysfs_(std::move(sysfs)) {
-  const int count = cuda_device_count();
+  const int count = count_gpus();
   if (ordinal < 0 || ordinal >= count)
     throw setup_error("the GPU does not exist: got cuda_device(" + std::to_string(ordinal) +
                           "), and this process sees " + std::to_string(count) + " GPUs",
@@ -158,6 +165,19 @@ MILLRACE_INLINE void cuda_backend::check_stream(stream_view stream) {
                       "to_device({.fixed_slots = true}) a graph captured for a slot fits all its later batches");
 }
 
+MILLRACE_INLINE void cuda_backend::check_owner(stream_view stream, device_event& mark) {
+  // The default streams are those of the current device. Recording in the legacy stream would be a barrier.
+  if (!stream || stream == cudaStreamLegacy || stream == cudaStreamPerThread) return;
+  const current_device here(ordinal_);
+  const capture_tolerant now;
+  if (is_capturing(stream)) return;
+  const cudaError_t result = cudaEventRecord(handle(mark), stream);
+  if (result != cudaErrorInvalidResourceHandle) return check_cuda(result, "cudaEventRecord");
+  ignore_cuda(result);
+  throw setup_error("the stream does not exist or belongs to another GPU than " + name_,
+                    "Create the stream after cudaSetDevice(" + std::to_string(ordinal_) + ")");
+}
+
 MILLRACE_INLINE void cuda_backend::record(device_event& mark, stream_view stream) {
   const current_device here(ordinal_);
   // An event recorded during a capture is added to the graph, not to the stream. A stream that waits for it joins the
@@ -231,7 +251,7 @@ MILLRACE_INLINE void* cuda_backend::allocate_pageable(std::size_t bytes) {
     print_notice(std::to_string(bytes) +
                      " bytes of pinned memory could not be allocated: slots use pageable memory, so copies to " +
                      name_ + " are slower. ",
-                 "Lower prefetch({.batches}) or the batch size, or raise the limit on locked memory");
+                 "Lower prefetch({.batches}) or the batch size, or raise the memory limit of the container");
   return memory;
 }
 

@@ -8,12 +8,26 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 MILLRACE_INLINE std::string cuda_hint(cudaError_t code) {
   switch (code) {
     case cudaErrorMemoryAllocation:
-      return "Use a smaller batch, or fewer slots in to_device({.slots}) or prefetch({.batches})";
+      return "Use a smaller batch, or fewer slots in to_device({.slots}) or prefetch({.batches}). If the allocator of "
+             "a framework owns the rest of the GPU's memory, create the session before the model";
     case cudaErrorInsufficientDriver:
       return "The driver is older than the CUDA runtime that this program was built with: update the driver, or build "
              "with an older toolkit";
     case cudaErrorNoDevice:
       return "No GPU is visible: see nvidia-smi and CUDA_VISIBLE_DEVICES, or use host_device()";
+    case cudaErrorDevicesUnavailable:
+      return "Another process uses the GPU exclusively: see the processes and the compute mode in nvidia-smi -q";
+    case cudaErrorNoKernelImageForDevice:
+    case cudaErrorUnsupportedPtxVersion:
+      return "Compile the .cu files for this GPU: nvcc -arch=native, or CMAKE_CUDA_ARCHITECTURES=native";
+    case cudaErrorECCUncorrectable:
+      return "The GPU's memory is faulty: reset the GPU or use another one, and resume from the last checkpoint";
+    case cudaErrorSystemNotReady:
+      return "Start the fabric manager (systemctl start nvidia-fabricmanager), or wait until it has started";
+    case cudaErrorSystemDriverMismatch:
+      return "The driver was updated while its old kernel module is loaded: reboot the machine";
+    case cudaErrorCompatNotSupportedOnDevice:
+      return "This GPU does not support the package cuda-compat: remove the package, or update the driver";
     case cudaErrorInvalidDevice:
       return "Devices are numbered from 0: see nvidia-smi and CUDA_VISIBLE_DEVICES";
     case cudaErrorInvalidResourceHandle:
