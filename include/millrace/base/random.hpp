@@ -148,7 +148,7 @@ class rng {
     for (bool even = true;; even = !even) {
       const std::uint64_t next = bits();
       if (next >= last) return even;
-      const std::uint64_t part = below(2 * k + 2);   // 2 k parts count, one never, one with probability x
+      const std::uint64_t part = below(2 * k + 2);   // 2 k parts count, one part never, one with probability x
       if (part == 0 || (part == 1 && bits() >= x)) return even;
       last = next;
     }

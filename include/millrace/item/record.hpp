@@ -98,7 +98,7 @@ class record {
   bool has(std::string_view names) const noexcept { return find(names) != none; }
 
   /// Returns the first field of `names` that the record has; `names` as in has(), in order of preference.
-  /// Throws data_error if it has none of them; the message lists its fields.
+  /// Throws data_error if the record has none of them; the message lists the record's fields.
   bytes operator[](std::string_view names) const {
     const std::size_t index = find(names);
     if (index == none) throw_missing(names);

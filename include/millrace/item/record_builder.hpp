@@ -23,7 +23,7 @@ class record_builder {
   /// Allocates its blocks from `pool`, which must outlive the builder.
   explicit record_builder(block_pool& pool) : pool_(&pool) {}
 
-  /// Begins a record; discards an unfinished one.
+  /// Begins a record; discards an unfinished record.
   void begin(std::string_view shard, std::string_view key, std::uint64_t offset_bytes);
 
   /// Returns true if the record already has a field of this name.

@@ -5,8 +5,8 @@
 //
 // A document is a sequence, or several consecutive sequences, of the index. Documents without tokens are omitted.
 // Cost: 8 bytes of memory for each document. The lengths and the positions of the sequences are read in pieces.
-// Errors: data_error, which names the .idx file, for another version, for a type that is not an integer and for a size
-// that does not match the counts. The same for sequences that do not follow one another in the .bin file.
+// Errors: data_error with the name of the .idx file: another version, a type that is not an integer, a size that does
+// not match the counts, or sequences that are not contiguous in the .bin file.
 // Threads: pure functions. Source of the format: Megatron-LM, megatron/core/datasets/indexed_dataset.py.
 #pragma once
 

@@ -8,8 +8,8 @@
 // in .u8, .u16, .u32, .u64 or .i8 to .i64 contains that type; other flat files contain u16, unless token_bytes is set.
 // header_bytes skips the header of any other format. Window i of a file begins at token i * stride. The tokens after
 // the last complete window of a file are counted and dropped; with keep_short they become a shorter item, for pack().
-// With `documents`, items are the documents of Megatron's .bin files, by the .idx files next to them. They have any
-// length, so pack() or a ragged column follows:
+// With `documents`, the items are the documents of Megatron's .bin files, which the .idx file next to each .bin file
+// lists. Documents have any length, so pack() or a ragged column must follow:
 //
 //   auto rows = mr::token_files("corpus_text_document.bin", {.seed = 1, .documents = true})
 //             | mr::shuffle({.window = 65536}) | mr::pack({.length = 2049, .separator = 50256});
@@ -19,10 +19,10 @@
 // reads nothing again. A flow with pack, expand, filter, take, bucket or a later shuffle is a stream instead, like
 // lines().
 // Errors: setup_error for missing files, for a length or stride of 0 and for a token_bytes that is not 1, 2, 4 or 8.
-// With `documents`: setup_error for a missing .idx file, data_error for one that does not match its .bin file.
-// data_error for a file of another kind: compressed, an archive, a table, a text (sources/token_layout.hpp). data_error
-// for a size that is not a multiple of a token, and for an id that is negative or beyond the vocabulary. A file that is
-// truncated while it is read is an io_error.
+// With `documents`: setup_error for a missing .idx file, data_error for an .idx file that does not match. data_error
+// for a file of another kind: compressed, an archive, a table, a text (sources/token_layout.hpp). data_error for a size
+// that is not a multiple of a token, and for an id that is negative or beyond the vocabulary. A file that is truncated
+// while it is read is an io_error.
 // Threads: as for lines().
 #pragma once
 

@@ -45,7 +45,7 @@ class token_windows {
     return {layout_.first_byte + first * layout_.type.bytes,
             std::min<std::uint64_t>(rule_.length, left) * layout_.type.bytes};
   }
-  /// Returns the bytes of all windows. A shorter window counts as a complete one.
+  /// Returns the bytes of all windows. A shorter window counts as a complete window.
   std::uint64_t window_bytes() const noexcept {
     return documents_ ? layout_.tokens * layout_.type.bytes : count_ * rule_.length * layout_.type.bytes;
   }

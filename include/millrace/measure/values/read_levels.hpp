@@ -50,8 +50,8 @@ class read_levels {
   /// Returns the mean number of outstanding reads, over the time with at least one.
   double mean_outstanding() const noexcept;
 
-  /// Returns q of the formula above, 0..1. The result is empty unless at least two levels have 30 reads and 2 % of all
-  /// reads each. The value is a lower estimate. For storage that processes reads one after the other, it is about 1/2,
+  /// Returns q of the formula above, 0..1. The result is empty unless each of at least two levels has 30 reads and 2 %
+  /// of all reads. The value may be too low: for storage that processes reads one after the other, it is about 1/2,
   /// because a later read does not delay an earlier one.
   std::optional<double> contention() const noexcept;
 

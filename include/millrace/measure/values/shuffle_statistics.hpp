@@ -17,8 +17,8 @@ namespace millrace { inline namespace MILLRACE_ABI {
 /// The shuffle quality, compared with a shuffle of the complete data set.
 struct shuffle_statistics {
   double share = 0;            ///< observed mean share of the largest shard in a batch
-  double expected_share = 0;   ///< forecast for the order's window; shuffle_quality leaves it 0
-  double ideal_share = 0;      ///< forecast for a complete shuffle; shuffle_quality leaves it 0
+  double expected_share = 0;   ///< forecast for the order's window; set by session::shuffle_quality()
+  double ideal_share = 0;      ///< forecast for a complete shuffle; set by session::shuffle_quality()
   double neighbor_distance = 0;         ///< observed mean distance, in positions of the global order
   double ideal_neighbor_distance = 0;   ///< the same for a complete shuffle
   std::uint64_t batches = 0, neighbors = 0;   ///< number of observed batches and pairs; 0: the observed values are 0
