@@ -4,6 +4,8 @@
 #include <millrace/simd/points.hpp>
 #include <millrace/simd/words.hpp>
 
+#include "differing.hpp"
+
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -12,8 +14,6 @@
 #include <cstdint>
 #include <cstring>
 
-#define MILLRACE_KERNELS "unit/simd/differing.inc"
-#include <millrace/simd/for_each_layer.inc>
 #define MILLRACE_KERNELS "unit/simd/points_checks.inc"
 #include <millrace/simd/for_each_layer.inc>
 

@@ -4,6 +4,8 @@
 #include <millrace/simd/pixel_words.hpp>
 #include <millrace/simd/words.hpp>
 
+#include "differing.hpp"
+
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -12,8 +14,6 @@
 #include <cstdlib>
 #include <cstring>
 
-#define MILLRACE_KERNELS "unit/simd/differing.inc"
-#include <millrace/simd/for_each_layer.inc>
 #define MILLRACE_KERNELS "unit/simd/words_checks.inc"
 #include <millrace/simd/for_each_layer.inc>
 #define MILLRACE_KERNELS "unit/simd/pixel_words_checks.inc"
