@@ -13,12 +13,12 @@
 #include <millrace/image/png/adler.hpp>
 #include <millrace/image/png/unfilter.hpp>
 
+#include <algorithm>
 #include <array>
 #include <cinttypes>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
-#include <functional>
 #include <span>
 #include <string>
 #include <vector>
@@ -103,22 +103,23 @@ std::uint64_t normalized(const rows& from, std::size_t times, mr::image_layout l
 
 /// Four rows of pixels at once, as the decoder does.
 std::uint64_t unfiltered(const rows& from, std::size_t times) {
-  constexpr std::size_t count = mr::detail::unfilter::max_rows, stride = side * 3;
+  constexpr std::size_t count = mr::detail::unfilter::max_rows, bytes = side * 3;
+  constexpr std::size_t stride = bytes + mr::detail::unfilter::slack_bytes;
   static_assert(side % count == 0);
   const mr::detail::unfilter undo(3);
-  pixel_row to((side + 1) * stride + mr::detail::unfilter::slack_bytes);
+  pixel_row filtered(row_bytes + stride), to((side + 1) * stride);
   std::uint64_t digest = 0;
   for (std::size_t t = 0; t < times; ++t) {
-    pixel_row filtered = from[t % sources];
-    filtered.resize(row_bytes + mr::detail::unfilter::slack_bytes);
+    std::copy(from[t % sources].begin(), from[t % sources].end(), filtered.begin());
+    std::fill_n(to.begin(), bytes, std::uint8_t{0});
     for (std::size_t y = 0; y < side; y += count) {
       std::array<mr::detail::filtered_row, count> group;
       for (std::size_t k = 0; k < count; ++k)
-        group[k] = {.from = filtered.data() + (y + k) * stride, .above = to.data() + (y + k) * stride,
-                    .to = to.data() + (y + k + 1) * stride, .bytes = stride};
+        group[k] = {.from = filtered.data() + (y + k) * bytes, .above = to.data() + (y + k) * stride,
+                    .to = to.data() + (y + k + 1) * stride, .bytes = bytes};
       undo.paeth_rows(group);
     }
-    digest = digest_of(std::span(to).subspan(row_bytes / 2, 300), digest);
+    digest = digest_of(std::span(to).subspan(side / 2 * stride, bytes), digest);
   }
   return digest;
 }

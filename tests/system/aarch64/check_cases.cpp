@@ -1,14 +1,18 @@
-// Reads cases from stdin and compares this machine's output with the recorded output.
+// Reads cases from a file and compares this machine's output with the recorded output:
+//
+//   check_cases FILE
 #include "picture_case.hpp"
 
 #include <cinttypes>
 #include <cstdio>
 
-int main() {
+int main(int argc, char** argv) {
+  std::FILE* const from = argc > 1 ? std::fopen(argv[1], "rb") : nullptr;
+  if (!from) return 2;
   foreign::case_runner run;
   foreign::picture_case c;
   int passed = 0, failed = 0, refused = 0;
-  while (foreign::read_case(stdin, c)) {
+  while (foreign::read_case(from, c)) {
     const auto got = run.all_of(c);
     refused += got.refusal != 0;
     if (got == c.expected) {

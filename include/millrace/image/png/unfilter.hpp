@@ -136,7 +136,7 @@ class unfilter {
 #endif
 
   std::size_t pixel_bytes_;
-  bool vectors_;
+  [[maybe_unused]] bool vectors_;   // only read on x86-64
 };
 
 }}}  // namespace millrace::detail
