@@ -25,25 +25,26 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail { namespac
 template <int bits>
 MILLRACE_SIMD bytes shifted(bytes v) noexcept { return as_bytes(as_words(v) << bits); }
 
-/// A table in 16 rows of 16 entries. The higher four bits of a byte select one of the 16 results.
+/// A table in 16 rows of 16 entries. The higher four bits of a byte select one of 16 results. A shuffle ignores bits
+/// 4 to 6 of an index and returns 0 if bit 7 is set, so one half of the rows yields 0.
 class shuffled_byte_table {
  public:
   MILLRACE_SIMD explicit shuffled_byte_table(const std::uint8_t* entries) noexcept : rows_(entries) {}
 
   MILLRACE_SIMD bytes of(bytes v) const noexcept {
-    const bytes low = v & bytes_of(15), bits[3] = {shifted<3>(v), shifted<2>(v), shifted<1>(v)};
-    return selected(of_rows<8>(0, low, bits), of_rows<8>(8, low, bits), v);
+    const bytes bits[3] = {shifted<3>(v), shifted<2>(v), shifted<1>(v)};
+    return of_rows<8>(0, v, bits) | of_rows<8>(8, v ^ bytes_of(128), bits);
   }
 
  private:
   /// Returns the results for bytes in `count` rows, beginning with row `first`. `bits` selects by bit 4, 5 and 6.
   template <std::size_t count>
-  MILLRACE_SIMD bytes of_rows(std::size_t first, bytes low, const bytes* bits) const noexcept {
+  MILLRACE_SIMD bytes of_rows(std::size_t first, bytes v, const bytes* bits) const noexcept {
     if constexpr (count == 1) {
-      return entries_of(load_table(rows_ + 16 * first), low);
+      return entries_of(load_table(rows_ + 16 * first), v);
     } else {
       constexpr std::size_t half = count / 2;
-      return selected(of_rows<half>(first, low, bits), of_rows<half>(first + half, low, bits), bits[half / 2]);
+      return selected(of_rows<half>(first, v, bits), of_rows<half>(first + half, v, bits), bits[half / 2]);
     }
   }
 
