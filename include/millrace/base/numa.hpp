@@ -43,6 +43,9 @@ class core_scope {
   core_scope& operator=(const core_scope&) = delete;
   ~core_scope();
 
+  /// Returns whether the thread is bound to the cores.
+  bool is_bound() const noexcept { return changed_; }
+
  private:
 #if defined(__linux__)
   cpu_set_t before_{};

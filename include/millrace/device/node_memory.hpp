@@ -14,6 +14,7 @@
 
 #include <cstddef>
 #include <utility>
+#include <vector>
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
@@ -35,6 +36,9 @@ class node_memory {
   void* get() const noexcept { return memory_; }
   /// Returns 0 if the requested node is set, otherwise the errno of mbind; then the pages may be on any node.
   int error() const noexcept { return error_; }
+  /// Accesses all pages from the specified cores, so that they are on the node of these cores. Containers allow this
+  /// even if they forbid mbind. Returns false without an access if the thread may not run on any of the cores.
+  bool touch_on(const std::vector<unsigned>& cores) noexcept;
 
  private:
   void* memory_ = nullptr;

@@ -127,12 +127,35 @@ TEST_CASE("a runtime that does not report the GPU's address, too") {
   expect_complete(r);
 }
 
-TEST_CASE("a node that the kernel refuses is reported in the start line, and the slots are still pinned") {
+#if defined(__linux__)
+TEST_CASE("if the kernel refuses the node, as in containers, a thread on the near cores touches the pages") {
+  const std::vector<unsigned> all = mr::detail::allowed_cores(mr::detail::numbers_of_list("0-4095"));
+  for (const unsigned near : {all.front(), all.back()}) {
+    fake_cuda::reset();
+    fake_sysfs sys;
+    sys.add_node(0, "4000");
+    sys.add_node(900, std::to_string(near));   // mbind refuses a node that does not exist
+    sys.add_device(address_of_first_device(), "900");
+    mr::detail::node_memory memory(10'000, 900);
+    REQUIRE(memory.error() != 0);
+    const result r = run_on(device_of(sys));
+    CHECK(says(r, "cuda:0 (Fake GPU 0) with host slots on NUMA node 900, 2 workers"));
+    CHECK(fake_cuda::calls("cudaHostAlloc") == 0);
+    CHECK(fake_cuda::calls("cudaHostRegister") >= 2);
+    CHECK(memory.touch_on({near}));
+    CHECK(mr::detail::allowed_cores(all) == all);   // of the trainer
+    expect_complete(r);
+  }
+}
+#endif
+
+TEST_CASE("if no near core is allowed either, the start line says so, and the slots are still pinned") {
   fake_cuda::reset();
   fake_sysfs sys;
   sys.add_node(0, "0");
-  sys.add_node(900, "1");
+  sys.add_node(900, "4000");
   sys.add_device(address_of_first_device(), "900");
+  CHECK_FALSE(mr::detail::node_memory(10'000, 900).touch_on({4000}));
   const result r = run_on(device_of(sys));
   CHECK(says(r, "cuda:0 (Fake GPU 0) with host slots not bound to NUMA node 900 (mbind: "));
   CHECK(fake_cuda::calls("cudaHostAlloc") >= 2);

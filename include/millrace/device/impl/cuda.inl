@@ -226,7 +226,7 @@ MILLRACE_INLINE void* cuda_backend::allocate_near(std::size_t bytes) {
   if (!node_ || !not_near_reason_.empty()) return nullptr;
   near_.reserve(near_.size() + 1);
   node_memory memory(bytes, *node_);
-  if (memory.error() != 0) {
+  if (memory.error() != 0 && !memory.touch_on(near_cores())) {
     not_near_reason_ = "mbind: " + std::generic_category().message(memory.error());
     return nullptr;
   }

@@ -3,6 +3,7 @@
 
 #include <millrace/device/node_memory.hpp>
 
+#include <millrace/base/numa.hpp>
 #include <millrace/device/slot_memory.hpp>
 
 #include <sys/mman.h>
@@ -53,6 +54,13 @@ MILLRACE_INLINE node_memory::node_memory(std::size_t bytes, unsigned node) {
   if (large) static_cast<void>(::madvise(memory_, bytes / huge_page_bytes * huge_page_bytes, MADV_HUGEPAGE));
 #endif
   error_ = prefer_node(memory_, rounded_bytes, node);
+}
+
+MILLRACE_INLINE bool node_memory::touch_on(const std::vector<unsigned>& cores) noexcept {
+  const core_scope here(cores);
+  if (!here.is_bound()) return false;
+  for (std::size_t at = 0; at < bytes_; at += slot_alignment_bytes) static_cast<volatile char*>(memory_)[at] = 0;
+  return true;
 }
 
 MILLRACE_INLINE node_memory::~node_memory() {
