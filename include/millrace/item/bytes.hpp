@@ -216,7 +216,7 @@ class bytes {
   static bytes borrowed(std::span<const std::byte> view, std::string_view name = {}) noexcept {
     return {detail::block_ref(), view, name};
   }
-  /// Returns a text as bytes that own nothing. Keep the text alive, as above.
+  /// Returns a text as bytes that own nothing. Keep the text alive until nothing uses the bytes.
   static bytes borrowed(std::string_view text, std::string_view name = {}) noexcept {
     return borrowed(detail::bytes_of(text), name);
   }

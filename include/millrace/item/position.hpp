@@ -27,8 +27,8 @@
 // may be missing. If the digest is unchanged since b.position(), it was not summed, and the text has the field
 // `shares`, the number of ranks. A run may resume from such a text, but reports once that its digests will be
 // meaningless.
-// Errors: as above. Untrusted text is safe: the result is always a position or a data_error. Threads: pure functions;
-// any thread.
+// Errors: see the example. Untrusted text is safe: the result is always a position or a data_error. Threads: pure
+// functions; any thread.
 #pragma once
 
 #include <millrace/base/error.hpp>

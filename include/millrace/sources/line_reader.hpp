@@ -43,7 +43,7 @@ class line_reader {
  public:
   line_reader(std::unique_ptr<byte_source> source, block_pool& pool, line_reader_options options = {});
 
-  /// Returns the next line; nothing at the end of the file. Throws data_error or late_data_error (see above).
+  /// Returns the next line; nothing at the end of the file. Throws the errors described at the top of the file.
   std::optional<line> next();
   /// Returns whether the last next() threw the error of one line, so that the next call returns the line after it.
   bool goes_on() const noexcept { return line_failed_; }

@@ -66,7 +66,7 @@ namespace detail {
 /// Fills `buffer` with the bytes starting at `offset_bytes`. Returns the number of bytes read, which is smaller than
 /// the buffer only at the end of the source.
 std::size_t read_fully(byte_source& source, std::uint64_t offset_bytes, std::span<std::byte> buffer);
-/// Same as above, for non-empty parts. Afterwards `parts` contains the unfilled parts.
+/// Fills non-empty parts, like the function for one buffer. Afterwards `parts` contains the unfilled parts.
 std::size_t read_fully(byte_source& source, std::uint64_t offset_bytes, std::span<std::span<std::byte>> parts);
 
 /// A file as a byte_source. Only tests replace `Files`.

@@ -139,7 +139,7 @@ shaped_array<T> array(const bytes& field) {
 }
 
 /// Returns a copy of the array in `field`, which must have N dimensions.
-/// Throws data_error as above, and for another number of dimensions.
+/// Throws data_error if it is damaged, its elements are not of type T, or it does not have N dimensions.
 template <detail::array_element T, std::size_t N>
 tensor<T, N> array(const bytes& field) {
   const auto layout = detail::layout_of<T>(field);

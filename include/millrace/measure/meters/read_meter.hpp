@@ -45,7 +45,7 @@ class read_meter {
    public:
     /// `of` is the name of the file or source that is read. The text must remain valid until the read ends.
     explicit running(read_meter& meter, std::string_view of = {}) noexcept;
-    /// The same, for a caller that has already read the clock.
+    /// Same constructor for a caller that has already read the clock.
     running(read_meter& meter, std::uint64_t at_ns, std::string_view of = {}) noexcept;
     running(const running&) = delete;
     running& operator=(const running&) = delete;

@@ -114,7 +114,7 @@ class interleaved_read_stage final : public read_stage_base<Source> {
   using options = interleaved_read_stage_options;
   /// Number of passes without a sample after which the source counts as empty.
   static constexpr std::uint64_t max_empty_passes = 100;
-  /// The same number for a source whose passes read the same samples: 2, because a run may begin within its first pass.
+  /// The maximum for a source whose passes read the same samples: 2, because a run may begin within its first pass.
   static constexpr std::uint64_t max_equal_empty_passes = 2;
 
   interleaved_read_stage(const Source& source, options o, sample_sink<item>& next);

@@ -100,7 +100,7 @@ MILLRACE_INLINE std::optional<megatron_index> read_megatron_index(const storage&
   if (!opened) return std::nullopt;
   opened_index& index = *opened;
   if (!index.is_megatron)
-    index.fail("has another format: expected the mark MMIDIDX", "Name the .bin file of the index");
+    index.fail("has another format: expected the mark MMIDIDX", "Pass the .bin file of the index");
   const std::span<const std::byte> head(index.head);
   if (const auto version = number_at<std::uint64_t>(head, 9); version != 1)
     index.fail("has another version: got " + std::to_string(version) + ", expected 1");

@@ -52,7 +52,7 @@ MILLRACE_INLINE token_windows read_token_windows(const opened_tokens& opened, co
     index = read_megatron_index(opened.at, opened.name, bytes);
     if (!index)
       throw setup_error("token_files() finds no documents: Megatron's .idx file next to the file does not exist",
-                        "Name a .bin file with its .idx file, or omit token_files_options::documents",
+                        "Pass a .bin file with its .idx file, or omit token_files_options::documents",
                         {.stage = "tokens", .shard = opened.name});
     return {{.tokens = bytes / index->type.bytes, .type = index->type}, std::move(*index)};
   }

@@ -151,7 +151,7 @@ class shard_data {
     std::exception_ptr& failure;
     read_meter& reads;   ///< meter of these reads
   };
-  /// Same as above, with another meter.
+  /// Same as read() with the default meter, but with the meter in `to`.
   std::size_t read(std::span<const located_sample> samples, const buffer& to);
 
  private:

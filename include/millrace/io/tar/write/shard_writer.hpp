@@ -105,7 +105,7 @@ class basic_shard_writer {
     ++samples_in_shard_;
     last_key_ = key;
   }
-  /// Same as above.
+  /// Writes one sample, with the same errors.
   void write(std::string_view key, std::initializer_list<named_bytes> fields) {
     write(key, std::span<const named_bytes>(fields.begin(), fields.size()));
   }
