@@ -33,7 +33,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
-namespace python __attribute__((visibility("hidden"))) {
+namespace [[gnu::visibility("hidden")]] python {
 
 /// Describes a function of the module. `make` receives an object with these members and returns a flow. `name` and
 /// `doc` must live as long as the process.
@@ -47,7 +47,8 @@ std::unique_ptr<detail::python::loader_base> loader(const char* name, Make make,
 template <class... Loaders>
 PyObject* module(const char* name, std::unique_ptr<Loaders>... loaders) {
   using namespace detail::python;
-  static const PyMethodDef functions[] = {{"_next", as_function(session_next), METH_FASTCALL, nullptr},
+  const auto next = reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(session_next));   // METH_FASTCALL
+  static const PyMethodDef functions[] = {{"_next", next, METH_FASTCALL, nullptr},
                                           {"_close", session_close, METH_VARARGS, nullptr},
                                           {"_get", session_get, METH_VARARGS, nullptr},
                                           {"_dlpack", column_dlpack, METH_VARARGS, nullptr},

@@ -31,7 +31,7 @@
 #include <utility>
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
-namespace python __attribute__((visibility("hidden"))) {
+namespace [[gnu::visibility("hidden")]] python {
 
 /// Owns a reference to an object, or is null.
 class reference {

@@ -28,7 +28,7 @@
 #include <vector>
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
-namespace python __attribute__((visibility("hidden"))) {
+namespace [[gnu::visibility("hidden")]] python {
 
 /// Notices that wait for the thread that calls Python.
 struct notice_queue {

@@ -20,7 +20,7 @@
 #include <tuple>
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
-namespace python __attribute__((visibility("hidden"))) {
+namespace [[gnu::visibility("hidden")]] python {
 
 /// Reads the options of the session from a dict; options that are None keep their defaults.
 inline bool read_session_options(const char* function, PyObject* dict, session_options& o) {

@@ -1,14 +1,14 @@
-// Running flows as Python's capsules. The class Loader of the package calls these functions of the module.
+// Running flows and columns as Python's capsules. The package calls these functions of the module.
 //
 //   columns, keys, copied = _next(session, epoch, starts, copies, raw, stream, deliver)    # None at the epoch's end
-//   _get(session, "position"), _close(session, deliver)
+//   _get(session, "position"), _close(session, deliver), _dlpack(column, stream, versioned), _describe(column)
 //
 // _next() waits without Python's global lock, and checks for signals every 50 ms, so that Ctrl-C ends the wait. The
 // call can then be repeated, and no batch is lost. `deliver` receives the notices of the session.
 // Errors: null, with a Python exception. Threads: one thread at a time may call _next() or _close().
 #pragma once
 
-#include <millrace/adapt/python/columns.hpp>
+#include <millrace/adapt/python/door.hpp>
 #include <millrace/adapt/python/values.hpp>
 
 #include <memory>
@@ -16,7 +16,67 @@
 #include <string>
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
-namespace python __attribute__((visibility("hidden"))) {
+namespace [[gnu::visibility("hidden")]] python {
+
+/// Returns a capsule that owns a C++ object.
+template <const char* Name, class T>
+PyObject* new_capsule(std::unique_ptr<T> object) {
+  PyObject* const capsule = PyCapsule_New(object.get(), Name, [](PyObject* self) {
+    delete static_cast<T*>(PyCapsule_GetPointer(self, Name));
+  });
+  if (capsule) object.release();
+  return capsule;
+}
+inline constexpr char column_name[] = "millrace.column", session_name[] = "millrace.session";
+
+/// Returns a capsule with the column as a tensor of Managed. With `as_signed`, u16, u32 and u64 become signed types
+/// with the same bits, because torch cannot compute with these unsigned types.
+template <class Managed>
+PyObject* capsule_of(const column& c, bool as_signed) {
+  static constexpr const char* name = std::is_same_v<Managed, dlpack_versioned> ? "dltensor_versioned" : "dltensor";
+  dlpack_column tensor = c.tensor;
+  if (as_signed && tensor.type.code == dlpack_uint && tensor.type.bits > 8) tensor.type.code = dlpack_int;
+  std::shared_ptr<const void> owner = c.memory;
+  if (!owner) owner = c.batch;
+  Managed* const exported = export_dlpack<Managed>(tensor, std::move(owner));
+  PyObject* const capsule = PyCapsule_New(exported, name, [](PyObject* self) {
+    if (!PyCapsule_IsValid(self, name)) return;   // a receiver owns the tensor, and has renamed the capsule
+    auto* const unused = static_cast<Managed*>(PyCapsule_GetPointer(self, name));
+    unused->deleter(unused);
+  });
+  if (!capsule) exported->deleter(exported);
+  return capsule;
+}
+
+/// _dlpack(column, stream, versioned): a DLPack capsule. `stream` is a number of the protocol: 1 is the legacy default
+/// stream, 2 that of the thread, -1 requests no synchronization.
+inline PyObject* column_dlpack(PyObject*, PyObject* args) {
+  PyObject* capsule = nullptr;
+  long long stream = 1;
+  int versioned = 0;
+  if (!PyArg_ParseTuple(args, "OLp", &capsule, &stream, &versioned)) return nullptr;
+  const auto* const c = static_cast<const column*>(PyCapsule_GetPointer(capsule, column_name));
+  if (!c) return nullptr;
+  try {
+    if (c->tensor.device.device_type != dlpack_cpu && stream != -1)
+      c->batch->used_on(stream == 1 ? stream_view() : stream_view(reinterpret_cast<CUstream_st*>(stream)));
+    return versioned ? capsule_of<dlpack_versioned>(*c, false) : capsule_of<dlpack_managed>(*c, false);
+  } catch (...) {
+    return raise(std::current_exception());
+  }
+}
+
+/// _describe(column): the shape and the DLPack device.
+inline PyObject* column_description(PyObject*, PyObject* capsule) {
+  const auto* const c = static_cast<const column*>(PyCapsule_GetPointer(capsule, column_name));
+  const reference shape(c ? PyTuple_New(static_cast<Py_ssize_t>(c->tensor.rank)) : nullptr);
+  for (std::size_t d = 0; shape && d < c->tensor.rank; ++d) {
+    PyObject* const extent = PyLong_FromLongLong(c->tensor.shape[d]);
+    if (!extent || PyTuple_SetItem(shape.get(), static_cast<Py_ssize_t>(d), extent) != 0) return nullptr;
+  }
+  if (!shape) return nullptr;
+  return Py_BuildValue("O(ii)", shape.get(), c->tensor.device.device_type, c->tensor.device.device_id);
+}
 
 inline constexpr std::uint64_t signal_check_ns = 50'000'000;
 

@@ -20,7 +20,7 @@
 #include <vector>
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
-namespace python __attribute__((visibility("hidden"))) {
+namespace [[gnu::visibility("hidden")]] python {
 
 /// The name of an argument, for errors.
 struct argument {
