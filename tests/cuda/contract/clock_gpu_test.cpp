@@ -54,7 +54,7 @@ TEST_CASE("clock: after a kernel of 200 ms, next, add, maybe_log and release ret
     if (i > 0) worst_ms = std::max(worst_ms, milliseconds_since(before));
   }
   MESSAGE("the longest needed ", worst_ms, " ms");
-  CHECK(worst_ms < 5);
+  if (!std::getenv("MILLRACE_SLOW_TOOLS")) CHECK(worst_ms < 5);
   step.synchronize();
 }
 

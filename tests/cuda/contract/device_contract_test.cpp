@@ -147,7 +147,6 @@ TEST_CASE("device: an empty stream handle is the legacy stream") {
   slot.backend->copy_waits_for(*released);
   slot.copy(5);
   contract::pause();
-  const contract::event probe;
   CHECK_FALSE(block.is_over());
   std::atomic<bool> done{false};
   std::thread waits([&] {

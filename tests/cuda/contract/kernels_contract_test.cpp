@@ -265,10 +265,10 @@ TEST_CASE("metrics: an add in another stream is ordered after earlier ones") {
   const guarded<float> values(powers(2), 0);
   mr::metrics m({.device = mr::cuda_metric_sums()});
   auto loss = m.mean("loss");
+  const contract::event passed;
   contract::stream_block block(first);
   loss.add(one_of(values, 0), {.stream = stream_of(first)});
   loss.add(one_of(values, 1), {.stream = stream_of(second)});
-  const contract::event passed;
   ok(cudaEventRecord(passed, second));
   contract::pause();
   CHECK_FALSE(passed.reached());

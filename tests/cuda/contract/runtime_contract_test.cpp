@@ -182,12 +182,11 @@ TEST_CASE("runtime: pointer attributes return the location of memory") {
 TEST_CASE("runtime: an event may be destroyed during a wait for it") {
   contract::start();
   const contract::stream s, waits;
+  auto e = std::make_unique<contract::event>();
   contract::stream_block block(s);
-  {
-    const contract::event e;
-    ok(cudaEventRecord(e, s));
-    ok(cudaStreamWaitEvent(waits, e, 0));
-  }
+  ok(cudaEventRecord(*e, s));
+  ok(cudaStreamWaitEvent(waits, *e, 0));
+  e.reset();
   CHECK(cudaStreamQuery(waits) == cudaErrorNotReady);
   block.unblock();
   waits.synchronize();
