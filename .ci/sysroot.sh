@@ -15,13 +15,19 @@ cannot() {
   exit 77
 }
 
-packages="libtbb-dev libjpeg-dev libarchive-dev zlib1g-dev libpng-dev libstdc++6 libc6 $*"
+packages="libtbb-dev libjpeg-dev libarchive-dev zlib1g-dev libpng-dev doctest-dev libstdc++6 libc6 $*"
 sysroot=$root/build/aarch64/sysroot
-stamp="1 $(. /etc/os-release 2>/dev/null && echo "${VERSION_CODENAME:-}") $packages"
-if [ "$(cat "$sysroot/.packages" 2>/dev/null)" = "$stamp" ]; then
+release="1 $(. /etc/os-release 2>/dev/null && echo "${VERSION_CODENAME:-}")"
+present=$(sed -n "s/^$release: //p" "$sysroot/.packages" 2>/dev/null || true)
+lacking=
+for package in $packages; do
+  case " $present " in *" $package "*) ;; *) lacking="$lacking $package" ;; esac
+done
+if [ -z "$lacking" ]; then
   printf '%s\n' "$sysroot"
   exit 0
 fi
+packages="$present$lacking"
 { command -v apt-get && command -v dpkg-deb; } >/dev/null 2>&1 ||
   cannot "this is not a Debian system, whose arm64 packages contain the libraries"
 
@@ -48,7 +54,7 @@ for package in "$own"/archives/*.deb; do
   dpkg-deb --fsys-tarfile "$package" | tar -C "$new" --keep-directory-symlink --no-same-owner -xf -
 done
 rm -f "$own"/archives/*.deb
-printf '%s\n' "$stamp" >"$new/.packages"
+printf '%s: %s\n' "$release" "$packages" >"$new/.packages"
 rm -rf "$sysroot"
 mv "$new" "$sysroot"
 printf '%s\n' "$sysroot"
