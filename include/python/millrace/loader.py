@@ -48,12 +48,25 @@ def _converter(convert):
     if convert is not None:
         return convert or None, False
     if "torch" in sys.modules:
-        return sys.modules["torch"].utils.dlpack.from_dlpack, True   # by a capsule: for every version of torch
+        torch = sys.modules["torch"]
+        from_dlpack = torch.utils.dlpack.from_dlpack
+
+        def tensor_of(capsule):   # every version of torch accepts a capsule; a tuple marks bool
+            return from_dlpack(capsule[0]).view(torch.bool) if capsule.__class__ is tuple else from_dlpack(capsule)
+
+        return tensor_of, True
     try:
         import numpy
-        return numpy.from_dlpack, False
     except ImportError:
         return None, False
+
+    def array_of(column):
+        try:
+            return numpy.from_dlpack(column)
+        except RuntimeError:   # NumPy before 1.25 has no bool in DLPack
+            return numpy.asarray(column)
+
+    return array_of, False
 
 
 @functools.lru_cache(maxsize=None)
@@ -81,6 +94,14 @@ class Column:
 
     def __dlpack_device__(self):
         return self._module._describe(self._column)[1]
+
+    @property
+    def __array_interface__(self):
+        shape, device, code, bits, address = self._module._describe(self._column)
+        kind = {0: "i", 1: "u", 2: "f", 6: "b"}.get(code)
+        if kind is None or device[0] != 1:
+            raise BufferError("millrace: NumPy has no array of this type, or on this device. Use convert=.")
+        return {"version": 3, "shape": shape, "typestr": f"<{kind}{bits // 8}", "data": (address, False)}
 
     def __dlpack__(self, *, stream=None, max_version=None, dl_device=None, copy=None):
         if copy:

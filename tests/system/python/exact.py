@@ -130,7 +130,7 @@ def columns(report, module, shards):
         objects.values.shape == same.shape == (4, 8) and objects.values.__dlpack_device__() == (1, 0) and
         "dltensor_versioned" in repr(objects.values.__dlpack__(max_version=(1, 0))) and
         "dltensor_versioned" not in repr(objects.values.__dlpack__())) else repr(objects))
-    doubled = next(iter(module.numbers(shards, BATCH, convert=lambda c: np.from_dlpack(c) * 2, threads=0)))
+    doubled = next(iter(module.numbers(shards, BATCH, convert=lambda c: np.asarray(c) * 2, threads=0)))
     plain = next(iter(module.numbers(shards, BATCH, threads=0)))
     report.add("convert= receives each column", None if (doubled.label == 2 * plain.label).all() else repr(doubled))
 

@@ -66,7 +66,7 @@ inline PyObject* column_dlpack(PyObject*, PyObject* args) {
   }
 }
 
-/// _describe(column): the shape and the DLPack device.
+/// _describe(column): the shape, the DLPack device, and the type code, bits and address of the elements.
 inline PyObject* column_description(PyObject*, PyObject* capsule) {
   const auto* const c = static_cast<const column*>(PyCapsule_GetPointer(capsule, column_name));
   const reference shape(c ? PyTuple_New(static_cast<Py_ssize_t>(c->tensor.rank)) : nullptr);
@@ -75,7 +75,9 @@ inline PyObject* column_description(PyObject*, PyObject* capsule) {
     if (!extent || PyTuple_SetItem(shape.get(), static_cast<Py_ssize_t>(d), extent) != 0) return nullptr;
   }
   if (!shape) return nullptr;
-  return Py_BuildValue("O(ii)", shape.get(), c->tensor.device.device_type, c->tensor.device.device_id);
+  const dlpack_column& t = c->tensor;
+  return Py_BuildValue("O(ii)iiK", shape.get(), t.device.device_type, t.device.device_id, int{t.type.code},
+                       int{t.type.bits}, static_cast<unsigned long long>(reinterpret_cast<std::uintptr_t>(t.data)));
 }
 
 inline constexpr std::uint64_t signal_check_ns = 50'000'000;
@@ -126,8 +128,11 @@ inline PyObject* batch_tuple(delivered& d, bool raw, bool copied) {
   const reference columns(PyTuple_New(count));
   for (Py_ssize_t i = 0; columns && i < count; ++i) {
     column& c = d.columns[static_cast<std::size_t>(i)];
-    PyObject* const object = raw ? capsule_of<dlpack_managed>(c, true)
-                                 : new_capsule<column_name>(std::make_unique<column>(std::move(c)));
+    const bool marked = raw && c.tensor.type.code == dlpack_bool;   // for versions of torch whose DLPack has no bool
+    if (marked) c.tensor.type.code = dlpack_uint;
+    PyObject* object = raw ? capsule_of<dlpack_managed>(c, true)
+                           : new_capsule<column_name>(std::make_unique<column>(std::move(c)));
+    if (marked && object) object = Py_BuildValue("(N)", object);
     if (!object || PyTuple_SetItem(columns.get(), i, object) != 0) return nullptr;
   }
   const reference keys(d.has_keys ? to_python(d.keys) : Py_NewRef(Py_None));
