@@ -3,6 +3,8 @@
 #include <millrace/simd/cpu_features.hpp>
 #include <millrace/simd/pixel_words.hpp>
 
+#include "differing.hpp"
+
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -14,8 +16,6 @@
 
 #if defined __x86_64__ || defined __aarch64__
 
-#define MILLRACE_KERNELS "unit/simd/differing.inc"
-#include <millrace/simd/for_each_layer.inc>
 #define MILLRACE_KERNELS "unit/simd/byte_words_checks.inc"
 #include <millrace/simd/for_each_layer.inc>
 
