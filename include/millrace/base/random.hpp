@@ -105,8 +105,9 @@ class rng {
     return __builtin_fma(uniform(), high - low, low);   // std::fma, without the cost of including <cmath>
   }
 
-  /// Returns a number from the normal distribution with mean 0 and deviation 1. Before rounding, the number is a
-  /// multiple of 2^-53. The computation uses only integers and a variable number of draws, and requires about 0.1 us.
+  /// Returns a number from the normal distribution with mean 0 and deviation 1. It is a multiple of
+  /// 2^-53, rounded to a double. The computation uses only integers and a variable number of draws, and requires about
+  /// 0.1 us.
   constexpr double normal() noexcept {
     for (;;) {
       std::uint64_t integer = 0;
@@ -142,13 +143,13 @@ class rng {
       if (last >= next) return true;
     }
   }
-  /// Returns true with probability exp(-x (2 k + x) / (2 k + 2)), where x is a fraction of 2^64, by algorithm B.
+  /// Returns true with probability exp(-x (2 k + x) / (2 k + 2)) for the fraction x / 2^64, by algorithm B.
   constexpr bool accepts(std::uint64_t k, std::uint64_t x) noexcept {
     std::uint64_t last = x;
     for (bool even = true;; even = !even) {
       const std::uint64_t next = bits();
       if (next >= last) return even;
-      const std::uint64_t part = below(2 * k + 2);   // 2 k parts count, one part never, one with probability x
+      const std::uint64_t part = below(2 * k + 2);   // part 0: no; part 1: with probability x; others: yes
       if (part == 0 || (part == 1 && bits() >= x)) return even;
       last = next;
     }

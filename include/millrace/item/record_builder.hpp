@@ -5,7 +5,8 @@
 //   std::span<std::byte> buffer = build.add_field("jpg", size_bytes);   // fill it before the next call
 //   mr::record r = build.finish();
 //
-// Threads: not thread-safe. Errors: std::bad_alloc only. The builder may be used again after finish() or begin().
+// Threads: not thread-safe. Errors: std::bad_alloc only. After finish(), begin() starts the next record. begin() also
+// discards an incomplete record.
 #pragma once
 
 #include <millrace/base/version.hpp>
@@ -51,9 +52,9 @@ class record_builder {
 
   std::size_t largest_field() const noexcept;
 
-  /// Grows the block so that `size_bytes` more bytes and the table at the end fit. It estimates the rest of the record
-  /// as the size of the previous record without its largest field. Therefore a big field followed by small fields is
-  /// not copied.
+  /// Grows the block so that `size_bytes` more bytes and the table at the end fit. It reserves space for small
+  /// fields that follow, as many bytes as the previous record had without its largest field. Therefore small fields do
+  /// not force a copy of a big field before them.
   void ensure_space(std::size_t size_bytes);
 
   block_pool* pool_;

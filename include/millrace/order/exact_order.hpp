@@ -17,8 +17,8 @@
 // complete lane and uses its own positions. Without a shuffle, position p is sample p in the order of the user's list.
 //
 // Epoch: an epoch is one exact pass (each sample once), a fixed number of batches, or endless. The last samples of an
-// exact pass may not fill a batch. These samples are dropped, or delivered as a short batch. The dropped samples are
-// one block of the sequence. With a shuffle, the position of this block differs between passes. In a short batch, rank
+// exact pass may not fill a batch. These samples are dropped, or delivered as a short batch. With a
+// shuffle, each pass drops other samples: one block of consecutive samples before the shuffle. In a short batch, rank
 // r may have fewer rows than rank 0, or none. If an epoch has a fixed number of batches or is endless, exact passes
 // follow each other across batches and epochs, and nothing is dropped. Stages that draw random numbers use the pass as
 // the epoch of their rng. Therefore a sample gets different random numbers in each pass.
@@ -52,7 +52,7 @@ struct exact_order_options {
   std::size_t lanes = 0;              ///< 0: automatic_lanes()
   std::size_t global_batch = 1;       ///< rows of a batch over all ranks
   bool drop_last = true;              ///< drops the samples of an exact pass that do not fill a batch
-  bool permutes = true;               ///< false: the order of version 1, where any window shuffles only inside lanes
+  bool permutes = true;               ///< false: the order of version 1 of resume points: shuffles inside lanes
   std::uint64_t epoch_batches = exact_pass;   ///< exact_pass, endless, or a number of batches
 };
 
@@ -73,7 +73,7 @@ std::size_t automatic_lanes(const exact_order_options& o);
 /// Returns a warning if each of `lanes` lanes gets less than 2 samples of a shuffle window; otherwise an empty string.
 /// `remedy` is the last sentence of the warning.
 std::string narrow_window_notice(std::size_t window, std::size_t lanes, std::string_view remedy);
-/// Returns the remedy for narrow_window_notice(): for lanes of an older order, or for lanes that the user has set.
+/// Returns the remedy for narrow_window_notice(): for lanes of a resume point of version 1, or for lanes of the user.
 std::string_view remedy_for_lanes(bool older_order) noexcept;
 
 class lane_cursor;
@@ -118,8 +118,8 @@ class exact_order {
   std::uint64_t batches() const noexcept;
   /// Returns the number of rows that one rank delivers in this batch of an epoch.
   std::size_t rows(std::uint64_t batch, const world& mine) const noexcept;
-  /// Returns the number of positions that belong to one rank, out of `positions` positions that begin at a batch
-  /// boundary.
+  /// Returns the number of positions that belong to one rank, out of `positions` consecutive positions, the first of
+  /// which begins a batch.
   static std::uint64_t share(std::uint64_t positions, const world& mine) noexcept;
 
   /// Throws setup_error if the world is invalid, or its size does not divide the global batch.

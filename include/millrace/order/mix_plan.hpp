@@ -6,14 +6,14 @@
 //   plan.sample_at(3, 70'000);                // the same as shard and index; shards are numbered across all sources
 //   plan.counts_before(3, 70'000);            // samples of each source since the start of the run
 //
-// A mix_pattern determines the source of each position. The exact_order of that source determines the sample. Sample n
-// of a source is sample n of the source's order, over all passes, as without a mix. When a source runs out:
+// A mix_pattern determines the source of each position. The exact_order of that source determines the sample. The mix
+// does not change the order within a source; its samples are numbered across passes. When a source runs out:
 // - stop: the epoch ends after the last sample of the first source that runs out. Each epoch begins a pass of every
 //   source.
 // - reweight: the other sources continue in proportion to their weights until all sources have run out. An epoch is one
 //   pass of all sources.
 // - repeat: the source continues with its next pass, in the middle of an epoch if necessary. No source restarts at the
-//   start of an epoch. An epoch has as many positions as the mix needs for the longest pass, rounded up to batches.
+//   start of an epoch. An epoch ends when each source has completed at least one pass, rounded up to batches.
 //   Therefore each sample occurs at least once in the first epoch. `epoch_batches` sets another length.
 //
 // With stop and reweight, an incomplete last batch of an epoch is dropped or short, as in exact_order. Rank r of R has

@@ -10,8 +10,8 @@
 // Evaluation: pad_last fills up the last batch of an epoch with masked rows. Then every batch has `size` rows on every
 // rank, and each sample occurs exactly once over all ranks. b.valid() is 1 for rows with a sample. Masked rows follow
 // the rows with a sample. They contain zeros (length 0 in a ragged column) and have an empty key.
-// prefetch sets the maximum number of batches on the host that are ready or in preparation. The default is 2 to 4, or
-// up to 16 batches that have 1 MiB in total.
+// prefetch sets the maximum number of batches on the host that are ready or in preparation. The default is 2 to 4;
+// for small batches up to 16, if they have at most 1 MiB together.
 #pragma once
 
 #include <millrace/base/version.hpp>
@@ -27,7 +27,7 @@ struct batch_options {
   std::size_t size = 32;   ///< rows in a batch
   bool drop_last = true;   ///< true: a short last batch of an epoch is dropped and not decoded; false: it is delivered
   bool pad_last = false;   ///< true: masked rows fill up the short last batch, and drop_last has no effect
-  bool allow_empty = false;   ///< true: a short batch may leave ranks without a row; false: a setup_error at the start
+  bool allow_empty = false;   ///< whether ranks may have no row of a short batch; otherwise such a run is a setup_error
   bool keys = false;       ///< true: b.keys() contains the key of each row's sample
 };
 

@@ -4,7 +4,8 @@
 //   const mr::color_jitter_options darker{.brightness = {0.5, 0.9}};
 //   const mr::rand_augment_options timm{.numbers = mr::augment_numbers::timm, .magnitude = 9};
 //
-// Published parameters are named after the library that published them. The operations always match Pillow's.
+// Published parameters are named after the library that published them. The operations have Pillow's pixels, except
+// gaussian_blur_options, which has torchvision's kernel.
 // Errors: none here; photometric_plan checks the options. Threads: not synchronized.
 #pragma once
 
@@ -76,7 +77,7 @@ struct gaussian_blur_options {
 
 /// Options of a random blur with Pillow's boxes.
 struct pillow_blur_options {
-  double radius_min = 0.1;   ///< minimum radius, in pixels; Pillow calls sigma the radius
+  double radius_min = 0.1;   ///< minimum sigma, which Pillow calls the radius, in pixels
   double radius_max = 2;     ///< maximum radius, at most 1000
   double probability = 1;    ///< probability of any change
 };
@@ -88,7 +89,7 @@ struct random_erasing_options {
   double scale_max = 0.33;        ///< maximum area
   double ratio_min = 0.3;         ///< minimum height / width
   double ratio_max = 3.3;         ///< maximum height / width
-  std::size_t max_boxes = 1;      ///< the number of boxes is uniform, 1 to max_boxes; boxes share the area
+  std::size_t max_boxes = 1;      ///< the number of boxes is uniform, 1 to max_boxes; the area is split among them
   rgb_color fill = mean_color;    ///< color of the boxes
 };
 
@@ -146,7 +147,7 @@ struct auto_augment_options {
 
 /// Options of AugMix, with torchvision's parameters and alpha = 1.
 struct aug_mix_options {
-  std::size_t severity = 3;   ///< number of the lowest bins from which magnitudes are drawn, 1 to 10
+  std::size_t severity = 3;   ///< magnitudes are drawn from this many of the lowest bins, 1 to 10
   std::size_t width = 3;      ///< number of chains that are mixed
   std::optional<std::size_t> depth{};               ///< operations per chain; empty: uniform, 1 to 3
   bool all_operations = true;                       ///< includes brightness, contrast, color and sharpness

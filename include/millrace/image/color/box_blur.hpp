@@ -1,7 +1,7 @@
 // Pillow's Gaussian blur, in place: three passes of a box filter with fractional ends along rows, then three along
 // columns.
 //
-//   const auto weights = mr::detail::box_weights_of(1.5);     // the radius, Pillow's sigma
+//   const auto weights = mr::detail::box_weights_of(1.5);     // sigma; Pillow's `radius`
 //   mr::detail::box_blur<mr::detail::portable_boxes> blur;    // reused for all images
 //   blur.run(pixels, weights);
 //
@@ -41,7 +41,7 @@ inline box_weights box_weights_of(double sigma) noexcept {
   const float variance = s * s / 3;   // of one pass
   const auto length = static_cast<float>(std::sqrt(12.0 * variance + 1.0));
   const auto radius = static_cast<float>(std::floor((length - 1.0) / 2.0));
-  const float thrice = static_cast<float>(3.0 * variance);   // exact before the conversion, so fusing cannot occur
+  const float thrice = static_cast<float>(3.0 * variance);   // exact product: a fused multiply-add has the same result
   float part = (2 * radius + 1) * (radius * (radius + 1) - thrice);
   part /= 6 * (variance - (radius + 1) * (radius + 1));
   const float extended = radius + part;

@@ -10,8 +10,8 @@
 // Rows below the planes repeat the last row. Callers may read 64 bytes beyond the end of a row.
 // Errors: none. Threads: not thread-safe; one thread at a time. Nothing is allocated unless a width exceeds all
 // previous widths.
-// Source of the rule: fancy_upsampling.hpp. With fewer than three chroma columns, or at 1/8 of the size, libjpeg
-// repeats samples instead.
+// Source of the interpolation of chroma: fancy_upsampling.hpp. With fewer than three chroma columns, or at 1/8 of the
+// size, libjpeg repeats samples instead.
 #pragma once
 
 #include <millrace/image/resize/fancy_upsampling.hpp>
@@ -69,7 +69,7 @@ class basic_rgb_rows {
     return pixels_.data() + (channel * rows_at_once + k) * row_bytes_;
   }
 
-  /// Returns luma row `y`, beginning at column left_. Row and column 0 of the planes' memory are the region's origin.
+  /// Returns luma row `y`, beginning at column left_. Row and column 0 of the planes are the first decoded ones.
   const std::uint8_t* luma_row(std::size_t y) const noexcept {
     return plane_[0].row(y - static_cast<std::size_t>(planes_.top)) + (left_ - static_cast<std::size_t>(planes_.left));
   }

@@ -5,16 +5,18 @@
 //   l.margin();                                       // the second lowest limit, divided by the lowest
 //   mr::detail::limits_of(statistics, {.workers = 1.25});        // with a quarter more workers
 //
-// If the threads of a stage were busy for b seconds with n samples, its limit is n x threads / b (utilization law).
-//   step      n / time between calls of next(); with events of the device n / (wall - gaps)
+// If the threads of a stage were busy for b seconds in total with n samples, its limit is n x threads / b (utilization
+// law).
+//   step      n / time between calls of next(); with events of the device n / (wall - idle time of the device)
 //   copy      n x threads / copying          work    n x threads / working
 //   unpack    n x threads / (reading + unpacking)      the speed of the I/O threads
-//   read      n / time with a read outstanding, x speed with all threads reading / recorded speed (read_levels.hpp),
-//             but no more than the I/O threads can process
-//   in turn   n / time reading the shard whose turn it is, if most samples come from it: the speed of its one reader.
+//   read      (n / time with a read outstanding) x (speed with all threads reading / measured speed;
+//             read_levels.hpp), but no more than the I/O threads can process
+//   in turn   n / time of reading the shard that the order needs next, if most wait for it. One thread reads it
 //             Read-ahead of later shards by other threads does not speed up the run.
-// The limit of reads uses two times. The busy time of the threads alone would count waits in the queue of a disk as
-// capacity. The time with a read outstanding alone cannot distinguish slow responses from full bandwidth.
+// The limit of reads uses two durations. The busy time of the threads alone would treat the time that reads wait in the
+// queue of a disk as usable capacity. The time with a read outstanding alone cannot distinguish slow responses from
+// full bandwidth.
 // Errors: none; a stage that was never busy has no limit and is omitted. Threads: not synchronized.
 // Source of the law: see flow_statistics.hpp.
 #pragma once

@@ -48,7 +48,7 @@ MILLRACE_INLINE shards_source::shards_source(std::vector<std::string> names, con
                                        .entries = o.entries},
                            .limits_damage = o.damaged_shards_at_most.has_value()}) {
   if (indexes_->chooses && o.index == millrace::index::off)
-    throw setup_error("the options only, without, where and repeats of shards() choose samples by an index: got .index "
+    throw setup_error("the options .only, .without, .where and .repeats of shards() need an index: got .index "
                       "= mr::index::off, expected automatic or required",
                       "Omit .index, or choose samples by .having or a filter");
 }

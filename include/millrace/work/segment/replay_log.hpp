@@ -8,8 +8,8 @@
 //
 // The restart point depends on the flow. If the stages buffer no items, reading restarts at the sample of the last row.
 // Otherwise, if the stages are empty at the start of a pass, reading restarts at the start of the pass; otherwise at
-// the start of the run. Samples move by less than the shuffle window. Therefore all samples of a shard more than a
-// window back have been delivered, and the log removes the shard's entry.
+// the start of the run. Samples move by less than the shuffle window. Therefore, when reading is more than a window
+// beyond the end of a shard, all samples of the shard have been delivered, and the log removes its entry.
 // Memory: one entry for each batch between the entrance of the last segment and the trainer, and one entry for each
 // shard that these batches still need.
 // Threads: any thread may call the functions. Calls that must be in order must not be concurrent.
@@ -40,15 +40,15 @@ class replay_log {
   /// The last row of a batch, and the number of rows up to and including this row.
   struct batch_end {
     std::uint64_t pass = 0, ordinal = 0;   ///< pass and ordinal of the row's sample
-    std::uint64_t rows_of_ordinal = 0;     ///< number of rows of that sample
-    std::uint64_t rows_of_pass = 0;   ///< number of rows of that pass
-    std::uint64_t rows_of_run = 0;   ///< number of rows of the run
-    std::uint64_t buffered_tokens = 0;   ///< number of tokens in a packing stage before that sample
+    std::uint64_t rows_of_ordinal = 0;     ///< rows of that sample up to and including this row
+    std::uint64_t rows_of_pass = 0;   ///< the same for the rows of the pass
+    std::uint64_t rows_of_run = 0;   ///< the same for the rows of the run
+    std::uint64_t buffered_tokens = 0;   ///< tokens in a packing stage when the sample arrived
     bool ends_pass = false;              ///< true if it is the last row of the pass
   };
 
-  /// If `in_lanes` is true, ordinals number the samples of several lanes together
-  /// (read/stage/interleaved_read_stage.hpp), and shards have no single order.
+  /// If `in_lanes` is true, several lanes are read in turn (read/stage/interleaved_read_stage.hpp). Their samples share
+  /// one sequence of ordinals, and shards have no single order.
   replay_log(const shard_order& order, replay_start from, bool in_lanes);
 
   /// Records the start of a shard. Called in the order of the pass.

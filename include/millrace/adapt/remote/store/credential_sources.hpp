@@ -38,8 +38,8 @@ class credential_sources {
   std::string profile_value(const std::string& name);
   /// Returns the endpoint of S3 from the services section of the selected profile.
   std::string service_endpoint();
-  /// Returns the path of a profile file without sections, which another program is probably rewriting. Empty if each
-  /// file has sections.
+  /// Returns the path of a profile file that has no sections; empty if each file has sections. Another program is
+  /// probably rewriting such a file.
   std::string empty_file();
 
   /// Returns the name of the profile's key source if it is not supported; otherwise empty.

@@ -6,7 +6,7 @@
 //
 // One thread transfers the bytes of all requests. If an attempt fails, breaks off or stalls, another attempt requests
 // the missing bytes. A late request may be hedged by a concurrent second request; the bytes that arrive first are used.
-// Errors: a failed fetch gets a located io_error with the server's message, the number of attempts and the time.
+// Errors: a failed fetch gets an io_error with the file, the server's message, the number of attempts and the duration.
 // Threads: any. Lifetime: fetches that are incomplete when the engine is destroyed are never filled.
 #pragma once
 

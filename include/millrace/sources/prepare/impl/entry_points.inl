@@ -17,7 +17,7 @@ MILLRACE_INLINE entry_points add_entry_points(const std::vector<std::string>& sh
                                               const entry_points_options& o) {
   const index_file_options files{.cache_folder = o.index_folder, .storage = o.storage};
   if (!files.can_store())
-    throw setup_error("indexes of shards in a storage cannot be saved next to the shards",
+    throw setup_error("indexes of shards in a remote storage cannot be saved next to the shards",
                       "Set entry_points_options::index_folder, or copy the shards to the local disk first");
   notice_outlet notices(o.notice);
   const shard_indexes all = build_indexes(

@@ -58,7 +58,7 @@ MILLRACE_INLINE std::optional<provided_keys> credential_sources::from_container(
   const std::string url = relative.empty() ? full : "http://169.254.170.2" + relative;
   if (relative.empty() && !may_receive_token(url))
     throw setup_error("AWS_CONTAINER_CREDENTIALS_FULL_URI is wrong: got " + printable(url) +
-                          ", expected https, this machine, or the address of a container's agent",
+                          ", expected an https address, this machine, or the link-local address of ECS or EKS",
                       "Correct the variable: others on the network could read the keys", {.stage = "remote"});
   small_request request{.url = url, .seconds = 5};
   std::string token = env_.variable("AWS_CONTAINER_AUTHORIZATION_TOKEN");
