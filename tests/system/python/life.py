@@ -55,6 +55,7 @@ def endings(report, folder, shards):
 
 
 def interrupted(report, module, folder, shards):
+    signal.signal(signal.SIGINT, signal.default_int_handler)   # a job in the background of a shell ignores the signal
     gate = f"{folder}/gate"
     loader = module.numbers(shards, 4, seed=7, gate_at=30, gate=gate, threads=1)
     plain = [batch.label.tolist() for batch in module.numbers(shards, 4, seed=7, threads=1)]
