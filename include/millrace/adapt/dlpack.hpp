@@ -74,6 +74,9 @@ class dlpack_tensor {
 
  private:
   struct call_deleter {
+#ifdef __clang__   // a deleter of another library has the type of another copy of the struct
+    __attribute__((no_sanitize("function")))
+#endif
     void operator()(dlpack_managed* tensor) const noexcept {
       if (tensor->deleter) tensor->deleter(tensor);
     }

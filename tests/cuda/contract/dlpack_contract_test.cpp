@@ -157,7 +157,7 @@ TEST_CASE("dlpack: a batch becomes tensors without a copy, and the last of them 
   CHECK(m.leased() == 1);
   DLManagedTensor* handed_over = tensors[2].release();
   CHECK(m.leased() == 1);
-  handed_over->deleter(handed_over);
+  mr::dlpack_tensor(handed_over).reset();
   CHECK(m.leased() == 0);
 }
 
