@@ -49,7 +49,9 @@ concept dlpack_struct = sizeof(T) == sizeof(dlpack_managed) && requires(T& tenso
 struct dlpack_pointer {
   dlpack_managed* tensor;
 
-  template <detail::dlpack_struct Managed>
+  /// `Managed` may be const, as in at::fromDLPack() of LibTorch 1.13.
+  template <class Managed>
+    requires detail::dlpack_struct<std::remove_const_t<Managed>>
   operator Managed*() const noexcept {
     return reinterpret_cast<Managed*>(tensor);
   }

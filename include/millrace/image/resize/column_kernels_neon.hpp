@@ -15,6 +15,8 @@
 // Shapes, units, errors, threads: see column_kernels.hpp.
 #pragma once
 
+#include <millrace/base/version.hpp>
+
 #ifdef __aarch64__
 
 #include <millrace/base/aligned_allocator.hpp>
