@@ -26,6 +26,7 @@
 #pragma once
 
 #include <millrace/base/version.hpp>
+#include <millrace/adapt/python/cpython.hpp>
 #include <millrace/adapt/python/opening.hpp>
 
 #include <concepts>
