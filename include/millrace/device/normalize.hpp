@@ -62,10 +62,8 @@ void normalize(const tensor_view<const std::uint8_t, 4>& pixels, const tensor_vi
   const auto job = detail::plan_normalize(pixels, numbers, options);
   static_cast<void>(pixels.host());    // throws for a column in device memory and names it
   static_cast<void>(numbers.host());
-#ifdef __x86_64__
-  if (detail::cpu_has_avx2()) return detail::avx2::normalize_all(job);
-#elif defined __aarch64__
-  return detail::neon::normalize_all(job);
+#if defined __x86_64__ || defined __aarch64__
+  if (detail::cpu_has_word_layer()) return detail::word_layer::normalize_all(job);
 #endif
   detail::table_normalizer::run(job);
 }

@@ -57,9 +57,8 @@ MILLRACE_SIMD words load_widened(const std::int16_t* from) noexcept { return loa
 /// Returns (x * of_x + y * of_y + 2^(bits - 1)) >> bits for each word, clamped to words.
 template <int of_x, int of_y, int bits>
 MILLRACE_SIMD words rounded_sums(words x, words y) noexcept {
-  const words factors = as_words(quads_of(static_cast<int>((of_x & 0xffff) | static_cast<unsigned>(of_y) << 16)));
-  return rounded_words<bits>(__builtin_ia32_pmaddwd256(low_pairs(x, y), factors),
-                             __builtin_ia32_pmaddwd256(high_pairs(x, y), factors));
+  using products = pair_products<>;
+  return rounded_words<bits>(products::of<of_x, of_y>(low_columns(x, y)), products::of<of_x, of_y>(high_columns(x, y)));
 }
 
 /// Multiplies four vectors of words by four factors, and adds the products. The results of low() and high() are in the
@@ -132,16 +131,14 @@ class rgb_writer {
   }
 
  private:
-  /// Returns `b` where the mask has ones, else `a`. Uses inline assembly, because GCC's own blends would each compare
-  /// the mask with 0.
+  /// Returns `b` where the mask has ones, else `a`.
   MILLRACE_SIMD static __m256i select(__m256i a, __m256i b, __m256i mask) noexcept {
     if constexpr (three_way_logic) {
       asm("vpternlogq $0xca, %2, %1, %0" : "+x"(mask) : "x"(b), "x"(a));
       return mask;
     } else {
-      __m256i blended;
-      asm("vpblendvb %3, %2, %1, %0" : "=x"(blended) : "x"(a), "x"(b), "x"(mask));
-      return blended;
+      return reinterpret_cast<__m256i>(
+          selected(reinterpret_cast<bytes>(a), reinterpret_cast<bytes>(b), reinterpret_cast<bytes>(mask)));
     }
   }
 

@@ -233,9 +233,7 @@ MILLRACE_SIMD byte_block bytes_at(byte_block v, byte_block places) noexcept {
 }
 
 /// Returns quads that add up to the sum of all bytes.
-MILLRACE_SIMD quads byte_sums(bytes v) noexcept {
-  return reinterpret_cast<quads>(_mm256_sad_epu8(reinterpret_cast<__m256i>(v), _mm256_setzero_si256()));
-}
+MILLRACE_SIMD quads byte_sums(bytes v) noexcept { return as_quads(sums_of_eight(v)); }
 /// Returns quads that add up to the sum of v * weights. The weights are at most 64.
 MILLRACE_SIMD quads weighted_byte_sums(bytes v, bytes weights) noexcept {
   return __builtin_ia32_pmaddwd256(sums_of_products(v, weights), words_of(1));

@@ -67,8 +67,7 @@ class token_data {
   read_meter& reads() const noexcept { return reads_; }
   /// Counts the tokens that do not belong to any window.
   void report(event_counts& counts) const noexcept {
-    if (empty_documents_ > 0) counts.count("documents without tokens", empty_documents_);
-    if (left_over_ > 0) counts.count("tokens after the last complete window of a file", left_over_);
+    for (const token_windows& w : windows_) w.report(counts);
   }
   /// Chooses how windows are read. Called before the first read. Returns the maximum bytes of cached blocks.
   std::size_t expect(const expected_order& order);
@@ -91,7 +90,7 @@ class token_data {
   const token_data_options options_;
   std::vector<token_windows> windows_;
   std::vector<std::uint64_t> counts_, sizes_;   // for each file: number of windows, size in bytes
-  std::uint64_t window_bytes_ = 0, left_over_ = 0, empty_documents_ = 0, fingerprint_ = 0;
+  std::uint64_t window_bytes_ = 0, fingerprint_ = 0;
   std::string no_choice_{};
   bool in_order_ = true;                 // windows are read in the order of the files
   std::optional<token_blocks> blocks_;

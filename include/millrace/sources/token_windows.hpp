@@ -12,6 +12,7 @@
 #include <millrace/base/digest.hpp>
 #include <millrace/io/file/storage.hpp>
 #include <millrace/item/packed.hpp>
+#include <millrace/measure/values/event_counts.hpp>
 #include <millrace/sources/megatron_index.hpp>
 #include <millrace/sources/token_layout.hpp>
 
@@ -57,6 +58,11 @@ class token_windows {
   bool is_sparse() const noexcept { return !documents_ && rule_.stride > 2 * rule_.length; }
   /// Returns the number of documents without tokens, which are not windows.
   std::uint64_t empty_documents() const noexcept { return documents_ ? documents_->empty_documents : 0; }
+  /// Counts the tokens and documents that do not belong to any window.
+  void report(event_counts& counts) const noexcept {
+    if (empty_documents() > 0) counts.count("documents without tokens", empty_documents());
+    if (left_over() > 0) counts.count("tokens after the last complete window of a file", left_over());
+  }
   /// Returns the tokens after the end of the last window.
   std::uint64_t left_over() const noexcept { return layout_.tokens - end_; }
   const token_layout& layout() const noexcept { return layout_; }

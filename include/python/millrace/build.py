@@ -58,13 +58,11 @@ def load(source, name=None, *, flags=(), compiled=True, cache=None, verbose=Fals
     command += [source, *library, *(f"-l{library}" for library in LIBRARIES)]
     folder = cache / f"{name}-{_hash(*command, _version(command[0]))}"
     with _locked(folder):
-        module = _fresh_module(folder)
-        if module is None:
-            module = _compile(command, folder, name, verbose)
-    loader = importlib.machinery.ExtensionFileLoader(name, str(module))
-    made = importlib.util.module_from_spec(importlib.util.spec_from_file_location(name, str(module), loader=loader))
-    loader.exec_module(made)
-    return made
+        path = _fresh_module(folder) or _compile(command, folder, name, verbose)
+    loader = importlib.machinery.ExtensionFileLoader(name, str(path))
+    module = importlib.util.module_from_spec(importlib.util.spec_from_file_location(name, str(path), loader=loader))
+    loader.exec_module(module)
+    return module
 
 
 _OPTIONS = ["-std=c++20", "-O2", "-DNDEBUG", "-fPIC", "-shared", "-fvisibility=hidden", "-Wl,--exclude-libs,ALL"]

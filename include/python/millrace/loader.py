@@ -71,9 +71,9 @@ def _converter(convert):
 
 @functools.lru_cache(maxsize=None)
 def _batch_class(names):
-    made = collections.namedtuple("Batch", names, rename=True)
-    made.__reduce__ = lambda self: (_batch, (names, tuple(self)))   # so that batches can be pickled
-    return made
+    batch_class = collections.namedtuple("Batch", names, rename=True)
+    batch_class.__reduce__ = lambda self: (_batch, (names, tuple(self)))   # so that batches can be pickled
+    return batch_class
 
 
 def _batch(names, values):
@@ -147,12 +147,12 @@ class _Loop:
                 self._loader = None
                 raise StopIteration
             self._next = loader._session.next
-        got = self._next(self._epoch, self._starts, loader._copies, loader._raw, loader._stream(), loader._notice)
-        if got is None:
+        answer = self._next(self._epoch, self._starts, loader._copies, loader._raw, loader._stream(), loader._notice)
+        if answer is None:
             loader._at = (self._epoch + 1, False)
             self._loader = self._next = None
             raise StopIteration
-        columns, keys, copied = got
+        columns, keys, copied = answer
         if self._starts:
             self._starts = False
             loader._at = (self._epoch, True)

@@ -93,15 +93,15 @@ def check_cost(report, nvcc):
 
 def check_oldest_architecture(report):
     """nvcc 12 compiles for sm_52 by default and rejects __grid_constant__ there; nvcc 13 has no such architecture."""
-    found = []
+    guarded = []
     for architecture in (520, 700):
         text = subprocess.run(["g++", "-std=c++20", "-E", "-P", "-xc++", f"-I{INCLUDE}",
                                f"-I{ROOT / 'tests/cuda/fake/include'}", "-D__CUDACC__",
                                f"-D__CUDA_ARCH__={architecture}", str(INCLUDE / "millrace/device/kernel.cuh")],
                               capture_output=True, text=True, check=True).stdout
-        found.append("__grid_constant__" in text)
-    report.add("__grid_constant__ from sm_70 on", None if found == [False, True] else
-               f"sm_52 and sm_70 have it: {found}")
+        guarded.append("__grid_constant__" in text)
+    report.add("__grid_constant__ from sm_70 on", None if guarded == [False, True] else
+               f"sm_52 and sm_70 have it: {guarded}")
 
 
 def check(report, passes):

@@ -16,20 +16,16 @@
 namespace {
 
 int differing_numbers(const float* from) {
-#ifdef __x86_64__
-  if (millrace::detail::cpu_has_avx2()) return millrace::detail::avx2::differing_numbers(from);
-#elif defined __aarch64__
-  return millrace::detail::neon::differing_numbers(from);
+#if defined __x86_64__ || defined __aarch64__
+  if (millrace::detail::cpu_has_word_layer()) return millrace::detail::word_layer::differing_numbers(from);
 #endif
   static_cast<void>(from);
   return 0;
 }
 
 int differing_pixels(const std::uint8_t* pixels) {
-#ifdef __x86_64__
-  if (millrace::detail::cpu_has_avx2()) return millrace::detail::avx2::differing_pixels(pixels);
-#elif defined __aarch64__
-  return millrace::detail::neon::differing_pixels(pixels);
+#if defined __x86_64__ || defined __aarch64__
+  if (millrace::detail::cpu_has_word_layer()) return millrace::detail::word_layer::differing_pixels(pixels);
 #endif
   static_cast<void>(pixels);
   return 0;

@@ -23,20 +23,16 @@ namespace {
 
 /// Returns the results of this processor's layer.
 std::array<int, 8> differing_operations(millrace::rng& d) {
-#ifdef __x86_64__
-  if (millrace::detail::cpu_has_avx2()) return millrace::detail::avx2::differing_operations(d);
-#elif defined __aarch64__
-  return millrace::detail::neon::differing_operations(d);
+#if defined __x86_64__ || defined __aarch64__
+  if (millrace::detail::cpu_has_word_layer()) return millrace::detail::word_layer::differing_operations(d);
 #endif
   static_cast<void>(d);
   return {};
 }
 
 std::array<int, 2> differing_pixel_operations(millrace::rng& d) {
-#ifdef __x86_64__
-  if (millrace::detail::cpu_has_avx2()) return millrace::detail::avx2::differing_pixel_operations(d);
-#elif defined __aarch64__
-  return millrace::detail::neon::differing_pixel_operations(d);
+#if defined __x86_64__ || defined __aarch64__
+  if (millrace::detail::cpu_has_word_layer()) return millrace::detail::word_layer::differing_pixel_operations(d);
 #endif
   static_cast<void>(d);
   return {};

@@ -29,10 +29,8 @@ template <class T>
 void mix_run(T* first, T* second, std::size_t count, const mix_weights& w) noexcept {
   if (w.other == 0) return;
   std::size_t done = 0;
-#ifdef __x86_64__
-  if (cpu_has_avx2()) done = avx2::mix_vectors(first, second, count, w);
-#elif defined __aarch64__
-  done = neon::mix_vectors(first, second, count, w);
+#if defined __x86_64__ || defined __aarch64__
+  if (cpu_has_word_layer()) done = word_layer::mix_vectors(first, second, count, w);
 #endif
   mix_scalar(first + done, second + done, count - done, w);
 }

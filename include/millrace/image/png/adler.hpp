@@ -48,14 +48,11 @@ inline std::uint32_t adler(std::span<const std::uint8_t> bytes, std::uint32_t be
     auto now = bytes.first(std::min(bytes.size(), adler_sums::max_at_once));
     bytes = bytes.subspan(now.size());
     [[maybe_unused]] const auto blocks = now.first(now.size() / adler_sums::block_bytes * adler_sums::block_bytes);
-#ifdef __x86_64__
-    if (cpu_has_avx2()) {
-      avx2::add_to_adler(sums, blocks);
+#if defined __x86_64__ || defined __aarch64__
+    if (cpu_has_word_layer()) {
+      word_layer::add_to_adler(sums, blocks);
       now = now.subspan(blocks.size());
     }
-#elif defined __aarch64__
-    neon::add_to_adler(sums, blocks);
-    now = now.subspan(blocks.size());
 #endif
     sums.add(now);
     sums.reduce();

@@ -47,7 +47,7 @@ class basic_plane_resizer {
     const std::size_t result_width = job.plan.transposed ? outputs_ : width_;
     row_pixels_ = job.target.row_pixels == 0 ? result_width : job.target.row_pixels;
     next_output_ = 0;
-    const std::size_t padded = (width_ + columns_at_once - 1) / columns_at_once * columns_at_once;
+    const std::size_t padded = padded_columns(width_);
     if (line_.size() < 3 * padded) line_.resize(3 * padded);
     line_bytes_ = padded;
     const bool plain = job.target.type == pixel_type::u8 && !job.plan.transposed;

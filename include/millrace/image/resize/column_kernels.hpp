@@ -71,6 +71,36 @@ void for_column_weights(const tap_table& taps, std::size_t output, const Each& e
   }
 }
 
+/// Returns the number of columns that kernels write for `columns` columns.
+constexpr std::size_t padded_columns(std::size_t columns) noexcept {
+  return (columns + columns_at_once - 1) / columns_at_once * columns_at_once;
+}
+
+/// The taps of kernels for any number of taps: chunks of 16 samples and weights for each padded output.
+struct long_column_taps {
+  std::size_t chunks = 0;
+  std::vector<std::size_t> first{};      ///< the first sample of each output
+  std::vector<std::int16_t> weights{};   ///< 16 * chunks for each output
+
+  void build(const column_plan& plan) {
+    const std::size_t outputs = plan.taps.outputs(), padded = padded_columns(outputs);
+    chunks = (plan.taps.max_count() + 15) / 16;
+    first.assign(padded, 0);
+    weights.assign(padded * chunks * 16, 0);
+    // All outputs read the same number of samples. At the right edge, an output with fewer taps reads the last samples
+    // of the row, because memory to the right of the image may not be readable. Its weights are then at the end.
+    const std::size_t width = plan.taps.source_end() - plan.origin;
+    const std::size_t last_first = width - std::min(width, 16 * chunks);
+    for (std::size_t o = 0; o < outputs; ++o) {
+      const std::size_t own_first = plan.first_of(o);
+      first[o] = std::min(own_first, last_first);
+      for_column_weights(plan.taps, plan.source_of(o), [&](std::size_t k, int weight) {
+        weights[o * chunks * 16 + k + (own_first - first[o])] = static_cast<std::int16_t>(weight);
+      });
+    }
+  }
+};
+
 class portable_columns {
  public:
   void build(const column_plan& plan) {
@@ -90,9 +120,7 @@ class portable_columns {
     }
   }
 
-  std::size_t padded() const noexcept {
-    return (first_.size() + columns_at_once - 1) / columns_at_once * columns_at_once;
-  }
+  std::size_t padded() const noexcept { return padded_columns(first_.size()); }
 
   void run(const column_rows& r) const noexcept {
     for (std::size_t k = 0; k < 4; ++k)

@@ -46,10 +46,10 @@ class avx2_columns {
       wide_ = plan.wide_vectors && wide_medium_.build(plan, padded());
       if (!wide_ && !build_medium(plan)) kind_ = kind::long_taps;
     }
-    if (kind_ == kind::long_taps) build_long(plan);
+    if (kind_ == kind::long_taps) long_.build(plan);
   }
 
-  std::size_t padded() const noexcept { return (outputs_ + columns_at_once - 1) / columns_at_once * columns_at_once; }
+  std::size_t padded() const noexcept { return padded_columns(outputs_); }
 
   void run(const column_rows& r) const noexcept {
     if (kind_ == kind::long_taps) return run_long(r);
@@ -198,23 +198,6 @@ class avx2_columns {
     return true;
   }
 
-  void build_long(const column_plan& plan) {
-    chunks_ = (plan.taps.max_count() + 15) / 16;
-    first_.assign(padded(), 0);
-    weights_.assign(padded() * chunks_ * 16, 0);
-    // All outputs read the same number of samples. At the right edge, an output with fewer taps reads the last samples
-    // of the row, because memory to the right of the image may not be readable. Its weights are then at the end.
-    const std::size_t width = plan.taps.source_end() - plan.origin;
-    const std::size_t last_first = width - std::min(width, 16 * chunks_);
-    for (std::size_t o = 0; o < outputs_; ++o) {
-      const std::size_t first = plan.first_of(o);
-      first_[o] = std::min(first, last_first);
-      for_column_weights(plan.taps, plan.source_of(o), [&](std::size_t k, int weight) {
-        weights_[o * chunks_ * 16 + k + (first - first_[o])] = static_cast<std::int16_t>(weight);
-      });
-    }
-  }
-
   static __m256i load(const void* from) noexcept { return _mm256_loadu_si256(static_cast<const __m256i*>(from)); }
   static __m256i table(const void* from) noexcept { return _mm256_load_si256(static_cast<const __m256i*>(from)); }
   static void store(void* to, __m256i v) noexcept { _mm256_storeu_si256(static_cast<__m256i*>(to), v); }
@@ -335,10 +318,10 @@ class avx2_columns {
   __m256i sums_of_8(const Sample* row, std::size_t block) const noexcept {
     __m256i part[8];
     for (std::size_t j = 0; j < 8; ++j) {
-      const Sample* from = row + first_[block + j];
-      const std::int16_t* weights = weights_.data() + (block + j) * chunks_ * 16;
+      const Sample* from = row + long_.first[block + j];
+      const std::int16_t* weights = long_.weights.data() + (block + j) * long_.chunks * 16;
       part[j] = _mm256_madd_epi16(words(from), load(weights));
-      for (std::size_t chunk = 1; chunk < chunks_; ++chunk)
+      for (std::size_t chunk = 1; chunk < long_.chunks; ++chunk)
         part[j] = _mm256_add_epi32(part[j], _mm256_madd_epi16(words(from + 16 * chunk), load(weights + 16 * chunk)));
     }
     const __m256i low = sums_of_4(part), high = sums_of_4(part + 4);   // each lane contains half of each sum
@@ -358,14 +341,13 @@ class avx2_columns {
   }
 
   kind kind_ = kind::long_taps;
-  std::size_t outputs_ = 0, pairs_ = 0, chunks_ = 0;
+  std::size_t outputs_ = 0, pairs_ = 0;
   bool one_window_ = false, clamps_ = false;
   bool wide_ = false;   // whether short and medium taps are summed in registers of 512 bits
   aligned_vector<short_group> short_;
   aligned_vector<medium_group> medium_;
   avx512_medium_columns wide_medium_;
-  std::vector<std::size_t> first_;
-  std::vector<std::int16_t> weights_;
+  long_column_taps long_;
 };
 
 }}}  // namespace millrace::detail

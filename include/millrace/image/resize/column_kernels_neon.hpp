@@ -45,10 +45,10 @@ class neon_columns {
     if (plan.wide || !build_groups(plan)) kind_ = kind::long_taps;
     else if (kind_ != kind::words && !build_byte_weights(plan)) kind_ = kind::words;
     if (kind_ == kind::words) build_word_weights(plan);
-    if (kind_ == kind::long_taps) build_long(plan);
+    if (kind_ == kind::long_taps) long_.build(plan);
   }
 
-  std::size_t padded() const noexcept { return (outputs_ + columns_at_once - 1) / columns_at_once * columns_at_once; }
+  std::size_t padded() const noexcept { return padded_columns(outputs_); }
 
   void run(const column_rows& r) const noexcept {
     switch (kind_) {
@@ -130,23 +130,6 @@ class neon_columns {
   void clear_weights() {
     pairs_ = (taps_ + 1) / 2;
     weights_.assign(groups_.size() * pairs_, {});
-  }
-
-  void build_long(const column_plan& plan) {
-    chunks_ = (taps_ + 15) / 16;
-    first_.assign(padded(), 0);
-    long_weights_.assign(padded() * chunks_ * 16, 0);
-    // All outputs read the same number of samples. At the right edge, an output with fewer taps reads the last samples
-    // of the row, because memory to the right of the image may not be readable. Its weights are then at the end.
-    const std::size_t width = plan.taps.source_end() - plan.origin;
-    const std::size_t last_first = width - std::min(width, 16 * chunks_);
-    for (std::size_t o = 0; o < outputs_; ++o) {
-      const std::size_t first = plan.first_of(o);
-      first_[o] = std::min(first, last_first);
-      for_column_weights(plan.taps, plan.source_of(o), [&](std::size_t k, int weight) {
-        long_weights_[o * chunks_ * 16 + k + (first - first_[o])] = static_cast<std::int16_t>(weight);
-      });
-    }
   }
 
   /// A window in consecutive registers, as a table look-up requires.
@@ -303,12 +286,12 @@ class neon_columns {
   template <std::size_t count, class Sample>
   [[gnu::noinline]] void run_long(const Sample* const* rows, std::int16_t* out, const long_target& to) const noexcept {
     constexpr int bits = sizeof(Sample) == 1 ? 6 : column_weight_bits;
-    const std::int16_t* weights = long_weights_.data();
+    const std::int16_t* weights = long_.weights.data();
     for (std::size_t block = 0; block < padded(); block += 4) {
       int32x4_t sums[4][count];
       for (std::size_t j = 0; j < 4; ++j) {
         for (std::size_t k = 0; k < count; ++k) sums[j][k] = vdupq_n_s32(0);
-        for (std::size_t at = first_[block + j], end = at + 16 * chunks_; at < end; at += 16, weights += 16)
+        for (std::size_t at = long_.first[block + j], end = at + 16 * long_.chunks; at < end; at += 16, weights += 16)
           for (std::size_t k = 0; k < count; ++k) sums[j][k] = sum_of_16(sums[j][k], rows[k] + at, weights);
       }
       for (std::size_t k = 0; k < count; ++k) {
@@ -322,13 +305,12 @@ class neon_columns {
   }
 
   kind kind_ = kind::long_taps;
-  std::size_t outputs_ = 0, taps_ = 0, pairs_ = 0, chunks_ = 0;
+  std::size_t outputs_ = 0, taps_ = 0, pairs_ = 0;
   int registers_ = 1;   // the size of a window
   bool clamps_ = false;
   aligned_vector<group> groups_;
   aligned_vector<tap_pair> weights_;
-  std::vector<std::size_t> first_;
-  std::vector<std::int16_t> long_weights_;
+  long_column_taps long_;
 };
 
 }}}  // namespace millrace::detail

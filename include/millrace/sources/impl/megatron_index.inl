@@ -38,7 +38,6 @@ class stored_array {
   stored_array(byte_source& file, std::uint64_t first_byte, std::uint64_t count)
       : file_(&file), first_byte_(first_byte), count_(count) {}
 
-  std::uint64_t size() const noexcept { return count_; }
   T operator[](std::uint64_t i) {
     if (i < piece_at_ || i >= piece_at_ + piece_.size()) {
       constexpr std::size_t piece = (std::size_t{256} << 10) / sizeof(T);

@@ -31,9 +31,7 @@ MILLRACE_INLINE token_data::token_data(const file_list& files, const token_data_
     const token_windows& w = windows_[i];
     const token_layout& l = w.layout();
     counts_.push_back(w.count());
-    left_over_ += w.left_over();
     most = std::max(most, l.tokens);
-    empty_documents_ += w.empty_documents();
     window_bytes_ += w.window_bytes();
     const std::string& path = files_.name(i);
     const std::string_view name = std::string_view(path).substr(path.rfind('/') + 1);

@@ -53,8 +53,7 @@ MILLRACE_INLINE std::span<const std::byte> token_reader::bytes_at(const byte_ran
 }
 
 MILLRACE_INLINE void token_reader::report(event_counts& counts) const noexcept {
-  if (windows_.empty_documents() > 0) counts.count("documents without tokens", windows_.empty_documents());
-  if (windows_.left_over() > 0) counts.count("tokens after the last complete window of a file", windows_.left_over());
+  windows_.report(counts);
 }
 
 MILLRACE_INLINE token_files_source::token_files_source(std::vector<std::string> names,

@@ -37,14 +37,14 @@ struct dct_kernels {
 
   static dct_kernels best() noexcept {
     dct_kernels k;
+#if defined __x86_64__ || defined __aarch64__
+    if (!cpu_has_word_layer()) return k;
+    k.pair = {reduced_dct::one, word_layer::dct_to_two, word_layer::dct_to_four, word_layer::dct_to_eight};
+#endif
 #ifdef __x86_64__
-    if (!cpu_has_avx2()) return k;
-    k.pair = {reduced_dct::one, avx2::dct_to_two, avx2::dct_to_four, avx2::dct_to_eight};
     if (cpu_has_more_registers()) k.pair[3] = more_registers_dct;
     if (cpu_has_more_registers() && cpu_has_vnni()) k.pair[3] = vnni_dct;
     if (avx512_inverse_dct::usable()) k.quad = avx512_inverse_dct::quad;
-#elif defined __aarch64__
-    k.pair = {reduced_dct::one, neon::dct_to_two, neon::dct_to_four, neon::dct_to_eight};
 #endif
     return k;
   }
