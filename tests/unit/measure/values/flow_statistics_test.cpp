@@ -9,6 +9,7 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <mutex>
@@ -85,7 +86,7 @@ mr::flow_statistics statistics_of(const slow& s, std::uint64_t batches = 1'000, 
   return run.statistics_after_warm_up();
 }
 
-/// The counted time of a stage, as a share of its threads' time.
+/// The counted share of the time of a stage's threads.
 double counted(const mr::flow_statistics& f, const mr::stage_statistics& s) {
   return f.share(s, s.busy_ns) + f.share(s, s.starved_ns) + f.share(s, s.blocked_ns);
 }
@@ -94,10 +95,8 @@ double counted(const mr::flow_statistics& f, const mr::stage_statistics& s) {
 bool sums_are_right(const mr::flow_statistics& f) {
   for (const mr::stage_statistics& s : f.stages) {
     if (s.kind == mr::stage_kind::unpack) continue;
-    CAPTURE(s.name);
-    CHECK(counted(f, s) < 1.1);
-    CHECK(s.cpu_ns <= s.busy_ns);
-    if (counted(f, s) <= 0.7) return false;
+    CHECK_MESSAGE(s.cpu_ns <= s.busy_ns, s.name);
+    if (counted(f, s) <= 0.7 || counted(f, s) >= 1.1) return false;
   }
   return true;
 }
@@ -262,19 +261,19 @@ TEST_CASE("tuning opens as many workers as the step needs, closes the others, re
 }
 
 TEST_CASE("between the epochs of a loop the clock stops") {
-  const auto start = std::chrono::steady_clock::now();
-  auto run = slow_session({.work = microseconds(100), .epochs = 2});
-  for (std::uint64_t e = 0; e < 2; ++e) {
-    for (auto& b : run.epoch(e)) static_cast<void>(b);
-    std::this_thread::sleep_for(std::chrono::milliseconds(300));
-  }
-  const std::chrono::nanoseconds all = std::chrono::steady_clock::now() - start;
-  const mr::flow_statistics f = run.statistics();
-  const auto running_ns = static_cast<std::uint64_t>(all.count()) - 600'000'000;
-  CHECK(f.wall_ns <= running_ns);
-  CHECK(run.stats().step_ns <= running_ns);
-  // The pause for validation counts neither as waiting of the workers nor as time of a stage.
-  for (const mr::stage_statistics& s : f.stages) CHECK(counted(f, s) < 1.1);
+  // A thread that waits for a core is counted until it runs, so a crowded machine needs more work in each epoch.
+  CHECK(at_some_scale([](int scale) {
+    const auto pause = std::chrono::milliseconds(300) * scale;
+    const auto start = std::chrono::steady_clock::now();
+    auto run = slow_session({.work = microseconds(100) * scale, .epochs = 2});
+    for (std::uint64_t e = 0; e < 2; ++e, std::this_thread::sleep_for(pause))
+      for (auto& b : run.epoch(e)) b.release();
+    const mr::flow_statistics f = run.statistics();
+    const std::chrono::nanoseconds running = std::chrono::steady_clock::now() - start - 2 * pause;
+    CHECK(std::max(f.wall_ns, run.stats().step_ns) <= static_cast<std::uint64_t>(running.count()));
+    // The pause counts neither as waiting of the workers nor as time of a stage.
+    return std::ranges::all_of(f.stages, [&](const mr::stage_statistics& s) { return counted(f, s) < 1.1; });
+  }));
 }
 
 TEST_CASE("a stalled run reports who waits for whom, once for each stall, and continues") {
