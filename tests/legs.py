@@ -235,9 +235,7 @@ def exact(leg):
 
 def python(leg):
     """the Python door: batches equal to the C++ loop, the life of a loader, the package; needs NumPy and Python.h"""
-    leg.run_check("system/python/package.py")
-    leg.run_check("system/python/exact.py")
-    leg.run_check("system/python/life.py")
+    leg.run_checks("system/python/exact.py", "system/python/package.py", "system/python/life.py")
 
 
 def remote(leg):

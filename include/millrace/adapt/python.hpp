@@ -40,13 +40,13 @@ namespace [[gnu::visibility("hidden")]] python {
 /// `doc` must live as long as the process.
 template <auto... Options, std::copy_constructible Make>
   requires(sizeof...(Options) > 0)
-std::unique_ptr<detail::python::loader_base> loader(const char* name, Make make, const char* doc = "") {
-  return std::make_unique<detail::python::loader_of<Make, Options...>>(name, std::move(make), doc);
+detail::python::loader_entry loader(const char* name, Make make, const char* doc = "") {
+  return detail::python::entry_of<Options...>(name, std::move(make), doc);
 }
 
 /// Creates the module; returns null with a Python exception if that fails. Call it from PyInit_NAME.
-template <class... Loaders>
-PyObject* module(const char* name, std::unique_ptr<Loaders>... loaders) {
+template <std::same_as<detail::python::loader_entry>... Loaders>
+PyObject* module(const char* name, Loaders... loaders) {
   using namespace detail::python;
   const auto next = reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(session_next));   // METH_FASTCALL
   static const PyMethodDef functions[] = {{"_next", next, METH_FASTCALL, nullptr},
@@ -54,6 +54,7 @@ PyObject* module(const char* name, std::unique_ptr<Loaders>... loaders) {
                                           {"_get", session_get, METH_VARARGS, nullptr},
                                           {"_dlpack", column_dlpack, METH_VARARGS, nullptr},
                                           {"_describe", column_description, METH_O, nullptr},
+                                          {"_epoch_of", epoch_of, METH_O, nullptr},
                                           {nullptr, nullptr, 0, nullptr}};
   static const PyMethodDef open{"open", open_session, METH_VARARGS, nullptr};
   // CPython refers to the definition until the process ends.
@@ -61,10 +62,10 @@ PyObject* module(const char* name, std::unique_ptr<Loaders>... loaders) {
                                            const_cast<PyMethodDef*>(functions), nullptr, nullptr, nullptr, nullptr};
   const reference package(PyImport_ImportModule("millrace.loader"));
   reference object(package ? PyModule_Create(definition) : nullptr);
-  const auto add = [&]<class Loader>(std::unique_ptr<Loader> l) {
-    const reference parameters(l->parameters());
-    const char *const loader = l->name(), *const doc = l->doc();
-    const reference capsule(new_capsule<loader_name>(std::move(l)));
+  const auto add = [&](loader_entry& l) {
+    const reference parameters(l.parameters());
+    const char *const loader = l.name, *const doc = l.doc;
+    const reference capsule(new_capsule<loader_name>(std::make_unique<loader_entry>(std::move(l))));
     const reference open_loader(capsule ? PyCFunction_NewEx(const_cast<PyMethodDef*>(&open), capsule.get(), nullptr)
                                         : nullptr);
     const reference function(open_loader && parameters
@@ -73,7 +74,7 @@ PyObject* module(const char* name, std::unique_ptr<Loaders>... loaders) {
                                  : nullptr);
     return function && PyObject_SetAttrString(object.get(), loader, function.get()) == 0;
   };
-  return object && (add(std::move(loaders)) && ...) ? object.release() : nullptr;
+  return object && (add(loaders) && ...) ? object.release() : nullptr;
 }
 
 }  // namespace python

@@ -11,8 +11,8 @@ the memory of the batch. The options of `train` are those of the flow; `help(pho
 """
 from .build import get_include, load
 from .errors import ConservationError, DataError, Error, LateDataError, SetupError, StageError, StorageError
-from .loader import KeptBatches, Loader
+from .loader import KeptBatches, Loader, Report
 
 __version__ = "0.1.0"
-__all__ = ["ConservationError", "DataError", "Error", "KeptBatches", "LateDataError", "Loader", "SetupError",
-           "StageError", "StorageError", "get_include", "load"]
+__all__ = ["ConservationError", "DataError", "Error", "KeptBatches", "LateDataError", "Loader", "Report",
+           "SetupError", "StageError", "StorageError", "get_include", "load"]

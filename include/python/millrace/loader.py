@@ -1,12 +1,14 @@
 """Loader: the batches of a flow, epoch by epoch, with resume."""
 import atexit
-import collections
 import functools
+import html
 import inspect
 import os
 import sys
 import warnings
 import weakref
+
+from .batches import Column, batch_class, converter
 
 _open_loaders = weakref.WeakSet()   # their threads run
 
@@ -43,73 +45,19 @@ def _world(rank, world_size):
     return rank, world_size
 
 
-def _converter(convert):
-    """Returns (function for a column or None, whether it receives a capsule for torch)."""
-    if convert is not None:
-        return convert or None, False
-    if "torch" in sys.modules:
-        torch = sys.modules["torch"]
-        from_dlpack = torch.utils.dlpack.from_dlpack
+class Report(str):
+    """The text of a report. Notebooks show it as a page with charts."""
 
-        def tensor_of(capsule):   # every version of torch accepts a capsule; a tuple marks bool
-            return from_dlpack(capsule[0]).view(torch.bool) if capsule.__class__ is tuple else from_dlpack(capsule)
+    def __new__(cls, text, page):
+        report = super().__new__(cls, text)
+        report.page = page
+        return report
 
-        return tensor_of, True
-    try:
-        import numpy
-    except ImportError:
-        return None, False
+    def __getnewargs__(self):   # for pickle
+        return str(self), self.page
 
-    def array_of(column):
-        try:
-            return numpy.from_dlpack(column)
-        except RuntimeError:   # NumPy before 1.25 has no bool in DLPack
-            return numpy.asarray(column)
-
-    return array_of, False
-
-
-@functools.lru_cache(maxsize=None)
-def _batch_class(names):
-    batch_class = collections.namedtuple("Batch", names, rename=True)
-    batch_class.__reduce__ = lambda self: (_batch, (names, tuple(self)))   # so that batches can be pickled
-    return batch_class
-
-
-def _batch(names, values):
-    return _batch_class(names)._make(values)
-
-
-class Column:
-    """A column of a batch with the DLPack protocol, for any library that has from_dlpack()."""
-
-    __slots__ = ("_module", "_column")
-
-    def __init__(self, module, column):
-        self._module, self._column = module, column
-
-    @property
-    def shape(self):
-        return self._module._describe(self._column)[0]
-
-    def __dlpack_device__(self):
-        return self._module._describe(self._column)[1]
-
-    @property
-    def __array_interface__(self):
-        shape, device, code, bits, address = self._module._describe(self._column)
-        kind = {0: "i", 1: "u", 2: "f", 6: "b"}.get(code)
-        if kind is None or device[0] != 1:
-            raise BufferError("millrace: NumPy has no array of this type, or on this device. Use convert=.")
-        return {"version": 3, "shape": shape, "typestr": f"<{kind}{bits // 8}", "data": (address, False)}
-
-    def __dlpack__(self, *, stream=None, max_version=None, dl_device=None, copy=None):
-        if copy:
-            raise BufferError("millrace: DLPack returns no copies. Copy the tensor instead.")
-        if dl_device is not None and tuple(dl_device) != self.__dlpack_device__():
-            raise BufferError("millrace: the column is on another device. Copy the tensor to that device.")
-        return self._module._dlpack(self._column, 1 if stream is None else stream,
-                                    max_version is not None and max_version[0] >= 1)
+    def _repr_html_(self):
+        return f'<iframe srcdoc="{html.escape(self.page)}" style="width: 100%; height: 40em" frameborder="0"></iframe>'
 
 
 class _Session:
@@ -183,11 +131,14 @@ class Loader:
                  rank=None, world_size=None, **session_options):
         if on_kept not in ("copy", "error"):
             raise ValueError(f"{name}() argument 'on_kept' must be 'copy' or 'error', not {on_kept!r}")
+        damage = session_options.get("on_damage", "fail")
+        if damage not in ("fail", "replace", "mask"):
+            raise ValueError(f"{name}() argument 'on_damage' must be 'fail', 'replace' or 'mask', not {damage!r}")
         self._module, self._opener, self._flow_options = module, opener, flow_options
         self._column = functools.partial(Column, module)
         self._session_options = session_options
         self._rank, self._world_size = rank, world_size
-        self._convert, self._raw = _converter(convert)
+        self._convert, self._raw = converter(convert)
         self._copies = on_kept == "copy"
         self._notice = notice
         self._session = None
@@ -227,15 +178,14 @@ class Loader:
 
     def load_state_dict(self, state):
         """Continues after the last batch of the saved state. The number of threads may differ."""
+        position, epoch = state["millrace"], state["epoch"]
+        next_epoch = self._module._epoch_of(position) if position else epoch   # an error leaves the loader unchanged
         self.close()
-        self._resume = state["millrace"]
-        self._at = (state["epoch"], False)
+        self._resume, self._at = position, (epoch, False)
         self._complete_epoch = self._next_epoch = None
-        if state["begun"]:   # the rest of this epoch; nothing, if the state was saved at its last batch
-            resumed = [word[6:] for word in self._resume.split() if word.startswith("epoch=")]
-            if resumed and int(resumed[0]) > state["epoch"]:
-                self._complete_epoch = self._next_epoch = state["epoch"]
-                self._at = (state["epoch"] + 1, False)
+        if state["begun"] and next_epoch > epoch:   # saved at the last batch of the epoch: its rest is empty
+            self._complete_epoch = self._next_epoch = epoch
+            self._at = (next_epoch, False)
 
     def close(self):
         """Ends the threads. Tensors stay valid. Another loop starts the threads again."""
@@ -258,8 +208,8 @@ class Loader:
                         "the process that uses it. In place of a DataLoader with workers, use the loader itself.")
 
     def report(self):
-        """A text about the bottleneck of the run, with the predicted gain of each setting."""
-        return self._running().report
+        """A text about the bottleneck of the run, with the predicted gain of each setting. Notebooks show a page."""
+        return Report(*self._running().report)
 
     def stats(self):
         """The counters of the run: batches, samples, wait_ns, step_ns, digest, data_wait_share and others."""
@@ -313,7 +263,7 @@ class Loader:
 
     def _batch_class_of(self, keys):
         if self._class is None:
-            self._class = _batch_class(tuple(self._session.names + ["keys"] * keys))
+            self._class = batch_class(tuple(self._session.names + ["keys"] * keys))
         return self._class
 
     def _warn(self):
@@ -322,9 +272,11 @@ class Loader:
                       "copied. Keep copies of the tensors, or set extra_slots=", KeptBatches, stacklevel=3)
 
     def _stream(self):
-        """The stream of the training step: torch's current one, if torch uses a GPU."""
-        torch = sys.modules.get("torch") if self._raw else None
-        return torch.cuda.current_stream().cuda_stream if torch and torch.cuda.is_initialized() else 0
+        """The stream of the training step: torch's current one. None: __dlpack__() receives the stream."""
+        if not self._raw:
+            return None
+        cuda = sys.modules["torch"].cuda
+        return cuda.current_stream().cuda_stream if cuda.is_initialized() else 0
 
 
 _SESSION_OPTIONS = {   # name: (annotation, default)
@@ -360,6 +312,12 @@ def loader_function(module, name, doc, opener, parameters):
          for option, (annotation, default) in _SESSION_OPTIONS.items()], return_annotation=Loader)
 
     def create(*args, **options):
+        stages = [option for option, value in options.items() if option not in signature.parameters and callable(value)]
+        if stages:
+            raise TypeError(f"{name}() argument {stages[0]!r} is a Python callable, which cannot be a stage of a flow: "
+                            "stages run in parallel, without Python's global lock. Write it in C++, in the source of "
+                            "the module: mr::map([](const mr::record& r, mr::rng& rng) { return ...; }). To change "
+                            "complete batches, call it in the loop, or use convert=")
         try:
             bound = signature.bind(*args, **options).arguments
         except TypeError as e:

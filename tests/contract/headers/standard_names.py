@@ -42,6 +42,7 @@ deque: deque erase_if begin end size
 exception: current_exception exception exception_ptr make_exception_ptr rethrow_exception terminate
 fstream: ifstream
 functional: function less
+future: future future_status packaged_task
 initializer_list: initializer_list begin end
 iterator: back_inserter begin data default_sentinel_t end input_iterator_tag iter_difference_t next
 iterator: random_access_iterator size sized_sentinel_for ssize

@@ -78,5 +78,4 @@ def crc(batch):
 def line(loader, batch):
     """The line that loop.cpp prints for a batch."""
     session = loader._session
-    digest = int(session.position.partition("digest=")[2].split()[0], 16)
-    return f"{session.epoch} {session.step} {digest} {crc(batch):08x}"
+    return f"{session.epoch} {session.step} {session.stats['digest']} {crc(batch):08x}"

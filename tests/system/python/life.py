@@ -134,7 +134,14 @@ def kept(report, module, shards):
 
 
 def refused(report, module, folder, shards):
+    import millrace
     loader = module.numbers(shards, 4, seed=7, threads=1)
+    next(iter(loader))
+    state = loader.state_dict()
+    damaged = dict(state, millrace=state["millrace"].replace("epoch=0", "epoch=1"))
+    expect(report, "a damaged resume point is refused when it is loaded", millrace.DataError,
+           lambda: loader.load_state_dict(damaged), "checksum")
+    report.add("the loader is unchanged then", None if loader.state_dict() == state else str(loader.state_dict()))
     older = iter(loader)
     next(older)
     next(iter(loader))
@@ -181,6 +188,8 @@ def arguments(report, module, shards):
             ("a wrong policy", ValueError, ("'on_damage' must be 'fail'",), (shards,), {"on_damage": "skip"}),
             ("a wrong choice", ValueError, ("'on_kept' must be",), (shards,), {"on_kept": "drop"})):
         expect(report, f"an error for {problem}", kind, lambda: module.numbers(*positional, **options), *words)
+    expect(report, "an error for a Python callable as a stage", TypeError,
+           lambda: module.numbers(shards, transform=len), "'transform' is a Python callable", "mr::map([]")
     import inspect
     text = str(inspect.signature(module.numbers))
     report.add("the signature has names, types and defaults", None if text.startswith(
@@ -232,7 +241,11 @@ def notices(report, module, shards):
     loader.close()
     of_start = any(kind == "start" and severity == "info" and "host" in text for kind, severity, text in received)
     report.add("notices reach the function of notice=", None if of_start else str(received))
-    report.add("a report has text", None if module.numbers(shards, 4).report() else "empty")
+    text = module.numbers(shards, 4).report()
+    same = pickle.loads(pickle.dumps(text))
+    page = text._repr_html_()
+    report.add("a report has a text, and a page for notebooks", None if str(text) and same == text and
+               same.page == text.page and page.startswith('<iframe srcdoc="&lt;!') and "<h" not in page else page[:300])
 
 
 def main():

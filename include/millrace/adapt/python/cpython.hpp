@@ -25,33 +25,19 @@
 #endif
 
 #include <exception>
+#include <memory>
 #include <new>
 #include <string>
 #include <string_view>
-#include <utility>
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 namespace [[gnu::visibility("hidden")]] python {
 
-/// Owns a reference to an object, or is null.
-class reference {
- public:
-  reference() = default;
-  explicit reference(PyObject* owned) noexcept : object_(owned) {}
-  reference(reference&& other) noexcept : object_(std::exchange(other.object_, nullptr)) {}
-  reference& operator=(reference&& other) noexcept {
-    std::swap(object_, other.object_);
-    return *this;
-  }
-  ~reference() { Py_XDECREF(object_); }
-
-  PyObject* get() const noexcept { return object_; }
-  PyObject* release() noexcept { return std::exchange(object_, nullptr); }
-  explicit operator bool() const noexcept { return object_ != nullptr; }
-
- private:
-  PyObject* object_ = nullptr;
+struct release_reference {
+  void operator()(PyObject* object) const noexcept { Py_DECREF(object); }
 };
+/// Owns a reference to an object, or is null.
+using reference = std::unique_ptr<PyObject, release_reference>;
 
 /// Calls `act` without Python's global lock. `act` must not throw. A destructor must not acquire the lock,
 /// because after the end of the interpreter this ends the calling thread by an exception.
@@ -72,6 +58,16 @@ inline PyObject* raise(PyObject* type, const char* message) {
   return nullptr;
 }
 
+inline std::string text_of_exception(const std::exception_ptr& failure) {
+  try {
+    std::rethrow_exception(failure);
+  } catch (const std::exception& e) {
+    return e.what();
+  } catch (...) {
+  }
+  return "an unknown exception";
+}
+
 /// Sets millrace.NAME with the parts of `e`. `cause` becomes its __cause__, if it is not empty.
 inline void set_error(const char* name, const error& e, const std::string& cause = {}) {
   const reference package(PyImport_ImportModule("millrace"));
@@ -88,16 +84,6 @@ inline void set_error(const char* name, const error& e, const std::string& cause
   if (!cause.empty())
     PyException_SetCause(object.get(), PyObject_CallFunction(PyExc_RuntimeError, "N", str_of(cause)));
   PyErr_SetObject(type.get(), object.get());
-}
-
-inline std::string text_of_exception(const std::exception_ptr& failure) {
-  try {
-    std::rethrow_exception(failure);
-  } catch (const std::exception& e) {
-    return e.what();
-  } catch (...) {
-  }
-  return "an unknown exception";
 }
 
 /// Sets the Python exception for `failure`. Returns null for the caller to return.
@@ -124,6 +110,14 @@ inline PyObject* raise(const std::exception_ptr& failure) {
     PyErr_SetString(PyExc_RuntimeError, text_of_exception(failure).c_str());
   }
   return nullptr;
+}
+
+/// Returns the result of `act`, or null with the Python exception for its C++ exception.
+template <class Act>
+PyObject* guarded(const Act& act) try {
+  return act();
+} catch (...) {
+  return raise(std::current_exception());
 }
 
 }}}}  // namespace millrace::detail::python

@@ -1,23 +1,20 @@
 // A session without its type, as Python's objects use it. Only door_of is instantiated for each flow.
 //
-//   std::unique_ptr<door> run = std::make_unique<door_of<decltype(flow)>>(std::move(flow), options);
-//   delivered batch;
+//   std::unique_ptr<door> run = ...;   delivered batch;
 //   while (!run->wait(50'000'000, 0)) check_signals();
 //   if (run->next({.epoch = 0, .starts = true}, batch)) use(batch.columns);
 //
 // No code here calls Python. Therefore all of it runs without Python's global lock.
-// Errors: the errors of session. Threads: as for session; any thread may destroy a batch_owner.
+// Errors and threads: as for session; any thread may destroy a column.
 #pragma once
 
 #include <millrace/adapt/tensors/dlpack_structs.hpp>
 #include <millrace/adapt/tensors/shared_batch.hpp>
-#include <millrace/report/print/text_report.hpp>
 #include <millrace/report/session_report.hpp>
 #include <millrace/run/session.hpp>
 
 #include <algorithm>
 #include <atomic>
-#include <cstdlib>
 #include <cstring>
 #include <memory>
 #include <mutex>
@@ -32,25 +29,26 @@ namespace [[gnu::visibility("hidden")]] python {
 
 /// Notices that wait for the thread that calls Python.
 struct notice_queue {
-  std::mutex mutex;
-  std::vector<notice> notices;
-
-  void add(const notice& n) {
-    const std::lock_guard lock(mutex);
-    notices.push_back(n);
-  }
-  std::vector<notice> take() {
-    const std::lock_guard lock(mutex);
-    return std::exchange(notices, {});
-  }
+  std::mutex mutex{};
+  std::vector<notice> notices{};
 };
 
-/// A leased batch. The last tensor that uses its memory destroys it.
+/// A leased batch and the streams that use it. The last tensor that uses its memory releases it.
 class batch_owner {
  public:
-  virtual ~batch_owner() = default;
+  explicit batch_owner(std::shared_ptr<batch_lease> b) : batch_(std::move(b)) {}
   /// Declares that `stream` uses the batch, unless that is known.
-  virtual void used_on(stream_view stream) = 0;
+  void used_on(stream_view stream) {
+    if (batch_->device_ordinal() < 0 || stream == batch_->stream() ||
+        std::find(streams_.begin(), streams_.end(), stream) != streams_.end())
+      return;
+    batch_->also_used_on(stream);
+    streams_.push_back(stream);
+  }
+
+ private:
+  std::shared_ptr<batch_lease> batch_;
+  std::vector<CUstream_st*> streams_;
 };
 
 /// A column of a batch. `memory` owns a copy of the bytes; null: they are in the slot of the batch.
@@ -64,8 +62,8 @@ struct column {
 /// A batch for Python.
 struct delivered {
   std::vector<column> columns{};
-  std::vector<std::string> keys{};
-  bool has_keys = false, on_host = true;
+  std::optional<std::vector<std::string>> keys{};
+  bool on_host = true;
   std::uint64_t epoch = 0, step = 0;
   position next{};
 };
@@ -75,7 +73,7 @@ struct request {
   std::uint64_t epoch = 0;
   bool starts = false;      ///< the loop begins
   bool copies = false;      ///< copies all columns to new memory, which releases the slot
-  stream_view stream{};     ///< the stream of the training step, if the batch is on a GPU
+  std::optional<stream_view> stream{};   ///< a stream that uses the batch; empty: each tensor names its stream
 };
 
 /// A session, independent of its flow.
@@ -91,7 +89,7 @@ class door {
   virtual std::size_t slots() const = 0;
   virtual std::optional<std::uint64_t> epoch_batches() const = 0;
   virtual std::string description() const = 0;
-  virtual std::string report() const = 0;
+  virtual run_report report() const = 0;
   virtual std::string waits() const = 0;
   virtual run_stats stats() const = 0;
 
@@ -105,43 +103,15 @@ class door {
   const std::shared_ptr<std::atomic<std::size_t>> leased_ = std::make_shared<std::atomic<std::size_t>>(0);
 };
 
-template <class Batch>
-class batch_owner_of final : public batch_owner {
- public:
-  batch_owner_of(Batch&& b, std::shared_ptr<std::atomic<std::size_t>> count)
-      : batch_(std::move(b)), count_(std::move(count)) {
-    count_->fetch_add(1);
-  }
-  ~batch_owner_of() override {
-    batch_.release();
-    count_->fetch_sub(1);
-  }
-  const Batch& batch() const noexcept { return batch_; }
-  void used_on(stream_view stream) override {
-    if (batch_.device_ordinal() < 0 || stream == batch_.stream() ||
-        std::find(streams_.begin(), streams_.end(), stream) != streams_.end())
-      return;
-    batch_.also_used_on(stream);
-    streams_.push_back(stream);
-  }
-
- private:
-  Batch batch_;
-  std::vector<CUstream_st*> streams_;
-  const std::shared_ptr<std::atomic<std::size_t>> count_;
-};
-
 /// Returns the part of a spelling after its scopes: "pixels" for "example::pixels".
 inline std::string last_name(std::string_view spelling) {
-  const std::size_t scope = spelling.rfind("::");
-  return std::string(scope == std::string_view::npos ? spelling : spelling.substr(scope + 2));
+  return std::string(spelling.substr(spelling.rfind(':') + 1));   // npos + 1 is 0
 }
 
 /// Copies a column to new memory.
 inline void copy_column(column& c) {
-  const std::size_t bytes = std::max<std::size_t>(64, (c.bytes + 63) / 64 * 64);
-  c.memory = {std::aligned_alloc(64, bytes), std::free};
-  if (!c.memory) throw std::bad_alloc();
+  constexpr std::align_val_t line{64};
+  c.memory = {::operator new(c.bytes, line), [](void* memory) { ::operator delete(memory, line); }};
   std::memcpy(c.memory.get(), c.tensor.data, c.bytes);
   c.tensor.data = c.memory.get();
   c.batch.reset();
@@ -160,7 +130,7 @@ class door_of final : public door {
   std::size_t slots() const override { return run_.slots(); }
   std::optional<std::uint64_t> epoch_batches() const override { return run_.epoch_batches(); }
   std::string description() const override { return run_.description(); }
-  std::string report() const override { return text_report(report_of(run_)); }
+  run_report report() const override { return report_of(run_); }
   std::string waits() const override { return run_.waits(); }
   run_stats stats() const override { return run_.stats(); }
 
@@ -172,16 +142,19 @@ class door_of final : public door {
       return false;
     }
     using batch = typename session_type::batch;
-    const auto owner = std::make_shared<batch_owner_of<batch>>(std::move(**at_), leased_);
-    const batch& b = owner->batch();
+    const std::shared_ptr<batch> lease(new batch(std::move(**at_)), [count = leased_](batch* last) {
+      delete last;
+      count->fetch_sub(1);
+    });
+    leased_->fetch_add(1);
+    const auto owner = std::make_shared<batch_owner>(lease);
+    const batch& b = *lease;
     out.epoch = b.epoch();
     out.step = b.step();
     out.next = b.position();
     out.on_host = b.device_ordinal() < 0;
-    out.has_keys = b.has_keys();
-    if (out.has_keys)
-      for (const std::string_view key : b.keys()) out.keys.emplace_back(key);
-    owner->used_on(r.stream);
+    if (b.has_keys()) out.keys.emplace(b.keys().begin(), b.keys().end());
+    if (r.stream) owner->used_on(*r.stream);
     const bool names = names_.empty();
     const auto add = [&](const auto& view, const char* name) {
       if (names) add_name(last_name(name));

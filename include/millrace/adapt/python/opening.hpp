@@ -1,19 +1,20 @@
 // Opens sessions for Python: options of the flow and of the session as dicts, and the start on another thread.
 //
-//   const auto* loader = new mr::detail::python::loader_of<decltype(train), &options::shards>("train", train, "");
+//   auto loader = mr::detail::python::entry_of<&options::shards, &options::batch>("train", train, "");
 //   // In Python: session = open(flow_options, run_options, deliver, False)
 //
-// A start may build indexes for minutes. It runs on another thread, so that Ctrl-C ends the wait; the start then
-// continues without an owner, and ends with its session.
+// A start may build indexes for minutes. It runs on another thread, so that Ctrl-C ends the wait; the session is then
+// destroyed when the start ends.
 // Errors: null, with a Python exception. Threads: the caller owns Python's global lock.
 #pragma once
 
 #include <millrace/adapt/python/sessions.hpp>
 #include <millrace/item/column/member.hpp>
 #include <millrace/item/world.hpp>
-#include <millrace/sync/doorbell.hpp>
 
+#include <chrono>
 #include <functional>
+#include <future>
 #include <memory>
 #include <string>
 #include <thread>
@@ -38,140 +39,100 @@ inline bool read_session_options(const char* function, PyObject* dict, session_o
       !read_one("world_size", size) || !read_one("on_damage", policy) ||
       !read_one("quarantine", o.on_damage.quarantine))
     return false;
-  if (policy != "fail" && policy != "replace" && policy != "mask") {
-    PyErr_Format(PyExc_ValueError, "%s() argument 'on_damage' must be 'fail', 'replace' or 'mask', not '%s'", function,
-                 policy.c_str());
-    return false;
-  }
-  o.on_damage.policy = policy == "fail" ? damage::fail : policy == "replace" ? damage::replace : damage::mask;
+  o.on_damage.policy = policy == "replace" ? damage::replace : policy == "mask" ? damage::mask : damage::fail;
   o.world = rank || size ? world{.rank = rank.value_or(0), .size = size.value_or(1)} : world_from_launcher();
   return true;
 }
 
-inline constexpr char loader_name[] = "millrace.loader";
-
 /// A function of the module that creates loaders.
-class loader_base {
- public:
+struct loader_entry {
   using opener = std::function<std::unique_ptr<door>(const session_options&)>;
 
-  loader_base(const char* name, const char* doc) : name_(name), doc_(doc) {}
-  virtual ~loader_base() = default;
-  const char* name() const noexcept { return name_; }
-  const char* doc() const noexcept { return doc_; }
-  /// Returns a list of tuples (name, annotation, whether it is required, default).
-  virtual PyObject* parameters() const = 0;
-  /// Returns an empty function after a Python exception.
-  virtual opener prepare(PyObject* flow_options) const = 0;
-
- private:
-  const char *name_, *doc_;
+  const char *name, *doc;
+  PyObject* (*parameters)();                   ///< a list of tuples (name, annotation, whether it is required, default)
+  std::function<opener(PyObject*)> prepare;    ///< reads the options of the flow; empty after a Python exception
 };
 
-template <class Make, auto... Options>
-class loader_of final : public loader_base {
+template <auto Option>
+std::string option_name() {
+  return last_name(member_spelling<Option>.data());
+}
+
+template <class Object, auto... Options>
+PyObject* parameters_of() {
+  const Object defaults{};
+  reference list(PyList_New(0));
+  bool required = true;   // up to the first option with a default: not an empty string or list
+  const auto add = [&]<auto M>() {
+    using type = member_type<M>;
+    if constexpr (std::is_same_v<type, std::string> || is_vector<type>) required = required && (defaults.*M).empty();
+    else required = false;
+    const reference one(Py_BuildValue("ssNN", option_name<M>().c_str(), annotation_of<type>().c_str(),
+                                      PyBool_FromLong(required), to_python(defaults.*M)));
+    return one && PyList_Append(list.get(), one.get()) == 0;
+  };
+  return list && (add.template operator()<Options>() && ...) ? list.release() : nullptr;
+}
+
+template <auto... Options, class Make>
+loader_entry entry_of(const char* name, Make make, const char* doc) {
   using options = std::tuple_element_t<0, std::tuple<member_owner<Options>...>>;
-
- public:
-  loader_of(const char* name, Make make, const char* doc) : loader_base(name, doc), make_(std::move(make)) {}
-
-  PyObject* parameters() const override {
-    const options defaults{};
-    reference list(PyList_New(0));
-    bool required = true;   // up to the first option with a default: not an empty string or list
-    const auto add = [&]<auto M>() {
-      using type = member_type<M>;
-      if constexpr (std::is_same_v<type, std::string> || is_vector<type>) required = required && (defaults.*M).empty();
-      else required = false;
-      PyObject* const value = to_python(defaults.*M);
-      const reference one(value ? Py_BuildValue("ssNN", name_of<M>().c_str(), annotation_of<type>().c_str(),
-                                                PyBool_FromLong(required), value)
-                                : nullptr);
-      return one && PyList_Append(list.get(), one.get()) == 0;
-    };
-    return list && (add.template operator()<Options>() && ...) ? list.release() : nullptr;
-  }
-
-  opener prepare(PyObject* flow_options) const override {
+  const auto prepare = [name, make = std::move(make)](PyObject* flow_options) -> loader_entry::opener {
     options o{};
     const auto set = [&]<auto M>() {
-      const std::string option = name_of<M>();
+      const std::string option = option_name<M>();
       PyObject* const value = PyDict_GetItemString(flow_options, option.c_str());   // borrowed
-      return !value || read(value, o.*M, {name(), option.c_str()});
+      return !value || read(value, o.*M, {name, option.c_str()});
     };
     if (!(set.template operator()<Options>() && ...)) return {};
-    return [make = make_, o = std::move(o)](const session_options& run) -> std::unique_ptr<door> {
+    return [make, o = std::move(o)](const session_options& run) -> std::unique_ptr<door> {
       return std::make_unique<door_of<std::remove_cvref_t<decltype(make(o))>>>(make(o), run);
     };
-  }
+  };
+  return {.name = name, .doc = doc, .parameters = parameters_of<options, Options...>, .prepare = prepare};
+}
 
- private:
-  template <auto M>
-  static std::string name_of() {
-    return last_name(member_spelling<M>.data());
-  }
-  Make make_;
-};
-
-/// A start that runs on another thread.
-struct opening {
-  std::unique_ptr<door> run{};
-  std::exception_ptr failure{};
-  std::atomic<bool> done{false};
-  doorbell bell{};
-  std::shared_ptr<notice_queue> notices = std::make_shared<notice_queue>();
-};
-
-/// Starts the session. Returns null after a signal whose handler raised an exception.
-inline std::shared_ptr<opening> start(loader_base::opener open, session_options o, PyObject* deliver) {
-  const auto state = std::make_shared<opening>();
-  o.notice = [notices = state->notices](const notice& n) { notices->add(n); };
-  std::thread starter([state, open = std::move(open), o = std::move(o)] {
-    try {
-      state->run = open(o);
-    } catch (...) {
-      state->failure = std::current_exception();
-    }
-    state->done.store(true);
-    state->bell.ring();
-  });
-  for (;;) {
-    without_gil([&]() noexcept { state->bell.wait_at_most(signal_check_ns, [&] { return state->done.load(); }); });
-    deliver_notices(*state->notices, deliver);
-    if (state->done.load()) break;
-    if (PyErr_CheckSignals() != 0) {
+/// Starts a session on another thread. Returns null after a signal whose handler raised an exception.
+inline std::unique_ptr<door> start(loader_entry::opener open, session_options o, notice_queue& notices,
+                                   PyObject* deliver) {
+  std::packaged_task<std::unique_ptr<door>()> task([open = std::move(open), o = std::move(o)] { return open(o); });
+  std::future<std::unique_ptr<door>> started = task.get_future();
+  std::thread starter(std::move(task));
+  for (bool done = false; !done;) {
+    without_gil([&]() noexcept {
+      done = started.wait_for(std::chrono::nanoseconds(signal_check_ns)) == std::future_status::ready;
+    });
+    deliver_notices(notices, deliver);
+    if (!done && PyErr_CheckSignals() != 0) {
       starter.detach();
       return nullptr;
     }
   }
   starter.join();
-  return state;
+  return started.get();
 }
 
 /// open(flow_options, session_options, deliver, checks): a capsule with the session; with `checks`, only checks the
-/// options. It is bound to a capsule with a loader_base.
+/// options. It is bound to a capsule with a loader_entry.
 inline PyObject* open_session(PyObject* self, PyObject* args) {
   PyObject *flow = nullptr, *run = nullptr, *deliver = nullptr;
   int checks = 0;
   if (!PyArg_ParseTuple(args, "O!O!Op", &PyDict_Type, &flow, &PyDict_Type, &run, &deliver, &checks)) return nullptr;
-  const auto* const loader = static_cast<const loader_base*>(PyCapsule_GetPointer(self, loader_name));
+  const auto* const loader = static_cast<const loader_entry*>(PyCapsule_GetPointer(self, loader_name));
   if (!loader) return nullptr;
-  try {
+  return guarded([&]() -> PyObject* {
     session_options o{.epochs = endless};
-    if (!read_session_options(loader->name(), run, o)) return nullptr;
-    loader_base::opener open = loader->prepare(flow);
+    loader_entry::opener open = read_session_options(loader->name, run, o) ? loader->prepare(flow) : nullptr;
     if (!open) return nullptr;
     if (checks) return Py_NewRef(Py_None);
-    const std::shared_ptr<opening> state = start(std::move(open), std::move(o), deliver);
-    if (!state) return nullptr;
-    if (state->failure) return raise(state->failure);
     auto session = std::make_unique<running>();
-    session->run = std::move(state->run);
-    session->notices = state->notices;
-    return new_capsule<session_name>(std::move(session));
-  } catch (const std::exception&) {
-    return raise(std::current_exception());
-  }
+    o.notice = [queue = session->notices](const notice& n) {
+      const std::lock_guard lock(queue->mutex);
+      queue->notices.push_back(n);
+    };
+    session->run = start(std::move(open), std::move(o), *session->notices, deliver);
+    return session->run ? new_capsule<session_name>(std::move(session)) : nullptr;
+  });
 }
 
 }}}}  // namespace millrace::detail::python

@@ -1,7 +1,8 @@
 // Running flows and columns as Python's capsules. The package calls these functions of the module.
 //
 //   columns, keys, copied = _next(session, epoch, starts, copies, raw, stream, deliver)    # None at the epoch's end
-//   _get(session, "position"), _close(session, deliver), _dlpack(column, stream, versioned), _describe(column)
+//   _get(session, "position"), _close(session, deliver), _epoch_of(position)
+//   _dlpack(column, stream, versioned), _describe(column)
 //
 // _next() waits without Python's global lock, and checks for signals every 50 ms, so that Ctrl-C ends the wait. The
 // call can then be repeated, and no batch is lost. `deliver` receives the notices of the session.
@@ -10,6 +11,8 @@
 
 #include <millrace/adapt/python/door.hpp>
 #include <millrace/adapt/python/values.hpp>
+#include <millrace/report/print/html_report.hpp>
+#include <millrace/report/print/text_report.hpp>
 
 #include <memory>
 #include <optional>
@@ -27,7 +30,8 @@ PyObject* new_capsule(std::unique_ptr<T> object) {
   if (capsule) object.release();
   return capsule;
 }
-inline constexpr char column_name[] = "millrace.column", session_name[] = "millrace.session";
+inline constexpr char column_name[] = "millrace.column", session_name[] = "millrace.session",
+                      loader_name[] = "millrace.loader";
 
 /// Returns a capsule with the column as a tensor of Managed. With `as_signed`, u16, u32 and u64 become signed types
 /// with the same bits, because torch cannot compute with these unsigned types.
@@ -57,27 +61,21 @@ inline PyObject* column_dlpack(PyObject*, PyObject* args) {
   if (!PyArg_ParseTuple(args, "OLp", &capsule, &stream, &versioned)) return nullptr;
   const auto* const c = static_cast<const column*>(PyCapsule_GetPointer(capsule, column_name));
   if (!c) return nullptr;
-  try {
+  return guarded([&] {
     if (c->tensor.device.device_type != dlpack_cpu && stream != -1)
       c->batch->used_on(stream == 1 ? stream_view() : stream_view(reinterpret_cast<CUstream_st*>(stream)));
     return versioned ? capsule_of<dlpack_versioned>(*c, false) : capsule_of<dlpack_managed>(*c, false);
-  } catch (...) {
-    return raise(std::current_exception());
-  }
+  });
 }
 
-/// _describe(column): the shape, the DLPack device, and the type code, bits and address of the elements.
+/// _describe(column): the list of extents, the DLPack device, and the type code, bits and address of the elements.
 inline PyObject* column_description(PyObject*, PyObject* capsule) {
   const auto* const c = static_cast<const column*>(PyCapsule_GetPointer(capsule, column_name));
-  const reference shape(c ? PyTuple_New(static_cast<Py_ssize_t>(c->tensor.rank)) : nullptr);
-  for (std::size_t d = 0; shape && d < c->tensor.rank; ++d) {
-    PyObject* const extent = PyLong_FromLongLong(c->tensor.shape[d]);
-    if (!extent || PyTuple_SetItem(shape.get(), static_cast<Py_ssize_t>(d), extent) != 0) return nullptr;
-  }
-  if (!shape) return nullptr;
+  if (!c) return nullptr;
   const dlpack_column& t = c->tensor;
-  return Py_BuildValue("O(ii)iiK", shape.get(), t.device.device_type, t.device.device_id, int{t.type.code},
-                       int{t.type.bits}, static_cast<unsigned long long>(reinterpret_cast<std::uintptr_t>(t.data)));
+  return Py_BuildValue("N(ii)iiK", to_python(std::vector(t.shape.begin(), t.shape.begin() + t.rank)),
+                       t.device.device_type, t.device.device_id, int{t.type.code}, int{t.type.bits},
+                       static_cast<unsigned long long>(reinterpret_cast<std::uintptr_t>(t.data)));
 }
 
 inline constexpr std::uint64_t signal_check_ns = 50'000'000;
@@ -85,7 +83,7 @@ inline constexpr std::uint64_t signal_check_ns = 50'000'000;
 /// A session of Python.
 struct running {
   std::unique_ptr<door> run{};   ///< null after close()
-  std::shared_ptr<notice_queue> notices{};
+  std::shared_ptr<notice_queue> notices = std::make_shared<notice_queue>();
   bool busy = false;             ///< a thread is in _next()
   std::uint64_t epoch = 0, step = 0;
   std::optional<position> last{};
@@ -100,7 +98,12 @@ struct running {
 /// Passes the waiting notices to `deliver`, a callable or None.
 inline void deliver_notices(notice_queue& notices, PyObject* deliver) {
   constexpr const char* severities[] = {"info", "warning", "loss"};
-  for (const notice& n : notices.take()) {
+  std::vector<notice> waiting;
+  {
+    const std::lock_guard lock(notices.mutex);
+    waiting.swap(notices.notices);
+  }
+  for (const notice& n : waiting) {
     if (deliver == Py_None) continue;
     const reference result(PyObject_CallFunction(deliver, "ssN", text_of(n.kind),
                                                  severities[static_cast<std::size_t>(n.severity)], str_of(n.text)));
@@ -135,21 +138,21 @@ inline PyObject* batch_tuple(delivered& d, bool raw, bool copied) {
     if (marked && object) object = Py_BuildValue("(N)", object);
     if (!object || PyTuple_SetItem(columns.get(), i, object) != 0) return nullptr;
   }
-  const reference keys(d.has_keys ? to_python(d.keys) : Py_NewRef(Py_None));
+  const reference keys(to_python(d.keys));
   return columns && keys ? PyTuple_Pack(3, columns.get(), keys.get(), copied ? Py_True : Py_False) : nullptr;
 }
 
 /// Waits for the batch, then gets it. Returns null after an error, or a signal whose handler raised an exception.
 inline PyObject* next_batch(running& s, request r, bool copies, bool raw, PyObject* deliver) {
   std::exception_ptr failure;
-  for (bool available = false; !available && !failure;) {
+  bool available = false;
+  while (!available && !failure) {
     failure = failure_of([&] { available = s.run->wait(signal_check_ns, r.epoch); });
     deliver_notices(*s.notices, deliver);
     if (!available && PyErr_CheckSignals() != 0) return nullptr;
   }
   r.copies = copies && s.run->leased() + 1 >= s.run->slots();
   delivered d;
-  bool available = false;
   if (!failure) failure = failure_of([&] { available = s.run->next(r, d); });
   deliver_notices(*s.notices, deliver);
   if (failure) return raise(failure);
@@ -167,25 +170,20 @@ inline PyObject* raise_closed() {
   return raise(PyExc_ValueError, "millrace: the loader is closed. Start another loop over it.");
 }
 inline PyObject* raise_busy() {
-  return raise(PyExc_RuntimeError, "millrace: another thread waits for a batch of this loader. Let one thread request "
-                                   "the batches, or create a loader for each thread.");
+  return raise(PyExc_RuntimeError, "millrace: another thread waits for a batch of this loader. Use one per thread.");
 }
 
 inline PyObject* session_next(PyObject*, PyObject* const* args, Py_ssize_t count) {
   if (count != 7) return raise(PyExc_TypeError, "_next() has seven arguments");
   running* const s = session_of(args[0]);
   request r{.starts = args[2] == Py_True};
-  std::uint64_t stream = 0;
+  std::optional<std::uint64_t> stream;
   if (!s || !read(args[1], r.epoch, {"_next", "epoch"}) || !read(args[5], stream, {"_next", "stream"})) return nullptr;
-  r.stream = reinterpret_cast<CUstream_st*>(stream);
+  if (stream) r.stream = stream_view(reinterpret_cast<CUstream_st*>(*stream));
   if (!s->run) return raise_closed();
   if (std::exchange(s->busy, true)) return raise_busy();
-  PyObject* batch = nullptr;
-  try {
-    batch = next_batch(*s, r, args[3] == Py_True, args[4] == Py_True, args[6]);
-  } catch (const std::exception&) {
-    raise(std::current_exception());
-  }
+  PyObject* const batch =
+      guarded([&] { return next_batch(*s, r, args[3] == Py_True, args[4] == Py_True, args[6]); });
   s->busy = false;
   return batch;
 }
@@ -195,8 +193,7 @@ inline PyObject* session_close(PyObject*, PyObject* args) {
   PyObject *capsule = nullptr, *deliver = nullptr;
   if (!PyArg_ParseTuple(args, "OO", &capsule, &deliver)) return nullptr;
   running* const s = session_of(capsule);
-  if (!s) return nullptr;
-  if (s->busy) return raise_busy();
+  if (!s || s->busy) return s ? raise_busy() : nullptr;
   s->close();
   deliver_notices(*s->notices, deliver);
   return Py_NewRef(Py_None);
@@ -227,9 +224,17 @@ inline PyObject* session_get(PyObject*, PyObject* args) {
   if (name == "epoch_batches") return to_python(s->run->epoch_batches());
   if (name == "description") return to_python(s->run->description());
   if (name == "waits") return to_python(s->run->waits());
-  if (name == "report") return to_python(s->run->report());
   if (name == "stats") return stats_of(s->run->stats());
-  return raise(PyExc_AttributeError, word);
+  if (name != "report") return raise(PyExc_AttributeError, word);
+  const run_report r = s->run->report();
+  return Py_BuildValue("NN", str_of(text_report(r)), str_of(html_report(r)));
+}
+
+/// _epoch_of(text): the epoch of a resume point.
+inline PyObject* epoch_of(PyObject*, PyObject* object) {
+  std::string text;
+  if (!read(object, text, {"load_state_dict", "millrace"})) return nullptr;
+  return guarded([&] { return to_python(parse_position(text).epoch); });
 }
 
 }}}}  // namespace millrace::detail::python
