@@ -35,8 +35,8 @@ GCC_EXAMPLES = ["dlib_trainer", "torch_trainer"]   # clang++ 14 does not compile
 # Trainers may use C++23. All other tests compile the headers as C++20.
 IMAGES_IN_CXX23 = "-Dimage_tests_std=c++2b"
 THREADED_UNITS = [f"unit_{name}" for name in
-                  "adapt_tbb cuda_contract deliver deliver_cuda fake_cuda measure read run run_damage sources sync "
-                  "train train_cuda work".split()]
+                  "adapt_tbb cuda_contract deliver deliver_cuda device_cuda fake_cuda measure read run run_damage "
+                  "sources sync train train_cuda work".split()]
 
 
 def steady_addresses():

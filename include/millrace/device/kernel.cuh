@@ -3,18 +3,16 @@
 //   struct doubled {                                         // a body: trivially copyable, pointers and numbers
 //     static constexpr unsigned threads = 256;
 //     float* values;  unsigned count;
-//     void operator()(const block_team<threads>& team) const {      // marked __host__ __device__
+//     void operator()(const auto& team) const {                // a block_team; marked __host__ __device__
 //       team.each([&](unsigned t) { if (const auto i = team.block() * threads + t; i < count) values[i] *= 2; });
 //     }
 //   };
 //   launch(doubled{v, n}, {.blocks = (n + 255) / 256, .stream = s});
 //
-// A body runs once for each block. each() calls a function for every thread. reduce() merges the results of all
-// threads. once() runs on one thread. Between these calls, control flow must be the same for all threads of the block.
-// In the host build, a block is one call, and these three functions are loops in an order that produces the same bits.
-// There launch() queues a copy of the body in the stream as a host function. The host build is for tests with a
-// substitute for the CUDA runtime, whose device memory the host can read. To use the host build, a file defines
-// MILLRACE_KERNELS_ON_HOST and the function queue_on_host().
+// Every thread of a block runs the body. each() passes the thread's number. reduce() merges the results of all threads.
+// once() runs on one thread. Control flow must be the same for all threads of the block, except inside these functions.
+// Tests without a GPU compile the bodies for the host (tests/kernels_on_host.hpp): such a file defines
+// MILLRACE_KERNELS_ON_HOST and launch().
 // Errors: io_error if a launch fails. Threads: any.
 #pragma once
 
@@ -28,7 +26,7 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <memory>
+#include <string>
 #include <type_traits>
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
@@ -53,44 +51,64 @@ MILLRACE_BOTH_SIDES inline bool is_aligned(const void* address, std::size_t byte
   return reinterpret_cast<std::uintptr_t>(address) % bytes == 0;
 }
 
-/// Adds `value` to a number that other blocks may update concurrently.
-MILLRACE_BOTH_SIDES inline void add_shared(std::uint64_t& to, std::uint64_t value) noexcept {
+#ifdef __CUDACC__
+/// The operations of a GPU's thread. The host parts exist only because nvcc compiles each body for both sides.
+struct gpu_thread {
 #ifdef __CUDA_ARCH__
-  atomicAdd(reinterpret_cast<unsigned long long*>(&to), static_cast<unsigned long long>(value));
+  __device__ unsigned index() const noexcept { return threadIdx.x; }
+  /// Waits for all threads of the block.
+  __device__ void synchronize() const noexcept { __syncthreads(); }
+  /// Returns the word of the lane `step` above in the warp. All lanes of the warp must call it.
+  __device__ unsigned from_lane_above(unsigned word, unsigned step) const noexcept {
+    return __shfl_down_sync(0xffffffffU, word, step);
+  }
+  /// Returns memory of the block, the same at each call with the same size.
+  template <std::size_t Bytes>
+  __device__ unsigned char* shared_memory() const noexcept {
+    __shared__ alignas(16) unsigned char memory[Bytes];   // bytes, because a shared variable cannot have an initializer
+    return memory;
+  }
+  /// Adds to a number that other blocks may update concurrently.
+  __device__ void add(std::uint64_t& to, std::uint64_t value) const noexcept {
+    atomicAdd(reinterpret_cast<unsigned long long*>(&to), static_cast<unsigned long long>(value));
+  }
 #else
-  to += value;
+  unsigned index() const noexcept;
+  void synchronize() const noexcept;
+  unsigned from_lane_above(unsigned word, unsigned step) const noexcept;
+  template <std::size_t Bytes>
+  unsigned char* shared_memory() const noexcept;
+  void add(std::uint64_t& to, std::uint64_t value) const noexcept;
 #endif
-}
+};
+#endif
 
-/// The threads of one block, for use in a body.
-template <unsigned Threads>
+/// One thread of a block of `Threads` threads, for use in a body.
+template <unsigned Threads, class Thread>
 class block_team {
  public:
   static constexpr unsigned lanes = 32, warps = Threads / lanes;
   static_assert(Threads % lanes == 0 && warps >= 1 && warps <= 32);
 
-  MILLRACE_BOTH_SIDES block_team(unsigned block, unsigned blocks) noexcept : block_(block), blocks_(blocks) {}
+  MILLRACE_BOTH_SIDES block_team(unsigned block, unsigned blocks, const Thread& thread) noexcept
+      : block_(block), blocks_(blocks), thread_(thread) {}
   MILLRACE_BOTH_SIDES unsigned block() const noexcept { return block_; }
   MILLRACE_BOTH_SIDES unsigned blocks() const noexcept { return blocks_; }
 
   /// Calls f(thread) for every thread.
   template <class F>
   MILLRACE_BOTH_SIDES void each(const F& f) const {
-#ifdef __CUDA_ARCH__
-    f(threadIdx.x);
-#else
-    for (unsigned t = 0; t < Threads; ++t) f(t);
-#endif
+    f(thread_.index());
   }
 
   /// Calls f() on thread 0. Only this thread has the result of reduce().
   template <class F>
   MILLRACE_BOTH_SIDES void once(const F& f) const {
-#ifdef __CUDA_ARCH__
-    if (threadIdx.x != 0) return;
-#endif
-    f();
+    if (thread_.index() == 0) f();
   }
+
+  /// Adds `value` to a number that other blocks may update concurrently.
+  MILLRACE_BOTH_SIDES void add(std::uint64_t& to, std::uint64_t value) const { thread_.add(to, value); }
 
   /// Merges the results of f(thread) in a fixed order by part.merge(other). The merged result is valid only inside
   /// once().
@@ -98,49 +116,33 @@ class block_team {
   MILLRACE_BOTH_SIDES auto reduce(const F& f) const {
     using part = std::remove_cv_t<decltype(f(0U))>;
     static_assert(std::is_trivially_copyable_v<part> && sizeof(part) % sizeof(unsigned) == 0);
-#ifdef __CUDA_ARCH__
-    part mine = f(threadIdx.x);
+    const unsigned thread = thread_.index();
+    part mine = f(thread);
     for (unsigned step = lanes / 2; step > 0; step /= 2) mine.merge(from_lane_above(mine, step));
     if constexpr (warps > 1) {
-      // An array of bytes, because a shared variable cannot have an initializer. The first barrier separates the
-      // previous reduction from this one.
-      __shared__ alignas(16) unsigned char memory[warps * sizeof(part)];
-      auto* const of_warps = reinterpret_cast<part*>(memory);
-      __syncthreads();
-      if (threadIdx.x % lanes == 0) of_warps[threadIdx.x / lanes] = mine;
-      __syncthreads();
-      if (threadIdx.x == 0)
+      auto* const of_warps = reinterpret_cast<part*>(thread_.template shared_memory<warps * sizeof(part)>());
+      thread_.synchronize();   // separates the previous reduction from this one
+      if (thread % lanes == 0) of_warps[thread / lanes] = mine;
+      thread_.synchronize();
+      if (thread == 0)
         for (unsigned w = 1; w < warps; ++w) mine.merge(of_warps[w]);
     }
     return mine;
-#else
-    part all{};
-    for (unsigned w = 0; w < warps; ++w) {
-      part parts[lanes];
-      for (unsigned l = 0; l < lanes; ++l) parts[l] = f(w * lanes + l);
-      for (unsigned step = lanes / 2; step > 0; step /= 2)
-        for (unsigned l = 0; l < step; ++l) parts[l].merge(parts[l + step]);
-      if (w == 0) all = parts[0];
-      else all.merge(parts[0]);
-    }
-    return all;
-#endif
   }
 
  private:
-#ifdef __CUDACC__
   template <class Part>
-  __device__ static Part from_lane_above(const Part& mine, unsigned step) noexcept {
+  MILLRACE_BOTH_SIDES Part from_lane_above(const Part& mine, unsigned step) const {
     struct words {
       unsigned of[sizeof(Part) / sizeof(unsigned)];
     };
     auto moved = __builtin_bit_cast(words, mine);
-    for (unsigned& word : moved.of) word = __shfl_down_sync(0xffffffffU, word, step);
+    for (unsigned& word : moved.of) word = thread_.from_lane_above(word, step);
     return __builtin_bit_cast(Part, moved);
   }
-#endif
 
   unsigned block_, blocks_;
+  Thread thread_;
 };
 
 /// Throws setup_error if the view is in host memory or on another GPU than the current one; `header` has the version
@@ -172,7 +174,7 @@ struct launch_options {
 #endif
 template <class Body>
 __global__ void __launch_bounds__(Body::threads) run_body(const MILLRACE_GRID_CONSTANT Body body) {
-  body(block_team<Body::threads>(blockIdx.x, gridDim.x));
+  body(block_team<Body::threads, gpu_thread>(blockIdx.x, gridDim.x, {}));
 }
 #undef MILLRACE_GRID_CONSTANT
 
@@ -192,28 +194,9 @@ void launch(const Body& body, const launch_options& how) {
 
 #else
 
-/// A launch as a host function: run(this launch) executes the body for each block.
+/// Queues the body in the stream. Each file that defines MILLRACE_KERNELS_ON_HOST also defines this function.
 template <class Body>
-struct host_launch {
-  Body body;
-  unsigned blocks;
-
-  static void run(void* self) {
-    const auto& work = *static_cast<const host_launch*>(self);
-    for (unsigned b = 0; b < work.blocks; ++b) work.body(block_team<Body::threads>(b, work.blocks));
-  }
-};
-
-/// Queues run(launch.get()) in the stream. `bytes` is the size of the launch, which begins with the body.
-inline void queue_on_host(std::shared_ptr<void> launch, std::size_t bytes, cudaHostFn_t run, stream_view stream);
-
-template <class Body>
-void launch(const Body& body, const launch_options& how) {
-  static_assert(std::is_trivially_copyable_v<Body>);
-  if (how.blocks == 0) return;
-  using queued = host_launch<Body>;
-  queue_on_host(std::make_shared<queued>(queued{body, how.blocks}), sizeof(queued), &queued::run, how.stream);
-}
+void launch(const Body& body, const launch_options& how);
 
 #endif
 

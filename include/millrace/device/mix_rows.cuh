@@ -41,7 +41,7 @@ struct row_mix_kernel {
   unsigned line, channels;    // elements of a line of pixels, and of a pixel
   unsigned height;            // lines of a plane
 
-  MILLRACE_BOTH_SIDES void operator()(const block_team<threads>& team) const {
+  MILLRACE_BOTH_SIDES void operator()(const auto& team) const {
     const unsigned row = team.block() / blocks_of_row, part = team.block() % blocks_of_row;
     const row_mix how = mixes[row];
     // The pair is processed once, at its first row.
@@ -120,7 +120,7 @@ struct dense_labels_kernel {
   std::size_t classes, count;
   dense_numbers make;
 
-  MILLRACE_BOTH_SIDES void operator()(const block_team<threads>& team) const {
+  MILLRACE_BOTH_SIDES void operator()(const auto& team) const {
     team.each([&](unsigned t) {
       const std::size_t i = std::size_t{team.block()} * threads + t;
       if (i >= count) return;

@@ -73,7 +73,7 @@ struct interleaved_normalize {
   bool in_aligned;          // whether the input after the head is aligned
   float scale[4], bias[4];
 
-  MILLRACE_BOTH_SIDES void operator()(const block_team<threads>& team) const {
+  MILLRACE_BOTH_SIDES void operator()(const auto& team) const {
     team.each([&](unsigned t) {
       if (team.block() == 0) edges(t);
       normalize_geometry<T>::run(*this, team.block(), t);
@@ -128,7 +128,7 @@ struct planar_normalize {
   unsigned units_of_image, units;      // one unit is Width pixels
   float scale[4], bias[4];
 
-  MILLRACE_BOTH_SIDES void operator()(const block_team<threads>& team) const {
+  MILLRACE_BOTH_SIDES void operator()(const auto& team) const {
     team.each([&](unsigned t) { normalize_geometry<T>::run(*this, team.block(), t); });
   }
 

@@ -47,7 +47,7 @@ struct sum_values {
   double weight;
   metric_totals* to;
 
-  MILLRACE_BOTH_SIDES void operator()(const block_team<threads>& team) const {
+  MILLRACE_BOTH_SIDES void operator()(const auto& team) const {
     const metric_totals all = team.reduce([&](unsigned t) {
       metric_totals mine;
       for_share(values, count, t, threads,
@@ -68,7 +68,7 @@ struct rank_rows {
   std::size_t rows, classes, top_k;
   metric_totals* to;
 
-  MILLRACE_BOTH_SIDES void operator()(const block_team<threads>& team) const {
+  MILLRACE_BOTH_SIDES void operator()(const auto& team) const {
     metric_totals mine;   // totals of this block; valid in the thread that runs once()
     for (std::size_t row = team.block(); row < rows; row += team.blocks()) {
       const Label label = labels[row];
@@ -91,11 +91,11 @@ struct rank_rows {
       mine.nonfinite += all.nans > 0;
     }
     team.once([&] {
-      add_shared(to->count, mine.count);
-      add_shared(to->correct_1, mine.correct_1);
-      add_shared(to->correct_k, mine.correct_k);
-      add_shared(to->nonfinite, mine.nonfinite);
-      add_shared(to->bad_labels, mine.bad_labels);
+      team.add(to->count, mine.count);
+      team.add(to->correct_1, mine.correct_1);
+      team.add(to->correct_k, mine.correct_k);
+      team.add(to->nonfinite, mine.nonfinite);
+      team.add(to->bad_labels, mine.bad_labels);
     });
   }
 };
@@ -116,7 +116,7 @@ struct hand_over_totals {
   std::size_t count;
   bool clears;
 
-  MILLRACE_BOTH_SIDES void operator()(const block_team<threads>& team) const {
+  MILLRACE_BOTH_SIDES void operator()(const auto& team) const {
     team.each([&](unsigned t) {
       for (std::size_t i = t; i < count; i += threads) {
         if (to) to[i] = from[i];

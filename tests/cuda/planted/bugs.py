@@ -15,7 +15,7 @@ DEVICE, SESSION, CAPTURE = (f"cuda/contract/{name}_contract_test.cpp" for name i
 ORDERS = "unit/deliver/cuda_faults_test.cpp"
 DELIVERY = "unit/deliver/batch_output_test.cpp"
 METRICS, METRIC_KERNELS = "unit/train/metrics_cuda_test.cpp", "unit/train/metric_kernels_test.cpp"
-NORMALIZE = "unit/device/normalize_cuda_test.cpp"
+NORMALIZE, KERNEL = "unit/device/normalize_cuda_test.cpp", "unit/device/kernel_test.cpp"
 CHECK, FAULT = "check", "fault"
 
 
@@ -38,6 +38,7 @@ sums = functools.partial(Edit, "train/metrics.cuh")
 metrics = functools.partial(Edit, "train/metrics")
 kernels = functools.partial(Edit, "train/metric_kernels.cuh")
 normalize = functools.partial(Edit, "device/normalize.cuh")
+team = functools.partial(Edit, "device/kernel.cuh")
 
 # Statements of the stager.
 COPY_WAITS = "for (std::size_t i = 0; i < target.release_events; ++i) backend_->copy_waits_for(*target.released[i]);"
@@ -224,5 +225,30 @@ OF_NORMALIZE = (
         normalize("(first_channel + head + unit", "(first_channel + unit")),
 )
 
+BARRIER = "      thread_.synchronize();\n"
+AFTER_PREVIOUS = "thread_.synchronize();   // separates the previous reduction from this one\n"
+STORE = "if (thread % lanes == 0) of_warps[thread / lanes] = mine;\n"
+
+OF_KERNELS = (
+    bug("kernels: a reduction does not wait for the previous one", KERNEL, team(AFTER_PREVIOUS, "")),
+    bug("kernels: the first thread does not wait for the other warps", KERNEL,
+        team(STORE + BARRIER, STORE)),
+    bug("kernels: only the first lanes of the warps wait", KERNEL,
+        team(STORE + BARRIER, "if (thread % lanes == 0) of_warps[thread / lanes] = mine, thread_.synchronize();\n")),
+    bug("kernels: only the first warp exchanges its words", KERNEL,
+        team("for (unsigned step = lanes / 2; step > 0; step /= 2) mine",
+             "for (unsigned step = lanes / 2; step > 0 && thread < lanes; step /= 2) mine")),
+    bug("kernels: the exchange begins with half of the lanes", KERNEL,
+        team("step = lanes / 2; step > 0", "step = lanes / 4; step > 0")),
+    bug("kernels: the exchange merges neighbors first", KERNEL,
+        team("step = lanes / 2; step > 0; step /= 2", "step = 1; step < lanes; step *= 2")),
+    bug("kernels: the last lanes of the warps store their sums", KERNEL,
+        team(STORE, STORE.replace("== 0", "== lanes - 1"))),
+    bug("kernels: the last warp is not merged", KERNEL, team("w < warps; ++w", "w < warps - 1; ++w")),
+    bug("kernels: only the first word of a part is exchanged", KERNEL,
+        team("for (unsigned& word : moved.of) word = thread_.from_lane_above(word, step);",
+             "moved.of[0] = thread_.from_lane_above(moved.of[0], step);")),
+)
+
 BUGS = (*COPIES_AND_REUSE, *WAITS_AND_ALLOCATIONS, *STREAMS_AND_DEVICES, *CAPTURES_AND_ERRORS, *OF_METRICS,
-        *OF_NORMALIZE)
+        *OF_NORMALIZE, *OF_KERNELS)

@@ -76,6 +76,22 @@ TEST_CASE("dense labels of the kernel have the bits of the host's") {
     }
 }
 
+TEST_CASE("the kernel's threads mix rows and write dense labels without a race") {
+  const mix_stream stream;
+  mr::rng random({.seed = 25});
+  const kernels_run_in_threads guard(warp_order::together);
+  check_kernel(batch<mr::bf16>(5, {9, 16, 3}, true, random), 0, stream);
+  check_kernel(batch<std::uint8_t>(6, {5, 7, 3}, false, random), 3, stream);
+  const labels l(33, 10, random);
+  mr::tensor<float, 2> expected({33, 10}), actual({33, 10});
+  mr::dense_labels(l.views(), expected.view(), {.smoothing = 0.1});
+  mr::tensor_view<float, 2> to = actual.view();
+  to.memory = on_device;
+  mr::dense_labels(l.views(on_device), to, {.smoothing = 0.1}, stream.handle);
+  stream.wait();
+  CHECK(std::memcmp(actual.data(), expected.data(), actual.size() * sizeof(float)) == 0);
+}
+
 TEST_CASE("a label that is not a class gets no weight on a device") {
   const mix_stream stream;
   mr::rng random({.seed = 23});

@@ -4,6 +4,7 @@
 
 #include <doctest/doctest.h>
 
+#include <cstring>
 #include <limits>
 
 namespace mr = millrace;
@@ -123,4 +124,20 @@ TEST_CASE("numbers that are not finite are counted on the device and excluded") 
     m.restart();
     CHECK(m.read_now().values.empty());
   }
+}
+
+TEST_CASE_TEMPLATE("threads of the kernels add up the bits of the loops and do not race", T, float, mr::f16, mr::bf16) {
+  mr::rng d({.seed = 13});
+  const auto values = random_numbers<T>(1'003, d);
+  mr::metric_totals in_loops, in_threads;
+  run_in_loops(mr::detail::sum_values<T>{values.data() + 3, 1'000, 0.3, &in_loops}, 1);
+  run_in_threads(mr::detail::sum_values<T>{values.data() + 3, 1'000, 0.3, &in_threads}, 1);
+  CHECK(std::memcmp(&in_threads, &in_loops, sizeof(in_loops)) == 0);
+  const std::vector<std::int32_t> labels = {2, 0, -1, 16, 17, 5, 9};   // more rows than blocks
+  in_loops = in_threads = {};
+  run_in_loops(mr::detail::rank_rows<T, std::int32_t>{values.data(), labels.data(), 7, 17, 3, &in_loops}, 4);
+  run_in_threads(mr::detail::rank_rows<T, std::int32_t>{values.data(), labels.data(), 7, 17, 3, &in_threads}, 4);
+  CHECK(std::memcmp(&in_threads, &in_loops, sizeof(in_loops)) == 0);
+  CHECK(in_loops.count == 5);
+  CHECK(in_loops.bad_labels == 2);
 }
