@@ -17,6 +17,7 @@
 #include <millrace/image/picture/padded_picture.hpp>
 #include <millrace/image/augment/photometric_plan.hpp>
 #include <millrace/image/picture/picture.hpp>
+#include <millrace/image/picture/picture_list.hpp>
 #include <millrace/image/png/png.hpp>
 #include <millrace/image/pnm/pnm.hpp>
 #include <millrace/image/picture/ragged_picture.hpp>

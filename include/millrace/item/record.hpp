@@ -4,6 +4,7 @@
 //   std::string caption = r.has("txt") ? mr::text(r["txt"]) : "";
 //   auto label = r["cls"].as<std::int32_t>();
 //   for (const auto& f : r.fields()) std::cout << f.name() << ' ' << f.size() << '\n';
+//   for (const auto& f : r.fields("*.jpg;*.png")) std::cout << f.name() << '\n';   // 1.jpg, 2.png, 10.jpg
 //
 // A record is a one-word handle to a block that contains its payloads, names and key. Therefore a record needs no
 // allocation. Records that were read together share a block.
@@ -16,6 +17,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 #include <string_view>
 #include <vector>
 
@@ -92,6 +94,29 @@ class record {
     all.reserve(field_count());
     for (std::size_t i = 0; i < field_count(); ++i) all.push_back(field(i));
     return all;
+  }
+
+  /// The order of fields that match a pattern: by the numbers in their names, or as in the shard.
+  enum class order : std::uint8_t { number, shard };
+
+  /// Returns the fields that match one of `patterns`, which are separated by ';'; none is not an error. A pattern is a
+  /// field name, in which one '*' matches any text. The default order compares the texts that '*' matches, and
+  /// compares numbers in them by value: 2.jpg precedes 10.jpg, and 3.png is between 2.jpg and 4.jpg. Fields with equal
+  /// texts keep the order of the shard; order::shard keeps this order for all. "*.jpg" does not match the field
+  /// "jpg". Throws setup_error if a pattern has a second '*'.
+  std::vector<bytes> fields(std::string_view patterns, order by = order::number) const;
+
+  /// Returns one field for each name, in the order of the names, such as names in the JSON of the sample. A name may
+  /// have alternatives as in has(). Throws data_error if the record does not have one of the fields.
+  template <class Names>
+    requires requires(const Names& names) { std::string_view(*names.begin()); }
+  std::vector<bytes> fields(const Names& names) const {
+    std::vector<bytes> all;
+    for (const std::string_view name : names) all.push_back((*this)[name]);
+    return all;
+  }
+  std::vector<bytes> fields(std::initializer_list<std::string_view> names) const {
+    return fields<std::initializer_list<std::string_view>>(names);
   }
 
   /// Returns true if the record has one of `names`, which is one field name, or several field names separated by ';'.

@@ -114,6 +114,7 @@ OPT_IN = {
     "image/augment/photometric_plan.hpp": "photometric_plan",
     "image/png/png_encoder.hpp": "encode_png",
     "image/picture/padded_picture.hpp": "padded_picture padding_options",
+    "image/picture/picture_list.hpp": "picture_list",
     "image/picture/ragged_picture.hpp": "ragged_picture",
     "image/picture/rgba_picture.hpp": "rgba_picture",
     "image/plan/rgb_color.hpp": "rgb_color",
@@ -145,7 +146,7 @@ OPT_IN = {
     "item/column/row_mix.hpp": "row_mix",
     "item/tensor/array.hpp": "shaped_array",
     "item/tensor/tensor.hpp": "to_string",
-    "item/tensor/tensor_view.hpp": "padded_view sized_view memory_kind",
+    "item/tensor/tensor_view.hpp": "list_view padded_view sized_view memory_kind",
     "measure/values/distribution.hpp": "distribution",
     "measure/values/event_counts.hpp": "event_count event_counts",
     "measure/values/flow_statistics.hpp": "flow_statistics phase_statistics queue_statistics stage_statistics "

@@ -4,6 +4,7 @@
 
 #include <cstring>
 #include <string>
+#include <vector>
 
 namespace mr = millrace;
 
@@ -69,6 +70,43 @@ TEST_CASE("a missing field that ends the name of another one: the key ended at a
   };
   CHECK(hint_for("webp;png").starts_with("A key ends at the first dot of the file name: name the field '05.png'"));
   CHECK(hint_for("jpg").starts_with("Name a field that every sample has"));
+}
+
+TEST_CASE("fields that match patterns are in the order of their numbers, of the shard, or of a list") {
+  mr::block_pool pool;
+  mr::record_builder build(pool);
+  build.begin("s.tar", "k", 0);
+  const std::vector<std::string> stored{"10.jpg",  "2.jpg", "txt",    "jpg",    "01.jpg", "1.jpg", "3.png", "a9b2.jpg",
+                                        "a9b10.jpg", "a.jpg", "2.PNG", "1.seg.jpg", "100000000000000000000000.jpg"};
+  for (const std::string& name : stored) fill(build.add_field(name, 3), 'x');
+  const mr::record r = build.finish();
+  const auto names = [](const std::vector<mr::bytes>& fields) {
+    std::vector<std::string> all;
+    for (const mr::bytes& f : fields) all.emplace_back(f.name());
+    return all;
+  };
+  using texts = std::vector<std::string>;
+  CHECK(names(r.fields("*.jpg")) == texts{"01.jpg", "1.jpg", "1.seg.jpg", "2.jpg", "10.jpg",
+                                          "100000000000000000000000.jpg", "a.jpg", "a9b2.jpg", "a9b10.jpg"});
+  CHECK(names(r.fields("*.jpg", mr::record::order::shard)) ==
+        texts{"10.jpg", "2.jpg", "01.jpg", "1.jpg", "a9b2.jpg", "a9b10.jpg", "a.jpg", "1.seg.jpg",
+              "100000000000000000000000.jpg"});
+  CHECK(names(r.fields("*.png;a9*.jpg;*.PNG")) == texts{"2.PNG", "3.png", "a9b2.jpg", "a9b10.jpg"});
+  CHECK(names(r.fields("*0.jpg")) == texts{"10.jpg", "100000000000000000000000.jpg", "a9b10.jpg"});
+  CHECK(names(r.fields("jpg;txt")) == texts{"jpg", "txt"});
+  CHECK(r.fields("*.webp").empty());
+  CHECK(r.fields("").empty());
+  CHECK(r.fields("*").size() == stored.size());
+  CHECK(mr::record{}.fields("*").empty());
+  CHECK(r.fields("1*1.jpg").empty());   // the ends of a pattern do not overlap
+  CHECK_THROWS_WITH_AS(r.fields("*.*"), doctest::Contains("a pattern of field names has two '*': got '*.*'"),
+                       mr::setup_error);
+
+  CHECK(names(r.fields({"10.jpg", "3.webp;3.png", "10.jpg"})) == texts{"10.jpg", "3.png", "10.jpg"});
+  CHECK(names(r.fields(texts{"txt", "2.jpg"})) == texts{"txt", "2.jpg"});
+  CHECK(r.fields(texts{}).empty());
+  CHECK_THROWS_WITH_AS(r.fields({"10.jpg", "11.jpg"}), doctest::Contains("the record has no field '11.jpg'"),
+                       mr::data_error);
 }
 
 TEST_CASE("bytes outlive their record, the builder and the pool") {

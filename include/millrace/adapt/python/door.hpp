@@ -157,7 +157,7 @@ class door_of final : public door {
     if (r.stream) owner->used_on(*r.stream);
     const bool names = names_.empty();
     const auto add = [&](const auto& view, const char* name) {
-      if (names) add_name(last_name(name));
+      if (names) add_name(last_name(name), view.shape[0] == out.rows ? "_lengths" : "_offsets");
       column c{.tensor = dlpack_column_of(view, b.device_ordinal()), .bytes = view.size_bytes(), .batch = owner};
       if (out.on_host && (r.copies || c.bytes <= copied_bytes)) copy_column(c);
       out.columns.push_back(std::move(c));
@@ -168,9 +168,9 @@ class door_of final : public door {
   }
 
  private:
-  /// The values and the lengths of a ragged column have the same name.
-  void add_name(std::string name) {
-    if (!names_.empty() && name == names_.back()) name += "_lengths";
+  /// The values of a ragged column have the same name as their lengths, or as the offsets of their rows.
+  void add_name(std::string name, const char* second) {
+    if (!names_.empty() && name == names_.back()) name += second;
     names_.push_back(name == "lambda" ? "lambda_" : std::move(name));
   }
 

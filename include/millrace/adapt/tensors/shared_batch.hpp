@@ -47,6 +47,7 @@ auto tensors_of(const Batch& b) {
   const auto views = []<class View>(const View& column) {
     if constexpr (requires { column.lengths; }) return std::tuple(column.values, column.lengths);
     else if constexpr (requires { column.sizes; }) return std::tuple(column.values, column.sizes);
+    else if constexpr (requires { column.offsets; }) return std::tuple(column.values, column.offsets);
     else return std::tuple(column);
   };
   return std::apply([&](const auto&... column) { return std::tuple_cat(views(column)...); }, b.columns());

@@ -5,6 +5,8 @@
 //   place.lengths_at_bytes = 0, place.offset_bytes = 1'024;
 //   const std::uint32_t longest = place.close(base, rows, used_bytes);    // adds the bytes of the rows to `used_bytes`
 //
+// In a column of lists, offsets precede the lengths: offset i + 1 is stored where the length of row i was.
+//
 // Units: bytes from the front of a slot; elements of a row. Errors: none. Threads: not synchronized; one thread closes
 // a slot.
 #pragma once
@@ -36,7 +38,7 @@ struct column_place {
 template <varying_item T>
 struct column_place<T> {
   using element = typename T::element;
-  static constexpr bool sized = sized_item<T>;
+  static constexpr bool sized = sized_item<T>, list = list_item<T>;
   static constexpr std::size_t numbers = sized ? 2 : 1;   ///< how many numbers describe the size of a row
 
   std::array<std::size_t, column_traits<T>::rank> shape{};
@@ -46,12 +48,18 @@ struct column_place<T> {
   std::remove_cvref_t<decltype(std::declval<const T&>().options())> options{};
 
   bool is_fixed() const noexcept {
-    if constexpr (sized) return false;
+    if constexpr (sized || list) return false;
     else return options.fixed;
   }
+  /// Returns the bytes of the offset that precedes the lengths of the rows.
+  static constexpr std::size_t offset_before_bytes = list ? sizeof(std::int32_t) : 0;
+  std::int32_t* lengths(std::byte* base) const noexcept {
+    return reinterpret_cast<std::int32_t*>(base + lengths_at_bytes);
+  }
   /// Returns the largest number that batch_extent::padded_to may contain for this column.
-  std::size_t longest() const noexcept {
+  std::size_t longest(std::size_t rows) const noexcept {
     if constexpr (sized) return shape[0] << 16 | shape[1];
+    else if constexpr (list) return rows * shape[0];
     else return shape[0];
   }
   /// Returns the number of bytes of `rows` rows that are padded to `padded_to`.
@@ -59,16 +67,29 @@ struct column_place<T> {
     std::size_t elements = 0;
     if constexpr (sized)
       elements = rows * (padded_to >> 16) * (padded_to & 0xffff) * (row_elements / shape[0] / shape[1]);
-    else elements = rows * (row_elements / shape[0]) * padded_to;
+    else elements = (list ? 1 : rows) * (row_elements / shape[0]) * padded_to;
     return aligned_column_bytes(elements * sizeof(element));
   }
 
-  /// Pads the rows and moves them together, directly after the first `used_bytes` bytes of the slot. Adds the bytes of
-  /// the rows to `used_bytes`. Returns the padded length of the rows.
+  /// Pads the rows and moves them together, directly after the first `used_bytes` bytes of the slot. Lists are not
+  /// padded, and their lengths become offsets. Adds the bytes of the rows to `used_bytes`. Returns the number for
+  /// batch_extent::padded_to.
   std::uint32_t close(std::byte* base, std::size_t rows, std::size_t& used_bytes) const noexcept {
-    const auto* const lengths = reinterpret_cast<const std::int32_t*>(base + lengths_at_bytes);
-    const auto length = [&](std::size_t i) { return static_cast<std::size_t>(lengths[i]); };
-    if constexpr (sized) {
+    auto* const numbers_of_rows = lengths(base);
+    const auto length = [&](std::size_t i) { return static_cast<std::size_t>(numbers_of_rows[i]); };
+    if constexpr (list) {
+      const std::size_t inner = row_elements / shape[0];
+      line_mover move{base + used_bytes, base + offset_bytes};
+      std::size_t total = 0;
+      numbers_of_rows[-1] = 0;
+      for (std::size_t i = 0; i < rows; ++i) {
+        const std::size_t items = length(i);
+        move.next(items * inner, items * inner, row_elements);
+        numbers_of_rows[i] = static_cast<std::int32_t>(total += items);
+      }
+      used_bytes += bytes(rows, total);
+      return static_cast<std::uint32_t>(total);
+    } else if constexpr (sized) {
       std::array<std::size_t, 2> largest{};
       for (std::size_t i = 0; i < 2 * rows; ++i) largest[i % 2] = std::max(largest[i % 2], length(i));
       const auto [height, width] = options.padded(largest);

@@ -5,7 +5,7 @@
 //
 // In a slot, the columns of fixed shape precede the ragged columns. Each row of a ragged column is written with space
 // for the longest possible row. Then close() pads all rows to the longest row of the batch and moves them together.
-// Therefore the used part of a slot is contiguous. Rows with two varying sides are ragged columns too.
+// Therefore the used part of a slot is contiguous. Rows with two varying sides and lists are ragged columns too.
 // Units: bytes from the front of a slot. Errors: none. Threads: not synchronized; one thread closes a slot.
 #pragma once
 
@@ -48,7 +48,7 @@ class column_places {
     batch_extent extent{};
     memory_kind memory = memory_kind::host;
   };
-  /// Returns the view of a column: `[rows, ...]`, or a padded_view or sized_view if it is ragged.
+  /// Returns the view of a column: `[rows, ...]`, or a padded_view, sized_view or list_view if it is ragged.
   template <std::size_t Index>
   auto view(const delivered& b, const char* name) const noexcept {
     using traits = column_traits<type<Index>>;
@@ -73,6 +73,13 @@ class column_places {
         sized_view<typename traits::element, traits::rank + 1> both{.values = v};
         both.sizes = tensor_view<std::int32_t, 2>{
             .data = lengths, .shape = {b.rows, 2}, .memory = b.memory, .name = v.name};
+        return both;
+      } else if constexpr (list_item<type<Index>>) {
+        list_view<typename traits::element, traits::rank> both{
+            .values = {.data = v.data, .shape = place.shape, .memory = v.memory, .name = v.name}};
+        both.values.shape[0] = padded_to;
+        both.offsets = tensor_view<std::int32_t, 1>{
+            .data = lengths - 1, .shape = {b.rows + 1}, .memory = b.memory, .name = v.name};
         return both;
       } else {
         v.shape[1] = padded_to;

@@ -126,6 +126,14 @@ concept sized_item = has_shape<T> && tensor_element<typename T::element> &&
       t.options().fill(row);
     };
 
+/// Rows that are lists of items of one shape; shape() is the shape of the longest possible list, [items, ...].
+template <class T>
+concept list_item = has_shape<T> && tensor_element<typename T::element> && requires(const T& t) {
+  { t.length() } -> std::same_as<std::size_t>;
+  t.options().describe();
+  typename T::list_mark;
+};
+
 [[noreturn]] inline void throw_other_shape(std::size_t index, const std::string& shape, const std::string& first) {
   throw data_error("element " + std::to_string(index) + " of an array has shape " + shape +
                        ", but the first one has " + first,
@@ -134,7 +142,7 @@ concept sized_item = has_shape<T> && tensor_element<typename T::element> &&
 
 /// Several values of one column type in a row of shape [N, ...].
 template <class T, std::size_t N>
-  requires(N > 0 && !tensor_element<T> && fixed_column<T> && !sized_item<T>)
+  requires(N > 0 && !tensor_element<T> && fixed_column<T> && !sized_item<T> && !list_item<T>)
 struct column_traits<std::array<T, N>> {
   using item_traits = column_traits<T>;
   using element = typename item_traits::element;
@@ -165,9 +173,9 @@ concept ragged_item = has_shape<T> && tensor_element<typename T::element> &&
   { t.elements() } -> std::same_as<std::span<const typename T::element>>;
   t.options().padded(t.length());
 };
-/// Rows whose sizes differ; each batch pads all of its rows to one size.
+/// Rows whose sizes differ. Each batch pads all of its rows to one size, or stores lists one after the other.
 template <class T>
-concept varying_item = ragged_item<T> || sized_item<T>;
+concept varying_item = ragged_item<T> || sized_item<T> || list_item<T>;
 template <ragged_item T>
 struct column_traits<T> {
   using element = typename T::element;

@@ -11,6 +11,7 @@
 // - std::array of N items of one of these types, all of one shape: a row is [N, ...], such as N crops of one image
 // - ragged, for rows of varying length (item/tensor/ragged.hpp)
 // - a type with size() (the two sides of its row) and options(): image/picture/ragged_picture.hpp
+// - a list of items with length(), options() and list_mark, whose items join a group.
 // A type that renders several rows together faster than one by one may also have `static constexpr std::size_t
 // together` and `static void render_together(std::span<const T* const>, std::span<const std::span<element>>,
 // scratch&)`. render_together() is called with 2 to `together` rows. The bits of a row must not depend on the other
@@ -128,6 +129,8 @@ class columns : public column_places<member_type<Members>...> {
   static constexpr bool is_ragged = varying_item<member_type<M>>;
   template <auto M>
   static constexpr bool is_sized = sized_item<member_type<M>>;
+  template <auto M>
+  static constexpr bool is_list = list_item<member_type<M>>;
 
   template <auto M>
   static constexpr std::size_t index_of = index_of_member<M, Members...>();
@@ -145,7 +148,12 @@ class columns : public column_places<member_type<Members>...> {
         throw data_error(named_column<M>() +
                              " is ragged, but its row in the first sample of the run has no options",
                          "Construct it with ragged(elements, {.max_length = n})");
-      place.lengths_at_bytes = add_bytes(rows_ * place.numbers * sizeof(std::int32_t));
+      if (is_list<M> && rows_ * place.shape[0] > std::size_t{0x7fff'ffff})
+        throw setup_error(named_column<M>() + " has too many items: got up to " + std::to_string(rows_) + " x " +
+                              std::to_string(place.shape[0]) + ", expected at most 2147483647",
+                          "Lower the number of rows, or the maximum of the list");
+      place.lengths_at_bytes = place.offset_before_bytes +
+                               add_bytes(place.offset_before_bytes + rows_ * place.numbers * sizeof(std::int32_t));
       if (!place.is_fixed()) return;
     }
     place.offset_bytes = add_bytes(rows_ * place.row_elements * sizeof(typename traits::element));
@@ -157,15 +165,20 @@ class columns : public column_places<member_type<Members>...> {
   void fix_ragged() {
     if constexpr (is_ragged<M>) {
       auto& place = std::get<index_of<M>>(places_);
-      if (!place.is_fixed()) place.offset_bytes = add_bytes(place.bytes(rows_, place.longest()));
+      if (!place.is_fixed()) place.offset_bytes = add_bytes(place.bytes(rows_, place.longest(rows_)));
     }
   }
   template <auto M>
   void write_sizes(std::span<const item* const> items, std::byte* base, std::size_t first) const noexcept {
-    auto* to = reinterpret_cast<std::int32_t*>(base + std::get<index_of<M>>(places_).lengths_at_bytes) + 2 * first;
+    const auto& place = std::get<index_of<M>>(places_);
+    auto* to = place.lengths(base) + place.numbers * first;
     for (const item* one : items) {
-      const std::array<std::int32_t, 2> size = member_of<M>(*one).size();
-      to = std::copy(size.begin(), size.end(), to);
+      if constexpr (is_list<M>) {
+        *to++ = static_cast<std::int32_t>(member_of<M>(*one).length());
+      } else {
+        const std::array<std::int32_t, 2> size = member_of<M>(*one).size();
+        to = std::copy(size.begin(), size.end(), to);
+      }
     }
   }
   template <auto M>
@@ -176,7 +189,7 @@ class columns : public column_places<member_type<Members>...> {
     const auto from = one.elements();
     if (!from.empty()) std::memcpy(to, from.data(), from.size_bytes());
     if (place.options.fixed) std::fill(to + from.size(), to + place.row_elements, place.options.padding);
-    reinterpret_cast<std::int32_t*>(base + place.lengths_at_bytes)[row] = static_cast<std::int32_t>(one.length());
+    place.lengths(base)[row] = static_cast<std::int32_t>(one.length());
   }
   template <auto M>
   void close_column(std::byte* base, std::size_t rows, batch_extent& e) const noexcept {
@@ -193,7 +206,7 @@ class columns : public column_places<member_type<Members>...> {
     std::byte* const column = base + place.offset_bytes;
     if (row_bytes > 0) std::memcpy(column + to * row_bytes, column + from * row_bytes, row_bytes);
     if constexpr (is_ragged<M>) {
-      auto* const lengths = reinterpret_cast<std::int32_t*>(base + place.lengths_at_bytes);
+      auto* const lengths = place.lengths(base);
       std::copy_n(lengths + place.numbers * from, place.numbers, lengths + place.numbers * to);
     }
   }
@@ -203,9 +216,8 @@ class columns : public column_places<member_type<Members>...> {
     const auto& place = std::get<index_of<M>>(places_);
     auto* const begin = reinterpret_cast<element*>(base + place.offset_bytes) + row * place.row_elements;
     if constexpr (is_ragged<M>) {
-      auto* const lengths = reinterpret_cast<std::int32_t*>(base + place.lengths_at_bytes);
-      std::fill_n(lengths + place.numbers * row, place.numbers, 0);
-      if constexpr (!is_sized<M>)
+      std::fill_n(place.lengths(base) + place.numbers * row, place.numbers, 0);
+      if constexpr (!is_sized<M> && !is_list<M>)
         if (place.options.fixed) std::fill(begin, begin + place.row_elements, place.options.padding);
     } else {
       std::fill(begin, begin + place.row_elements, element{});
@@ -220,7 +232,8 @@ class columns : public column_places<member_type<Members>...> {
       if (const auto& o = member_of<M>(one).options(); !(o == place.options))
         throw data_error(detail::named_column<M>() + " has " + o.describe() + " here, but " +
                              place.options.describe() + " in the first sample of the run",
-                         std::string("Use the same ") + (is_sized<M> ? "" : "ragged_") + "options for all samples");
+                         std::string("Use the same ") + (is_sized<M> || is_list<M> ? "" : "ragged_") +
+                             "options for all samples");
     if (shape == place.shape) return;
     throw_other_shape(detail::member_spelling<M>.data(), shape, place.shape);
   }
@@ -232,7 +245,7 @@ class columns : public column_places<member_type<Members>...> {
     using element = typename traits::element;
     if constexpr (has_group<M>) {
       if constexpr (begins_group<M, Members...>()) render_group<typename group_of<type>::type>(items, base, first, s);
-      if constexpr (is_sized<M>) write_sizes<M>(items, base, first);
+      if constexpr (is_sized<M> || is_list<M>) write_sizes<M>(items, base, first);
     } else if constexpr (is_ragged<M>) {
       for (std::size_t i = 0; i < items.size(); ++i) render_ragged<M>(member_of<M>(*items[i]), base, first + i);
     } else if constexpr (renders_together<type>) {

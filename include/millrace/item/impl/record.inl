@@ -3,13 +3,82 @@
 
 #include <millrace/item/record.hpp>
 
+#include <optional>
 #include <string>
+#include <utility>
 
 namespace millrace { inline namespace MILLRACE_ABI {
+
+namespace detail {
+
+/// Returns the part of a name that the '*' of the pattern matches, or the entire name if the pattern is equal to it;
+/// nothing if the name does not match.
+MILLRACE_INLINE std::optional<std::string_view> matched_part(std::string_view pattern, std::string_view name) {
+  const std::size_t star = pattern.find('*');
+  if (star == std::string_view::npos) return pattern == name ? std::optional(name) : std::nullopt;
+  const std::string_view before = pattern.substr(0, star), after = pattern.substr(star + 1);
+  if (after.find('*') != std::string_view::npos)
+    throw setup_error("a pattern of field names has two '*': got '" + printable(pattern) + "', expected at most one",
+                      "Separate several patterns by ';', such as \"*.jpg;*.png\"");
+  if (name.size() < before.size() + after.size() || !name.starts_with(before) || !name.ends_with(after))
+    return std::nullopt;
+  return name.substr(before.size(), name.size() - before.size() - after.size());
+}
+
+/// Returns whether `a` precedes `b` if digits are compared as numbers, and all other bytes one by one.
+MILLRACE_INLINE bool precedes_by_number(std::string_view a, std::string_view b) noexcept {
+  const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
+  const auto take_number = [&](std::string_view& text) {
+    const auto* const end = std::find_if(text.begin(), text.end(), [&](char c) { return !is_digit(c); });
+    const auto* const first = std::find_if(text.begin(), end, [](char c) { return c != '0'; });
+    const std::string_view digits = text.substr(static_cast<std::size_t>(first - text.begin()),
+                                                static_cast<std::size_t>(end - first));
+    text.remove_prefix(static_cast<std::size_t>(end - text.begin()));
+    return digits;
+  };
+  while (!a.empty() && !b.empty()) {
+    if (is_digit(a.front()) && is_digit(b.front())) {
+      const std::string_view m = take_number(a), n = take_number(b);
+      if (m.size() != n.size()) return m.size() < n.size();
+      if (m != n) return m < n;
+    } else {
+      const auto c = static_cast<unsigned char>(a.front()), d = static_cast<unsigned char>(b.front());
+      if (c != d) return c < d;
+      a.remove_prefix(1);
+      b.remove_prefix(1);
+    }
+  }
+  return a.size() < b.size();
+}
+
+}  // namespace detail
 
 MILLRACE_INLINE bytes record::field(std::size_t index) const noexcept {
   const auto& f = entries()[index];
   return {detail::block_ref(block_of(head_.get())), {base() + f.data_at, f.data_size}, text(f.name_at, f.name_size)};
+}
+
+MILLRACE_INLINE std::vector<bytes> record::fields(std::string_view patterns, order by) const {
+  std::vector<std::pair<std::string_view, std::size_t>> matches;   // the text of '*', and the index of the field
+  for (std::size_t i = 0; i < field_count(); ++i) {
+    const std::string_view name = text(entries()[i].name_at, entries()[i].name_size);
+    for (std::string_view rest = patterns;;) {
+      const std::size_t end = rest.find(';');
+      if (const auto part = detail::matched_part(rest.substr(0, end), name)) {
+        matches.emplace_back(*part, i);
+        break;
+      }
+      if (end == std::string_view::npos) break;
+      rest.remove_prefix(end + 1);
+    }
+  }
+  if (by == order::number)
+    std::stable_sort(matches.begin(), matches.end(),
+                     [](const auto& a, const auto& b) { return detail::precedes_by_number(a.first, b.first); });
+  std::vector<bytes> all;
+  all.reserve(matches.size());
+  for (const auto& [part, index] : matches) all.push_back(field(index));
+  return all;
 }
 
 MILLRACE_INLINE error_location record::where() const {

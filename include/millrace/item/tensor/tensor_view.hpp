@@ -180,6 +180,34 @@ struct sized_view {
   tensor_view<std::int32_t, 2> sizes{};   ///< [rows, 2]: height and width of each row without its padding
 };
 
+// list_view: a typed view of a column of lists: the items of all rows without padding, and where each row begins.
+//
+//   auto [pixels, offsets] = b.get<&example::pictures>();    // u8 [total, H, W, 3] and i32 [B + 1]
+//   for (int n = offsets[i]; n < offsets[i + 1]; ++n) use(pixels[n]);        // the images of row i
+//   for (auto image : b.get<&example::pictures>()[i]) use(image);            // the same images
+//
+// A .cu file may include this header, because it is cheap to compile.
+// Layout: as in item/tensor/tensor_view.hpp; both views are on the same device. Lifetime: owns nothing and is valid
+// until its batch is released.
+
+/// The items of a column of lists.
+template <class T, std::size_t N>
+struct list_view {
+  tensor_view<T, N> values{};               ///< [total, ...]: the items of row 0, of row 1, and so on
+  tensor_view<std::int32_t, 1> offsets{};   ///< [rows + 1]: the first item of each row, then `total`
+
+  /// Returns the items of row `i`. Throws bad_element_access in every build if the column is in GPU memory, where the
+  /// host cannot read the offsets.
+  tensor_view<T, N> operator[](std::size_t i) const {
+    if (offsets.memory != memory_kind::host) throw detail::bad_element_access::memory(offsets.name);
+    const auto first = static_cast<std::size_t>(offsets[i]);
+    tensor_view<T, N> row = values;
+    row.shape[0] = static_cast<std::size_t>(offsets[i + 1]) - first;
+    row.data += first * (values.shape[0] > 0 ? values.size() / values.shape[0] : 0);
+    return row;
+  }
+};
+
 }}  // namespace millrace
 
 // A tensor_view is a view and a borrowed range, because it owns nothing. With N > 1 it is not a sized range, because

@@ -50,6 +50,15 @@ void example(const mr::record& r, mr::rng& rng) {
 EXAMPLE
 }
 
+// ---- picture_list.hpp
+#include <millrace/deliver/batch.hpp>
+#include <millrace/item/record.hpp>
+
+EXAMPLE 1
+void show(mr::batch_of<&document::images>& b) {
+EXAMPLE 2
+}
+
 // ---- resize_filter.hpp
 #include <millrace/image/picture/picture.hpp>
 void example(const mr::picture& p) {
