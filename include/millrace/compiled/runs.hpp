@@ -114,4 +114,5 @@
 #ifdef MILLRACE_CUDA
 #include <millrace/device/impl/cuda.inl>
 #include <millrace/device/impl/cuda_error.inl>
+#include <millrace/device/impl/cuda_slots.inl>
 #endif

@@ -2,7 +2,7 @@
 // time if the trainer queues work ahead of the device.
 //
 //   mr::detail::device_gaps gaps;
-//   gaps.allocate(backend, 64);
+//   gaps.allocate(backend, stream, 64);
 //   gaps.released(stream);      // after the step: the stream's work on a batch ends here
 //   gaps.acquired(stream);      // after the stream's wait for the next batch: the stream can continue from here
 //   gaps.collect();             // collects the marks that the device has reached; does not wait
@@ -27,11 +27,11 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 /// Measures the gaps of one stream.
 class device_gaps {
  public:
-  /// Creates `max_under_way` pairs of events. Without a device clock, nothing is measured.
-  void allocate(std::shared_ptr<device_backend> backend, std::size_t max_under_way) {
+  /// Creates `max_under_way` pairs of events. Without a device clock for this stream, nothing is measured.
+  void allocate(std::shared_ptr<device_backend> backend, stream_view stream, std::size_t max_under_way) {
     backend_ = std::move(backend);
     for (std::size_t i = 0; i < max_under_way; ++i) {
-      pair p{backend_->make_timed_event(), backend_->make_timed_event()};
+      pair p{backend_->make_timed_event(stream), backend_->make_timed_event(stream)};
       if (!p.from || !p.to) return;
       ring_.push_back(std::move(p));
     }

@@ -8,10 +8,13 @@
 // header requires cudart, but not nvcc.
 // Copies run in a non-blocking stream. Only events order the copies with the user's stream. The default of `stream` is
 // the legacy stream of the device. Calls in the path of the training step return immediately. Memory, stream and events
-// are created when the session starts. If pinned memory cannot be allocated, the slots are pageable and copies are
-// slower. In that case Millrace prints one warning, and the name of the device includes the reason.
+// are created when the session starts. Host slots are pinned (cuda_slots.hpp). If pinned memory cannot be allocated,
+// the slots are pageable: copies are slower, and the driver may let a copy, and thus next(), wait for the training step
+// that used the same device slot. In that case each session prints one warning, and its device's name says so.
 // On a machine with several NUMA nodes, host slots are allocated on the node of the GPU while that node has free
 // memory. The name of the device includes this node, or the reason why the slots are not bound to it.
+// Pinning memory is slow. Therefore up to 1 GiB of a session's host slots remain for the next session on the same
+// `device` object, for example a validation in each epoch. They are freed with this object and its last session.
 // Errors: setup_error if the device does not exist or the stream is being captured; io_error with CUDA's own message
 // for other failures.
 // Threads: any; each thread keeps its current device if the process uses that GPU (cuda_error.hpp). A graph capture on
@@ -21,9 +24,9 @@
 #include <millrace/base/version.hpp>
 #include <millrace/device/cuda_error.hpp>
 #include <millrace/device/device.hpp>
-#include <millrace/device/node_memory.hpp>
+#include <millrace/device/cuda_slots.hpp>
 
-#include <atomic>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -44,11 +47,14 @@ class cuda_backend final : public device_backend {
  public:
   /// `sysfs` is the folder with the kernel's NUMA information; tests pass their own folder.
   explicit cuda_backend(int ordinal, std::string sysfs = "/sys");
+  /// Creates a device object for the same GPU, with its own copy stream. Both share the spare slots.
+  cuda_backend(const cuda_backend& other);
+  cuda_backend& operator=(const cuda_backend&) = delete;
   ~cuda_backend() override;
 
   std::string name() const override;
   std::shared_ptr<device_backend> for_one_session() override {
-    return std::make_shared<cuda_backend>(ordinal_, sysfs_);
+    return std::make_shared<cuda_backend>(*this);
   }
   int ordinal() const noexcept override { return ordinal_; }
   std::vector<unsigned> near_cores() const override;
@@ -64,7 +70,7 @@ class cuda_backend final : public device_backend {
 
   // A waiting thread sleeps instead of spinning, so that the workers can use the core.
   std::unique_ptr<device_event> make_event() override;
-  std::unique_ptr<device_event> make_timed_event() override { return make_event(cudaEventDefault); }
+  std::unique_ptr<device_event> make_timed_event(stream_view stream) override;
   std::optional<std::uint64_t> elapsed_ns(device_event& from, device_event& to) override;
 
   void copy_waits_for(device_event& mark) override;
@@ -87,33 +93,22 @@ class cuda_backend final : public device_backend {
   };
   static cudaEvent_t handle(device_event& mark) noexcept { return static_cast<event&>(mark).handle; }
 
-  void* allocate_near(std::size_t bytes);
-  void* allocate_pageable(std::size_t bytes);
+  void make_copy_stream();
+  /// Waits for the copies of this object. Returns false if one of them failed.
+  bool finish_copies() noexcept;
 
-  /// Runs a call for a destructor without throwing. The device is current during the call if possible.
-  template <class Call>
-  static void quietly(int ordinal, Call&& call) noexcept {
-    std::optional<current_device> here;
-    std::optional<capture_tolerant> now;
-    try {
-      here.emplace(ordinal);
-      now.emplace();
-    } catch (...) {
-      // The runtime has shut down or the device has failed. The call below may still free memory.
-    }
-    ignore_cuda(call());
-  }
+  /// Bytes of free host slots that a GPU keeps for its next session.
+  static constexpr std::size_t max_spare_bytes = std::size_t{1} << 30;
 
   const int ordinal_;
   const std::string sysfs_;
   std::string name_;
   std::optional<unsigned> node_;   // node of the GPU, if the machine has several nodes
+  bool registers_ = true;          // whether registering memory pins it
+  const std::shared_ptr<spare_slots> spare_;
   cudaStream_t copies_ = nullptr;
   mutable std::mutex mutex_;
-  std::vector<node_memory> near_;
-  std::string not_near_reason_;   // why host slots are not bound to the node; empty if they are
-  std::vector<void*> pageable_;
-  std::atomic<bool> pageable_used_{false};
+  std::vector<std::unique_ptr<pinned_slot>> slots_;   // host slots in use
 };
 
 }  // namespace detail

@@ -16,6 +16,7 @@
 #endif
 #include <cuda_runtime_api.h>
 
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -72,6 +73,20 @@ class capture_tolerant {
  private:
   cudaStreamCaptureMode mode_ = cudaStreamCaptureModeRelaxed;
 };
+
+/// Runs a call for a destructor without throwing. The device is current during the call if possible.
+template <class Call>
+void quietly(int ordinal, Call&& call) noexcept {
+  std::optional<current_device> here;
+  std::optional<capture_tolerant> now;
+  try {
+    here.emplace(ordinal);
+    now.emplace();
+  } catch (...) {
+    // The runtime has shut down or the device has failed. The call below may still free memory.
+  }
+  ignore_cuda(call());
+}
 
 }}}  // namespace millrace::detail
 

@@ -65,8 +65,9 @@ class device_backend {
 
   /// Returns a new event, not recorded yet.
   virtual std::unique_ptr<device_event> make_event() = 0;
-  /// Returns an event that records the time at which the device reaches it, or null if the device has no clock.
-  virtual std::unique_ptr<device_event> make_timed_event() { return nullptr; }
+  /// Returns an event that records the time at which the device reaches it in this stream. Returns null if the device
+  /// has no clock, or if events in this stream delay other streams.
+  virtual std::unique_ptr<device_event> make_timed_event(stream_view) { return nullptr; }
   /// Returns the nanoseconds between two timed events that were recorded in this order; empty until the device has
   /// reached both.
   virtual std::optional<std::uint64_t> elapsed_ns(device_event&, device_event&) { return {}; }

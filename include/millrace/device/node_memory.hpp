@@ -1,49 +1,51 @@
-// Allocates host memory whose pages are on one NUMA node while that node has free memory.
+// Maps host memory for pinned slots: near one NUMA node, in huge pages, and not shared with forked processes.
 //
 //   mr::detail::node_memory slot(38'535'168, 1);          // bytes and node; std::bad_alloc; zeros, page-aligned
-//   if (slot.error() == 0) fill(slot.get());              // else errno of mbind: the pages may be anywhere
+//   const bool bound = slot.touch(near_cores);            // allocates all pages
+//   if (slot.error() == 0 || bound) fill(slot.get());     // else errno of mbind: the pages may be anywhere
 //
 // The kernel allocates a page on the first access. Therefore the constructor sets the node before anything accesses or
 // pins the pages. Memory from malloc() is unsuitable, because its pages may have been accessed already. The node is
 // only a preference (MPOL_PREFERRED), because a full node must not end a run. Huge pages are requested as in
-// slot_memory.hpp.
-// Threads: any. Lifetime: the destructor frees the memory.
+// slot_memory.hpp. Forked processes do not inherit the memory (MADV_DONTFORK): otherwise the next write of this process
+// could move a page, and the GPU would continue to read the previous one.
+// Threads: any. Lifetime: the destructor frees the memory, except in a forked process, which does not have it.
+// Cost: touch() writes zeros to all pages, on several threads for memory of 16 MiB or more.
 #pragma once
 
 #include <millrace/base/version.hpp>
 
 #include <cstddef>
-#include <utility>
+#include <optional>
 #include <vector>
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// Memory near one NUMA node. Movable.
+/// Memory near one NUMA node.
 class node_memory {
  public:
-  node_memory(std::size_t bytes, unsigned node);
-  node_memory(node_memory&& other) noexcept
-      : memory_(std::exchange(other.memory_, nullptr)), bytes_(other.bytes_), error_(other.error_) {}
-  node_memory& operator=(node_memory&& other) noexcept {
-    std::swap(memory_, other.memory_);
-    std::swap(bytes_, other.bytes_);
-    std::swap(error_, other.error_);
-    return *this;
-  }
+  /// Without a node, the pages are on the node of the thread that first accesses them.
+  node_memory(std::size_t bytes, std::optional<unsigned> node);
+  node_memory(const node_memory&) = delete;
+  node_memory& operator=(const node_memory&) = delete;
   ~node_memory();
 
   /// Returns the first byte.
   void* get() const noexcept { return memory_; }
+  /// Returns the size of the complete pages that contain this number of bytes.
+  static std::size_t mapped_bytes(std::size_t bytes) noexcept;
   /// Returns 0 if the requested node is set, otherwise the errno of mbind; then the pages may be on any node.
   int error() const noexcept { return error_; }
-  /// Accesses all pages from the specified cores, so that they are on the node of these cores. Containers allow this
-  /// even if they forbid mbind. Returns false without an access if the thread may not run on any of the cores.
-  bool touch_on(const std::vector<unsigned>& cores) noexcept;
+  /// Accesses all pages, so that the kernel allocates them. Threads that are bound to the specified cores do this, so
+  /// that the pages are on the node of these cores. Containers allow this even if they forbid mbind. Returns false if
+  /// a thread was not bound because the list is empty or none of the cores is allowed.
+  bool touch(const std::vector<unsigned>& cores);
 
  private:
   void* memory_ = nullptr;
-  std::size_t bytes_ = 0;   // mapped
+  const std::size_t bytes_;
   int error_ = 0;
+  const int process_;   // whose memory it is
 };
 
 }}}  // namespace millrace::detail

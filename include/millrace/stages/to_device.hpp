@@ -5,7 +5,8 @@
 //   auto on_gpu = batches | mr::to_device({.device = gpu, .stream = my_stream, .slots = 3});
 //
 // `stream` is the stream that the training step uses. A batch becomes ready in that stream and is released in that
-// stream. No thread waits.
+// stream. No thread waits. Prefer a stream of the trainer to the legacy stream, where each event is a barrier for all
+// blocking streams of the process. Therefore Millrace records no times there; the statistics use the host's clock.
 // `slots` limits the batches in device memory: copies in progress and batches in use. The host device has no separate
 // slots; it uses the host slots.
 // Lifetime: the stream must live until the last batch is released. cudaStreamPerThread names a different stream on each

@@ -1,6 +1,8 @@
 // Memory calls: allocate, register, free, copy, fill, query.
 #include "world.hpp"
 
+#include <sched.h>
+
 using namespace fake_cuda::detail;
 
 namespace {
@@ -21,7 +23,8 @@ range classify(world& w, const char* name, const void* address, std::size_t byte
     return {.wrong = true};
   }
   const auto offset = static_cast<std::size_t>(static_cast<const std::byte*>(address) - a->address);
-  return {.what = a->what, .wrong = bytes > a->bytes - offset};
+  const bool is_pageable = a->what == memory_kind::registered && w.options.host_page_tables;
+  return {.what = is_pageable ? memory_kind::pageable : a->what, .wrong = bytes > a->bytes - offset};
 }
 
 bool fits(cudaMemcpyKind kind, bool to_device, bool from_device) {
@@ -63,7 +66,7 @@ cudaError_t copy(world& w, const copy_request& r, cudaStream_t handle) {
   if (!r.synchronous && (stages || waits)) w.record_wait("cudaMemcpyAsync (pageable memory)");
   work_extra extra;
   if (stages) {
-    if (r.synchronous) w.wait_for(w.unfinished_of(*s));
+    if (r.synchronous || w.options.pageable_waits) w.wait_for(w.unfinished_of(*s));
     const auto* bytes = static_cast<const std::byte*>(r.from);
     extra.staged.assign(bytes, bytes + r.bytes);
   }
@@ -118,7 +121,8 @@ cudaError_t cudaHostAlloc(void** memory, std::size_t bytes, unsigned int flags) 
   return call("cudaHostAlloc", {.synchronises = true, .unsafe = true}, [&](world& w) {
     constexpr unsigned int valid_flags = cudaHostAllocPortable | cudaHostAllocMapped | cudaHostAllocWriteCombined;
     if (flags & ~valid_flags) return cudaErrorInvalidValue;
-    return allocate(w, memory, {.what = memory_kind::host, .bytes = bytes, .device = this_thread().device});
+    return allocate(w, memory, {.what = memory_kind::host, .bytes = bytes, .device = this_thread().device,
+                               .core = sched_getcpu()});
   });
 }
 
@@ -148,7 +152,8 @@ cudaError_t cudaHostRegister(void* memory, std::size_t bytes, unsigned int flags
         w.allocations.bytes(memory_kind::host, 0) + w.allocations.bytes(memory_kind::registered, 0);
     if (bytes > w.options.pinned_bytes || used > w.options.pinned_bytes - bytes) return cudaErrorMemoryAllocation;
     const bool was_free = w.allocations.register_host(
-        memory, {.what = memory_kind::registered, .bytes = bytes, .device = this_thread().device});
+        memory, {.what = memory_kind::registered, .bytes = bytes, .device = this_thread().device,
+                 .core = sched_getcpu()});
     return was_free ? cudaSuccess : cudaErrorHostMemoryAlreadyRegistered;
   });
 }
@@ -198,7 +203,7 @@ cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* attributes, const vo
     attributes->device = -1;
     auto* const address = const_cast<void*>(memory);
     const auto* const a = w.allocations.find(memory);
-    if (!a) {
+    if (!a || (a->what == memory_kind::registered && w.options.host_page_tables)) {
       attributes->hostPointer = address;
       return cudaSuccess;
     }

@@ -126,6 +126,9 @@ cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int dev
       case cudaDevAttrConcurrentKernels:
       case cudaDevAttrUnifiedAddressing:
       case cudaDevAttrHostRegisterSupported: *value = 1; return cudaSuccess;
+      case cudaDevAttrPageableMemoryAccessUsesHostPageTables:
+        *value = w.options.host_page_tables;
+        return cudaSuccess;
       case cudaDevAttrComputeCapabilityMajor: *value = major; return cudaSuccess;
       case cudaDevAttrComputeCapabilityMinor: *value = minor; return cudaSuccess;
     }

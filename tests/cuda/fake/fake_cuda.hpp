@@ -58,6 +58,8 @@ struct options {
   int driver_version = CUDART_VERSION;              ///< lower: cudaErrorInsufficientDriver; 0: no driver at all
   std::size_t device_bytes = std::size_t{16} << 30;   ///< of each device; cudaMalloc fails above it
   std::size_t pinned_bytes = std::size_t{16} << 30;   ///< of the process, for cudaHostAlloc and -Register
+  bool host_page_tables = false;   ///< as on GH200: registering memory does not pin it
+  bool pageable_waits = false;     ///< a copy from pageable memory waits for the earlier work of its stream
 };
 
 /// Resets the fake runtime: no objects, no calls so far, no current devices.
@@ -70,6 +72,13 @@ struct handles {
 };
 handles live();
 
+/// Pinned or registered memory, and the core of the call.
+struct host_memory {
+  const void* address = nullptr;
+  std::size_t bytes = 0;
+  int core = -1;
+};
+std::vector<host_memory> all_host_memory();
 /// Calls since reset(), by the function's name, and of all functions that wait or may wait.
 std::uint64_t calls(std::string_view function);
 std::uint64_t synchronising_calls();

@@ -329,6 +329,8 @@ TEST_CASE("times between events: only for events that record times and are compl
   ok(cudaEventRecord(untimed, s));
   ok(cudaEventRecord(to, s));
   CHECK(cudaEventElapsedTime(&milliseconds, from, to) == cudaErrorNotReady);
+  CHECK(fake_cuda::violations() ==
+        std::vector<std::string>{"cudaEventElapsedTime: polled before the events completed"});
   ok(cudaStreamSynchronize(s));
   ok(cudaEventElapsedTime(&milliseconds, from, to));
   CHECK(milliseconds >= 0);

@@ -44,8 +44,9 @@ void* memory::allocate(const request& r) {
     return nullptr;
   }
   std::memset(view, poison, size);
-  live_[at + r.bytes - 1] = {.what = r.what, .bytes = r.bytes, .device = r.device, .address = at, .view = view,
-                             .pages = at, .readers = std::vector<std::uint32_t>(size / page_bytes)};
+  live_[at + r.bytes - 1] = {.what = r.what, .bytes = r.bytes, .device = r.device, .core = r.core,
+                             .address = at, .view = view, .pages = at,
+                             .readers = std::vector<std::uint32_t>(size / page_bytes)};
   return at;
 }
 
@@ -56,8 +57,8 @@ bool memory::register_host(void* address, const request& r) {
   std::byte* const first = at + (rounded_up(number(at)) - number(at));
   const std::byte* const end = at + r.bytes;
   const std::size_t pages = end > first ? static_cast<std::size_t>(end - first) / page_bytes : 0;
-  live_[at + r.bytes - 1] = {.what = kind::registered, .bytes = r.bytes, .device = r.device, .address = at,
-                             .view = at, .pages = first, .readers = std::vector<std::uint32_t>(pages)};
+  live_[at + r.bytes - 1] = {.what = kind::registered, .bytes = r.bytes, .device = r.device, .core = r.core,
+                             .address = at, .view = at, .pages = first, .readers = std::vector<std::uint32_t>(pages)};
   return true;
 }
 
@@ -198,6 +199,13 @@ void memory::close(int device) {
 std::size_t memory::count(kind what) const {
   return static_cast<std::size_t>(
       std::count_if(live_.begin(), live_.end(), [&](const auto& entry) { return entry.second.what == what; }));
+}
+
+std::vector<memory::allocation> memory::all(kind what) const {
+  std::vector<allocation> result;
+  for (const auto& [last, a] : live_)
+    if (a.what == what) result.push_back(a);
+  return result;
 }
 
 std::size_t memory::bytes(kind what, int device) const {

@@ -30,12 +30,13 @@ class memory {
     kind what = kind::host;
     std::size_t bytes = 0;
     int device = 0;
+    int core = -1;   ///< of the calling thread
   };
 
   struct allocation {
     kind what = kind::host;
     std::size_t bytes = 0;
-    int device = 0;
+    int device = 0, core = -1;
     std::byte* address = nullptr;
     std::byte* view = nullptr;              ///< the fake's own; equal to the address if there is one mapping
     std::byte* pages = nullptr;             ///< the first full page
@@ -76,6 +77,7 @@ class memory {
   void close(int device);
 
   std::size_t count(kind what) const;
+  std::vector<allocation> all(kind what) const;
   std::size_t bytes(kind what, int device) const;
 
  private:

@@ -169,7 +169,10 @@ cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t start, cudaEve
     if (from->captured || to->captured) return cudaErrorCapturedEvent;
     if ((from->flags | to->flags) & cudaEventDisableTiming) return cudaErrorInvalidResourceHandle;
     if (!from->recorded || !to->recorded) return cudaErrorInvalidResourceHandle;
-    if (!from->recorded->done || !to->recorded->done) return cudaErrorNotReady;
+    if (!from->recorded->done || !to->recorded->done) {
+      w.violate("cudaEventElapsedTime: polled before the events completed");
+      return cudaErrorNotReady;
+    }
     const auto nanoseconds = static_cast<double>(to->recorded->done_at_ns - from->recorded->done_at_ns);
     *milliseconds = static_cast<float>(nanoseconds / 1e6);
     return cudaSuccess;

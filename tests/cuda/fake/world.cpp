@@ -157,6 +157,13 @@ handles live() {
           .graphs = w->graph_of.size() + w->executable_of.size()};
 }
 
+std::vector<host_memory> all_host_memory() {
+  held_world w;
+  std::vector<host_memory> result;
+  for (const auto what : {detail::memory::kind::host, detail::memory::kind::registered})
+    for (const auto& a : w->allocations.all(what)) result.push_back({a.address, a.bytes, a.core});
+  return result;
+}
 std::uint64_t calls(std::string_view function) {
   held_world w;
   const auto it = w->calls.find(function);

@@ -34,6 +34,7 @@ stager = functools.partial(Edit, "deliver/device_batch_output")
 lease = functools.partial(Edit, "deliver/batch_lease")
 cuda = functools.partial(Edit, "device/cuda")
 errors = functools.partial(Edit, "device/cuda_error")
+pinned = functools.partial(Edit, "device/cuda_slots")
 sums = functools.partial(Edit, "train/metrics.cuh")
 metrics = functools.partial(Edit, "train/metrics")
 kernels = functools.partial(Edit, "train/metric_kernels.cuh")
@@ -44,7 +45,7 @@ team = functools.partial(Edit, "device/kernel.cuh")
 COPY_WAITS = "for (std::size_t i = 0; i < target.release_events; ++i) backend_->copy_waits_for(*target.released[i]);"
 COPY = "backend_->copy_to_device(target.data, from.data, bytes);\n"
 MARK = "        backend_->record_copy(*target.copied);\n"
-STEP_WAITS = "backend_->stream_waits_for(options_.stream, *found->copied);"
+STEP_WAITS = "backend_->stream_waits_for(options_.stream, *slot->copied);"
 EVERY_STREAM = "for (std::size_t i = 0; i < used_on.size(); ++i)"
 RECORD = "backend_->record(*s.released[i], used_on[i]);"
 QUEUE_COPY = f"""    bool failed = false;
@@ -119,7 +120,7 @@ COPIES_AND_REUSE = (
 )
 
 WAITS_AND_ALLOCATIONS = (
-    bug("next() waits for the copy", ORDERS, stager(STEP_WAITS, "backend_->wait(*found->copied);")),
+    bug("next() waits for the copy", ORDERS, stager(STEP_WAITS, "backend_->wait(*slot->copied);")),
     bug("release() waits for the step", ORDERS,
         stager(RECORD, RECORD.replace(";", ", backend_->wait(*s.released[i]);"))),
     bug("release() creates its event", ORDERS, stager(RECORD, "s.released[i] = backend_->make_event(), " + RECORD)),
@@ -127,7 +128,7 @@ WAITS_AND_ALLOCATIONS = (
         cuda("cudaMemcpyAsync(to, from, bytes, cudaMemcpyHostToDevice, copies_)",
              "cudaMemcpy(to, from, bytes, cudaMemcpyHostToDevice)")),
     bug("host slots are pageable", DEVICE,
-        cuda("result = cudaHostAlloc(&memory, bytes, cudaHostAllocPortable);", "result = cudaErrorNotSupported;")),
+        pinned("if (allocate_registered(where) || allocate_by_runtime(where)) return;", "")),
     bug("device slots are never freed", ORDERS, stager("      backend_->free_device(s.data);\n", "")),
 )
 
@@ -170,9 +171,11 @@ CAPTURES_AND_ERRORS = (
         cuda('check_cuda(cudaThreadExchangeStreamCaptureMode(&mode), "cudaThreadExchangeStreamCaptureMode");', "")),
     bug("wait() invalidates a capture", DEVICE, not_tolerant("    ", "check_cuda(cudaEventSynchronize"),
         red=(CHECK, FAULT)),
-    bug("allocate_host() invalidates a capture", DEVICE, not_tolerant("      ", "result = cudaHostAlloc")),
+    bug("allocate_host() invalidates a capture", DEVICE,
+        pinned("const capture_tolerant now;\n  const cudaError_t result = cudaHostRegister",
+               "const cudaError_t result = cudaHostRegister")),
     bug("allocate_device() invalidates a capture", DEVICE, not_tolerant("    ", "void* memory = nullptr;")),
-    bug("freeing invalidates a capture", DEVICE, cuda("      now.emplace();\n", "")),
+    bug("freeing invalidates a capture", DEVICE, errors("    now.emplace();\n", "")),
     bug("the caller's capture mode is not restored", DEVICE,
         errors("{ ignore_cuda(cudaThreadExchangeStreamCaptureMode(&mode_)); }", "{}")),
     bug("a refused call remains the last error", DEVICE,

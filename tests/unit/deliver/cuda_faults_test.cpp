@@ -1,6 +1,7 @@
 // Sessions on the fake CUDA runtime: no wait, no late allocation, nothing leaked, in many orders of the device's work;
 // and refusals at any call. Tests that a real GPU can pass as well are in tests/cuda.
 #include "../../cuda/fake/fake_cuda.hpp"
+#include "../../cuda/fake/helpers.hpp"
 #include "../../captured_stderr.hpp"
 #include "../run/quiet_sessions.hpp"
 
@@ -102,7 +103,7 @@ TEST_CASE("whatever the order of the device's work, every step reads its own bat
                            {.device = mr::cuda_device(0), .stream = step, .slots = slots, .fixed_slots = fixed}),
                       quiet(threads)};
       std::vector<mr::batch_of<&example::pixels>> leases;
-      const std::uint64_t allocations = fake_cuda::calls("cudaMalloc") + fake_cuda::calls("cudaHostAlloc") +
+      const std::uint64_t allocations = fake_cuda::calls("cudaMalloc") + fake_cuda::calls("cudaHostRegister") +
                                         fake_cuda::calls("cudaEventCreateWithFlags") +
                                         fake_cuda::calls("cudaStreamCreateWithFlags");
       int delivered = 0;
@@ -119,7 +120,7 @@ TEST_CASE("whatever the order of the device's work, every step reads its own bat
         if (leases.size() >= slots) leases.clear();
       }
       REQUIRE(delivered == last);
-      CHECK(fake_cuda::calls("cudaMalloc") + fake_cuda::calls("cudaHostAlloc") +
+      CHECK(fake_cuda::calls("cudaMalloc") + fake_cuda::calls("cudaHostRegister") +
                 fake_cuda::calls("cudaEventCreateWithFlags") + fake_cuda::calls("cudaStreamCreateWithFlags") ==
             allocations);
     }
@@ -145,6 +146,21 @@ TEST_CASE("in a program with per-thread default streams, a batch may still be re
     }
     CHECK(cudaDeviceSynchronize() == cudaSuccess);
     CHECK(wrong == 0);
+  }
+}
+
+TEST_CASE("the legacy stream has two events per batch, and the time without a batch is not measured there") {
+  for (const bool own : {false, true}) {
+    CAPTURE(own);
+    fake_cuda::reset();
+    std::optional<fake_cuda_test::a_stream> step;
+    if (own) step.emplace();
+    mr::session run{flow(80, {.device = mr::cuda_device(0), .stream = own ? step->handle : cudaStream_t{}}), quiet(2)};
+    while (auto b = run.next()) b.release();
+    // 20 copies and 20 releases; in its own stream, also the end of each batch and the start of the next one.
+    CHECK(fake_cuda::calls("cudaEventRecord") == (own ? 20 + 20 + 1 + 20 + 19 : 20 + 20));
+    CHECK(run.statistics().device_gap_ns.has_value() == own);
+    CHECK(fake_cuda::violations() == std::vector<std::string>{});
   }
 }
 
@@ -177,13 +193,14 @@ TEST_CASE("each refused call, from first to last, is an error that names it; not
       "cudaGetDeviceCount", "cudaGetDevice", "cudaGetDeviceProperties",
       "cudaStreamCreateWithFlags", "cudaStreamWaitEvent", "cudaStreamIsCapturing", "cudaEventCreateWithFlags",
       "cudaEventRecord", "cudaEventSynchronize", "cudaHostAlloc", "cudaMalloc", "cudaMemcpyAsync"};
+  // If registering memory fails, cudaHostAlloc() is called instead, here always.
   for (const std::string& function : functions)
     for (const int threads : {0, 2}) {
       CAPTURE(function);
       CAPTURE(threads);
       int failed = 0;
       for (std::uint64_t nth = 1; nth < 500; ++nth) {
-        fake_cuda::reset({.seed = nth});
+        fake_cuda::reset({.seed = nth, .host_page_tables = function == "cudaHostAlloc"});
         fake_cuda::fail(function, nth, cudaErrorIllegalState);
         std::string message;
         std::uint64_t calls_before_last = 0;   // when the last batch was delivered
@@ -197,6 +214,7 @@ TEST_CASE("each refused call, from first to last, is an error that names it; not
           message = e.what();
         }
         REQUIRE(fake_cuda::live() == fake_cuda::handles{});
+        REQUIRE(fake_cuda::violations() == std::vector<std::string>{});
         REQUIRE(cudaGetLastError() == cudaSuccess);
         if (message.empty()) {
           // Not reached, or only after the last batch: no caller is left to report it to.

@@ -96,7 +96,7 @@ TEST_CASE("with several nodes the slots are pages near the GPU, pinned afterward
   expect_complete(r);
 }
 
-TEST_CASE("with one node, or with an unknown node of the GPU, nothing changes") {
+TEST_CASE("with one node, or with an unknown node of the GPU, the slots are registered, and no node is named") {
   for (const bool several : {false, true}) {
     fake_cuda::reset();
     fake_sysfs sys;
@@ -104,9 +104,9 @@ TEST_CASE("with one node, or with an unknown node of the GPU, nothing changes") 
     if (several) sys.add_node(1, "1");
     sys.add_device(address_of_first_device(), several ? "-1" : "0");
     const result r = run_on(device_of(sys));
-    CHECK(!says(r, "NUMA"));
-    CHECK(fake_cuda::calls("cudaHostAlloc") >= 2);
-    CHECK(fake_cuda::calls("cudaHostRegister") == 0);
+    CHECK(!says(r, "with host slots"));
+    CHECK(fake_cuda::calls("cudaHostAlloc") == 0);
+    CHECK(fake_cuda::calls("cudaHostRegister") >= 2);
     expect_complete(r);
   }
 }
@@ -117,12 +117,8 @@ TEST_CASE("a runtime that does not report the GPU's address, too") {
   sys.add_node(0, "0");
   sys.add_node(1, "1");
   sys.add_device(address_of_first_device(), "0");
-  result r;
-  {
-    const mr::device where = device_of(sys);
-    fake_cuda::fail("cudaDeviceGetPCIBusId", 1, cudaErrorNotSupported);   // of the session
-    r = run_on(where);
-  }
+  fake_cuda::fail("cudaDeviceGetPCIBusId", 1, cudaErrorNotSupported);
+  const result r = run_on(device_of(sys));
   CHECK(!says(r, "NUMA"));
   expect_complete(r);
 }
@@ -142,7 +138,7 @@ TEST_CASE("if the kernel refuses the node, as in containers, a thread on the nea
     CHECK(says(r, "cuda:0 (Fake GPU 0) with host slots on NUMA node 900, 2 workers"));
     CHECK(fake_cuda::calls("cudaHostAlloc") == 0);
     CHECK(fake_cuda::calls("cudaHostRegister") >= 2);
-    CHECK(memory.touch_on({near}));
+    CHECK(memory.touch({near}));
     CHECK(mr::detail::allowed_cores(all) == all);   // of the trainer
     expect_complete(r);
   }
@@ -155,11 +151,11 @@ TEST_CASE("if no near core is allowed either, the start line says so, and the sl
   sys.add_node(0, "0");
   sys.add_node(900, "4000");
   sys.add_device(address_of_first_device(), "900");
-  CHECK_FALSE(mr::detail::node_memory(10'000, 900).touch_on({4000}));
+  CHECK_FALSE(mr::detail::node_memory(10'000, 900).touch({4000}));
   const result r = run_on(device_of(sys));
   CHECK(says(r, "cuda:0 (Fake GPU 0) with host slots not bound to NUMA node 900 (mbind: "));
-  CHECK(fake_cuda::calls("cudaHostAlloc") >= 2);
-  CHECK(fake_cuda::calls("cudaHostRegister") == 0);
+  CHECK(fake_cuda::calls("cudaHostAlloc") == 0);
+  CHECK(fake_cuda::calls("cudaHostRegister") >= 2);
   expect_complete(r);
 }
 
@@ -177,7 +173,7 @@ TEST_CASE("pages that cannot be pinned are reported too; if nothing can be pinne
     fake_cuda::reset();
     fake_cuda::fail("cudaHostRegister", nth, cudaErrorNotSupported);
     const result r = run_on(device_of(sys));
-    CHECK(says(r, "not bound to NUMA node 0 (cudaHostRegister: cudaErrorNotSupported)"));
+    CHECK(says(r, " in small pages (cudaHostRegister: cudaErrorNotSupported)"));
     CHECK(fake_cuda::calls("cudaHostRegister") == nth);   // after a refusal it is not requested again
     CHECK(fake_cuda::calls("cudaHostAlloc") >= 1);
     expect_complete(r);
@@ -189,6 +185,32 @@ TEST_CASE("pages that cannot be pinned are reported too; if nothing can be pinne
 }
 
 #if defined(__linux__)
+TEST_CASE("where registering does not pin memory, as on GH200, CUDA allocates the slots on a near core") {
+  const std::vector<unsigned> all = mr::detail::allowed_cores(mr::detail::numbers_of_list("0-4095"));
+  for (const unsigned near : {all.front(), all.back()}) {
+    fake_cuda::reset({.host_page_tables = true});
+    fake_sysfs sys;
+    sys.add_node(0, "4000");
+    sys.add_node(900, std::to_string(near));
+    sys.add_device(address_of_first_device(), "900");
+    const mr::device where = device_of(sys);
+    {
+      const auto own = where.backend()->for_one_session();
+      void* const slot = own->allocate_host(10'000);
+      cudaPointerAttributes attributes{};
+      CHECK(cudaPointerGetAttributes(&attributes, slot) == cudaSuccess);
+      CHECK(attributes.type == cudaMemoryTypeHost);
+      REQUIRE(fake_cuda::all_host_memory().size() == 1);
+      CHECK(fake_cuda::all_host_memory()[0].core == static_cast<int>(near));
+      CHECK(own->name() == "cuda:0 (Fake GPU 0) with host slots on NUMA node 900");
+      own->free_host(slot);
+    }
+    CHECK(run_on(where).wrong == 0);
+    CHECK(fake_cuda::calls("cudaHostRegister") == 0);
+    CHECK(mr::detail::allowed_cores(all) == all);   // of the trainer
+  }
+}
+
 TEST_CASE("threads stay on the cores near the device on request, and leave them when the session is over") {
   const std::vector<unsigned> all = mr::detail::allowed_cores(mr::detail::numbers_of_list("0-4095"));
   if (all.size() < 2) {

@@ -4,13 +4,18 @@
 
 #include <doctest/doctest.h>
 
+#include <sys/mman.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdint>
 #include <cstring>
 #include <fstream>
+#include <memory>
+#include <vector>
 
 namespace mr = millrace;
 
@@ -74,7 +79,7 @@ TEST_CASE("a missing node is reported, and the memory is usable") {
   }
 }
 
-TEST_CASE("memory near a node can be moved, and is freed once") {
+TEST_CASE("memory near a node is freed, with the space for its alignment") {
   const auto mapped_kb = [] {
     std::ifstream status("/proc/self/statm");
     std::size_t pages = 0;
@@ -84,16 +89,42 @@ TEST_CASE("memory near a node can be moved, and is freed once") {
   constexpr std::size_t bytes = std::size_t{64} << 20;
   const std::size_t before = mapped_kb();
   {
-    mr::detail::node_memory first(bytes, 0);
-    void* const address = first.get();
-    mr::detail::node_memory second(std::move(first));
-    CHECK(!first.get());   // NOLINT: the moved-from state
-    CHECK(second.get() == address);
-    mr::detail::node_memory third(4'096, 0);
-    third = std::move(second);
-    CHECK(third.get() == address);
+    const mr::detail::node_memory memory(bytes, 0);
     CHECK(mapped_kb() >= before + bytes / 1'024);
-    CHECK(mapped_kb() < before + bytes / 1'024 + 4'096);   // the space for the alignment is released
+    CHECK(mapped_kb() < before + bytes / 1'024 + 4'096);
   }
   CHECK(mapped_kb() < before + 4'096);
+}
+
+TEST_CASE("touching memory allocates all its pages, on one thread or on several") {
+  for (const std::size_t bytes : {std::size_t{10'000}, (std::size_t{40} << 20) + 12'345}) {
+    mr::detail::node_memory memory(bytes, {});
+    CHECK(memory.error() == 0);
+    CHECK_FALSE(memory.touch({}));   // bound to no core
+    std::vector<unsigned char> resident(mr::detail::node_memory::mapped_bytes(bytes) / 4'096);
+    REQUIRE(mincore(memory.get(), bytes, resident.data()) == 0);
+    CHECK(std::all_of(resident.begin(), resident.end(), [](unsigned char page) { return (page & 1U) != 0; }));
+    CHECK(static_cast<const char*>(memory.get())[bytes - 1] == 0);
+  }
+}
+
+TEST_CASE("a forked process does not have the memory, and does not unmap the memory that is at its address") {
+  auto memory = std::make_unique<mr::detail::node_memory>(10'000, 0);
+  memory->touch({});
+  char* const at = static_cast<char*>(memory->get());
+  const pid_t child = fork();
+  if (child == 0) {
+    // MAP_FIXED_NOREPLACE fails if the range is in use.
+    const int flags = MAP_PRIVATE | MAP_ANONYMOUS | 0x100000;
+    void* const again = mmap(at, 8'192, PROT_READ | PROT_WRITE, flags, -1, 0);
+    if (again != at) _exit(1);
+    at[0] = 7;
+    memory.reset();
+    int ends[2];   // the kernel refuses to write from memory that is not mapped
+    _exit(pipe(ends) == 0 && write(ends[1], at, 1) == 1 ? 0 : 2);
+  }
+  int status = 0;
+  REQUIRE(waitpid(child, &status, 0) == child);
+  CHECK(WIFEXITED(status));
+  CHECK(WEXITSTATUS(status) == 0);
 }

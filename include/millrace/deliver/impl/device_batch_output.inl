@@ -31,7 +31,7 @@ MILLRACE_INLINE void device_batch_output::allocate(const memory& needed) {
   }
   backend_->check_owner(options_.stream, *ring_[0].released[0]);
   in_flight_.reserve(ring_.size());   // recording a running copy must not fail
-  gaps_.allocate(backend_, 4 * ring_.size());
+  gaps_.allocate(backend_, options_.stream, 4 * ring_.size());
 }
 
 MILLRACE_INLINE batch_ring::take_result device_batch_output::take(std::uint64_t batch, bool stop_at_epoch) {

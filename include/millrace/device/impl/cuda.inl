@@ -5,11 +5,10 @@
 
 #include <millrace/base/notice.hpp>
 #include <millrace/base/numa.hpp>
-#include <millrace/device/host.hpp>
 #include <millrace/device/stream_name.hpp>
 
 #include <algorithm>
-#include <system_error>
+#include <utility>
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
@@ -36,7 +35,7 @@ MILLRACE_INLINE int count_gpus() {
 }
 
 MILLRACE_INLINE cuda_backend::cuda_backend(int ordinal, std::string sysfs)
-    : ordinal_(ordinal), sysfs_(std::move(sysfs)) {
+    : ordinal_(ordinal), sysfs_(std::move(sysfs)), spare_(std::make_shared<spare_slots>(max_spare_bytes)) {
   const int count = count_gpus();
   if (ordinal < 0 || ordinal >= count)
     throw setup_error("the GPU does not exist: got cuda_device(" + std::to_string(ordinal) +
@@ -50,6 +49,24 @@ MILLRACE_INLINE cuda_backend::cuda_backend(int ordinal, std::string sysfs)
     node_ = numa_node_of_pci_device(address, sysfs_);
   else
     ignore_cuda(result);   // all nodes are equally near in that case
+  const auto attribute = [&](cudaDeviceAttr which, bool otherwise) {
+    int value = 0;
+    const cudaError_t result = cudaDeviceGetAttribute(&value, which, ordinal);
+    ignore_cuda(result);
+    return result == cudaSuccess ? value != 0 : otherwise;
+  };
+  registers_ = attribute(cudaDevAttrHostRegisterSupported, true) &&
+               !attribute(cudaDevAttrPageableMemoryAccessUsesHostPageTables, false);
+  make_copy_stream();
+}
+
+MILLRACE_INLINE cuda_backend::cuda_backend(const cuda_backend& other)
+    : device_backend(other), ordinal_(other.ordinal_), sysfs_(other.sysfs_), name_(other.name_), node_(other.node_),
+      registers_(other.registers_), spare_(other.spare_) {
+  make_copy_stream();
+}
+
+MILLRACE_INLINE void cuda_backend::make_copy_stream() {
   const current_device here(ordinal_);
   const capture_tolerant now;
   check_cuda(cudaStreamCreateWithFlags(&copies_, cudaStreamNonBlocking), "cudaStreamCreateWithFlags");
@@ -61,11 +78,17 @@ MILLRACE_INLINE cuda_backend::~cuda_backend() {
 }
 
 MILLRACE_INLINE std::string cuda_backend::name() const {
-  if (pageable_used_) return name_ + " with pageable host slots";
   const std::lock_guard lock(mutex_);
-  const std::string node = node_ ? "NUMA node " + std::to_string(*node_) : "";
-  if (!not_near_reason_.empty()) return name_ + " with host slots not bound to " + node + " (" + not_near_reason_ + ")";
-  return near_.empty() ? name_ : name_ + " with host slots on " + node;
+  std::string of_slots;
+  for (const auto& slot : slots_) {
+    if (!slot->is_pinned()) return name_ + " with pageable host slots";
+    if (node_ && of_slots.empty()) of_slots = " with host slots on NUMA node " + std::to_string(*node_);
+    if (!slot->far_reason().empty())
+      of_slots = " with host slots not bound to NUMA node " + std::to_string(*node_) + " (" + slot->far_reason() + ")";
+  }
+  const auto refused = std::find_if(slots_.begin(), slots_.end(), [](const auto& s) { return !s->refusal().empty(); });
+  if (refused == slots_.end()) return name_ + of_slots;
+  return name_ + (of_slots.empty() ? " with host slots" : of_slots) + " in small pages (" + (*refused)->refusal() + ")";
 }
 
 MILLRACE_INLINE std::vector<unsigned> cuda_backend::near_cores() const {
@@ -79,38 +102,41 @@ MILLRACE_INLINE void cuda_backend::enter_thread() {
 }
 
 MILLRACE_INLINE void* cuda_backend::allocate_host(std::size_t bytes) {
-  void* memory = allocate_near(bytes);
-  if (memory) return memory;
-  cudaError_t result = cudaSuccess;
-  {
-    const current_device here(ordinal_);
-    const capture_tolerant now;
-    result = cudaHostAlloc(&memory, bytes, cudaHostAllocPortable);
-  }
-  if (result == cudaSuccess) return memory;
-  if (result != cudaErrorMemoryAllocation && result != cudaErrorNotSupported && result != cudaErrorOperatingSystem)
-    check_cuda(result, "cudaHostAlloc");
-  cudaGetLastError();
-  return allocate_pageable(bytes);
+  const pinned_place place{.ordinal = ordinal_, .node = node_, .near_cores = near_cores(), .registers = registers_};
+  std::unique_ptr<pinned_slot> slot = spare_->reuse(bytes);
+  if (!slot) slot = std::make_unique<pinned_slot>(bytes, place);
+  if (!slot->is_pinned() && spare_->clear()) slot = std::make_unique<pinned_slot>(bytes, place);
+  if (!slot->refusal().empty()) registers_ = false;   // this session does not try again
+  const std::lock_guard lock(mutex_);
+  const bool first_pageable = !slot->is_pinned() && std::all_of(slots_.begin(), slots_.end(),
+                                                                [](const auto& s) { return s->is_pinned(); });
+  slots_.push_back(std::move(slot));
+  if (first_pageable)
+    print_notice(std::to_string(bytes) + " bytes of pinned memory could not be allocated: slots use pageable memory, "
+                     "so copies to " + name_ + " are slower and may wait for training steps. ",
+                 "Lower prefetch({.batches}) or the batch size, or raise the memory limit of the container");
+  return slots_.back()->get();
 }
 
 MILLRACE_INLINE void cuda_backend::free_host(void* memory) noexcept {
-  std::optional<node_memory> bound;
+  std::unique_ptr<pinned_slot> slot;
   {
     const std::lock_guard lock(mutex_);
-    const auto slot = std::find_if(near_.begin(), near_.end(), [&](const auto& m) { return m.get() == memory; });
-    if (slot != near_.end()) {
-      bound.emplace(std::move(*slot));
-      near_.erase(slot);
-    }
-    const auto pageable = std::find(pageable_.begin(), pageable_.end(), memory);
-    if (pageable != pageable_.end()) {
-      pageable_.erase(pageable);
-      free_slot(memory);
-      return;
-    }
+    const auto at = std::find_if(slots_.begin(), slots_.end(), [&](const auto& s) { return s->get() == memory; });
+    slot = std::move(*at);
+    slots_.erase(at);
   }
-  quietly(ordinal_, [&] { return bound ? cudaHostUnregister(memory) : cudaFreeHost(memory); });
+  if (finish_copies() && slot->is_pinned()) spare_->keep(std::move(slot));
+}
+
+MILLRACE_INLINE bool cuda_backend::finish_copies() noexcept {
+  cudaError_t result = cudaSuccess;
+  quietly(ordinal_, [&] {
+    result = cudaStreamQuery(copies_);
+    if (result == cudaErrorNotReady) result = cudaStreamSynchronize(copies_);
+    return result;
+  });
+  return result == cudaSuccess;
 }
 
 MILLRACE_INLINE void* cuda_backend::allocate_device(std::size_t bytes) {
@@ -122,6 +148,7 @@ MILLRACE_INLINE void* cuda_backend::allocate_device(std::size_t bytes) {
 }
 
 MILLRACE_INLINE void cuda_backend::free_device(void* memory) noexcept {
+  finish_copies();   // one of them may have failed to record its event
   quietly(ordinal_, [&] { return cudaFree(memory); });
 }
 
@@ -129,16 +156,23 @@ MILLRACE_INLINE std::unique_ptr<device_event> cuda_backend::make_event() {
   return make_event(cudaEventDisableTiming | cudaEventBlockingSync);
 }
 
+/// In the legacy stream, every event is a barrier for all blocking streams of the process.
+MILLRACE_INLINE std::unique_ptr<device_event> cuda_backend::make_timed_event(stream_view stream) {
+  return named_stream(stream) == cudaStreamLegacy ? nullptr : make_event(cudaEventDefault);
+}
+
 MILLRACE_INLINE std::optional<std::uint64_t> cuda_backend::elapsed_ns(device_event& from, device_event& to) {
   const current_device here(ordinal_);
   const capture_tolerant now;
-  float ms = 0;
-  const cudaError_t result = cudaEventElapsedTime(&ms, handle(from), handle(to));
-  if (result == cudaErrorNotReady) {
-    ignore_cuda(result);
+  // cudaEventElapsedTime() is not intended for polling, and need not return errors of pending work.
+  const cudaError_t reached = cudaEventQuery(handle(to));
+  if (reached == cudaErrorNotReady) {
+    ignore_cuda(reached);
     return {};
   }
-  check_cuda(result, "cudaEventElapsedTime");
+  check_cuda(reached, "cudaEventQuery");
+  float ms = 0;
+  check_cuda(cudaEventElapsedTime(&ms, handle(from), handle(to)), "cudaEventElapsedTime");
   return static_cast<std::uint64_t>(1e6 * static_cast<double>(std::max(ms, 0.0F)));
 }
 
@@ -217,42 +251,6 @@ MILLRACE_INLINE std::unique_ptr<device_event> cuda_backend::make_event(unsigned 
 
 MILLRACE_INLINE cuda_backend::event::~event() {
   if (handle) quietly(ordinal, [this] { return cudaEventDestroy(handle); });
-}
-
-/// Returns null if the GPU's node does not matter or is not available. The runtime's own pinned memory is then
-/// sufficient.
-MILLRACE_INLINE void* cuda_backend::allocate_near(std::size_t bytes) {
-  const std::lock_guard lock(mutex_);
-  if (!node_ || !not_near_reason_.empty()) return nullptr;
-  near_.reserve(near_.size() + 1);
-  node_memory memory(bytes, *node_);
-  if (memory.error() != 0 && !memory.touch_on(near_cores())) {
-    not_near_reason_ = "mbind: " + std::generic_category().message(memory.error());
-    return nullptr;
-  }
-  const current_device here(ordinal_);
-  const capture_tolerant now;
-  const cudaError_t result = cudaHostRegister(memory.get(), bytes, cudaHostRegisterPortable);   // touches the pages
-  if (result != cudaSuccess) {
-    ignore_cuda(result);
-    not_near_reason_ = std::string("cudaHostRegister: ") + cudaGetErrorName(result);
-    return nullptr;
-  }
-  near_.push_back(std::move(memory));
-  return near_.back().get();
-}
-
-MILLRACE_INLINE void* cuda_backend::allocate_pageable(std::size_t bytes) {
-  const std::lock_guard lock(mutex_);
-  pageable_.reserve(pageable_.size() + 1);
-  void* const memory = allocate_slot(bytes);
-  pageable_.push_back(memory);
-  if (!pageable_used_.exchange(true))
-    print_notice(std::to_string(bytes) +
-                     " bytes of pinned memory could not be allocated: slots use pageable memory, so copies to " +
-                     name_ + " are slower. ",
-                 "Lower prefetch({.batches}) or the batch size, or raise the memory limit of the container");
-  return memory;
 }
 
 }  // namespace detail

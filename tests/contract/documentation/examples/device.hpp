@@ -46,7 +46,7 @@ EXAMPLE
 
 // ---- node_memory.hpp
 void fill(void*);
-void example() {
+void example(const std::vector<unsigned>& near_cores) {
 EXAMPLE
 }
 

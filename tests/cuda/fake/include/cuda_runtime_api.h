@@ -108,7 +108,8 @@ enum cudaDeviceAttr {
   cudaDevAttrPciDomainId = 50,
   cudaDevAttrComputeCapabilityMajor = 75,
   cudaDevAttrComputeCapabilityMinor = 76,
-  cudaDevAttrHostRegisterSupported = 99
+  cudaDevAttrHostRegisterSupported = 99,
+  cudaDevAttrPageableMemoryAccessUsesHostPageTables = 100
 };
 
 enum cudaGetDriverEntryPointFlags {

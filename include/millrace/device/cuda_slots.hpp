@@ -1,0 +1,93 @@
+// Allocates the host slots of a GPU in pinned memory, and keeps free slots for its next session.
+//
+//   mr::detail::spare_slots spare(std::size_t{1} << 30);          // keeps at most 1 GiB
+//   auto slot = spare.reuse(38'535'168);                          // a slot of this size, or null
+//   if (!slot) slot = std::make_unique<mr::detail::pinned_slot>(38'535'168, place);
+//   spare.keep(std::move(slot));                                  // no copy may use the slot any more
+//
+// A slot is memory of the system in huge pages. Threads on cores near the GPU touch the pages, and CUDA registers them.
+// cudaHostAlloc() has small pages, and one thread of the driver allocates them one by one. It is used if registering
+// fails, or if the GPU uses the page tables of the host (GH200), where registering does not pin memory. If
+// cudaHostAlloc() fails, too, the slot is pageable.
+// Errors: io_error from CUDA if the GPU cannot be used; std::bad_alloc. Threads: any; one thread at a time for a slot.
+// Lifetime: the destructor of spare_slots frees the slots that it keeps.
+#pragma once
+
+#include <millrace/base/version.hpp>
+#include <millrace/device/cuda_error.hpp>
+#include <millrace/device/node_memory.hpp>
+
+#include <cstddef>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
+
+/// The location of the slots of a GPU.
+struct pinned_place {
+  int ordinal = 0;                      ///< the GPU
+  std::optional<unsigned> node{};       ///< its NUMA node, if the machine has several nodes
+  std::vector<unsigned> near_cores{};   ///< cores of that node that this process may use
+  bool registers = true;                ///< whether registering memory pins it
+};
+
+/// Memory of one host slot.
+class pinned_slot {
+ public:
+  pinned_slot(std::size_t bytes, const pinned_place& where);
+  pinned_slot(const pinned_slot&) = delete;
+  pinned_slot& operator=(const pinned_slot&) = delete;
+  ~pinned_slot();
+
+  /// Returns the first byte.
+  void* get() const noexcept { return memory_; }
+  /// Returns the size in bytes: complete pages.
+  std::size_t bytes() const noexcept { return bytes_; }
+  /// Returns whether the memory is pinned.
+  bool is_pinned() const noexcept { return from_ != source::system; }
+  /// Returns why the pages may be far from the GPU; empty if they are near, or if all nodes are equally near.
+  const std::string& far_reason() const noexcept { return far_reason_; }
+  /// Returns why CUDA did not register memory; empty if it did, or was not asked to.
+  const std::string& refusal() const noexcept { return refusal_; }
+
+ private:
+  enum class source { registered, runtime, system };
+
+  bool allocate_registered(const pinned_place& where);
+  bool allocate_by_runtime(const pinned_place& where);
+
+  const int ordinal_;
+  const std::size_t bytes_;
+  void* memory_ = nullptr;
+  source from_ = source::system;
+  std::optional<node_memory> pages_;   // of registered memory
+  std::string far_reason_, refusal_;
+};
+
+/// Free slots of one GPU.
+class spare_slots {
+ public:
+  explicit spare_slots(std::size_t max_bytes) : max_bytes_(max_bytes) {}
+
+  /// Returns a slot of this size, which is then no longer a spare one, or null.
+  std::unique_ptr<pinned_slot> reuse(std::size_t bytes);
+  /// Keeps a slot. Above the maximum, the slots that were kept first are freed.
+  void keep(std::unique_ptr<pinned_slot> slot) noexcept;
+  /// Frees all slots. Returns whether there were any.
+  bool clear() noexcept;
+
+ private:
+  const std::size_t max_bytes_;
+  std::mutex mutex_;
+  std::vector<std::unique_ptr<pinned_slot>> slots_;   // in the order in which they were kept
+  std::size_t bytes_ = 0;
+};
+
+}}}  // namespace millrace::detail
+
+#ifndef MILLRACE_COMPILED
+#include <millrace/device/impl/cuda_slots.inl>
+#endif
