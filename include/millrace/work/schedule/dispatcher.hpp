@@ -22,7 +22,7 @@
 //
 // Threads: any thread may call any member.
 // Lifetime: tasks share ownership of the dispatcher. They access the segment only while their worker is running. After
-// stop() and join() no worker is running.
+// stop() and join() no worker is running, and no thread uses the executor.
 #pragma once
 
 #include <millrace/base/aligned_allocator.hpp>
@@ -93,7 +93,7 @@ class dispatcher final : public worker_task,
 
   /// Requests that all workers leave after their current claims. Does not wait.
   void stop() noexcept;
-  /// Blocks until no worker is running. Called after stop().
+  /// Blocks until no worker is running and no thread uses the executor. Called after stop().
   void join() noexcept;
 
   /// Returns the total working time of all workers, in nanoseconds.
@@ -148,13 +148,16 @@ class dispatcher final : public worker_task,
   bool sleep(std::size_t index, std::uint64_t now) noexcept;
   /// Records whether wake_workers() has nothing to do, because it can neither wake nor start a worker. Requires mutex_.
   void update_all_running() noexcept;
+  /// Submits a task for a running worker. Requires that the caller has incremented submits_, because the task may end
+  /// before the executor returns.
   bool submit(std::size_t index) noexcept;
   void leave(std::size_t index, std::uint64_t now) noexcept;
 
   dispatcher_work* const work_;
   const options options_;
   std::size_t max_at_once_ = 1;
-  worker_executor* executor_ = nullptr;
+  worker_executor* executor_ = nullptr;   // a worker that has left no longer uses it
+  std::size_t cores_ = 0;                 // of the executor
 
   alignas(64) std::atomic<std::uint64_t> head_{0};
   alignas(64) std::atomic<std::uint64_t> available_{0};
@@ -164,6 +167,7 @@ class dispatcher final : public worker_task,
   std::atomic<std::size_t> open_;   // written under mutex_
   std::atomic<bool> all_running_{false};
   std::atomic<std::uint64_t> fit_due_ns_{never};
+  std::atomic<std::size_t> submits_{0};   // current calls of submit(); decremented under mutex_
   std::mutex mutex_;
   std::condition_variable worker_left_, worker_called_;
   doorbell awaited_available_;

@@ -29,12 +29,17 @@ class counting_executor final : public mr::detail::worker_executor {
       for (std::thread& t : ended) t.join();
   }
   bool shared() const noexcept override { return true; }
-  std::size_t cores() const noexcept override { return cores_; }
+  std::size_t cores() const noexcept override {
+    ++cores_calls;
+    return cores_;
+  }
   void submit(std::shared_ptr<mr::detail::worker_task> task, std::size_t worker) override {
     const std::lock_guard lock(mutex_);
     ++submitted_;
     threads_.emplace_back([task = std::move(task), worker] { task->run_as_worker(worker); });
   }
+  mutable std::atomic<int> cores_calls{0};
+
   std::size_t submitted() {
     const std::lock_guard lock(mutex_);
     return submitted_;
@@ -226,6 +231,7 @@ TEST_CASE("with more workers than cores only as many are active as the cores hav
   }
   const stall_watchdog watchdog;
   staffed<slow_work> some({.max_workers = 8}, 2);
+  const int cores_calls = some.threads.cores_calls;
   const auto wait_for_active = [&](std::size_t target) {
     while (some.active() != target) sleep_ms(5);
   };
@@ -241,6 +247,33 @@ TEST_CASE("with more workers than cores only as many are active as the cores hav
   CHECK(some.active() == 5);
   some.tickets->stop();
   some.tickets->join();
+  CHECK(some.threads.cores_calls == cores_calls);   // a worker that has left must not use the executor
+}
+
+TEST_CASE("join() waits for a thread in submit(), although the task that it submitted is over") {
+  const stall_watchdog watchdog;
+  struct slow_executor final : mr::detail::worker_executor {
+    std::atomic<bool> ran{false}, joined{false}, joined_in_submit{false};
+    bool shared() const noexcept override { return true; }
+    void submit(std::shared_ptr<mr::detail::worker_task> task, std::size_t worker) override {
+      std::thread([&] { task->run_as_worker(worker); }).join();
+      ran = true;
+      for (int i = 0; i < 50 && !joined; ++i) sleep_ms(1);
+      joined_in_submit = joined_in_submit || joined;
+    }
+  } executor;
+  counted_work work;
+  const auto tickets = mr::detail::make_aligned_shared<dispatcher>(work, dispatcher::options{.sleep_ns = 0});
+  tickets->attach(&executor);
+  tickets->set_limit(1);
+  std::thread source([&] { tickets->set_available(1); });
+  while (!executor.ran) std::this_thread::yield();
+  tickets->stop();
+  tickets->join();
+  executor.joined = true;
+  source.join();
+  CHECK_FALSE(executor.joined_in_submit);
+  CHECK(work.done == 1);
 }
 
 TEST_CASE("all workers are active if there are as many cores, or if threads wait") {

@@ -26,7 +26,8 @@ MILLRACE_INLINE void dispatcher::attach(worker_executor* e) noexcept {
   executor_ = e;
   if (!e) return;
   e->add_stage();
-  if (e->cores() > 0 && e->cores() < workers_.size()) fit_due_ns_.store(0);
+  cores_ = e->cores();
+  if (cores_ > 0 && cores_ < workers_.size()) fit_due_ns_.store(0);
 }
 
 MILLRACE_INLINE void dispatcher::set_available(std::uint64_t tickets) {
@@ -97,7 +98,7 @@ MILLRACE_INLINE void dispatcher::fit_to_cores(std::uint64_t now) noexcept {
   const double share = (all - fitted_).share_on_cores();
   if (share == 0) return;
   fitted_ = all;
-  const double count = static_cast<double>(executor_->cores()) / share + 0.5;
+  const double count = static_cast<double>(cores_) / share + 0.5;
   open_first(static_cast<std::size_t>(count), now);
 }
 
@@ -109,7 +110,7 @@ MILLRACE_INLINE void dispatcher::stop() noexcept {
 
 MILLRACE_INLINE void dispatcher::join() noexcept {
   std::unique_lock lock(mutex_);
-  worker_left_.wait(lock, [&] { return running_ == 0; });
+  worker_left_.wait(lock, [&] { return running_ == 0 && submits_.load() == 0; });
 }
 
 MILLRACE_INLINE std::uint64_t dispatcher::busy_ns() const noexcept {
@@ -176,6 +177,7 @@ MILLRACE_INLINE void dispatcher::run_as_worker(std::size_t index) noexcept {
       now = steady_now_ns();
       s.times->end_of_stay(now);
       fit_to_cores(now);
+      submits_.fetch_add(1);
       if (submit(index)) return;
       s.times->begin(now);
     }
@@ -243,6 +245,7 @@ MILLRACE_INLINE void dispatcher::wake_workers() {
       if (index == open_.load() || stopped_.load()) return;
       workers_[index].is_running = true;
       ++running_;
+      submits_.fetch_add(1);
       update_all_running();   // an inactive worker that leaves checks again
     }
     if (!submit(index)) {
@@ -273,12 +276,18 @@ MILLRACE_INLINE void dispatcher::update_all_running() noexcept {
 }
 
 MILLRACE_INLINE bool dispatcher::submit(std::size_t index) noexcept {
+  bool queued = true;
   try {
     executor_->submit(shared_from_this(), index);
-    return true;
   } catch (...) {
-    return false;   // out of memory: the next change of a counter causes a retry
+    queued = false;   // out of memory: the next change of a counter causes a retry
   }
+  {
+    const std::lock_guard lock(mutex_);
+    submits_.fetch_sub(1);
+  }
+  worker_left_.notify_all();
+  return queued;
 }
 
 MILLRACE_INLINE void dispatcher::leave(std::size_t index, std::uint64_t now) noexcept {
