@@ -34,7 +34,8 @@ packages_for() {
   if [ "$1" = tests ]; then
     echo clang llvm doctest-dev python3 python3-dev python3-numpy python3-pil cmake dpkg-dev \
       gzip bzip2 xz-utils zstd lz4 \
-      libopenmpi-dev openmpi-bin libsimdjson-dev libsentencepiece-dev libwebp-dev doxygen libdlpack-dev \
+      libopenmpi-dev openmpi-bin libsimdjson-dev libsentencepiece-dev libwebp-dev libsndfile1-dev libsoxr-dev \
+      doxygen libdlpack-dev \
       libcurl4-openssl-dev libssl-dev nginx-light openssl zlib1g-dev \
       libtorch-dev libopencv-core-dev libopencv-imgcodecs-dev \
       libdlib-dev libblas-dev liblapack-dev libpng-dev libsqlite3-dev   # dependencies in dlib.pc

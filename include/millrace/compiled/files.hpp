@@ -1,4 +1,4 @@
-// Definitions for the headers of base/, measure/, item/ and io/ if MILLRACE_COMPILED is set.
+// Definitions for the headers of base/, measure/, item/, io/ and audio/ if MILLRACE_COMPILED is set.
 //
 //   #include <millrace/compiled/files.hpp>      // c++ -std=c++20 -O3 -DMILLRACE_COMPILED -c
 //
@@ -11,6 +11,8 @@
 #error "millrace/compiled/files.hpp is for programs that are compiled with -DMILLRACE_COMPILED"
 #endif
 
+#include <millrace/audio/impl/audio.inl>
+#include <millrace/audio/impl/wav.inl>
 #include <millrace/base/impl/channel_scale.inl>
 #include <millrace/base/impl/crc32.inl>
 #include <millrace/base/impl/crc32c.inl>

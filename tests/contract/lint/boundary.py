@@ -75,6 +75,8 @@ OPT_IN = {
     "adapt/remote/transfer/remote_options.hpp": "remote_hedging remote_options remote_retries",
     "adapt/remote/store/s3_options.hpp": "gs_options s3_credentials s3_options",
     "adapt/sentencepiece.hpp": "sentencepiece",
+    "adapt/sndfile.hpp": "sndfile",
+    "adapt/soxr.hpp": "soxr soxr_quality",
     "adapt/tbb.hpp": "tbb_executor",
     "adapt/webp.hpp": "webp webp_options webp_pictures",
     "adapt/torch.hpp": "to_torch",
@@ -98,6 +100,10 @@ OPT_IN = {
     "device/normalize_options.hpp": "normalize_options image_layout",
     "flow/exhausted.hpp": "exhausted",
     "image/plan/geometry.hpp": "geometry box box_options point point_options kept_boxes moved_points",
+    "audio/audio.hpp": "audio audio_length random_gain_options",
+    "audio/audio_format.hpp": "audio_header audio_limits audio_resampler resample_task",
+    "audio/audio_row.hpp": "audio_row ragged_audio",
+    "audio/wav.hpp": "wav",
     "base/limits.hpp": "shard_limits line_limits picture_limits",
     "image/labels/label_map.hpp": "label_map labels label_options",
     "device/row_grid.hpp": "mixed_labels dense_labels_options",
@@ -208,6 +214,7 @@ IN_SIGNATURES = {
         "the type of a constant: users name the constant",
     r"item/(bytes|record)\.hpp: detail::(block_ref|record_head)": "the memory that a reader of the library hands over",
     r"io/index/choice/key_list\.hpp: detail::key_table": "the table that keys_from() hands over",
+    r"audio/audio\.hpp: detail::(audio_file|audio_range)": "how formats reach a plan: no program has such a value",
     r"image/(picture/picture|plan/geometry)\.hpp: detail::(picture_file|picture_group|resize_plan)":
         "how formats, batches and label maps reach a plan: no program has such a value",
 }

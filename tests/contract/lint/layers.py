@@ -15,6 +15,7 @@ LAYERS = (
      ("image/values", "image/jpeg/baseline", "image/jpeg/progressive", "image/jpeg/libjpeg", "image/resize",
       "image/color", "image/warp", "image/plan", "image/jpeg", "image/render", "image/picture", "image/png",
       "image/pnm", "image/labels", "image/augment", "image"),
+     ("audio",),
      ("device",)),
     (("stages",),),
     (("work/schedule", "work/segment", "work/batch"),),

@@ -61,7 +61,7 @@ MUTATIONS = (
              "if (count * element.size_bytes != payload.size())", "if (count * element.size_bytes > payload.size())",
              "item/tensor/array_test.cpp"),
     mutation("tensor: a row of max_length is too long", "item/tensor/ragged",
-             "if (length() <= o.max_length) return;", "if (length() < o.max_length) return;",
+             "if (length > o.max_length && !o.truncate)", "if (length > o.max_length + 1 && !o.truncate)",
              "item/tensor/ragged_test.cpp"),
     mutation("flow: the mark of stages identifies a flow", "flow/stage",
              "concept flow_like = std::derived_from<std::remove_cvref_t<T>, flow_tag>;",

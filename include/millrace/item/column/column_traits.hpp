@@ -133,6 +133,17 @@ concept list_item = has_shape<T> && tensor_element<typename T::element> && requi
   t.options().describe();
   typename T::list_mark;
 };
+/// Rows of varying length, such as item/tensor/ragged.hpp; shape() is the shape of the longest possible row. They have
+/// elements(), or render() into a row of their length.
+template <class T>
+concept ragged_item = has_shape<T> && tensor_element<typename T::element> &&
+    !std::same_as<typename T::element, bool> && requires(const T& t) { t.options().padded(t.length()); } &&
+    (renders_with_scratch<T> || requires(const T& t) {
+      { t.elements() } -> std::same_as<std::span<const typename T::element>>;
+    });
+/// Rows whose sizes differ. Each batch pads all of its rows to one size, or stores lists one after the other.
+template <class T>
+concept varying_item = ragged_item<T> || sized_item<T> || list_item<T>;
 
 [[noreturn]] inline void throw_other_shape(std::size_t index, const std::string& shape, const std::string& first) {
   throw data_error("element " + std::to_string(index) + " of an array has shape " + shape +
@@ -142,7 +153,7 @@ concept list_item = has_shape<T> && tensor_element<typename T::element> && requi
 
 /// Several values of one column type in a row of shape [N, ...].
 template <class T, std::size_t N>
-  requires(N > 0 && !tensor_element<T> && fixed_column<T> && !sized_item<T> && !list_item<T>)
+  requires(N > 0 && !tensor_element<T> && fixed_column<T> && !varying_item<T>)
 struct column_traits<std::array<T, N>> {
   using item_traits = column_traits<T>;
   using element = typename item_traits::element;
@@ -166,17 +177,8 @@ struct column_traits<std::array<T, N>> {
   }
 };
 
-/// Rows of varying length, such as item/tensor/ragged.hpp; shape() is the shape of the longest possible row.
-template <class T>
-concept ragged_item = has_shape<T> && tensor_element<typename T::element> &&
-    !std::same_as<typename T::element, bool> && requires(const T& t) {
-  { t.elements() } -> std::same_as<std::span<const typename T::element>>;
-  t.options().padded(t.length());
-};
-/// Rows whose sizes differ. Each batch pads all of its rows to one size, or stores lists one after the other.
-template <class T>
-concept varying_item = ragged_item<T> || sized_item<T> || list_item<T>;
 template <ragged_item T>
+  requires(!renders_with_scratch<T>)
 struct column_traits<T> {
   using element = typename T::element;
   static constexpr std::size_t rank = T::rank;

@@ -9,7 +9,9 @@
 // - a type with shape() and span(), such as an image or a tensor
 // - a type with `using element`, shape(), and render(std::span<element> row) or render(row, scratch&)
 // - std::array of N items of one of these types, all of one shape: a row is [N, ...], such as N crops of one image
-// - ragged, for rows of varying length (item/tensor/ragged.hpp)
+// - ragged, for rows of varying length (item/tensor/ragged.hpp); also a type with length(), with ragged_options
+//   as options(), with the longest possible row as shape(), and with render(row, scratch&) into a row of its length
+//   (audio/audio_row.hpp)
 // - a type with size() (the two sides of its row) and options(): image/picture/ragged_picture.hpp
 // - a list of items with length(), options() and list_mark, whose items join a group.
 // A type that renders several rows together faster than one by one may also have `static constexpr std::size_t
@@ -182,13 +184,15 @@ class columns : public column_places<member_type<Members>...> {
     }
   }
   template <auto M>
-  void render_ragged(const member_type<M>& one, std::byte* base, std::size_t row) const {
-    using element = typename member_type<M>::element;
+  void render_ragged(const member_type<M>& one, std::byte* base, std::size_t row, scratch& s) const {
+    using type = member_type<M>;
+    using element = typename type::element;
     const auto& place = std::get<index_of<M>>(places_);
     auto* const to = reinterpret_cast<element*>(base + place.offset_bytes) + row * place.row_elements;
-    const auto from = one.elements();
-    if (!from.empty()) std::memcpy(to, from.data(), from.size_bytes());
-    if (place.options.fixed) std::fill(to + from.size(), to + place.row_elements, place.options.padding);
+    const std::span<element> used(to, one.length() * (place.row_elements / place.shape[0]));
+    if constexpr (renders_with_scratch<type>) one.render(used, s);
+    else if (!used.empty()) std::memcpy(to, one.elements().data(), used.size_bytes());
+    if (place.options.fixed) std::fill(to + used.size(), to + place.row_elements, place.options.padding);
     place.lengths(base)[row] = static_cast<std::int32_t>(one.length());
   }
   template <auto M>
@@ -247,7 +251,7 @@ class columns : public column_places<member_type<Members>...> {
       if constexpr (begins_group<M, Members...>()) render_group<typename group_of<type>::type>(items, base, first, s);
       if constexpr (is_sized<M> || is_list<M>) write_sizes<M>(items, base, first);
     } else if constexpr (is_ragged<M>) {
-      for (std::size_t i = 0; i < items.size(); ++i) render_ragged<M>(member_of<M>(*items[i]), base, first + i);
+      for (std::size_t i = 0; i < items.size(); ++i) render_ragged<M>(member_of<M>(*items[i]), base, first + i, s);
     } else if constexpr (renders_together<type>) {
       std::array<const type*, type::together> members;
       std::array<std::span<element>, type::together> rows;

@@ -57,6 +57,26 @@ struct ragged_options {
   }
 };
 
+namespace detail {
+
+/// Returns the length of a row: `length`, or max_length if the row is truncated. Throws the errors of ragged().
+template <class T>
+std::size_t ragged_length(std::size_t length, const ragged_options<T>& o) {
+  if (o.max_length == 0 || o.multiple_of == 0 ||
+      o.max_length > static_cast<std::size_t>(std::numeric_limits<std::int32_t>::max()))
+    throw setup_error("the options of a ragged column are out of range: got max_length " +
+                          std::to_string(o.max_length) + " and multiple_of " + std::to_string(o.multiple_of) +
+                          ", expected 1 to 2147483647 and at least 1",
+                      "Set ragged_options::max_length to the length that no row exceeds");
+  if (length > o.max_length && !o.truncate)
+    throw data_error("a ragged row is too long: got length " + std::to_string(length) +
+                         ", expected at most max_length " + std::to_string(o.max_length),
+                     "Raise ragged_options::max_length, or set truncate to cut longer rows");
+  return std::min(length, o.max_length);
+}
+
+}  // namespace detail
+
 /// One row of a ragged column, without padding: shape `[length, ...]`.
 template <class T, std::size_t N = 1>
 class ragged {
@@ -99,20 +119,10 @@ class ragged {
 
  private:
   void fit() {
-    const ragged_options<T>& o = options_;
-    if (o.max_length == 0 || o.multiple_of == 0 ||
-        o.max_length > static_cast<std::size_t>(std::numeric_limits<std::int32_t>::max()))
-      throw setup_error("the options of a ragged column are out of range: got max_length " +
-                            std::to_string(o.max_length) + " and multiple_of " + std::to_string(o.multiple_of) +
-                            ", expected 1 to 2147483647 and at least 1",
-                        "Set ragged_options::max_length to the length that no row exceeds");
-    if (length() <= o.max_length) return;
-    if (!o.truncate)
-      throw data_error("a ragged row is too long: got length " + std::to_string(length()) +
-                           ", expected at most max_length " + std::to_string(o.max_length),
-                       "Raise ragged_options::max_length, or set truncate to cut longer rows");
-    data_.resize(data_.size() / length() * o.max_length);
-    shape_[0] = o.max_length;
+    const std::size_t longest = detail::ragged_length(length(), options_);
+    if (longest == length()) return;
+    data_.resize(data_.size() / length() * longest);
+    shape_[0] = longest;
   }
 
   ragged_options<T> options_{};

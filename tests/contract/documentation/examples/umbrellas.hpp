@@ -1,3 +1,16 @@
+// ---- audio.hpp
+struct example {
+  mr::audio sound;
+  std::int32_t word;
+};
+example prepare(const mr::record& r);
+template <class A, class B>
+void train_step(A& sound, B& word);
+
+void show() {
+EXAMPLE
+}
+
 // ---- mix_rows.hpp
 #include <millrace/millrace.hpp>
 

@@ -1,0 +1,73 @@
+// Resamples audio plans with libsoxr, the SoX resampler.
+//
+//   #include <millrace/adapt/soxr.hpp>                                  // link with -lsoxr
+//   mr::audio a = mr::wav(r["wav"]).mono().resample(16'000, mr::soxr()).random_crop(1.0, rng);
+//
+// Opt-in: needs libsoxr (libsoxr-dev). The samples are those of soxr.resample() in Python with the same quality, which
+// librosa uses, and number ceil(frames * rate / old rate).
+// Errors: io_error if libsoxr cannot allocate its memory. Threads: any; each call has its own resampler. Cost: about 1
+// ms per second of 44.1 kHz with `high`; libsoxr also computes its filter for each file.
+#pragma once
+
+#if !__has_include(<soxr.h>)
+#error "millrace: libsoxr is not installed: apt-get install libsoxr-dev"
+#endif
+#include <soxr.h>
+
+#include <millrace/audio/audio_format.hpp>
+#include <millrace/base/error.hpp>
+#include <millrace/base/version.hpp>
+
+#include <algorithm>
+#include <array>
+#include <memory>
+#include <string>
+
+namespace millrace { inline namespace MILLRACE_ABI {
+
+/// The accuracy of libsoxr's filters: 8, 16, 16, 20 and 28 bits.
+enum class soxr_quality : unsigned {
+  quick = SOXR_QQ, low = SOXR_LQ, medium = SOXR_MQ, high = SOXR_HQ, very_high = SOXR_VHQ
+};
+
+namespace detail { namespace soxr_resamplers {
+
+inline void run(const resample_task& task, unsigned quality, scratch&) {
+  const soxr_io_spec_t io = soxr_io_spec(SOXR_FLOAT32_I, SOXR_FLOAT32_I);
+  const soxr_quality_spec_t accuracy = soxr_quality_spec(quality, 0);
+  const soxr_runtime_spec_t threads = soxr_runtime_spec(1);
+  soxr_error_t problem = nullptr;
+  const std::unique_ptr<struct ::soxr, void (*)(soxr_t)> resampler(
+      soxr_create(task.from, task.to, static_cast<unsigned>(task.channels), &problem, &io, &accuracy, &threads),
+      soxr_delete);
+  constexpr std::size_t zero_samples = 4'096;
+  static constexpr std::array<float, zero_samples> zeros{};
+  const std::size_t frames = task.out.size() / task.channels;
+  const float* in = task.in.data();
+  std::size_t count = task.in.size() / task.channels;
+  for (std::size_t done = 0; done < frames && !problem;) {
+    std::size_t read = 0, written = 0;
+    problem = soxr_process(resampler.get(), in, count, &read, task.out.data() + done * task.channels, frames - done,
+                           &written);
+    done += written;
+    in += read * task.channels;
+    count -= read;
+    if (count == 0) {
+      in = zeros.data();
+      count = zero_samples / task.channels;
+    }
+  }
+  if (problem)
+    throw io_error(std::string("libsoxr cannot resample: ") + problem, "Free memory, or check the rates",
+                   {.stage = "soxr"});
+}
+
+}}  // namespace detail::soxr_resamplers
+
+/// Returns the resampler for audio::resample().
+inline audio_resampler soxr(soxr_quality quality = soxr_quality::high) noexcept {
+  return {.name = "soxr", .run = detail::soxr_resamplers::run, .quality = static_cast<unsigned>(quality),
+          .reach = 1'024};
+}
+
+}}  // namespace millrace

@@ -1,0 +1,24 @@
+// Umbrella header for training from shards with audio: WAV files, audio plans and their rows, and sessions. It needs
+// oneTBB, libarchive and zlib, but not libjpeg.
+//
+//   #include <millrace/audio.hpp>
+//   auto flow = mr::shards("speech-{000..146}.tar", {.seed = 7}) | mr::shuffle({.window = 8'192})
+//             | mr::map(prepare) | mr::batch<example>({.size = 64}) | mr::to_device();
+//   for (auto& [sound, word] : mr::session{std::move(flow), {.epochs = 10}}) train_step(sound, word);
+//
+// Other formats: adapt/sndfile.hpp. Resampling: adapt/soxr.hpp.
+#pragma once
+
+#include <millrace/audio/audio_row.hpp>
+#include <millrace/audio/wav.hpp>
+#include <millrace/io/file/read_file.hpp>
+#include <millrace/io/tar/write/shard_writer.hpp>
+#include <millrace/run/session.hpp>
+#include <millrace/sources/shards.hpp>
+#include <millrace/stages/batch.hpp>
+#include <millrace/stages/bucket.hpp>
+#include <millrace/stages/expand.hpp>
+#include <millrace/stages/map.hpp>
+#include <millrace/stages/shuffle.hpp>
+#include <millrace/stages/take.hpp>
+#include <millrace/stages/to_device.hpp>

@@ -1,0 +1,163 @@
+// An `audio` is an audio file and a plan for it: crops, the mix of the channels, resampling, padding and gain.
+//
+//   mr::audio a = mr::wav(r["wav"]).mono().pad(1.0).random_crop(1.0, rng).random_gain(rng);
+//   mr::audio b = mr::wav(r["wav"]).channel(0).resample(16'000, soxr).crop(0.5, 2.0);   // mr::soxr(): adapt/soxr.hpp
+//   a.frames(), a.rate(), a.seconds();      // of the result
+//   mr::tensor<float, 2> samples = a.samples();         // decodes now; a batch renders directly into its row instead
+//
+// Result: f32 [frames], one channel. Samples of integer files are in [-1, 1), as in soundfile and torchaudio. For other
+// rows see audio_row.hpp: i16, several channels, and varying lengths. Each call returns a new plan. The result is the
+// same as if each call changed the samples immediately, in the order of the calls, except for rounding: channels are
+// mixed before the samples are resampled, and gains are multiplied after that.
+// Nothing is decoded until the plan is rendered. Rendering decodes only the frames that the result needs. Lengths are
+// seconds, or a std::chrono::duration, and are rounded to the nearest frame at the current rate. Therefore resample
+// files of different rates before a crop, so that all rows have the same number of frames.
+// A crop after resample() differs by less than 0.00001 from a crop of the complete resampled file, because the
+// resampler starts near the crop.
+// Errors: data_error if the file is damaged, exceeds a limit, is shorter than a crop, or has no such channel;
+// setup_error for impossible arguments. Errors name shard and key. Threads: not synchronized. Copies share the file's
+// bytes, which do not change.
+// Lifetime: an `audio` keeps the memory block of its bytes alive. Bytes that own no memory (bytes::borrowed) must
+// outlive it; render() throws setup_error if such bytes were freed or changed.
+// Cost: 16-bit files are rendered at about the speed of memcpy; see resample() for its cost.
+#pragma once
+
+#include <millrace/audio/audio_format.hpp>
+#include <millrace/base/error.hpp>
+#include <millrace/base/random.hpp>
+#include <millrace/item/borrowed_guard.hpp>
+#include <millrace/item/tensor/tensor.hpp>
+
+#include <array>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+namespace millrace { inline namespace MILLRACE_ABI {
+
+/// A length in seconds: a number or a std::chrono::duration.
+struct audio_length {
+  double seconds = 0;
+
+  /// Creates a length of this number of seconds.
+  constexpr audio_length(double s) noexcept : seconds(s) {}
+  /// Converts a std::chrono::duration.
+  template <class Duration>
+    requires requires(const Duration& d) { Duration::period::den; d.count(); }
+  constexpr audio_length(const Duration& d) noexcept
+      : seconds(static_cast<double>(d.count()) * static_cast<double>(Duration::period::num) /
+                static_cast<double>(Duration::period::den)) {}
+};
+
+/// The range of audio::random_gain().
+struct random_gain_options {
+  double from_db = -6;
+  double to_db = 6;
+};
+
+namespace detail {
+
+/// A part of a signal, in frames. Frames outside of `audible_begin` to `audible_end` are zero.
+struct audio_range {
+  std::int64_t begin = 0, end = 0;
+  std::int64_t audible_begin = 0, audible_end = 0;
+
+  std::uint64_t frames() const noexcept { return static_cast<std::uint64_t>(end - begin); }
+};
+
+}  // namespace detail
+
+/// mr::audio: an audio file and its plan.
+class audio {
+ public:
+  using element = float;
+  static constexpr const char* rendering = "decode";   ///< name of this work in reports
+
+  /// Plans the complete file whose header has been read. Called by the functions of each format, such as wav().
+  audio(bytes data, const detail::audio_file& file);
+
+  /// Returns the number of frames of the result.
+  std::size_t frames() const noexcept { return static_cast<std::size_t>(now().frames()); }
+  /// Returns the number of channels of the result.
+  std::size_t channels() const noexcept { return channel_ == all_channels ? file_.header.channels : 1; }
+  /// Returns the number of frames per second of the result.
+  std::uint32_t rate() const noexcept { return rate_; }
+  /// Returns the duration of the result.
+  double seconds() const noexcept { return static_cast<double>(frames()) / rate_; }
+  /// Returns the file's header, which the plan does not change.
+  const audio_header& header() const noexcept { return file_.header; }
+  /// Returns the bytes of the file.
+  const bytes& data() const noexcept { return data_; }
+
+  /// Returns [frames]. Throws data_error if the result has several channels.
+  std::array<std::size_t, 1> shape() const;
+
+  /// Replaces the channels by their mean.
+  audio mono() const;
+  /// Selects a channel. Throws data_error if the audio has fewer channels.
+  audio channel(std::size_t number) const;
+
+  /// Crops to `length` from the second `begin`. Throws data_error if the crop is not inside the audio.
+  audio crop(audio_length begin, audio_length length) const;
+  /// Crops to `frames` frames from the frame `first`. Throws the same error.
+  audio crop_frames(std::size_t first, std::size_t frames) const;
+  /// Crops to `length` in the middle, rounded down to a frame. Throws the same error.
+  audio center_crop(audio_length length) const;
+  /// Crops to `length` at a random frame; all of them are equally likely. Throws the same error.
+  audio random_crop(audio_length length, rng& random) const;
+  /// Appends zeros up to `length`; a longer audio does not change. Throws data_error above audio_limits::max_frames.
+  audio pad(audio_length length) const;
+
+  /// Amplifies by this number of decibels: 6.02 doubles the samples, -6.02 halves them. Samples of f32 are not limited;
+  /// i16 saturates. Throws setup_error unless the number is from -90 to 90.
+  audio gain(double decibels) const;
+  /// Amplifies by a random number of decibels in this range.
+  audio random_gain(rng& random, const random_gain_options& options = {}) const {
+    return gain(random.uniform(options.from_db, options.to_db));
+  }
+
+  /// Resamples to `rate` frames per second: ceil(frames * rate / old rate) frames. If the audio has this rate, returns
+  /// the same plan. Throws setup_error if the plan already changes the rate, and data_error above
+  /// audio_limits::max_frames. Costs the time of the library.
+  audio resample(std::uint32_t rate, const audio_resampler& with) const;
+
+  /// Decodes into `row`, which has frames() * channels() elements; channels are interleaved. The bits depend only on
+  /// the file and the plan. Throws setup_error if the row has another size, data_error if the file is damaged.
+  void render(std::span<float> row, scratch& s) const;
+  /// The same as i16, rounded to nearest and limited to the range of i16. Files of 16 bits keep their samples.
+  void render(std::span<std::int16_t> row, scratch& s) const;
+
+  /// Decodes now and returns the samples, [frames, channels]. Throws data_error if the file is damaged.
+  tensor<float, 2> samples() const;
+
+ private:
+  static constexpr std::size_t all_channels = ~std::size_t{0}, mean_of_channels = ~std::size_t{0} - 1;
+
+  const detail::audio_range& now() const noexcept { return resampler_.run ? resampled_ : stored_; }
+  detail::audio_range& now() noexcept { return resampler_.run ? resampled_ : stored_; }
+  error_location where() const;
+  std::uint64_t frames_of(audio_length length) const;
+  void check_frames(std::uint64_t frames) const;
+  template <class T>
+  void render_checked(std::span<T> row, scratch& s) const;
+  template <class T>
+  void render_stored(std::uint64_t first, std::span<T> to, double factor, scratch& s) const;
+  template <class T>
+  void render_resampled(std::span<T> to, scratch& s) const;
+
+  bytes data_;
+  detail::borrowed_guard guard_;
+  detail::audio_file file_;
+  detail::audio_range stored_, resampled_;   // positions at the file's rate, and at rate_
+  audio_resampler resampler_{};              // run: null if the rate does not change
+  std::uint32_t rate_ = 0;
+  std::size_t channel_ = all_channels;
+  double factor_ = 1;
+};
+
+}}  // namespace millrace
+
+#ifndef MILLRACE_COMPILED
+#include <millrace/audio/impl/audio.inl>
+#endif

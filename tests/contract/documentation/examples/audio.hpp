@@ -1,0 +1,35 @@
+// ---- audio.hpp
+#include <millrace/audio/audio_row.hpp>
+#include <millrace/audio/wav.hpp>
+#include <millrace/item/record.hpp>
+void example(const mr::record& r, mr::rng& rng, const mr::audio_resampler& soxr) {
+EXAMPLE
+}
+
+// ---- audio_format.hpp
+#include <millrace/audio/audio.hpp>
+void read_samples(const mr::detail::audio_format::part& p, std::span<float> samples, mr::scratch& s);
+mr::audio example(mr::bytes data, const mr::audio_header& header, const mr::detail::audio_file& options) {
+EXAMPLE
+}
+
+// ---- audio_row.hpp
+#include <millrace/audio/wav.hpp>
+#include <millrace/deliver/batch.hpp>
+#include <millrace/item/record.hpp>
+EXAMPLE 1
+void show(mr::batch_of<&example::speech, &example::stereo>& b) {
+EXAMPLE 2
+}
+
+// ---- sample_kernels.hpp
+void example(const std::byte* bytes, std::span<float> floats, std::span<std::int16_t> row) {
+EXAMPLE
+}
+
+// ---- wav.hpp
+#include <millrace/io/file/read_file.hpp>
+#include <millrace/item/record.hpp>
+void example(const mr::record& r, mr::rng& rng) {
+EXAMPLE
+}
