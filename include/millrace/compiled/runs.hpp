@@ -19,6 +19,7 @@
 #include <millrace/order/impl/lane_jitter.inl>
 #include <millrace/order/impl/mix_pattern.inl>
 #include <millrace/order/impl/mix_plan.inl>
+#include <millrace/order/impl/mix_schedule.inl>
 #include <millrace/order/impl/pass_permutation.inl>
 #include <millrace/order/impl/shard_order.inl>
 #include <millrace/order/impl/shuffle_forecast.inl>

@@ -56,9 +56,9 @@ class mix_cursor {
 
  private:
   void enter_phase() {
-    phase_ = &plan_->phase_at(ordinal_);
+    phase_ = plan_->phase_at(ordinal_);
     in_period_ = (ordinal_ - phase_->begin) % phase_->pattern.period();
-    phase_left_ = plan_->phase_end(*phase_) - ordinal_;
+    phase_left_ = phase_->end - ordinal_;
   }
   ordered_sample walk() {
     if (phase_left_ == 0) enter_phase();
@@ -77,7 +77,7 @@ class mix_cursor {
   std::vector<lane_cursor> sources_;
   std::uint64_t epoch_ = 0, position_ = 0;
   std::uint64_t walked_ = 0, ordinal_ = 0;   // next position of the walk: in the epoch, and as mix_plan::ordinal_of()
-  const mix_plan::phase* phase_ = nullptr;
+  mix_plan::phase phase_;
   std::uint64_t in_period_ = 0, phase_left_ = 0;
 };
 

@@ -21,6 +21,7 @@
 #pragma once
 
 #include <millrace/flow/exhausted.hpp>
+#include <millrace/flow/source_weight.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -38,7 +39,7 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 /// One source of a mix: its weight, the seed and window of its shuffle, and its sample counts.
 struct mix_source_spec {
-  double weight = 1;
+  source_weight weight = 1;
   std::uint64_t seed = 0;
   std::vector<std::uint64_t> counts{};   ///< number of samples of each shard; empty if unknown
   std::size_t window = 0;                ///< shuffle window in samples; 0: not shuffled
@@ -81,6 +82,8 @@ class mix_pattern {
   /// within one millionth. If no sum up to longest_period fulfills this, rounds the shares to the sum longest_period.
   /// Throws setup_error if no weight is given, a weight is not above 0, or a share is below 1 / longest_period.
   static std::vector<std::uint64_t> shares_of(const std::vector<double>& weights);
+  /// Returns the shares of sources with constant weights. Errors: as above.
+  static std::vector<std::uint64_t> shares_of(const std::vector<mix_source_spec>& sources);
 
  private:
   static std::vector<std::uint64_t> exact_shares(const std::vector<double>& weights, double all, std::uint64_t sum);

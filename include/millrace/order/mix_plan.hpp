@@ -16,6 +16,7 @@
 //   start of an epoch. An epoch ends when each source has completed at least one pass, rounded up to batches.
 //   Therefore each sample occurs at least once in the first epoch. `epoch_batches` sets another length.
 //
+// Weights that change with the position (order/mix_schedule.hpp) count the positions of the run, and need repeat.
 // With stop and reweight, an incomplete last batch of an epoch is dropped or short, as in exact_order. Rank r of R has
 // the positions p with p mod R = r; the order is the same for every R. Sample n of a source may belong to any rank, so
 // every rank walks all positions. Therefore the planning of each delivered sample costs R times as much.
@@ -24,7 +25,7 @@
 #pragma once
 
 #include <millrace/order/exact_order.hpp>
-#include <millrace/order/mix_pattern.hpp>
+#include <millrace/order/mix_schedule.hpp>
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
@@ -58,8 +59,10 @@ class mix_plan {
   std::size_t sources() const noexcept { return sources_.size(); }
   /// Returns the order of one source.
   const exact_order& source(std::size_t i) const noexcept { return sources_[i]; }
-  /// Returns the shares of the sources at the start of an epoch.
-  const std::vector<std::uint64_t>& shares() const noexcept { return phases_.front().pattern.shares(); }
+  /// Returns the shares of the sources at the start of an epoch; none if the weights change with the position.
+  std::vector<std::uint64_t> shares() const {
+    return phases_.empty() ? std::vector<std::uint64_t>{} : phases_.front().pattern.shares();
+  }
   /// Returns the sum of the shuffle windows of all sources, in samples; 0: no source is shuffled.
   std::uint64_t window() const noexcept;
   /// Returns the first warning of a source about its window (exact_order::window_notice()); otherwise an empty string.
@@ -83,17 +86,11 @@ class mix_plan {
   /// Throws setup_error if the world is invalid, or its size does not divide the global batch.
   void check(const world& r) const;
 
-  /// A block of an epoch with one pattern, up to the point where the next source runs out. With repeat, a block of the
-  /// run.
-  struct phase {
-    std::uint64_t begin = 0;
-    mix_pattern pattern;
-    std::vector<std::uint64_t> counts_before;   ///< samples of each source in the epoch (run) before the phase
-  };
-  /// Returns the phase that contains `at`, which is a result of ordinal_of().
-  const phase& phase_at(std::uint64_t at) const noexcept;
-  /// Returns the start of the next phase; the last phase has no end.
-  std::uint64_t phase_end(const phase& p) const noexcept;
+  /// An interval of an epoch with one pattern, up to the point where the next source runs out. With repeat, an interval
+  /// of the run.
+  using phase = std::shared_ptr<const mix_phase>;
+  /// Returns the phase that contains `at`, which is a result of ordinal_of(). The last phase has no end.
+  phase phase_at(std::uint64_t at) const;
   /// Returns the argument of phase_at() for a position: the position in the epoch or, with repeat, the position in the
   /// run. Throws setup_error beyond the end of the epoch.
   std::uint64_t ordinal_of(std::uint64_t epoch, std::uint64_t position) const;
@@ -102,7 +99,8 @@ class mix_plan {
   /// of the epoch.
   std::vector<std::uint64_t> counts_before(std::uint64_t epoch, std::uint64_t position) const;
 
-  /// Returns, for each source, the number of samples of one rank in the positions [begin, end) of an epoch.
+  /// Returns, for each source, the number of samples of one rank in the positions [begin, end) of an epoch. With
+  /// repeat, `end` may be after the end of the epoch.
   std::vector<std::uint64_t> counts_of(const world& mine, std::uint64_t epoch, std::uint64_t begin,
                                        std::uint64_t end) const;
 
@@ -125,14 +123,15 @@ class mix_plan {
   [[noreturn]] void throw_out_of_range(std::uint64_t position) const;
 
   /// Returns the source with a share above 0 that runs out first in the phase, and the number of positions until then.
-  std::pair<std::size_t, std::uint64_t> first_exhausted(const phase& p) const;
+  std::pair<std::size_t, std::uint64_t> first_exhausted(const mix_phase& p) const;
   void compute_phases(std::vector<std::uint64_t> shares);
   void set_length();
 
   options options_;   // without the counts, which sources_ stores
   std::vector<exact_order> sources_;
   std::vector<std::uint64_t> first_shards_;
-  std::vector<phase> phases_;
+  std::shared_ptr<const mix_schedule> schedule_;   // null: constant weights
+  std::vector<mix_phase> phases_;                  // empty with a schedule
   std::size_t measure_ = 0;
   std::uint64_t positions_ = 0, dropped_ = 0;
 };

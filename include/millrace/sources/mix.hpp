@@ -8,10 +8,12 @@
 //
 // Each source may have one shuffle, directly after it, and then its own maps. All sources must end in the same item
 // type. Without any maps that type is mixed_record: the record, plus the number of its source.
-// Weights are converted to integer shares (mix_pattern::shares_of). Every interval of positions has these shares; with
-// two sources the deviation is at most one sample. order/mix_plan.hpp describes the behavior when a source runs out,
-// and the length of an epoch in that case. Ranks and resume: as for shards() with an index. stats().sources counts the
-// samples delivered from each source; session::locate() names the source.
+// A weight is a number or a function of the position (flow/source_weight.hpp), for a curriculum or for annealing:
+// weighted{web, source_weight::linear({{0, 0.9}, {1'000'000, 0.1}})}. A function needs exhausted::repeat. Numbers are
+// converted to integer shares (mix_pattern::shares_of), which every interval of positions has; with two sources the
+// deviation is at most one sample. order/mix_plan.hpp describes the behavior when a source runs out, and the length of
+// an epoch in that case. Ranks and resume: as for shards() with an index. stats().sources counts the samples delivered
+// from each source; session::locate() names the source.
 // If a source is not shards(), or its shards have no index, all sources are streamed, and the run must have one process
 // (read/mix/mix_streams.hpp). In this case stats().sources and session::locate() are not available, and the end of an
 // epoch is unknown until it is reached.
@@ -86,11 +88,11 @@ struct mix_options {
 template <class Flow>
 struct weighted {
   Flow flow;
-  double weight = 1;    ///< relative to the weights of the other sources; above 0
+  source_weight weight = 1;   ///< relative to the weights of the other sources; above 0 if it is a number
   std::string name{};   ///< name in messages and statistics; empty: "source 0" and so on
 };
 template <class Flow>
-weighted(Flow, double = 1, std::string = {}) -> weighted<Flow>;
+weighted(Flow, source_weight = 1, std::string = {}) -> weighted<Flow>;
 
 namespace detail {
 
@@ -221,7 +223,7 @@ template <class... Flows>
   requires detail::mixed_with<detail::mix_mistake::none, Flows...>
 auto mix(const mix_options& options, weighted<Flows>... of) {
   detail::mix_rule rule{.on_exhausted = options.on_exhausted};
-  (rule.sources.push_back({.weight = of.weight,
+  (rule.sources.push_back({.weight = std::move(of.weight),
                            .seed = of.flow.seed,
                            .window = detail::window_of(of.flow.stages),
                            .name = std::move(of.name)}),

@@ -108,6 +108,20 @@ void train() {
   for (auto& b : run) static_cast<void>(b.get<&example::number>());
 }
 
+// case: mix_with_a_weight_as_text
+// error: the weight of a source is neither a number nor a function double\(std::uint64_t position\)
+void train() {
+  auto one = mr::shards("a.tar");
+#if MISTAKE
+  const auto weight = [](const std::string& position) { return position.empty() ? 0.9 : 0.1; };
+#else
+  const auto weight = [](std::uint64_t position) { return position == 0 ? 0.9 : 0.1; };
+#endif
+  auto mixed = mr::mix({}, mr::weighted{one, weight});   // wrong here
+  mr::session run{mixed | mr::map(prepare) | mr::batch<&example::number>({.size = 4})};
+  for (auto& b : run) static_cast<void>(b.get<&example::number>());
+}
+
 // case: shards_with_a_number
 // error: the second argument of shards\(\) is its options
 void train() {

@@ -149,6 +149,52 @@ int main() {
   return uninterrupted.labels.size() == 840 && resumed.labels == uninterrupted.labels ? 0 : 1;
 }
 
+// program: curriculum sources_3
+// The curriculum, stopped after the step 150 and resumed: its shares at the start and at the end.
+#include "snippet.hpp"
+
+#include <algorithm>
+#include <cstdio>
+
+struct enough {};
+
+struct model {
+  std::vector<std::int32_t> labels{};
+  std::size_t max_steps = ~std::size_t{0};
+  std::string position{};
+
+  void step(mr::tensor_view<const std::int32_t, 1> some, std::string after) {
+    for (std::size_t i = 0; i < some.size(); ++i) labels.push_back(some[i]);
+    position = std::move(after);
+    if (--max_steps == 0) throw enough();
+  }
+  auto clean(std::size_t begin, std::size_t end) const {
+    const auto at = [&](std::size_t step) { return labels.begin() + static_cast<std::ptrdiff_t>(step * rows); };
+    return std::count_if(at(begin), at(end), [](std::int32_t label) { return label >= 1'000; });
+  }
+};
+
+int main() {
+  mr::shard_writer web({.pattern = "web-%03d.tar", .max_samples = 2});
+  for (int i = 0; i < 2 * 147; ++i) web.write(std::to_string(i), {{"cls", std::to_string(i)}});
+  web.close();
+  mr::shard_writer clean({.pattern = "clean-%d.tar", .max_samples = 5});
+  for (int i = 1'000; i < 1'050; ++i) clean.write(std::to_string(i), {{"cls", std::to_string(i)}});
+  clean.close();
+  model uninterrupted, interrupted{.max_steps = 150};
+  train(uninterrupted, {});
+  try {
+    train(interrupted, {});
+  } catch (const enough&) {
+  }
+  model resumed{.labels = interrupted.labels};
+  train(resumed, interrupted.position);
+  std::printf("clean: %td of the first 100, %td of the steps 150 to 180, %td of the last 200\n",
+              uninterrupted.clean(0, 10), uninterrupted.clean(150, 180), uninterrupted.clean(180, 200));
+  return resumed.labels == uninterrupted.labels && uninterrupted.clean(150, 180) == 100 &&
+                 uninterrupted.clean(180, 200) == 200 ? 0 : 1;
+}
+
 // program: text text_2
 // The text: 1,024 files of one line of 140 characters, one token each, are two batches of 32 rows.
 #include "snippet.hpp"

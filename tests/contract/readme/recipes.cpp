@@ -66,7 +66,7 @@ namespace pictures_with_words {
 #include "text_3.hpp"
 }
 namespace some_samples {
-#include "sources_3.hpp"
+#include "sources_4.hpp"
 }
 namespace entry_points {
 #include "decoding_1.hpp"

@@ -42,6 +42,30 @@ distances slow_distances(const mr::detail::mix_pattern& pattern) {
   return far;
 }
 
+/// One period, the slow way: the earliest deadline among all sources that are due, at each position.
+std::vector<std::size_t> slow_period(const std::vector<std::uint64_t>& shares) {
+  std::vector<std::int64_t> lags(shares.size(), 0);
+  std::vector<std::size_t> all;
+  const auto unit = static_cast<std::int64_t>(sum(shares));
+  const auto scale = 2 * static_cast<std::int64_t>(shares.size() - std::count(shares.begin(), shares.end(), 0)) - 2;
+  while (all.size() < sum(shares)) {
+    std::size_t first = shares.size();
+    std::int64_t first_slack = 0;
+    for (std::size_t i = 0; i < shares.size(); ++i) {
+      const auto share = static_cast<std::int64_t>(shares[i]);
+      lags[i] += share;
+      if (share == 0 || scale * lags[i] < unit) continue;
+      const std::int64_t slack = unit * (scale - 1) - scale * lags[i];
+      if (first < shares.size() && slack * static_cast<std::int64_t>(shares[first]) >= first_slack * share) continue;
+      first = i;
+      first_slack = slack;
+    }
+    lags[first] -= unit;
+    all.push_back(first);
+  }
+  return all;
+}
+
 /// The longest sequence, up to `most`, in which every window is within 1 of the shares.
 std::size_t longest_within_one(const std::vector<std::int64_t>& shares, std::size_t most) {
   struct state {
@@ -84,6 +108,19 @@ TEST_CASE("every interval of positions contains the shares, as closely as possib
       CHECK((2 * k - 2) * far.prefix <= (2 * k - 3) * period);
       CHECK((k - 1) * far.window <= (2 * k - 3) * period);   // two sources: 1
     }
+  }
+}
+
+TEST_CASE("a period equals the slow one, with few and with many sources") {
+  mr::rng random({.seed = 5});
+  for (int round = 0; round < 300; ++round) {
+    auto shares = random_shares(random, 2 + random.below(round % 30 == 0 ? 200 : 6), round % 2 == 0 ? 5 : 70);
+    for (std::size_t i = 2; i < shares.size(); ++i)
+      if (random.chance(0.2)) shares[i] = 0;
+    const mr::detail::mix_pattern pattern(shares);
+    const auto expected = slow_period(pattern.shares());
+    REQUIRE(pattern.period() == expected.size());
+    for (std::size_t p = 0; p < expected.size(); ++p) REQUIRE(pattern.source_at(p) == expected[p]);
   }
 }
 

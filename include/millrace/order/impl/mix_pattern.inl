@@ -68,6 +68,12 @@ MILLRACE_INLINE std::vector<std::uint64_t> mix_pattern::shares_of(const std::vec
   return rounded_shares(weights, all);
 }
 
+MILLRACE_INLINE std::vector<std::uint64_t> mix_pattern::shares_of(const std::vector<mix_source_spec>& sources) {
+  std::vector<double> weights;
+  for (const mix_source_spec& s : sources) weights.push_back(s.weight.at(0));
+  return shares_of(weights);
+}
+
 MILLRACE_INLINE std::vector<std::uint64_t> mix_pattern::exact_shares(const std::vector<double>& weights, double all,
                                                                      std::uint64_t sum) {
   constexpr double close = 1e-6;
@@ -97,29 +103,42 @@ MILLRACE_INLINE std::vector<std::uint64_t> mix_pattern::rounded_shares(const std
 }
 
 MILLRACE_INLINE void mix_pattern::assign_sources(std::uint64_t period) {
+  // Sample n of a source is released when its lag, the positions due so far minus n, is 1 / scale. Its deadline, in
+  // positions * scale, is deadline / share * period. Released samples are in a heap, the others in a list by position.
   struct candidate {
+    std::uint64_t deadline, share;
     std::uint16_t source;
-    std::int64_t share, lag;   // lag: positions due so far minus positions received, in 1/period
   };
-  std::vector<candidate> all;
+  const auto is_later = [](const candidate& a, const candidate& b) {
+    const std::uint64_t first = a.deadline * b.share, second = b.deadline * a.share;
+    return first != second ? first > second : a.source > b.source;
+  };
+  constexpr std::uint32_t none = ~std::uint32_t{0};
+  const std::size_t positive = shares_.size() - static_cast<std::size_t>(std::count(shares_.begin(), shares_.end(), 0));
+  const std::uint64_t scale = 2 * static_cast<std::uint64_t>(positive) - 2;
+  std::vector<std::uint32_t> released_at(period, none), next(shares_.size(), none);
+  std::vector<std::uint64_t> received(shares_.size(), 0);
+  const auto release = [&](std::size_t i, std::uint64_t earliest) {
+    const std::uint64_t step = std::max<std::uint64_t>(scale, 1) * shares_[i];
+    const std::uint64_t at = std::max(earliest, (period * (1 + received[i] * scale) + step - 1) / step - 1);
+    if (at >= period) return;
+    next[i] = std::exchange(released_at[at], static_cast<std::uint32_t>(i));
+  };
   for (std::size_t i = 0; i < shares_.size(); ++i)
-    if (shares_[i] > 0) all.push_back({static_cast<std::uint16_t>(i), static_cast<std::int64_t>(shares_[i]), 0});
-  const auto unit = static_cast<std::int64_t>(period), scale = static_cast<std::int64_t>(2 * all.size()) - 2;
+    if (shares_[i] > 0) release(i, 0);
+  std::vector<candidate> ready;
   sources_.reserve(period);
   for (std::uint64_t position = 0; position < period; ++position) {
-    candidate* first = nullptr;
-    std::int64_t first_slack = 0;
-    for (candidate& c : all) {
-      c.lag += c.share;
-      if (scale * c.lag < unit) continue;   // too early
-      const std::int64_t slack = unit * (scale - 1) - scale * c.lag;   // strides to the deadline * scale * share
-      if (first && slack * first->share >= first_slack * c.share) continue;
-      first = &c;
-      first_slack = slack;
+    for (std::uint32_t i = released_at[position]; i != none; i = next[i]) {
+      ready.push_back({scale - 1 + received[i] * scale, shares_[i], static_cast<std::uint16_t>(i)});
+      std::push_heap(ready.begin(), ready.end(), is_later);
     }
-    if (!first) first = &all.front();   // a single source
-    first->lag -= unit;
-    sources_.push_back(first->source);
+    std::pop_heap(ready.begin(), ready.end(), is_later);
+    const std::size_t first = ready.back().source;
+    ready.pop_back();
+    sources_.push_back(static_cast<std::uint16_t>(first));
+    ++received[first];
+    if (received[first] < shares_[first]) release(first, position + 1);
   }
 }
 

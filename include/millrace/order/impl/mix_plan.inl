@@ -10,14 +10,12 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 MILLRACE_INLINE mix_plan::mix_plan(options o) : options_(std::move(o)) {
   if (options_.global_batch == 0) throw setup_error("the batch size is 0", "Choose a size of at least 1");
-  std::vector<double> weights;
   std::uint64_t shards = 0;
   for (mix_source_spec& s : options_.sources) {
     const std::uint64_t samples = std::accumulate(s.counts.begin(), s.counts.end(), std::uint64_t{0});
     if (samples == 0)
-      throw setup_error("source " + std::to_string(weights.size()) + " of the mix has no sample",
+      throw setup_error("source " + std::to_string(sources_.size()) + " of the mix has no sample",
                         "Omit the source, or inspect its shards (examples/inspect)");
-    weights.push_back(s.weight);
     first_shards_.push_back(shards);
     shards += s.counts.size();
     sources_.push_back(exact_order({.seed = s.seed,
@@ -29,7 +27,8 @@ MILLRACE_INLINE mix_plan::mix_plan(options o) : options_(std::move(o)) {
                                     .epoch_batches = exact_order_options::endless}));
     s.counts.clear();
   }
-  compute_phases(mix_pattern::shares_of(weights));
+  schedule_ = mix_schedule::of(options_.sources, options_.on_exhausted);
+  if (!schedule_) compute_phases(mix_pattern::shares_of(options_.sources));
   set_length();
 }
 
@@ -67,14 +66,11 @@ MILLRACE_INLINE void mix_plan::check(const world& r) const {
                       "Choose a global batch that is a multiple of the number of ranks");
 }
 
-MILLRACE_INLINE const mix_plan::phase& mix_plan::phase_at(std::uint64_t at) const noexcept {
+MILLRACE_INLINE mix_plan::phase mix_plan::phase_at(std::uint64_t at) const {
+  if (schedule_) return schedule_->phase_at(at);
   const auto after = std::upper_bound(phases_.begin(), phases_.end(), at,
-                                      [](std::uint64_t position, const phase& p) { return position < p.begin; });
-  return *(after - 1);
-}
-
-MILLRACE_INLINE std::uint64_t mix_plan::phase_end(const phase& p) const noexcept {
-  return &p == &phases_.back() ? ~std::uint64_t{0} : (&p + 1)->begin;
+                                      [](std::uint64_t position, const mix_phase& p) { return position < p.begin; });
+  return phase(phase(), &*(after - 1));   // the plan owns it
 }
 
 MILLRACE_INLINE std::uint64_t mix_plan::ordinal_of(std::uint64_t epoch, std::uint64_t position) const {
@@ -88,10 +84,10 @@ MILLRACE_INLINE std::uint64_t mix_plan::ordinal_of(std::uint64_t epoch, std::uin
 
 MILLRACE_INLINE std::vector<std::uint64_t> mix_plan::counts_before(std::uint64_t epoch, std::uint64_t position) const {
   const std::uint64_t at = ordinal_of(epoch, position);
-  const phase& p = phase_at(at);
-  std::vector<std::uint64_t> counts = p.pattern.counts_before(at - p.begin);
+  const phase p = phase_at(at);
+  std::vector<std::uint64_t> counts = p->pattern.counts_before(at - p->begin);
   for (std::size_t i = 0; i < counts.size(); ++i) {
-    counts[i] += p.counts_before[i];
+    counts[i] += p->counts_before[i];
     if (!cycles()) counts[i] += epoch * sources_[i].samples();
   }
   return counts;
@@ -99,13 +95,17 @@ MILLRACE_INLINE std::vector<std::uint64_t> mix_plan::counts_before(std::uint64_t
 
 MILLRACE_INLINE std::vector<std::uint64_t> mix_plan::counts_of(const world& mine, std::uint64_t epoch,
                                                                std::uint64_t begin, std::uint64_t end) const {
+  if (schedule_) {
+    const std::uint64_t first = ordinal_of(epoch, begin);
+    return schedule_->counts_of(mine, first, first + (end - begin));
+  }
   std::vector<std::uint64_t> counts(sources_.size(), 0);
   std::uint64_t at = begin + (mine.rank + mine.size - begin % mine.size) % mine.size;
   while (at < end) {
     const std::uint64_t ordinal = ordinal_of(epoch, at);
-    const phase& p = phase_at(ordinal);
-    const std::uint64_t left = std::min(end - at, phase_end(p) - ordinal);
-    const auto some = p.pattern.counts(ordinal - p.begin, ordinal - p.begin + left, mine.size);
+    const phase p = phase_at(ordinal);
+    const std::uint64_t left = std::min(end - at, p->end - ordinal);
+    const auto some = p->pattern.counts(ordinal - p->begin, ordinal - p->begin + left, mine.size);
     for (std::size_t i = 0; i < counts.size(); ++i) counts[i] += some[i];
     at += (left + mine.size - 1) / mine.size * mine.size;
   }
@@ -115,8 +115,8 @@ MILLRACE_INLINE std::vector<std::uint64_t> mix_plan::counts_of(const world& mine
 MILLRACE_INLINE mix_plan::spot mix_plan::spot_of(std::uint64_t epoch, std::uint64_t position) const {
   if (position == positions_) throw_out_of_range(position);
   const std::uint64_t at = ordinal_of(epoch, position);
-  const phase& p = phase_at(at);
-  const std::size_t source = p.pattern.source_at(at - p.begin);
+  const phase p = phase_at(at);
+  const std::size_t source = p->pattern.source_at(at - p->begin);
   return {source, counts_before(epoch, position)[source]};
 }
 
@@ -135,7 +135,7 @@ MILLRACE_INLINE void mix_plan::throw_out_of_range(std::uint64_t position) const 
                       "Positions are numbered from 0");
   }
 
-MILLRACE_INLINE std::pair<std::size_t, std::uint64_t> mix_plan::first_exhausted(const phase& p) const {
+MILLRACE_INLINE std::pair<std::size_t, std::uint64_t> mix_plan::first_exhausted(const mix_phase& p) const {
   std::pair<std::size_t, std::uint64_t> first{0, ~std::uint64_t{0}};
   for (std::size_t i = 0; i < sources_.size(); ++i) {
     if (p.pattern.shares()[i] == 0) continue;
@@ -151,7 +151,8 @@ MILLRACE_INLINE void mix_plan::compute_phases(std::vector<std::uint64_t> shares)
   if (options_.on_exhausted != exhausted::reweight) return;
   for (std::size_t left = sources_.size(); left > 1; --left) {
     shares[measure_] = 0;
-    const phase& before = phases_.back();
+    mix_phase& before = phases_.back();
+    before.end = positions_;
     std::vector<std::uint64_t> counts = before.pattern.counts_before(positions_ - before.begin);
     for (std::size_t i = 0; i < counts.size(); ++i) counts[i] += before.counts_before[i];
     phases_.push_back({positions_, mix_pattern(shares), std::move(counts)});
@@ -176,7 +177,12 @@ MILLRACE_INLINE void mix_plan::set_length() {
     return;
   }
   std::uint64_t pass = 0;
-  for (std::size_t i = 0; i < sources_.size(); ++i) {
+  if (schedule_ && options_.epoch_batches == exact_order_options::exact_pass) {
+    std::vector<std::uint64_t> samples;
+    for (const exact_order& source : sources_) samples.push_back(source.samples());
+    std::tie(measure_, pass) = schedule_->first_pass(samples);
+  }
+  for (std::size_t i = 0; !schedule_ && i < sources_.size(); ++i) {
     const std::uint64_t end = phases_.front().pattern.position_of(i, sources_[i].samples() - 1) + 1;
     if (end > pass) measure_ = i;
     pass = std::max(pass, end);

@@ -19,7 +19,7 @@
 #include <millrace/item/world.hpp>
 #include <millrace/base/text.hpp>
 #include <millrace/item/position.hpp>
-#include <millrace/order/mix_pattern.hpp>
+#include <millrace/order/mix_schedule.hpp>
 #include <millrace/read/run/data_identity.hpp>
 #include <millrace/read/mix/mix_stream.hpp>
 #include <millrace/read/mix/mixed_item.hpp>
@@ -90,15 +90,15 @@ class mix_streams {
 
   struct state {
     state(mix_rule r, std::uint64_t seed, const Sources&... sources) : rule(std::move(r)) {
-      std::vector<double> weights;
-      for (mix_source_spec& s : rule.sources) {
-        if (s.name.empty()) s.name = "source " + std::to_string(weights.size());
-        name += (weights.empty() ? "mix of " : ", ") + s.name;
-        weights.push_back(s.weight);
-      }
-      shares = mix_pattern::shares_of(weights);
-      pattern = mix_pattern(shares);
       std::size_t i = 0;
+      for (mix_source_spec& s : rule.sources) {
+        if (s.name.empty()) s.name = "source " + std::to_string(i);
+        name += (i++ == 0 ? "mix of " : ", ") + s.name;
+      }
+      const std::vector<std::uint64_t> keys = mix_schedule::weight_keys(rule.sources);
+      schedule = mix_schedule::of(rule.sources, rule.on_exhausted);
+      shares = schedule ? std::vector<std::uint64_t>(keys.size(), 1) : keys;
+      i = 0;
       std::uint64_t first_shard = 0, digest = static_cast<std::uint64_t>(rule.on_exhausted);
       const auto options_for = [&](const auto& source) {
         const mix_source_spec& s = rule.sources[i];
@@ -107,7 +107,7 @@ class mix_streams {
                                    .first_shard = first_shard,
                                    .reads = reads,
                                    .name = s.name};
-        digest = combine_keys(combine_keys(combine_keys(digest, o.seed), o.window), shares[i]);
+        digest = combine_keys(combine_keys(combine_keys(digest, o.seed), o.window), keys[i]);
         for (std::size_t shard = 0; shard < source.shards(); ++shard)
           if constexpr (requires { source.shard_name(shard); })
             digest = digest_bytes(bytes_of(source.shard_name(shard)), digest);
@@ -134,8 +134,14 @@ class mix_streams {
       if (failure) std::rethrow_exception(std::exchange(failure, nullptr));
       if (over) return std::nullopt;
       std::optional<item> result;
-      take_from<0>(pattern.source_at(turn++), result, who);
+      take_from<0>(next_source(), result, who);
       return result;
+    }
+
+    std::size_t next_source() {
+      if (!schedule) return pattern.source_at(turn++);
+      if (!phase || turn >= phase->end) phase = schedule->phase_at(turn);
+      return phase->pattern.source_at(turn++ - phase->begin);
     }
 
     template <std::size_t Index>
@@ -190,6 +196,8 @@ class mix_streams {
     std::string name;
     std::vector<std::uint64_t> shares, left;   // left: the shares, but 0 for sources that ran out
     mix_pattern pattern{{1}};
+    std::shared_ptr<const mix_schedule> schedule;   // null: constant weights
+    std::shared_ptr<const mix_phase> phase;
     std::tuple<std::unique_ptr<mix_stream<Sources>>...> streams;
     std::optional<event_counts> counts;                // events of this epoch
     const std::size_t max_bytes = share_of_machine(processes_of_machine({})).memory_bytes / 4;

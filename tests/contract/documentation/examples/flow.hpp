@@ -36,6 +36,16 @@ EXAMPLE
 EXAMPLE
 flow<int> without_stages;
 
+// ---- source_weight.hpp
+#include <millrace/mix.hpp>
+
+#include <cmath>
+
+void weighted_web() {
+  auto web = mr::shards("web.tar");
+EXAMPLE
+}
+
 // ---- stage.hpp
 #include <millrace/millrace.hpp>
 

@@ -32,6 +32,13 @@ EXAMPLE 1
 // block 3 is a part of a list
 // block 4 is a part of a list
 
+// ---- mix_schedule.hpp
+#include <millrace/order/mix_schedule.hpp>
+
+void show(const mr::detail::mix_rule& rule) {
+EXAMPLE
+}
+
 // ---- pass_layout.hpp
 void show(const std::vector<std::uint64_t>& counts) {
 EXAMPLE

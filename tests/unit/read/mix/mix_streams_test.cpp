@@ -59,10 +59,17 @@ constexpr mr::exhausted all_rules[] = {mr::exhausted::stop, mr::exhausted::repea
 TEST_CASE("without an index a mix equals one with it, if neither is shuffled") {
   const temporary_folder a, b, c;
   const std::string paths[] = {write_shards(a, 0, 50), write_shards(b, 1'000, 23), write_shards(c, 2'000, 6)};
-  for (const mr::exhausted rule : all_rules) {
+  using weight = mr::source_weight;
+  const std::pair<mr::exhausted, weight> cases[] = {
+      {mr::exhausted::stop, 0.3},
+      {mr::exhausted::repeat, 0.3},
+      {mr::exhausted::reweight, 0.3},
+      {mr::exhausted::repeat, weight::steps({{0, 0}, {33, 0.5}})},
+      {mr::exhausted::repeat, [](std::uint64_t position) { return position < 256 ? 0.2 : 0; }}};
+  for (const auto& one : cases) {
     const auto mixed = [&](auto make) {
-      return mr::mix({.seed = 7, .on_exhausted = rule}, mr::weighted{make(paths[0]), 0.6},
-                     mr::weighted{make(paths[1]), 0.3}, mr::weighted{make(paths[2]), 0.1}) |
+      return mr::mix({.seed = 7, .on_exhausted = one.first}, mr::weighted{make(paths[0]), 0.6},
+                     mr::weighted{make(paths[1]), one.second}, mr::weighted{make(paths[2]), 0.1}) |
              mr::map(prepare) | mr::batch<&example::label>({.size = 1});
     };
     const auto expected = run(mixed([](const std::string& path) { return mr::shards(path); }));

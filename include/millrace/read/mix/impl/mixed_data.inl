@@ -8,16 +8,14 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 MILLRACE_INLINE mixed_data::mixed_data(std::vector<std::shared_ptr<shard_data>> sets, mix_rule rule)
     : sets_(std::move(sets)), rule_(std::move(rule)) {
   std::uint64_t of_data = sets_.size(), of_rule = static_cast<std::uint64_t>(rule_.on_exhausted);
-  std::vector<double> weights;
   for (std::size_t i = 0; i < sets_.size(); ++i) {
     if (rule_.sources[i].name.empty()) rule_.sources[i].name = "source " + std::to_string(i);
     first_shards_.push_back(counts_.size());
     counts_.insert(counts_.end(), sets_[i]->counts().begin(), sets_[i]->counts().end());
-    weights.push_back(rule_.sources[i].weight);
     of_data = combine_keys(of_data, sets_[i]->fingerprint());
     of_rule = combine_keys(combine_keys(of_rule, rule_.sources[i].seed), rule_.sources[i].window);
   }
-  for (const std::uint64_t share : mix_pattern::shares_of(weights)) of_rule = combine_keys(of_rule, share);
+  for (const std::uint64_t key : mix_schedule::weight_keys(rule_.sources)) of_rule = combine_keys(of_rule, key);
   fingerprint_ = (of_data & upper_half) | (of_rule >> 32);
 }
 
@@ -118,17 +116,23 @@ MILLRACE_INLINE std::vector<source_count> mixed_data::delivered(const mix_plan& 
   std::vector<source_count> all;
   for (const mix_source_spec& s : rule_.sources) all.push_back({s.name, 0});
   for (std::uint64_t epoch = from.epoch; epoch <= to.epoch; ++epoch) {
-    const auto counts = order.counts_of(own, epoch, epoch == from.epoch ? from.next_position : 0,
-                                        epoch == to.epoch ? to.next_position : order.positions());
+    const std::uint64_t begin = epoch == from.epoch ? from.next_position : 0;
+    std::uint64_t end = to.next_position;
+    if (order.cycles()) {   // the epochs are one sequence
+      end += (to.epoch - epoch) * order.positions();
+    } else if (epoch < to.epoch) {
+      end = order.positions();
+    }
+    const auto counts = order.counts_of(own, epoch, begin, end);
     for (std::size_t i = 0; i < all.size(); ++i) all[i].samples += counts[i];
+    if (order.cycles()) break;
   }
   return all;
 }
 
 MILLRACE_INLINE std::string mixed_data::describe(const mix_plan& order) const {
   std::string shares, ends = rule_.sources[order.measure()].name;
-  for (std::size_t i = 0; i < order.sources(); ++i)
-    shares += (i > 0 ? " : " : "") + std::to_string(order.shares()[i]);
+  for (const std::uint64_t share : order.shares()) shares += (shares.empty() ? " " : " : ") + std::to_string(share);
   const bool fixed_length = order.settings().epoch_batches != exact_order_options::exact_pass;
   switch (order.settings().on_exhausted) {
     case exhausted::stop: ends += " runs out first and ends the epoch"; break;
@@ -136,7 +140,8 @@ MILLRACE_INLINE std::string mixed_data::describe(const mix_plan& order) const {
     case exhausted::repeat:
       ends = "sources that run out restart" + (fixed_length ? "" : ", an epoch is a pass of " + ends);
   }
-  return "mix " + shares + " of " + std::to_string(order.sources()) + " sources: " + ends +
+  return "mix" + shares + " of " + std::to_string(order.sources()) + " sources" +
+         (shares.empty() ? ", with weights by position: " : ": ") + ends +
          (fixed_length ? "" : " (" + std::to_string(order.batches()) + " batches)");
 }
 

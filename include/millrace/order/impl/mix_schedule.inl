@@ -1,0 +1,197 @@
+// Definitions for mix_schedule.hpp.
+#pragma once
+
+#include <millrace/order/mix_schedule.hpp>
+
+#include <algorithm>
+#include <bit>
+#include <numeric>
+#include <utility>
+
+#include <millrace/simd/precise_begin.inc>
+
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
+
+MILLRACE_INLINE bool mix_schedule::changes(const std::vector<mix_source_spec>& sources) {
+  return std::any_of(sources.begin(), sources.end(), [](const auto& s) { return !s.weight.is_constant(); });
+}
+
+MILLRACE_INLINE std::vector<std::uint64_t> mix_schedule::weight_keys(const std::vector<mix_source_spec>& sources) {
+  if (!changes(sources)) return mix_pattern::shares_of(sources);
+  std::vector<std::uint64_t> keys;
+  for (const mix_source_spec& s : sources) keys.push_back(s.weight.fingerprint());
+  return keys;
+}
+
+MILLRACE_INLINE std::shared_ptr<const mix_schedule> mix_schedule::of(const std::vector<mix_source_spec>& sources,
+                                                                     exhausted on_exhausted) {
+  if (!changes(sources)) return nullptr;
+  if (on_exhausted != exhausted::repeat)
+    throw setup_error("the weights of a mix change with the position of the run, but sources do not repeat",
+                      "Set mix_options::on_exhausted to exhausted::repeat");
+  return std::make_shared<const mix_schedule>(sources);
+}
+
+MILLRACE_INLINE mix_schedule::mix_schedule(const std::vector<mix_source_spec>& sources) {
+  for (const mix_source_spec& s : sources) {
+    names_.push_back(s.name.empty() ? "source " + std::to_string(weights_.size()) : s.name);
+    weights_.push_back(s.weight);
+    for (const source_weight::point& p : s.weight.points()) knots_.push_back(p.position);
+  }
+  if (weights_.size() > mix_pattern::longest_period)
+    throw setup_error("a mix with weights by position has too many sources: got " + std::to_string(weights_.size()) +
+                          ", expected at most " + std::to_string(mix_pattern::longest_period),
+                      "Combine sources of equal weights into one list of shards");
+  std::sort(knots_.begin(), knots_.end());
+  knots_.erase(std::unique(knots_.begin(), knots_.end()), knots_.end());
+  while (block_ < 4 * weights_.size()) block_ *= 2;
+  walk_ = start();
+}
+
+MILLRACE_INLINE mix_schedule::walk mix_schedule::start() const {
+  walk w;
+  w.counts.assign(weights_.size(), 0);
+  w.quotas.assign(weights_.size(), 0);
+  w.lags.assign(weights_.size(), 0);
+  advance(w);
+  return w;
+}
+
+MILLRACE_INLINE std::uint64_t mix_schedule::block_end(std::uint64_t begin) const {
+  const auto knot = std::upper_bound(knots_.begin(), knots_.end(), begin);
+  if (knot == knots_.begin() || knot == knots_.end()) return (begin / block_ + 1) * block_;
+  const std::uint64_t part = std::bit_floor((*knot - *(knot - 1)) / 64);
+  const std::uint64_t size = std::min(block_, std::max<std::uint64_t>(part, 16));
+  return std::min(*knot, (begin / size + 1) * size);
+}
+
+MILLRACE_INLINE void mix_schedule::advance(walk& at) const {
+  constexpr std::int64_t unit = std::int64_t{1} << 32;
+  const std::size_t sources = weights_.size();
+  const std::uint64_t begin = at.end, end = block_end(begin);
+  std::vector<double> weights(sources);
+  double all = 0;
+  std::size_t largest = 0;
+  for (std::size_t i = 0; i < sources; ++i) {
+    const double weight = weights_[i].mean(begin, end);
+    if (!is_finite(weight) || weight < 0)
+      throw setup_error("the weight of " + names_[i] + " of the mix is invalid at position " +
+                            std::to_string(begin) + ": got " + std::to_string(weight),
+                        "Return a weight of at least 0");
+    weights[i] = weight;
+    all += weight;
+    if (weight > weights[largest]) largest = i;
+  }
+  if (!(all > 0) || !is_finite(all))
+    throw setup_error("the sum of the weights of the mix is invalid at position " + std::to_string(begin) + ": got " +
+                          std::to_string(all),
+                      "Set at least one weight above 0 at each position");
+
+  for (std::size_t i = 0; i < sources; ++i) at.counts[i] += at.quotas[i];
+  at.begin = begin;
+  at.end = end;
+  const auto size = static_cast<std::int64_t>(end - begin);
+  std::int64_t shares = unit, left = size;
+  std::vector<std::pair<std::int64_t, std::size_t>> order(sources);
+  for (std::size_t i = 0; i < sources; ++i) {
+    const auto share = static_cast<std::int64_t>(weights[i] / all * static_cast<double>(unit));
+    shares -= share;
+    at.lags[i] += share * size;
+  }
+  at.lags[largest] += shares * size;   // fractions of a unit
+  for (std::size_t i = 0; i < sources; ++i) {
+    const std::int64_t quota = std::max<std::int64_t>(0, at.lags[i] >> 32);
+    at.quotas[i] = static_cast<std::uint64_t>(quota);
+    at.lags[i] -= quota * unit;
+    left -= quota;
+    order[i] = {-at.lags[i], i};
+  }
+  while (left != 0) {
+    // Each round changes each source by at most one sample: first the largest lags or, if too many were assigned, last.
+    if (left < 0) std::erase_if(order, [&](const auto& o) { return at.quotas[o.second] == 0; });
+    const auto some = std::min(static_cast<std::size_t>(left < 0 ? -left : left), order.size());
+    const auto part = static_cast<std::ptrdiff_t>(some);
+    std::nth_element(order.begin(), order.begin() + part - 1, order.end(),
+                     [&](const auto& a, const auto& b) { return left > 0 ? a < b : b < a; });
+    const std::int64_t step = left > 0 ? 1 : -1;
+    for (std::size_t n = 0; n < some; ++n) {
+      const std::size_t i = order[n].second;
+      at.quotas[i] += static_cast<std::uint64_t>(step);
+      at.lags[i] -= step * unit;
+      order[n].first = -at.lags[i];
+      left -= step;
+    }
+  }
+}
+
+MILLRACE_INLINE void mix_schedule::move_to(std::uint64_t position) const {
+  if (position < walk_.begin) {
+    const auto after = std::upper_bound(checkpoints_.begin(), checkpoints_.end(), position,
+                                        [](std::uint64_t at, const walk& w) { return at < w.begin; });
+    walk_ = after == checkpoints_.begin() ? start() : *(after - 1);
+  }
+  while (walk_.end <= position) {
+    advance(walk_);
+    if (walk_.begin < next_checkpoint_) continue;
+    checkpoints_.push_back(walk_);
+    next_checkpoint_ = walk_.begin + spacing_;
+    const std::size_t bytes = checkpoints_.size() * weights_.size() * 3 * sizeof(std::uint64_t);
+    if (bytes <= std::size_t{4} << 20 || checkpoints_.size() < 16) continue;
+    for (std::size_t i = 0; 2 * i < checkpoints_.size(); ++i)
+      if (i > 0) checkpoints_[i] = std::move(checkpoints_[2 * i]);
+    checkpoints_.resize((checkpoints_.size() + 1) / 2);
+    spacing_ *= 2;
+  }
+}
+
+MILLRACE_INLINE std::shared_ptr<const mix_phase> mix_schedule::phase_at(std::uint64_t position) const {
+  const std::lock_guard lock(mutex_);
+  if (last_ && last_->begin <= position && position < last_->end) return last_;
+  move_to(position);
+  last_ = std::make_shared<mix_phase>(mix_phase{walk_.begin, mix_pattern(walk_.quotas), walk_.counts, walk_.end});
+  return last_;
+}
+
+MILLRACE_INLINE std::vector<std::uint64_t> mix_schedule::counts_of(const world& mine, std::uint64_t begin,
+                                                                   std::uint64_t end) const {
+  const std::lock_guard lock(counts_mutex_);
+  if (!counted_ || counted_->mine.rank != mine.rank || counted_->mine.size != mine.size || counted_->begin != begin ||
+      counted_->end > end)
+    counted_ = {mine, begin, begin, std::vector<std::uint64_t>(weights_.size(), 0)};
+  while (counted_->end < end) {
+    const std::uint64_t from = counted_->end;
+    const auto phase = phase_at(from);
+    const std::uint64_t to = std::min(end, phase->end);
+    const std::uint64_t first = from + (mine.rank + mine.size - from % mine.size) % mine.size;
+    if (first < to) {
+      const auto some = phase->pattern.counts(first - phase->begin, to - phase->begin, mine.size);
+      for (std::size_t i = 0; i < some.size(); ++i) counted_->counts[i] += some[i];
+    }
+    counted_->end = to;
+  }
+  return counted_->counts;
+}
+
+MILLRACE_INLINE std::pair<std::size_t, std::uint64_t> mix_schedule::first_pass(
+    const std::vector<std::uint64_t>& samples) const {
+  std::pair<std::size_t, std::uint64_t> last{0, 0};
+  std::vector<std::size_t> open(samples.size());
+  std::iota(open.begin(), open.end(), std::size_t{0});
+  for (walk at = start(); !open.empty(); advance(at)) {
+    if (at.begin >> 32 != 0)
+      throw setup_error(names_[open.front()] + " of the mix does not complete a pass within " +
+                            std::to_string(at.begin) + " positions, so that an epoch does not end",
+                        "Set session_options::epoch_batches");
+    std::erase_if(open, [&](std::size_t i) {
+      if (at.counts[i] + at.quotas[i] < samples[i]) return false;
+      const std::uint64_t end = at.begin + mix_pattern(at.quotas).position_of(i, samples[i] - at.counts[i] - 1) + 1;
+      if (end > last.second) last = {i, end};
+      return true;
+    });
+  }
+  return last;
+}
+
+}}}  // namespace millrace::detail
+
+#include <millrace/simd/precise_end.inc>
