@@ -6,9 +6,9 @@
 #
 # A block of C++ has the name of its file and its number there, such as images_2. A block is either compiled and run,
 # with clang++ and g++, by the program in programs.cpp that begins with `// program: NAME BLOCK` and includes
-# snippet.hpp; or recipes.cpp includes it and compiles it. Two programs are built header-only, the others with the
-# compiled library. README.md has at most 200 lines and its first program 16. A file of the guide has at most 300, and
-# each of the seven usual recipes 20.
+# snippet.hpp; or recipes.cpp includes it and compiles it; or a test contains its lines (IN_TESTS). Two programs are
+# built header-only, the others with the compiled library. README.md has at most 200 lines and its first program 16. A
+# file of the guide has at most 300, and each of the seven usual recipes 20.
 #
 # The messages of mistakes.md are those of the headers and of mistakes.cpp. All Python of the guide compiles, and the
 # programs of migration.md run if an interpreter has their packages: one of MILLRACE_BENCH_PYTHON (several are
@@ -37,6 +37,8 @@ GUIDE_FOLDER = ROOT / "examples" / "guide"
 GUIDE = [ROOT / "examples" / "README.md", *sorted(GUIDE_FOLDER.glob("*.md"))]
 DOCUMENTS = [*ROOT.glob("*.md"), *(path for folder in (".github", "include", "examples", "tests", "bench")
                                    for path in sorted((ROOT / folder).rglob("*.md")))]
+# A block that needs a GPU is a part of a test with the fake CUDA runtime.
+IN_TESTS = {"gpu_1": ROOT / "tests" / "unit" / "deliver" / "cuda_devices_test.cpp"}
 MAX_LINES = 200
 MAX_GUIDE_LINES = 300
 # The subject of each, by its namespace in recipes.cpp. The README's first program is the first of them again.
@@ -209,7 +211,10 @@ def problem_with_lengths(blocks):
 def problem_with_blocks(blocks):
     """Each block is checked by one program or recipe, and each of these has its block."""
     checked = [block for _, block, _ in programs()] + [name for names in recipes().values() for name in names]
-    problems = [f"{name}: neither a program nor a recipe" for name in blocks if name not in checked]
+    checked += IN_TESTS
+    problems = [f"{name} differs from its lines in {path.relative_to(ROOT)}" for name, path in IN_TESTS.items()
+                if blocks.get(name, "") not in path.read_text()]
+    problems += [f"{name}: neither a program nor a recipe" for name in blocks if name not in checked]
     problems += [f"{name}: the block does not exist" for name in checked if name not in blocks]
     problems += [f"{name}: checked twice" for name in blocks if checked.count(name) > 1]
     return "\n".join(problems)
@@ -247,6 +252,7 @@ def main(arguments):
     blocks = blocks_of_cpp([ROOT / "README.md", *GUIDE])
     if arguments == ["list"]:
         checks = {block: f"program {name}" for name, block, _ in programs()}
+        checks |= {block: "in a test" for block in IN_TESTS}
         checks |= {block: f"recipe {name}" for name, names in recipes().items() for block in names}
         for name, block in blocks.items():
             print(f"{name}: {block.count(chr(10))} lines, {checks.get(name, 'not checked')}")

@@ -10,8 +10,11 @@
 #include <doctest/doctest.h>
 
 #include <cstdlib>
+#include <future>
+#include <mutex>
 #include <optional>
 #include <thread>
+#include <vector>
 
 namespace mr = millrace;
 using fake_cuda_test::ok;
@@ -22,13 +25,36 @@ struct example {
   std::array<std::uint8_t, 100> pixels;
 };
 
-auto flow(mr::to_device_options where) {
+auto numbered() {
   return mr::from(numbers(80)) | mr::map([](int n) {
            example e{};
            e.pixels.fill(static_cast<std::uint8_t>(n));
            return e;
          }) |
-         mr::batch<&example::pixels>({.size = 4}) | mr::to_device(std::move(where));
+         mr::batch<&example::pixels>({.size = 4});
+}
+auto flow(mr::to_device_options where) { return numbered() | mr::to_device(std::move(where)); }
+
+// The example of examples/guide/gpu.md, which tests/contract/readme compares with these lines.
+/// Trains on all GPUs of this process, with a thread, a stream and a session for each.
+template <class Flow, class Step>
+void train_on_gpus(std::size_t gpus, const Flow& flow, const Step& train_step) {
+  std::vector<std::future<void>> loops;
+  for (std::size_t gpu = 0; gpu < gpus; ++gpu)
+    loops.push_back(std::async(std::launch::async, [=] {
+      cudaSetDevice(static_cast<int>(gpu));   // for your own calls and kernels
+      cudaStream_t stream = nullptr;
+      cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking);
+      {
+        const mr::world mine{.rank = gpu, .size = gpus, .local_rank = gpu, .local_size = gpus};
+        mr::session run{flow | mr::to_device({.device = mr::cuda_device(static_cast<int>(gpu)), .stream = stream}),
+                        {.epochs = 2, .world = mine}};
+        for (auto& b : run) train_step(b, stream);
+      }
+      cudaStreamSynchronize(stream);
+      cudaStreamDestroy(stream);
+    }));
+  for (auto& loop : loops) loop.get();   // throws the error of its thread
 }
 
 }  // namespace
@@ -90,6 +116,28 @@ TEST_CASE("a stream of another GPU is rejected at once, and the session continue
     CHECK(batches == 20);
     CHECK(cudaGetLastError() == cudaSuccess);
   }
+  CHECK(fake_cuda::live() == fake_cuda::handles{});
+  fake_cuda::reset();
+}
+
+TEST_CASE("one process trains on two GPUs: each GPU receives its own share of the samples, in its own memory") {
+  fake_cuda::reset({.devices = 2, .background_threads = 2});
+  std::mutex mutex;
+  std::vector<int> batches_of_gpu(2), times(80);
+  train_on_gpus(2, numbered(), [&](auto& b, cudaStream_t stream) {
+    const auto pixels = b.template get<&example::pixels>();
+    std::vector<std::uint8_t> host(pixels.size());
+    cudaPointerAttributes where{};
+    const std::lock_guard lock(mutex);
+    ok(cudaPointerGetAttributes(&where, pixels.data));
+    ok(cudaMemcpyAsync(host.data(), pixels.data, host.size(), cudaMemcpyDeviceToHost, stream));
+    ok(cudaStreamSynchronize(stream));
+    ++batches_of_gpu.at(static_cast<std::size_t>(where.device));
+    for (std::size_t row = 0; row < b.size(); ++row) ++times.at(host[row * 100]);
+  });
+  CHECK(batches_of_gpu == std::vector<int>{20, 20});
+  CHECK(times == std::vector<int>(80, 2));
+  CHECK(fake_cuda::contexts() == std::vector<int>{0, 1});
   CHECK(fake_cuda::live() == fake_cuda::handles{});
   fake_cuda::reset();
 }
