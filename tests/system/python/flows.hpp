@@ -51,7 +51,8 @@ inline auto numbers(const options& o) {
   };
   return mr::shards(o.shards, {.seed = o.seed}) | mr::shuffle({.window = 20}) | mr::map(prepare) |
          mr::batch<&example::values, &example::words, &example::id, &example::wide_id, &example::odd, &example::label>(
-             {.size = o.batch, .pad_last = o.pad, .keys = o.pad});
+             {.size = o.batch, .pad_last = o.pad, .keys = o.pad}) |
+         mr::to_device();
 }
 
 struct number {

@@ -1,0 +1,172 @@
+# Tests rows.py: processes that hang, end, crash or skip; the budget; the files after a kill; and all rows that can run
+# with the fake runtime.
+#
+#   python3 tests/cuda/gpu/rows_test.py PROGRAM...       # unit_gpu_rows and unit_cuda_contract
+import contextlib
+import io
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE), str(HERE.parents[1])]
+import rows
+from checks import Report
+from rows import Row
+from runner import cases, program
+
+DONE = "printf 'result: rate 97.5 %% target 95 ok\\n'"
+SCRIPTS = {
+    "good": DONE,
+    "missed": "printf 'result: rate 90 %% target 95 short\\n'",
+    "silent": "true",
+    "crash": f"{DONE}; kill -SEGV $$",
+    "skips": "echo 'skipped: no GPU'; exit 77",
+    "hang": "sleep 300 & echo $! >\"$0.child\"; wait",
+    "no_case": "case $1 in -ltc) printf '====================\\nsome case, with a comma\\n====================\\n';; "
+               "*) echo '[doctest] test cases: 0 | 0 passed | 0 failed | 3 skipped';; esac",
+}
+
+
+def bundle_in(folder):
+    (folder / "bin").mkdir()
+    for name, script in SCRIPTS.items():
+        path = folder / "bin" / name
+        path.write_text(f"#!/bin/sh\n{script}\n")
+        path.chmod(0o755)
+
+
+def row(name, seconds=60, check=None):
+    return Row(name, "it does", check or program(name), seconds)
+
+
+def run(folder, some_rows, *options):
+    """{row: its result}, the log, the exit status."""
+    with contextlib.redirect_stdout(io.StringIO()):
+        status = rows.main([str(folder), "--out", str(folder / "out"), *options], some_rows)
+    results = json.loads((folder / "out" / "rows.json").read_text())["rows"]
+    return {one["row"]: one for one in results}, (folder / "out" / "rows.log").read_text(), status
+
+
+def child_ended(folder):
+    written = folder / "bin" / "hang.child"
+    child = int(written.read_text() or 0) if written.exists() else 0
+    if not child:
+        return True
+    for _ in range(600):
+        try:
+            if pathlib.Path(f"/proc/{child}/stat").read_text().split()[2] == "Z":
+                return True
+        except OSError:
+            return True
+        time.sleep(0.05)
+    os.kill(child, signal.SIGKILL)
+    return False
+
+
+def outcomes(folder):
+    got, _, status = run(folder, [row("good"), row("missed"), row("silent"), row("crash"), row("skips"), row("absent"),
+                                  row("no_case", check=cases("no_case"))])
+    expected = {"good": ("PASS", "rate 97.5 %"), "missed": ("FAIL", "rate 90 % target 95 short"),
+                "silent": ("FAIL", "it printed no result"), "crash": ("FAIL", "exit status -11: "),
+                "skips": ("SKIP", "no GPU"), "absent": ("SKIP", "absent is not in the bundle"),
+                "no_case": ("FAIL", "0 of 1 cases")}
+    for name, (result, value) in expected.items():
+        if got[name]["status"] != result or not got[name]["value"].startswith(value):
+            return f"expected {result} ({value}), got {got[name]}"
+    table = (folder / "out" / "table.md").read_text()
+    return None if status == 0 and table.count("\n| ") == len(expected) + 1 else f"status {status}, table: {table}"
+
+
+def hang(folder):
+    got, log, _ = run(folder, [row("hang", 1), row("good")])
+    if got["hang"]["status"] != "HANG" or got["good"]["status"] != "PASS":
+        return str(got)
+    if "stacks of" not in log or "\nthread " not in log:
+        return f"no stacks: {log}"
+    return None if child_ended(folder) else "its child still runs"
+
+
+def budget(folder):
+    started = time.monotonic()
+    got, _, _ = run(folder, [row("hang", 600), row("good"), row("missed")], "--budget", "4")
+    if time.monotonic() - started > 300:
+        return "it exceeded its budget"
+    if any((one["status"], one["value"]) != ("SKIP", "the budget is used up") for one in got.values()):
+        return str(got)
+    return None if child_ended(folder) else "its child still runs"
+
+
+def killed_by(number):
+    def check(folder):
+        code = (f"import sys; sys.path[:0] = [{str(HERE)!r}, {str(HERE.parents[1])!r}]; import rows, rows_test as t;"
+                f"sys.exit(rows.main([{str(folder)!r}, '--out', {str(folder / 'out')!r}], [t.row('good'), "
+                "t.row('hang'), t.row('missed')]))")
+        process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.DEVNULL)
+        for _ in range(1200):
+            if (folder / "bin" / "hang.child").exists() and (folder / "bin" / "hang.child").read_text().strip():
+                break
+            time.sleep(0.05)
+        process.send_signal(number)
+        status = process.wait(600)
+        results = json.loads((folder / "out" / "rows.json").read_text())["rows"]
+        if number == signal.SIGKILL:
+            os.kill(int((folder / "bin" / "hang.child").read_text()), signal.SIGKILL)
+        elif not (folder / "out" / "table.md").exists() or status != 128 + number or not child_ended(folder):
+            return f"status {status}, or no table, or a child still runs"
+        expected = [("PASS", "rate 97.5 %"), ("SKIP", "not run"), ("SKIP", "not run")]
+        return None if [(r["status"], r["value"]) for r in results] == expected else str(results)
+    return check
+
+
+def architectures(_folder):
+    def entry(kind, architecture, size):
+        header = kind.to_bytes(2, "little") + b"\1\1" + (64).to_bytes(4, "little") + size.to_bytes(8, "little")
+        return header.ljust(28, b"\0") + architecture.to_bytes(4, "little") + bytes(32 + size)
+
+    def fat_binary(*entries):
+        data = b"".join(entries)
+        return (0xBA55ED50).to_bytes(4, "little") + b"\1\0\x10\0" + len(data).to_bytes(8, "little") + data
+
+    program_of = b"\x7fELF" + bytes(100) + fat_binary(entry(2, 90, 1000), entry(1, 120, 30)) + fat_binary(
+        entry(2, 75, 8)) + b"tail"
+    found = rows.architectures(program_of)
+    return None if found == ([75, 90], [120]) else str(found)
+
+
+def with_fake_runtime(programs):
+    def check(folder):
+        with contextlib.redirect_stdout(io.StringIO()) as printed:
+            status = rows.main(["--fake", *programs, "--out", str(folder / "out"), "--cases", "3"])
+        results = json.loads((folder / "out" / "rows.json").read_text())["rows"]
+        expected = {one.name: "PASS" if one.on_fake else "SKIP" for one in rows.ROWS}
+        if {one["row"]: one["status"] for one in results} != expected or status != 0:
+            return printed.getvalue() + (folder / "out" / "rows.log").read_text()[-3000:]
+        return None
+    return check
+
+
+def main(programs):
+    report = Report()
+    tests = {"each end of a process has its result": outcomes,
+             "a process that hangs is killed with its children, after its stacks are written": hang,
+             "rows that do not fit into the budget are skipped": budget,
+             "rows.json is complete after kill -9": killed_by(signal.SIGKILL),
+             "SIGTERM ends all processes, and the table is written": killed_by(signal.SIGTERM),
+             "the architectures in a program are found": architectures}
+    if programs:
+        tests["all rows pass that can run with the fake runtime"] = with_fake_runtime(programs)
+    for name, test in tests.items():
+        with tempfile.TemporaryDirectory() as folder:
+            bundle_in(pathlib.Path(folder))
+            report.add(name, test(pathlib.Path(folder)))
+    return report.close()
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
