@@ -5,6 +5,7 @@
 //   auto x = mr::detail::to_element<mr::bf16>(0.1F);      // or float, or f16
 //
 // Rounds to nearest, ties to even; values beyond the largest f16 become infinite. Do not pass NaN to to_f16 or to_bf16.
+// Kernels use the GPU's conversion instructions, which return the same bits (except for the payload of a NaN).
 // Errors: none. Threads: pure functions; any thread. Format: IEEE 754 binary16; bfloat16 is the upper half of an f32.
 #pragma once
 
@@ -31,11 +32,22 @@ struct bf16 {
 namespace detail {
 
 MILLRACE_BOTH_SIDES inline bf16 to_bf16(float value) noexcept {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+  std::uint16_t result = 0;
+  asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(result) : "f"(value));
+  return {result};
+#else
   const auto bits = __builtin_bit_cast(std::uint32_t, value);
   return {static_cast<std::uint16_t>((bits + 0x7fff + (bits >> 16 & 1)) >> 16)};
+#endif
 }
 
 MILLRACE_BOTH_SIDES inline f16 to_f16(float value) noexcept {
+#ifdef __CUDA_ARCH__
+  std::uint16_t result = 0;
+  asm("cvt.rn.f16.f32 %0, %1;" : "=h"(result) : "f"(value));
+  return {result};
+#else
   const auto bits = __builtin_bit_cast(std::uint32_t, value);
   const std::uint32_t sign = bits >> 16 & 0x8000, magnitude = bits & 0x7fffffff;
   constexpr std::uint32_t overflow = 0x477ff000;       // 65520, halfway between the largest f16 and the next
@@ -52,6 +64,7 @@ MILLRACE_BOTH_SIDES inline f16 to_f16(float value) noexcept {
     result = __builtin_bit_cast(std::uint32_t, shifted) - __builtin_bit_cast(std::uint32_t, 0.5F);
   }
   return {static_cast<std::uint16_t>(sign | result)};
+#endif
 }
 
 MILLRACE_BOTH_SIDES constexpr float to_float(float value) noexcept { return value; }
@@ -61,6 +74,13 @@ MILLRACE_BOTH_SIDES constexpr float to_float(bf16 value) noexcept {
 }
 
 MILLRACE_BOTH_SIDES constexpr float to_float(f16 value) noexcept {
+#ifdef __CUDA_ARCH__
+  if (!__builtin_is_constant_evaluated()) {
+    float exact = 0;
+    asm("cvt.f32.f16 %0, %1;" : "=f"(exact) : "h"(value.bits));
+    return exact;
+  }
+#endif
   const std::uint32_t sign = (value.bits & 0x8000U) << 16, magnitude = value.bits & 0x7fffU;
   std::uint32_t result = 0;
   if (magnitude >= 0x7c00) result = 0x7f800000U | magnitude << 13;                 // infinite, NaN

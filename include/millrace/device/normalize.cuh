@@ -68,10 +68,9 @@ struct interleaved_normalize {
   const std::uint8_t* in;
   T* out;
   std::size_t count;
-  unsigned first_channel;   // channel of element 0
   unsigned head, units;
-  bool in_aligned;          // whether the input after the head is aligned
-  float scale[4], bias[4];
+  bool in_aligned;            // whether the input after the head is aligned
+  float scale[4], bias[4];    // of the channels from the first aligned element on
 
   MILLRACE_BOTH_SIDES void operator()(const auto& team) const {
     team.each([&](unsigned t) {
@@ -89,11 +88,11 @@ struct interleaved_normalize {
   }
 
   MILLRACE_BOTH_SIDES void store(unsigned unit, const pixels& loaded) const {
-    const unsigned channel = (first_channel + head + unit % Channels * width) % Channels;
-    float scales[Channels], biases[Channels];   // in the order of this store, from its first channel on
+    const unsigned rotation = unit * (width % Channels) % Channels;   // 0 except with three channels
+    float scales[Channels], biases[Channels];
     for (unsigned c = 0; c < Channels; ++c) {
-      scales[c] = scale[(channel + c) % Channels];
-      biases[c] = bias[(channel + c) % Channels];
+      scales[c] = rotated(scale, c, rotation);
+      biases[c] = rotated(bias, c, rotation);
     }
     pack<T, width> results;
     for (unsigned j = 0; j < width; ++j)
@@ -109,8 +108,23 @@ struct interleaved_normalize {
     if (rest + t < count && t < width) one(rest + t);
   }
   MILLRACE_BOTH_SIDES void one(std::size_t i) const {
-    const unsigned channel = (first_channel + static_cast<unsigned>(i % Channels)) % Channels;
-    out[i] = normalize_job<T>::normalized(in[i], scale[channel], bias[channel]);
+    const auto c = static_cast<unsigned>((i + Channels * width - head) % Channels);
+    out[i] = normalize_job<T>::normalized(in[i], scale[c], bias[c]);
+  }
+
+  /// Returns factors[(c + rotation) % Channels] by selecting values. If the lanes of a warp indexed the parameter with
+  /// different numbers, the GPU would load it once for each of them.
+  MILLRACE_BOTH_SIDES static float rotated(const float (&factors)[4], unsigned c, unsigned rotation) {
+    float factor = factors[c];
+    if constexpr (width % Channels != 0)
+      for (unsigned r = 1; r < Channels; ++r) {
+        float other = factors[(c + r) % Channels];
+#ifdef __CUDA_ARCH__
+        asm("" : "+f"(factor), "+f"(other));   // the compiler would select the address and load it afterwards
+#endif
+        factor = rotation == r ? other : factor;
+      }
+    return factor;
   }
 };
 
@@ -166,13 +180,14 @@ void launch_interleaved(const normalize_job<T>& job, stream_view stream) {
     body.in = job.in + done;
     body.out = job.out + done;
     body.count = std::min(count - done, max_units * width);
-    body.first_channel = static_cast<unsigned>(done % Channels);
     const std::size_t past = reinterpret_cast<std::uintptr_t>(body.out) % 16 / sizeof(T);
     body.head = static_cast<unsigned>(std::min(past == 0 ? 0 : width - past, body.count));
     body.units = static_cast<unsigned>((body.count - body.head) / width);
     body.in_aligned = is_aligned(body.in + body.head, width);
-    std::copy_n(job.scale, 4, body.scale);
-    std::copy_n(job.bias, 4, body.bias);
+    for (unsigned c = 0; c < Channels; ++c) {
+      body.scale[c] = job.scale[(done + body.head + c) % Channels];
+      body.bias[c] = job.bias[(done + body.head + c) % Channels];
+    }
     launch(body, {.blocks = std::max(1U, normalize_geometry<T>::blocks(body.units)), .stream = stream});
   }
 }

@@ -1,5 +1,6 @@
 # Compiles headers with nvcc, if it is installed: view.hpp alone; the umbrella, device/ and every .cuh twice in one
-# file; each kernel for several architectures without a warning, a spill or a stack frame; the cost of view.hpp.
+# file; each kernel for several architectures without a warning, a spill or a stack frame; the registers of each kernel;
+# with nvdisasm (in NVIDIA's toolkit, or `pip install nvidia-cuda-nvdisasm`) its instructions; the cost of view.hpp.
 #
 #   nvcc.check(report, passes)          # of costs.py
 #
@@ -8,6 +9,7 @@ import os
 import re
 import shutil
 import subprocess
+import typing
 
 from checks import ROOT, library_flags, output_of
 
@@ -40,11 +42,71 @@ std::shared_ptr<mr::device_sums> make_all(mr::stream_view s) {
 """
 
 
-def compiler():
-    for path in (shutil.which("nvcc"), os.path.join(os.environ.get("CUDA_PATH", "/usr/local/cuda"), "bin", "nvcc")):
+
+
+class Limit(typing.NamedTuple):
+    """Of all kernels whose mangled name matches. `wide_stores` is the least number, the others are the greatest."""
+    registers: int
+    instructions: int
+    wide_stores: int = 0
+    indexed_parameters: int = 0   # loads of a parameter whose index may differ between lanes
+
+
+# Measured with nvcc 13.0 for sm_90, with room for another compiler. Of several rules, the first that matches applies.
+LIMITS = {
+    "planar_normalizeINS0_3f16ELj3ELj8E": Limit(64, 9 * 48, 6),    # 16 pixels of three channels in each thread
+    "planar_normalizeINS0_4bf16ELj3ELj8E": Limit(64, 9 * 48, 6),
+    "planar_normalizeIfLj3ELj4E": Limit(64, 9 * 48, 12),
+    "planar_normalize": Limit(80, 500),
+    "interleaved_normalizeINS0_": Limit(32, 280, 2, 4),            # the first and last elements use an index
+    "interleaved_normalizeIf": Limit(32, 330, 4, 4),
+    "row_mix_kernelINS0_3f16ELj8E": Limit(40, 360, 4),
+    "row_mix_kernel": Limit(64, 650),
+    "rank_rows": Limit(40, 720),
+    "sum_values": Limit(40, 480),
+    "": Limit(32, 200),
+}
+
+
+def tool(name):
+    for path in (shutil.which(name), os.path.join(os.environ.get("CUDA_PATH", "/usr/local/cuda"), "bin", name)):
         if path and os.path.exists(path):
             return path
     return None
+
+
+def compiler():
+    return tool("nvcc")
+
+
+def limit_of(kernel):
+    return next(limit for part, limit in LIMITS.items() if part in kernel)
+
+
+def problem_of_registers(printed):
+    """The kernels of `ptxas -v` that need too many registers, memory for them, or are unknown to it."""
+    kernels = re.findall(r"Compiling entry function '(\w+)'.*?(\d+) bytes stack frame, (\d+) bytes spill stores, "
+                         r"(\d+) bytes spill loads.*?Used (\d+) registers", printed, re.DOTALL)
+    wrong = [f"{kernel}: {registers} registers, {limit_of(kernel).registers} are allowed; stack and spills: {memory}"
+             for kernel, *memory, registers in kernels
+             if int(registers) > limit_of(kernel).registers or any(map(int, memory))]
+    return "\n".join(wrong) or (None if kernels else "ptxas -v printed no kernel")
+
+
+def problem_of_instructions(disassembly):
+    kernels = re.split(r"^\.text\.", disassembly, flags=re.MULTILINE)[1:]
+    wrong = []
+    for text in kernels:
+        kernel = text.split(":")[0]
+        codes = re.findall(r"/\*[0-9a-f]{4,}\*/\s+(?:@!?U?P\w+ )?([A-Z][\w.]*)", text)
+        limit = limit_of(kernel)
+        count = sum(code != "NOP" for code in codes)
+        stores = sum(code.startswith("STG") and code.endswith(".128") for code in codes)
+        indexed = len(re.findall(r"\bLDC[\w.]* R\d+, c\[0x0\]\[R", text))
+        if count > limit.instructions or stores < limit.wide_stores or indexed > limit.indexed_parameters:
+            wrong.append(f"{kernel}: {count} instructions, {stores} stores of 16 bytes, {indexed} indexed loads of "
+                         f"parameters; allowed: {limit}")
+    return "\n".join(wrong) or (None if kernels else "nvdisasm printed no kernel")
 
 
 def command(nvcc, *more):
@@ -69,6 +131,31 @@ def check_text(report, passes, nvcc, version, name, text, *more):
             return
         passes.remember(key)
     report.add(f"nvcc: {name}")
+
+
+def check_kernels(report, passes, nvcc, version):
+    """The registers and the instructions of the kernels for sm_90."""
+    disassembler = tool("nvdisasm")
+    flags = ["-arch=sm_90", "-cubin", "-Xptxas=-v"]
+    key = passes.key(command(nvcc, *flags), version + KERNELS + repr(LIMITS) + str(disassembler), INCLUDE)
+    names = ("nvcc: registers of the kernels", "nvcc: instructions of the kernels")
+    problems = [None, None]
+    if passes.remark(key) is None:
+        FOLDER.mkdir(parents=True, exist_ok=True)
+        source, code = FOLDER / "kernels.cu", FOLDER / "kernels.cubin"
+        source.write_text(KERNELS)
+        done = subprocess.run(command(nvcc, *flags, str(source), "-o", str(code)), stdout=subprocess.PIPE,
+                              stderr=subprocess.STDOUT, text=True)
+        problems[0] = done.stdout[:3000] if done.returncode != 0 else problem_of_registers(done.stdout)
+        if disassembler and done.returncode == 0:
+            problems[1] = problem_of_instructions(output_of([disassembler, "-c", str(code)]))
+        if not any(problems):
+            passes.remember(key)
+    report.add(names[0], problems[0])
+    if disassembler:
+        report.add(names[1], problems[1])
+    else:
+        report.skip(names[1], "nvdisasm is not installed")
 
 
 def tokens_of(nvcc, name, text):
@@ -108,7 +195,8 @@ def check(report, passes):
     check_oldest_architecture(report)
     nvcc = compiler()
     if nvcc is None:
-        for name in (f"{VIEW} alone", "the umbrella, device and every .cuh, twice", "kernels", f"cost of {VIEW}"):
+        for name in (f"{VIEW} alone", "the umbrella, device and every .cuh, twice", "kernels",
+                     "registers of the kernels", "instructions of the kernels", f"cost of {VIEW}"):
             report.skip(f"nvcc: {name}", "nvcc is not installed")
         return
     version = output_of([nvcc, "--version"])
@@ -126,4 +214,5 @@ def check(report, passes):
     check_text(report, passes, nvcc, version, "the umbrella, device and every .cuh, twice", everything * 2)
     for architecture in ARCHITECTURES:
         check_text(report, passes, nvcc, version, f"kernels for {architecture}", KERNELS, f"-arch={architecture}")
+    check_kernels(report, passes, nvcc, version)
     check_cost(report, nvcc)

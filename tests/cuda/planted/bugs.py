@@ -225,7 +225,11 @@ OF_NORMALIZE = (
     bug("normalize: the numbers before the first vector are left out", NORMALIZE,
         normalize("if (t < head) one(t);", "")),
     bug("normalize: channels are counted from the first vector", NORMALIZE,
-        normalize("(first_channel + head + unit", "(first_channel + unit")),
+        normalize("job.scale[(done + body.head + c)", "job.scale[(done + c)")),
+    bug("normalize: three channels are rotated the wrong way", NORMALIZE,
+        normalize("factors[(c + r) % Channels]", "factors[(c + Channels - r) % Channels]")),
+    bug("normalize: the head begins at the first channel of the vectors", NORMALIZE,
+        normalize("(i + Channels * width - head)", "i")),
 )
 
 BARRIER = "      thread_.synchronize();\n"
