@@ -22,7 +22,7 @@ struct spin_body {
 
   long long nanoseconds;
 
-  MILLRACE_BOTH_SIDES void operator()(const mr::detail::block_team<threads>& team) const {
+  MILLRACE_BOTH_SIDES void operator()(const auto& team) const {
     team.once([&] {
 #ifdef __CUDA_ARCH__
       long long start = 0, now = 0;
