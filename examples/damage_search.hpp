@@ -108,7 +108,7 @@ class damage_search {
         damage_of([&] { reader.emplace(std::make_unique<millrace::file_source>(shard), pool, reading_); });
     for (;;) {
       if (!cut) cut = damage_of([&] { sample = reader->next(); });
-      if (cut && reader && reader->goes_on()) {   // the error is in one sample only
+      if (cut && reader && reader->can_continue()) {   // the error is in one sample only
         damaged.push_back(add_to_list(std::exchange(cut, nullptr), {.shard = shard}));
         ++samples;
         const std::lock_guard lock(mutex_);

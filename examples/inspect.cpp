@@ -119,7 +119,7 @@ contents inspect_shard(const std::string& shard, const std::string& indexes, con
         more = sample.has_value();
         if (sample) inspect_sample(*sample, result);
       } catch (const mr::error& problem) {
-        if (!reader.goes_on()) throw;
+        if (!reader.can_continue()) throw;
         ++result.samples;
         ++result.bad_samples;
         result.record(problem);
@@ -213,7 +213,8 @@ void make_entries(const std::vector<std::string>& patterns, const mr::entry_poin
       o);
   const std::chrono::duration<double> time = std::chrono::steady_clock::now() - begin;
   std::printf("entry points: %llu of %zu shards made now, %llu samples: %s, %.1f s\n",
-              static_cast<unsigned long long>(all.made), shards.size(), static_cast<unsigned long long>(all.samples),
+              static_cast<unsigned long long>(all.processed), shards.size(),
+              static_cast<unsigned long long>(all.samples),
               describe_entries(all).c_str(), time.count());
   if (all.damaged_samples > 0)
     std::printf("%llu samples are damaged and have none\n", static_cast<unsigned long long>(all.damaged_samples));

@@ -28,7 +28,7 @@ void swap_bytes(std::byte* first, std::byte* second, std::size_t count) noexcept
 /// Mixes two rows with each other, in place, according to the row_mix of the pair.
 template <mixable_element T>
 void mix_pixels(T* first, T* second, const row_grid& grid, const row_mix& how) noexcept {
-  if (how.weight != row_mix::whole) return mix_elements(first, second, grid.elements(), mix_weights(how.weight));
+  if (how.weight != row_mix::full_weight) return mix_elements(first, second, grid.elements(), mix_weights(how.weight));
   const std::size_t line = grid.width * grid.channels;
   const std::size_t begin = how.left * grid.channels, end = how.right * grid.channels;
   for (std::size_t plane = 0; begin < end && plane < grid.planes; ++plane)

@@ -65,7 +65,7 @@ struct row_mix_kernel {
   MILLRACE_BOTH_SIDES void mix(const row_mix& how, unsigned row, unsigned number) const {
     const auto partner = static_cast<unsigned>(how.partner);
     unit a = load_pack<Width>(at(row, number)), b = load_pack<Width>(at(partner, number));
-    how.weight != row_mix::whole ? blend(how, a, b) : swap_box(how, number, a, b);
+    how.weight != row_mix::full_weight ? blend(how, a, b) : swap_box(how, number, a, b);
     store(row, how.next_copy, number, a);
     store(partner, mixes[partner].next_copy, number, b);
   }

@@ -26,7 +26,7 @@ struct run_report {
     bool measured = false;
   };
   /// The speed that an earlier run predicted for a change, and the speed that this run measured.
-  struct kept_prediction {
+  struct checked_prediction {
     std::string change{};
     double predicted_samples_per_s = 0, measured_samples_per_s = 0;
   };
@@ -35,7 +35,7 @@ struct run_report {
   verdict conclusion{};
   std::vector<knob_gain> gains{};   ///< in descending order; among equal gains, upper bounds are last
   std::vector<point> scaling{};   ///< by number of workers; measured for the run's number, otherwise predicted
-  std::vector<kept_prediction> kept{};
+  std::vector<checked_prediction> predictions{};
   timeline events{};
   picture_statistics pictures{};       ///< since the start of the run, like `counts`
   std::vector<event_count> counts{};    ///< events that are not errors: skipped, accepted

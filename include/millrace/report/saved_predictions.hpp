@@ -2,7 +2,7 @@
 // the measured speed.
 //
 //   mr::run_report r = mr::report_of(run);
-//   mr::compare_with("runs/6/report", r);        // from write_reports(); fills r.kept
+//   mr::compare_with("runs/6/report", r);        // from write_reports(); fills r.predictions
 //   mr::write_reports(r, "runs/7/report");       // with the predictions of this run
 //
 // Predictions are stored for the settings that are part of the measurements: workers, I/O threads, host slots, batch.
@@ -35,7 +35,7 @@ std::string predictions_text(const run_report& r);
 }  // namespace detail
 
 /// Compares this run with the predictions of an earlier run. Adds the predictions with the settings of this run to
-/// r.kept. `earlier` is the path that the earlier run passed to write_reports(). Throws io_error if the file of
+/// r.predictions. `earlier` is the path that the earlier run passed to write_reports(). Throws io_error if the file of
 /// predictions cannot be read, data_error if it is invalid.
 void compare_with(const std::string& earlier, run_report& r);
 

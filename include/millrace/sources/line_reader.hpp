@@ -46,7 +46,7 @@ class line_reader {
   /// Returns the next line; nothing at the end of the file. Throws the errors described at the top of the file.
   std::optional<line> next();
   /// Returns whether the last next() threw the error of one line, so that the next call returns the line after it.
-  bool goes_on() const noexcept { return line_failed_; }
+  bool can_continue() const noexcept { return line_failed_; }
   /// Throws the error of the compressed stream if the stream is damaged within the next 64 MiB. Damage causes wrong
   /// lines. Therefore call this function before you report the error of a line. Nothing can be read afterwards.
   void check_rest();

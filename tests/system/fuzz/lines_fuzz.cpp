@@ -93,7 +93,7 @@ lines_read read(std::string_view text, const mr::line_reader_options& o, std::si
       more = one.has_value();
       if (one) all.lines.push_back({std::string(one->text()), one->number(), one->offset_bytes()});
     } catch (const mr::data_error& e) {
-      slow::expect(reader.goes_on(), "an error that ends a plain file");
+      slow::expect(reader.can_continue(), "an error that ends a plain file");
       const std::string message = e.message();
       const std::string_view key = e.where().key;
       all.bad.push_back({message.find("is not valid UTF-8") != std::string::npos ? "utf8"

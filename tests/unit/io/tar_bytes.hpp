@@ -246,7 +246,7 @@ inline outcome read_source(std::unique_ptr<mr::byte_source> source, mr::shard_re
     failed("io", e);
   }
   if (reader) result.counters = reader->counters();
-  if (reader && !result.error.empty() && !reader->goes_on()) {
+  if (reader && !result.error.empty() && !reader->can_continue()) {
     try {
       (void)reader->next();
       result.error += ", then none";

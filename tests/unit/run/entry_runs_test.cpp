@@ -116,13 +116,13 @@ TEST_CASE("runs with entry points deliver the same as runs without them, for any
   CHECK(plain.used == 0);
   const mr::entry_points built = mr::make_entry_points(pattern, entries_for, {.notice = mr::quiet});
   CHECK(built.shards == 3);
-  CHECK(built.made == 3);
+  CHECK(built.processed == 3);
   CHECK(built.samples == samples);
   CHECK(built.damaged_samples == 0);
   CHECK(built.fields == samples);
   CHECK(built.share() > 0.001);
   CHECK(built.share() < 0.035);
-  CHECK(mr::make_entry_points(pattern, entries_for, {.notice = mr::quiet}).made == 0);
+  CHECK(mr::make_entry_points(pattern, entries_for, {.notice = mr::quiet}).processed == 0);
   CHECK(mr::entry_points_of(folder / "s-1.tar").fields == 25);
   for (const int threads : {0, 1, 4}) {
     const outcome with = run(pattern, {.threads = threads});

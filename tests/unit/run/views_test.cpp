@@ -140,9 +140,9 @@ TEST_CASE("a damaged image in an array is the error of its sample, and the rows 
       CHECK(e.where().key == "k21");
       CHECK(batches == e.where().position / 4);
     }
-    auto goes_on = quiet(threads);
-    goes_on.on_damage = {.policy = mr::damage::replace};
-    mr::session replaced{flow_of(pattern, 4), goes_on};
+    auto can_continue = quiet(threads);
+    can_continue.on_damage = {.policy = mr::damage::replace};
+    mr::session replaced{flow_of(pattern, 4), can_continue};
     std::size_t copies = 0, rows = 0;
     for (auto& b : replaced)
       for (std::size_t i = 0; i < b.size(); ++i, ++rows) copies += b.replaced()[i];

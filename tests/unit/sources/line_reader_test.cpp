@@ -40,7 +40,7 @@ lines_read read_lines(std::string file, mr::line_reader_options options = {}) {
     } catch (const mr::error& e) {
       if (all.errors.empty()) all.error = e.what();
       all.errors.emplace_back(e.what());
-      more = reader.goes_on();
+      more = reader.can_continue();
       if (!more) CHECK_THROWS(static_cast<void>(reader.next()));
     }
   }

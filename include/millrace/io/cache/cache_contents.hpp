@@ -21,14 +21,14 @@ namespace millrace { inline namespace MILLRACE_ABI {
 struct cache_contents_file {
   std::string name{}, version{};
   std::uint64_t size_bytes = 0;       ///< size of the file
-  std::uint64_t kept_bytes = 0;       ///< cached bytes of the file, in undamaged blocks
+  std::uint64_t cached_bytes = 0;       ///< cached bytes of the file, in undamaged blocks
   std::uint64_t blocks = 0;           ///< undamaged blocks
   std::uint64_t damaged_blocks = 0;   ///< blocks with a wrong checksum; the next read fetches them again
   std::int64_t used_ns = 0;           ///< time of the last use, in ns since 1970
 
   /// Returns the share of the file that is cached.
   double share() const noexcept {
-    return size_bytes == 0 ? 0 : static_cast<double>(kept_bytes) / static_cast<double>(size_bytes);
+    return size_bytes == 0 ? 0 : static_cast<double>(cached_bytes) / static_cast<double>(size_bytes);
   }
 };
 

@@ -26,7 +26,7 @@ class cache_counts {
 
   explicit cache_counts(notice_function notices) : notices_(std::move(notices)) {}
 
-  counter given_bytes{0}, fetched_bytes{0}, ahead_bytes{0}, passed_bytes{0}, written_bytes{0};
+  counter delivered_bytes{0}, fetched_bytes{0}, prefetched_bytes{0}, uncached_bytes{0}, written_bytes{0};
   counter hits{0}, misses{0}, waits{0}, waits_given_up{0}, evictions{0}, evicted_bytes{0}, damaged_blocks{0};
   counter refusals{0}, files_without_version{0};
 
@@ -34,8 +34,9 @@ class cache_counts {
   /// Returns the counts so far.
   cache_statistics statistics() const noexcept {
     const auto read = [](const counter& of) { return of.load(std::memory_order_relaxed); };
-    return {.given_bytes = read(given_bytes), .fetched_bytes = read(fetched_bytes), .ahead_bytes = read(ahead_bytes),
-            .passed_bytes = read(passed_bytes), .written_bytes = read(written_bytes), .hits = read(hits),
+    return {.delivered_bytes = read(delivered_bytes), .fetched_bytes = read(fetched_bytes),
+            .prefetched_bytes = read(prefetched_bytes), .uncached_bytes = read(uncached_bytes),
+            .written_bytes = read(written_bytes), .hits = read(hits),
             .misses = read(misses), .waits = read(waits), .waits_given_up = read(waits_given_up),
             .evictions = read(evictions), .evicted_bytes = read(evicted_bytes), .damaged_blocks = read(damaged_blocks),
             .refusals = read(refusals), .files_without_version = read(files_without_version)};

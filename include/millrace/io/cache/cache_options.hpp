@@ -24,17 +24,17 @@ struct cache_options {
   double keep_free_share = 0.05;   ///< the share of the file system that stays free, from 0 to 1
   /// How long a read waits for another process that fetches the same bytes.
   std::chrono::nanoseconds wait_limit = std::chrono::seconds(30);
-  unsigned ahead_files = 2;        ///< files that are prefetched concurrently; 0: no prefetching
-  std::uint64_t ahead_bytes = 16'000'000'000;   ///< maximum of prefetched, unread bytes; at most half of `bytes`
+  unsigned prefetched_files = 2;   ///< files that are prefetched concurrently; 0: no prefetching
+  std::uint64_t prefetched_bytes = 16'000'000'000;   ///< maximum of prefetched, unread bytes; at most half of `bytes`
   notice_function notice{};   ///< receives each notice, on any thread; empty: stderr
 };
 
 /// Statistics of one cache in this process.
 struct cache_statistics {
-  std::uint64_t given_bytes = 0;       ///< bytes delivered to readers, from the cache and from the storage
+  std::uint64_t delivered_bytes = 0;   ///< bytes delivered to readers, from the cache and from the storage
   std::uint64_t fetched_bytes = 0;     ///< bytes read from the underlying storage to be cached
-  std::uint64_t ahead_bytes = 0;       ///< prefetched part of fetched_bytes
-  std::uint64_t passed_bytes = 0;      ///< bytes read from the underlying storage and not cached
+  std::uint64_t prefetched_bytes = 0;  ///< prefetched part of fetched_bytes
+  std::uint64_t uncached_bytes = 0;    ///< bytes read from the underlying storage and not cached
   std::uint64_t written_bytes = 0;     ///< bytes written to the cache, including the heads of blocks
   std::uint64_t hits = 0;              ///< requested blocks that the cache contained
   std::uint64_t misses = 0;            ///< blocks that were fetched
@@ -46,10 +46,10 @@ struct cache_statistics {
   std::uint64_t refusals = 0;          ///< blocks that did not fit or could not be written
   std::uint64_t files_without_version = 0;   ///< opened files not cached because the storage returned no version
 
-  /// Returns the share of given_bytes that was not read from the underlying storage; 0 if given_bytes is 0.
+  /// Returns the share of delivered_bytes that was not read from the underlying storage; 0 if delivered_bytes is 0.
   double share() const noexcept {
-    const double delivered = static_cast<double>(given_bytes);
-    const double below = static_cast<double>(fetched_bytes) + static_cast<double>(passed_bytes);
+    const double delivered = static_cast<double>(delivered_bytes);
+    const double below = static_cast<double>(fetched_bytes) + static_cast<double>(uncached_bytes);
     return delivered > below ? (delivered - below) / delivered : 0;
   }
   /// Returns the statistics as a sentence.
@@ -58,8 +58,8 @@ struct cache_statistics {
     const auto counted = [](std::uint64_t n, const char* one, const char* many) {
       return n == 0 ? std::string() : "; " + std::to_string(n) + (n == 1 ? one : many);
     };
-    return detail::percent(share()) + " of " + bytes(given_bytes) + " read from the cache; " + bytes(fetched_bytes) +
-           " fetched, " + bytes(passed_bytes) + " bypassed the cache" +
+    return detail::percent(share()) + " of " + bytes(delivered_bytes) + " read from the cache; " +
+           bytes(fetched_bytes) + " fetched, " + bytes(uncached_bytes) + " bypassed the cache" +
            counted(evictions, " block evicted", " blocks evicted") +
            counted(waits, " wait for another process", " waits for another process") +
            counted(waits_given_up, " wait abandoned", " waits abandoned") +

@@ -45,7 +45,7 @@ class cache_core {
  public:
   cache_core(std::shared_ptr<storage_interface> from, const cache_options& o, const cache_layout& layout)
       : below(std::move(from)), counts(o.notice), folder(o, layout, counts),
-        plan(std::min(o.ahead_bytes, o.bytes.value_or(~std::uint64_t{0}) / 2)) {}
+        plan(std::min(o.prefetched_bytes, o.bytes.value_or(~std::uint64_t{0}) / 2)) {}
 
   /// Returns memory for a block. Free it with release_block().
   std::unique_ptr<std::byte[]> acquire_block();
@@ -121,7 +121,8 @@ class cached_storage final : public storage_interface {
   /// Returns the folder for indexes, whose size (about 0.1 % of the data) does not count toward the limit.
   std::string index_folder() const override { return core_->folder.root() + "/indexes"; }
 
-  /// Begins to prefetch the files, `ahead_files` concurrently. If the system refuses threads, nothing is prefetched.
+  /// Begins to prefetch the files, `prefetched_files` concurrently. If the system refuses threads, nothing is
+  /// prefetched.
   void expect(std::span<const std::string> names) override;
 
   /// Returns the statistics of the cache so far.

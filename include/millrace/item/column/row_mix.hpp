@@ -25,17 +25,17 @@ namespace millrace { inline namespace MILLRACE_ABI {
 /// How one row of a batch is mixed.
 struct row_mix {
   static constexpr std::int32_t none = -1;
-  static constexpr std::uint32_t whole = 65'536;   ///< a weight of 1
+  static constexpr std::uint32_t full_weight = 65'536;   ///< a weight of 1
 
   std::int32_t partner = none;     ///< the row with which this row is mixed; none: unmixed
   std::int32_t next_copy = none;   ///< the first copy of this row; in a copy: the next copy of the same row
-  std::uint32_t weight = whole;    ///< weight of this row's elements in 65536ths, even; the partner gets the rest
+  std::uint32_t weight = full_weight;    ///< weight of this row's elements in 65536ths, even; the partner gets the rest
   /// The box of the partner's pixels: rows top to bottom - 1, columns left to right - 1. Empty: no box.
   std::uint16_t left = 0, top = 0, right = 0, bottom = 0;
 
   /// Returns whether mixing changes the row.
   MILLRACE_BOTH_SIDES constexpr bool changes() const noexcept {
-    return partner >= 0 && (weight != whole || (left < right && top < bottom));
+    return partner >= 0 && (weight != full_weight || (left < right && top < bottom));
   }
   friend bool operator==(const row_mix&, const row_mix&) = default;
 };
@@ -46,9 +46,9 @@ namespace detail {
 struct mix_weights {
   MILLRACE_BOTH_SIDES explicit constexpr mix_weights(std::uint32_t weight) noexcept
       : own(weight),
-        other(row_mix::whole - weight),
+        other(row_mix::full_weight - weight),
         own_share(static_cast<float>(weight) * 0x1p-16F),
-        other_share(static_cast<float>(row_mix::whole - weight) * 0x1p-16F) {}
+        other_share(static_cast<float>(row_mix::full_weight - weight) * 0x1p-16F) {}
 
   std::uint32_t own, other;
   float own_share, other_share;   // exact

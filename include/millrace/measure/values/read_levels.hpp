@@ -29,7 +29,7 @@ namespace millrace { inline namespace MILLRACE_ABI {
 class read_levels {
  public:
   /// The last level, which also counts all larger numbers of outstanding reads.
-  static constexpr std::size_t most = 16;
+  static constexpr std::size_t max_level = 16;
 
   struct level {
     std::uint64_t ns = 0;        ///< time with exactly this number of outstanding reads
@@ -42,7 +42,7 @@ class read_levels {
 
   /// Adds time and reads to the level of this number of outstanding reads. at() returns the sums of a level.
   void add(std::size_t outstanding, const level& more) noexcept;
-  const level& at(std::size_t outstanding) const noexcept { return levels_[std::min(outstanding, most)]; }
+  const level& at(std::size_t outstanding) const noexcept { return levels_[std::min(outstanding, max_level)]; }
 
   /// Returns the time with at least one outstanding read, and the bytes of all reads.
   std::uint64_t busy_ns() const noexcept;
@@ -65,7 +65,7 @@ class read_levels {
   friend bool operator==(const read_levels&, const read_levels&) = default;
 
  private:
-  std::array<level, most + 1> levels_{};
+  std::array<level, max_level + 1> levels_{};
 };
 
 }}  // namespace millrace

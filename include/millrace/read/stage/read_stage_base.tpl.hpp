@@ -290,11 +290,11 @@ template <class Source>
 MILLRACE_INLINE bool read_stage_base<Source>::read_sample(shard& from, sample<item>& s) {
   s.epoch = s.pass = from.epoch;
   if (from.lost) [[unlikely]] return create_lost_sample(from, s);
-  if constexpr (requires { from.open->goes_on(); }) {
+  if constexpr (requires { from.open->can_continue(); }) {
     try {
       s.item = from.open->next();
     } catch (...) {
-      if (!from.open->goes_on()) throw;
+      if (!from.open->can_continue()) throw;
       if (!tolerates_damage_) {
         if constexpr (requires { from.open->check_rest(); }) from.open->check_rest();
         throw;

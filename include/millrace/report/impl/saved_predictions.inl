@@ -70,8 +70,8 @@ MILLRACE_INLINE void compare_with(const std::string& earlier, run_report& r) {
       throw data_error(printable(path) + " is damaged", "Write the reports of that run again");
     if (word == "run" || there != now || then == now) continue;
     std::getline(words >> std::ws, change);
-    const auto entry = std::find_if(r.kept.begin(), r.kept.end(), [&](const auto& k) { return k.change == change; });
-    if (entry == r.kept.end()) r.kept.push_back({change, samples_per_s, r.statistics.samples_per_s()});
+    const auto entry = std::ranges::find(r.predictions, change, &run_report::checked_prediction::change);
+    if (entry == r.predictions.end()) r.predictions.push_back({change, samples_per_s, r.statistics.samples_per_s()});
   }
 }
 

@@ -90,7 +90,7 @@ class flow_simulation {
               step_stage_ = nowhere;
   std::vector<times> busy_;
   std::vector<std::vector<std::uint32_t>> tracks_;
-  std::array<double, read_levels::most + 1> reads_ns_{};
+  std::array<double, read_levels::max_level + 1> reads_ns_{};
 
   double now_ = 0, progress_ = 0, outstanding_ns_ = 0, buffered_bytes_ = 0, bytes_read_ = 0, step_ended_ = 0;
   std::uint64_t order_ = 0;

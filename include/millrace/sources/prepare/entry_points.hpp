@@ -39,7 +39,7 @@ struct entry_points_options {
 /// Statistics of the entry points in the indexes of shards.
 struct entry_points {
   std::uint64_t shards = 0;            ///< shards that were processed, with or without entry points
-  std::uint64_t made = 0;              ///< of these, the shards that this call processed
+  std::uint64_t processed = 0;         ///< of these, the shards that this call processed
   std::uint64_t samples = 0;           ///< samples of all shards
   std::uint64_t damaged_samples = 0;   ///< damaged samples that this call read; they have no entry points
   std::uint64_t fields = 0;            ///< fields with entry points
@@ -49,7 +49,7 @@ struct entry_points {
   /// Adds the statistics of other shards.
   entry_points& operator+=(const entry_points& other) noexcept {
     shards += other.shards;
-    made += other.made;
+    processed += other.processed;
     samples += other.samples;
     damaged_samples += other.damaged_samples;
     fields += other.fields;

@@ -70,7 +70,7 @@ TEST_CASE("lambda is the weight of the labels: the average share of the pixels t
     mr::rng random({.seed = 5, .sample = i});
     const mr::detail::pair_mix got = both.draw(random, {.width = 224, .height = 160});
     const int inside = (got.row.right - got.row.left) * (got.row.bottom - got.row.top);
-    if (got.row.weight == mr::row_mix::whole) {
+    if (got.row.weight == mr::row_mix::full_weight) {
       CHECK(got.lambda == static_cast<float>((224.0 * 160 - inside) / (224.0 * 160)));
       ++by_cutmix;
       cutmix_sum += static_cast<double>(got.lambda);

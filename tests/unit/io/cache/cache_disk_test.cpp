@@ -57,8 +57,8 @@ TEST_CASE("a disk of 64 MB is filled with blocks of 8 MiB, which replace each ot
     };
     if (!read_all()) return "wrong bytes";
     if (!p.notices.empty()) return p.notices[0];
-    if (cache->statistics().evictions == 0 || p.kept_bytes() < 50'000'000) return "it is not full";
-    const std::uint64_t passed = cache->statistics().passed_bytes;
+    if (cache->statistics().evictions == 0 || p.cached_bytes() < 50'000'000) return "it is not full";
+    const std::uint64_t passed = cache->statistics().uncached_bytes;
     if (passed != 0) return "passed without a need";
 
     // Another program fills the rest of the disk, and a part of the cache's.
@@ -69,11 +69,11 @@ TEST_CASE("a disk of 64 MB is filled with blocks of 8 MiB, which replace each ot
     if (!read_all()) return "wrong bytes on a full disk";
     if (p.notices.size() != 1) return "warned " + std::to_string(p.notices.size()) + " times";
     if (p.notices[0].find("No space left") == std::string::npos) return p.notices[0];
-    if (cache->statistics().passed_bytes == passed) return "nothing passed";
+    if (cache->statistics().uncached_bytes == passed) return "nothing passed";
     std::filesystem::remove(big);
     sleep_ms(1'100);
     if (!read_all()) return "wrong bytes after it";
-    if (p.kept_bytes() < 50'000'000) return "it does not continue";
+    if (p.cached_bytes() < 50'000'000) return "it does not continue";
     return p.notices.size() == 1 ? "well" : p.notices[1];
   });
   if (report == "skipped") MESSAGE("no right to mount");
@@ -88,7 +88,7 @@ TEST_CASE("a disk without a free inode") {
     for (const auto& [name, file] : p.below->files)
       if (read_complete(*cache, name) != file.text) return "wrong bytes";
     if (p.notices.size() != 1) return "warned " + std::to_string(p.notices.size()) + " times";
-    return cache->statistics().passed_bytes > 0 && cache->statistics().misses > 0 ? "well" : "not full";
+    return cache->statistics().uncached_bytes > 0 && cache->statistics().misses > 0 ? "well" : "not full";
   });
   if (report == "skipped") MESSAGE("no right to mount");
   else CHECK(report == "well");

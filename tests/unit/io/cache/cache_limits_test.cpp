@@ -51,7 +51,7 @@ TEST_CASE("a replaced object is another one, and its old blocks are evicted firs
   for (const auto& e : p.entries()) outdated_left += e.name.version == outdated;
   CHECK(outdated_left == 1);
   CHECK(cache->statistics().evictions == 1);
-  CHECK(p.kept_bytes() <= p.options.bytes);
+  CHECK(p.cached_bytes() <= p.options.bytes);
 }
 
 TEST_CASE("the least recently used blocks are replaced; open ones stay, also those that others have open") {
@@ -66,7 +66,7 @@ TEST_CASE("the least recently used blocks are replaced; open ones stay, also tho
     set_time(p.path_of(name), ++seconds);
   }
   CHECK(cache->statistics().evictions == 0);
-  CHECK(p.kept_bytes() == 4 * cached_place::block_on_disk);
+  CHECK(p.cached_bytes() == 4 * cached_place::block_on_disk);
   CHECK(read_complete(*cache, "far://c") == p.text("far://c"));   // used again: now a is the oldest
   CHECK(read_complete(*cache, "far://e") == p.text("far://e"));
   CHECK(!is_kept("far://a"));
@@ -80,7 +80,7 @@ TEST_CASE("the least recently used blocks are replaced; open ones stay, also tho
   set_time(p.path_of("far://d"), 10);
   CHECK(read_complete(*cache, "far://f") == p.text("far://f"));
   CHECK((is_kept("far://d") && !is_kept("far://b")));
-  CHECK(p.kept_bytes() <= p.options.bytes);
+  CHECK(p.cached_bytes() <= p.options.bytes);
 
   // All are open: the next one is read without the cache, and reported once.
   std::vector<std::unique_ptr<mr::stored_file>> all;
@@ -92,7 +92,7 @@ TEST_CASE("the least recently used blocks are replaced; open ones stay, also tho
   CHECK(read_complete(*cache, "far://a") == p.text("far://a"));
   CHECK(read_complete(*cache, "far://b") == p.text("far://b"));
   CHECK(p.block_paths().size() == 4);
-  CHECK(cache->statistics().passed_bytes == 8'000);
+  CHECK(cache->statistics().uncached_bytes == 8'000);
   REQUIRE(p.notices.size() == 1);
   CHECK(p.notices[0].find("its limits have no space") != std::string::npos);
 }
@@ -123,7 +123,7 @@ TEST_CASE("parts of dead processes are removed; one that is being written is wai
   CHECK(read_complete(*hasty, "far://a") == p.text("far://a"));
   CHECK(hasty->statistics().waits == 1);
   CHECK(hasty->statistics().waits_given_up == 1);
-  CHECK(hasty->statistics().passed_bytes == 4'000);
+  CHECK(hasty->statistics().uncached_bytes == 4'000);
   std::thread writer([&] {
     sleep_ms(100);
     ::close(live);
@@ -147,7 +147,7 @@ TEST_CASE("other files in the folder are neither counted nor removed") {
   std::ofstream(bucket + "/mine.part") << "mine";
   std::ofstream(bucket + "/0123456789abcdef-0123456789abcdef-0000000g") << "mine";
   for (int i = 0; i < 3; ++i) CHECK(read_complete(*p.cache(), "far://a") == p.text("far://a"));
-  CHECK(p.kept_bytes() <= p.options.bytes);
+  CHECK(p.cached_bytes() <= p.options.bytes);
   CHECK(std::filesystem::exists(bucket + "/mine.part"));
   CHECK(std::filesystem::exists(bucket + "/0123456789abcdef-0123456789abcdef-0000000g"));
   CHECK(std::filesystem::file_size(p.folder / "notes.txt") == 50'000);
@@ -169,9 +169,9 @@ TEST_CASE("a disk that accepts no data is reported once, and the run continues w
   ::setrlimit(RLIMIT_FSIZE, &before);
   ::signal(SIGXFSZ, handler);
   CHECK(read == p.text("far://a"));
-  CHECK(cache->statistics().passed_bytes == 60'000);
+  CHECK(cache->statistics().uncached_bytes == 60'000);
   CHECK(cache->statistics().refusals > 0);
-  CHECK(p.kept_bytes() == 0);
+  CHECK(p.cached_bytes() == 0);
   REQUIRE(p.notices.size() == 1);
   CHECK(p.notices[0].find("continues without the cache") != std::string::npos);
   CHECK(p.notices[0].find("File too large") != std::string::npos);
@@ -187,8 +187,8 @@ TEST_CASE("a share of the file system that stays free limits the cache") {
   p.below->add("far://a", 9'000);
   const auto cache = p.cache();
   CHECK(read_complete(*cache, "far://a") == p.text("far://a"));
-  CHECK(p.kept_bytes() == 0);
-  CHECK(cache->statistics().passed_bytes == 9'000);
+  CHECK(p.cached_bytes() == 0);
+  CHECK(cache->statistics().uncached_bytes == 9'000);
   CHECK(p.notices.size() == 1);
 }
 
@@ -225,11 +225,11 @@ TEST_CASE("threads under a limit that is far too small") {
       for (int k = 0; k < 12; ++k) {
         const std::string name = "far://" + std::to_string((i + k) % 6);
         wrong += read_complete(i % 2 == 0 ? *cache : *other, name, 3'000) != p.text(name);
-        if (p.kept_bytes() > *p.options.bytes + cached_place::block_on_disk) over = true;
+        if (p.cached_bytes() > *p.options.bytes + cached_place::block_on_disk) over = true;
       }
     });
   for (std::thread& t : threads) t.join();
   CHECK(wrong == 0);
-  CHECK(p.kept_bytes() <= p.options.bytes);
+  CHECK(p.cached_bytes() <= p.options.bytes);
   CHECK(cache->statistics().evictions + other->statistics().evictions > 0);
 }

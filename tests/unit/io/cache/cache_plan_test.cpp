@@ -87,7 +87,7 @@ TEST_CASE("a cache fetches expected files, and readers find them there") {
     CHECK(read_complete(*cache, "far://" + std::to_string(i)) == p.text("far://" + std::to_string(i)));
   CHECK(p.below->read_bytes == all);
   const mr::cache_statistics f = cache->statistics();
-  CHECK(f.ahead_bytes == all);
+  CHECK(f.prefetched_bytes == all);
   CHECK(f.misses == 0);
   CHECK(f.hits == 27);
   CHECK(f.files_without_version == 0);
@@ -97,8 +97,8 @@ TEST_CASE("a cache fetches expected files, and readers find them there") {
 TEST_CASE("fetching ahead stops at its limit, and continues as files are closed") {
   cached_place p;
   p.options.bytes = 20 * cached_place::block_on_disk;
-  p.options.ahead_bytes = 20'000;
-  p.options.ahead_files = 1;
+  p.options.prefetched_bytes = 20'000;
+  p.options.prefetched_files = 1;
   std::vector<std::string> names;
   for (int i = 0; i < 9; ++i) {
     names.push_back("far://" + std::to_string(i));
@@ -106,9 +106,9 @@ TEST_CASE("fetching ahead stops at its limit, and continues as files are closed"
   }
   const auto cache = p.cache();
   cache->expect(names);
-  REQUIRE(eventually([&] { return cache->statistics().ahead_bytes >= 20'000; }));
+  REQUIRE(eventually([&] { return cache->statistics().prefetched_bytes >= 20'000; }));
   sleep_ms(100);
-  CHECK(cache->statistics().ahead_bytes < 20'000 + 4'096);
+  CHECK(cache->statistics().prefetched_bytes < 20'000 + 4'096);
   CHECK(!p.path_of("far://0").empty());
   CHECK(p.path_of("far://3").empty());
   CHECK(read_complete(*cache, "far://0") == p.text("far://0"));
@@ -125,7 +125,7 @@ TEST_CASE("errors below and slow storages block neither readers nor the end") {
   REQUIRE(eventually([&] { return p.below->reads > 0; }));
   p.below->fails_from = ~std::uint64_t{0};
   CHECK(read_complete(*cache, "far://a") == p.text("far://a"));
-  p.options.ahead_files = 0;
+  p.options.prefetched_files = 0;
   cache = p.cache();
   const std::uint64_t read = p.below->read_bytes;
   p.below->add("far://c", 9'000);

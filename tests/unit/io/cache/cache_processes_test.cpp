@@ -18,7 +18,7 @@ namespace {
 /// The reads of a process.
 struct process_result {
   std::uint64_t read_bytes = 0;   ///< from below
-  std::uint64_t waits = 0, waits_given_up = 0, passed_bytes = 0;
+  std::uint64_t waits = 0, waits_given_up = 0, uncached_bytes = 0;
   bool right = false;
 };
 
@@ -39,7 +39,7 @@ class reading_process {
     const auto statistics = cache->statistics();
     result.waits = statistics.waits;
     result.waits_given_up = statistics.waits_given_up;
-    result.passed_bytes = statistics.passed_bytes;
+    result.uncached_bytes = statistics.uncached_bytes;
     ::_exit(::write(pipe_[1], &result, sizeof result) == sizeof result ? 0 : 1);
   }
   reading_process(const reading_process&) = delete;
@@ -95,7 +95,7 @@ TEST_CASE("four processes fetch each block once") {
   }
   CHECK(read == all);
   CHECK(waits > 0);
-  CHECK(p.kept_bytes() > all);
+  CHECK(p.cached_bytes() > all);
 }
 
 TEST_CASE("the death of the fetching process is detected at once") {
@@ -113,7 +113,7 @@ TEST_CASE("the death of the fetching process is detected at once") {
   CHECK(r.right);
   CHECK(r.read_bytes == 4'000);
   CHECK(r.waits_given_up == 0);
-  CHECK(r.passed_bytes == 0);
+  CHECK(r.uncached_bytes == 0);
   CHECK(p.block_paths().size() == 1);
 }
 
@@ -131,7 +131,7 @@ TEST_CASE("a process that is stopped while it fetches delays the others up to th
   const process_result r = second.result();
   CHECK(r.right);
   CHECK(r.waits_given_up == 1);
-  CHECK(r.passed_bytes == 4'000);   // b is cached
+  CHECK(r.uncached_bytes == 4'000);   // b is cached
   CHECK(!p.path_of("far://b").empty());
 }
 
@@ -146,7 +146,7 @@ TEST_CASE("a process that is stopped with the ledger's lock delays the others fo
   CHECK(read_complete(*cache, "far://a") == p.text("far://a"));
   CHECK(p.notices.empty());
   CHECK(read_complete(*cache, "far://b") == p.text("far://b"));
-  CHECK(cache->statistics().passed_bytes == 9'000);
+  CHECK(cache->statistics().uncached_bytes == 9'000);
   REQUIRE(p.notices.size() == 1);
   CHECK(p.notices[0].find("cannot lock") != std::string::npos);
   ::close(ledger);

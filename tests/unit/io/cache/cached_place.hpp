@@ -34,7 +34,7 @@ struct cached_place {
     for (const auto& entry : entries()) paths.push_back(entry.path);
     return paths;
   }
-  std::uint64_t kept_bytes() const {
+  std::uint64_t cached_bytes() const {
     std::uint64_t sum = 0;
     for (const auto& entry : entries()) sum += entry.bytes;
     return sum;

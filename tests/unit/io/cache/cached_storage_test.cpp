@@ -47,7 +47,7 @@ TEST_CASE("reads through a cache return the bytes of the storage, and the second
       CHECK(first->statistics().share() == 0);
       CHECK(first->statistics().misses == (bytes + 4095) / 4096);
       CHECK(first->statistics().hits == 0);
-      CHECK(first->statistics().given_bytes == bytes);
+      CHECK(first->statistics().delivered_bytes == bytes);
       const auto second = p.cache();
       CHECK(read_complete(*second, "far://a", step) == p.text("far://a"));
       CHECK(p.below->read_bytes == bytes);
@@ -214,12 +214,12 @@ TEST_CASE("the contents of a cache and its damaged blocks") {
   mr::cache_contents contents = mr::contents_of_cache(p.folder.path());
   REQUIRE(contents.files.size() == 2);
   CHECK(contents.files[0].name == "far://a");
-  CHECK(contents.files[0].kept_bytes == 904);
+  CHECK(contents.files[0].cached_bytes == 904);
   CHECK(contents.files[1].version == "x");
   CHECK(contents.files[1].share() == 1);
   CHECK(contents.files[1].blocks == 3);
   CHECK(contents.files[1].used_ns > 1'000'000'000'000'000'000);
-  CHECK(contents.disk_bytes == p.kept_bytes());
+  CHECK(contents.disk_bytes == p.cached_bytes());
   CHECK(contents.blocks == 4);
   CHECK((contents.damaged_blocks == 0 && contents.parts == 0));
 

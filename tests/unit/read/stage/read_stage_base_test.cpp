@@ -24,7 +24,7 @@ struct resuming_source : scripted_source {
   struct reader : scripted_source::reader {
     bool resumes;
     std::shared_ptr<int> checks;
-    bool goes_on() const { return resumes; }
+    bool can_continue() const { return resumes; }
     void check_rest() const { ++*checks; }
   };
   reader open(std::size_t shard, std::uint64_t) const { return {{&script[shard]}, resumes, checks}; }
@@ -83,9 +83,9 @@ Source two_shards_with(std::exception_ptr error) {
 }
 /// Runs two shards with an error in the first one. `set` changes the stage.
 template <class Source>
-std::unique_ptr<stage_with_sink<Source>> run_with(Source source, bool goes_on) {
+std::unique_ptr<stage_with_sink<Source>> run_with(Source source, bool can_continue) {
   auto t = std::make_unique<stage_with_sink<Source>>(std::move(source));
-  if (goes_on) t->stage.continue_after_damage();
+  if (can_continue) t->stage.continue_after_damage();
   t->run();
   return t;
 }
@@ -190,18 +190,18 @@ TEST_CASE("a reader that can continue does so if the run continues, and else che
   CHECK(*strict->source.checks == 1);
   auto source = two_shards_with<resuming_source>(scripted_damage());
   source.resumes = false;
-  for (const bool goes_on : {false, true}) {
-    const auto ended = run_with(source, goes_on);
+  for (const bool can_continue : {false, true}) {
+    const auto ended = run_with(source, can_continue);
     CHECK(ended->sink.log() == "0 1 failed");
     CHECK(*source.checks == 0);
   }
 }
 
 TEST_CASE("the rest of a shard whose samples are counted is lost sample by sample") {
-  const auto run = [](std::uint64_t count, std::exception_ptr error, bool goes_on) {
+  const auto run = [](std::uint64_t count, std::exception_ptr error, bool can_continue) {
     auto source = two_shards_with<counted_source>(std::move(error));
     source.count = count;
-    return run_with(std::move(source), goes_on);
+    return run_with(std::move(source), can_continue);
   };
   const auto t = run(5, scripted_damage(), true);
   CHECK(t->sink.log() == "0 1 damaged damaged damaged 10 11 epoch end");

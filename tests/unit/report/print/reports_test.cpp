@@ -29,7 +29,7 @@ TEST_CASE("the text starts with the verdict, then the remedies, the stages and t
   mr::flow_statistics f = statistics_of({.work_s = 40});
   f.stages[1].service_ns.add(8'000'000, 5'000);
   mr::run_report r = mr::report_of(f);
-  r.kept.push_back({.change = "3 -> 4 workers", .predicted_samples_per_s = 510, .measured_samples_per_s = 500});
+  r.predictions.push_back({.change = "3 -> 4 workers", .predicted_samples_per_s = 510, .measured_samples_per_s = 500});
   r.facts.push_back({"cores", "16"});
   const std::string text = mr::text_report(r);
   CHECK(text.starts_with("VERDICT  CPU-bound in decode: the workers are the limit; reading could be 4.0 times as fast\n"
@@ -79,15 +79,15 @@ TEST_CASE("a later run that has turned a knob shows the prediction for it next t
     return r;
   };
   const mr::run_report five = compared(5, 50, 6'100);
-  REQUIRE(five.kept.size() == 1);
-  CHECK(five.kept[0].change == "4 -> 5 workers");
-  CHECK(five.kept[0].predicted_samples_per_s == doctest::Approx(625).epsilon(0.03));
-  CHECK(five.kept[0].measured_samples_per_s == doctest::Approx(610));
+  REQUIRE(five.predictions.size() == 1);
+  CHECK(five.predictions[0].change == "4 -> 5 workers");
+  CHECK(five.predictions[0].predicted_samples_per_s == doctest::Approx(625).epsilon(0.03));
+  CHECK(five.predictions[0].measured_samples_per_s == doctest::Approx(610));
   CHECK(holds(mr::text_report(five), " predicted before: 4 -> 5 workers 6"));
-  CHECK(compared(3, 50, 3'700).kept.at(0).predicted_samples_per_s == doctest::Approx(375).epsilon(0.03));
-  CHECK(compared(4, 100, 5'000).kept.at(0).change == "50 -> 100 samples per batch (at most)");
-  CHECK(compared(4, 50, 5'000).kept.empty());    // no setting was changed
-  CHECK(compared(5, 100, 6'000).kept.empty());   // two settings were
+  CHECK(compared(3, 50, 3'700).predictions.at(0).predicted_samples_per_s == doctest::Approx(375).epsilon(0.03));
+  CHECK(compared(4, 100, 5'000).predictions.at(0).change == "50 -> 100 samples per batch (at most)");
+  CHECK(compared(4, 50, 5'000).predictions.empty());    // no setting was changed
+  CHECK(compared(5, 100, 6'000).predictions.empty());   // two settings were
   mr::run_report r = mr::report_of(f);
   CHECK_THROWS_AS(mr::compare_with(folder / "nowhere", r), mr::io_error);
   CHECK_THROWS_AS(mr::compare_with(folder / "earlier.txt", r), mr::io_error);

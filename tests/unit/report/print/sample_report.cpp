@@ -25,7 +25,7 @@ int main(int argc, char** argv) {
   r.origin = {.program = "sample_report", .date = "2026-11-23 08:36:04 UTC",
               .command = "build/sample_report --data 's-{000..146}.tar' --note '<b>' --name " + std::string(120, 'n'),
               .machine = "AMD EPYC, 135 GB, Linux 6.1.0-28-amd64 on node7"};
-  r.kept = {{.change = "6 -> 7 workers", .predicted_samples_per_s = 2'900, .measured_samples_per_s = 2'880}};
+  r.predictions = {{.change = "6 -> 7 workers", .predicted_samples_per_s = 2'900, .measured_samples_per_s = 2'880}};
   r.facts = {{"commit", "20fbe65"}, {"a very long name", std::string(300, 'x')}};
   using mr::detail::event_name;
   using mr::detail::event_of;

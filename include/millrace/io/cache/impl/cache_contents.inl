@@ -39,7 +39,7 @@ MILLRACE_INLINE cache_contents contents_of_cache(const std::string& folder, bool
     file.name = head.object.name;
     file.version = identity.version;
     file.size_bytes = identity.size_bytes;
-    file.kept_bytes += good ? head.data_bytes : 0;
+    file.cached_bytes += good ? head.data_bytes : 0;
     file.blocks += good;
     file.damaged_blocks += !good;
     file.used_ns = std::max(file.used_ns, entry.used_ns);

@@ -84,8 +84,8 @@ MILLRACE_INLINE stored_file& cached_file::below() {
 
 MILLRACE_INLINE std::size_t cached_file::pass(std::uint64_t offset_bytes, std::span<std::byte> buffer) {
   const std::size_t got = below().read_at(offset_bytes, buffer);
-  cache_counts::add(core_->counts.passed_bytes, got);
-  cache_counts::add(core_->counts.given_bytes, got);
+  cache_counts::add(core_->counts.uncached_bytes, got);
+  cache_counts::add(core_->counts.delivered_bytes, got);
   return got;
 }
 
@@ -103,7 +103,7 @@ MILLRACE_INLINE std::optional<std::size_t> cached_file::read_cached(std::uint64_
                                                                     std::span<std::byte> buffer) {
   const auto got = block_.read_at(offset_in_block, buffer);
   if (got) {
-    cache_counts::add(core_->counts.given_bytes, *got);
+    cache_counts::add(core_->counts.delivered_bytes, *got);
   } else {
     core_->folder.drop_damaged(object_, block_number_, block_);
     block_ = {};
@@ -172,7 +172,7 @@ MILLRACE_INLINE std::size_t cached_file::fetch(cache_turn turn, std::uint64_t nu
   }
   const std::size_t bytes = std::min(from.size(), buffer.size());
   std::memcpy(buffer.data(), from.data(), bytes);
-  cache_counts::add(core_->counts.given_bytes, bytes);
+  cache_counts::add(core_->counts.delivered_bytes, bytes);
   return bytes;
 }
 
@@ -184,13 +184,13 @@ MILLRACE_INLINE bool cached_file::prefetch(std::uint64_t number) {
   block.read(below(), number * core_->folder.layout().block_bytes, core_->folder.block_bytes(object_, number));
   cache_counts::add(core_->counts.fetched_bytes, block.bytes().size());
   if (block.bytes().size() < core_->folder.block_bytes(object_, number)) return false;
-  cache_counts::add(core_->counts.ahead_bytes, block.bytes().size());
+  cache_counts::add(core_->counts.prefetched_bytes, block.bytes().size());
   return core_->folder.store(turn, object_, number, block.bytes());
 }
 
 MILLRACE_INLINE cached_storage::cached_storage(std::shared_ptr<storage_interface> below, const cache_options& o,
                                                const cache_layout& layout)
-    : ahead_files_(o.ahead_files) {
+    : ahead_files_(o.prefetched_files) {
   if (!below)
     throw setup_error("the cache wraps the local file system: expected a remote storage",
                       "Pass the remote storage that contains the data");

@@ -108,7 +108,7 @@ class shard_reader {
   /// Returns the next sample; nothing at the end of the shard. Throws the errors described at the top of the file.
   std::optional<record> next();
   /// Returns whether the last next() threw the error of one sample, so that the next call returns the sample after it.
-  bool goes_on() const noexcept { return sample_failed_; }
+  bool can_continue() const noexcept { return sample_failed_; }
 
   /// Returns the name of the source.
   std::string_view shard() const noexcept;

@@ -78,10 +78,10 @@ MILLRACE_INLINE void add_gain_table(std::string& page, const run_report& r) {
     page += "</tr>\n";
   }
   if (!r.gains.empty()) page += "</table></div>\n";
-  if (r.kept.empty()) return;
+  if (r.predictions.empty()) return;
   page += "<h2>Predicted before, measured now</h2>\n<div class=\"scroll\"><table><tr><th>change</th><th>predicted</th>"
           "<th>measured</th></tr>\n";
-  for (const auto& k : r.kept) {
+  for (const auto& k : r.predictions) {
     page += "<tr>";
     add_cell(page, k.change);
     add_cell(page, grouped(k.predicted_samples_per_s) + " samples/s");

@@ -150,7 +150,7 @@ MILLRACE_INLINE void add_predictions(json_writer& out, const run_report& r) {
     out.add("samples_per_s", p.samples_per_s);
     out.add("measured", p.measured);
   });
-  add_objects(out, "kept_predictions", r.kept, [&out](const run_report::kept_prediction& k) {
+  add_objects(out, "kept_predictions", r.predictions, [&out](const run_report::checked_prediction& k) {
     out.add("change", k.change);
     out.add("predicted_samples_per_s", k.predicted_samples_per_s);
     out.add("measured_samples_per_s", k.measured_samples_per_s);

@@ -156,7 +156,7 @@ MILLRACE_INLINE std::string text_report(const run_report& r) {
            "  " + k.next + (k.remark.empty() ? "" : "; " + k.remark) + "\n";
   }
   for (const auto& [next, changes] : nothing) out += wrapped(" +0.0 %, still " + next + ": ", changes, 3, ";");
-  for (const auto& k : r.kept)
+  for (const auto& k : r.predictions)
     out += " predicted before: " + k.change + " " + grouped(k.predicted_samples_per_s) + " samples/s, measured " +
            grouped(k.measured_samples_per_s) + "\n";
   if (!v.evidence.empty()) out += "evidence\n";

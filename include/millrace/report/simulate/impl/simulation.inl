@@ -90,7 +90,7 @@ MILLRACE_INLINE void flow_simulation::advance_to(double at) {
   now_ = at;
   progress_ += spent * read_speed();
   outstanding_ns_ += spent * static_cast<double>(reading_.size());
-  reads_ns_[std::min(reading_.size(), read_levels::most)] += spent;
+  reads_ns_[std::min(reading_.size(), read_levels::max_level)] += spent;
   const auto pass = [&](std::size_t stage, std::size_t busy, std::size_t idle, bool starved) {
     times& t = busy_[stage];
     t.busy += spent * static_cast<double>(busy);
