@@ -1,14 +1,19 @@
-// views: several crops of one image, as in self-supervised recipes, rendered alone and as rows of a batch
+// views: several crops of one image, as in self-supervised recipes, rendered alone and as rows of a batch; and lists of
+// images
 //
 // Each recipe's crops are drawn from photographs of set M (500 x 375). "alone" renders each crop separately, starting
 // with the header. "in pairs" renders the crops of one image at once, but from separate copies of the file, so that
 // they share nothing. "shared" renders them at once from one file, "as a batch does" those of eight images at once.
 // Rows are in memory that has left the caches. All variants alternate on groups of eight images. Results are CPU times
 // of this thread; ratios use least times: the sum of each group's least time of all rounds.
+//
+// "lists" renders the same images as batches of 28 rows: four images in every row, then one to seven. The second
+// includes the move of the rows at the end of the batch.
 #include "harness.hpp"
 #include "photo_sets.hpp"
 
 #include <millrace/millrace.hpp>
+#include <millrace/image/picture/picture_list.hpp>
 
 #include <algorithm>
 #include <array>
@@ -167,6 +172,97 @@ void measure(bench::harness& run, const recipe& r) {
   run.result(name + ": as a batch does, times alone", us[0] / us[3], "x", bench::at_least(r.target));
 }
 
+struct fixed_row {
+  std::array<mr::picture, 4> images;
+};
+struct listed_row {
+  mr::picture_list images;
+};
+
+/// Renders images into batches of rows of one type.
+template <class Row>
+class list_batches {
+ public:
+  static constexpr std::size_t rows = 28, images = 4 * rows;
+
+  explicit list_batches(const std::vector<mr::bytes>& files) : files_(files) {
+    batch(0, [this](const Row& first) { columns_.fix_shapes(first, rows); }, 1);
+    for (auto& slot : slots_) slot.reset(mr::detail::allocate_slot(columns_.batch_bytes()));
+  }
+
+  /// Renders batch `number`, whose images are the same for every type of row.
+  void render(std::size_t number) {
+    auto* const base = static_cast<std::byte*>(slots_[number % slots_.size()].get());
+    std::vector<Row> all;
+    std::vector<const Row*> claim;
+    batch(number, [&all](Row&& row) { all.push_back(std::move(row)); }, rows);
+    for (std::size_t first = 0; first < rows; first += columns_.together) {
+      claim.clear();
+      for (std::size_t i = first; i < std::min(rows, first + columns_.together); ++i) claim.push_back(&all[i]);
+      columns_.render(claim, base, first, memory_);
+    }
+    columns_.close(base, rows);
+  }
+
+ private:
+  struct slot_deleter {
+    void operator()(void* memory) const noexcept { mr::detail::free_slot(memory); }
+  };
+
+  void batch(std::size_t number, const auto& take, std::size_t count) {
+    std::size_t image = number * images;
+    for (std::size_t row = 0; row < count; ++row) {
+      const auto next = [&] {
+        mr::rng random({.seed = 5, .sample = image});
+        return mr::jpeg(files_[image++ % files_.size()]).random_resized_crop(224, random).random_flip(random);
+      };
+      if constexpr (std::is_same_v<Row, fixed_row>) {
+        take(Row{{next(), next(), next(), next()}});
+      } else {
+        std::vector<mr::picture> list;
+        for (std::size_t n = 0; n < row * 3 % 7 + 1; ++n) list.push_back(next());
+        take(Row{{std::move(list), {.max_pictures = 7, .size = {.width = 224, .height = 224}}}});
+      }
+    }
+  }
+
+  const std::vector<mr::bytes>& files_;
+  mr::detail::columns<&Row::images> columns_;
+  std::array<std::unique_ptr<void, slot_deleter>, 4> slots_;
+  mr::scratch memory_;
+};
+
+void measure_lists(bench::harness& run) {
+  mr::block_pool pool;
+  std::vector<mr::bytes> files;
+  const auto set = bench::make_photo_set(bench::photo_sets[0]);
+  for (const auto& name : set.names) {
+    mr::shard_reader reader(std::make_unique<mr::file_source>(name), pool);
+    for (auto record = reader.next(); record; record = reader.next()) files.push_back((*record)["jpg"]);
+  }
+  list_batches<fixed_row> fixed(files);
+  list_batches<listed_row> lists(files);
+  const std::size_t batches = run.quick() ? 4 : 9;
+  std::vector<std::array<double, 2>> least(batches, {1e9, 1e9});
+  for (int round = 0; round < (run.quick() ? 8 : 20); ++round)
+    for (std::size_t b = 0; b < batches; ++b)
+      for (std::size_t i = 0; i < 2; ++i) {
+        const bool listed = (i + b + static_cast<std::size_t>(round)) % 2 == 1;
+        const double before = bench::seconds_of(CLOCK_THREAD_CPUTIME_ID);
+        if (listed) lists.render(b);
+        else fixed.render(b);
+        double& best = least[b][listed ? 1 : 0];
+        best = std::min(best, bench::seconds_of(CLOCK_THREAD_CPUTIME_ID) - before);
+      }
+  std::array<double, 2> us{};
+  for (const auto& batch : least)
+    for (std::size_t i = 0; i < 2; ++i)
+      us[i] += batch[i] * 1e6 / static_cast<double>(batches * list_batches<fixed_row>::images);
+  run.result("lists: four images in every row", us[0], "us");
+  run.result("lists: one to seven images in a row", us[1], "us");
+  run.result("lists: cost of an image, times that in fixed rows", us[1] / us[0], "x", bench::at_most(1.03));
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -174,6 +270,7 @@ int main(int argc, char** argv) {
   return bench::run_guarded([&] {
     for (const auto& r : recipes)
       if (run.wants(r.name)) measure(run, r);
+    if (run.wants("lists")) measure_lists(run);
     return run.finish();
   });
 }

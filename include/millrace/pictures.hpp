@@ -13,8 +13,10 @@
 #include <millrace/image/jpeg/jpeg_encoder.hpp>
 #include <millrace/image/jpeg/jpeg_entries.hpp>
 #include <millrace/image/labels/label_map.hpp>
+#include <millrace/image/picture/interleaved.hpp>
 #include <millrace/image/picture/normalized_picture.hpp>
 #include <millrace/image/picture/padded_picture.hpp>
+#include <millrace/image/picture/patch_list.hpp>
 #include <millrace/image/augment/photometric_plan.hpp>
 #include <millrace/image/picture/picture.hpp>
 #include <millrace/image/picture/picture_list.hpp>

@@ -33,6 +33,7 @@ struct run_report;
 struct packed;          // millrace: #include <millrace/text.hpp>
 class line;             // millrace: #include <millrace/lines.hpp>
 class padded_picture;   // millrace: #include <millrace/pictures.hpp>
+class patch_list;       // millrace: #include <millrace/pictures.hpp>
 class picture_list;     // millrace: #include <millrace/pictures.hpp>
 class ragged_picture;   // millrace: #include <millrace/pictures.hpp>
 class rgba_picture;     // millrace: #include <millrace/pictures.hpp>

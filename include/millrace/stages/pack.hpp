@@ -5,6 +5,8 @@
 //             | mr::batch<&mr::packed::ids>({.size = 32});                    // [32, 2049] u32
 //   auto fitted = documents | mr::pack_best_fit({.length = 2049, .segments = true})   // cuts only longer documents
 //               | mr::batch<&mr::packed::ids, &mr::packed::segments>({.size = 32});
+//   const auto cost = [](const std::vector<std::uint32_t>& d) { return d.size(); };
+//   auto lists = documents | mr::pack_best_fit(cost, {.max_cost = 8'192});    // std::vector of documents, not cut
 //
 // pack() puts documents one after the other, each followed by the separator if one is set. It cuts a document wherever
 // a row is full.
@@ -15,10 +17,14 @@
 // Segments: for each token, the number of its document in the row, from 1; padding has 0. Positions: for each token,
 // its offset from the beginning of its piece in the row; padding has 0. Both columns allow attention to stay inside a
 // document.
+// With a function from an item to its cost, both stages produce lists of items, std::vector<Item>. The costs of a list
+// add up to max_cost at most. The stages never cut an item. pack() closes a row when the next item does not fit;
+// pack_best_fit() puts each item into the open row that it fits best.
 // The order of the rows does not depend on the number of threads. If only map() and batch() follow pack(), a resumed
 // run starts reading at the document in which the last delivered row ended. Otherwise it reads the pass again from its
 // beginning.
-// Errors: setup_error for a length of 0. Threads: runs on its own thread.
+// Errors: setup_error for a length or max_cost of 0; data_error for an item that costs more than max_cost.
+// Threads: runs on its own thread.
 #pragma once
 
 #include <millrace/base/error.hpp>
@@ -50,7 +56,22 @@ struct pack_best_fit_options {
   std::size_t open_rows = 64;                  ///< rows that are filled at the same time; more rows leave less padding
 };
 
+/// Options of pack() and pack_best_fit() with a function from an item to its cost.
+struct cost_options {
+  std::size_t max_cost = 0;     ///< maximum cost of the items of a row; required
+  std::size_t open_rows = 64;   ///< of pack_best_fit(): rows that are filled at the same time
+};
+
 namespace detail {
+
+/// Returns the index of the row with the least free space that is at least `size`; the number of rows if none has it.
+template <class Row>
+std::size_t best_row(const std::vector<Row>& rows, std::size_t size) noexcept {
+  std::size_t best = rows.size();
+  for (std::size_t i = 0; i < rows.size(); ++i)
+    if (rows[i].space() >= size && (best == rows.size() || rows[i].space() < rows[best].space())) best = i;
+  return best;
+}
 
 /// A row that is being filled from the front.
 class partial_row {
@@ -174,16 +195,9 @@ class best_fit_packing {
 
  private:
   std::size_t row_for(std::size_t tokens, auto& emit) {
-    std::size_t best = rows_.size();
-    for (std::size_t i = 0; i < rows_.size(); ++i)
-      if (rows_[i].space() >= tokens && (best == rows_.size() || rows_[i].space() < rows_[best].space())) best = i;
+    const std::size_t best = best_row(rows_, tokens);
     if (best < rows_.size()) return best;
-    if (rows_.size() == open_rows_) {
-      std::size_t fullest = 0;
-      for (std::size_t i = 1; i < rows_.size(); ++i)
-        if (rows_[i].space() < rows_[fullest].space()) fullest = i;
-      close(fullest, emit);
-    }
+    if (rows_.size() == open_rows_) close(best_row(rows_, 0), emit);   // the fullest one
     rows_.emplace_back(*options_);
     return rows_.size() - 1;
   }
@@ -197,8 +211,59 @@ class best_fit_packing {
   std::vector<partial_row> rows_;   // in the order in which they were opened
 };
 
-/// The result of pack() and pack_best_fit().
-template <class Packing>
+void check_cost_options(const cost_options& o);
+[[noreturn]] void throw_cost(std::size_t cost, std::size_t max_cost);
+
+/// Puts each item into the open row with the least free space that still fits it.
+template <class Cost, class Item>
+class item_packing {
+ public:
+  using output = std::vector<Item>;
+
+  item_packing(Cost cost, const cost_options& o) : cost_(std::move(cost)), options_(o) { check_cost_options(o); }
+
+  std::size_t max_outputs(const Item&) const noexcept { return 2; }
+  template <std::same_as<Item> Same>
+  void push(Same item, auto& emit) {
+    const auto cost = static_cast<std::size_t>(cost_(std::as_const(item)));
+    if (cost > options_.max_cost) throw_cost(cost, options_.max_cost);
+    std::size_t row = best_row(rows_, cost);
+    if (row == rows_.size()) {
+      if (row == std::max<std::size_t>(1, options_.open_rows)) close(best_row(rows_, 0), emit);
+      row = rows_.size();
+      rows_.push_back({options_.max_cost, {}});
+    }
+    rows_[row].left -= cost;
+    rows_[row].items.push_back(std::move(item));
+    if (rows_[row].left == 0) close(row, emit);
+  }
+  void finish(auto& emit) {
+    while (!rows_.empty()) close(0, emit);
+  }
+
+ private:
+  struct open_row {
+    std::size_t left;
+    std::vector<Item> items;
+    std::size_t space() const noexcept { return left; }
+  };
+
+  void close(std::size_t row, auto& emit) {
+    emit(std::move(rows_[row].items));
+    rows_.erase(rows_.begin() + static_cast<std::ptrdiff_t>(row));
+  }
+
+  Cost cost_;
+  cost_options options_;
+  std::vector<open_row> rows_{};   // in the order in which they were opened
+};
+
+/// The item type of a function from an item to its cost. The function must not be generic.
+template <class Cost>
+using costed_item = std::remove_cvref_t<typename diagnose::first_parameter<Cost>::type>;
+
+/// The result of pack() and pack_best_fit(). The stage accepts `Input`.
+template <class Packing, class Input = std::span<const std::uint32_t>>
 struct pack_stage : expand_stage<Packing> {
   using joins_samples_mark = void;
 
@@ -208,8 +273,10 @@ struct pack_stage : expand_stage<Packing> {
                                                       ? diagnose::mistake::none
                                                       : diagnose::mistake::accepts_another_type;
   template <class>
-  using expected_input = std::span<const std::uint32_t>;
+  using expected_input = Input;
 };
+template <class Cost>
+using item_pack_stage = pack_stage<item_packing<Cost, costed_item<Cost>>, costed_item<Cost>>;
 
 }  // namespace detail
 
@@ -217,6 +284,20 @@ struct pack_stage : expand_stage<Packing> {
 detail::pack_stage<detail::packing> pack(const pack_options& options);
 /// Returns the stage that cuts only documents longer than a row. Throws setup_error if options.length is 0.
 detail::pack_stage<detail::best_fit_packing> pack_best_fit(const pack_best_fit_options& options);
+
+/// Returns the stage that puts items into a row until the next one does not fit. `cost` is a function from an item to a
+/// number; its parameter has the type of the items. Throws setup_error if options.max_cost is 0.
+template <class Cost>
+auto pack(Cost cost, cost_options options) {
+  options.open_rows = 1;
+  return detail::item_pack_stage<Cost>{{{}, {std::move(cost), options}}};
+}
+/// Returns the stage that puts each item into the open row that it fits best. `cost` is as in pack().
+/// Throws setup_error if options.max_cost is 0.
+template <class Cost>
+auto pack_best_fit(Cost cost, const cost_options& options) {
+  return detail::item_pack_stage<Cost>{{{}, {std::move(cost), options}}};
+}
 
 }}  // namespace millrace
 

@@ -121,6 +121,8 @@ OPT_IN = {
     "image/augment/photometric_plan.hpp": "photometric_plan",
     "image/png/png_encoder.hpp": "encode_png",
     "image/picture/padded_picture.hpp": "padded_picture padding_options",
+    "image/picture/interleaved.hpp": "interleaved interleaved_row join_documents",
+    "image/picture/patch_list.hpp": "patch_list resize_to_patches",
     "image/picture/picture_list.hpp": "picture_list",
     "image/picture/ragged_picture.hpp": "ragged_picture",
     "image/picture/rgba_picture.hpp": "rgba_picture",
@@ -192,7 +194,7 @@ OPT_IN = {
     "sources/list/sidecar_counts.hpp": "sidecar_counts",
     "sources/token_files.hpp": "token_files",
     "stages/mix_rows.hpp": "mix_rows mixup cutmix",
-    "stages/pack.hpp": "pack pack_best_fit",
+    "stages/pack.hpp": "cost_options pack pack_best_fit",
     "train/device_sums.hpp": "device_sums device_rows device_values number_kind",   # for user-defined sums
     "train/grid_overlay.hpp": "grid_boxes",
     "train/instant.hpp": "instant time_source",

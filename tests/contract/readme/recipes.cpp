@@ -40,11 +40,17 @@ namespace same_geometry {
 namespace many_crops {
 #include "images_7.hpp"
 }
-namespace sizes {
+namespace image_lists {
 #include "images_8.hpp"
 }
-namespace mixed_rows {
+namespace text_and_images {
 #include "images_9.hpp"
+}
+namespace sizes {
+#include "images_10.hpp"
+}
+namespace mixed_rows {
+#include "images_11.hpp"
 }
 namespace text {
 #include "text_1.hpp"
@@ -75,7 +81,7 @@ namespace damaged_samples {
 #include "damage_1.hpp"
 }
 namespace erased_and_mixed_rows {
-#include "images_10.hpp"
+#include "images_12.hpp"
 }
 namespace ctrl_c {
 #include "resume_1.hpp"
@@ -114,6 +120,7 @@ std::vector<std::uint32_t> text::tokenize(std::string_view) { return {}; }
 damaged_samples::example damaged_samples::prepare(const millrace::record& r) {
   return {millrace::jpeg(r["jpg"]), 0};
 }
+std::vector<std::uint32_t> text_and_images::tokenize(const std::string&) { return {}; }
 std::vector<std::uint32_t> pictures_with_words::tokenize(std::string_view) { return {}; }
 std::vector<std::uint32_t> from_tf_data::tokenize(std::string_view) { return {}; }
 

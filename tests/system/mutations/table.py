@@ -220,7 +220,7 @@ MUTATIONS = (
              "const bool large = bytes >= huge_page_bytes;", "const bool large = bytes > huge_page_bytes;",
              "device/slot_memory_test.cpp"),
     mutation("stages: the best fit is the worst fit", "stages/pack",
-             "rows_[i].space() < rows_[best].space()", "rows_[i].space() > rows_[best].space()",
+             "rows[i].space() < rows[best].space()", "rows[i].space() > rows[best].space()",
              "stages/pack_test.cpp"),
     mutation("stages: take returns one more", "stages/take",
              "if (emitted == count) return;", "if (emitted > count) return;", "stages/take_test.cpp"),

@@ -1,8 +1,10 @@
-# The resizer's exact pixels against Pillow's own decode, crop, resize and flip; skipped without Pillow.
+# The resizer's exact pixels against Pillow's own decode, crop, resize and flip, and patches against those that are cut
+# from Pillow's image, of the size that Qwen2-VL's smart_resize() computes; skipped without Pillow.
 #
 #   python3 tests/unit/image/pillow.py PROGRAM        # the program that tests/unit/image/pillow_cases.cpp becomes
 #
 # Pillow rounds between its two passes and decodes with whatever libjpeg it was built with, so one level may differ.
+import math
 import pathlib
 import subprocess
 import sys
@@ -12,6 +14,7 @@ SKIPPED = 77
 CASES = 300
 MAX_LEVELS = 1
 FILTERS = ("bilinear", "bicubic")
+PATCH, MAX_PATCHES = 7, 48
 
 
 def expected(image_file, numbers, resize_filter):
@@ -25,6 +28,25 @@ def expected(image_file, numbers, resize_filter):
     return (image.transpose(Image.FLIP_LEFT_RIGHT) if flipped else image).tobytes()
 
 
+def smart_size(side, height, width):
+    """The height and width that smart_resize() computes for patches of this side."""
+    rows, columns = max(1, round(height / side)), max(1, round(width / side))
+    if rows * columns > MAX_PATCHES:
+        scale = math.sqrt(height * width / (MAX_PATCHES * side * side))
+        rows, columns = max(1, math.floor(height / scale / side)), max(1, math.floor(width / scale / side))
+    return min(rows, MAX_PATCHES) * side, min(columns, MAX_PATCHES // min(rows, MAX_PATCHES)) * side
+
+
+def expected_patches(image_file, numbers, _):
+    """Pillow's patches of the entire image, as bytes."""
+    from PIL import Image
+    image = Image.open(image_file).convert("RGB")
+    height, width = smart_size(PATCH, image.height, image.width)
+    image = image.resize((width, image.height), Image.BILINEAR).resize((width, height), Image.BILINEAR)
+    return b"".join(image.crop((left, top, left + PATCH, top + PATCH)).tobytes()
+                    for top in range(0, height, PATCH) for left in range(0, width, PATCH))
+
+
 def main(program):
     try:
         import PIL
@@ -34,7 +56,7 @@ def main(program):
     with tempfile.TemporaryDirectory() as folder:
         lines = subprocess.run([program, folder, str(CASES)], check=True, capture_output=True, text=True).stdout
         cases = [[int(word) for word in line.split()] for line in lines.splitlines()]
-        return max(compare(folder, cases, resize_filter, PIL.__version__) for resize_filter in FILTERS)
+        return max(compare(folder, cases, kind, PIL.__version__) for kind in (*FILTERS, "patches"))
 
 
 def compare(folder, cases, resize_filter, version):
@@ -42,7 +64,8 @@ def compare(folder, cases, resize_filter, version):
     worst = differing = samples = 0
     for number, numbers in enumerate(cases):
         ours = pathlib.Path(folder, f"{number}.{resize_filter}").read_bytes()
-        theirs = expected(pathlib.Path(folder, f"{number}.jpg"), numbers, resize_filter)
+        oracle = expected_patches if resize_filter == "patches" else expected
+        theirs = oracle(pathlib.Path(folder, f"{number}.jpg"), numbers, resize_filter)
         if len(ours) != len(theirs):
             print(f"case {number}: {len(ours)} bytes, Pillow has {len(theirs)}")
             return 1

@@ -175,3 +175,64 @@ TEST_CASE("best fit: no document is cut that fits, every token occurs once, and 
   }
   CHECK(best_fit_rows < least_rows * 5 / 4);
 }
+
+TEST_CASE("items with a cost: bounded rows, every item once, in order or by best fit") {
+  struct item {
+    std::size_t cost;
+    int number;
+  };
+  const auto cost = [](const item& i) { return i.cost; };
+  const auto pack_items = [](auto packing, const std::vector<item>& items) {
+    std::vector<std::vector<item>> rows;
+    const auto emit = [&](std::vector<item> row) { rows.push_back(std::move(row)); };
+    for (const item& i : items) {
+      const std::size_t before = rows.size(), bound = packing.max_outputs(i);
+      packing.push(i, emit);
+      REQUIRE(rows.size() - before <= bound);
+    }
+    packing.finish(emit);
+    return rows;
+  };
+  const auto numbers_of = [](const std::vector<std::vector<item>>& rows) {
+    std::vector<std::vector<int>> all;
+    for (const auto& row : rows) {
+      all.emplace_back();
+      for (const item& i : row) all.back().push_back(i.number);
+    }
+    return all;
+  };
+  using lists = std::vector<std::vector<int>>;
+  const std::vector<item> few{{6, 0}, {5, 1}, {4, 2}, {0, 3}, {5, 4}, {10, 5}, {1, 6}};
+  CHECK(numbers_of(pack_items(mr::pack(cost, {.max_cost = 10}).expanding, few)) ==
+        lists{{0}, {1, 2, 3}, {4}, {5}, {6}});
+  CHECK(numbers_of(pack_items(mr::pack_best_fit(cost, {.max_cost = 10}).expanding, few)) ==
+        lists{{0, 2}, {1, 3, 4}, {5}, {6}});
+
+  std::mt19937 random(1);
+  for (int round = 0; round < 200; ++round) {
+    const std::size_t max_cost = 1 + random() % 50, open = 1 + random() % 5;
+    std::vector<item> items(random() % 100);
+    for (std::size_t i = 0; i < items.size(); ++i) items[i] = {random() % (max_cost + 1), static_cast<int>(i)};
+    for (const bool best : {false, true}) {
+      const mr::cost_options o{.max_cost = max_cost, .open_rows = open};
+      const auto rows = best ? pack_items(mr::pack_best_fit(cost, o).expanding, items)
+                             : pack_items(mr::pack(cost, o).expanding, items);
+      std::vector<int> numbers;
+      for (const auto& row : rows) {
+        std::size_t sum = 0;
+        for (const item& i : row) {
+          sum += i.cost;
+          numbers.push_back(i.number);
+        }
+        REQUIRE(sum <= max_cost);
+        REQUIRE_FALSE(row.empty());
+      }
+      if (best) std::sort(numbers.begin(), numbers.end());
+      REQUIRE(numbers.size() == items.size());
+      for (std::size_t i = 0; i < items.size(); ++i) REQUIRE(numbers[i] == static_cast<int>(i));
+    }
+  }
+  CHECK_THROWS_WITH_AS(mr::pack(cost, {}), doctest::Contains("got a max_cost of 0"), mr::setup_error);
+  CHECK_THROWS_WITH_AS(pack_items(mr::pack(cost, {.max_cost = 9}).expanding, few),
+                       doctest::Contains("got cost 10, expected at most max_cost 9"), mr::data_error);
+}

@@ -148,6 +148,7 @@ class picture {
   template <detail::training_element T>
   friend class normalized_picture;
   friend class padded_picture;
+  friend class patch_list;
   friend class rgba_picture;
 
   static std::string size_text(std::size_t width, std::size_t height);

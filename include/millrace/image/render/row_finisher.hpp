@@ -1,11 +1,12 @@
-// Runs an image's operations on its row, and then converts the row to floating point if the target needs it.
+// Runs an image's operations on its row, and then converts the row to floating point or to patches if the target needs
+// it.
 //
 //   mr::detail::row_finisher last;                                  // reused for all images
 //   resizer.start({.plan = job.plan, .target = last.target_of(job)});
 //   resizer.render(planes);
 //   last.finish(job, memory);
 //
-// A job without operations is rendered directly to its target, and finish() does nothing. A job with operations is
+// A job without operations and patches is rendered directly to its target, and finish() does nothing. Any other job is
 // rendered as bytes, and finish() converts them. The values equal normalize() of the same bytes.
 // Errors: the errors of the operations. Threads: not thread-safe; one thread at a time. Memory: one row of bytes.
 #pragma once

@@ -27,6 +27,18 @@ MILLRACE_INLINE std::size_t best_fit_packing::max_outputs(std::span<const std::u
   return (document.size() + 1) / options_->length + 2;
 }
 
+MILLRACE_INLINE void check_cost_options(const cost_options& o) {
+  if (o.max_cost == 0)
+    throw setup_error("pack() has empty rows: got a max_cost of 0, expected at least 1",
+                      "Set cost_options::max_cost to the cost of a full row");
+}
+
+MILLRACE_INLINE void throw_cost(std::size_t cost, std::size_t max_cost) {
+  throw data_error("an item does not fit into a row of pack(): got cost " + std::to_string(cost) +
+                       ", expected at most max_cost " + std::to_string(max_cost),
+                   "Shorten the item in map(), or drop it by filter(), before pack()");
+}
+
 }  // namespace detail
 
 MILLRACE_INLINE detail::pack_stage<detail::packing> pack(const pack_options& options) {

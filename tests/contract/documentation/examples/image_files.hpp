@@ -4,6 +4,12 @@ void example(const mr::record& r, mr::rng& rng, const mr::picture_reader& webp) 
 EXAMPLE
 }
 
+// ---- interleaved.hpp
+#include <millrace/item/record.hpp>
+
+std::vector<std::uint32_t> tokenize(const mr::bytes& text);
+EXAMPLE
+
 // ---- label_map.hpp
 #include <millrace/deliver/batch.hpp>
 #include <millrace/image/picture/picture.hpp>
@@ -48,6 +54,16 @@ EXAMPLE 2
 
 void example(const mr::record& r, mr::rng& rng) {
 EXAMPLE
+}
+
+// ---- patch_list.hpp
+#include <millrace/deliver/batch.hpp>
+#include <millrace/item/record.hpp>
+#include <millrace/item/tensor/ragged.hpp>
+
+EXAMPLE 1
+void show(mr::batch_of<&document::patches, &document::grids>& b) {
+EXAMPLE 2
 }
 
 // ---- picture_list.hpp

@@ -24,7 +24,7 @@ MILLRACE_INLINE std::size_t width_of(const picture_job& job) noexcept {
 
 /// Returns whether operations can run on the target itself.
 MILLRACE_INLINE bool is_dense_u8(const picture_job& job) noexcept {
-  return job.target.type == pixel_type::u8 &&
+  return job.target.type == pixel_type::u8 && job.target.patch == 0 &&
          (job.target.row_pixels == 0 || job.target.row_pixels == width_of(job));
 }
 
@@ -32,6 +32,17 @@ MILLRACE_INLINE void copy_rows(const rgb_row& from, const pixel_target& to) noex
   for (std::size_t y = 0; y < from.height; ++y)
     std::memcpy(static_cast<std::uint8_t*>(to.data) + 3 * y * to.row_pixels, &from.pixels[3 * y * from.width],
                 3 * from.width);
+}
+
+MILLRACE_INLINE void copy_patches(const rgb_row& from, const pixel_target& to) noexcept {
+  const std::size_t line_bytes = 3 * to.patch, columns = from.width / to.patch;
+  const std::uint8_t* line = from.pixels.data();
+  for (std::size_t y = 0; y < from.height; ++y) {
+    const std::size_t first = y / to.patch * columns * to.patch + y % to.patch;   // in lines of a patch
+    std::uint8_t* target = static_cast<std::uint8_t*>(to.data) + first * line_bytes;
+    for (std::size_t x = 0; x < columns; ++x, line += line_bytes, target += to.patch * line_bytes)
+      std::memcpy(target, line, line_bytes);
+  }
 }
 
 template <class T>
@@ -52,22 +63,23 @@ void write_numbers(const rgb_row& from, const pixel_target& to) noexcept {
 
 MILLRACE_INLINE pixel_target row_finisher::target_of(const picture_job& job) {
   pixel_target target = job.target;
-  if (!job.operation) return target;
-  target.cold = false;   // the operation reads it at once
+  if (!job.operation && target.patch == 0) return target;
+  target.cold = false;   // it is read at once
   if (row_finishing::is_dense_u8(job)) return target;
   bytes_.resize(3 * row_finishing::height_of(job) * row_finishing::width_of(job));
   return {.data = bytes_.data()};
 }
 
 MILLRACE_INLINE void row_finisher::finish(const picture_job& job, scratch& s) {
-  if (!job.operation) return;
+  if (!job.operation && job.target.patch == 0) return;
   const std::size_t height = row_finishing::height_of(job), width = row_finishing::width_of(job);
   const bool is_target = row_finishing::is_dense_u8(job);
   auto* const pixels = is_target ? static_cast<std::uint8_t*>(job.target.data) : bytes_.data();
   const rgb_row row{.pixels = {pixels, 3 * height * width}, .height = height, .width = width};
-  job.operation->run(row, s);
+  if (job.operation) job.operation->run(row, s);
   if (is_target) return;
-  if (job.target.type == pixel_type::u8) row_finishing::copy_rows(row, job.target);
+  if (job.target.patch > 0) row_finishing::copy_patches(row, job.target);
+  else if (job.target.type == pixel_type::u8) row_finishing::copy_rows(row, job.target);
   else if (job.target.type == pixel_type::f32) row_finishing::write_numbers<float>(row, job.target);
   else if (job.target.type == pixel_type::f16) row_finishing::write_numbers<f16>(row, job.target);
   else row_finishing::write_numbers<bf16>(row, job.target);
