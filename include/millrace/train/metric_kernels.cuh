@@ -1,11 +1,11 @@
 // The kernels of metrics.cuh: sums of values, ranks of targets, and the hand-over of the sums.
 //
-//   launch(sum_values<float>{losses, batch_size, weight, totals}, {.stream = s});
+//   launch(sum_values<float>{losses, batch_size, weight, largest_addend(weight), totals}, {.stream = s});
 //   launch(rank_rows<bf16, std::int32_t>{...}, {.blocks = rank_rows_blocks(rows), .stream = s});
 //   launch(hand_over_totals{totals, slot, metrics, true}, {.stream = s});
 //
-// One block adds up the values in a fixed order. Therefore equal runs return equal bits. The counts of ranks do not
-// depend on an order. Loads are 16 bytes wide from the first aligned element on.
+// Values are added up in a fixed order. Therefore equal runs return equal bits. The counts of ranks do not depend on an
+// order. Loads are 16 bytes wide from the first aligned element on.
 // Errors: a kernel cannot throw. Therefore it counts labels that are not a class, and omits their rows.
 // Threads: as in device/kernel.cuh.
 #pragma once
@@ -16,6 +16,7 @@
 #include <millrace/train/target_rank.hpp>
 
 #include <algorithm>
+#include <limits>
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
@@ -37,7 +38,8 @@ MILLRACE_BOTH_SIDES void for_share(const T* data, std::size_t count, unsigned th
   if (rest < count) f(to_float(data[rest]), rest);
 }
 
-/// Adds up values of equal weight; runs as one block.
+/// Adds up values of equal weight. One block adds to the totals. Each of several blocks writes a part, and merge_parts
+/// merges them.
 template <class T>
 struct sum_values {
   static constexpr unsigned threads = 256;
@@ -45,18 +47,56 @@ struct sum_values {
   const T* values;
   std::size_t count;
   double weight;
-  metric_totals* to;
+  float limit;          // largest_addend(weight)
+  metric_totals* to;    // the totals, or the parts
 
   MILLRACE_BOTH_SIDES void operator()(const auto& team) const {
     const metric_totals all = team.reduce([&](unsigned t) {
       metric_totals mine;
-      for_share(values, count, t, threads,
-                [&](float value, std::size_t) { mine.add(static_cast<double>(value), weight); });
+      double sum = 0;
+      std::uint64_t added = 0;
+      for_share(values, count, team.block() * threads + t, team.blocks() * threads, [&](float value, std::size_t) {
+        const bool adds = value >= -limit && value <= limit;   // false for NaN
+        sum += adds ? static_cast<double>(value) : 0.0;
+        added += adds;
+        mine.nonfinite += !adds;
+      });
+      if (added == 0) return mine;
+      mine.sum = sum * weight;
+      mine.weight = static_cast<double>(added) * weight;
       return mine;
     });
+    team.once([&] { team.blocks() == 1 ? to->merge(all) : static_cast<void>(to[team.block()] = all); });
+  }
+};
+
+/// Adds the parts of sum_values to the totals in a fixed order; runs as one block.
+struct merge_parts {
+  static constexpr unsigned threads = 256;
+
+  const metric_totals* parts;
+  unsigned count;   // at most `threads`
+  metric_totals* to;
+
+  MILLRACE_BOTH_SIDES void operator()(const auto& team) const {
+    const metric_totals all = team.reduce([&](unsigned t) { return t < count ? parts[t] : metric_totals{}; });
     team.once([&] { to->merge(all); });
   }
 };
+
+/// Returns the number of blocks for sum_values: one for the losses of a batch, more for the losses of tokens or pixels.
+inline unsigned sum_values_blocks(std::size_t count) noexcept {
+  constexpr std::size_t values_of_block = 4096;
+  return static_cast<unsigned>(
+      std::clamp<std::size_t>((count + values_of_block - 1) / values_of_block, 1, merge_parts::threads));
+}
+
+/// Returns the largest f32 whose product with the weight is finite; -1 for a weight that is not finite.
+inline float largest_addend(double weight) noexcept {
+  constexpr double largest = std::numeric_limits<float>::max();
+  if (!is_finite(weight)) return -1;
+  return static_cast<float>(std::min(largest, std::numeric_limits<double>::max() / (weight < 0 ? -weight : weight)));
+}
 
 /// Ranks the target of each row of logits; one block processes one row at a time.
 template <class T, class Label>

@@ -8,11 +8,12 @@
 // Transfer of a row to the host: at the end of each interval, a kernel in the step's stream moves the sums into a slot.
 // A side stream waits for that kernel and copies the slot into pinned memory. A later maybe_log() detects that the copy
 // is complete.
-// The constructor allocates all memory, creates streams and events, and loads all kernels; an add is one launch.
+// The constructor allocates all memory, creates streams and events, and loads all kernels. An add is one launch; two
+// for more than 4096 values.
 // An add in a new stream waits on the GPU for the adds in the previous stream. While the step's stream is being
 // captured, maybe_log() does not move the sums. A captured add runs at each replay. Replay it in the stream of the adds
 // before and after it.
-// Memory: (slots + 2) x max_metrics x 56 bytes on the GPU.
+// Memory: ((slots + 2) x max_metrics + 256) x 56 bytes on the GPU.
 // Known limitation: in confidential computing, each copy blocks.
 // Errors: setup_error, io_error. Threads: not synchronized. Lifetime: the destructor waits for the stream of the last
 // add and never throws.
@@ -49,7 +50,8 @@ class cuda_device_sums final : public device_sums {
     const current_device here(o_.device);
     const capture_tolerant now;
     const std::size_t bytes = o_.max_metrics * sizeof(metric_totals);
-    check_cuda(cudaMalloc(&device_memory_, bytes * (ring_.size() + 1)), "cudaMalloc");
+    constexpr std::size_t bytes_of_parts = merge_parts::threads * sizeof(metric_totals);
+    check_cuda(cudaMalloc(&device_memory_, bytes * (ring_.size() + 1) + bytes_of_parts), "cudaMalloc");
     check_cuda(cudaHostAlloc(&pinned_memory_, bytes * ring_.size(), cudaHostAllocDefault), "cudaHostAlloc");
     check_cuda(cudaStreamCreateWithFlags(&side_, cudaStreamNonBlocking), "cudaStreamCreateWithFlags");
     make_event(order_);
@@ -60,6 +62,7 @@ class cuda_device_sums final : public device_sums {
       make_event(ring_[i].moved);
       make_event(ring_[i].landed);
     }
+    parts_ = totals_ + (ring_.size() + 1) * o_.max_metrics;
     step_ = side_;   // used until the first add
     clear_totals();
     load_kernels();
@@ -211,6 +214,7 @@ class cuda_device_sums final : public device_sums {
   /// Launches each kernel once with no work, so that no step waits for its code to be loaded.
   void load_kernels() {
     const std::size_t none = 0;
+    launch(merge_parts{parts_, 0, totals_}, {.stream = step_});
     for (const number_kind kind : {number_kind::f32, number_kind::f16, number_kind::bf16}) {
       const device_values values{.kind = kind};
       const device_rows rows{.kind = kind};
@@ -230,7 +234,11 @@ class cuda_device_sums final : public device_sums {
 
   template <class T>
   void add_values_as(std::size_t metric, const device_values& v) {
-    launch(sum_values<T>{static_cast<const T*>(v.data), v.count, v.weight, totals_ + metric}, {.stream = step_});
+    const unsigned blocks = sum_values_blocks(v.count);
+    launch(sum_values<T>{static_cast<const T*>(v.data), v.count, v.weight, largest_addend(v.weight),
+                         blocks == 1 ? totals_ + metric : parts_},
+           {.blocks = blocks, .stream = step_});
+    if (blocks > 1) launch(merge_parts{parts_, blocks, totals_ + metric}, {.stream = step_});
   }
   template <class T>
   void add_rows_as(std::size_t metric, const device_rows& r) {
@@ -286,6 +294,7 @@ class cuda_device_sums final : public device_sums {
   void* device_memory_ = nullptr;
   void* pinned_memory_ = nullptr;
   metric_totals* totals_ = nullptr;
+  metric_totals* parts_ = nullptr;   // of a long vector, between two kernels
   cudaStream_t side_ = nullptr;
   cudaEvent_t order_ = nullptr;
   stream_view step_{};   // stream of the last add, as named_stream() returns it

@@ -63,7 +63,8 @@ LIMITS = {
     "row_mix_kernelINS0_3f16ELj8E": Limit(40, 360, 4),
     "row_mix_kernel": Limit(64, 650),
     "rank_rows": Limit(40, 720),
-    "sum_values": Limit(40, 480),
+    "sum_values": Limit(40, 420),
+    "merge_parts": Limit(40, 300),
     "": Limit(32, 200),
 }
 

@@ -217,6 +217,10 @@ OF_METRICS = (
         kernels("static_cast<std::uint64_t>(label) >= classes", "static_cast<std::uint64_t>(label) > classes")),
     bug("metrics: the values after the last vector are not summed", METRIC_KERNELS,
         kernels("if (rest < count) f(to_float(data[rest]), rest);", "(void)rest;")),
+    bug("metrics: each block adds up all values", METRIC_KERNELS,
+        kernels("team.block() * threads + t, team.blocks() * threads, [", "t, threads, [")),
+    bug("metrics: the last part is not merged", METRIC_KERNELS, kernels("t < count ?", "t + 1 < count ?")),
+    bug("metrics: a long vector has parts only", METRIC_KERNELS, sums("if (blocks > 1) launch(", "if (false) launch(")),
 )
 
 OF_NORMALIZE = (

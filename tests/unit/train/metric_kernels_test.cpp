@@ -4,6 +4,7 @@
 
 #include <doctest/doctest.h>
 
+#include <cmath>
 #include <cstring>
 #include <limits>
 
@@ -29,7 +30,7 @@ TEST_CASE_TEMPLATE("means of device values equal a double-precision sum", T, flo
   fake_cuda::reset();
   {
     const a_stream s;
-    for (const std::size_t count : {1U, 2U, 7U, 8U, 31U, 255U, 256U, 1'000U, 5'003U})
+    for (const std::size_t count : {1U, 2U, 7U, 8U, 31U, 255U, 256U, 1'000U, 4'096U, 5'003U, 20'001U})
       for (const std::size_t shift : {0U, 1U, 5U}) {
         const auto values = random_numbers<T>(count, d);
         const column<T> on_gpu(values, shift);
@@ -126,12 +127,40 @@ TEST_CASE("numbers that are not finite are counted on the device and excluded") 
   }
 }
 
+TEST_CASE("products that are not finite are excluded on the device as on the host") {
+  fake_cuda::reset();
+  {
+    const a_stream s;
+    const std::vector<float> values = {0, -1, 2e8F, 3e38F, -3e38F, not_a_number};
+    const column<float> on_gpu(values);
+    for (const double weight : {0.0, 1.0, -2.0, 1e300, static_cast<double>(infinite)}) {
+      CAPTURE(weight);
+      mr::metrics m({.device = mr::cuda_metric_sums()}), expected;
+      m.mean("loss").add(on_gpu.view(), {.weight = weight, .stream = s.handle});
+      expected.mean("loss").add(mr::tensor_view<const float, 1>{.data = values.data(), .shape = {values.size()}},
+                                {.weight = weight});
+      const mr::row got = m.read_now(), host_row = expected.read_now();
+      CHECK(got.nonfinite == host_row.nonfinite);
+      REQUIRE(got.find("loss").has_value() == host_row.find("loss").has_value());
+      const double mean = got.find("loss").value_or(0), host_mean = host_row.find("loss").value_or(0);
+      CHECK(std::isnan(mean) == std::isnan(host_mean));
+      if (!std::isnan(mean)) CHECK(mean == doctest::Approx(host_mean).epsilon(1e-12));
+    }
+  }
+}
+
 TEST_CASE_TEMPLATE("threads of the kernels add up the bits of the loops and do not race", T, float, mr::f16, mr::bf16) {
   mr::rng d({.seed = 13});
   const auto values = random_numbers<T>(1'003, d);
   mr::metric_totals in_loops, in_threads;
-  run_in_loops(mr::detail::sum_values<T>{values.data() + 3, 1'000, 0.3, &in_loops}, 1);
-  run_in_threads(mr::detail::sum_values<T>{values.data() + 3, 1'000, 0.3, &in_threads}, 1);
+  mr::metric_totals loop_parts[3], thread_parts[3];
+  for (const unsigned blocks : {1U, 3U}) {
+    run_in_loops(mr::detail::sum_values<T>{values.data() + 3, 1'000, 0.3, 9, loop_parts}, blocks);
+    run_in_threads(mr::detail::sum_values<T>{values.data() + 3, 1'000, 0.3, 9, thread_parts}, blocks);
+    CHECK(std::memcmp(thread_parts, loop_parts, sizeof(loop_parts)) == 0);
+  }
+  run_in_loops(mr::detail::merge_parts{loop_parts, 3, &in_loops}, 1);
+  run_in_threads(mr::detail::merge_parts{loop_parts, 3, &in_threads}, 1);
   CHECK(std::memcmp(&in_threads, &in_loops, sizeof(in_loops)) == 0);
   const std::vector<std::int32_t> labels = {2, 0, -1, 16, 17, 5, 9};   // more rows than blocks
   in_loops = in_threads = {};
