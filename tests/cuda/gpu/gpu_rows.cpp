@@ -140,8 +140,13 @@ int contexts(bench::harness& run) {
   }).join();
   require(batches == 20, "20 batches");
   void* function = nullptr;
+#if CUDART_VERSION >= 12050
   check_cuda(cudaGetDriverEntryPointByVersion("cuDevicePrimaryCtxGetState", &function, 12'000, cudaEnableDefault),
              "cudaGetDriverEntryPointByVersion");
+#else
+  check_cuda(cudaGetDriverEntryPoint("cuDevicePrimaryCtxGetState", &function, cudaEnableDefault),
+             "cudaGetDriverEntryPoint");
+#endif
   const auto state = reinterpret_cast<int (*)(int, unsigned*, int*)>(function);
   int others = 0;
   for (int gpu = 0; gpu < gpus; ++gpu) {

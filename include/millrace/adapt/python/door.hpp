@@ -157,7 +157,7 @@ class door_of final : public door {
     if (r.stream) owner->used_on(*r.stream);
     const bool names = names_.empty();
     const auto add = [&](const auto& view, const char* name) {
-      if (names) add_name(last_name(name), view.shape[0] == out.rows ? "_lengths" : "_offsets");
+      if (names) add_name(last_name(name), view.shape[0] == b.size() ? "_lengths" : "_offsets");
       column c{.tensor = dlpack_column_of(view, b.device_ordinal()), .bytes = view.size_bytes(), .batch = owner};
       if (out.on_host && (r.copies || c.bytes <= copied_bytes)) copy_column(c);
       out.columns.push_back(std::move(c));
