@@ -234,8 +234,9 @@ def exact(leg):
 
 
 def python(leg):
-    """the Python door: batches equal to the C++ loop, the life of a loader, the package; needs NumPy and Python.h"""
-    leg.run_checks("system/python/exact.py", "system/python/package.py", "system/python/life.py")
+    """the Python door: the batches of C++, CUDA streams, several modules, recipes, package; needs NumPy and Python.h"""
+    leg.run_checks(*(f"system/python/{name}.py"
+                     for name in ("exact", "streams", "recipes", "package", "clash", "life")))
 
 
 def remote(leg):

@@ -170,7 +170,8 @@ def _compile(command, folder, name, verbose):
     _run([*command, *unknown, "-MMD", "-MF", depends, "-o", output], f"the flow {name}", verbose)
     include = get_include()
     files = depends.read_text().replace("\\\n", " ").partition(": ")[2].split()
-    files = {path: _content_hash(path) for path in sorted(set(files)) if not path.startswith((f"{include}/", "/usr/"))}
+    elsewhere = (f"{include}/millrace/", "/usr/")
+    files = {path: _content_hash(path) for path in sorted(set(files)) if not path.startswith(elsewhere)}
     # dlopen() identifies files by path.
     module = folder / f"{name}-{_hash(*files.values(), _headers_hash(include))}.abi3.so"
     output.rename(module)

@@ -10,7 +10,8 @@ import tarfile
 import zlib
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
-from checks import COMPILED, ROOT, Report, compiled_library, launcher, library_flags   # noqa: F401
+from checks import (COMPILED, ROOT, Report, compiled_library, exclusively, launcher,   # noqa: F401
+                    library_flags)
 
 HERE = pathlib.Path(__file__).resolve().parent
 BUILD = ROOT / "build" / "python"

@@ -103,9 +103,9 @@ class door {
   const std::shared_ptr<std::atomic<std::size_t>> leased_ = std::make_shared<std::atomic<std::size_t>>(0);
 };
 
-/// Returns the part of a spelling after its scopes: "pixels" for "example::pixels".
+/// Returns the last name of a spelling: "pixels" for "example::pixels", "label_b" for "label_b()".
 inline std::string last_name(std::string_view spelling) {
-  return std::string(spelling.substr(spelling.rfind(':') + 1));   // npos + 1 is 0
+  return std::string(spelling.substr(0, spelling.find('(')).substr(spelling.rfind(':') + 1));   // npos + 1 is 0
 }
 
 /// Copies a column to new memory.
