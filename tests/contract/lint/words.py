@@ -93,12 +93,13 @@ def declares(text):
 class Words:
     def __init__(self, root):
         self.sources = {path: text for path, text in Tree(root).sources.items() if not path.startswith(EXCLUDED)}
+        self.spans = {path: list(spans(path, text)) for path, text in self.sources.items()}   # all rows read them
 
     def uses(self, row, below=""):
         pattern = re.compile(ROWS[row], re.I if row not in ("So",) else 0)
         for path, text in self.sources.items():
             if path.startswith(below):
-                for offset, content in spans(path, text):
+                for offset, content in self.spans[path]:
                     for word in pattern.finditer(content):
                         yield path, text.count("\n", 0, offset + word.start()) + 1, content, word
 
