@@ -36,7 +36,9 @@
 #include <millrace/sources/token_data.hpp>
 
 #include <memory>
+#include <mutex>
 #include <optional>
+#include <vector>
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
@@ -59,7 +61,12 @@ namespace detail {
 /// Reads the windows of one file, in order. Throws data_error if the file does not consist of tokens.
 class token_reader {
  public:
-  token_reader(const std::string& name, const token_files_options& options);
+  /// `cached` are the windows of the same file from an earlier reader; used if the size of the file is the same.
+  token_reader(const std::string& name, const token_files_options& options,
+               const std::optional<token_windows>& cached = {});
+
+  /// Returns the windows of the file.
+  const token_windows& windows() const noexcept { return windows_; }
 
   /// Returns the next window; nothing at the end of the file.
   std::optional<packed> next();
@@ -92,13 +99,20 @@ class token_files_source {
   const std::string& shard_name(std::size_t shard) const noexcept { return files_.name(shard); }
   std::uint64_t shard_bytes(std::size_t shard) const { return files_.size_bytes(shard); }
   std::int64_t shard_modified_ns(std::size_t shard) const { return files_.changed(shard); }
-  token_reader open(std::size_t shard, std::uint64_t) const { return {files_.name(shard), options_}; }
+  /// Opens a file. The first reader of a file reads its .idx file; later passes use its documents again.
+  token_reader open(std::size_t shard, std::uint64_t) const;
   /// Returns a run in an exact order.
   std::unique_ptr<planned> plan(const indexed_run_options& o) const;
 
  private:
+  struct cached_documents {
+    std::mutex mutex{};
+    std::vector<std::optional<token_windows>> of{};   // of each file
+  };
+
   file_list files_;
   token_files_options options_;
+  std::shared_ptr<cached_documents> cached_ = std::make_shared<cached_documents>();   // shared by copies
 };
 
 bool is_token_name(std::string_view name) noexcept;

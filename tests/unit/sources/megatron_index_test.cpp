@@ -159,3 +159,21 @@ TEST_CASE("an index that does not match its .bin file is an error that names the
   CHECK_THROWS_WITH_AS(mr::token_files(folder / "a.bin", {.token_bytes = 2, .documents = true}),
                        doctest::Contains("options that exclude each other"), mr::setup_error);
 }
+
+TEST_CASE("an .idx file is read once, not at each pass") {
+  const temporary_folder folder;
+  tar_test::save(folder / "a.bin", numbers<std::uint16_t>(9));
+  tar_test::save(folder / "a.idx", usual.bytes());
+  const mr::detail::token_files_source source({folder / "a.bin"}, {.documents = true});
+  const auto lengths = [copy = source](std::uint64_t pass) {
+    std::vector<std::size_t> all;
+    auto reader = copy.open(0, pass);
+    while (auto one = reader.next()) all.push_back(one->ids.size());
+    return all;
+  };
+  CHECK(lengths(0) == std::vector<std::size_t>{5, 4});
+  std::filesystem::remove(folder / "a.idx");
+  CHECK(lengths(1) == std::vector<std::size_t>{5, 4});
+  tar_test::save(folder / "a.bin", numbers<std::uint16_t>(10));   // another size: the index is needed again
+  CHECK_THROWS_AS(lengths(2), mr::setup_error);
+}

@@ -23,11 +23,15 @@ MILLRACE_INLINE token_layout_options layout_of(const token_files_options& o) noe
 
 }  // namespace token_options
 
-MILLRACE_INLINE token_reader::token_reader(const std::string& name, const token_files_options& options)
+MILLRACE_INLINE token_reader::token_reader(const std::string& name, const token_files_options& options,
+                                           const std::optional<token_windows>& cached)
     : file_(open_file(options.storage, name)), max_id_(max_id_of(options.vocabulary.value_or(0))) {
   constexpr std::size_t usual_bytes = std::size_t{256} << 10;
-  windows_ = read_token_windows({.at = options.storage, .name = name, .file = *file_},
-                                token_options::layout_of(options), token_options::windows_of(options));
+  if (cached && cached->layout().tokens * cached->layout().type.bytes == size_of_open(options.storage, *file_))
+    windows_ = *cached;
+  else
+    windows_ = read_token_windows({.at = options.storage, .name = name, .file = *file_},
+                                  token_options::layout_of(options), token_options::windows_of(options));
   piece_bytes_ = windows_.is_sparse() ? 0 : usual_bytes;
 }
 
@@ -73,6 +77,22 @@ MILLRACE_INLINE token_files_source::token_files_source(std::vector<std::string> 
     throw setup_error("token_files() does not support this token size: got " + std::to_string(bytes) +
                           " bytes, expected 1, 2, 4 or 8",
                       "Omit token_bytes to use the header or the name of the file");
+}
+
+MILLRACE_INLINE token_reader token_files_source::open(std::size_t shard, std::uint64_t) const {
+  if (!options_.documents) return {files_.name(shard), options_};
+  std::optional<token_windows> cached;
+  {
+    const std::lock_guard lock(cached_->mutex);
+    cached_->of.resize(files_.size());
+    cached = cached_->of[shard];
+  }
+  token_reader reader(files_.name(shard), options_, cached);
+  if (!cached) {
+    const std::lock_guard lock(cached_->mutex);
+    cached_->of[shard] = reader.windows();
+  }
+  return reader;
 }
 
 MILLRACE_INLINE auto token_files_source::plan(const indexed_run_options& o) const -> std::unique_ptr<planned> {
