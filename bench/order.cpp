@@ -5,6 +5,7 @@
 #include <millrace/item/tensor/array.hpp>
 #include <millrace/order/mix_cursor.hpp>
 #include <millrace/run/session.hpp>
+#include <millrace/sources/mix.hpp>
 #include <millrace/sources/shards.hpp>
 
 #include <algorithm>
@@ -184,6 +185,74 @@ void measure_epoch_boundary(bench::harness& run) {
   }
 }
 
+/// Writes 1,600 shards of 8 records of 16 KB, unless they exist. Returns their folder.
+std::string many_shards() {
+  const std::string folder = bench::data_folder() + "/many-1600-8";
+  if (std::filesystem::exists(folder)) return folder;
+  std::filesystem::remove_all(folder + ".new");
+  std::filesystem::create_directories(folder + ".new");
+  mr::shard_writer writer({.pattern = folder + ".new/s-%04d.tar", .max_samples = 8});
+  const std::string payload(16'384, 'x');
+  for (int i = 0; i < 1'600 * 8; ++i) writer.write(std::to_string(i), {{"bin", payload}, {"cls", std::to_string(i)}});
+  writer.close();
+  std::filesystem::rename(folder + ".new", folder);
+  return folder;
+}
+
+example prepare(const mr::record& r) {
+  return {mr::array<std::uint8_t, 1>(r["bin"]), r["cls"].as<std::int32_t>()};
+}
+
+struct session_cost {
+  double start_ms, us_per_sample;   // wall time to the first batch; CPU time
+};
+
+template <class Flow>
+session_cost cost_of(Flow flow) {
+  const double begin = bench::now().wall_s;
+  mr::session run{std::move(flow) | mr::batch<&example::payload, &example::label>({.size = 64}),
+                  {.epochs = 3, .notice = mr::quiet}};
+  session_cost cost{};
+  std::uint64_t samples = 0;
+  bench::clocks first;
+  for (auto& b : run) {
+    if (cost.start_ms == 0) {
+      cost.start_ms = (bench::now().wall_s - begin) * 1e3;
+      first = bench::now();
+    } else {
+      samples += b.size();
+    }
+  }
+  cost.us_per_sample = (bench::now() - first).cpu_s * 1e6 / static_cast<double>(samples);
+  return cost;
+}
+
+void measure_many(bench::harness& run) {
+  std::printf("\n1,600 shards of 8 records of 16 KB: one source, and a mix of 1,600 (CPU us per sample; ms to the\n"
+              "first batch)\n");
+  const std::string folder = many_shards();
+  std::vector<double> one, mix, start, ratio;
+  for (int round = 0; round < (run.quick() ? 3 : 9); ++round) {
+    const session_cost alone = cost_of(mr::shards(folder) | mr::shuffle({.window = 12'800}) | mr::map(prepare));
+    const auto source = [&](int i) {
+      char name[32];
+      std::snprintf(name, sizeof name, "/s-%04d.tar", i);
+      return mr::weighted{mr::shards(folder + name) | mr::shuffle({.window = 8}) | mr::map(prepare)};
+    };
+    std::vector<decltype(source(0))> sources;
+    for (int i = 0; i < 1'600; ++i) sources.push_back(source(i));
+    const session_cost mixed = cost_of(mr::mix({.on_exhausted = mr::exhausted::repeat}, std::move(sources)));
+    one.push_back(alone.us_per_sample);
+    mix.push_back(mixed.us_per_sample);
+    ratio.push_back(mixed.us_per_sample / alone.us_per_sample);
+    start.push_back(mixed.start_ms);
+  }
+  std::printf("  one source: %s, mix: %s, ratio: %s, first batch of the mix: %s ms\n", bench::spread(one).c_str(),
+              bench::spread(mix).c_str(), bench::spread(ratio).c_str(), bench::spread(start).c_str());
+  run.result("mix_of_1600_against_one_source", bench::median(ratio), "", bench::at_most(1.1));
+  run.result("mix_of_1600_first_batch", bench::median(start), "ms", bench::at_most(3'000));
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -193,6 +262,7 @@ int main(int argc, char** argv) {
     if (run.wants("mix")) measure_mix(run);
     if (run.wants("resume")) measure_resume(run);
     if (run.wants("border")) measure_epoch_boundary(run);
+    if (run.wants("many")) measure_many(run);
     return run.finish();
   });
 }

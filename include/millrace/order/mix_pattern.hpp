@@ -82,6 +82,8 @@ class mix_pattern {
   /// within one millionth. If no sum up to longest_period fulfills this, rounds the shares to the sum longest_period.
   /// Throws setup_error if no weight is given, a weight is not above 0, or a share is below 1 / longest_period.
   static std::vector<std::uint64_t> shares_of(const std::vector<double>& weights);
+  /// Throws setup_error if a weight is not above 0, or not finite.
+  static void check_weight(double weight);
   /// Returns the shares of sources with constant weights. Errors: as above.
   static std::vector<std::uint64_t> shares_of(const std::vector<mix_source_spec>& sources);
 

@@ -6,6 +6,7 @@
 //                       mr::weighted{mr::shards("drawings-{00..11}.tar") | mr::shuffle({.window = 2048}), 0.3})
 //             | mr::map(prepare) | mr::batch<&example::pixels, &example::label>({.size = 256});
 //
+// mix(options, vector of weighted) mixes any number of sources of one type, such as one for each file of a long list.
 // Each source may have one shuffle, directly after it, and then its own maps. All sources must end in the same item
 // type. Without any maps that type is mixed_record: the record, plus the number of its source.
 // A weight is a number or a function of the position (flow/source_weight.hpp), for a curriculum or for annealing:
@@ -22,6 +23,7 @@
 #pragma once
 
 #include <millrace/base/random.hpp>
+#include <millrace/io/file/run_concurrently.hpp>
 #include <millrace/item/scratch.hpp>
 #include <millrace/measure/values/run_stats.hpp>
 #include <millrace/read/mix/mix_streams.hpp>
@@ -32,8 +34,9 @@
 #include <millrace/stages/shuffle.hpp>
 
 #include <algorithm>
-#include <array>
+#include <atomic>
 #include <tuple>
+#include <vector>
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
@@ -48,6 +51,15 @@ namespace detail {
 // For a mixed item (mixed_record, mixed_item), number() returns the number of its source, and alone<Source>() returns
 // the plain item. All maps of a source use the same rng, one after the other.
 // Errors: exceptions of the maps pass through. Threads: any number of threads at the same time.
+
+/// Applies the maps of one source.
+template <class Item, class Maps, class In>
+Item run_maps(const Maps& maps, In item, rng& random, scratch& memory) {
+  if constexpr (Maps::size == 0) return item;
+  else
+    return run_maps<Item>(maps.rest, call_with_context(maps.first.callable, std::move(item), random, memory), random,
+                          memory);
+}
 
 /// Applies the maps of an item's source.
 template <class Item, class... MapsOfSources>
@@ -64,15 +76,19 @@ struct mix_prepare {
   Item of_source(Mixed&& item, rng& random, scratch& memory) const {
     if constexpr (Source + 1 < sizeof...(MapsOfSources))
       if (item.number() != Source) return of_source<Source + 1>(std::move(item), random, memory);
-    return run(std::get<Source>(sources), std::move(item).template alone<Source>(), random, memory);
+    return run_maps<Item>(std::get<Source>(sources), std::move(item).template alone<Source>(), random, memory);
   }
+};
 
-  template <class Maps, class In>
-  static Item run(const Maps& maps, In item, rng& random, scratch& memory) {
-    if constexpr (Maps::size == 0) return item;
-    else
-      return run(maps.rest, call_with_context(maps.first.callable, std::move(item), random, memory), random,
-                 memory);
+/// Applies the maps of an item's source; all sources have maps of the same types.
+template <class Item, class Maps>
+struct mix_list_prepare {
+  std::vector<Maps> sources;
+
+  template <class Mixed>
+  Item operator()(Mixed item, rng& random, scratch& memory) const {
+    const Maps& maps = sources[item.number()];
+    return run_maps<Item>(maps, std::move(item).template alone<0>(), random, memory);
   }
 };
 
@@ -108,19 +124,26 @@ void check_streams(const Source& source) {
 }
 
 /// The source of a mix that consists only of shards(): indexed if all shards have an index, otherwise a stream.
-template <class... Sources>
-class mixed_shards : public mix_streams<Sources...> {
+template <class Streams>
+class mixed_shards : public basic_mix_streams<Streams> {
  public:
   using planned = indexed_run<mixed_data>;
   static constexpr bool also_streams = true;
 
+  /// `sources` are the sources, or one vector of them.
+  template <class... Sources>
   mixed_shards(const mix_rule& rule, std::uint64_t seed, const Sources&... sources)
-      : mix_streams<Sources...>(rule, seed, sources...), rule_(rule), sources_{sources...} {}
+      : basic_mix_streams<Streams>(rule, seed, sources...), rule_(rule) {
+    (add(sources), ...);
+  }
 
   /// Returns whether a run uses the indexes of the sources. Throws the errors of the sources.
   bool uses_index(const index_use& use) const {
-    if (std::all_of(sources_.begin(), sources_.end(), [&](const auto& source) { return source.uses_index(use); }))
-      return true;
+    std::atomic<bool> all = true;
+    run_concurrently(sources_.size(), sources_.size() < concurrent_sources ? 1 : 16, [&](std::size_t i) {
+      if (all && !sources_[i].uses_index(use)) all = false;
+    });
+    if (all) return true;
     for (const shards_source& source : sources_) check_streams(source);
     return false;
   }
@@ -140,8 +163,13 @@ class mixed_shards : public mix_streams<Sources...> {
   }
 
  private:
+  static constexpr std::size_t concurrent_sources = 8;
+
+  void add(const shards_source& source) { sources_.push_back(source); }
+  void add(const std::vector<shards_source>& sources) { sources_ = sources; }
+
   mix_rule rule_;
-  std::array<shards_source, sizeof...(Sources)> sources_;
+  std::vector<shards_source> sources_;
 };
 
 /// Recognizes flows that can be mixed: a source that is not itself a mix, then optionally a shuffle, then optionally
@@ -229,8 +257,9 @@ auto mix(const mix_options& options, weighted<Flows>... of) {
                            .name = std::move(of.name)}),
    ...);
   constexpr bool only_shards = (std::is_same_v<typename Flows::source_type, detail::shards_source> && ...);
-  using source_type = std::conditional_t<only_shards, detail::mixed_shards<typename Flows::source_type...>,
-                                         detail::mix_streams<typename Flows::source_type...>>;
+  using streams = detail::stream_tuple<typename Flows::source_type...>;
+  using source_type =
+      std::conditional_t<only_shards, detail::mixed_shards<streams>, detail::basic_mix_streams<streams>>;
   if constexpr (!only_shards) (detail::check_streams(of.flow.source), ...);
   source_type source(std::move(rule), options.seed, of.flow.source...);
   if constexpr ((detail::mixable<Flows>::maps + ...) == 0 &&
@@ -239,7 +268,58 @@ auto mix(const mix_options& options, weighted<Flows>... of) {
   else return detail::mixed_flow(std::move(source), options.seed, of.flow...);
 }
 
+/// Returns a flow that mixes any number of sources of one type, such as thousands that are listed at run time. The
+/// order of the vector determines the source numbers. Errors as above; also setup_error for more than 256 sources
+/// without an index. At most 512 files stay open between reads.
+template <class Flow>
+  requires detail::mixed_with<detail::mix_mistake::none, Flow>
+auto mix(const mix_options& options, std::vector<weighted<Flow>> of) {
+  using original = typename Flow::source_type;
+  using streams = detail::stream_list<original>;
+  constexpr bool only_shards = std::is_same_v<original, detail::shards_source>;
+  using source_type =
+      std::conditional_t<only_shards, detail::mixed_shards<streams>, detail::basic_mix_streams<streams>>;
+  using maps = decltype(detail::maps_of(std::move(of.front().flow.stages)));
+  using prepare = detail::mix_list_prepare<typename Flow::item, maps>;
+  detail::mix_rule rule{.on_exhausted = options.on_exhausted};
+  std::vector<original> sources;
+  prepare all;
+  map_options of_maps;
+  for (weighted<Flow>& one : of) {
+    rule.sources.push_back({.weight = std::move(one.weight),
+                            .seed = one.flow.seed,
+                            .window = detail::window_of(one.flow.stages),
+                            .name = std::move(one.name)});
+    if constexpr (!only_shards) detail::check_streams(one.flow.source);
+    sources.push_back(std::move(one.flow.source));
+    all.sources.push_back(detail::maps_of(std::move(one.flow.stages)));
+    detail::add_options(all.sources.back(), of_maps);
+  }
+  source_type source(std::move(rule), options.seed, sources);
+  if constexpr (maps::size == 0 && std::is_same_v<typename source_type::item, detail::mixed_record>)
+    return detail::flow<detail::mixed_record, source_type>{{}, std::move(source), options.seed};
+  else
+    return detail::flow<typename Flow::item, source_type, detail::map_stage<prepare>>{
+        {}, std::move(source), options.seed, {detail::map_stage<prepare>{{}, std::move(all), of_maps}}};
+}
+
 // The overloads below report mistakes at compile time.
+
+/// Reports a vector of sources with stages other than a shuffle and maps.
+template <class Flow>
+  requires detail::mixed_with<detail::mix_mistake::not_mixable, Flow>
+__attribute__((unavailable("millrace: a source of mix() has stages other than a shuffle and then maps. Put these other "
+                           "stages after mix().")))
+detail::broken_flow mix(const mix_options&, const std::vector<weighted<Flow>>&) {
+  return {};
+}
+
+/// Reports a vector of sources whose mistake was already reported.
+template <class Flow>
+  requires detail::mixed_with<detail::mix_mistake::reported, Flow>
+detail::broken_flow mix(const mix_options&, const std::vector<weighted<Flow>>&) {
+  return {};
+}
 
 /// Accepts flows whose mistake was already reported.
 template <class... Flows>

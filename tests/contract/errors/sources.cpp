@@ -5,6 +5,7 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 namespace mr = millrace;
 
@@ -105,6 +106,20 @@ void train() {
   auto mixed = mr::mix({.on_exhausted = mr::exhausted::repeat}, mr::weighted{one}, mr::weighted{other});
 #endif
   mr::session run{mixed | mr::map(prepare) | mr::batch<&example::number>({.size = 4})};
+  for (auto& b : run) static_cast<void>(b.get<&example::number>());
+}
+
+// case: mix_of_a_vector_of_batched_flows
+// error: a source of mix\(\) has stages other than a shuffle and then maps
+void train() {
+  auto source = mr::shards("a.tar") | mr::map(prepare);
+#if MISTAKE
+  std::vector many(3, mr::weighted{source | mr::batch<&example::number>({.size = 4})});
+  mr::session run{mr::mix({}, many)};   // wrong here
+#else
+  std::vector many(3, mr::weighted{source});
+  mr::session run{mr::mix({}, many) | mr::batch<&example::number>({.size = 4})};
+#endif
   for (auto& b : run) static_cast<void>(b.get<&example::number>());
 }
 

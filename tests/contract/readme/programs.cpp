@@ -149,7 +149,7 @@ int main() {
   return uninterrupted.labels.size() == 840 && resumed.labels == uninterrupted.labels ? 0 : 1;
 }
 
-// program: curriculum sources_3
+// program: curriculum sources_4
 // The curriculum, stopped after the step 150 and resumed: its shares at the start and at the end.
 #include "snippet.hpp"
 

@@ -72,7 +72,7 @@ namespace pictures_with_words {
 #include "text_3.hpp"
 }
 namespace some_samples {
-#include "sources_4.hpp"
+#include "sources_5.hpp"
 }
 namespace entry_points {
 #include "decoding_1.hpp"

@@ -1,108 +1,9 @@
-#include "../../thorough.hpp"
-
-#include <millrace/order/mix_cursor.hpp>
-
-#include <doctest/doctest.h>
-
-#include <cmath>
-#include <map>
-#include <numeric>
-#include <set>
+#include "slow_mix.hpp"
 
 namespace mr = millrace;
+using namespace slow_mix;
 
 namespace {
-
-using options = mr::detail::mix_plan_options;
-
-/// A sample, by its number in the plan, and its source's pass.
-struct named {
-  mr::detail::located_sample sample{};
-  std::uint64_t pass = 0;
-  friend bool operator==(const named&, const named&) = default;
-};
-using order = std::vector<named>;
-
-std::uint64_t samples_of(const mr::detail::mix_source_spec& s) {
-  return std::accumulate(s.counts.begin(), s.counts.end(), std::uint64_t{0});
-}
-
-/// The n-th sample of a source in the complete run, by the plan of that source alone.
-named alone(const options& o, std::size_t source, std::uint64_t number) {
-  const mr::detail::mix_source_spec& s = o.sources[source];
-  const mr::detail::exact_order plan({.seed = s.seed,
-                            .counts = s.counts,
-                            .shuffled = s.window > 0,
-                            .window = s.window,
-                            .lanes = o.lanes,
-                            .epoch_batches = mr::detail::exact_order_options::endless});
-  const mr::detail::ordered_sample position = plan.sample_at(0, number);
-  std::uint64_t first_shard = 0;
-  for (std::size_t i = 0; i < source; ++i) first_shard += o.sources[i].counts.size();
-  return {{first_shard + position.sample.shard, position.sample.index}, position.pass};
-}
-
-/// The sources of the first positions of a mix whose weights change. In each block, one position at a time goes to the
-/// source with the largest lag; the pattern of these numbers of samples then distributes the block.
-std::vector<std::size_t> slow_sources(const std::vector<mr::detail::mix_source_spec>& sources, std::uint64_t length) {
-  constexpr std::int64_t unit = std::int64_t{1} << 32;
-  std::vector<std::size_t> all;
-  std::vector<std::int64_t> lags(sources.size(), 0);
-  std::uint64_t longest = 256;
-  while (longest < 4 * sources.size()) longest *= 2;
-  std::set<std::uint64_t> points;
-  for (const auto& s : sources)
-    for (const auto& p : s.weight.points()) points.insert(p.position);
-  while (all.size() < length) {
-    const std::uint64_t begin = all.size();
-    std::uint64_t end = begin + 1, block = longest;
-    const auto next = points.upper_bound(begin);
-    if (next != points.begin() && next != points.end()) {
-      block = 16;
-      while (block < longest && block * 2 * 64 <= *next - *std::prev(next)) block *= 2;
-    }
-    while (end % block != 0 && !points.contains(end)) ++end;
-    std::vector<double> weights;
-    for (const auto& s : sources) {
-      const bool is_function = s.weight.points().empty();
-      weights.push_back((s.weight.at(begin) + s.weight.at(is_function ? begin : end - 1)) / 2);
-    }
-    const double sum = std::accumulate(weights.begin(), weights.end(), 0.0);
-    std::int64_t left = unit;
-    for (std::size_t i = 0; i < sources.size(); ++i) {
-      const auto share = static_cast<std::int64_t>(weights[i] / sum * static_cast<double>(unit));
-      lags[i] += share * static_cast<std::int64_t>(end - begin);
-      left -= share;
-    }
-    lags[static_cast<std::size_t>(std::max_element(weights.begin(), weights.end()) - weights.begin())] +=
-        left * static_cast<std::int64_t>(end - begin);
-    std::vector<std::uint64_t> quotas(sources.size(), 0);
-    for (std::uint64_t p = begin; p < end; ++p) {
-      const auto largest = static_cast<std::size_t>(std::max_element(lags.begin(), lags.end()) - lags.begin());
-      ++quotas[largest];
-      lags[largest] -= unit;
-    }
-    const mr::detail::mix_pattern pattern(quotas);
-    for (std::uint64_t p = begin; p < end; ++p) all.push_back(pattern.source_at(p - begin));
-  }
-  return all;
-}
-
-/// A weight of each kind.
-mr::source_weight random_weight(mr::rng& random) {
-  std::vector<mr::source_weight::point> points;
-  for (std::uint64_t at = random.below(50), n = 2 + random.below(4); n > 0; --n, at += 1 + random.below(700))
-    points.push_back({at, random.chance(0.2) ? 0 : random.uniform()});
-  points.back().weight = 0.1;
-  switch (random.below(4)) {
-    case 0: return 0.05 + random.uniform();
-    case 1: return mr::source_weight::steps(points);
-    case 2: return mr::source_weight::linear(points);
-    default: return [base = random.uniform()](std::uint64_t p) { return base + static_cast<double>(p % 999) / 500; };
-  }
-}
-
-bool changes(const options& o) { return mr::detail::mix_schedule::of(o.sources, o.on_exhausted) != nullptr; }
 
 /// All epochs up to `epochs`, the slow way: the source of each turn, and its next sample.
 std::vector<order> slow_epochs(const options& o, std::uint64_t epochs) {
@@ -155,27 +56,6 @@ std::vector<order> slow_epochs(const options& o, std::uint64_t epochs) {
     if (o.drop_last) now.resize(now.size() / o.global_batch * o.global_batch);
   }
   return all;
-}
-
-/// The outputs of the cursors of `world_size` ranks, from `position` on, merged into one order.
-order walked(const mr::detail::mix_plan& plan, std::uint64_t epoch, std::uint64_t position, std::size_t world_size) {
-  std::map<std::uint64_t, named> by_position;
-  for (std::size_t rank = 0; rank < world_size; ++rank) {
-    mr::detail::mix_cursor cursor(plan, {.world = {.rank = rank, .size = world_size},
-                                 .epoch = epoch,
-                                 .position = position});
-    while (const auto s = cursor.next()) {
-      REQUIRE(s->position % world_size == rank);
-      REQUIRE(s->epoch == epoch);
-      REQUIRE(by_position.emplace(s->position, named{s->sample, s->pass}).second);
-    }
-  }
-  order out;
-  for (const auto& [p, s] : by_position) {
-    REQUIRE(p == position + out.size());
-    out.push_back(s);
-  }
-  return out;
 }
 
 options random_settings(mr::rng& random) {
@@ -265,94 +145,6 @@ TEST_CASE("the counts of a rank for each source equal those of its walk") {
       if (p % mine.size == mine.rank) ++met[plan.spot_of(epoch, p).source];
     REQUIRE(plan.counts_of(mine, epoch, begin, end) == met);
   }
-}
-
-TEST_CASE("weights that change with the position are kept at every position, and are frozen") {
-  using weight = mr::source_weight;
-  const std::vector<mr::detail::mix_source_spec> sources = {
-      {.weight = weight::linear({{0, 0.9}, {20'000, 0.1}})},
-      {.weight = weight::linear({{0, 0.1}, {20'000, 0.9}})},
-      {.weight = weight::steps({{0, 0}, {7'777, 0.5}, {15'000, 0}})},
-      {.weight = [](std::uint64_t p) { return p < 5'120 ? 0.25 : 0.001; }}};
-  const mr::detail::mix_schedule schedule(sources);
-  std::vector<double> expected(sources.size(), 0);
-  std::vector<std::uint64_t> counts(sources.size(), 0);
-  std::uint64_t digest = 0;
-  double largest = 0;
-  for (std::uint64_t p = 0; p < 40'000; ++p) {
-    const auto phase = schedule.phase_at(p);
-    const std::size_t source = phase->pattern.source_at(p - phase->begin);
-    if (p == phase->begin) REQUIRE(phase->counts_before == counts);
-    ++counts[source];
-    digest = mr::detail::combine_keys(digest, source);
-    double all = 0;
-    for (const auto& s : sources) all += s.weight.at(p);
-    for (std::size_t i = 0; i < sources.size(); ++i) {
-      expected[i] += sources[i].weight.at(p) / all;
-      largest = std::max(largest, std::fabs(expected[i] - static_cast<double>(counts[i])));
-    }
-    if (p < 7'777 || p >= 15'100) REQUIRE(source != 2);
-  }
-  CHECK(largest < 1.6);
-  CHECK(counts[2] > 2'300);
-  CHECK(digest == 9896666872898342128U);
-}
-
-TEST_CASE("a schedule of many sources equals the slow distribution, from any position on") {
-  mr::rng random({.seed = 4});
-  for (const std::size_t count : {2U, 3U, 90U}) {
-    std::vector<mr::detail::mix_source_spec> sources(count);
-    for (auto& s : sources) s.weight = random_weight(random);
-    sources[0].weight = mr::source_weight::steps({{0, 1}, {300, 0.001}, {600, 40}, {1'200, 0}, {2'000, 5}});
-    const mr::detail::mix_schedule schedule(sources);
-    const auto expected = slow_sources(sources, 6'000);
-    for (int i = 0; i < 40; ++i) {
-      const std::uint64_t at = random.below(6'000);
-      const auto phase = random.chance(0.5) ? schedule.phase_at(at) : mr::detail::mix_schedule(sources).phase_at(at);
-      REQUIRE(phase->pattern.source_at(at - phase->begin) == expected[at]);
-      const std::uint64_t begin = random.below(at + 1);
-      const mr::world mine{.rank = random.below(3), .size = 3};
-      std::vector<std::uint64_t> counts(count, 0);
-      for (std::uint64_t p = begin; p < at; ++p)
-        if (p % 3 == mine.rank) ++counts[expected[p]];
-      REQUIRE(schedule.counts_of(mine, begin, at) == counts);
-    }
-  }
-  // Far positions, forward and back over the stored positions.
-  std::vector<mr::detail::mix_source_spec> many(3'000);
-  for (std::size_t i = 0; i < many.size(); ++i) many[i].weight = static_cast<double>(1 + i % 7);
-  many[0].weight = mr::source_weight::linear({{1'000'000, 1}, {8'000'000, 900}});
-  const mr::detail::mix_schedule walked_once(many);
-  for (const std::uint64_t far : {9'000'000, 5'000'000, 8'900'000}) {
-    const auto phase = walked_once.phase_at(far), same = mr::detail::mix_schedule(many).phase_at(far);
-    REQUIRE(phase->counts_before == same->counts_before);
-    REQUIRE(phase->pattern.shares() == same->pattern.shares());
-  }
-}
-
-TEST_CASE("invalid weights by position are refused, with their position") {
-  using weight = mr::source_weight;
-  CHECK(weight(0.7).fingerprint() == weight::steps({{0, 0.7}, {50, 0.7}}).fingerprint());
-  CHECK(weight::linear({{0, 1}, {10, 2}}).fingerprint() != weight::steps({{0, 1}, {10, 2}}).fingerprint());
-  CHECK(weight::linear({{10, 1}, {20, 3}}).at(15) == 2);
-  CHECK(weight::linear({{10, 1}, {20, 3}}).at(5) == 1);
-  CHECK(weight::steps({{10, 1}, {20, 3}}).at(20) == 3);
-  CHECK_THROWS_WITH_AS(weight::steps({}), doctest::Contains("has no points"), mr::setup_error);
-  CHECK_THROWS_WITH_AS(weight::steps({{9, 1}, {9, 2}}), doctest::Contains("got position 9 after 9"), mr::setup_error);
-  CHECK_THROWS_WITH_AS(weight::linear({{0, 1}, {9, -1}}), doctest::Contains("invalid at position 9: got -1"),
-                       mr::setup_error);
-  const auto make = [](options o) {
-    o.sources[0].counts = o.sources[1].counts = {400};
-    return [o] { mr::detail::mix_plan plan(o); };
-  };
-  const auto repeat = mr::exhausted::repeat;
-  const weight falls = [](std::uint64_t p) { return p < 256 ? 1. : -1.; }, ends = weight::steps({{0, 1}, {99, 0}});
-  CHECK_THROWS_WITH_AS(make({.sources = {{.weight = ends}, {.weight = 1}}, .on_exhausted = mr::exhausted::stop})(),
-                       doctest::Contains("but sources do not repeat"), mr::setup_error);
-  CHECK_THROWS_WITH_AS(make({.sources = {{.weight = ends}, {.weight = ends}}, .on_exhausted = repeat})(),
-                       doctest::Contains("the weights of the mix is invalid at position 99: got 0"), mr::setup_error);
-  CHECK_THROWS_WITH_AS(make({.sources = {{.weight = 1}, {.weight = falls}}, .on_exhausted = repeat})(),
-                       doctest::Contains("source 1 of the mix is invalid at position 256: got -1"), mr::setup_error);
 }
 
 TEST_CASE("the end of an epoch of a mix") {

@@ -81,12 +81,13 @@ inline auto flow(const data_sets& sets, const run_options& o) {
          mr::batch<&example::label, &example::draw>({.size = global_batch / o.world.size});
 }
 
-inline delivered run(const data_sets& sets, const run_options& o) {
+template <class Flow>
+delivered run_flow(Flow flow, const run_options& o) {
   auto options = quiet(o.threads, o.epochs);
   options.world = o.world;
   options.resume = o.resume;
   options.epoch_batches = o.epoch_batches;
-  mr::session session{flow(sets, o), options};
+  mr::session session{std::move(flow), options};
   delivered d;
   for (auto& b : session) {
     auto [labels, draw] = b.columns();
@@ -103,17 +104,24 @@ inline delivered run(const data_sets& sets, const run_options& o) {
   return d;
 }
 
+inline delivered run(const data_sets& sets, const run_options& o) { return run_flow(flow(sets, o), o); }
+
 /// The batches of all ranks together, in the order of positions.
-inline std::vector<rows> run_all_ranks(const data_sets& sets, run_options o, std::size_t world_size) {
+template <class MakeFlow>
+std::vector<rows> run_all_ranks(const MakeFlow& make, run_options o, std::size_t world_size) {
   std::vector<rows> all;
   for (std::size_t r = 0; r < world_size; ++r) {
     o.world = {.rank = r, .size = world_size};
-    const delivered d = run(sets, o);
+    const delivered d = run_flow(make(o), o);
     all.resize(d.batches.size(), rows(global_batch));
     for (std::size_t b = 0; b < d.batches.size(); ++b)
       for (std::size_t i = 0; i < d.batches[b].size(); ++i) all[b][i * world_size + r] = d.batches[b][i];
   }
   return all;
+}
+
+inline std::vector<rows> run_all_ranks(const data_sets& sets, const run_options& o, std::size_t world_size) {
+  return run_all_ranks([&](const run_options& own) { return flow(sets, own); }, o, world_size);
 }
 
 inline std::size_t set_of(std::int32_t label) { return static_cast<std::size_t>(label / 1'000); }

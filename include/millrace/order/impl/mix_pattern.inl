@@ -49,13 +49,17 @@ MILLRACE_INLINE std::uint64_t mix_pattern::position_of(std::size_t source, std::
   return number / shares_[source] * period() + at;
 }
 
+MILLRACE_INLINE void mix_pattern::check_weight(double weight) {
+  if (!is_finite(weight) || weight <= 0)
+    throw setup_error("a source of a mix has an invalid weight: got " + std::to_string(weight),
+                      "Set a weight above 0, or omit the source");
+}
+
 MILLRACE_INLINE std::vector<std::uint64_t> mix_pattern::shares_of(const std::vector<double>& weights) {
   if (weights.empty()) throw setup_error("a mix has no sources", "Add at least one source");
   double all = 0;
   for (const double weight : weights) {
-    if (!is_finite(weight) || weight <= 0)
-      throw setup_error("a source of a mix has an invalid weight: got " + std::to_string(weight),
-                        "Set a weight above 0, or omit the source");
+    check_weight(weight);
     all += weight;
   }
   const auto longest = static_cast<double>(longest_period);

@@ -11,12 +11,14 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 MILLRACE_INLINE mix_plan::mix_plan(options o) : options_(std::move(o)) {
   if (options_.global_batch == 0) throw setup_error("the batch size is 0", "Choose a size of at least 1");
   std::uint64_t shards = 0;
+  std::vector<std::uint64_t> passes;
   for (mix_source_spec& s : options_.sources) {
     const std::uint64_t samples = std::accumulate(s.counts.begin(), s.counts.end(), std::uint64_t{0});
     if (samples == 0)
       throw setup_error("source " + std::to_string(sources_.size()) + " of the mix has no sample",
                         "Omit the source, or inspect its shards (examples/inspect)");
     first_shards_.push_back(shards);
+    passes.push_back(samples);
     shards += s.counts.size();
     sources_.push_back(exact_order({.seed = s.seed,
                                     .counts = std::move(s.counts),
@@ -27,7 +29,7 @@ MILLRACE_INLINE mix_plan::mix_plan(options o) : options_(std::move(o)) {
                                     .epoch_batches = exact_order_options::endless}));
     s.counts.clear();
   }
-  schedule_ = mix_schedule::of(options_.sources, options_.on_exhausted);
+  schedule_ = mix_schedule::of({options_.sources, options_.on_exhausted}, std::move(passes));
   if (!schedule_) compute_phases(mix_pattern::shares_of(options_.sources));
   set_length();
 }
@@ -164,7 +166,11 @@ MILLRACE_INLINE void mix_plan::compute_phases(std::vector<std::uint64_t> shares)
 
 MILLRACE_INLINE void mix_plan::set_length() {
   const std::uint64_t batch = options_.global_batch;
+  std::uint64_t pass = 0;
+  if (schedule_ && (!cycles() || options_.epoch_batches == exact_order_options::exact_pass))
+    std::tie(measure_, pass) = schedule_->first_pass();
   if (!cycles()) {
+    if (schedule_) positions_ = pass;
     if (options_.epoch_batches != exact_order_options::exact_pass)
       throw setup_error("epochs of a fixed number of batches need sources that restart when they run out",
                         "Set mix_options::on_exhausted to exhausted::repeat");
@@ -175,12 +181,6 @@ MILLRACE_INLINE void mix_plan::set_length() {
                             ", and drop_last drops them",
                         "Use a smaller batch, more data, exhausted::repeat, or batch({.drop_last = false})");
     return;
-  }
-  std::uint64_t pass = 0;
-  if (schedule_ && options_.epoch_batches == exact_order_options::exact_pass) {
-    std::vector<std::uint64_t> samples;
-    for (const exact_order& source : sources_) samples.push_back(source.samples());
-    std::tie(measure_, pass) = schedule_->first_pass(samples);
   }
   for (std::size_t i = 0; !schedule_ && i < sources_.size(); ++i) {
     const std::uint64_t end = phases_.front().pattern.position_of(i, sources_[i].samples() - 1) + 1;

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <bit>
 #include <numeric>
+#include <optional>
 #include <utility>
 
 #include <millrace/simd/precise_begin.inc>
@@ -16,24 +17,33 @@ MILLRACE_INLINE bool mix_schedule::changes(const std::vector<mix_source_spec>& s
   return std::any_of(sources.begin(), sources.end(), [](const auto& s) { return !s.weight.is_constant(); });
 }
 
+MILLRACE_INLINE bool mix_schedule::is_needed(const std::vector<mix_source_spec>& sources) {
+  return sources.size() > pattern_sources || changes(sources);
+}
+
 MILLRACE_INLINE std::vector<std::uint64_t> mix_schedule::weight_keys(const std::vector<mix_source_spec>& sources) {
-  if (!changes(sources)) return mix_pattern::shares_of(sources);
+  if (!is_needed(sources)) return mix_pattern::shares_of(sources);
   std::vector<std::uint64_t> keys;
   for (const mix_source_spec& s : sources) keys.push_back(s.weight.fingerprint());
   return keys;
 }
 
-MILLRACE_INLINE std::shared_ptr<const mix_schedule> mix_schedule::of(const std::vector<mix_source_spec>& sources,
-                                                                     exhausted on_exhausted) {
-  if (!changes(sources)) return nullptr;
-  if (on_exhausted != exhausted::repeat)
-    throw setup_error("the weights of a mix change with the position of the run, but sources do not repeat",
-                      "Set mix_options::on_exhausted to exhausted::repeat");
-  return std::make_shared<const mix_schedule>(sources);
+MILLRACE_INLINE std::shared_ptr<const mix_schedule> mix_schedule::of(const mix_rule& rule,
+                                                                     std::vector<std::uint64_t> samples) {
+  if (!is_needed(rule.sources) || (samples.empty() && !changes(rule.sources))) return nullptr;
+  return std::make_shared<const mix_schedule>(rule, std::move(samples));
 }
 
-MILLRACE_INLINE mix_schedule::mix_schedule(const std::vector<mix_source_spec>& sources) {
-  for (const mix_source_spec& s : sources) {
+MILLRACE_INLINE mix_schedule::mix_schedule(const mix_rule& rule, std::vector<std::uint64_t> samples)
+    : on_exhausted_(rule.on_exhausted), samples_(std::move(samples)) {
+  for (const mix_source_spec& s : rule.sources) {
+    if (!s.weight.is_constant()) {
+      if (on_exhausted_ != exhausted::repeat)
+        throw setup_error("the weights of a mix change with the position of the run, but sources do not repeat",
+                          "Set mix_options::on_exhausted to exhausted::repeat");
+    } else {
+      mix_pattern::check_weight(s.weight.at(0));
+    }
     names_.push_back(s.name.empty() ? "source " + std::to_string(weights_.size()) : s.name);
     weights_.push_back(s.weight);
     for (const source_weight::point& p : s.weight.points()) knots_.push_back(p.position);
@@ -69,7 +79,9 @@ MILLRACE_INLINE void mix_schedule::advance(walk& at) const {
   constexpr std::int64_t unit = std::int64_t{1} << 32;
   const std::size_t sources = weights_.size();
   const std::uint64_t begin = at.end, end = block_end(begin);
+  const bool repeats = on_exhausted_ == exhausted::repeat;
   std::vector<double> weights(sources);
+  std::size_t exhausted_sources = 0;
   double all = 0;
   std::size_t largest = 0;
   for (std::size_t i = 0; i < sources; ++i) {
@@ -78,9 +90,19 @@ MILLRACE_INLINE void mix_schedule::advance(walk& at) const {
       throw setup_error("the weight of " + names_[i] + " of the mix is invalid at position " +
                             std::to_string(begin) + ": got " + std::to_string(weight),
                         "Return a weight of at least 0");
+    if (!repeats && at.is_exhausted(i, samples_)) {
+      ++exhausted_sources;
+      continue;
+    }
     weights[i] = weight;
     all += weight;
     if (weight > weights[largest]) largest = i;
+  }
+  if (exhausted_sources == sources || (exhausted_sources > 0 && on_exhausted_ == exhausted::stop)) {
+    for (std::size_t i = 0; i < sources; ++i) at.counts[i] += std::exchange(at.quotas[i], 0);
+    at.begin = begin;
+    at.end = ~std::uint64_t{0};
+    return;
   }
   if (!(all > 0) || !is_finite(all))
     throw setup_error("the sum of the weights of the mix is invalid at position " + std::to_string(begin) + ": got " +
@@ -122,6 +144,21 @@ MILLRACE_INLINE void mix_schedule::advance(walk& at) const {
       left -= step;
     }
   }
+  if (!repeats) cut(at);
+}
+
+MILLRACE_INLINE void mix_schedule::cut(walk& at) const {
+  std::uint64_t end = at.end;
+  std::optional<mix_pattern> pattern;
+  for (std::size_t i = 0; i < weights_.size(); ++i) {
+    if (at.counts[i] >= samples_[i] || !at.is_exhausted(i, samples_)) continue;
+    if (!pattern) pattern.emplace(at.quotas);
+    end = std::min(end, at.begin + pattern->position_of(i, samples_[i] - at.counts[i] - 1) + 1);
+  }
+  if (!pattern) return;
+  at.quotas = pattern->counts_before(end - at.begin);
+  at.end = end;
+  std::fill(at.lags.begin(), at.lags.end(), 0);
 }
 
 MILLRACE_INLINE void mix_schedule::move_to(std::uint64_t position) const {
@@ -148,34 +185,41 @@ MILLRACE_INLINE std::shared_ptr<const mix_phase> mix_schedule::phase_at(std::uin
   const std::lock_guard lock(mutex_);
   if (last_ && last_->begin <= position && position < last_->end) return last_;
   move_to(position);
-  last_ = std::make_shared<mix_phase>(mix_phase{walk_.begin, mix_pattern(walk_.quotas), walk_.counts, walk_.end});
+  std::vector<std::uint64_t> shares = walk_.quotas;
+  if (walk_.end == ~std::uint64_t{0}) shares[0] = 1;   // after the end of an epoch
+  last_ = std::make_shared<mix_phase>(mix_phase{walk_.begin, mix_pattern(std::move(shares)), walk_.counts, walk_.end});
   return last_;
 }
 
 MILLRACE_INLINE std::vector<std::uint64_t> mix_schedule::counts_of(const world& mine, std::uint64_t begin,
                                                                    std::uint64_t end) const {
   const std::lock_guard lock(counts_mutex_);
-  if (!counted_ || counted_->mine.rank != mine.rank || counted_->mine.size != mine.size || counted_->begin != begin ||
-      counted_->end > end)
-    counted_ = {mine, begin, begin, std::vector<std::uint64_t>(weights_.size(), 0)};
-  while (counted_->end < end) {
-    const std::uint64_t from = counted_->end;
+  rank_counts* counted = nullptr;
+  for (rank_counts& c : counted_)
+    if (c.mine.rank == mine.rank && c.mine.size == mine.size && c.begin == begin && c.end <= end &&
+        !c.counts.empty() && (!counted || c.end > counted->end))
+      counted = &c;
+  if (!counted) {
+    counted = &counted_[oldest_counted_++ % counted_.size()];
+    *counted = {mine, begin, begin, std::vector<std::uint64_t>(weights_.size(), 0)};
+  }
+  while (counted->end < end) {
+    const std::uint64_t from = counted->end;
     const auto phase = phase_at(from);
     const std::uint64_t to = std::min(end, phase->end);
     const std::uint64_t first = from + (mine.rank + mine.size - from % mine.size) % mine.size;
     if (first < to) {
       const auto some = phase->pattern.counts(first - phase->begin, to - phase->begin, mine.size);
-      for (std::size_t i = 0; i < some.size(); ++i) counted_->counts[i] += some[i];
+      for (std::size_t i = 0; i < some.size(); ++i) counted->counts[i] += some[i];
     }
-    counted_->end = to;
+    counted->end = to;
   }
-  return counted_->counts;
+  return counted->counts;
 }
 
-MILLRACE_INLINE std::pair<std::size_t, std::uint64_t> mix_schedule::first_pass(
-    const std::vector<std::uint64_t>& samples) const {
+MILLRACE_INLINE std::pair<std::size_t, std::uint64_t> mix_schedule::first_pass() const {
   std::pair<std::size_t, std::uint64_t> last{0, 0};
-  std::vector<std::size_t> open(samples.size());
+  std::vector<std::size_t> open(weights_.size());
   std::iota(open.begin(), open.end(), std::size_t{0});
   for (walk at = start(); !open.empty(); advance(at)) {
     if (at.begin >> 32 != 0)
@@ -183,11 +227,12 @@ MILLRACE_INLINE std::pair<std::size_t, std::uint64_t> mix_schedule::first_pass(
                             std::to_string(at.begin) + " positions, so that an epoch does not end",
                         "Set session_options::epoch_batches");
     std::erase_if(open, [&](std::size_t i) {
-      if (at.counts[i] + at.quotas[i] < samples[i]) return false;
-      const std::uint64_t end = at.begin + mix_pattern(at.quotas).position_of(i, samples[i] - at.counts[i] - 1) + 1;
+      if (!at.is_exhausted(i, samples_)) return false;
+      const std::uint64_t end = at.begin + mix_pattern(at.quotas).position_of(i, samples_[i] - at.counts[i] - 1) + 1;
       if (end > last.second) last = {i, end};
       return true;
     });
+    if (on_exhausted_ == exhausted::stop && last.second > 0) break;
   }
   return last;
 }

@@ -27,19 +27,86 @@
 #include <memory>
 #include <optional>
 #include <tuple>
+#include <type_traits>
+#include <utility>
+#include <vector>
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// Mixes several sources without an index by weight.
+/// The streams of sources whose types may differ.
 template <class... Sources>
-class mix_streams {
- public:
+struct stream_tuple {
   using item = typename item_of_mix<typename Sources::item...>::type;
-  static constexpr bool one_reader_at_a_time = true;
-  static constexpr bool begins_at_pass_0 = true;
   static constexpr bool watched = (watchable_source<Sources> || ...);
 
-  mix_streams(mix_rule rule, std::uint64_t seed, const Sources&... sources)
+  template <class OptionsFor>
+  stream_tuple(const OptionsFor& options_for, const Sources&... sources)
+      : all{std::make_unique<mix_stream<Sources>>(sources, options_for(sources))...} {}
+  void check() const noexcept {}
+
+  template <class F>
+  void for_each(F act) {
+    std::apply([&](auto&... s) { (act(*s), ...); }, all);
+  }
+  /// Calls act(stream, convert), where convert(item of the stream) returns an item of the mix.
+  template <std::size_t Index = 0, class F>
+  void with(std::size_t source, const F& act) {
+    if constexpr (Index + 1 < sizeof...(Sources))
+      if (source != Index) return with<Index + 1>(source, act);
+    act(*std::get<Index>(all), [](auto&& one) {
+      return item_of_mix<typename Sources::item...>::template make<Index>(std::move(one));
+    });
+  }
+
+  std::tuple<std::unique_ptr<mix_stream<Sources>>...> all;
+};
+
+/// The streams of any number of sources of one type.
+template <class Source>
+struct stream_list {
+  static constexpr bool watched = watchable_source<Source>;
+  static constexpr bool of_records = std::is_same_v<typename Source::item, record>;
+  using item = std::conditional_t<of_records, mixed_record, listed_item<typename Source::item>>;
+  static constexpr std::size_t most = 256;   // each may keep a file open
+
+  template <class OptionsFor>
+  stream_list(const OptionsFor& options_for, const std::vector<Source>& sources) {
+    for (const Source& source : sources)
+      all.push_back(std::make_unique<mix_stream<Source>>(source, options_for(source)));
+  }
+  /// Throws setup_error if the streams could keep too many files open.
+  void check() const {
+    if (all.size() > most)
+      throw setup_error("a mix of streamed sources has too many sources: got " + std::to_string(all.size()) +
+                            ", expected at most " + std::to_string(most),
+                        "Mix plain tar shards, which have indexes, or combine sources of equal weights into one list");
+  }
+
+  template <class F>
+  void for_each(F act) {
+    for (const auto& stream : all) act(*stream);
+  }
+  /// Calls act(stream, convert), where convert(item of the stream) returns an item of the mix.
+  template <class F>
+  void with(std::size_t source, const F& act) {
+    act(*all[source], [source](typename Source::item&& one) { return item{std::move(one), source}; });
+  }
+
+  std::vector<std::unique_ptr<mix_stream<Source>>> all;
+};
+
+/// Mixes several sources without an index by weight. `Streams` is a stream_tuple or a stream_list.
+template <class Streams>
+class basic_mix_streams {
+ public:
+  using item = typename Streams::item;
+  static constexpr bool one_reader_at_a_time = true;
+  static constexpr bool begins_at_pass_0 = true;
+  static constexpr bool watched = Streams::watched;
+
+  /// `sources` are the sources, or one vector of them.
+  template <class... Sources>
+  basic_mix_streams(mix_rule rule, std::uint64_t seed, const Sources&... sources)
       : state_(std::make_shared<state>(std::move(rule), seed, sources...)) {}
 
   /// Returns 1, because all sources are read as one shard.
@@ -49,10 +116,9 @@ class mix_streams {
   /// Returns a hash of the modification times of all shards.
   std::int64_t shard_modified_ns(std::size_t) const {
     std::uint64_t times = 0;
-    const auto add = [&times](const auto& stream) {
+    state_->streams->for_each([&times](const auto& stream) {
       if (const std::uint32_t of_source = stream.times()) times = combine_keys(times, of_source);
-    };
-    std::apply([&](const auto&... s) { (add(*s), ...); }, state_->streams);
+    });
     return static_cast<std::int64_t>(times);
   }
 
@@ -67,12 +133,12 @@ class mix_streams {
   /// Registers the table that names each sample. Called before the first pass, if batches have keys.
   void name_samples(const std::shared_ptr<sample_names>& names) const {
     std::size_t i = 0;
-    std::apply([&](auto&... s) { (s->name_samples(names, state_->rule.sources[i++].name), ...); }, state_->streams);
+    state_->streams->for_each([&](auto& stream) { stream.name_samples(names, state_->rule.sources[i++].name); });
   }
 
   /// Uses the order of resume points of version 4 (item/position.hpp). Called before the first pass.
   void keep_older_order() const {
-    std::apply([](auto&... s) { (s->keep_older_order(), ...); }, state_->streams);
+    state_->streams->for_each([](auto& stream) { stream.keep_older_order(); });
   }
 
   class reader;
@@ -89,6 +155,7 @@ class mix_streams {
   };
 
   struct state {
+    template <class... Sources>
     state(mix_rule r, std::uint64_t seed, const Sources&... sources) : rule(std::move(r)) {
       std::size_t i = 0;
       for (mix_source_spec& s : rule.sources) {
@@ -96,8 +163,8 @@ class mix_streams {
         name += (i++ == 0 ? "mix of " : ", ") + s.name;
       }
       const std::vector<std::uint64_t> keys = mix_schedule::weight_keys(rule.sources);
-      schedule = mix_schedule::of(rule.sources, rule.on_exhausted);
-      shares = schedule ? std::vector<std::uint64_t>(keys.size(), 1) : keys;
+      schedule = mix_schedule::of(rule, {});
+      shares = schedule ? std::vector<std::uint64_t>(keys.size(), 1) : mix_pattern::shares_of(rule.sources);
       i = 0;
       std::uint64_t first_shard = 0, digest = static_cast<std::uint64_t>(rule.on_exhausted);
       const auto options_for = [&](const auto& source) {
@@ -115,7 +182,7 @@ class mix_streams {
         ++i;
         return o;
       };
-      streams = {std::make_unique<mix_stream<Sources>>(sources, options_for(sources))...};
+      streams.emplace(options_for, sources...);
       name += ", " + hex(digest, 16);
     }
 
@@ -124,7 +191,8 @@ class mix_streams {
       over = false;
       delivered = 0;
       if (rule.on_exhausted == exhausted::repeat && epoch > 0) return;
-      std::apply([&](auto&... s) { (s->begin_pass(epoch), ...); }, streams);
+      streams->check();
+      streams->for_each([epoch](auto& stream) { stream.begin_pass(epoch); });
       left = shares;
       pattern = mix_pattern(left);
       turn = 0;
@@ -134,7 +202,10 @@ class mix_streams {
       if (failure) std::rethrow_exception(std::exchange(failure, nullptr));
       if (over) return std::nullopt;
       std::optional<item> result;
-      take_from<0>(next_source(), result, who);
+      const std::size_t source = next_source();
+      streams->with(source, [&](auto& stream, const auto& convert) {
+        take_from(stream, source, convert, result, who);
+      });
       return result;
     }
 
@@ -144,21 +215,19 @@ class mix_streams {
       return phase->pattern.source_at(turn++ - phase->begin);
     }
 
-    template <std::size_t Index>
-    void take_from(std::size_t source, std::optional<item>& result, identity& who) {
-      if constexpr (Index + 1 < sizeof...(Sources))
-        if (source != Index) return take_from<Index + 1>(source, result, who);
-      auto& stream = *std::get<Index>(streams);
+    template <class Stream, class Convert>
+    void take_from(Stream& stream, std::size_t source, const Convert& convert, std::optional<item>& result,
+                   identity& who) {
       if (stream.is_exhausted(*counts))
-        throw setup_error(rule.sources[Index].name + " of the mix has no sample",
+        throw setup_error(rule.sources[source].name + " of the mix has no sample",
                           "Omit the source, or check its data");
       auto s = stream.take();
       who = {s.id, s.epoch, std::move(s.origin)};
-      result.emplace(item_of_mix<typename Sources::item...>::template make<Index>(std::move(*s.item)));
+      result.emplace(convert(std::move(*s.item)));
       ++delivered;
       // An error of the next sample must not prevent the delivery of this one.
       try {
-        if (stream.is_exhausted(*counts)) after_last(Index, [&] { stream.begin_pass(stream.pass() + 1); });
+        if (stream.is_exhausted(*counts)) after_last(source, [&] { stream.begin_pass(stream.pass() + 1); });
         if (length > 0 && delivered == length) over = true;
         check_memory();
       } catch (...) {
@@ -182,9 +251,11 @@ class mix_streams {
     }
 
     void check_memory() {
-      const std::size_t bytes = std::apply([](const auto&... s) { return (s->held_bytes() + ...); }, streams);
+      std::size_t bytes = 0;
+      streams->for_each([&](const auto& stream) { bytes += stream.held_bytes(); });
       if (bytes <= max_bytes) return;
-      const int released = std::apply([](auto&... s) { return (static_cast<int>(s->release()) + ...); }, streams);
+      int released = 0;
+      streams->for_each([&](auto& stream) { released += stream.release() ? 1 : 0; });
       if (released == 0)
         throw setup_error("the shuffle windows of the mix are too large: got " + std::to_string(bytes) +
                               " bytes, expected at most a quarter of the memory",
@@ -198,7 +269,7 @@ class mix_streams {
     mix_pattern pattern{{1}};
     std::shared_ptr<const mix_schedule> schedule;   // null: constant weights
     std::shared_ptr<const mix_phase> phase;
-    std::tuple<std::unique_ptr<mix_stream<Sources>>...> streams;
+    std::optional<Streams> streams;
     std::optional<event_counts> counts;                // events of this epoch
     const std::size_t max_bytes = share_of_machine(processes_of_machine({})).memory_bytes / 4;
     std::uint64_t turn = 0, delivered = 0;          // turn in the pattern; samples delivered in the epoch
@@ -233,6 +304,14 @@ class mix_streams {
 
  private:
   std::shared_ptr<state> state_;
+};
+
+/// Mixes sources whose types may differ.
+template <class... Sources>
+class mix_streams : public basic_mix_streams<stream_tuple<Sources...>> {
+ public:
+  mix_streams(mix_rule rule, std::uint64_t seed, const Sources&... sources)
+      : basic_mix_streams<stream_tuple<Sources...>>(std::move(rule), seed, sources...) {}
 };
 
 }}}  // namespace millrace::detail

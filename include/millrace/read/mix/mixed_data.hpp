@@ -21,6 +21,7 @@
 #include <millrace/read/mix/mixed_item.hpp>
 #include <millrace/read/run/order_rule.hpp>
 
+#include <algorithm>
 #include <memory>
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
@@ -86,6 +87,10 @@ class mixed_data {
   static constexpr std::uint64_t upper_half = ~std::uint64_t{0} << 32;
 
   std::size_t source_of(std::uint64_t shard) const noexcept;
+  bool changes_weights() const noexcept {
+    return std::any_of(rule_.sources.begin(), rule_.sources.end(),
+                       [](const mix_source_spec& s) { return !s.weight.is_constant(); });
+  }
 
   std::vector<std::shared_ptr<shard_data>> sets_;
   mix_rule rule_;

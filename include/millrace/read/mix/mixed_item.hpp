@@ -37,6 +37,25 @@ struct mixed_item {
   }
 };
 
+/// An item of one of several sources that all have the same type.
+template <class Item>
+struct listed_item {
+  Item value;
+  std::size_t source = 0;   ///< number of its source in the mix, from 0
+
+  /// Returns the number of the item's source, from 0.
+  std::size_t number() const noexcept { return source; }
+  /// Moves out the item.
+  template <std::size_t>
+  Item alone() && {
+    return std::move(value);
+  }
+  /// Returns the item if it is a record, or the record from which the item originates; an empty record for other types.
+  record origin() const noexcept { return origin_of(value); }
+  /// Returns the bytes that the item keeps alive.
+  std::size_t held_bytes() const noexcept { return held_bytes_of(value); }
+};
+
 /// A record of a mix.
 struct mixed_record : record {
   std::size_t source = 0;   ///< number of its source in the mix, from 0

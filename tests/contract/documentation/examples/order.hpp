@@ -35,7 +35,7 @@ EXAMPLE 1
 // ---- mix_schedule.hpp
 #include <millrace/order/mix_schedule.hpp>
 
-void show(const mr::detail::mix_rule& rule) {
+void show(const mr::detail::mix_rule& rule, const std::vector<std::uint64_t>& samples) {
 EXAMPLE
 }
 

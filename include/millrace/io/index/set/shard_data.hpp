@@ -8,7 +8,7 @@
 // Missing indexes are built and stored (index_build.hpp). The constructor reads only the heads of indexes. The rest of
 // an index is read with its shard's first sample. If the index is damaged, it is then built again. Neighbors in a shard
 // are read together (indexed_reader.hpp). Checksums are learned at the first read of a payload and checked at all later
-// reads. At most 128 files stay open between reads.
+// reads. At most 128 files stay open between reads, or a limit that several sets share (open_file_limit).
 // Small samples are read in blocks of neighbors (block_cache.hpp) on two conditions: expect() was called with the
 // order, and the allowed memory is enough to store the neighbors until their turn. From a storage, larger samples are
 // also read in blocks, because a request costs more than a read of a local file.
@@ -59,6 +59,13 @@ class abandoned_shards {
 
  private:
   std::vector<std::pair<std::size_t, std::exception_ptr>> all_;
+};
+
+/// A limit of the files that several sets together keep open between reads.
+struct open_file_limit {
+  explicit open_file_limit(std::size_t files) : most(files) {}
+  const std::size_t most;
+  std::atomic<std::size_t> open{0};
 };
 
 /// Options of shard_data.
@@ -130,6 +137,14 @@ class shard_data {
   /// Returns the default meter of sample reads. It excludes reads of indexes.
   read_meter& reads() const noexcept { return reads_; }
 
+  /// Uses a limit of open files together with other sets.
+  void share(std::shared_ptr<open_file_limit> files) {
+    const std::lock_guard lock(mutex_);
+    files->open += open_;
+    files_->open -= open_;
+    files_ = std::move(files);
+  }
+
   /// Decides whether to read small samples in blocks. Call it before the first read(). Returns the maximum bytes of
   /// cached blocks and entry points. Blocks add 0 bytes if each sample is read at its turn.
   std::size_t expect(const expected_order& order);
@@ -155,8 +170,6 @@ class shard_data {
   std::size_t read(std::span<const located_sample> samples, const buffer& to);
 
  private:
-  static constexpr std::size_t max_open = 128;
-
   /// Stores the learned checksums of a shard. On failure it reports one notice, but no error, because a run works
   /// without stored indexes. `cleaned` is the folder from which files of killed processes were removed most recently.
   void store_learned(std::size_t shard, std::optional<std::string>& cleaned);
@@ -253,6 +266,7 @@ class shard_data {
   std::mutex mutex_;
   std::vector<std::unique_ptr<open_shard>> idle_;
   std::size_t open_ = 0, oldest_ = 0;
+  std::shared_ptr<open_file_limit> files_ = std::make_shared<open_file_limit>(128);
   mutable returning_samples returning_;
   bool reported_not_stored_ = false;   // only for the constructor and the destructor
 };

@@ -7,6 +7,8 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 MILLRACE_INLINE mixed_data::mixed_data(std::vector<std::shared_ptr<shard_data>> sets, mix_rule rule)
     : sets_(std::move(sets)), rule_(std::move(rule)) {
+  const auto files = std::make_shared<open_file_limit>(512);
+  for (const auto& set : sets_) set->share(files);
   std::uint64_t of_data = sets_.size(), of_rule = static_cast<std::uint64_t>(rule_.on_exhausted);
   for (std::size_t i = 0; i < sets_.size(); ++i) {
     if (rule_.sources[i].name.empty()) rule_.sources[i].name = "source " + std::to_string(i);
@@ -82,16 +84,20 @@ MILLRACE_INLINE void mixed_data::check_same(std::uint64_t then) const {
 MILLRACE_INLINE std::size_t mixed_data::read(std::span<const located_sample> samples, std::span<mixed_record> records,
                                              std::exception_ptr& failure) {
   std::size_t good = samples.size();
+  std::vector<std::pair<std::size_t, std::size_t>> by_source;   // source and row
+  for (std::size_t i = 0; i < samples.size(); ++i) by_source.emplace_back(source_of(samples[i].shard), i);
+  std::sort(by_source.begin(), by_source.end());
   std::vector<located_sample> located;
   std::vector<std::size_t> rows;
   std::vector<record> loaded;
-  for (std::size_t source = 0; source < sets_.size(); ++source) {
+  for (std::size_t first = 0; first < by_source.size(); first += rows.size()) {
+    const std::size_t source = by_source[first].first;
     located.clear();
     rows.clear();
-    for (std::size_t i = 0; i < samples.size(); ++i) {
-      if (source_of(samples[i].shard) != source) continue;
-      located.push_back({samples[i].shard - first_shards_[source], samples[i].index});
-      rows.push_back(i);
+    for (std::size_t i = first; i < by_source.size() && by_source[i].first == source; ++i) {
+      const located_sample& s = samples[by_source[i].second];
+      located.push_back({s.shard - first_shards_[source], s.index});
+      rows.push_back(by_source[i].second);
     }
     loaded.assign(located.size(), {});
     std::exception_ptr wrong;
@@ -141,7 +147,7 @@ MILLRACE_INLINE std::string mixed_data::describe(const mix_plan& order) const {
       ends = "sources that run out restart" + (fixed_length ? "" : ", an epoch is a pass of " + ends);
   }
   return "mix" + shares + " of " + std::to_string(order.sources()) + " sources" +
-         (shares.empty() ? ", with weights by position: " : ": ") + ends +
+         (changes_weights() ? ", with weights by position: " : ": ") + ends +
          (fixed_length ? "" : " (" + std::to_string(order.batches()) + " batches)");
 }
 

@@ -365,6 +365,7 @@ MILLRACE_INLINE std::unique_ptr<shard_data::open_shard> shard_data::acquire(std:
     const std::lock_guard lock(mutex_);
     if (idle_[shard]) {
       --open_;
+      --files_->open;
       idle_[shard]->set_meter(reads);
       return std::move(idle_[shard]);
     }
@@ -384,13 +385,16 @@ MILLRACE_INLINE std::unique_ptr<shard_data::open_shard> shard_data::acquire(std:
 MILLRACE_INLINE void shard_data::release(std::size_t shard, std::unique_ptr<open_shard> opened) {
   const std::lock_guard lock(mutex_);
   if (idle_[shard]) return;
-  if (open_ >= max_open) {
+  if (files_->open >= files_->most) {
+    if (open_ == 0) return;   // the files of other sets stay open
     while (!idle_[oldest_ % idle_.size()]) ++oldest_;
     idle_[oldest_ % idle_.size()].reset();
     --open_;
+    --files_->open;
   }
   idle_[shard] = std::move(opened);
   ++open_;
+  ++files_->open;
 }
 
 }}}  // namespace millrace::detail
