@@ -1,0 +1,81 @@
+// audio: WAV files to rows of a batch, without resampling, against memcpy
+//
+// A batch has 256 files of 1 s at 16 kHz with one channel, which exceed the caches. The time includes the plan of each
+// file. memcpy copies as many bytes as a row reads and writes. Each measurement is followed by one of memcpy; the ratio
+// is that of such pairs.
+#include "harness.hpp"
+
+#include <millrace/audio/wav.hpp>
+
+#include <cstring>
+#include <string>
+#include <vector>
+
+namespace mr = millrace;
+
+namespace {
+
+constexpr std::size_t files = 256, frames = 16'000;
+
+void append(std::string& file, std::uint64_t number, int bytes) {
+  for (int i = 0; i < bytes; ++i, number >>= 8) file += static_cast<char>(number & 255);
+}
+
+mr::bytes wav_of(std::uint32_t bits, bool floats) {
+  const auto data_bytes = static_cast<std::uint32_t>(frames * bits / 8);
+  std::string file = "RIFF";
+  append(file, 36 + data_bytes, 4);
+  file += "WAVEfmt ";
+  append(file, 16, 4);
+  append(file, (floats ? 3 : 1) | 1 << 16, 4);
+  append(file, 16'000, 4);
+  append(file, 2'000 * bits, 4);
+  append(file, bits / 8 | bits << 16, 4);
+  file += "data";
+  append(file, data_bytes, 4);
+  for (std::uint32_t i = 0; i < data_bytes; ++i) file += static_cast<char>(i * 40'503 >> 9 & 63);
+  return mr::bytes::owned(file);
+}
+
+template <class T>
+void measure(bench::harness& run, const std::string& name, std::uint32_t bits, bool floats, bench::goal goal) {
+  std::vector<mr::bytes> sources;
+  for (std::size_t i = 0; i < files; ++i) sources.push_back(wav_of(bits, floats));
+  std::vector<T> rows(files * frames);
+  const std::size_t moved = frames * (bits / 8 + sizeof(T));   // read and written for a row
+  std::vector<char> from(files * moved / 2, 'a'), to(files * moved / 2, 'b');
+  mr::scratch s;
+  std::vector<double> shares;
+  const auto seconds = [](const auto& work) {
+    const double before = bench::seconds_of(CLOCK_THREAD_CPUTIME_ID);
+    work();
+    return bench::seconds_of(CLOCK_THREAD_CPUTIME_ID) - before;
+  };
+  for (int round = run.quick() ? -11 : -51; round < 0; ++round) {
+    const double own = seconds([&] {
+      for (std::size_t i = 0; i < files; ++i)
+        mr::wav(sources[i]).render(std::span(rows).subspan(i * frames, frames), s);
+    });
+    const double copies = seconds([&] {
+      for (std::size_t i = 0; i < files; ++i)
+        std::memcpy(to.data() + i * moved / 2, from.data() + i * moved / 2, moved / 2);
+      asm volatile("" : : "r"(to.data()) : "memory");   // keeps the copies, which are never read
+    });
+    shares.push_back(100 * copies / own);
+  }
+  run.result("audio_" + name, bench::median(shares), "%_of_memcpy", goal);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  return bench::run_guarded([&] {
+    bench::harness run(argc, argv, "audio");
+    measure<float>(run, "i16_to_f32", 16, false, bench::at_least(80));
+    measure<std::int16_t>(run, "i16_to_i16", 16, false, bench::at_least(80));
+    measure<float>(run, "f32_to_f32", 32, true, bench::at_least(80));
+    measure<float>(run, "i24_to_f32", 24, false, {});
+    measure<float>(run, "u8_to_f32", 8, false, {});
+    return run.finish();
+  });
+}
