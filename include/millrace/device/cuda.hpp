@@ -17,8 +17,9 @@
 // `device` object, for example a validation in each epoch. They are freed with this object and its last session.
 // Errors: setup_error if the device does not exist or the stream is being captured; io_error with CUDA's own message
 // for other failures.
-// Threads: any; each thread keeps its current device if the process uses that GPU (cuda_error.hpp). A graph capture on
-// the user's thread is not disturbed.
+// Threads: any; each thread keeps its current device. A graph capture on the user's thread is not disturbed.
+// Contexts: the device uses the current context of the thread that creates it if that context is on this GPU, such as
+// one from cuCtxCreate(); otherwise the primary context. Streams of another context are rejected.
 #pragma once
 
 #include <millrace/base/version.hpp>
@@ -56,7 +57,7 @@ class cuda_backend final : public device_backend {
   std::shared_ptr<device_backend> for_one_session() override {
     return std::make_shared<cuda_backend>(*this);
   }
-  int ordinal() const noexcept override { return ordinal_; }
+  int ordinal() const noexcept override { return gpu_.ordinal; }
   std::vector<unsigned> near_cores() const override;
   bool leases_host_slots() const override { return false; }
   memory_kind memory() const override { return memory_kind::device; }
@@ -88,7 +89,7 @@ class cuda_backend final : public device_backend {
   std::unique_ptr<device_event> make_event(unsigned flags);
   struct event : device_event {
     cudaEvent_t handle = nullptr;
-    int ordinal = 0;
+    gpu_context gpu;
     ~event() override;
   };
   static cudaEvent_t handle(device_event& mark) noexcept { return static_cast<event&>(mark).handle; }
@@ -100,7 +101,7 @@ class cuda_backend final : public device_backend {
   /// Bytes of free host slots that a GPU keeps for its next session.
   static constexpr std::size_t max_spare_bytes = std::size_t{1} << 30;
 
-  const int ordinal_;
+  const gpu_context gpu_;
   const std::string sysfs_;
   std::string name_;
   std::optional<unsigned> node_;   // node of the GPU, if the machine has several nodes

@@ -28,7 +28,7 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 /// The location of the slots of a GPU.
 struct pinned_place {
-  int ordinal = 0;                      ///< the GPU
+  gpu_context gpu{};                    ///< the GPU
   std::optional<unsigned> node{};       ///< its NUMA node, if the machine has several nodes
   std::vector<unsigned> near_cores{};   ///< cores of that node that this process may use
   bool registers = true;                ///< whether registering memory pins it
@@ -59,7 +59,7 @@ class pinned_slot {
   bool allocate_registered(const pinned_place& where);
   bool allocate_by_runtime(const pinned_place& where);
 
-  const int ordinal_;
+  const gpu_context gpu_;
   const std::size_t bytes_;
   void* memory_ = nullptr;
   source from_ = source::system;

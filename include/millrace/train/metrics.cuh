@@ -47,7 +47,7 @@ class cuda_device_sums final : public device_sums {
       throw setup_error("cuda_metric_sums options are out of range: got max_metrics " + std::to_string(o.max_metrics) +
                             " and slots " + std::to_string(o.slots),
                         "Set both to at least 1; the defaults are 32 and 4");
-    const current_device here(o_.device);
+    const current_context here(gpu_);
     const capture_tolerant now;
     const std::size_t bytes = o_.max_metrics * sizeof(metric_totals);
     constexpr std::size_t bytes_of_parts = merge_parts::threads * sizeof(metric_totals);
@@ -71,10 +71,10 @@ class cuda_device_sums final : public device_sums {
   cuda_device_sums(const cuda_device_sums&) = delete;
   cuda_device_sums& operator=(const cuda_device_sums&) = delete;
   ~cuda_device_sums() override {
-    std::optional<current_device> here;
+    std::optional<current_context> here;
     std::optional<capture_tolerant> now;
     try {
-      here.emplace(o_.device);
+      here.emplace(gpu_);
       now.emplace();
       // Kernels of adds may still use the sums, and cudaFree need not wait for them. Synchronizing the entire device
       // would end captures of other threads.
@@ -104,8 +104,9 @@ class cuda_device_sums final : public device_sums {
 
   void add_values(std::size_t metric, const device_values& v) override {
     if (v.count == 0) return;
-    const current_device here(o_.device);
-    check_gpu(v.data, "a view of values", o_.device);
+    check_default_stream(v.stream, gpu_);
+    const current_context here(gpu_);
+    check_gpu(v.data, "a view of values", gpu_.ordinal);
     enter(v.stream);
     switch (v.kind) {
       case number_kind::f32: return add_values_as<float>(metric, v);
@@ -116,9 +117,10 @@ class cuda_device_sums final : public device_sums {
 
   void add_rows(std::size_t metric, const device_rows& r) override {
     if (r.rows == 0) return;
-    const current_device here(o_.device);
-    check_gpu(r.logits, "a view of logits", o_.device);
-    check_gpu(r.labels, "a view of labels", o_.device);
+    check_default_stream(r.stream, gpu_);
+    const current_context here(gpu_);
+    check_gpu(r.logits, "a view of logits", gpu_.ordinal);
+    check_gpu(r.labels, "a view of labels", gpu_.ordinal);
     enter(r.stream);
     switch (r.kind) {
       case number_kind::f32: return add_rows_as<float>(metric, r);
@@ -131,7 +133,7 @@ class cuda_device_sums final : public device_sums {
 
   bool hand_over() override {
     if (!used_ || pending_ == o_.slots) return false;
-    const current_device here(o_.device);
+    const current_context here(gpu_);
     if (is_capturing(step_)) return false;
     move_out(ring_[(first_ + pending_) % o_.slots], true);
     ++pending_;
@@ -140,7 +142,7 @@ class cuda_device_sums final : public device_sums {
 
   const metric_totals* oldest() override {
     if (pending_ == 0) return nullptr;
-    const current_device here(o_.device);
+    const current_context here(gpu_);
     if (is_capturing(step_)) return nullptr;
     // A "not ready" from the query would replace an error that the training code has not checked yet. The next call
     // can query.
@@ -171,7 +173,7 @@ class cuda_device_sums final : public device_sums {
   std::vector<metric_totals> read_now() override {
     std::vector<metric_totals> read(metrics_);
     if (!used_) return read;
-    const current_device here(o_.device);
+    const current_context here(gpu_);
     refuse_capture("read_now()");
     slot& spare = ring_.back();
     move_out(spare, false);
@@ -182,7 +184,7 @@ class cuda_device_sums final : public device_sums {
 
   void restart() override {
     if (!used_) return;
-    const current_device here(o_.device);
+    const current_context here(gpu_);
     refuse_capture("restart()");
     clear_totals();
   }
@@ -196,12 +198,8 @@ class cuda_device_sums final : public device_sums {
 
   /// The public constructor delegates to this one, so that the destructor runs if the public constructor fails.
   /// The last slot is for read_now().
-  cuda_device_sums(const cuda_metric_sums_options& o, std::vector<slot> ring) : o_(on_gpu(o)), ring_(std::move(ring)) {}
-
-  static cuda_metric_sums_options on_gpu(cuda_metric_sums_options o) {
-    if (o.device < 0) o.device = current_gpu();
-    return o;
-  }
+  cuda_device_sums(const cuda_metric_sums_options& o, std::vector<slot> ring)
+      : gpu_(context_of(o.device < 0 ? current_gpu() : o.device)), o_(o), ring_(std::move(ring)) {}
 
   static void make_event(cudaEvent_t& event) {
     check_cuda(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), "cudaEventCreateWithFlags");
@@ -278,7 +276,7 @@ class cuda_device_sums final : public device_sums {
   }
 
   void wait_for(const slot& s) const {
-    const current_device here(o_.device);
+    const current_context here(gpu_);
     const capture_tolerant now;
     check_cuda(cudaEventSynchronize(s.landed), "cudaEventSynchronize");
   }
@@ -289,6 +287,7 @@ class cuda_device_sums final : public device_sums {
                         "Call it after cudaStreamEndCapture");
   }
 
+  const gpu_context gpu_;
   const cuda_metric_sums_options o_;
   std::vector<slot> ring_;
   void* device_memory_ = nullptr;

@@ -27,7 +27,7 @@ cudaError_t world::forbid_unsafe() {
 std::vector<capture*> world::captures_beside(const stream& s) const {
   std::vector<capture*> captures;
   for (const stream_pointer& other : streams)
-    if (s.legacy && other->device == s.device && other->blocking && other->capturing)
+    if (s.legacy && other->in == s.in && other->blocking && other->capturing)
       captures.push_back(other->capturing.get());
   return captures;
 }

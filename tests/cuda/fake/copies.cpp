@@ -84,6 +84,11 @@ cudaError_t fill(world& w, const char* name, const work& todo, cudaStream_t hand
   return w.submit(*s, todo);
 }
 
+memory::request of_caller(memory_kind what, std::size_t bytes) {
+  const thread_state& me = this_thread();
+  return {.what = what, .bytes = bytes, .device = me.device, .primary = me.current->primary, .core = sched_getcpu()};
+}
+
 cudaError_t allocate(world& w, void** result, const memory::request& r) {
   if (!result) return cudaErrorInvalidValue;
   *result = nullptr;
@@ -121,14 +126,13 @@ cudaError_t cudaHostAlloc(void** memory, std::size_t bytes, unsigned int flags) 
   return call("cudaHostAlloc", {.synchronises = true, .unsafe = true}, [&](world& w) {
     constexpr unsigned int valid_flags = cudaHostAllocPortable | cudaHostAllocMapped | cudaHostAllocWriteCombined;
     if (flags & ~valid_flags) return cudaErrorInvalidValue;
-    return allocate(w, memory, {.what = memory_kind::host, .bytes = bytes, .device = this_thread().device,
-                               .core = sched_getcpu()});
+    return allocate(w, memory, of_caller(memory_kind::host, bytes));
   });
 }
 
 cudaError_t cudaMalloc(void** memory, std::size_t bytes) {
   return call("cudaMalloc", {.synchronises = true, .unsafe = true}, [&](world& w) {
-    return allocate(w, memory, {.what = memory_kind::device, .bytes = bytes, .device = this_thread().device});
+    return allocate(w, memory, of_caller(memory_kind::device, bytes));
   });
 }
 
@@ -151,9 +155,7 @@ cudaError_t cudaHostRegister(void* memory, std::size_t bytes, unsigned int flags
     const std::size_t used =
         w.allocations.bytes(memory_kind::host, 0) + w.allocations.bytes(memory_kind::registered, 0);
     if (bytes > w.options.pinned_bytes || used > w.options.pinned_bytes - bytes) return cudaErrorMemoryAllocation;
-    const bool was_free = w.allocations.register_host(
-        memory, {.what = memory_kind::registered, .bytes = bytes, .device = this_thread().device,
-                 .core = sched_getcpu()});
+    const bool was_free = w.allocations.register_host(memory, of_caller(memory_kind::registered, bytes));
     return was_free ? cudaSuccess : cudaErrorHostMemoryAlreadyRegistered;
   });
 }
@@ -207,6 +209,7 @@ cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* attributes, const vo
       attributes->hostPointer = address;
       return cudaSuccess;
     }
+    if (!a->primary) return cudaErrorIncompatibleDriverContext;
     const bool on_device = a->what == memory_kind::device;
     attributes->type = on_device ? cudaMemoryTypeDevice : cudaMemoryTypeHost;
     attributes->device = a->device;

@@ -34,32 +34,8 @@ cudaError_t cudaGetDevice(int* device) {
 cudaError_t cudaSetDevice(int device) {
   return call("cudaSetDevice", {.opens_nothing = true}, [&](world& w) {
     if (!exists(w, device)) return cudaErrorInvalidDevice;
-    this_thread().device = device;
-    w.contexts.insert(device);
-    return cudaSuccess;
-  });
-}
-
-namespace {
-
-/// The driver's cuDevicePrimaryCtxGetState.
-int primary_context_state(int device, unsigned* flags, int* active) {
-  world& w = the_world();
-  const std::lock_guard lock(w.mutex);
-  *flags = 0;
-  *active = w.contexts.count(device) > 0;
-  return 0;
-}
-
-}  // namespace
-
-cudaError_t cudaGetDriverEntryPointByVersion(const char* symbol, void** function, unsigned int version,
-                                             unsigned long long flags, cudaDriverEntryPointQueryResult* status) {
-  return call("cudaGetDriverEntryPointByVersion", {.opens_nothing = true}, [&](world&) {
-    if (!symbol || !function || flags != cudaEnableDefault) return cudaErrorInvalidValue;
-    const bool exists = symbol == std::string_view("cuDevicePrimaryCtxGetState") && version >= 7'000;
-    *function = exists ? reinterpret_cast<void*>(&primary_context_state) : nullptr;
-    if (status) *status = exists ? cudaDriverEntryPointSuccess : cudaDriverEntryPointSymbolNotFound;
+    this_thread().chosen_device = device;
+    make_current(this_thread(), w.primary_context(device));
     return cudaSuccess;
   });
 }
@@ -156,17 +132,17 @@ cudaError_t cudaMemGetInfo(std::size_t* free_bytes, std::size_t* total_bytes) {
 
 cudaError_t cudaDeviceSynchronize() {
   return call("cudaDeviceSynchronize", {.synchronises = true}, [&](world& w) {
-    const int device = this_thread().device;
+    const context* const current = this_thread().current;
     bool captured = false;
     for (const stream_pointer& s : w.streams) {
-      if (s->device == device && s->capturing) {
+      if (s->in == current && s->capturing) {
         w.invalidate(*s->capturing);
         captured = true;
       }
     }
     if (captured) return cudaErrorStreamCaptureUnsupported;
     operations all = w.all_unfinished();
-    std::erase_if(all, [&](const operation_pointer& op) { return op->on->device != device; });
+    std::erase_if(all, [&](const operation_pointer& op) { return op->on->in != current; });
     w.wait_for(all);
     return w.broken;
   });

@@ -83,9 +83,15 @@ std::vector<host_memory> all_host_memory();
 std::uint64_t calls(std::string_view function);
 std::uint64_t synchronising_calls();
 
-/// The devices on which this process has a context, in ascending order. cudaSetDevice() creates one, and so does every
-/// call that uses the current device. Calls about a numbered device or about errors do not.
+/// The devices with a primary context of this process, in ascending order. cudaSetDevice() creates one, and so does
+/// every call that uses the current device. Calls about a numbered device or about errors do not.
 std::vector<int> contexts();
+/// Another context of the device, as from cuCtxCreate(), but not current. Streams and events can be used in their own
+/// context only, and the runtime does not report the device of its memory.
+void* create_context(int device);
+/// The current context of the calling thread, as with cuCtxSetCurrent() and cuCtxGetCurrent(); null: none.
+void set_current_context(void* context);
+void* current_context();
 
 /// Violations in order: waits under a guard, memory freed during a copy, writes past an end.
 std::vector<std::string> violations();

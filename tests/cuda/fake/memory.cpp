@@ -44,8 +44,8 @@ void* memory::allocate(const request& r) {
     return nullptr;
   }
   std::memset(view, poison, size);
-  live_[at + r.bytes - 1] = {.what = r.what, .bytes = r.bytes, .device = r.device, .core = r.core,
-                             .address = at, .view = view, .pages = at,
+  live_[at + r.bytes - 1] = {.what = r.what, .bytes = r.bytes, .device = r.device, .primary = r.primary,
+                             .core = r.core, .address = at, .view = view, .pages = at,
                              .readers = std::vector<std::uint32_t>(size / page_bytes)};
   return at;
 }
@@ -57,8 +57,9 @@ bool memory::register_host(void* address, const request& r) {
   std::byte* const first = at + (rounded_up(number(at)) - number(at));
   const std::byte* const end = at + r.bytes;
   const std::size_t pages = end > first ? static_cast<std::size_t>(end - first) / page_bytes : 0;
-  live_[at + r.bytes - 1] = {.what = kind::registered, .bytes = r.bytes, .device = r.device, .core = r.core,
-                             .address = at, .view = at, .pages = first, .readers = std::vector<std::uint32_t>(pages)};
+  live_[at + r.bytes - 1] = {.what = kind::registered, .bytes = r.bytes, .device = r.device, .primary = r.primary,
+                             .core = r.core, .address = at, .view = at, .pages = first,
+                             .readers = std::vector<std::uint32_t>(pages)};
   return true;
 }
 

@@ -30,13 +30,16 @@ class memory {
     kind what = kind::host;
     std::size_t bytes = 0;
     int device = 0;
-    int core = -1;   ///< of the calling thread
+    bool primary = true;   ///< allocated in a primary context
+    int core = -1;         ///< of the calling thread
   };
 
   struct allocation {
     kind what = kind::host;
     std::size_t bytes = 0;
-    int device = 0, core = -1;
+    int device = 0;
+    bool primary = true;                    ///< allocated in a primary context
+    int core = -1;                          ///< of the thread that allocated it
     std::byte* address = nullptr;
     std::byte* view = nullptr;              ///< the fake's own; equal to the address if there is one mapping
     std::byte* pages = nullptr;             ///< the first full page

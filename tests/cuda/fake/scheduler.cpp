@@ -47,7 +47,7 @@ operation_pointer world::enqueue(stream& s, const work& todo, work_extra extra) 
   op->after = std::move(extra.after);
   // The legacy stream and the blocking ones of a device wait for each other.
   for (const stream_pointer& other : streams) {
-    const bool linked = other.get() != &s && other->device == s.device && s.blocking && other->blocking &&
+    const bool linked = other.get() != &s && other->in == s.in && s.blocking && other->blocking &&
                         (s.legacy || other->legacy);
     if (linked && !other->queue.empty()) {
       op->after.push_back(other->queue.back());
@@ -257,7 +257,7 @@ void world::drop_all_work() {
 operations world::unfinished_of(const stream& s) const {
   operations result;
   for (const stream_pointer& other : streams) {
-    const bool counts = other.get() == &s || (s.legacy && other->blocking && other->device == s.device);
+    const bool counts = other.get() == &s || (s.legacy && other->blocking && other->in == s.in);
     if (counts && !other->queue.empty()) result.push_back(other->queue.back());
   }
   return result;

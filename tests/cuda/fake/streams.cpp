@@ -9,22 +9,24 @@ namespace fake_cuda::detail {
 stream_pointer world::make_stream(bool blocking, bool legacy) {
   auto s = std::make_shared<stream>();
   s->device = this_thread().device;
+  s->in = this_thread().current;
   s->blocking = blocking;
   s->legacy = legacy;
   streams.push_back(s);
   return s;
 }
 
-/// Null if the stream does not exist. A default stream is the current device's.
+/// Null if the stream does not exist. A default stream is the current context's.
 stream_pointer world::find_stream(cudaStream_t handle) {
   const thread_state& me = this_thread();
   if (handle == nullptr) handle = options.null_per_thread ? cudaStreamPerThread : cudaStreamLegacy;
   if (handle == cudaStreamLegacy) {
-    const auto it = legacy_of.find(me.device);
-    return it == legacy_of.end() ? nullptr : it->second;
+    stream_pointer& s = legacy_of[me.current];
+    if (!s) s = make_stream(true, true);
+    return s;
   }
   if (handle == cudaStreamPerThread) {
-    stream_pointer& s = per_thread_of[{me.id, me.device}];
+    stream_pointer& s = per_thread_of[{me.id, me.current}];
     if (!s) s = make_stream(true, false);
     return s;
   }
@@ -97,7 +99,7 @@ cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t function, void*
   return call("cudaLaunchHostFunc", {}, [&](world& w) {
     if (!function) return cudaErrorInvalidValue;
     const stream_pointer s = w.find_stream(stream);
-    if (!s || s->device != this_thread().device) return cudaErrorInvalidResourceHandle;
+    if (!s || s->in != this_thread().current) return cudaErrorInvalidResourceHandle;
     return w.submit(*s, {.what = work::kind::kernel, .function = function, .argument = user_data,
                          .addresses = std::exchange(this_thread().addresses_of_next, {})});
   });
@@ -108,7 +110,7 @@ cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned int flags) {
     constexpr unsigned int valid_flags = cudaEventBlockingSync | cudaEventDisableTiming;
     if (!event || (flags & ~valid_flags)) return cudaErrorInvalidValue;
     *event = w.new_handle<cudaEvent_t>();
-    w.event_of[*event] = {.device = this_thread().device, .flags = flags};
+    w.event_of[*event] = {.in = this_thread().current, .flags = flags};
     return cudaSuccess;
   });
 }
@@ -123,7 +125,7 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
   return call("cudaEventRecord", {}, [&](world& w) {
     const stream_pointer s = w.find_stream(stream);
     auto* const e = w.find_event(event);
-    if (!s || !e || s->device != e->device) return cudaErrorInvalidResourceHandle;
+    if (!s || !e || s->in != e->in) return cudaErrorInvalidResourceHandle;
     return w.record(*e, *s);
   });
 }
@@ -165,7 +167,7 @@ cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t start, cudaEve
     if (!milliseconds) return cudaErrorInvalidValue;
     const auto* const from = w.find_event(start);
     const auto* const to = w.find_event(end);
-    if (!from || !to || from->device != to->device) return cudaErrorInvalidResourceHandle;
+    if (!from || !to || from->in != to->in) return cudaErrorInvalidResourceHandle;
     if (from->captured || to->captured) return cudaErrorCapturedEvent;
     if ((from->flags | to->flags) & cudaEventDisableTiming) return cudaErrorInvalidResourceHandle;
     if (!from->recorded || !to->recorded) return cudaErrorInvalidResourceHandle;

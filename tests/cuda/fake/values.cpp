@@ -50,6 +50,7 @@ named_values LISTED() {
       NUMBER(cudaDevAttrHostRegisterSupported), NUMBER(cudaDevAttrPageableMemoryAccessUsesHostPageTables),
       NUMBER(cudaEnableDefault),
       NUMBER(cudaErrorUnsupportedPtxVersion), NUMBER(cudaErrorCompatNotSupportedOnDevice),
+      NUMBER(cudaErrorIncompatibleDriverContext), NUMBER(cudaErrorDeviceUninitialized),
       NUMBER(cudaDriverEntryPointSuccess), NUMBER(cudaDriverEntryPointSymbolNotFound),
       NUMBER(cudaStreamDefault), NUMBER(cudaStreamNonBlocking),
       NUMBER(cudaEventDefault), NUMBER(cudaEventBlockingSync), NUMBER(cudaEventDisableTiming),

@@ -44,8 +44,6 @@ void world::start(const fake_cuda::options& o) {
   options = o;
   random_state = o.seed;
   process = static_cast<int>(getpid());
-  for (int device = 0; device < o.devices; ++device) legacy_of[device] = make_stream(true, true);
-  for (int device = 0; device < o.devices; ++device) legacy_of[device]->device = device;
   start_threads();
 }
 
@@ -96,7 +94,8 @@ cudaError_t call(const char* name, const call_traits& traits, const call_body& b
     error = w.forbid_unsafe();
     if (error != cudaSuccess) return remembered(error);
   }
-  if (error == cudaSuccess && !traits.opens_nothing && !traits.without_device) w.contexts.insert(me.device);
+  if (error == cudaSuccess && !traits.opens_nothing && !traits.without_device && !me.current)
+    make_current(me, w.primary_context(me.device));
   if (error == cudaSuccess || traits.releases) {
     const cudaError_t own = body(w);
     if (error == cudaSuccess) error = own;
@@ -137,7 +136,8 @@ void reset(const options& o) {
   w->captures.clear();
   w->streams.clear();
   w->allocations.clear();
-  w->contexts.clear();
+  w->primary_contexts.clear();
+  w->own_contexts.clear();
   w->calls.clear();
   w->synchronising = 0;
   w->violations.clear();
@@ -172,7 +172,9 @@ std::uint64_t calls(std::string_view function) {
 
 std::vector<int> contexts() {
   held_world w;
-  return {w->contexts.begin(), w->contexts.end()};
+  std::vector<int> devices;
+  for (const auto& [device, context] : w->primary_contexts) devices.push_back(device);
+  return devices;
 }
 
 std::uint64_t synchronising_calls() { return held_world{}->synchronising; }

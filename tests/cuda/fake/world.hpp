@@ -14,6 +14,7 @@
 #include <condition_variable>
 #include <deque>
 #include <functional>
+#include <list>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -24,6 +25,12 @@ namespace fake_cuda::detail {
 
 struct stream;
 struct capture;
+
+/// A primary context, or one of the program.
+struct context {
+  int device = 0;
+  bool primary = true;
+};
 
 /// An operation without its state, also used in graphs.
 struct work {
@@ -60,6 +67,7 @@ struct work_extra {
 
 struct stream : std::enable_shared_from_this<stream> {
   int device = 0;
+  const context* in = nullptr;
   bool blocking = true, legacy = false, destroyed = false;
   bool busy = false;                       ///< its head is a running kernel
   std::deque<operation_pointer> queue{};
@@ -69,7 +77,7 @@ struct stream : std::enable_shared_from_this<stream> {
 using stream_pointer = std::shared_ptr<stream>;
 
 struct event {
-  int device = 0;
+  const context* in = nullptr;
   unsigned int flags = 0;
   operation_pointer recorded{};            ///< null: never
   std::shared_ptr<capture> captured{};     ///< the capture in which it was last recorded
@@ -97,7 +105,10 @@ struct graph {
 /// The state of one thread of the program. reset() discards it.
 struct thread_state {
   std::uint64_t id = 0, generation = 0;
-  int device = 0;
+  int chosen_device = 0;                     ///< by cudaSetDevice()
+  int device = 0;                            ///< of the current context, or the chosen one
+  const context* current = nullptr;
+  std::vector<const context*> pushed{};      ///< the previous ones
   cudaStreamCaptureMode mode = cudaStreamCaptureModeGlobal;
   cudaError_t last_error = cudaSuccess;
   bool inside_kernel = false;
@@ -105,6 +116,8 @@ struct thread_state {
   std::vector<const std::byte*> addresses_of_next{};   ///< of the next kernel
 };
 thread_state& this_thread();
+/// Sets the current context of a thread; null: none.
+void make_current(thread_state& thread, const context* c);
 
 struct call_traits {
   bool synchronises = false;   ///< waits, may wait, or allocates
@@ -150,6 +163,11 @@ class world {
   stream_pointer make_stream(bool blocking, bool legacy);
   event* find_event(cudaEvent_t handle);
 
+  // contexts.cpp
+  /// Returns the primary context of the device, which now exists.
+  const context* primary_context(int device);
+  const context* make_context(int device);
+
   // world.cpp
   void start(const fake_cuda::options& o);
   cudaError_t refusal(const char* name, const call_traits& traits);
@@ -167,8 +185,8 @@ class world {
   memory allocations;
   std::vector<stream_pointer> streams;   // all existing ones, and those with work
   std::map<cudaStream_t, stream_pointer> stream_of;
-  std::map<int, stream_pointer> legacy_of;
-  std::map<std::pair<std::uint64_t, int>, stream_pointer> per_thread_of;
+  std::map<const context*, stream_pointer> legacy_of;
+  std::map<std::pair<std::uint64_t, const context*>, stream_pointer> per_thread_of;
   std::map<cudaEvent_t, event> event_of;
   std::map<cudaGraph_t, graph> graph_of;
   std::map<cudaGraphExec_t, graph> executable_of;
@@ -179,7 +197,8 @@ class world {
     return reinterpret_cast<Handle>(next_handle += 16);   // unique, so that old handles stay invalid
   }
 
-  std::set<int> contexts;
+  std::map<int, context> primary_contexts;
+  std::list<context> own_contexts;   // of the program
   std::map<std::string, std::uint64_t, std::less<>> calls;
   std::uint64_t synchronising = 0;
   std::vector<std::string> violations;

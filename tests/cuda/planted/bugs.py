@@ -135,7 +135,7 @@ WAITS_AND_ALLOCATIONS = (
 
 def not_current(name, signature):
     """The call uses the current device of its thread."""
-    here = "    const current_device here(ordinal_);\n"
+    here = "    const current_context here(gpu_);\n"
     return bug(f"the device is not current: {name}", DEVICE, cuda(f"{signature} {{\n{here}", f"{signature} {{\n"))
 
 
@@ -153,15 +153,16 @@ STREAMS_AND_DEVICES = (
     bug("the legacy stream waits for the release instead of the copy", DEVICE,
         cuda("cudaStreamWaitEvent(copies_, ", "cudaStreamWaitEvent(nullptr, ")),
     bug("the device is not current: its copy stream", DEVICE,
-        cuda("const current_device here(ordinal_);\n    const capture_tolerant now;\n    check_cuda(cudaStreamCreate",
+        cuda("const current_context here(gpu_);\n    const capture_tolerant now;\n    check_cuda(cudaStreamCreate",
              "check_cuda(cudaStreamCreate")),
     not_current("memory", "void* cuda_backend::allocate_device(std::size_t bytes)"),
     not_current("make_event()", "std::unique_ptr<device_event> cuda_backend::make_event(unsigned flags)"),
-    not_current("check_stream()", "void cuda_backend::check_stream(stream_view stream)"),
+    bug("the device is not current: check_stream()", DEVICE,
+        cuda("check_default_stream(stream, gpu_);\n  const current_context here(gpu_);", "")),
     not_current("record()", "void cuda_backend::record(device_event& mark, stream_view stream)"),
     not_current("stream_waits_for()", "void cuda_backend::stream_waits_for(stream_view stream, device_event& mark)"),
     bug("the caller's device is not restored", DEVICE,
-        errors("if (changed_ && is_open(before_)) ignore_cuda(cudaSetDevice(before_));", "")),
+        errors("if (pushed_) ignore_cuda(the_driver().pop(&context));", "")),
 )
 
 CAPTURES_AND_ERRORS = (
@@ -210,7 +211,7 @@ OF_METRICS = (
     bug("metrics: a hand-over becomes part of a capture", METRICS,
         sums("if (is_capturing(step_)) return false;", "")),
     bug("metrics: the device is not current in an add", METRICS,
-        sums("if (v.count == 0) return;\n    const current_device here(o_.device);", "if (v.count == 0) return;")),
+        sums("check_default_stream(v.stream, gpu_);\n    const current_context here(gpu_);", "")),
     bug("metrics: the sums are freed before the adds are done", METRICS,
         sums("      if (used_ && !is_capturing(step_)) {\n", "      if (false) {\n")),
     bug("metrics: an invalid label is ranked", METRICS,

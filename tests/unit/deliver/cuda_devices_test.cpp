@@ -9,8 +9,10 @@
 
 #include <doctest/doctest.h>
 
+#include <atomic>
 #include <cstdlib>
 #include <future>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <thread>
@@ -85,14 +87,95 @@ TEST_CASE("a rank opens its own GPU only, also on threads that never chose a GPU
   }
 }
 
-TEST_CASE("a thread keeps its current GPU if the process uses it") {
+TEST_CASE("a thread keeps its current GPU and its context, or has none as before") {
   fake_cuda::reset({.devices = 3});
-  ok(cudaSetDevice(2));
-  const mr::device device = mr::cuda_device(1);
   int current = -1;
-  ok(cudaGetDevice(&current));
-  CHECK(current == 2);
-  CHECK(fake_cuda::contexts() == std::vector<int>{1, 2});
+  {
+    ok(cudaSetDevice(2));
+    void* const before = fake_cuda::current_context();
+    const mr::device device = mr::cuda_device(1);
+    ok(cudaGetDevice(&current));
+    CHECK(current == 2);
+    CHECK(fake_cuda::current_context() == before);
+    CHECK(fake_cuda::contexts() == std::vector<int>{1, 2});
+    std::thread([] {
+      const mr::device elsewhere = mr::cuda_device(1);
+      CHECK(fake_cuda::current_context() == nullptr);
+    }).join();
+    void* const own = fake_cuda::create_context(2);
+    fake_cuda::set_current_context(own);
+    mr::session run{flow({.device = device}), quiet(0)};
+    while (auto b = run.next()) b.release();
+    CHECK(fake_cuda::current_context() == own);   // and not the primary context of GPU 2
+  }
+  CHECK(fake_cuda::live() == fake_cuda::handles{});
+  fake_cuda::reset();
+}
+
+TEST_CASE("a session runs in the context of the trainer, for example one from cuCtxCreate()") {
+  for (const int threads : {0, 2})
+    for (const bool default_stream : {true, false}) {
+      CAPTURE(threads);
+      CAPTURE(default_stream);
+      fake_cuda::reset({.devices = 2});
+      void* const own = fake_cuda::create_context(1);
+      {
+        fake_cuda::set_current_context(own);
+        std::optional<fake_cuda_test::a_stream> step;
+        if (!default_stream) step.emplace();
+        const cudaStream_t stream = default_stream ? nullptr : step->handle;
+        std::optional run{mr::session(flow({.device = mr::cuda_device(1), .stream = stream}), quiet(threads))};
+        int batches = 0;
+        std::atomic<int> wrong{0};
+        struct look {
+          const std::uint8_t* first;
+          int expected;
+          std::atomic<int>* wrong;
+        };
+        while (auto b = run->next()) {
+          ok(cudaLaunchHostFunc(
+              stream,
+              [](void* data) {
+                const std::unique_ptr<look> l(static_cast<look*>(data));
+                *l->wrong += *l->first != l->expected;
+              },
+              new look{b.get<&example::pixels>().data, 4 * batches++, &wrong}));
+          std::thread([&] { b.release(); }).join();   // of a thread without a context
+        }
+        CHECK(batches == 20);
+        ok(cudaStreamSynchronize(stream));
+        CHECK(wrong == 0);
+        std::thread([&] { run.reset(); }).join();
+        CHECK(fake_cuda::current_context() == own);
+      }
+      CHECK(fake_cuda::contexts().empty());   // no primary context was opened
+      CHECK(fake_cuda::live() == fake_cuda::handles{});
+      CHECK(fake_cuda::violations() == std::vector<std::string>{});
+      fake_cuda::set_current_context(nullptr);
+    }
+  fake_cuda::reset();
+}
+
+TEST_CASE("streams of another context of the same GPU are rejected at once") {
+  fake_cuda::reset();
+  {
+    const mr::device device = mr::cuda_device(0);   // in the primary context
+    void* const own = fake_cuda::create_context(0);
+    fake_cuda::set_current_context(own);
+    const fake_cuda_test::a_stream stream;
+    const auto start = [&] { mr::session run{flow({.device = device, .stream = stream.handle}), quiet(2)}; };
+    CHECK_THROWS_WITH_AS(start(), doctest::Contains("or to another context"), mr::setup_error);
+    for (const cudaStream_t of_caller : {cudaStream_t{}, cudaStreamLegacy, cudaStreamPerThread}) {
+      mr::session run{flow({.device = device, .stream = of_caller}), quiet(2)};
+      CHECK_THROWS_WITH_AS(run.next(), doctest::Contains("a default stream of another context"), mr::setup_error);
+      fake_cuda::set_current_context(nullptr);
+      CHECK(run.next().size() == 4);
+      fake_cuda::set_current_context(own);
+    }
+    CHECK(cudaGetLastError() == cudaSuccess);
+  }
+  CHECK(fake_cuda::live() == fake_cuda::handles{});
+  fake_cuda::set_current_context(nullptr);
   fake_cuda::reset();
 }
 

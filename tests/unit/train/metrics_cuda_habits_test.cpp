@@ -103,3 +103,24 @@ TEST_CASE("sums without a GPU's number are on the current GPU, and views on anot
   CHECK(fake_cuda::live() == fake_cuda::handles{});
   fake_cuda::reset();
 }
+
+TEST_CASE("sums in the context of the trainer, whose memory the runtime does not describe") {
+  fake_cuda::reset();
+  void* const own = fake_cuda::create_context(0);
+  {
+    mr::metrics in_primary({.device = mr::cuda_metric_sums()});
+    auto rejected = in_primary.mean("loss");
+    fake_cuda::set_current_context(own);
+    const column<float> value({4, 5});
+    mr::metrics m({.device = mr::cuda_metric_sums()});
+    auto loss = m.mean("loss");
+    loss.add(value.view());   // in the legacy stream of this context
+    CHECK(m.read_now().find("loss") == 4.5);
+    CHECK(fake_cuda::current_context() == own);
+    CHECK_THROWS_WITH_AS(rejected.add(value.view()), doctest::Contains("a default stream of another context"),
+                         mr::setup_error);
+  }
+  CHECK(fake_cuda::live() == fake_cuda::handles{});
+  fake_cuda::set_current_context(nullptr);
+  fake_cuda::reset();
+}

@@ -325,7 +325,7 @@ TEST_CASE("the sums' device is current only within a call, and each thread keeps
 }
 
 TEST_CASE("whatever call fails first, the constructor throws and releases everything") {
-  for (const char* function : {"cudaGetDevice", "cudaMalloc", "cudaHostAlloc", "cudaStreamCreateWithFlags",
+  for (const char* function : {"cuCtxPushCurrent", "cudaMalloc", "cudaHostAlloc", "cudaStreamCreateWithFlags",
                                "cudaEventCreateWithFlags", "cudaLaunchHostFunc", "cudaStreamSynchronize"})
     for (std::uint64_t nth = 1;; ++nth) {
       fake_cuda::reset();

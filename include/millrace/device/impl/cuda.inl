@@ -34,13 +34,17 @@ MILLRACE_INLINE int count_gpus() {
   return 0;
 }
 
-MILLRACE_INLINE cuda_backend::cuda_backend(int ordinal, std::string sysfs)
-    : ordinal_(ordinal), sysfs_(std::move(sysfs)), spare_(std::make_shared<spare_slots>(max_spare_bytes)) {
+MILLRACE_INLINE int checked_ordinal(int ordinal) {
   const int count = count_gpus();
-  if (ordinal < 0 || ordinal >= count)
-    throw setup_error("the GPU does not exist: got cuda_device(" + std::to_string(ordinal) +
-                          "), and this process sees " + std::to_string(count) + " GPUs",
-                      "Devices are numbered from 0: see nvidia-smi and CUDA_VISIBLE_DEVICES");
+  if (ordinal >= 0 && ordinal < count) return ordinal;
+  throw setup_error("the GPU does not exist: got cuda_device(" + std::to_string(ordinal) +
+                        "), and this process sees " + std::to_string(count) + " GPUs",
+                    "Devices are numbered from 0: see nvidia-smi and CUDA_VISIBLE_DEVICES");
+}
+
+MILLRACE_INLINE cuda_backend::cuda_backend(int ordinal, std::string sysfs)
+    : gpu_(context_of(checked_ordinal(ordinal))), sysfs_(std::move(sysfs)),
+      spare_(std::make_shared<spare_slots>(max_spare_bytes)) {
   cudaDeviceProp properties{};
   check_cuda(cudaGetDeviceProperties(&properties, ordinal), "cudaGetDeviceProperties");
   name_ = "cuda:" + std::to_string(ordinal) + " (" + properties.name + ")";
@@ -61,20 +65,20 @@ MILLRACE_INLINE cuda_backend::cuda_backend(int ordinal, std::string sysfs)
 }
 
 MILLRACE_INLINE cuda_backend::cuda_backend(const cuda_backend& other)
-    : device_backend(other), ordinal_(other.ordinal_), sysfs_(other.sysfs_), name_(other.name_), node_(other.node_),
+    : device_backend(other), gpu_(other.gpu_), sysfs_(other.sysfs_), name_(other.name_), node_(other.node_),
       registers_(other.registers_), spare_(other.spare_) {
   make_copy_stream();
 }
 
 MILLRACE_INLINE void cuda_backend::make_copy_stream() {
-  const current_device here(ordinal_);
+  const current_context here(gpu_);
   const capture_tolerant now;
   check_cuda(cudaStreamCreateWithFlags(&copies_, cudaStreamNonBlocking), "cudaStreamCreateWithFlags");
   name_stream(copies_, "millrace copies");
 }
 
 MILLRACE_INLINE cuda_backend::~cuda_backend() {
-  quietly(ordinal_, [&] { return cudaStreamDestroy(copies_); });
+  quietly(gpu_, [&] { return cudaStreamDestroy(copies_); });
 }
 
 MILLRACE_INLINE std::string cuda_backend::name() const {
@@ -96,13 +100,13 @@ MILLRACE_INLINE std::vector<unsigned> cuda_backend::near_cores() const {
 }
 
 MILLRACE_INLINE void cuda_backend::enter_thread() {
-  check_cuda(cudaSetDevice(ordinal_), "cudaSetDevice");
+  enter_context(gpu_);
   cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;   // never restored, because Millrace owns the thread
   check_cuda(cudaThreadExchangeStreamCaptureMode(&mode), "cudaThreadExchangeStreamCaptureMode");
 }
 
 MILLRACE_INLINE void* cuda_backend::allocate_host(std::size_t bytes) {
-  const pinned_place place{.ordinal = ordinal_, .node = node_, .near_cores = near_cores(), .registers = registers_};
+  const pinned_place place{.gpu = gpu_, .node = node_, .near_cores = near_cores(), .registers = registers_};
   std::unique_ptr<pinned_slot> slot = spare_->reuse(bytes);
   if (!slot) slot = std::make_unique<pinned_slot>(bytes, place);
   if (!slot->is_pinned() && spare_->clear()) slot = std::make_unique<pinned_slot>(bytes, place);
@@ -131,7 +135,7 @@ MILLRACE_INLINE void cuda_backend::free_host(void* memory) noexcept {
 
 MILLRACE_INLINE bool cuda_backend::finish_copies() noexcept {
   cudaError_t result = cudaSuccess;
-  quietly(ordinal_, [&] {
+  quietly(gpu_, [&] {
     result = cudaStreamQuery(copies_);
     if (result == cudaErrorNotReady) result = cudaStreamSynchronize(copies_);
     return result;
@@ -140,7 +144,7 @@ MILLRACE_INLINE bool cuda_backend::finish_copies() noexcept {
 }
 
 MILLRACE_INLINE void* cuda_backend::allocate_device(std::size_t bytes) {
-  const current_device here(ordinal_);
+  const current_context here(gpu_);
   const capture_tolerant now;
   void* memory = nullptr;
   check_cuda(cudaMalloc(&memory, bytes), "cudaMalloc");
@@ -149,7 +153,7 @@ MILLRACE_INLINE void* cuda_backend::allocate_device(std::size_t bytes) {
 
 MILLRACE_INLINE void cuda_backend::free_device(void* memory) noexcept {
   finish_copies();   // one of them may have failed to record its event
-  quietly(ordinal_, [&] { return cudaFree(memory); });
+  quietly(gpu_, [&] { return cudaFree(memory); });
 }
 
 MILLRACE_INLINE std::unique_ptr<device_event> cuda_backend::make_event() {
@@ -162,7 +166,7 @@ MILLRACE_INLINE std::unique_ptr<device_event> cuda_backend::make_timed_event(str
 }
 
 MILLRACE_INLINE std::optional<std::uint64_t> cuda_backend::elapsed_ns(device_event& from, device_event& to) {
-  const current_device here(ordinal_);
+  const current_context here(gpu_);
   const capture_tolerant now;
   // cudaEventElapsedTime() is not intended for polling, and need not return errors of pending work.
   const cudaError_t reached = cudaEventQuery(handle(to));
@@ -177,22 +181,23 @@ MILLRACE_INLINE std::optional<std::uint64_t> cuda_backend::elapsed_ns(device_eve
 }
 
 MILLRACE_INLINE void cuda_backend::copy_waits_for(device_event& mark) {
-  const current_device here(ordinal_);
+  const current_context here(gpu_);
   check_cuda(cudaStreamWaitEvent(copies_, handle(mark), 0), "cudaStreamWaitEvent");
 }
 
 MILLRACE_INLINE void cuda_backend::copy_to_device(void* to, const void* from, std::size_t bytes) {
-  const current_device here(ordinal_);
+  const current_context here(gpu_);
   check_cuda(cudaMemcpyAsync(to, from, bytes, cudaMemcpyHostToDevice, copies_), "cudaMemcpyAsync");
 }
 
 MILLRACE_INLINE void cuda_backend::record_copy(device_event& mark) {
-  const current_device here(ordinal_);
+  const current_context here(gpu_);
   check_cuda(cudaEventRecord(handle(mark), copies_), "cudaEventRecord");
 }
 
 MILLRACE_INLINE void cuda_backend::check_stream(stream_view stream) {
-  const current_device here(ordinal_);
+  check_default_stream(stream, gpu_);
+  const current_context here(gpu_);
   if (is_capturing(stream))
     throw setup_error("a batch was requested while its stream was being captured",
                       "Get the batch before cudaStreamBeginCapture and release it after cudaStreamEndCapture; with "
@@ -202,18 +207,19 @@ MILLRACE_INLINE void cuda_backend::check_stream(stream_view stream) {
 MILLRACE_INLINE void cuda_backend::check_owner(stream_view stream, device_event& mark) {
   // The default streams are those of the current device. Recording in the legacy stream would be a barrier.
   if (!stream || stream == cudaStreamLegacy || stream == cudaStreamPerThread) return;
-  const current_device here(ordinal_);
+  const current_context here(gpu_);
   const capture_tolerant now;
   if (is_capturing(stream)) return;
   const cudaError_t result = cudaEventRecord(handle(mark), stream);
   if (result != cudaErrorInvalidResourceHandle) return check_cuda(result, "cudaEventRecord");
   ignore_cuda(result);
-  throw setup_error("the stream does not exist or belongs to another GPU than " + name_,
-                    "Create the stream after cudaSetDevice(" + std::to_string(ordinal_) + ")");
+  throw setup_error("the stream does not exist, or belongs to another GPU than " + name_ + " or to another context",
+                    "Create the stream after cudaSetDevice(" + std::to_string(gpu_.ordinal) +
+                        "), or the device while the context of the stream is current");
 }
 
 MILLRACE_INLINE void cuda_backend::record(device_event& mark, stream_view stream) {
-  const current_device here(ordinal_);
+  const current_context here(gpu_);
   // An event recorded during a capture is added to the graph, not to the stream. A stream that waits for it joins the
   // capture, and so would the copy stream.
   if (is_capturing(stream))
@@ -223,34 +229,34 @@ MILLRACE_INLINE void cuda_backend::record(device_event& mark, stream_view stream
 }
 
 MILLRACE_INLINE void cuda_backend::stream_waits_for(stream_view stream, device_event& mark) {
-  const current_device here(ordinal_);
+  const current_context here(gpu_);
   check_cuda(cudaStreamWaitEvent(named_stream(stream), handle(mark), 0), "cudaStreamWaitEvent");
 }
 
 MILLRACE_INLINE void cuda_backend::wait(device_event& mark) {
-  const current_device here(ordinal_);
+  const current_context here(gpu_);
   const capture_tolerant now;
   check_cuda(cudaEventSynchronize(handle(mark)), "cudaEventSynchronize");
 }
 
 MILLRACE_INLINE void cuda_backend::copy_to_host(void* to, const void* from, std::size_t bytes, stream_view after) {
   check_stream(after);
-  const current_device here(ordinal_);
+  const current_context here(gpu_);
   const capture_tolerant now;   // must not invalidate a capture of another stream
   check_cuda(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToHost, named_stream(after)), "cudaMemcpyAsync");
   check_cuda(cudaStreamSynchronize(named_stream(after)), "cudaStreamSynchronize");
 }
 
 MILLRACE_INLINE std::unique_ptr<device_event> cuda_backend::make_event(unsigned flags) {
-  const current_device here(ordinal_);
+  const current_context here(gpu_);
   auto result = std::make_unique<event>();
-  result->ordinal = ordinal_;
+  result->gpu = gpu_;
   check_cuda(cudaEventCreateWithFlags(&result->handle, flags), "cudaEventCreateWithFlags");
   return result;
 }
 
 MILLRACE_INLINE cuda_backend::event::~event() {
-  if (handle) quietly(ordinal, [this] { return cudaEventDestroy(handle); });
+  if (handle) quietly(gpu, [this] { return cudaEventDestroy(handle); });
 }
 
 }  // namespace detail

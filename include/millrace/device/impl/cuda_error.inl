@@ -76,39 +76,87 @@ MILLRACE_INLINE int current_gpu() {
 
 MILLRACE_INLINE void check_gpu(const void* data, std::string_view name, int ordinal) {
   cudaPointerAttributes place{};
-  check_cuda(cudaPointerGetAttributes(&place, data), "cudaPointerGetAttributes");
+  const cudaError_t result = cudaPointerGetAttributes(&place, data);
+  if (result == cudaErrorIncompatibleDriverContext) return ignore_cuda(result);
+  check_cuda(result, "cudaPointerGetAttributes");
   if (place.type == cudaMemoryTypeDevice && place.device != ordinal)
     throw setup_error(std::string(name) + " is in the memory of GPU " + std::to_string(place.device) +
                           ", and its kernel would run on GPU " + std::to_string(ordinal),
                       "Call cudaSetDevice(device.ordinal()) before this call and before cuda_metric_sums()");
 }
 
-MILLRACE_INLINE current_device::current_device(int ordinal) : before_(current_gpu()) {
-  if (before_ == ordinal) return;
-  check_cuda(cudaSetDevice(ordinal), "cudaSetDevice");
-  changed_ = true;
-}
+/// Functions of the driver without an equivalent in the runtime. Millrace does not link the driver. Its error codes are
+/// those of the runtime.
+struct cuda_driver {
+  cudaError_t (*init)(unsigned flags);
+  cudaError_t (*retain_primary)(void** context, int device);
+  cudaError_t (*get_current)(void** context);
+  cudaError_t (*push)(void* context);
+  cudaError_t (*pop)(void** context);
+};
 
-/// Returns whether this process has a context on the GPU, or if the driver does not report it. Only the driver has this
-/// function, and Millrace does not link the driver.
-MILLRACE_INLINE bool is_open(int ordinal) noexcept {
-  using get_state = int (*)(int device, unsigned* flags, int* active);
-  static const auto of_driver = []() noexcept -> get_state {
-    void* entry = nullptr;
+template <class Function>
+void find_in_driver(const char* name, Function& function) {
+  void* entry = nullptr;
 #if CUDART_VERSION >= 12050
-    ignore_cuda(cudaGetDriverEntryPointByVersion("cuDevicePrimaryCtxGetState", &entry, 12'000, cudaEnableDefault));
+  check_cuda(cudaGetDriverEntryPointByVersion(name, &entry, 12'000, cudaEnableDefault),
+             "cudaGetDriverEntryPointByVersion");
 #else
-    ignore_cuda(cudaGetDriverEntryPoint("cuDevicePrimaryCtxGetState", &entry, cudaEnableDefault));
+  check_cuda(cudaGetDriverEntryPoint(name, &entry, cudaEnableDefault), "cudaGetDriverEntryPoint");
 #endif
-    return reinterpret_cast<get_state>(entry);
-  }();
-  unsigned flags = 0;
-  int active = 1;
-  return !of_driver || of_driver(ordinal, &flags, &active) != 0 || active != 0;
+  if (!entry) throw io_error("the driver has no function " + std::string(name), cuda_hint(cudaErrorInsufficientDriver));
+  function = reinterpret_cast<Function>(entry);
 }
 
-MILLRACE_INLINE current_device::~current_device() {
-  if (changed_ && is_open(before_)) ignore_cuda(cudaSetDevice(before_));
+MILLRACE_INLINE const cuda_driver& the_driver() {
+  static const cuda_driver driver = [] {
+    cuda_driver d{};
+    find_in_driver("cuInit", d.init);
+    find_in_driver("cuDevicePrimaryCtxRetain", d.retain_primary);
+    find_in_driver("cuCtxGetCurrent", d.get_current);
+    find_in_driver("cuCtxPushCurrent", d.push);
+    find_in_driver("cuCtxPopCurrent", d.pop);
+    return d;
+  }();
+  return driver;
+}
+
+/// Returns the calling thread's current context; null if it has none.
+MILLRACE_INLINE void* calling_context() {
+  void* context = nullptr;
+  check_cuda(the_driver().get_current(&context), "cuCtxGetCurrent");
+  return context;
+}
+
+MILLRACE_INLINE gpu_context context_of(int ordinal) {
+  check_cuda(the_driver().init(0), "cuInit");
+  if (void* const current = calling_context(); current && current_gpu() == ordinal) return {ordinal, current};
+  gpu_context gpu{.ordinal = ordinal};
+  check_cuda(the_driver().retain_primary(&gpu.handle, ordinal), "cuDevicePrimaryCtxRetain");
+  return gpu;
+}
+
+MILLRACE_INLINE current_context::current_context(const gpu_context& gpu) {
+  if (calling_context() == gpu.handle) return;
+  check_cuda(the_driver().push(gpu.handle), "cuCtxPushCurrent");
+  pushed_ = true;
+}
+
+MILLRACE_INLINE current_context::~current_context() {
+  void* context = nullptr;
+  if (pushed_) ignore_cuda(the_driver().pop(&context));
+}
+
+MILLRACE_INLINE void enter_context(const gpu_context& gpu) {
+  check_cuda(the_driver().push(gpu.handle), "cuCtxPushCurrent");
+}
+
+MILLRACE_INLINE void check_default_stream(cudaStream_t stream, const gpu_context& gpu) {
+  if (stream && stream != cudaStreamLegacy && stream != cudaStreamPerThread) return;
+  void* const current = calling_context();
+  if (current && current != gpu.handle && current_gpu() == gpu.ordinal)
+    throw setup_error("the stream is a default stream of another context than the device's",
+                      "Create the device while the context of the training step is current, or use one context");
 }
 
 }}}  // namespace millrace::detail

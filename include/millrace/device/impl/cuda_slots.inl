@@ -13,7 +13,7 @@
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 MILLRACE_INLINE pinned_slot::pinned_slot(std::size_t bytes, const pinned_place& where)
-    : ordinal_(where.ordinal), bytes_(node_memory::mapped_bytes(bytes)) {
+    : gpu_(where.gpu), bytes_(node_memory::mapped_bytes(bytes)) {
   if (allocate_registered(where) || allocate_by_runtime(where)) return;
   far_reason_.clear();
   memory_ = allocate_slot(bytes_);
@@ -23,7 +23,7 @@ MILLRACE_INLINE bool pinned_slot::allocate_registered(const pinned_place& where)
   if (!where.registers) return false;
   pages_.emplace(bytes_, where.node);
   const bool near = pages_->touch(where.near_cores);
-  const current_device here(ordinal_);
+  const current_context here(gpu_);
   const capture_tolerant now;
   const cudaError_t result = cudaHostRegister(pages_->get(), bytes_, cudaHostRegisterPortable);
   if (result != cudaSuccess) {
@@ -41,7 +41,7 @@ MILLRACE_INLINE bool pinned_slot::allocate_registered(const pinned_place& where)
 
 MILLRACE_INLINE bool pinned_slot::allocate_by_runtime(const pinned_place& where) {
   const core_scope near(where.near_cores);
-  const current_device here(ordinal_);
+  const current_context here(gpu_);
   const capture_tolerant now;
   const cudaError_t result = cudaHostAlloc(&memory_, bytes_, cudaHostAllocPortable);
   if (result == cudaErrorMemoryAllocation || result == cudaErrorNotSupported || result == cudaErrorOperatingSystem) {
@@ -56,7 +56,7 @@ MILLRACE_INLINE bool pinned_slot::allocate_by_runtime(const pinned_place& where)
 
 MILLRACE_INLINE pinned_slot::~pinned_slot() {
   if (from_ == source::system) free_slot(memory_);
-  else quietly(ordinal_, [&] { return pages_ ? cudaHostUnregister(memory_) : cudaFreeHost(memory_); });
+  else quietly(gpu_, [&] { return pages_ ? cudaHostUnregister(memory_) : cudaFreeHost(memory_); });
 }
 
 MILLRACE_INLINE std::unique_ptr<pinned_slot> spare_slots::reuse(std::size_t bytes) {
