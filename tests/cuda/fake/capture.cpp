@@ -49,6 +49,7 @@ cudaError_t world::forbid_unordered(const stream& s) {
 cudaError_t world::submit(stream& s, const work& todo, work_extra extra) {
   if (const cudaError_t error = forbid_legacy(s); error != cudaSuccess) return error;
   if (!s.capturing) {
+    while (options.queue_depth > 0 && s.queue.size() >= options.queue_depth) wait_for({s.queue.front()});
     enqueue(s, todo, std::move(extra));
     return cudaSuccess;
   }

@@ -59,6 +59,7 @@ struct options {
   std::size_t device_bytes = std::size_t{16} << 30;   ///< of each device; cudaMalloc fails above it
   std::size_t pinned_bytes = std::size_t{16} << 30;   ///< of the process, for cudaHostAlloc and -Register
   bool host_page_tables = false;   ///< as on GH200: registering memory does not pin it
+  std::size_t queue_depth = 0;     ///< a call waits while its stream has this many operations; 0: unlimited
   bool pageable_waits = false;     ///< a copy from pageable memory waits for the earlier work of its stream
 };
 

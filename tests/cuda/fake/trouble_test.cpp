@@ -315,3 +315,19 @@ TEST_CASE("in the child of a fork the runtime is not initialised") {
   ok(cudaGetDeviceCount(&count));
   fake_cuda::reset();
 }
+
+TEST_CASE("a call waits while the queue of its stream is full") {
+  fake_cuda::reset({.when = order::late, .queue_depth = 2});
+  {
+    a_stream s, other;
+    std::vector<int> log;
+    note notes[] = {{&log, 1}, {&log, 2}, {&log, 3}, {&log, 4}};
+    for (int i = 0; i < 2; ++i) ok(cudaLaunchHostFunc(s, note::write, &notes[i]));
+    ok(cudaLaunchHostFunc(other, note::write, &notes[3]));
+    CHECK(log.empty());
+    ok(cudaLaunchHostFunc(s, note::write, &notes[2]));
+    CHECK(log == std::vector{1});
+    fake_cuda::run_all();
+  }
+  fake_cuda::reset();
+}

@@ -149,6 +149,38 @@ TEST_CASE("in a program with per-thread default streams, a batch may still be re
   }
 }
 
+TEST_CASE("full queues delay calls, but no call waits for another one, in any order of the device's work") {
+  using fake_cuda::order;
+  for (const std::size_t depth : {1U, 2U, 5U})
+    for (const order when : {order::late, order::shuffled})
+      for (const int background : {0, 2})
+        for (const int threads : {0, 2}) {
+          CAPTURE(depth);
+          CAPTURE(background);
+          CAPTURE(threads);
+          fake_cuda::reset({.when = when, .background_threads = background, .queue_depth = depth});
+          std::atomic<int> wrong{0};
+          {
+            const fake_cuda_test::a_stream step, other;
+            mr::session run{flow(80, {.device = mr::cuda_device(0), .stream = step.handle, .slots = 2}),
+                            quiet(threads)};
+            int batches = 0;
+            while (auto b = run.next()) {
+              b.also_used_on(other.handle);
+              launch_step(step, b.get<&example::pixels>(), b.step(), wrong);
+              launch_step(other, b.get<&example::pixels>(), b.step(), wrong);
+              ++batches;
+            }
+            CHECK(batches == 20);
+            fake_cuda_test::ok(cudaDeviceSynchronize());
+            CHECK(run.statistics().device_gap_ns.has_value());
+          }
+          CHECK(wrong == 0);
+          CHECK(fake_cuda::live() == fake_cuda::handles{});
+          CHECK(fake_cuda::violations() == std::vector<std::string>{});
+        }
+}
+
 TEST_CASE("the legacy stream has two events per batch, and the time without a batch is not measured there") {
   for (const bool own : {false, true}) {
     CAPTURE(own);
