@@ -2,13 +2,13 @@
 // GPU: barriers, exchanges between the lanes of a warp, shared memory.
 //
 //   run_in_threads(body, 4);                             // 4 blocks, two at a time
-//   run_in_threads(body, 4, warp_order::descending);     // warp 0 is the last to reach each barrier
+//   run_in_threads(body, 4, warp_order::descending);     // one at a time; warp 0 is the last to reach each barrier
 //
 // ThreadSanitizer reports races between threads and between blocks: only a barrier orders memory accesses, exchanges do
 // not. In the ordered modes, warps run one after the other between barriers. Therefore a missing barrier also changes
 // results without ThreadSanitizer. Shared memory and unwritten words begin as 0xA5.
 // Errors: broken_kernel if a thread waits for one that cannot arrive, because it has ended or waits for something else.
-// Cost: about 50 us for each thread of a kernel.
+// Cost: about 50 us for each thread of a kernel, and a switch of threads for each word that a thread exchanges.
 #pragma once
 
 #include <millrace/device/kernel.cuh>
@@ -151,10 +151,10 @@ class host_thread {
   unsigned index_;
 };
 
-/// Runs the body for each block, for two blocks at a time. Rethrows the exception of a thread.
+/// Runs the body for each block; two blocks at a time if their warps run together. Rethrows the exception of a thread.
 template <class Body>
 void run_in_threads(const Body& body, unsigned blocks, warp_order order = warp_order::together) {
-  constexpr unsigned at_once = 2;
+  const unsigned at_once = order == warp_order::together ? 2 : 1;
   for (unsigned first = 0; first < blocks; first += at_once) {
     std::mutex mutex;
     std::exception_ptr failure;
