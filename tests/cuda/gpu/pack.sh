@@ -17,7 +17,7 @@ mkdir -p "$1"
 target=$(cd "$1" && pwd)
 architecture=${2:-all-major}
 programs="tests/cuda/contract/gpu_contract tests/cuda/contract/gpu_kernels tests/cuda/gpu/gpu_rows bench/bench_h2d
-  bench/bench_overlap examples/cuda_trainer examples/train_images examples/make_shapes"
+  bench/bench_overlap examples/cuda_trainer examples/train_images"
 
 configure build/gpu --buildtype=release -Dwerror=false -Dcuda=enabled -Dgpu_arch="$architecture" -Dtests=enabled \
   -Djoined_tests=true -Dexamples=enabled -Dbench=enabled
