@@ -3,11 +3,12 @@
 #
 #   python3 tests/system/python/exact.py
 import json
+import re
 import subprocess
 import tempfile
 import warnings
 
-from door import Report, enter, flows, line, loop, write_shards
+from door import ROOT, Report, enter, flows, line, loop, write_shards
 
 EPOCHS, BATCH, PER_EPOCH = 3, 4, 10
 
@@ -171,6 +172,14 @@ def of_torch(report, module, shards):
     types = [column.dtype for column in batch]
     expected = [torch.float32, torch.int16, torch.int32, torch.int32, torch.int64, torch.bool, torch.int64]
     report.add("tensors of PyTorch", None if types == expected else str(types))
+    guide = (ROOT / "examples" / "guide" / "python.md").read_text()
+    programs = re.findall(r"^```python\n(.*?)^```$", guide, re.MULTILINE | re.DOTALL)
+    names = {}
+    exec(next(program for program in programs if "class Batches" in program), names)
+    data = names["Batches"](module.numbers(shards, BATCH, seed=7, threads=1))
+    labels = [batch.label.tolist() for batch in torch.utils.data.DataLoader(data, batch_size=None, num_workers=0)]
+    report.add("the guide's dataset in a DataLoader", problem(labels, [
+        batch.label.tolist() for batch in module.numbers(shards, BATCH, seed=7, threads=1)]))
 
 
 def main():
