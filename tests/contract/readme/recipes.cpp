@@ -71,6 +71,9 @@ namespace evaluation {
 namespace pictures_with_words {
 #include "text_3.hpp"
 }
+namespace many_sources {
+#include "sources_3.hpp"
+}
 namespace some_samples {
 #include "sources_5.hpp"
 }
