@@ -44,7 +44,9 @@ class block_of_threads {
   void begin(unsigned thread) { wait_for_turn(thread); }
 
   void end(unsigned thread) {
-    lanes_[thread].progress.store(ended, std::memory_order_relaxed);
+    // The number of exchanges remains: another lane may read it before it reads the last word of this one.
+    lanes_[thread].barriers = ended;
+    lanes_[thread].publish();
     const std::lock_guard lock(mutex_);
     ++ended_;
     changed_.notify_all();
@@ -97,7 +99,7 @@ class block_of_threads {
 
  private:
   static constexpr unsigned warp_size = 32;
-  static constexpr std::uint64_t ended = ~std::uint64_t{0} << 32;
+  static constexpr std::uint32_t ended = ~std::uint32_t{0};   // more than all barriers
 
   struct lane {
     std::uint32_t barriers = 0, exchanges = 0;   // used by its own thread
