@@ -276,11 +276,8 @@ def run_rows(rows, options, programs):
     with (options.out / "rows.log").open("w", errors="replace") as log:
         runner = Runner(programs, options, log)
 
-        def stop(number, _frame):
-            runner.stop()
-            raise SystemExit(128 + number)
-
-        signal.signal(signal.SIGTERM, stop)
+        # No exception: a process that starts at this moment would not be killed.
+        signal.signal(signal.SIGTERM, lambda *_: runner.stop())
         try:
             for number, row in enumerate(rows):
                 started = time.monotonic()
@@ -294,6 +291,8 @@ def run_rows(rows, options, programs):
                         outcome = row.check(runner, row)
                     except (OSError, ValueError, IndexError) as problem:   # the other rows still run
                         outcome = Outcome("FAIL", f"{type(problem).__name__}: {problem}")
+                if runner.stopped:
+                    return 128 + signal.SIGTERM
                 table.add(number, outcome, time.monotonic() - started)
         finally:
             runner.stop()

@@ -2,6 +2,7 @@
 # with the fake runtime.
 #
 #   python3 tests/cuda/gpu/rows_test.py PROGRAM...       # unit_gpu_rows and unit_cuda_contract
+import argparse
 import contextlib
 import io
 import json
@@ -12,13 +13,14 @@ import subprocess
 import sys
 import tempfile
 import time
+import unittest.mock
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parents[1])]
 import rows
 from checks import Report
 from rows import Row
-from runner import cases, program
+from runner import CUT_BY_BUDGET, Runner, cases, program
 
 DONE = "printf 'result: rate 97.5 %% target 95 ok\\n'"
 SCRIPTS = {
@@ -124,6 +126,20 @@ def killed_by(number):
     return check
 
 
+def stopped_at_start(folder):
+    class StopsRunner(subprocess.Popen):
+        def __init__(self, *arguments, **options):
+            super().__init__(*arguments, **options)
+            runner.stop()
+
+    with (folder / "log").open("w") as log, unittest.mock.patch("subprocess.Popen", StopsRunner):
+        runner = Runner({}, argparse.Namespace(budget=600, libraries=[]), log)
+        first, second = runner.run([folder / "bin" / "hang"], 30), runner.run([folder / "bin" / "good"], 30)
+    if first[0] != -signal.SIGKILL or second[0] != CUT_BY_BUDGET:
+        return f"got {first} and {second}"
+    return None if child_ended(folder) else "its child still runs"
+
+
 def architectures(_folder):
     def entry(kind, architecture, size):
         header = kind.to_bytes(2, "little") + b"\1\1" + (64).to_bytes(4, "little") + size.to_bytes(8, "little")
@@ -158,6 +174,7 @@ def main(programs):
              "rows that do not fit into the budget are skipped": budget,
              "rows.json is complete after kill -9": killed_by(signal.SIGKILL),
              "SIGTERM ends all processes, and the table is written": killed_by(signal.SIGTERM),
+             "a process that starts at the moment of a signal is killed": stopped_at_start,
              "the architectures in a program are found": architectures}
     if programs:
         tests["all rows pass that can run with the fake runtime"] = with_fake_runtime(programs)

@@ -40,7 +40,7 @@ class Runner:
     def __init__(self, programs, options, log):
         self.programs, self.options, self.log = programs, options, log
         self.end = time.monotonic() + options.budget
-        self.running, self.lock = set(), threading.RLock()
+        self.running, self.lock, self.stopped = set(), threading.RLock(), False
 
     def remaining(self):
         return self.end - RESERVE_SECONDS - time.monotonic()
@@ -62,6 +62,8 @@ class Runner:
                                        stderr=subprocess.STDOUT, env=environment, start_new_session=True)
             with self.lock:
                 self.running.add(process)
+                if self.stopped:   # by a signal while the process started
+                    kill(process)
             try:
                 status = process.wait(limit)
             except subprocess.TimeoutExpired:
@@ -73,14 +75,16 @@ class Runner:
                 with self.lock:
                     self.running.discard(process)
                 kill(process)
+                process.wait()
             output.seek(0)
             printed = output.read()
         self.write(f"$ {shown(command)}\n{printed}status: {status}")
         return status, printed
 
     def stop(self):
-        """Kills all processes, and starts no more. For a signal handler, too: the lock is recursive."""
-        self.end = 0
+        """Kills all processes, and starts no more. For a signal handler, too: the lock is recursive, and no process is
+        waited for, because the interrupted thread may own the lock of its process."""
+        self.stopped, self.end = True, 0
         with self.lock:
             for process in list(self.running):
                 kill(process)
@@ -96,7 +100,6 @@ def kill(process):
         os.killpg(process.pid, signal.SIGKILL)
     except ProcessLookupError:
         pass
-    process.wait()
 
 
 def stacks(pid):
