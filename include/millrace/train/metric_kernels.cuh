@@ -16,6 +16,7 @@
 #include <millrace/train/target_rank.hpp>
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
@@ -95,7 +96,9 @@ inline unsigned sum_values_blocks(std::size_t count) noexcept {
 inline float largest_addend(double weight) noexcept {
   constexpr double largest = std::numeric_limits<float>::max();
   if (!is_finite(weight)) return -1;
-  return static_cast<float>(std::min(largest, std::numeric_limits<double>::max() / (weight < 0 ? -weight : weight)));
+  const auto rounded =
+      static_cast<float>(std::min(largest, std::numeric_limits<double>::max() / (weight < 0 ? -weight : weight)));
+  return is_finite(static_cast<double>(rounded) * weight) ? rounded : std::nextafter(rounded, 0.0F);
 }
 
 /// Ranks the target of each row of logits; one block processes one row at a time.

@@ -127,6 +127,16 @@ TEST_CASE("numbers that are not finite are counted on the device and excluded") 
   }
 }
 
+TEST_CASE("the largest addend is the largest f32 whose product with the weight is finite") {
+  CHECK(mr::detail::largest_addend(0) == std::numeric_limits<float>::max());
+  for (const double weight : {1e270, -1e299, 1e300, 1.1e300, -1.3e300, 1.7e300, 3e307, 1e308}) {
+    CAPTURE(weight);
+    const float largest = mr::detail::largest_addend(weight);
+    CHECK(std::isfinite(static_cast<double>(largest) * weight));
+    CHECK_FALSE(std::isfinite(static_cast<double>(std::nextafter(largest, infinite)) * weight));
+  }
+}
+
 TEST_CASE("products that are not finite are excluded on the device as on the host") {
   fake_cuda::reset();
   {
