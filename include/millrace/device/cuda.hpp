@@ -24,8 +24,8 @@
 
 #include <millrace/base/version.hpp>
 #include <millrace/device/cuda_error.hpp>
-#include <millrace/device/device.hpp>
 #include <millrace/device/cuda_slots.hpp>
+#include <millrace/device/device.hpp>
 
 #include <memory>
 #include <mutex>

@@ -6,8 +6,8 @@
 //   spare.keep(std::move(slot));                                  // no copy may use the slot any more
 //
 // A slot is memory of the system in huge pages. Threads on cores near the GPU touch the pages, and CUDA registers them.
-// cudaHostAlloc() has small pages, and one thread of the driver allocates them one by one. It is used if registering
-// fails, or if the GPU uses the page tables of the host (GH200), where registering does not pin memory. If
+// Memory from cudaHostAlloc() has small pages, and one thread of the driver allocates them one by one. Slots use it if
+// registering fails, or if the GPU uses the page tables of the host (GH200), where registering does not pin memory. If
 // cudaHostAlloc() fails, too, the slot is pageable.
 // Errors: io_error from CUDA if the GPU cannot be used; std::bad_alloc. Threads: any; one thread at a time for a slot.
 // Lifetime: the destructor of spare_slots frees the slots that it keeps.

@@ -14,9 +14,7 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 MILLRACE_INLINE pinned_slot::pinned_slot(std::size_t bytes, const pinned_place& where)
     : gpu_(where.gpu), bytes_(node_memory::mapped_bytes(bytes)) {
-  if (allocate_registered(where) || allocate_by_runtime(where)) return;
-  far_reason_.clear();
-  memory_ = allocate_slot(bytes_);
+  if (!allocate_registered(where) && !allocate_by_runtime(where)) memory_ = allocate_slot(bytes_);
 }
 
 MILLRACE_INLINE bool pinned_slot::allocate_registered(const pinned_place& where) {
