@@ -55,11 +55,11 @@ inline auto numbers(const options& o) {
          mr::to_device();
 }
 
-struct number {
-  std::int64_t n;
-};
-/// An endless stream, which has no index.
+/// An endless stream, which has no index. The compiler's name of its column contains the parameters of this function.
 inline auto stream(const options& o) {
+  struct number {
+    std::int64_t n;
+  };
   return mr::lines(o.shards) | mr::map([](std::string_view line) { return number{std::stoll(std::string(line))}; }) |
          mr::batch<&number::n>({.size = o.batch});
 }

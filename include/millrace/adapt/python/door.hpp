@@ -105,7 +105,8 @@ class door {
 
 /// Returns the last name of a spelling: "pixels" for "example::pixels", "label_b" for "label_b()".
 inline std::string last_name(std::string_view spelling) {
-  return std::string(spelling.substr(0, spelling.find('(')).substr(spelling.rfind(':') + 1));   // npos + 1 is 0
+  if (spelling.ends_with("()")) spelling.remove_suffix(2);
+  return std::string(spelling.substr(spelling.rfind(':') + 1));   // npos + 1 is 0
 }
 
 /// Copies a column to new memory.

@@ -182,8 +182,7 @@ inline PyObject* session_next(PyObject*, PyObject* const* args, Py_ssize_t count
   if (stream) r.stream = stream_view(reinterpret_cast<CUstream_st*>(*stream));
   if (!s->run) return raise_closed();
   if (std::exchange(s->busy, true)) return raise_busy();
-  PyObject* const batch =
-      guarded([&] { return next_batch(*s, r, args[3] == Py_True, args[4] == Py_True, args[6]); });
+  PyObject* const batch = guarded([&] { return next_batch(*s, r, args[3] == Py_True, args[4] == Py_True, args[6]); });
   s->busy = false;
   return batch;
 }
