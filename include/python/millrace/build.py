@@ -56,7 +56,7 @@ def load(source, name=None, *, flags=(), compiled=True, cache=None, verbose=Fals
         library = [_compiled_library(_compiler(), cache, verbose) if compiled is True else pathlib.Path(compiled)]
         command.append("-DMILLRACE_COMPILED")
     command += [source, *library, *(f"-l{library}" for library in LIBRARIES)]
-    folder = cache / f"{name}-{_hash(*command, _version(command[0]))}"
+    folder = cache / f"{name}-{_hash(*command, _version(_compiler()))}"
     with _locked(folder):
         path = _fresh_module(folder) or _compile(command, folder, name, verbose)
     loader = importlib.machinery.ExtensionFileLoader(name, str(path))
@@ -90,9 +90,9 @@ def _headers_hash(folder):
 
 def _version(compiler):
     try:
-        return subprocess.run([compiler, "-dumpfullversion", "-dumpmachine"], stdout=subprocess.PIPE, text=True).stdout
+        return subprocess.run([*compiler, "-dumpfullversion", "-dumpmachine"], stdout=subprocess.PIPE, text=True).stdout
     except FileNotFoundError:
-        raise RuntimeError(f"millrace: the compiler {compiler} is not installed: apt-get install g++") from None
+        raise RuntimeError(f"millrace: the compiler {compiler[0]} is not installed: apt-get install g++") from None
 
 
 def _name_in(source):
@@ -132,7 +132,7 @@ def _compiled_library(compiler, cache, verbose):
     """The part of the library that does not depend on a flow, compiled once."""
     include = get_include()
     options = ["-std=c++20", "-O3", "-DNDEBUG", "-fPIC", "-fvisibility=hidden", "-DMILLRACE_COMPILED", f"-I{include}"]
-    folder = cache / f"library-{_hash(*compiler, *options, _version(compiler[0]), _headers_hash(include))}"
+    folder = cache / f"library-{_hash(*compiler, *options, _version(compiler), _headers_hash(include))}"
     library = folder / "libmillrace-compiled.a"
     parts = [path for path in sorted(pathlib.Path(include, "millrace", "compiled").glob("*.cpp"))
              if path.stem not in OPTIONAL_PARTS]
@@ -164,14 +164,20 @@ def _fresh_module(folder):
     return None
 
 
+def _user_files(rule, include):
+    """The files in the output of -MMD, except the headers of the library and of Python."""
+    words = re.findall(r"(?:\\.|[^\s\\])+", rule.replace("\\\n", " ").partition(": ")[2])
+    paths = sorted({re.sub(r"\\([ #])", r"\1", word).replace("$$", "$") for word in words})
+    others = (f"{include}/millrace/", f"{sysconfig.get_paths()['include']}/")
+    return [path for path in paths if not path.startswith(others)]
+
+
 def _compile(command, folder, name, verbose):
     depends, output = folder / "depends", folder / "new.so"
-    unknown = ["-fno-gnu-unique"] if "clang" not in str(command[0]) else []   # g++: modules share no statics
+    unknown = ["-fno-gnu-unique"] if "clang" not in str(_compiler()) else []   # g++: modules share no statics
     _run([*command, *unknown, "-MMD", "-MF", depends, "-o", output], f"the flow {name}", verbose)
     include = get_include()
-    files = depends.read_text().replace("\\\n", " ").partition(": ")[2].split()
-    elsewhere = (f"{include}/millrace/", "/usr/")
-    files = {path: _content_hash(path) for path in sorted(set(files)) if not path.startswith(elsewhere)}
+    files = {path: _content_hash(path) for path in _user_files(depends.read_text(), include)}
     # dlopen() identifies files by path.
     module = folder / f"{name}-{_hash(*files.values(), _headers_hash(include))}.abi3.so"
     output.rename(module)

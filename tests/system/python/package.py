@@ -2,9 +2,11 @@
 # the Debian package of a missing compiler, header or library; the version is that of the library.
 #
 #   python3 tests/system/python/package.py
+import json
 import os
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
 import sysconfig
@@ -32,7 +34,9 @@ def main():
     import millrace
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
-        source, answer, log = folder / "tiny.cpp", folder / "answer.h", folder / "log"
+        sources = folder / "My #1 $"   # characters that g++ escapes in the output of -MMD
+        sources.mkdir()
+        source, answer, log = sources / "tiny.cpp", sources / "answer.h", folder / "log"
         source.write_text(MODULE)
         answer.write_text("#define ANSWER 1\n")
         compiler = folder / "compiler"
@@ -59,6 +63,15 @@ def main():
         answer.write_text("#define ANSWER 2\n")
         report.add("a changed header is compiled, and the new module is loaded",
                    None if load() == 2 and runs() == 2 else f"{runs()} compilations, {load()}")
+        if shutil.which("clang++"):
+            os.environ["CXX"] = "env clang++"
+            report.add("CXX may contain a launcher of clang++", None if load() == 2 else "another module")
+            os.environ["CXX"] = str(compiler)
+        files = millrace.build._user_files(
+            f"/c/m.so: /usr/src/app/flow.cpp {sysconfig.get_paths()['include']}/Python.h \\\n"
+            " /usr/include/millrace/item.hpp /usr/lib/python3/millrace/recipes.cpp\n", "/usr/include")
+        report.add("sources in /usr are compared", None if files == [
+            "/usr/lib/python3/millrace/recipes.cpp", "/usr/src/app/flow.cpp"] else str(files))
 
         def message(text, **environment):
             other = folder / "other.cpp"
@@ -85,6 +98,13 @@ def main():
     project = re.search(r'^version = "([\d.]+)"', (ROOT / "include" / "python" / "pyproject.toml").read_text(), re.M)[1]
     report.add("the package has the version of the library",
                None if version == project == millrace.__version__ else f"{version}, {project}, {millrace.__version__}")
+    project, unlisted = (ROOT / "include" / "python" / "pyproject.toml").read_text(), []
+    for package, files in (("millrace", ROOT / "include" / "python" / "millrace"),
+                           ("millrace.include.millrace", ROOT / "include" / "millrace")):
+        patterns = json.loads(re.search(rf'^"{package}" = (\[.*\])$', project, re.M)[1])
+        unlisted += [str(path) for path in files.rglob("*.*") if path.is_file() and
+                     path.suffix not in (".py", ".pyc", ".md") and not any(map(path.match, patterns))]
+    report.add("pip installs every file of the package and every header", ", ".join(unlisted))
     report.add("get_include() returns the folder of the headers",
                None if millrace.get_include() == str(ROOT / "include") else millrace.get_include())
     if not sysconfig.get_config_var("Py_GIL_DISABLED"):
