@@ -23,10 +23,10 @@ def install(leg):
                "-Dcompiled=enabled", "-Dcompiled_optimization=1", "-Ddebug=false"], CXX="g++")
     leg.run("install", ["meson", "install", "-C", folder])
 
-    ours = {str(path.relative_to(ROOT / "include")) for path in (ROOT / "include" / "millrace").rglob("*.*")
-            if path.is_file()}
-    theirs = {str(path.relative_to(prefix / "include")) for path in (prefix / "include").rglob("*.*") if path.is_file()}
-    leg.expect("every header is installed", "\n".join(sorted(ours ^ theirs)))
+    package = next(prefix.rglob("py.typed"), prefix / "py.typed").parent
+    for kind, ours, theirs in (("header", ROOT / "include" / "millrace", prefix / "include" / "millrace"),
+                               ("file of the Python package", ROOT / "include" / "python" / "millrace", package)):
+        leg.expect(f"every {kind} is installed", "\n".join(sorted(files_of(ours) ^ files_of(theirs))))
 
     shutil.copytree(ROOT / "tests" / "contract" / "install", consumer)
     pkg_config_path = ":".join(str(path) for path in sorted(prefix.rglob("pkgconfig")))
@@ -87,6 +87,11 @@ def install(leg):
     libraries = ":".join(flag[2:] for flag in flags if flag.startswith("-L"))
     leg.run("run it", [program], LD_LIBRARY_PATH=libraries)
     leg.expect("a consumer through pkg-config, with CUDA", None)
+
+
+def files_of(folder):
+    return {str(path.relative_to(folder)) for path in folder.rglob("*.*")
+            if path.is_file() and "__pycache__" not in path.parts}
 
 
 def without(folder, *hidden):
