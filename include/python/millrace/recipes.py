@@ -20,7 +20,7 @@ def images(shards, *, size=224, batch=256, augment="imagenet", mixup=0.0, cutmix
            image="jpg;jpeg;png;ppm", label="cls", **options):
     """Images and labels from WebDataset shards: a Loader of batches (pixels, label).
 
-    shards: names with braces, such as "train-{000..146}.tar", or URLs if the module has a storage for them
+    shards: names of local files with braces, such as "train-{000..146}.tar"
     augment: "imagenet": a random resized crop and a random flip; "rand_augment": torchvision's RandAugment after these;
         None: for validation, each image once: the shorter side is resized to 8/7 of `size`, and the center is cropped.
         The last batch is padded, and has a column `valid`

@@ -23,6 +23,7 @@ SHARDS, SAMPLES_PER_SHARD = 3, 14
 def enter(report):
     """Continues in an interpreter with NumPy and Python.h, or ends after one skipped check."""
     sys.path.insert(0, str(ROOT / "include" / "python"))
+    os.environ["CXX"] = " ".join([*launcher(), "g++"])
     if os.environ.get("MILLRACE_DOOR"):
         return
     choices = [os.environ["MILLRACE_PYTHON"]] if "MILLRACE_PYTHON" in os.environ else [sys.executable,
@@ -38,9 +39,7 @@ def enter(report):
 def flows():
     """The module of module.cpp."""
     import millrace
-    library = compiled_library("g++", "-O1", "-fPIC")
-    os.environ["CXX"] = " ".join([*launcher(), "g++"])
-    return millrace.load(HERE / "module.cpp", compiled=library, cache=BUILD / "cache",
+    return millrace.load(HERE / "module.cpp", compiled=compiled_library("g++", "-O1", "-fPIC"), cache=BUILD / "cache",
                          flags=["-O1", "-Wall", "-Wextra", "-Wpedantic", "-Werror"])
 
 

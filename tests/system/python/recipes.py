@@ -7,15 +7,15 @@ import tarfile
 import tempfile
 import zlib
 
-from door import BUILD, Report, compiled_library, enter, launcher
+from door import BUILD, Report, compiled_library, enter
 
 SAMPLES, SIZE = 12, 28   # an image of 32 x 32 is resized to 32 x 32 for validation
+MEAN, DEVIATION = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 
 
 def load():
     import os
     import millrace
-    os.environ["CXX"] = " ".join([*launcher(), "g++"])
     source = os.path.join(os.path.dirname(millrace.__file__), "recipes.cpp")
     module = millrace.load(source, compiled=compiled_library("g++", "-O1", "-fPIC"), cache=BUILD / "cache",
                            flags=["-O0", "-Wall", "-Wextra", "-Wpedantic", "-Werror"])
@@ -68,9 +68,8 @@ def validation(report, np, folder):
     right = all((by_label[n] == images[n, center, center]).all() for n in range(SAMPLES))
     report.add("augment=None delivers each image once, as its center crop, and pads",
                None if sorted(by_label) == list(range(SAMPLES)) and padding == 3 and right else f"{sorted(by_label)}")
-    mean, deviation = np.array([0.485, 0.456, 0.406]), np.array([0.229, 0.224, 0.225])
     batch = next(iter(millrace.images(shards, size=SIZE, batch=SAMPLES, augment=None, dtype="f16", image="ppm")))
-    expected = ((images[batch.label][:, center, center] / 255 - mean) / deviation).transpose(0, 3, 1, 2)
+    expected = ((images[batch.label][:, center, center] / 255 - MEAN) / DEVIATION).transpose(0, 3, 1, 2)
     error = np.abs(batch.pixels.astype(np.float64) - expected).max()
     report.add('dtype="f16" delivers normalized values',
                None if batch.pixels.dtype == np.float16 and error < 0.002 else f"{batch.pixels.dtype}, {error}")
@@ -98,12 +97,24 @@ def training(report, np, folder):
     changed = sum((pixels != color(label)).any() for pixels, label in zip(batch.pixels, batch.label))
     report.add("RandAugment changes the pixels, not the labels",
                None if changed >= SAMPLES / 4 and batch.label.tolist() == labels else f"{changed} changed")
-    batch = next(iter(millrace.images(plain, size=SIZE, batch=SAMPLES, mixup=0.4, seed=1)))
-    expected = [lam * color(a) + (1 - lam) * color(b)
-                for a, b, lam in zip(batch.label, batch.label_b, batch.lambda_)]
-    error = max(np.abs(pixels - e).max() for pixels, e in zip(batch.pixels, expected))
-    mixed = (batch.label != batch.label_b).any() and (batch.lambda_ < 1).any()
-    report.add("mixed pixels are those of label, label_b and lambda_", None if error <= 1 and mixed else f"{error}")
+    for dtype, allowed in (("u8", 1), ("f16", 0.01)):
+        def mixed(**options):
+            batch = next(iter(millrace.images(plain, size=SIZE, batch=SAMPLES, dtype=dtype, seed=1, **options)))
+            pixels = batch.pixels if dtype == "u8" else batch.pixels.transpose(0, 2, 3, 1)
+            of_label = [color(n) if dtype == "u8" else (color(n) / 255 - MEAN) / DEVIATION for n in range(SAMPLES)]
+            assert (batch.label != batch.label_b).any() and (batch.lambda_ < 1).any()
+            return [(row, of_label[a], of_label[b], share) for row, a, b, share in
+                    zip(pixels, batch.label, batch.label_b, batch.lambda_)]
+
+        error = max(np.abs(row - share * a - (1 - share) * b).max() for row, a, b, share in mixed(mixup=0.4))
+        report.add(f"mixup of {dtype} mixes the pixels of label and label_b by lambda_",
+                   None if error <= allowed else f"{error}")
+        errors = []
+        for row, a, b, share in mixed(cutmix=1.0):
+            of_a, of_b = ((np.abs(row - value) <= allowed).all(axis=2) for value in (a, b))
+            errors.append(1 if not (of_a | of_b).all() else abs(of_a.mean() - share))
+        report.add(f"cutmix of {dtype}: the share of the pixels of label is lambda_",
+                   None if max(errors) < 0.001 else f"{errors}")
 
     def halves(n):
         image = np.zeros((48, 48, 3), np.uint8)

@@ -111,14 +111,14 @@ def protocol(report, module):
         for _ in range(20):
             batch.values.__dlpack__(stream=streams[1])
         report.add("a stream counts once, however often it is named")
-        # A stream that the receiver synchronizes itself.
-        module.block(streams[2])
+        # The receiver synchronizes its stream, which is not the default one.
+        module.block(0)
         unused = batch.values.__dlpack__(stream=-1)
         del unused, batch
         batch = next(loop)
         capsule = batch.values.__dlpack__(stream=streams[3])
         report.add("stream=-1 requests no wait", None if eventually(lambda: module.is_done(streams[3])) else "it waits")
-        module.unblock(streams[2])
+        module.unblock(0)
         del capsule, batch
 
 
