@@ -42,8 +42,6 @@ std::shared_ptr<mr::device_sums> make_all(mr::stream_view s) {
 """
 
 
-
-
 class Limit(typing.NamedTuple):
     """Of all kernels whose mangled name matches. `wide_stores` is the least number, the others are the greatest."""
     registers: int

@@ -212,7 +212,7 @@ ROWS = [
         program(PARTS, "--only", "waits"), 30, True),
     Row("destruction", "metrics, batches and sessions may be destroyed while their kernels wait",
         program(PARTS, "--only", "destruction"), 30, True),
-    Row("faulting kernel", "the next batch throws an error that names it; the process ends within 5 s",
+    Row("faulting kernel", "the next batch throws an error that names it, and the process ends",
         program(PARTS, "--only", "fault"), 20, True),
     Row("questions", "reported: behavior that the documentation of CUDA leaves open",
         program(PARTS, "--only", "questions"), 20, True),
@@ -321,6 +321,8 @@ def main(arguments=None, known_rows=None):
     if not options.bundle or not options.fake and len(options.bundle) != 1:
         parser.error("expected the folder that pack.sh wrote, or --fake and programs")
     if options.fake:
+        # These rows measure nothing: their limits only guard against hangs, also on a busy machine.
+        rows = [dataclasses.replace(row, seconds=10 * row.seconds) for row in rows]
         # One program contains the cases of two.
         paths = {path.name.removeprefix("unit_"): path.resolve() for path in options.bundle}
         aliases = {"cuda_contract": (CONTRACT, KERNELS)}

@@ -158,7 +158,7 @@ def architectures(_folder):
 def with_fake_runtime(programs):
     def check(folder):
         with contextlib.redirect_stdout(io.StringIO()) as printed:
-            status = rows.main(["--fake", *programs, "--out", str(folder / "out"), "--cases", "3"])
+            status = rows.main(["--fake", *programs, "--out", str(folder / "out"), "--cases", "3", "--budget", "3600"])
         results = json.loads((folder / "out" / "rows.json").read_text())["rows"]
         expected = {one.name: "PASS" if one.on_fake else "SKIP" for one in rows.ROWS}
         if {one["row"]: one["status"] for one in results} != expected or status != 0:
