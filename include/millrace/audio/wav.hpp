@@ -30,9 +30,6 @@ struct wav_options {
 
 namespace detail {
 
-/// Returns whether the bytes begin with the signature of a WAV.
-bool is_wav(std::span<const std::byte> file) noexcept;
-
 /// Returns the error message for bytes that are not a file of the expected format, such as "a WAV", and advice.
 struct other_audio {
   std::string message, advice;

@@ -56,6 +56,22 @@ TEST_CASE("samples of every coding, as f32 and i16, are those of a slow decoder"
         }
 }
 
+TEST_CASE("files of thousands of channels are read if the limit allows them") {
+  mr::rng random({.seed = 57});
+  for (const slow::coding coding : {slow::u8, slow::f32}) {
+    const slow::wav_form form{.coding = coding, .channels = 16'000};
+    const std::string data = slow::random_samples(form, 2, random), file = slow::wav_file(form, data);
+    CHECK(problem_of(file).find("and 16000 channels, expected") != std::string::npos);
+    const mr::audio a = mr::wav(mr::bytes::borrowed(file), {.limits = {.max_channels = 16'000}});
+    std::vector<std::int16_t> integers(32'000), expected;
+    for (const float v : slow::samples_of(coding, data)) expected.push_back(slow::as_i16(v));
+    mr::scratch s;
+    a.render(integers, s);
+    CHECK(integers == expected);
+    CHECK(a.channel(15'999).samples().span()[1] == a.samples().span()[31'999]);
+  }
+}
+
 TEST_CASE("extreme samples keep their meaning") {
   const float infinite = std::numeric_limits<float>::infinity();
   const std::vector<float> samples{1, -1, 0.99999F, 2, -2, infinite, -infinite, std::nanf(""), 0.5F / 32'768, -0.0F};

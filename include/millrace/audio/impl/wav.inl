@@ -30,7 +30,15 @@ struct wav_error {
 };
 inline constexpr const char* fetch_again = "Fetch the file again, or leave the sample out";
 
-/// The chunks of a file.
+/// Returns whether the bytes begin with the signature of a WAV.
+MILLRACE_INLINE bool is_wav(std::span<const std::byte> file) noexcept {
+  if (file.size() < 12 || std::memcmp(file.data() + 8, "WAVE", 4) != 0) return false;
+  for (const char* const mark : {"RIFF", "RF64", "BW64"})
+    if (std::memcmp(file.data(), mark, 4) == 0) return true;
+  return false;
+}
+
+/// The chunks of a file, which begins with the signature of a WAV.
 class reader {
  public:
   explicit reader(std::span<const std::byte> file) noexcept : file_(file) {}
@@ -91,31 +99,34 @@ class reader {
 
   /// Reads a fmt chunk. Returns the size of a frame in bytes.
   std::size_t read_format(std::uint64_t at, std::uint64_t size, audio_file& result) const {
-    const std::string place = " (fmt chunk at byte " + std::to_string(at - 8) + ")";
     if (size < 16)
-      fail("has a header of " + std::to_string(size) + " bytes, expected at least 16" + place, fetch_again);
+      fail("has a header of " + std::to_string(size) + " bytes, expected at least 16" + place_of(at), fetch_again);
     std::uint64_t tag = number(at, 2);
     const std::uint64_t channels = number(at + 2, 2), block_bytes = number(at + 12, 2), bits = number(at + 14, 2);
     constexpr std::uint64_t extensible = 0xfffe;
     if (tag == extensible) {
       if (size < 40)
-        fail("has an extensible header of " + std::to_string(size) + " bytes, expected at least 40" + place,
+        fail("has an extensible header of " + std::to_string(size) + " bytes, expected at least 40" + place_of(at),
              fetch_again);
       const std::string_view guid_tail("\0\0\0\0\x10\0\x80\0\0\xaa\0\x38\x9b\x71", 14);
       if (text(at + 26, 14) == guid_tail) tag = number(at + 24, 2);
     }
-    result.coding = coding_of(tag, bits, place);
+    result.coding = coding_of(tag, bits, at);
     result.header.rate = static_cast<std::uint32_t>(number(at + 4, 4));
     result.header.channels = static_cast<std::size_t>(channels);
     if (channels == 0 || block_bytes != channels * sample_bytes[result.coding])
       fail("has a damaged header: got frames of " + std::to_string(block_bytes) + " bytes, expected " +
                std::to_string(channels) + " channels of " + std::to_string(sample_bytes[result.coding]) + " bytes" +
-               place,
+               place_of(at),
            fetch_again);
     return static_cast<std::size_t>(block_bytes);
   }
 
-  static unsigned coding_of(std::uint64_t tag, std::uint64_t bits, const std::string& place) {
+  static std::string place_of(std::uint64_t format) {
+    return " (fmt chunk at byte " + std::to_string(format - 8) + ")";
+  }
+
+  static unsigned coding_of(std::uint64_t tag, std::uint64_t bits, std::uint64_t at) {
     constexpr std::uint64_t pcm = 1, floats = 3;
     if (tag == pcm && bits == 8) return u8;
     if (tag == pcm && bits == 16) return i16;
@@ -124,7 +135,7 @@ class reader {
     if (tag == floats && bits == 32) return f32;
     if (tag == floats && bits == 64) return f64;
     fail("has an unsupported coding: got format " + std::to_string(tag) + " of " + std::to_string(bits) +
-             " bits, expected format 1 of 8, 16, 24 or 32 bits, or format 3 of 32 or 64 bits" + place,
+             " bits, expected format 1 of 8, 16, 24 or 32 bits, or format 3 of 32 or 64 bits" + place_of(at),
          "Include millrace/adapt/sndfile.hpp and use mr::sndfile(), or convert the file to 16 bits");
   }
 
@@ -136,9 +147,8 @@ MILLRACE_INLINE const std::byte* samples_of(const audio_format::part& p) noexcep
          static_cast<std::size_t>(p.first_frame) * p.file->header.channels * sample_bytes[p.file->coding];
 }
 
-MILLRACE_INLINE void read(const audio_format::part& p, std::span<float> to, scratch&) {
-  const std::byte* const from = samples_of(p);
-  switch (p.file->coding) {
+MILLRACE_INLINE void decode(unsigned coding, const std::byte* from, std::span<float> to) noexcept {
+  switch (coding) {
     case u8:
       return convert_samples<std::uint8_t>(
           from, to, [](std::uint8_t v) { return 0x1p-7F * static_cast<float>(int{v} - 128); });
@@ -152,33 +162,27 @@ MILLRACE_INLINE void read(const audio_format::part& p, std::span<float> to, scra
   }
 }
 
-MILLRACE_INLINE void read_i16(const audio_format::part& p, std::span<std::int16_t> to, scratch& s) {
+MILLRACE_INLINE void read(const audio_format::part& p, std::span<float> to, scratch&) {
+  decode(p.file->coding, samples_of(p), to);
+}
+
+MILLRACE_INLINE void read_i16(const audio_format::part& p, std::span<std::int16_t> to, scratch&) {
+  const std::byte* const from = samples_of(p);
   if (p.file->coding == i16) {
-    std::memcpy(to.data(), samples_of(p), to.size_bytes());
+    std::memcpy(to.data(), from, to.size_bytes());
     return;
   }
-  float part[1'024];
-  audio_format::part next = p;
-  const std::size_t channels = p.file->header.channels, frames = to.size() / channels;
-  const std::size_t step = std::max<std::size_t>(1, std::size(part) / channels);
-  for (std::size_t at = 0; at < frames; at += step) {
-    const std::size_t count = std::min(step, frames - at) * channels;
-    next.first_frame = p.first_frame + at;
-    read(next, std::span(part).first(count), s);
-    store_samples(std::span<const float>(part).first(count), to.subspan(at * channels, count));
+  float part[1'024];   // any number of channels: parts need not end with a frame
+  for (std::size_t at = 0; at < to.size(); at += std::size(part)) {
+    const auto some = std::span(part).first(std::min(std::size(part), to.size() - at));
+    decode(p.file->coding, from + at * sample_bytes[p.file->coding], some);
+    store_samples(some, to.subspan(at, some.size()));
   }
 }
 
 inline constexpr audio_format format{.name = "wav", .read = read, .read_i16 = read_i16, .reads_parts = true};
 
 }}  // namespace detail::wav_files
-
-MILLRACE_INLINE bool detail::is_wav(std::span<const std::byte> file) noexcept {
-  if (file.size() < 12 || std::memcmp(file.data() + 8, "WAVE", 4) != 0) return false;
-  for (const char* const mark : {"RIFF", "RF64", "BW64"})
-    if (std::memcmp(file.data(), mark, 4) == 0) return true;
-  return false;
-}
 
 MILLRACE_INLINE detail::other_audio detail::other_audio_of(std::span<const std::byte> file,
                                                            const std::string& expected) {
@@ -214,7 +218,7 @@ MILLRACE_INLINE audio wav(bytes data, const wav_options& options) {
     throw data_error(problem, advice, at);
   };
   detail::audio_file file;
-  if (!detail::is_wav(data)) {
+  if (!detail::wav_files::is_wav(data)) {
     const detail::other_audio other = detail::other_audio_of(data, "a WAV");
     fail(other.message, other.advice);
   }
