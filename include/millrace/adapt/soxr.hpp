@@ -19,9 +19,9 @@
 #include <millrace/base/version.hpp>
 
 #include <algorithm>
-#include <array>
 #include <memory>
 #include <string>
+#include <vector>
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
@@ -40,8 +40,7 @@ inline void run(const resample_task& task, unsigned quality, scratch&) {
   const std::unique_ptr<struct ::soxr, void (*)(soxr_t)> resampler(
       soxr_create(task.from, task.to, static_cast<unsigned>(task.channels), &problem, &io, &accuracy, &threads),
       soxr_delete);
-  constexpr std::size_t zero_samples = 4'096;
-  static constexpr std::array<float, zero_samples> zeros{};
+  const std::vector<float> zeros(std::max<std::size_t>(4'096, task.channels));
   const std::size_t frames = task.out.size() / task.channels;
   const float* in = task.in.data();
   std::size_t count = task.in.size() / task.channels;
@@ -54,7 +53,7 @@ inline void run(const resample_task& task, unsigned quality, scratch&) {
     count -= read;
     if (count == 0) {
       in = zeros.data();
-      count = zero_samples / task.channels;
+      count = zeros.size() / task.channels;
     }
   }
   if (problem)
@@ -66,8 +65,7 @@ inline void run(const resample_task& task, unsigned quality, scratch&) {
 
 /// Returns the resampler for audio::resample().
 inline audio_resampler soxr(soxr_quality quality = soxr_quality::high) noexcept {
-  return {.name = "soxr", .run = detail::soxr_resamplers::run, .quality = static_cast<unsigned>(quality),
-          .reach = 1'024};
+  return {.run = detail::soxr_resamplers::run, .quality = static_cast<unsigned>(quality), .reach = 1'024};
 }
 
 }}  // namespace millrace

@@ -42,7 +42,6 @@ struct resample_task {
 
 /// A library for audio::resample(), such as mr::soxr of adapt/soxr.hpp.
 struct audio_resampler {
-  const char* name = "";                                               ///< in messages
   void (*run)(const resample_task& task, unsigned quality, scratch& s) = nullptr;
   unsigned quality = 0;                                                ///< is passed to run()
   /// Frames before and after a frame of the result that affect it, in frames of the lower rate.

@@ -75,3 +75,14 @@ TEST_CASE("a crop of resampled audio is the crop of the complete resampled file"
   }
   CHECK(most < 1e-5F);
 }
+
+TEST_CASE("thousands of channels are resampled if the limit allows them") {
+  const std::string file = tones(8'000, 50, 5'000);
+  const mr::audio a = mr::wav(mr::bytes::borrowed(file), {.limits = {.max_channels = 5'000}});
+  const mr::tensor<float, 2> all = a.resample(4'000, mr::soxr(mr::soxr_quality::quick)).samples();
+  const mr::tensor<float, 2> one = a.channel(4'999).resample(4'000, mr::soxr(mr::soxr_quality::quick)).samples();
+  REQUIRE(all.shape() == std::array<std::size_t, 2>{25, 5'000});
+  bool equal = true;
+  for (std::size_t i = 0; i < 25; ++i) equal = equal && all(i, 4'999) == one(i, 0);
+  CHECK(equal);
+}

@@ -56,7 +56,7 @@ void interpolate(const mr::resample_task& t, unsigned, mr::scratch&) {
       t.out[k * t.channels + c] = (1 - share) * at(frame, c) + share * at(frame + 1, c);
   }
 }
-constexpr mr::audio_resampler linear{.name = "linear", .run = interpolate, .reach = 1};
+constexpr mr::audio_resampler linear{.run = interpolate, .reach = 1};
 
 void slow_audio::resample(std::uint32_t to) {
   std::vector<float> out((frames() * to + rate - 1) / rate * channels);
