@@ -15,8 +15,8 @@
 // Reference: R. Tijdeman, The chairman assignment problem, Discrete Mathematics 32 (1980): among the eligible sources,
 // select the one with the earliest deadline. This version uses integers. If deadlines are equal, it selects the first
 // source.
-// Cost: 2 bytes for each position of the period; the period is at most 65,536. source_at() is a table access. The other
-// members scan a period.
+// Cost: 2 bytes for each position of the period; the period is at most 65,536, in a mix_schedule 262,144. source_at()
+// is a table access. The other members scan a period.
 // Errors: shares_of() throws setup_error for invalid weights. Threads: immutable.
 #pragma once
 
@@ -54,11 +54,11 @@ struct mix_rule {
 /// A periodic assignment of positions to sources.
 class mix_pattern {
  public:
-  /// Maximum period.
+  /// Maximum sum of the results of shares_of().
   static constexpr std::uint64_t longest_period = 65'536;
 
   /// A source with the share 0 never occurs; at least one share must be above 0. The sum of the shares, divided by
-  /// their greatest common divisor, must be at most longest_period.
+  /// their greatest common divisor, must be at most 4 * longest_period.
   explicit mix_pattern(std::vector<std::uint64_t> shares);
 
   /// Returns the shares, divided by their greatest common divisor.

@@ -48,7 +48,8 @@ class mix_schedule {
   /// Returns the schedule of a mix; null if a mix_pattern is enough. `samples` are the samples of each source's pass;
   /// if they are unknown, weights that do not change need no schedule.
   static std::shared_ptr<const mix_schedule> of(const mix_rule& rule, std::vector<std::uint64_t> samples);
-  /// Returns a hash of each source's weight; the share if a mix_pattern is enough. Throws as mix_pattern::shares_of().
+  /// Returns a hash of each source's weight. If a mix_pattern is enough, returns the shares, and throws the errors of
+  /// mix_pattern::shares_of(); otherwise throws setup_error for a constant weight that is not above 0.
   static std::vector<std::uint64_t> weight_keys(const std::vector<mix_source_spec>& sources);
 
   /// With stop and reweight, no source delivers more than its samples.

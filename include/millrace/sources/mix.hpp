@@ -11,15 +11,16 @@
 // type. Without any maps that type is mixed_record: the record, plus the number of its source.
 // A weight is a number or a function of the position (flow/source_weight.hpp), for a curriculum or for annealing:
 // weighted{web, source_weight::linear({{0, 0.9}, {1'000'000, 0.1}})}. A function needs exhausted::repeat. Numbers are
-// converted to integer shares (mix_pattern::shares_of), which every interval of positions has; with two sources the
-// deviation is at most one sample. order/mix_plan.hpp describes the behavior when a source runs out, and the length of
-// an epoch in that case. Ranks and resume: as for shards() with an index. stats().sources counts the samples delivered
-// from each source; session::locate() names the source.
+// converted to integer shares, which every interval of positions has: mix_pattern::shares_of(), or with more than 64
+// sources order/mix_schedule.hpp. With two sources the deviation is at most one sample. order/mix_plan.hpp describes
+// the behavior when a source runs out, and the length of an epoch in that case. Ranks and resume: as for shards() with
+// an index. stats().sources counts the samples delivered from each source; session::locate() names the source.
 // If a source is not shards(), or its shards have no index, all sources are streamed, and the run must have one process
 // (read/mix/mix_streams.hpp). In this case stats().sources and session::locate() are not available, and the end of an
 // epoch is unknown until it is reached.
 // Errors: the errors of the sources; setup_error for a weight that is not above 0 and for a source without samples.
 // Also setup_error for a resume point with other sources, weights, windows, seeds or rule. Threads: as for shards().
+// With 8 or more sources, up to 16 threads load the indexes, so that notice functions of sources may run concurrently.
 #pragma once
 
 #include <millrace/base/random.hpp>
@@ -125,7 +126,7 @@ void check_streams(const Source& source) {
 
 /// The source of a mix that consists only of shards(): indexed if all shards have an index, otherwise a stream.
 template <class Streams>
-class mixed_shards : public basic_mix_streams<Streams> {
+class mixed_shards : public mix_streams<Streams> {
  public:
   using planned = indexed_run<mixed_data>;
   static constexpr bool also_streams = true;
@@ -133,7 +134,7 @@ class mixed_shards : public basic_mix_streams<Streams> {
   /// `sources` are the sources, or one vector of them.
   template <class... Sources>
   mixed_shards(const mix_rule& rule, std::uint64_t seed, const Sources&... sources)
-      : basic_mix_streams<Streams>(rule, seed, sources...), rule_(rule) {
+      : mix_streams<Streams>(rule, seed, sources...), rule_(rule) {
     (add(sources), ...);
   }
 
@@ -259,7 +260,7 @@ auto mix(const mix_options& options, weighted<Flows>... of) {
   constexpr bool only_shards = (std::is_same_v<typename Flows::source_type, detail::shards_source> && ...);
   using streams = detail::stream_tuple<typename Flows::source_type...>;
   using source_type =
-      std::conditional_t<only_shards, detail::mixed_shards<streams>, detail::basic_mix_streams<streams>>;
+      std::conditional_t<only_shards, detail::mixed_shards<streams>, detail::mix_streams<streams>>;
   if constexpr (!only_shards) (detail::check_streams(of.flow.source), ...);
   source_type source(std::move(rule), options.seed, of.flow.source...);
   if constexpr ((detail::mixable<Flows>::maps + ...) == 0 &&
@@ -278,7 +279,7 @@ auto mix(const mix_options& options, std::vector<weighted<Flow>> of) {
   using streams = detail::stream_list<original>;
   constexpr bool only_shards = std::is_same_v<original, detail::shards_source>;
   using source_type =
-      std::conditional_t<only_shards, detail::mixed_shards<streams>, detail::basic_mix_streams<streams>>;
+      std::conditional_t<only_shards, detail::mixed_shards<streams>, detail::mix_streams<streams>>;
   using maps = decltype(detail::maps_of(std::move(of.front().flow.stages)));
   using prepare = detail::mix_list_prepare<typename Flow::item, maps>;
   detail::mix_rule rule{.on_exhausted = options.on_exhausted};

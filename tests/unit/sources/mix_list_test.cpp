@@ -46,7 +46,7 @@ struct many_sets {
   std::vector<std::string> names;
 };
 
-auto flow_of(const many_sets& sets, const run_options& o) {
+auto mix_of(const many_sets& sets, mr::exhausted rule, double first_weight = many_sets::weight(0)) {
   const auto one = [&](int set) {
     // Each map knows its source.
     return mr::weighted{mr::shards(sets.names[static_cast<std::size_t>(set)]) | mr::shuffle({.window = 4}) |
@@ -55,12 +55,16 @@ auto flow_of(const many_sets& sets, const run_options& o) {
                               if (label / 100 != set) throw mr::data_error("the map of another source", "Repair it");
                               return example{label, random.uniform()};
                             }),
-                        many_sets::weight(set)};
+                        set == 0 ? first_weight : many_sets::weight(set)};
   };
   std::vector<decltype(one(0))> all;
   for (int set = 0; set < static_cast<int>(sets.names.size()); ++set) all.push_back(one(set));
-  return mr::mix({.seed = o.seed, .on_exhausted = o.on_exhausted}, std::move(all)) |
-         mr::batch<&example::label, &example::draw>({.size = global_batch / o.world.size});
+  return mr::mix({.seed = 7, .on_exhausted = rule}, std::move(all));
+}
+
+/// The flow of a run; copies of a mix share the indexes of its sources.
+auto batched(const auto& mix, const run_options& o) {
+  return mix | mr::batch<&example::label, &example::draw>({.size = global_batch / o.world.size});
 }
 
 }  // namespace
@@ -81,11 +85,11 @@ TEST_CASE("a mix of a vector equals the mix of its elements") {
 
 TEST_CASE("a mix of seventy sources: exact shares, workers, ranks and resumes") {
   const many_sets sets(70);
-  const auto make = [&](const run_options& o) { return flow_of(sets, o); };
   const std::uint64_t digests[] = {11294083281062950114U, 17468184136470534320U, 9941923383670801260U};
   mr::rng random({.seed = 3});
   for (const mr::exhausted rule : all_rules) {
     CAPTURE(static_cast<int>(rule));
+    const auto make = [mix = mix_of(sets, rule)](const run_options& o) { return batched(mix, o); };
     const run_options base{.epochs = 2, .on_exhausted = rule};
     const delivered full = run_flow(make(base), base);
     CHECK(full.stats.digest == digests[static_cast<int>(rule)]);
@@ -134,6 +138,25 @@ TEST_CASE("a mix of seventy sources: exact shares, workers, ranks and resumes") 
       for (const auto& [label, draw] : batch) ++delivered_counts[static_cast<std::size_t>(label / 100)];
     for (std::size_t i = 0; i < 70; ++i) CHECK(full.stats.sources[i].samples == delivered_counts[i]);
   }
+}
+
+TEST_CASE("many sources may have shares below those of a pattern, if they have indexes") {
+  const many_sets sets(70);
+  const auto repeat = mr::exhausted::repeat;
+  const run_options o{.epochs = 1, .epoch_batches = 20};
+  const delivered some = run_flow(batched(mix_of(sets, repeat, 1e-6), o), o);
+  CHECK(some.batches.size() == 20);
+  CHECK(some.stats.sources[0].samples == 0);
+  CHECK(some.stats.sources[1].samples > 0);
+  CHECK_THROWS_WITH_AS(mix_of(sets, repeat, 0), doctest::Contains("an invalid weight: got 0.0"), mr::setup_error);
+  const std::vector<int> numbers(9, 1);
+  std::vector streams(70, mr::weighted{mr::from(numbers) | mr::map([](int n) { return example{n, 0}; })});
+  streams[0].weight = 1e-6;
+  const auto start = [&] {
+    mr::session session{batched(mr::mix({}, streams), o), quiet(1, 1)};
+    session.next();
+  };
+  CHECK_THROWS_WITH_AS(start(), doctest::Contains("share of less than 1 / 65536"), mr::setup_error);
 }
 
 TEST_CASE("the sets of a mix together keep a limited number of files open") {

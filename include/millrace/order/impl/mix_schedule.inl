@@ -24,7 +24,10 @@ MILLRACE_INLINE bool mix_schedule::is_needed(const std::vector<mix_source_spec>&
 MILLRACE_INLINE std::vector<std::uint64_t> mix_schedule::weight_keys(const std::vector<mix_source_spec>& sources) {
   if (!is_needed(sources)) return mix_pattern::shares_of(sources);
   std::vector<std::uint64_t> keys;
-  for (const mix_source_spec& s : sources) keys.push_back(s.weight.fingerprint());
+  for (const mix_source_spec& s : sources) {
+    if (s.weight.is_constant()) mix_pattern::check_weight(s.weight.at(0));
+    keys.push_back(s.weight.fingerprint());
+  }
   return keys;
 }
 

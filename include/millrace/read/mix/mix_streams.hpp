@@ -97,7 +97,7 @@ struct stream_list {
 
 /// Mixes several sources without an index by weight. `Streams` is a stream_tuple or a stream_list.
 template <class Streams>
-class basic_mix_streams {
+class mix_streams {
  public:
   using item = typename Streams::item;
   static constexpr bool one_reader_at_a_time = true;
@@ -106,7 +106,7 @@ class basic_mix_streams {
 
   /// `sources` are the sources, or one vector of them.
   template <class... Sources>
-  basic_mix_streams(mix_rule rule, std::uint64_t seed, const Sources&... sources)
+  mix_streams(mix_rule rule, std::uint64_t seed, const Sources&... sources)
       : state_(std::make_shared<state>(std::move(rule), seed, sources...)) {}
 
   /// Returns 1, because all sources are read as one shard.
@@ -164,7 +164,6 @@ class basic_mix_streams {
       }
       const std::vector<std::uint64_t> keys = mix_schedule::weight_keys(rule.sources);
       schedule = mix_schedule::of(rule, {});
-      shares = schedule ? std::vector<std::uint64_t>(keys.size(), 1) : mix_pattern::shares_of(rule.sources);
       i = 0;
       std::uint64_t first_shard = 0, digest = static_cast<std::uint64_t>(rule.on_exhausted);
       const auto options_for = [&](const auto& source) {
@@ -193,6 +192,8 @@ class basic_mix_streams {
       if (rule.on_exhausted == exhausted::repeat && epoch > 0) return;
       streams->check();
       streams->for_each([epoch](auto& stream) { stream.begin_pass(epoch); });
+      if (shares.empty())
+        shares = schedule ? std::vector<std::uint64_t>(rule.sources.size(), 1) : mix_pattern::shares_of(rule.sources);
       left = shares;
       pattern = mix_pattern(left);
       turn = 0;
@@ -305,13 +306,7 @@ class basic_mix_streams {
  private:
   std::shared_ptr<state> state_;
 };
-
-/// Mixes sources whose types may differ.
 template <class... Sources>
-class mix_streams : public basic_mix_streams<stream_tuple<Sources...>> {
- public:
-  mix_streams(mix_rule rule, std::uint64_t seed, const Sources&... sources)
-      : basic_mix_streams<stream_tuple<Sources...>>(std::move(rule), seed, sources...) {}
-};
+mix_streams(mix_rule, std::uint64_t, const Sources&...) -> mix_streams<stream_tuple<Sources...>>;
 
 }}}  // namespace millrace::detail

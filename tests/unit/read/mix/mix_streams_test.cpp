@@ -218,5 +218,5 @@ TEST_CASE("in a mix, turns of a source that does not report its reads count as r
   CHECK(reads.bytes == std::filesystem::file_size(folder / "s-000.tar") + 5 * sizeof(int));
   CHECK(files.reads().snapshot().bytes == 0);   // those of other runs are separate
   using numbers_source = std::remove_const_t<decltype(others)>;
-  CHECK_FALSE(mr::detail::mix_streams<numbers_source, numbers_source>::watched);
+  CHECK_FALSE(mr::detail::stream_tuple<numbers_source, numbers_source>::watched);
 }
