@@ -26,10 +26,12 @@ struct lines_options;
 struct token_files_options;
 struct png_options;
 struct webp_options;
+struct wav_options;
 struct remote_options;
 struct grid_options;
 struct run_report;
 
+class audio;            // millrace: #include <millrace/audio.hpp>
 struct packed;          // millrace: #include <millrace/text.hpp>
 class line;             // millrace: #include <millrace/lines.hpp>
 class padded_picture;   // millrace: #include <millrace/pictures.hpp>
@@ -83,6 +85,12 @@ struct needs_webp {
   __attribute__((unavailable("millrace: this name needs #include <millrace/adapt/webp.hpp>")))
   needs_webp(T&&);
 };
+struct needs_audio {
+  template <class T, class Marker = wav_options>
+    requires(!is_complete<Marker>)
+  __attribute__((unavailable("millrace: this name needs #include <millrace/audio.hpp>")))
+  needs_audio(T&&);
+};
 struct needs_metrics {
   template <class T, class Marker = grid_options>
     requires(!is_complete<Marker>)
@@ -116,6 +124,7 @@ picture png(detail::diagnose::needs_pictures);             // millrace: #include
 picture pnm(detail::diagnose::needs_pictures);             // millrace: #include <millrace/pictures.hpp>
 picture any_picture(detail::diagnose::needs_pictures);     // millrace: #include <millrace/pictures.hpp>
 picture webp(detail::diagnose::needs_webp);                // millrace: #include <millrace/adapt/webp.hpp>
+detail::broken_batch wav(detail::diagnose::needs_audio);   // millrace: #include <millrace/audio.hpp>
 void write_reports(detail::diagnose::needs_report, detail::diagnose::needs_report);   // millrace/report.hpp
 void save_grid(detail::diagnose::needs_metrics, detail::diagnose::needs_metrics);     // millrace/metrics.hpp
 /// Declared only for its error message, because remote storages have their own header.
