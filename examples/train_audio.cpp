@@ -5,9 +5,12 @@
 
 #include <millrace/audio.hpp>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <numeric>
+#include <span>
+#include <utility>
 
 namespace mr = millrace;
 namespace {
@@ -67,11 +70,12 @@ double run_over(auto flow, weight_table& weights, double step, std::uint64_t epo
 }
 
 void train(command_line& args) {
-  const auto folder = args.rest().at(0);
+  const auto folders = args.rest();
+  if (folders.size() != 1) args.refuse("expected one folder");
   weight_table weights{};
-  run_over(mr::shards(folder + "/train-*.tar", {.seed = 1}) | mr::shuffle({.window = 1'024}) | mr::map(for_training),
-           weights, 0.02, 8);
-  const double accuracy = run_over(mr::shards(folder + "/val-*.tar") | mr::map(for_validation), weights, 0, 1);
+  auto training = mr::shards(folders[0] + "/train-*.tar", {.seed = 1}) | mr::shuffle({.window = 1'024});
+  run_over(std::move(training) | mr::map(for_training), weights, 0.02, 8);
+  const double accuracy = run_over(mr::shards(folders[0] + "/val-*.tar") | mr::map(for_validation), weights, 0, 1);
   std::printf("summary: accuracy=%.3f of 5 classes on new sounds\n", accuracy);
 }
 
