@@ -11,12 +11,15 @@
 
 #include <doctest/doctest.h>
 
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <optional>
 #include <thread>
+#include <vector>
 
 namespace mr = millrace;
 using fake_cuda_test::ok;
@@ -186,7 +189,19 @@ TEST_CASE("free slots are limited: the first ones are freed, and a slot above th
   expect_clean();
 }
 
-TEST_CASE("pinned slots are not shared with a forked process, and consist of touched pages") {
+TEST_CASE("all pages of a slot are allocated before it is registered") {
+  fake_cuda::reset();
+  {
+    const mr::detail::pinned_slot slot(100'000, mr::detail::pinned_place{});
+    REQUIRE(fake_cuda::calls("cudaHostRegister") == 1);
+    std::vector<unsigned char> resident(slot.bytes() / 4'096);
+    REQUIRE(mincore(slot.get(), slot.bytes(), resident.data()) == 0);
+    CHECK(std::all_of(resident.begin(), resident.end(), [](unsigned char page) { return (page & 1U) != 0; }));
+  }
+  expect_clean();
+}
+
+TEST_CASE("pinned slots are not shared with a forked process") {
   fake_cuda::reset();
   const mr::device device = mr::cuda_device(0);
   run_on(device);
