@@ -34,13 +34,14 @@ strip -o "$target/python/flows.abi3.so" "$root/build/gpu/tests/cuda/gpu/flows.ab
 cp -R "$root/include/python/millrace" "$target/python/"
 rm -rf "$target/python/millrace/__pycache__"
 
-# glibc and the driver belong to the machine. CUPTI is loaded at run time, so ldd does not list it.
+# glibc and the driver belong to the machine. CUPTI is loaded at run time by the name libcupti.so.13 or .12, so ldd does
+# not list it. The toolkit may have the same file as libcupti.so.2025.3.0, too.
 for file in "$target"/bin/* "$target/python/flows.abi3.so"; do
   needed=$(ldd "$file")
   case $needed in *"not found"*) fail "$file needs a library that is not here:" "$needed" ;; esac
   printf '%s\n' "$needed" | awk '$2 == "=>" && $3 ~ /^\// { print $3 }'
 done | grep -Ev '/(ld-linux.*|lib(c|m|dl|pthread|rt|resolv|util|cuda|nvidia-.*))\.so' | sort -u >"$libraries.list"
-cupti=$(find "$(dirname "$(command -v nvcc)")/.." -name 'libcupti.so.[0-9]*' 2>/dev/null | head -n 1)
+cupti=$(find "$(dirname "$(command -v nvcc)")/.." -name 'libcupti.so.1[0-9]' 2>/dev/null | head -n 1)
 for library in $(cat "$libraries.list") $cupti; do
   cp -nL "$library" "$libraries/$(basename "$library")"
 done
