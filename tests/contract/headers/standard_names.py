@@ -18,7 +18,7 @@ INCLUDE = ROOT / "include"
 NAMES = """
 algorithm: adjacent_find all_of any_of binary_search clamp copy copy_if copy_n count count_if equal fill fill_n find
 algorithm: find_if is_sorted lower_bound make_heap max max_element min min_element minmax mismatch none_of nth_element
-algorithm: pop_heap push_heap reverse rotate sort stable_sort transform unique upper_bound move
+algorithm: pop_heap push_heap ranges::find reverse rotate sort stable_sort transform unique upper_bound move
 array: array apply get tuple_size tuple_size_v tuple_element tuple_element_t begin data end size swap
 atomic: atomic atomic_ref memory_order_acq_rel memory_order_acquire memory_order_relaxed memory_order_release
 bit: bit_cast bit_ceil bit_floor bit_width countl_zero countr_one countr_zero endian has_single_bit popcount rotr
