@@ -8,6 +8,7 @@ import io
 import json
 import os
 import pathlib
+import shutil
 import signal
 import subprocess
 import sys
@@ -126,6 +127,23 @@ def killed_by(number):
     return check
 
 
+def sanitizers(folder):
+    """The summary of racecheck has its own name."""
+    tool = folder / "compute-sanitizer"
+    tool.write_text("#!/bin/sh\ncase $* in *'--report-api-errors no'*) ;; *) echo 'ERROR SUMMARY: 7 errors'; exit 9;; "
+                    "esac\ncase $2 in racecheck) echo '========= RACECHECK SUMMARY: 0 hazards displayed';; "
+                    "*) echo '========= ERROR SUMMARY: 0 errors';; esac\n")
+    tool.chmod(0o755)
+    for name in ("gpu_kernels", "gpu_contract"):
+        shutil.copy(folder / "bin" / "silent", folder / "bin" / name)
+    with unittest.mock.patch.dict(os.environ, PATH=f"{folder}:{os.environ['PATH']}"):
+        got, _, _ = run(folder, [row(name, check=rows.sanitizer(name)) for name in ("memcheck", "racecheck")])
+    values = [(one["status"], one["value"]) for one in got.values()]
+    expected = [("PASS", "ERROR SUMMARY: 0 errors; ERROR SUMMARY: 0 errors"),
+                ("PASS", "RACECHECK SUMMARY: 0 hazards displayed")]
+    return None if values == expected else str(values)
+
+
 def stopped_at_start(folder):
     class StopsRunner(subprocess.Popen):
         def __init__(self, *arguments, **options):
@@ -174,6 +192,7 @@ def main(programs):
              "rows that do not fit into the budget are skipped": budget,
              "rows.json is complete after kill -9": killed_by(signal.SIGKILL),
              "SIGTERM ends all processes, and the table is written": killed_by(signal.SIGTERM),
+             "the summaries of compute-sanitizer are found": sanitizers,
              "a process that starts at the moment of a signal is killed": stopped_at_start,
              "the architectures in a program are found": architectures}
     if programs:
