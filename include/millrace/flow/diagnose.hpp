@@ -66,16 +66,16 @@ template <class F>
 struct first_parameter {
   using type = any_type;
 };
-template <class R, class A, class... B>
-struct first_parameter<R (*)(A, B...)> {
+template <class R, class A, class... B, bool Noexcept>
+struct first_parameter<R (*)(A, B...) noexcept(Noexcept)> {
   using type = A;
 };
-template <class R, class C, class A, class... B>
-struct first_parameter<R (C::*)(A, B...)> {
+template <class R, class C, class A, class... B, bool Noexcept>
+struct first_parameter<R (C::*)(A, B...) noexcept(Noexcept)> {
   using type = A;
 };
-template <class R, class C, class A, class... B>
-struct first_parameter<R (C::*)(A, B...) const> {
+template <class R, class C, class A, class... B, bool Noexcept>
+struct first_parameter<R (C::*)(A, B...) const noexcept(Noexcept)> {
   using type = A;
 };
 template <class F>

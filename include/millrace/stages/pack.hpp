@@ -20,9 +20,9 @@
 // With a function from an item to its cost, both stages produce lists of items, std::vector<Item>. The costs of a list
 // add up to max_cost at most. The stages never cut an item. pack() closes a row when the next item does not fit;
 // pack_best_fit() puts each item into the open row that it fits best.
-// The order of the rows does not depend on the number of threads. If only map() and batch() follow pack(), a resumed
-// run starts reading at the document in which the last delivered row ended. Otherwise it reads the pass again from its
-// beginning.
+// The order of the rows does not depend on the number of threads. If pack() builds rows of tokens, and only map() and
+// batch() follow it, a resumed run starts reading at the document in which the last delivered row ended. Otherwise it
+// reads the pass again from its beginning.
 // Errors: setup_error for a length or max_cost of 0; data_error for an item that costs more than max_cost.
 // Threads: runs on its own thread.
 #pragma once
@@ -32,6 +32,7 @@
 #include <millrace/stages/expand.hpp>
 
 #include <algorithm>
+#include <concepts>
 #include <memory>
 #include <span>
 #include <string>
@@ -258,9 +259,23 @@ class item_packing {
   std::vector<open_row> rows_{};   // in the order in which they were opened
 };
 
-/// The item type of a function from an item to its cost. The function must not be generic.
+/// The item type of a function from an item to its cost; any_type if the function is generic.
 template <class Cost>
 using costed_item = std::remove_cvref_t<typename diagnose::first_parameter<Cost>::type>;
+template <class Cost>
+concept cost_function = !std::same_as<costed_item<Cost>, diagnose::any_type> &&
+    requires(Cost& cost, const costed_item<Cost>& item) {
+      { cost(item) } -> std::integral;
+    };
+
+/// Catches a cost without an item type, and a cost that would be rounded.
+struct wrong_cost {
+  template <class Cost>
+    requires(!cost_function<Cost>)
+  __attribute__((unavailable("millrace: the cost in pack() is not a function from an item to an integer. Write the "
+                             "type of its parameter, and return an integer.")))
+  wrong_cost(const Cost&) {}
+};
 
 /// The result of pack() and pack_best_fit(). The stage accepts `Input`.
 template <class Packing, class Input = std::span<const std::uint32_t>>
@@ -285,19 +300,21 @@ detail::pack_stage<detail::packing> pack(const pack_options& options);
 /// Returns the stage that cuts only documents longer than a row. Throws setup_error if options.length is 0.
 detail::pack_stage<detail::best_fit_packing> pack_best_fit(const pack_best_fit_options& options);
 
-/// Returns the stage that puts items into a row until the next one does not fit. `cost` is a function from an item to a
-/// number; its parameter has the type of the items. Throws setup_error if options.max_cost is 0.
-template <class Cost>
+/// Returns the stage that puts items into a row until the next one does not fit. `cost` is a function from an item to
+/// an integer; its parameter has the type of the items. Throws setup_error if options.max_cost is 0.
+template <detail::cost_function Cost>
 auto pack(Cost cost, cost_options options) {
   options.open_rows = 1;
   return detail::item_pack_stage<Cost>{{{}, {std::move(cost), options}}};
 }
 /// Returns the stage that puts each item into the open row that it fits best. `cost` is as in pack().
 /// Throws setup_error if options.max_cost is 0.
-template <class Cost>
+template <detail::cost_function Cost>
 auto pack_best_fit(Cost cost, const cost_options& options) {
   return detail::item_pack_stage<Cost>{{{}, {std::move(cost), options}}};
 }
+detail::broken_stage pack(const detail::wrong_cost&, const cost_options&);
+detail::broken_stage pack_best_fit(const detail::wrong_cost&, const cost_options&);
 
 }}  // namespace millrace
 

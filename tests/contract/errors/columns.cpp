@@ -213,6 +213,30 @@ void train() {
   for (auto& b : run) static_cast<void>(b.get<&mr::packed::ids>());
 }
 
+// case: pack_by_a_fraction
+// error: the cost in pack\(\) is not a function from an item to an integer
+#if MISTAKE
+using cost_type = double;
+#else
+using cost_type = std::size_t;
+#endif
+struct batch_of_numbers {
+  std::vector<int> numbers;
+};
+batch_of_numbers first_two(std::vector<int> all) {
+  all.resize(2);
+  return {std::move(all)};
+}
+
+void train() {
+  const auto cost = [](const int& n) noexcept -> cost_type { return n == 0 ? 1 : 2; };
+  auto stage = mr::pack_best_fit(cost, {.max_cost = 4});   // wrong here
+  auto flow = mr::from(numbers) | std::move(stage) | mr::map(first_two)
+            | mr::batch<&batch_of_numbers::numbers>({.size = 64});
+  mr::session run{std::move(flow)};
+  for (auto& b : run) static_cast<void>(b.get<&batch_of_numbers::numbers>());
+}
+
 // case: ragged_of_text
 // error: a column of batch<...> is not a row of numbers
 #if MISTAKE

@@ -181,7 +181,7 @@ TEST_CASE("items with a cost: bounded rows, every item once, in order or by best
     std::size_t cost;
     int number;
   };
-  const auto cost = [](const item& i) { return i.cost; };
+  const auto cost = [](const item& i) noexcept { return i.cost; };
   const auto pack_items = [](auto packing, const std::vector<item>& items) {
     std::vector<std::vector<item>> rows;
     const auto emit = [&](std::vector<item> row) { rows.push_back(std::move(row)); };
