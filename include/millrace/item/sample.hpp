@@ -81,13 +81,20 @@ struct sample {
 static_assert(sizeof(sample<record>) <= 64);
 
 /// Returns the bytes that an item keeps alive, for memory budgets. The number is exact for records and derived from
-/// size() for containers.
+/// size() and the elements for containers.
 template <class T>
 std::size_t held_bytes_of(const T& item) noexcept {
-  if constexpr (requires { item.held_bytes(); }) return item.held_bytes();
-  else if constexpr (requires { item.size() * sizeof(*item.data()); })
-    return sizeof(T) + item.size() * sizeof(*item.data());
-  else return sizeof(T);
+  if constexpr (requires { item.held_bytes(); }) {
+    return item.held_bytes();
+  } else if constexpr (requires { item.size() * sizeof(*item.data()); }) {
+    using element = std::remove_cvref_t<decltype(*item.data())>;
+    std::size_t bytes = sizeof(T);
+    if constexpr (std::is_trivially_copyable_v<element>) bytes += item.size() * sizeof(element);
+    else for (std::size_t i = 0; i < item.size(); ++i) bytes += held_bytes_of(item.data()[i]);
+    return bytes;
+  } else {
+    return sizeof(T);
+  }
 }
 
 /// Returns the bytes that the item of a sample keeps alive; 0 without an item.

@@ -1,4 +1,5 @@
 // Packing without an engine: the rows of documents, token by token.
+#include <millrace/item/sample.hpp>
 #include <millrace/stages/pack.hpp>
 
 #include <doctest/doctest.h>
@@ -235,4 +236,12 @@ TEST_CASE("items with a cost: bounded rows, every item once, in order or by best
   CHECK_THROWS_WITH_AS(mr::pack(cost, {}), doctest::Contains("got a max_cost of 0"), mr::setup_error);
   CHECK_THROWS_WITH_AS(pack_items(mr::pack(cost, {.max_cost = 9}).expanding, few),
                        doctest::Contains("got cost 10, expected at most max_cost 9"), mr::data_error);
+}
+
+TEST_CASE("memory budgets count the items of a list") {
+  using document = std::vector<std::uint32_t>;
+  const std::vector<document> list(3, document(1'000));
+  CHECK(mr::detail::held_bytes_of(list) == sizeof(list) + 3 * (sizeof(document) + 4'000));
+  CHECK(mr::detail::held_bytes_of(std::vector<std::vector<document>>(2, list)) >= 24'000);
+  CHECK(mr::detail::held_bytes_of(std::vector<document>{}) == sizeof(list));
 }
