@@ -224,8 +224,8 @@ packed_run run_packed(const std::string& shards, int threads, const std::string&
                     return document_of(r["n"].as<std::uint32_t>(), r.fields("*.png"));
                   }) | mr::pack_best_fit([](const mr::interleaved& d) { return d.size(); },
                                          {.max_cost = row_tokens, .open_rows = open}) |
-                      mr::map([](std::vector<mr::interleaved> documents) {
-                        return mr::join_documents(std::move(documents), {.length = row_tokens, .padding = 1});
+                      mr::map([](const std::vector<mr::interleaved>& documents) {
+                        return mr::join_documents(documents, {.length = row_tokens, .padding = 1});
                       }) | mr::batch<mr::interleaved_row>({.size = 4, .drop_last = false}),
                   how};
   packed_run result;
@@ -338,8 +338,13 @@ TEST_CASE("the patches of a row are those of its documents' images, rendered one
   CHECK_THROWS_WITH_AS(mr::join_documents({}, {.length = 9}), doctest::Contains("got 0 documents"), mr::setup_error);
   CHECK_THROWS_AS(mr::join_documents(documents, {}), mr::setup_error);
   documents.emplace_back(mr::interleaved_options{.patch = side});
-  CHECK_THROWS_WITH_AS(mr::join_documents(documents, {.length = 999}), doctest::Contains("different"), mr::data_error);
+  CHECK_THROWS_WITH_AS(mr::join_documents(documents, {.length = 999}),
+                       doctest::Contains("got patch 5, merge 1, image_id 0, expected patch 5, merge 2, image_id 7"),
+                       mr::data_error);
   CHECK_THROWS_AS(mr::interleaved({.patch = 0}), mr::setup_error);
+  constexpr std::size_t large = std::size_t{1} << 32;   // the product of both is 0
+  CHECK_THROWS_WITH_AS(mr::interleaved({.patch = large, .merge = large}), doctest::Contains("from 1 to 65535"),
+                       mr::setup_error);
   CHECK_THROWS_WITH_AS(mr::interleaved({.patch = 4}).add(pictures_of(1, false)[0]),
                        doctest::Contains("multiples of patch * merge"), mr::data_error);
 }

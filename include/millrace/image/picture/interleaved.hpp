@@ -6,8 +6,8 @@
 //       document.add(mr::resize_to_patches(mr::jpeg(file), {.patch = 14, .max_patches = 1'024}));
 //     return document.add(tokenize(r["txt"]));
 //   }
-//   mr::interleaved_row join(std::vector<mr::interleaved> documents) {   // after pack_best_fit()
-//     return mr::join_documents(std::move(documents), {.length = 8'192});
+//   mr::interleaved_row join(const std::vector<mr::interleaved>& documents) {   // after pack_best_fit()
+//     return mr::join_documents(documents, {.length = 8'192});
 //   }
 //
 // An image occupies one token for each square of merge x merge patches. Therefore the length of a document is known
@@ -40,17 +40,22 @@ struct interleaved_options {
   std::uint32_t image_id = 0;    ///< id of the tokens of images
 
   friend bool operator==(const interleaved_options&, const interleaved_options&) = default;
+  /// Returns "patch 14, merge 1, image_id 0", for messages.
+  std::string describe() const {
+    return "patch " + std::to_string(patch) + ", merge " + std::to_string(merge) + ", image_id " +
+           std::to_string(image_id);
+  }
 };
 
 /// A document of tokens and images.
 class interleaved {
  public:
-  /// Creates an empty document. Throws setup_error if patch or merge is 0.
+  /// Creates an empty document. Throws setup_error if patch or merge is not from 1 to 65535.
   explicit interleaved(const interleaved_options& options = {}) : options_(options) {
-    if (options.patch < 1 || options.merge < 1)
-      throw setup_error("an option of an interleaved document is out of range: got patch " +
-                            std::to_string(options.patch) + " and merge " + std::to_string(options.merge) +
-                            ", expected at least 1",
+    constexpr std::size_t most = 65'535;
+    if (options.patch < 1 || options.merge < 1 || options.patch > most || options.merge > most)
+      throw setup_error("an option of an interleaved document is out of range: got " + options.describe() +
+                            ", expected a patch and a merge from 1 to " + std::to_string(most),
                         "Set interleaved_options::patch to the side of a patch");
   }
 
@@ -84,7 +89,7 @@ class interleaved {
   const std::vector<std::array<std::int32_t, 2>>& places() const noexcept { return places_; }
   /// Returns the options.
   const interleaved_options& options() const noexcept { return options_; }
-  /// Returns the bytes of memory of the document, with the files of its images.
+  /// Returns the bytes of memory of the document, including the files of its images.
   std::size_t held_bytes() const noexcept {
     std::size_t bytes = sizeof(interleaved) + ids_.size() * sizeof(std::uint32_t);
     for (const picture& p : images_) bytes += sizeof(picture) + sizeof(places_[0]) + p.data().size();
@@ -114,7 +119,8 @@ struct join_documents_options {
 
 /// Returns the row of these documents, one after the other. Throws data_error if they have more than `length` tokens or
 /// different options, and setup_error without documents or length.
-inline interleaved_row join_documents(std::vector<interleaved> documents, const join_documents_options& options) {
+inline interleaved_row join_documents(const std::vector<interleaved>& documents,
+                                      const join_documents_options& options) {
   if (documents.empty() || options.length == 0)
     throw setup_error("a row of documents is empty: got " + std::to_string(documents.size()) +
                           " documents and a length of " + std::to_string(options.length) +
@@ -126,7 +132,9 @@ inline interleaved_row join_documents(std::vector<interleaved> documents, const 
   std::vector<picture> images;
   for (const interleaved& d : documents) {
     if (!(d.options() == first))
-      throw data_error("the documents of a row have different interleaved_options", "Use one value for all documents");
+      throw data_error("the documents of a row have different interleaved_options: got " + d.options().describe() +
+                           ", expected " + first.describe() + " of the first document",
+                       "Use the same options for all documents");
     for (const auto& [token, count] : d.places()) {
       places.push_back(token + static_cast<std::int32_t>(ids.size()));
       places.push_back(count);
