@@ -7,7 +7,8 @@
 //
 // Opt-in. Needs no header of DLPack: dlpack_tensor converts from and to the DLManagedTensor* of any copy of dlpack.h,
 // such as <ATen/dlpack.h>.
-// Export: tensors are row-major, with strides. A ragged column becomes two tensors: values, lengths.
+// Export: tensors are row-major, with strides. A ragged column becomes two tensors: values, then lengths, sizes or
+// offsets.
 // The tensors own the batch. The batch's slot is released when its last tensor is destroyed
 // (tensors/shared_batch.hpp). A training loop that keeps as many batches as there are slots does not receive another
 // batch.
@@ -160,8 +161,8 @@ dlpack_array<T, N> from_dlpack(dlpack_tensor tensor) {
 }
 
 /// Returns a std::array of tensors, one for each column in the order of batch<...>. A ragged column has two tensors:
-/// values, then lengths. Mixed rows add two tensors at the end: label_b and lambda. Throws setup_error if the batch is
-/// empty, and the errors of also_used_on().
+/// values, then lengths, sizes or offsets. Mixed rows add two tensors at the end: label_b and lambda. Throws
+/// setup_error if the batch is empty, and the errors of also_used_on().
 template <detail::owned_batch Batch>
 auto to_dlpack(Batch&& b, const consumer_options& consumer = {}) {
   const auto shared = detail::share(std::move(b), consumer);

@@ -67,8 +67,8 @@ at::Tensor export_torch(const tensor_view<T, N>& view, int ordinal, std::shared_
 }  // namespace detail
 
 /// Returns a std::array of tensors, one for each column in the order of batch<...>. A ragged column has two tensors:
-/// values, then lengths. Mixed rows add two tensors at the end: label_b and lambda. Throws setup_error if the batch is
-/// empty, and the errors of also_used_on().
+/// values, then lengths, sizes or offsets. Mixed rows add two tensors at the end: label_b and lambda. Throws
+/// setup_error if the batch is empty, and the errors of also_used_on().
 template <detail::owned_batch Batch>
 auto to_torch(Batch&& b, const consumer_options& consumer = {}) {
   const auto shared = detail::share(std::move(b), consumer);

@@ -33,6 +33,7 @@ struct run_report;
 
 class audio;            // millrace: #include <millrace/audio.hpp>
 struct packed;          // millrace: #include <millrace/text.hpp>
+class interleaved;      // millrace: #include <millrace/pictures.hpp>
 class line;             // millrace: #include <millrace/lines.hpp>
 class padded_picture;   // millrace: #include <millrace/pictures.hpp>
 class patch_list;       // millrace: #include <millrace/pictures.hpp>

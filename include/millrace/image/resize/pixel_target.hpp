@@ -1,4 +1,5 @@
-// The destination of a rendered image: u8 [height, width, 3], or normalized f32, f16 or bf16 [3, height, width].
+// The destination of a rendered image: u8 [height, width, 3], u8 patches, or normalized f32, f16 or bf16 [3, height,
+// width].
 //
 //   mr::detail::pixel_target t{.data = row};                                        // u8
 //   mr::detail::pixel_target n{.data = numbers, .type = mr::detail::pixel_type::f32,
