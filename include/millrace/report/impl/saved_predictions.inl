@@ -5,6 +5,7 @@
 
 #include <millrace/base/error.hpp>
 
+#include <algorithm>
 #include <fstream>
 #include <limits>
 #include <sstream>
