@@ -1,5 +1,5 @@
-# The resizer's exact pixels against Pillow's own decode, crop, resize and flip, and patches against those that are cut
-# from Pillow's image, of the size that Qwen2-VL's smart_resize() computes; skipped without Pillow.
+# Compares the resizer's exact pixels with Pillow's own decode, crop, resize and flip. Compares patches with patches of
+# Pillow's image, resized to the size that Qwen2-VL's smart_resize() computes. Skipped without Pillow.
 #
 #   python3 tests/unit/image/pillow.py PROGRAM        # the program that tests/unit/image/pillow_cases.cpp becomes
 #

@@ -12,10 +12,14 @@
 //
 // An image occupies one token for each square of merge x merge patches. Therefore the length of a document is known
 // from the headers of its images, and nothing is decoded before batch() renders the row.
-// Columns of a row: ids [length], with image_id for the tokens of images; segments [length], the number of the document
-// in the row, from 1; positions [length], the offset in the document; patches, grids and places of the images
-// (patch_list.hpp). Padding has segment 0 and position 0. A place is the first token of an image in its row, and the
-// number of its tokens.
+// Columns of a row:
+// - ids [length], with image_id for the tokens of images
+// - segments [length], the number of the document in the row, from 1; 0 for padding
+// - positions [length], the offset in the document; 0 for padding
+// - places: the first token of each image in its row, and the number of its tokens
+// - grids and patches of the images (patch_list.hpp)
+// The patches of an image are in reading order for every `merge`. Reorder them in the step if the model expects the
+// patches of a token one after the other, as Qwen2-VL does.
 // Errors: data_error for an image whose sides are not multiples of patch * merge, and for documents that are too long
 // for a row; setup_error if an option is out of range; the errors of patch_list. Threads: not synchronized.
 #pragma once
