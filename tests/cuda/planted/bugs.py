@@ -128,7 +128,7 @@ WAITS_AND_ALLOCATIONS = (
         cuda("cudaMemcpyAsync(to, from, bytes, cudaMemcpyHostToDevice, copies_)",
              "cudaMemcpy(to, from, bytes, cudaMemcpyHostToDevice)")),
     bug("host slots are pageable", DEVICE,
-        pinned("if (allocate_registered(where) || allocate_by_runtime(where)) return;", "")),
+        pinned("if (!allocate_registered(where) && !allocate_by_runtime(where))", "")),
     bug("device slots are never freed", ORDERS, stager("      backend_->free_device(s.data);\n", "")),
 )
 
