@@ -15,6 +15,7 @@
 #include <millrace/stages/pack.hpp>
 #include <millrace/stages/shuffle.hpp>
 
+#include "../image/slow_geometry.hpp"
 #include "../image/slow_pictures.hpp"
 #include "quiet_sessions.hpp"
 
@@ -113,6 +114,28 @@ TEST_CASE("images of different sizes are cut into patches, in order, with their 
       }
       CHECK(rows == samples);
     }
+}
+
+TEST_CASE("patches of rotated images, of both decoders and of both qualities, decoded together and from one file") {
+  const std::vector<std::byte> plain = mr::encode_jpeg(slow::photo(40, 75, 3, 1));
+  for (int orientation = 1; orientation <= 8; ++orientation)
+    for (const auto quality : {mr::picture_quality::exact, mr::picture_quality::fast})
+      for (const auto decoder : {mr::picture_decoder::automatic, mr::picture_decoder::libjpeg}) {
+        const auto file = slow::with_orientation(plain, orientation);
+        const mr::picture p = mr::jpeg(slow::view(file), {.quality = quality, .decoder = decoder,
+                                                          .apply_orientation = true});
+        const std::vector<mr::picture> all{mr::resize_to_patches(p, {.patch = side, .max_patches = 20}),
+                                           mr::resize_to_patches(p, {.patch = side, .max_patches = 45}),
+                                           p.crop({.left = 5, .top = 5, .width = 30, .height = 25})};
+        std::vector<std::uint8_t> expected;
+        for (const mr::picture& one : all) cut_patches(one.pixels(), expected);
+        const mr::patch_list list(all, patch_options);
+        std::vector<std::uint8_t> row(patch_options.max_patches * side * side * 3);
+        mr::scratch s;
+        list.render(row, s);
+        row.resize(list.length() * side * side * 3);
+        CHECK(row == expected);
+      }
 }
 
 TEST_CASE("sizes in patches: the nearest multiples, within bounds, without losing the shape") {

@@ -2,6 +2,7 @@
 #include "../../copying_device.hpp"
 #include "../../temporary_folder.hpp"
 
+#include <millrace/adapt/tensors/shared_batch.hpp>
 #include <millrace/base/crc32c.hpp>
 #include <millrace/image/any_picture.hpp>
 #include <millrace/image/jpeg/jpeg_encoder.hpp>
@@ -311,6 +312,9 @@ TEST_CASE("full rows, empty batches, and a bucket for the number of images") {
       const auto list = b.template get<0>();
       CHECK(list.values.shape == std::array<std::size_t, 4>{5 * count, height, width, 3});
       CHECK(list[4].shape[0] == count);
+      const auto [values, offsets] = mr::detail::tensors_of(b);
+      CHECK(values.data == list.values.data);
+      CHECK(offsets.data == list.offsets.data);
       CHECK(list.values.size_bytes() == 5 * count * image_bytes);
     }
   }
