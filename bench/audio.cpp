@@ -3,6 +3,7 @@
 // A batch has 256 files of 1 s at 16 kHz with one channel, which exceed the caches. The time includes the plan of each
 // file. memcpy copies as many bytes as a row reads and writes. Each measurement is followed by one of memcpy; the ratio
 // is that of such pairs.
+#include "../tests/unit/audio/wav_files.hpp"
 #include "harness.hpp"
 
 #include <millrace/audio/wav.hpp>
@@ -17,32 +18,19 @@ namespace {
 
 constexpr std::size_t files = 256, frames = 16'000;
 
-void append(std::string& file, std::uint64_t number, int bytes) {
-  for (int i = 0; i < bytes; ++i, number >>= 8) file += static_cast<char>(number & 255);
-}
-
-mr::bytes wav_of(std::uint32_t bits, bool floats) {
-  const auto data_bytes = static_cast<std::uint32_t>(frames * bits / 8);
-  std::string file = "RIFF";
-  append(file, 36 + data_bytes, 4);
-  file += "WAVEfmt ";
-  append(file, 16, 4);
-  append(file, (floats ? 3 : 1) | 1 << 16, 4);
-  append(file, 16'000, 4);
-  append(file, 2'000 * bits, 4);
-  append(file, bits / 8 | bits << 16, 4);
-  file += "data";
-  append(file, data_bytes, 4);
-  for (std::uint32_t i = 0; i < data_bytes; ++i) file += static_cast<char>(i * 40'503 >> 9 & 63);
-  return mr::bytes::owned(file);
+mr::bytes wav_of(slow::coding coding) {
+  std::string data;
+  const auto data_bytes = static_cast<std::uint32_t>(frames * slow::bytes_of_coding[coding]);
+  for (std::uint32_t i = 0; i < data_bytes; ++i) data += static_cast<char>(i * 40'503 >> 9 & 63);
+  return mr::bytes::owned(slow::wav_file({.coding = coding, .rate = 16'000}, data));
 }
 
 template <class T>
-void measure(bench::harness& run, const std::string& name, std::uint32_t bits, bool floats, bench::goal goal) {
+void measure(bench::harness& run, const std::string& name, slow::coding coding, bench::goal goal) {
   std::vector<mr::bytes> sources;
-  for (std::size_t i = 0; i < files; ++i) sources.push_back(wav_of(bits, floats));
+  for (std::size_t i = 0; i < files; ++i) sources.push_back(wav_of(coding));
   std::vector<T> rows(files * frames);
-  const std::size_t moved = frames * (bits / 8 + sizeof(T));   // read and written for a row
+  const std::size_t moved = frames * (slow::bytes_of_coding[coding] + sizeof(T));   // read and written for a row
   const std::size_t copied = files * moved / 2, pages = (copied + 4'095) / 4'096 * 4'096;
   std::vector<char> memory(2 * pages + 2'048, 'a');
   const char* const from = memory.data();
@@ -74,11 +62,11 @@ void measure(bench::harness& run, const std::string& name, std::uint32_t bits, b
 int main(int argc, char** argv) {
   return bench::run_guarded([&] {
     bench::harness run(argc, argv, "audio");
-    measure<float>(run, "i16_to_f32", 16, false, bench::at_least(80));
-    measure<std::int16_t>(run, "i16_to_i16", 16, false, bench::at_least(80));
-    measure<float>(run, "f32_to_f32", 32, true, bench::at_least(80));
-    measure<float>(run, "i24_to_f32", 24, false, {});
-    measure<float>(run, "u8_to_f32", 8, false, {});
+    measure<float>(run, "i16_to_f32", slow::i16, bench::at_least(80));
+    measure<std::int16_t>(run, "i16_to_i16", slow::i16, bench::at_least(80));
+    measure<float>(run, "f32_to_f32", slow::f32, bench::at_least(80));
+    measure<float>(run, "i24_to_f32", slow::i24, {});
+    measure<float>(run, "u8_to_f32", slow::u8, {});
     return run.finish();
   });
 }
