@@ -20,7 +20,6 @@
 // epoch is unknown until it is reached.
 // Errors: the errors of the sources; setup_error for a weight that is not above 0 and for a source without samples.
 // Also setup_error for a resume point with other sources, weights, windows, seeds or rule. Threads: as for shards().
-// With 8 or more sources, up to 16 threads load the indexes, so that notice functions of sources may run concurrently.
 #pragma once
 
 #include <millrace/base/random.hpp>
@@ -141,7 +140,10 @@ class mixed_shards : public mix_streams<Streams> {
   /// Returns whether a run uses the indexes of the sources. Throws the errors of the sources.
   bool uses_index(const index_use& use) const {
     std::atomic<bool> all = true;
-    run_concurrently(sources_.size(), sources_.size() < concurrent_sources ? 1 : 16, [&](std::size_t i) {
+    const bool one_by_one = sources_.size() < concurrent_sources ||   // functions of the user: on this thread
+                            std::any_of(sources_.begin(), sources_.end(),
+                                        [](const shards_source& source) { return source.calls_functions(); });
+    run_concurrently(sources_.size(), one_by_one ? 1 : 16, [&](std::size_t i) {
       if (all && !sources_[i].uses_index(use)) all = false;
     });
     if (all) return true;

@@ -115,6 +115,8 @@ class shards_source {
   bool uses_index(const index_use& use) const;
   /// Returns whether an option requires the indexes.
   bool needs_index() const noexcept;
+  /// Returns whether uses_index() calls functions of the user: notice, where or repeats.
+  bool calls_functions() const noexcept;
   /// Returns the reason why the shards are streamed, if `automatic` would normally use an index; empty if there is
   /// nothing to report.
   std::string why_streamed() const;

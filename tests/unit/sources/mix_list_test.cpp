@@ -5,10 +5,13 @@
 
 #include <doctest/doctest.h>
 
+#include <atomic>
 #include <cmath>
 #include <filesystem>
 #include <map>
 #include <memory>
+#include <string_view>
+#include <thread>
 
 namespace mr = millrace;
 using namespace mixed_sets;
@@ -159,6 +162,25 @@ TEST_CASE("many sources may have shares below those of a pattern, if they have i
   CHECK_THROWS_WITH_AS(start(), doctest::Contains("share of less than 1 / 65536"), mr::setup_error);
 }
 
+TEST_CASE("functions of the user are called by the thread that constructs the session") {
+  const many_sets sets(70);
+  const auto caller = std::this_thread::get_id();
+  std::atomic<std::size_t> calls = 0, others = 0;
+  const auto is_used = [&](std::string_view, std::string_view) {
+    ++(std::this_thread::get_id() == caller ? calls : others);
+    return true;
+  };
+  const auto one = [&](const std::string& name) {
+    return mr::weighted{mr::shards(name, {.where = is_used}) | mr::map(prepare)};
+  };
+  std::vector<decltype(one(""))> all;
+  for (const std::string& name : sets.names) all.push_back(one(name));
+  const run_options o{.epochs = 1, .max_batches = 1};
+  CHECK(run_flow(batched(mr::mix({}, std::move(all)), o), o).batches.size() == 1);
+  CHECK(calls == 420);
+  CHECK(others == 0);
+}
+
 TEST_CASE("the sets of a mix together keep a limited number of files open") {
   const many_sets sets(6);
   const auto limit = std::make_shared<mr::detail::open_file_limit>(2);
@@ -184,6 +206,8 @@ TEST_CASE("the sets of a mix together keep a limited number of files open") {
       CHECK(open_files() <= before + 2);
     }
   CHECK(limit->open == 2);
+  all.clear();
+  CHECK(limit->open == 0);
 }
 
 TEST_CASE("a vector of streamed sources: the same as one by one; a limit; no source") {

@@ -83,6 +83,11 @@ MILLRACE_INLINE bool shards_source::needs_index() const noexcept {
   return indexes_->use == millrace::index::required || indexes_->chooses;
 }
 
+MILLRACE_INLINE bool shards_source::calls_functions() const noexcept {
+  const shard_data_options& o = indexes_->options;
+  return o.notice || o.choice.where || o.choice.repeats;
+}
+
 MILLRACE_INLINE std::string shards_source::why_streamed() const {
   const std::lock_guard lock(indexes_->mutex);
   return indexes_->why_streamed;

@@ -79,6 +79,7 @@ MILLRACE_INLINE std::uint64_t shard_data::size_bytes() const noexcept {
 }
 
 MILLRACE_INLINE shard_data::~shard_data() {
+  files_->open -= open_;
   std::optional<std::string> cleaned;
   for (std::size_t i = 0; i < names_.size(); ++i) try {
       store_learned(i, cleaned);
@@ -389,12 +390,11 @@ MILLRACE_INLINE void shard_data::release(std::size_t shard, std::unique_ptr<open
     if (open_ == 0) return;   // the files of other sets stay open
     while (!idle_[oldest_ % idle_.size()]) ++oldest_;
     idle_[oldest_ % idle_.size()].reset();
-    --open_;
-    --files_->open;
+  } else {
+    ++open_;
+    ++files_->open;
   }
   idle_[shard] = std::move(opened);
-  ++open_;
-  ++files_->open;
 }
 
 }}}  // namespace millrace::detail
