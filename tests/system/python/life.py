@@ -29,7 +29,7 @@ ENDINGS = {
     "after len()": "len(loader); print('end')",
     "with a daemon thread that waits for a batch":
         "import threading, time\nstarted = threading.Event()\nclosed = module.numbers(shards, 4, seed=7, gate_at=30,"
-        " gate=folder + '/never', threads=1)\n"
+        " gate=folder + '/never', threads=1, notice=ignore)\n"
         "def wait():\n    for batch in closed: started.set()\n"
         "threading.Thread(target=wait, daemon=True).start()\nstarted.wait()\nprint('end', flush=True)\n"
         "import os\nos._exit(0)",
@@ -41,7 +41,8 @@ import door
 module = door.flows()
 folder = {folder!r}
 shards = {shards!r}
-loader = module.numbers(shards, 4, seed=7, wide=20_000, threads=2)
+def ignore(*notice): pass   # a slow machine causes reports of stalls
+loader = module.numbers(shards, 4, seed=7, wide=20_000, threads=2, notice=ignore)
 """
 
 
