@@ -75,7 +75,7 @@ mr::run_report report_named(const std::string& name) {
   mr::run_report r = mr::report_of(f, std::move(events));
   r.title = r.origin.command = r.origin.machine = r.origin.date = r.origin.program = name;
   r.facts.push_back({name, name});
-  r.kept.push_back({name, 1, 2});
+  r.predictions.push_back({name, 1, 2});
   r.conclusion.evidence.push_back(name);
   r.conclusion.advice = name;
   return r;
