@@ -60,9 +60,9 @@ TEST_CASE("a schedule of many sources equals the slow distribution, from any pos
   // Far positions, forward and back over the stored positions.
   std::vector<mr::detail::mix_source_spec> many(6'000);
   for (std::size_t i = 0; i < many.size(); ++i) many[i].weight = static_cast<double>(1 + i % 7);
-  many[0].weight = mr::source_weight::linear({{500'000, 1}, {2'500'000, 900}});
+  many[0].weight = mr::source_weight::linear({{500'000, 1}, {2'000'000, 900}});
   const mr::detail::mix_schedule walked_once = schedule_of(many);
-  for (const std::uint64_t far : {2'800'000, 1'500'000, 2'700'000}) {
+  for (const std::uint64_t far : {2'100'000, 1'500'000, 1'600'000}) {
     const auto phase = walked_once.phase_at(far), same = schedule_of(many).phase_at(far);
     REQUIRE(phase->counts_before == same->counts_before);
     REQUIRE(phase->pattern.shares() == same->pattern.shares());
