@@ -147,12 +147,12 @@ int contexts(bench::harness& run) {
   check_cuda(cudaGetDriverEntryPoint("cuDevicePrimaryCtxGetState", &function, cudaEnableDefault),
              "cudaGetDriverEntryPoint");
 #endif
-  const auto state = reinterpret_cast<int (*)(int, unsigned*, int*)>(function);
+  const auto state = reinterpret_cast<cudaError_t (*)(int, unsigned*, int*)>(function);
   int others = 0;
   for (int gpu = 0; gpu < gpus; ++gpu) {
     unsigned flags = 0;
     int active = 0;
-    require(state && state(gpu, &flags, &active) == 0, "the driver returns the state of each context");
+    require(state && state(gpu, &flags, &active) == cudaSuccess, "the driver returns the state of each context");
     if (gpu == gpus - 1) require(active, "the GPU of this rank is in use");
     else others += active;
   }
