@@ -75,8 +75,8 @@ def lint(leg):
     leg.run_check("contract/lint/words.py")
     leg.run_check("contract/lint/hints_test.py")
     leg.run_check("contract/lint/hints.py")
-    leg.count("mutations.py --texts", leg.run("mutations.py", [
-        sys.executable, ROOT / "tests" / "system" / "mutations" / "mutations.py", "--texts"], may_fail=True))
+    for script in ROOT / "tests/system/mutations/mutations.py", ROOT / "tests/cuda/planted/planted.py":
+        leg.count(f"{script.name} --texts", leg.run(script.name, [sys.executable, script, "--texts"], may_fail=True))
 
 
 def errors(leg):

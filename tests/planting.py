@@ -78,6 +78,16 @@ def plant(edits, folder):
                 planted.write_text(old.sub(lambda _: edit.new, text))
 
 
+def lost_text(scratch, edits_by_name):
+    """None, or the first of the named edits that does not apply."""
+    for name, edits in edits_by_name.items():
+        try:
+            plant(edits, folder_for(scratch, name) / "include")
+        except Broken as problem:
+            return f"{name}: {problem}"
+    return None
+
+
 class Build(typing.NamedTuple):
     """The commands that build test programs: `flags` for compiling and linking, `defines` only for compiling."""
     compiler: str

@@ -2,6 +2,7 @@
 #
 #   python3 tests/cuda/planted/planted.py               # all of them
 #   python3 tests/cuda/planted/planted.py metrics       # whose name contains this word; passes are not cached
+#   python3 tests/cuda/planted/planted.py --texts       # only checks that each still applies
 #   MILLRACE_BRIEF=1 python3 tests/cuda/planted/planted.py          # one for each test program
 #
 # The table is bugs.py. Planted headers are stored in build/planted/BUG/include, which precedes include/ on the
@@ -57,6 +58,10 @@ def judge(bug, objects):
 
 def main(words):
     report = Report()
+    if words == ["--texts"]:
+        report.add(f"the headers contain the texts of {len(BUGS)} bugs, once each",
+                   planting.lost_text(BUILD.scratch, {bug.name: bug.edits for bug in BUGS}))
+        return report.close()
     bugs = [bug for bug in BUGS if all(word in bug.name for word in words)]
     brief = os.environ.get("MILLRACE_BRIEF") and not words
     if brief:

@@ -18,7 +18,7 @@ import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
 from checks import JOBS, ROOT, WARNINGS, Report, in_parallel
-from planting import EXAMPLES, LIMIT_SECONDS, TESTS, Broken, Build, folder_for, plant
+from planting import EXAMPLES, LIMIT_SECONDS, TESTS, Broken, Build, folder_for, lost_text, plant
 from table import MUTATIONS
 
 LIMIT_UNPLANTED_SECONDS = 600
@@ -37,16 +37,6 @@ def program_of(test):
     return f"{'system' if test.startswith('examples/') else 'unit'}/{test}"
 
 
-def lost_text(build, mutations):
-    """None, or the first mutation that does not apply."""
-    for mutation in mutations:
-        try:
-            plant([mutation.edit], folder_for(build.scratch, mutation.name) / "include")
-        except Broken as trouble:
-            return f"{mutation.name}: {trouble}"
-    return None
-
-
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("names", nargs="*", help="texts; without one, all mutations")
@@ -63,7 +53,8 @@ def main():
         return report.close()
 
     if options.texts:
-        report.add(f"the headers contain the texts of {len(selected)} mutations, once each", lost_text(build, selected))
+        report.add(f"the headers contain the texts of {len(selected)} mutations, once each",
+                   lost_text(build.scratch, {m.name: [m.edit] for m in selected}))
         return report.close()
 
     objects = build.common_objects([TESTS / "main.cpp"])
