@@ -9,6 +9,8 @@
 // Other formats: adapt/sndfile.hpp. Resampling: adapt/soxr.hpp.
 #pragma once
 
+#include <millrace/base/version.hpp>
+
 #include <millrace/audio/audio_row.hpp>
 #include <millrace/audio/wav.hpp>
 #include <millrace/io/file/read_file.hpp>

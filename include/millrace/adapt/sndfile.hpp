@@ -11,6 +11,8 @@
 // created and when it is rendered. For MP3, libsndfile reads the complete file each time to determine its length.
 #pragma once
 
+#include <millrace/base/version.hpp>
+
 #if !__has_include(<sndfile.h>)
 #error "millrace: libsndfile is not installed: apt-get install libsndfile1-dev"
 #endif
@@ -19,7 +21,6 @@
 #include <millrace/audio/audio.hpp>
 #include <millrace/audio/wav.hpp>
 #include <millrace/base/error.hpp>
-#include <millrace/base/version.hpp>
 #include <millrace/item/record.hpp>
 
 #include <algorithm>

@@ -16,6 +16,8 @@
 // and lifetime: those of audio.
 #pragma once
 
+#include <millrace/base/version.hpp>
+
 #include <millrace/audio/audio.hpp>
 #include <millrace/item/tensor/ragged.hpp>
 

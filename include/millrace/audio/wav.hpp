@@ -15,6 +15,8 @@
 // no allocation. Format: Multimedia Programming Interface and Data Specifications 1.0 (RIFF), and ITU-R BS.2088 (BW64).
 #pragma once
 
+#include <millrace/base/version.hpp>
+
 #include <millrace/audio/audio.hpp>
 
 #include <cstddef>

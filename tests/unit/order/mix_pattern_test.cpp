@@ -163,7 +163,7 @@ TEST_CASE("weights become the smallest exact integer shares") {
   CHECK(mr::detail::mix_pattern::shares_of({0.1, 0.2, 0.7}) == shares{1, 2, 7});
   CHECK(mr::detail::mix_pattern::shares_of({1.0 / 3, 2.0 / 3}) == shares{1, 2});
   CHECK(mr::detail::mix_pattern::shares_of({30'000, 20'000}) == shares{3, 2});
-  CHECK(mr::detail::mix_pattern::shares_of({42}) == shares{1});
+  CHECK(mr::detail::mix_pattern::shares_of(std::vector{42.0}) == shares{1});
   // 1,331,167 is too long a period.
   const shares rounded = mr::detail::mix_pattern::shares_of({1'281'167, 50'000});
   CHECK(sum(rounded) == mr::detail::mix_pattern::longest_period);

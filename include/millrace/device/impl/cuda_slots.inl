@@ -20,7 +20,7 @@ MILLRACE_INLINE pinned_slot::pinned_slot(std::size_t bytes, const pinned_place& 
 MILLRACE_INLINE bool pinned_slot::allocate_registered(const pinned_place& where) {
   if (!where.registers) return false;
   pages_.emplace(bytes_, where.node);
-  const bool near = pages_->touch(where.near_cores);
+  const bool is_near = pages_->touch(where.near_cores);
   const current_context here(gpu_);
   const capture_tolerant now;
   const cudaError_t result = cudaHostRegister(pages_->get(), bytes_, cudaHostRegisterPortable);
@@ -30,7 +30,7 @@ MILLRACE_INLINE bool pinned_slot::allocate_registered(const pinned_place& where)
     pages_.reset();
     return false;
   }
-  if (where.node && pages_->error() != 0 && !near)
+  if (where.node && pages_->error() != 0 && !is_near)
     far_reason_ = "mbind: " + std::generic_category().message(pages_->error());
   memory_ = pages_->get();
   from_ = source::registered;
@@ -38,7 +38,7 @@ MILLRACE_INLINE bool pinned_slot::allocate_registered(const pinned_place& where)
 }
 
 MILLRACE_INLINE bool pinned_slot::allocate_by_runtime(const pinned_place& where) {
-  const core_scope near(where.near_cores);
+  const core_scope scope(where.near_cores);
   const current_context here(gpu_);
   const capture_tolerant now;
   const cudaError_t result = cudaHostAlloc(&memory_, bytes_, cudaHostAllocPortable);
@@ -47,7 +47,7 @@ MILLRACE_INLINE bool pinned_slot::allocate_by_runtime(const pinned_place& where)
     return false;
   }
   check_cuda(result, "cudaHostAlloc");
-  if (where.node && !near.is_bound()) far_reason_ = "no core of the node is allowed";
+  if (where.node && !scope.is_bound()) far_reason_ = "no core of the node is allowed";
   from_ = source::runtime;
   return true;
 }

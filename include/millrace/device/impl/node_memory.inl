@@ -17,7 +17,10 @@
 #include <atomic>
 #include <cerrno>
 #include <cstdint>
+#include <exception>
 #include <new>
+#include <thread>
+#include <vector>
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
@@ -87,7 +90,7 @@ MILLRACE_INLINE bool node_memory::touch(const std::vector<unsigned>& cores) {
   std::vector<std::thread> helpers;
   try {
     start_threads(helpers, threads - 1, [&](std::size_t i) { touch_share(i + 1); });
-  } catch (const io_error&) {
+  } catch (const std::exception&) {
     // This thread then touches the shares of the threads that the system refused to start.
   }
   touch_share(0);

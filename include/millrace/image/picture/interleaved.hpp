@@ -24,6 +24,8 @@
 // for a row; setup_error if an option is out of range; the errors of patch_list. Threads: not synchronized.
 #pragma once
 
+#include <millrace/base/version.hpp>
+
 #include <millrace/image/picture/patch_list.hpp>
 #include <millrace/item/tensor/ragged.hpp>
 
