@@ -100,10 +100,7 @@ class picture_list {
   /// Decodes the images, one after the other, into the front of `row`, which is the longest possible row. Throws
   /// setup_error if `row` has another size, data_error if a file is damaged.
   void render(std::span<std::uint8_t> row, scratch& s) const {
-    auto& all = s.get<group>();
-    all.clear();
-    join(all, row);
-    all.render(s);
+    detail::render_as_group(*this, row, s);
   }
   using group = picture::group;
   /// Adds the images to a group, to be rendered into the front of the longest possible row.

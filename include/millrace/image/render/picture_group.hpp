@@ -14,6 +14,8 @@
 #include <millrace/image/render/picture_job.hpp>
 #include <millrace/item/scratch.hpp>
 
+#include <cstdint>
+#include <span>
 #include <vector>
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
@@ -27,5 +29,14 @@ class picture_group {
  private:
   std::vector<picture_job> jobs_;
 };
+
+/// Renders the images of one item, which join() adds to a group, into `row`.
+template <class Item>
+void render_as_group(const Item& item, std::span<std::uint8_t> row, scratch& s) {
+  auto& all = s.get<picture_group>();
+  all.clear();
+  item.join(all, row);
+  all.render(s);
+}
 
 }}}  // namespace millrace::detail
