@@ -4,22 +4,12 @@
 import io
 import pathlib
 import re
-import subprocess
-import sys
 import tarfile
 import tempfile
 import unittest
 import wave
 
-PROGRAMS = pathlib.Path(sys.argv.pop(1)).resolve()
-
-
-def run(name, *arguments):
-    done = subprocess.run([PROGRAMS / name, *map(str, arguments)], capture_output=True, text=True, timeout=900,
-                          stdin=subprocess.DEVNULL)
-    if done.returncode != 0:
-        raise AssertionError(f"{name} {arguments}: exit status {done.returncode}\n{done.stdout}\n{done.stderr}")
-    return done.stdout
+from programs import run
 
 
 class Audio(unittest.TestCase):

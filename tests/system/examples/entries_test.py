@@ -5,21 +5,11 @@ import bz2
 import io
 import pathlib
 import re
-import subprocess
-import sys
 import tarfile
 import tempfile
 import unittest
 
-PROGRAMS = pathlib.Path(sys.argv.pop(1)).resolve()
-
-
-def run(name, *arguments, fails=False, stream="stderr"):
-    done = subprocess.run([PROGRAMS / name, *map(str, arguments)], capture_output=True, text=True, timeout=900,
-                          stdin=subprocess.DEVNULL)
-    if (done.returncode != 0) != fails:
-        raise AssertionError(f"{name} {arguments}: exit status {done.returncode}\n{done.stdout}\n{done.stderr}")
-    return getattr(done, stream) if fails else done.stdout
+from programs import run
 
 
 class Entries(unittest.TestCase):

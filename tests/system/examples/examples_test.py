@@ -16,17 +16,10 @@ import time
 import unittest
 import zlib
 
-PROGRAMS = pathlib.Path(sys.argv.pop(1)).resolve()
+from programs import PROGRAMS, run
+
 PAGE_TEST = pathlib.Path(__file__).resolve().parents[2] / "unit/report/print/page_test.py"
 SUMMARY = re.compile(r"summary: accuracy=(\d\.\d{3}) images_per_second=(\d+) data_wait_share=(\d\.\d{3})")
-
-
-def run(name, *arguments, fails=False):
-    done = subprocess.run([PROGRAMS / name, *map(str, arguments)], capture_output=True, text=True, timeout=900,
-                          stdin=subprocess.DEVNULL)
-    if (done.returncode != 0) != fails:
-        raise AssertionError(f"{name} {arguments}: exit status {done.returncode}\n{done.stdout}\n{done.stderr}")
-    return done.stderr if fails else done.stdout
 
 
 def samples_of(shards):
