@@ -4,6 +4,7 @@
 #include "../../kernels_on_host.hpp"
 #endif
 #include "contract.hpp"
+#include "row_list.hpp"
 #include "wrapped_calls.hpp"
 
 #include <millrace/base/random.hpp>
@@ -122,16 +123,6 @@ std::vector<float> powers(std::size_t count) {
   for (std::size_t i = 0; i < count; ++i) all[i] = static_cast<float>(1 << i);
   return all;
 }
-
-class row_list final : public mr::sink {
- public:
-  explicit row_list(std::vector<mr::row>& rows) : rows_(&rows) {}
-  const char* name() const noexcept override { return "list"; }
-  void write(const mr::row& r) override { rows_->push_back(r); }
-
- private:
-  std::vector<mr::row>* rows_;
-};
 
 }  // namespace
 

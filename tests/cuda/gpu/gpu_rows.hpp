@@ -3,6 +3,7 @@
 
 #include "../../../bench/harness.hpp"
 #include "../contract/gpu_parts.hpp"
+#include "../contract/row_list.hpp"
 #ifdef MILLRACE_FAKE_CUDA
 #include "../fake/fake_cuda.hpp"
 #endif
@@ -101,16 +102,6 @@ struct sample_set {
     return all;
   }
   mr::session<&example::bytes, &example::number> session(mr::to_device_options where) const;
-};
-
-class row_list final : public mr::sink {
- public:
-  explicit row_list(std::vector<mr::row>& rows) : rows_(&rows) {}
-  const char* name() const noexcept override { return "list"; }
-  void write(const mr::row& r) override { rows_->push_back(r); }
-
- private:
-  std::vector<mr::row>* rows_;
 };
 
 // The parts: each returns the exit status. gpu_speed.cpp measures; gpu_rows.cpp destroys, fails and opens contexts.
