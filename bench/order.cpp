@@ -128,15 +128,24 @@ struct example {
   std::int32_t label;
 };
 
-/// Writes 32 shards of 512 records of 2 KB, unless they exist. Returns their folder.
-std::string small_records() {
-  const std::string folder = bench::data_folder() + "/border-32-512";
+/// Records of equal size in a folder of the benchmarks' data.
+struct record_set {
+  std::string folder;
+  int shards = 0, records_per_shard = 0;
+  std::size_t record_bytes = 0;
+};
+
+/// Writes the records unless they exist. Returns their folder.
+std::string written(const record_set& set) {
+  const std::string folder = bench::data_folder() + "/" + set.folder;
   if (std::filesystem::exists(folder)) return folder;
   std::filesystem::remove_all(folder + ".new");
   std::filesystem::create_directories(folder + ".new");
-  mr::shard_writer writer({.pattern = folder + ".new/s-%02d.tar", .max_samples = 512});
-  const std::string payload(2'048, 'x');
-  for (int i = 0; i < 32 * 512; ++i) writer.write(std::to_string(i), {{"bin", payload}, {"cls", std::to_string(i)}});
+  mr::shard_writer writer({.pattern = folder + ".new/s-%04d.tar",
+                           .max_samples = static_cast<std::uint64_t>(set.records_per_shard)});
+  const std::string payload(set.record_bytes, 'x');
+  for (int i = 0; i < set.shards * set.records_per_shard; ++i)
+    writer.write(std::to_string(i), {{"bin", payload}, {"cls", std::to_string(i)}});
   writer.close();
   std::filesystem::rename(folder + ".new", folder);
   return folder;
@@ -173,7 +182,8 @@ waits waits_of(const std::string& shards, long step_us, std::uint64_t epochs) {
 void measure_epoch_boundary(bench::harness& run) {
   std::printf("\nthe wait for the first batch of an epoch and for the others, 85 batches of 192 records "
               "of 2 KB (wall us)\n");
-  const std::string shards = small_records();
+  const std::string shards =
+      written({.folder = "border-32-512", .shards = 32, .records_per_shard = 512, .record_bytes = 2'048});
   for (const long step_us : {0L, 2'000L}) {
     const waits w = waits_of(shards, step_us, run.quick() ? 10 : 40);
     std::printf("  steps of %ld us: first %s, others %s\n", step_us, bench::spread(w.first).c_str(),
@@ -185,19 +195,6 @@ void measure_epoch_boundary(bench::harness& run) {
   }
 }
 
-/// Writes 1,600 shards of 8 records of 16 KB, unless they exist. Returns their folder.
-std::string many_shards() {
-  const std::string folder = bench::data_folder() + "/many-1600-8";
-  if (std::filesystem::exists(folder)) return folder;
-  std::filesystem::remove_all(folder + ".new");
-  std::filesystem::create_directories(folder + ".new");
-  mr::shard_writer writer({.pattern = folder + ".new/s-%04d.tar", .max_samples = 8});
-  const std::string payload(16'384, 'x');
-  for (int i = 0; i < 1'600 * 8; ++i) writer.write(std::to_string(i), {{"bin", payload}, {"cls", std::to_string(i)}});
-  writer.close();
-  std::filesystem::rename(folder + ".new", folder);
-  return folder;
-}
 
 example prepare(const mr::record& r) {
   return {mr::array<std::uint8_t, 1>(r["bin"]), r["cls"].as<std::int32_t>()};
@@ -230,7 +227,8 @@ session_cost cost_of(Flow flow) {
 void measure_many(bench::harness& run) {
   std::printf("\n1,600 shards of 8 records of 16 KB: one source, and a mix of 1,600 (CPU us per sample; ms to the\n"
               "first batch)\n");
-  const std::string folder = many_shards();
+  const std::string folder =
+      written({.folder = "many-1600-8", .shards = 1'600, .records_per_shard = 8, .record_bytes = 16'384});
   std::vector<double> one, mix, start, ratio;
   for (int round = 0; round < (run.quick() ? 3 : 9); ++round) {
     const session_cost alone = cost_of(mr::shards(folder) | mr::shuffle({.window = 12'800}) | mr::map(prepare));
