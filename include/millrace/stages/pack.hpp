@@ -36,6 +36,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace millrace { inline namespace MILLRACE_ABI {
@@ -213,7 +214,7 @@ class best_fit_packing {
 };
 
 void check_cost_options(const cost_options& o);
-[[noreturn]] void throw_cost(std::size_t cost, std::size_t max_cost);
+[[noreturn]] void throw_cost(const std::string& cost, std::size_t max_cost);
 
 /// Puts each item into the open row with the least free space that still fits it.
 template <class Cost, class Item>
@@ -226,8 +227,10 @@ class item_packing {
   std::size_t max_outputs(const Item&) const noexcept { return 2; }
   template <std::same_as<Item> Same>
   void push(Same item, auto& emit) {
-    const auto cost = static_cast<std::size_t>(cost_(std::as_const(item)));
-    if (cost > options_.max_cost) throw_cost(cost, options_.max_cost);
+    const auto returned = cost_(std::as_const(item));
+    if (std::cmp_less(+returned, 0) || std::cmp_greater(+returned, options_.max_cost))
+      throw_cost(std::to_string(+returned), options_.max_cost);
+    const auto cost = static_cast<std::size_t>(returned);
     std::size_t row = best_row(rows_, cost);
     if (row == rows_.size()) {
       if (row == std::max<std::size_t>(1, options_.open_rows)) close(best_row(rows_, 0), emit);

@@ -235,7 +235,10 @@ TEST_CASE("items with a cost: bounded rows, every item once, in order or by best
   }
   CHECK_THROWS_WITH_AS(mr::pack(cost, {}), doctest::Contains("got a max_cost of 0"), mr::setup_error);
   CHECK_THROWS_WITH_AS(pack_items(mr::pack(cost, {.max_cost = 9}).expanding, few),
-                       doctest::Contains("got cost 10, expected at most max_cost 9"), mr::data_error);
+                       doctest::Contains("got cost 10, expected 0 to max_cost 9"), mr::data_error);
+  const auto difference = [](const item& i) { return static_cast<int>(i.cost) - 5; };
+  CHECK_THROWS_WITH_AS(pack_items(mr::pack(difference, {.max_cost = 9}).expanding, few),
+                       doctest::Contains("got cost -1, expected 0 to max_cost 9"), mr::data_error);
 }
 
 TEST_CASE("memory budgets count the items of a list") {

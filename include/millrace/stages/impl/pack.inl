@@ -33,9 +33,9 @@ MILLRACE_INLINE void check_cost_options(const cost_options& o) {
                       "Set cost_options::max_cost to the cost of a full row");
 }
 
-MILLRACE_INLINE void throw_cost(std::size_t cost, std::size_t max_cost) {
-  throw data_error("an item does not fit into a row of pack(): got cost " + std::to_string(cost) +
-                       ", expected at most max_cost " + std::to_string(max_cost),
+MILLRACE_INLINE void throw_cost(const std::string& cost, std::size_t max_cost) {
+  throw data_error("an item does not fit into a row of pack(): got cost " + cost + ", expected 0 to max_cost " +
+                       std::to_string(max_cost),
                    "Shorten the item in map(), or drop it by filter(), before pack()");
 }
 
