@@ -18,7 +18,7 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 namespace diagnose {
 
-/// The mistakes that a stage can have at its position in a flow. flow/refusals.hpp contains their sentences.
+/// The mistakes that a stage can have at its position in a flow. flow/refusals.hpp contains their messages.
 enum class mistake {
   none,
   reported,   // the stage has already reported its mistake

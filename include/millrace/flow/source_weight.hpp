@@ -6,7 +6,8 @@
 //   mr::weighted{web, [](std::uint64_t position) { return std::exp(-1e-6 * double(position)); }};
 //
 // Units: a position counts the samples of the run over all ranks, across epochs: step * batch size * ranks. A weight is
-// relative to the weights of the other sources at the same position. It may be 0, except if it is a number.
+// relative to the weights of the other sources at the same position. A constant weight must be above 0. A weight at a
+// point, or from a function, may be 0.
 // Before the first point and after the last point, the weight is that of the nearest point.
 // Errors: setup_error for points that are empty or not in ascending order, and for weights that are negative or not
 // finite. Exceptions of a function end the run.
@@ -42,15 +43,15 @@ class source_weight {
     friend bool operator==(const point&, const point&) = default;
   };
 
-  /// Creates a constant weight; must be above 0.
+  /// Creates a constant weight, which must be above 0.
   source_weight(double weight = 1) : points_{{0, weight}} {}
 
-  /// Creates the weight that `function` returns for a position. Evaluated at the start of each block of positions.
+  /// Creates a weight that `function` computes from the position. It is called at the start of each block of positions.
   template <class Function>
     requires std::is_invocable_r_v<double, const Function&, std::uint64_t>
   source_weight(Function function) : function_(std::make_shared<const weight_of<Function>>(std::move(function))) {}
 
-  /// Reports a weight that is neither.
+  /// Reports an argument that is neither a number nor a function.
   template <class Other>
     requires(!std::is_arithmetic_v<Other> && !std::is_same_v<Other, source_weight> &&
              !std::is_invocable_r_v<double, const Other&, std::uint64_t>)
@@ -65,7 +66,7 @@ class source_weight {
 
   /// Returns whether the weight is the same at all positions.
   bool is_constant() const noexcept { return !function_ && points_.size() == 1; }
-  /// Returns the points of steps() and linear(); a single one if the weight is constant; none for a function.
+  /// Returns the points of steps() or linear(), one point for a constant weight, and no points for a function.
   const std::vector<point>& points() const noexcept { return points_; }
 
   /// Returns the weight at a position.

@@ -2,28 +2,28 @@
 //
 // Terms used in all comments:
 //   sample, record, field, key    as in WebDataset
-//   shard, lane, window           a file; one of N interleaved substreams of the order; how far a sample may move
+//   shard, lane, window           a file; one of N interleaved substreams of the order; the distance a sample may move
 //   pass, epoch                   one traversal of the data; the unit of session_options::epochs
 //   rank, world size              as in MPI; `world {rank, size}` has both
 //   ticket, claim                 a position; tickets that a worker claims together
 //   slot, batch ring, lease       the memory of a batch; the ring of slots; the user's ownership of a batch
 //   worker, reader, I/O thread    a worker renders samples; a reader reads shards on an I/O thread
 //   stager, dispatcher            the thread that copies to the device; the object that hands claims to workers
-//   stage, segment                the user's unit; fused stages between two thread boundaries
-//   pipeline node                 a part of a session
+//   stage, segment                a step of a flow; stages that run together, between two thread boundaries
+//   pipeline node                 a group of threads of a session, such as the readers
 //   rng                           the random stream of one sample
 //   plan, order                   the recorded operations of an image; the position of each sample
 //   trainer, step                 the thread that calls next(); its training step
 //
 // 1. A one-to-one stage is any callable. Pass it to map(). Its parameters determine the arguments: the item, then
-// optionally the sample's rng, then optionally the worker's scratch memory. It runs on many threads concurrently, so it
-// must be callable through a const reference. It reports a bad item by throwing.
+// optionally the sample's rng, then optionally the worker's scratch memory. Many threads call it concurrently, so it
+// must be callable through a const reference. To report a bad item, throw.
 //
 //      example prepare(const mr::record& r, mr::rng& rng);
 //      auto flow = mr::shards("train-{000..146}.tar") | mr::map(prepare) | mr::batch<&example::pixels>({.size = 64});
 //
-// 2. An expanding stage creates any number of items from one item. Pass it to expand(). With a const push() and no
-// finish() it runs in parallel; otherwise it runs on one thread, in order. Its outputs keep the order of their inputs.
+// 2. An expanding stage creates any number of items from one item. Pass it to expand(). A stage with a const push() and
+// without finish() runs in parallel; any other runs on one thread, in order. Outputs keep the order of their inputs.
 //
 //      struct windows_of {
 //        using output = window;
@@ -50,14 +50,14 @@
 //        std::size_t shards() const { return 4; }
 //        reader open(std::size_t shard, std::uint64_t epoch) const { return {int(shard) * 10, int(shard) * 10 + 10}; }
 //        std::string shard_name(std::size_t shard) const;       // optional: for messages and resume points
-//        std::uint64_t shard_bytes(std::size_t shard) const;    // optional: resume points identify the data by both
+//        std::uint64_t shard_bytes(std::size_t shard) const;    // optional: resume points contain name and size
 //        std::int64_t shard_modified_ns(std::size_t shard) const;   // optional: a resumed run reports a change
 //        static constexpr bool same_every_pass = true;          // optional: open() ignores the epoch
 //        static constexpr bool one_reader_at_a_time = true;     // optional: shards are opened sequentially
 //        static constexpr bool begins_at_pass_0 = true;         // optional: reading cannot begin in a later epoch
 //      };
 //
-//    Its items may have a key() that converts to std::string_view: batch({.keys = true}) uses it as the row's key.
+//    An item may have a key() that converts to std::string_view. batch({.keys = true}) uses it as the key of the row.
 //
 // Threads: I/O threads call open() and next(), and both functions may block. Several readers run concurrently, but only
 // one thread at a time uses a reader.
@@ -121,7 +121,7 @@ template <class F, class In>
 using call_result = decltype(call_with_context(std::declval<const F&>(), std::declval<In>(), std::declval<rng&>(),
                                                std::declval<scratch&>()));
 
-/// Replaces the real emitter where the compiler only checks a call of push().
+/// An emitter for checks of push() by the compiler; it is never called.
 template <class Output>
 struct any_emitter {
   void operator()(Output) {}

@@ -1,5 +1,4 @@
-// files: loose files as the source of a flow, in an exact order, for ranks and resume. Opt-in: not in the umbrella
-// header.
+// files: reads loose files, such as a folder of images, in an exact order. millrace.hpp does not include this header.
 //
 //   #include <millrace/files.hpp>
 //   auto flow = mr::files("train/**/*.jpg", {.seed = 7, .folders_are_classes = true}) | mr::shuffle({.window = 1})
@@ -7,21 +6,24 @@
 //
 // The items are records, so a map function for shards() also works for files(). r.key() is the path after the fixed
 // part, which ends before the first glob ("cat/1.jpg"). r.shard() is the complete path. The bytes of the file are a
-// field whose name is the lower-case extension of the file: r["jpg"]. `root` sets another fixed part.
-// Names: a pattern with braces, "::" and the globs * ? [..] and **, as for list_shards(); or a folder, which selects
-// all files in and below it; or a list of names, which is used literally. Globs match files only, and skip names that
-// begin with a dot. The files of each glob and folder are sorted by the bytes of their paths.
-// Classes: with folders_are_classes the first folder of the key is the class. Its number, as text, is the field "cls":
-// r["cls"].as<std::int32_t>(). Numbers count the sorted names of the folders from 0, and folder_classes() returns these
-// names. `classes` sets the names and their order instead, for example to the names of the training set.
+// field whose name is the lower-case extension of the file: r["jpg"]. To change the fixed part, set `root`.
+// Names are a pattern, a folder, or a list of paths. A pattern may contain braces, "::" and the globs * ? [..] and **,
+// as for list_shards(). A folder selects all files in and below it. The paths of a list are used literally. Globs match
+// files only, and skip names that begin with a dot. The files of each glob and folder are sorted by the bytes of their
+// paths.
+// Classes: with folders_are_classes the first folder of the key is the class. The number of the class, as text, is the
+// field "cls": r["cls"].as<std::int32_t>(). Classes are numbered from 0 in the sorted order of the folder names;
+// folder_classes() returns these names. To use other names or another order, such as those of the training set, set
+// `classes`.
 // Order: exact, as for shards() with an index, but without index files. A shuffle with any window permutes all files,
 // because every file costs the same to read. A run can resume after any batch. A resume point is valid only for the
 // same keys and sizes.
-// Every sample must become exactly one row: no expand, filter or later shuffle.
+// Every sample must become exactly one row. Therefore stages that change the rows are errors: expand, filter, bucket,
+// pack, or a shuffle that is not directly after files().
 // Errors: setup_error if no file matches, or if more than unreadable_at_most files cannot be read; io_error for an
 // unreadable folder. A file that disappeared, became unreadable or changed its size is a data_error at its batch; with
-// on_damage, it is one damaged sample.
-// Threads: I/O threads read the files. Cost of the start: three system calls for each file. If you have millions of
+// on_damage, the file is one damaged sample.
+// Threads: I/O threads read the files. Cost: three system calls for each file at the start. If you have millions of
 // small files, write them into shards instead.
 #pragma once
 
@@ -46,8 +48,8 @@ struct files_options {
   std::uint64_t seed = 0;                ///< seed of the shuffle and of all random numbers
   bool folders_are_classes = false;      ///< adds a field "cls": the number of the first folder of the key
   std::vector<std::string> classes{};    ///< names of the classes, by number; implies folders_are_classes
-  /// The prefix that is removed from each path to form its key. Not set: the folders before the first glob; no prefix
-  /// for a list.
+  /// The prefix that is removed from each path to form its key. Not set: the folders before the first glob; for a list,
+  /// nothing is removed.
   std::string root{};
   /// Returns whether to use the file with this key. Not set: all files are used.
   std::function<bool(std::string_view key)> where{};
@@ -83,7 +85,7 @@ class files_source {
 
   std::unique_ptr<planned> plan(const indexed_run_options& o) const { return std::make_unique<planned>(data_, o); }
 
-  // The members that every source needs. open() has no definition, because the session calls plan() instead.
+  // Every source needs these members. open() has no definition, because the session calls plan() instead.
   std::size_t shards() const noexcept { return data_->counts().size(); }
   planned::source_type::reader open(std::size_t shard, std::uint64_t epoch) const;
 

@@ -6,14 +6,14 @@
 //                                                       // the next epoch
 //   auto c = mr::from(my_source("clips/"), {.seed = 7});   // item, shards(), open(shard, epoch): flow/stage.hpp
 //
-// The elements of a range are copied; the items of a generator are moved.
-// If a range has random access and elements in memory (or integers), the order is exact, as for shards() with an index.
-// Each pass delivers each element once over all ranks. Any world size that divides the global batch is allowed. A
-// resumed run reads nothing again. Such a range must not change while a session runs. Other ranges are iterated once
-// per epoch, and their flows are streams. Flows with expand, filter, pack, take, bucket or a later shuffle are streams,
-// too.
-// Errors: an exception that the range, generator or source throws becomes a stage_error, but a millrace::error is
-// passed on unchanged. A session throws setup_error for a random-access range without elements.
+// Elements of a range are copied; items of a generator are moved.
+// If a range has random access, and its elements are in memory or are integers, the order is exact, as for shards()
+// with an index. Each pass delivers each element once over all ranks. Any world size that divides the global batch is
+// allowed. A resumed run reads no element again. The range must not change while a session runs. Any other range is
+// streamed: it is iterated once per epoch. Flows with expand, filter, pack, take, bucket, or a shuffle that is not
+// directly after from(), are streamed, too.
+// Errors: an exception of the range, generator or source becomes a stage_error, except a millrace::error, which is not
+// changed. A session throws setup_error for a random-access range without elements.
 // Threads: I/O threads read the source.
 // Lifetime: an lvalue range must outlive the flow and its session; everything else is owned by the flow.
 #pragma once

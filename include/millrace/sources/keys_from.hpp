@@ -6,10 +6,10 @@
 // A text file contains one key in each line; empty lines are skipped. A file that ends in .jsonl or .ndjson contains an
 // object in each line, with the string "key" and optionally the string "shard". The file name in "shard" restricts the
 // key to that shard. Quarantine lists have this form. If a key or a shard name is not UTF-8, "key_hex" or "shard_hex"
-// contains its bytes in hexadecimal. A line with a shard and a null key is a note about the shard; it is skipped. The
-// last line of a quarantine list is also skipped if it was truncated when its writer was killed. The next
-// quarantine_list that opens the file removes this line. Files may be compressed like those of lines(). Patterns are
-// the same as for list_shards(). In folders, keys_from() reads the same files as lines().
+// contains its bytes in hexadecimal. A line with a shard and a null key is a note about the shard; it is skipped. If
+// the writer of a quarantine list was killed, the last line may be truncated; it is skipped, too. The next
+// quarantine_list that opens the file removes the truncated line. Files may be compressed like those of lines().
+// Patterns are those of list_shards(). In a folder, keys_from() reads the files that lines() would read.
 // Errors: setup_error for missing files, unless allow_missing is set; data_error with file and line for a line of JSON
 // without a key. Threads: any thread; no shared state.
 #pragma once

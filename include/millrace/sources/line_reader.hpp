@@ -4,17 +4,17 @@
 //                        {.limits = {.max_line_bytes = 1 << 20}});
 //   while (auto line = file.next()) use(line->text(), line->number());
 //
-// A line ends at "\n" or "\r\n"; the last line needs no end. A byte order mark at the start of the file is dropped. The
-// compression is recognized by content: gzip, bzip2, xz, zstd, lz4. A file that is empty, or that contains only a byte
-// order mark, has no lines.
+// A line ends at "\n" or "\r\n"; the last line may lack this end. A byte order mark at the start of the file is
+// dropped. The compression is recognized by content: gzip, bzip2, xz, zstd, lz4. A file that is empty, or that contains
+// only a byte order mark, has no lines.
 // Errors: data_error with file, line, column and offset for a line that is not UTF-8 or too long. Only that line fails:
 // the next call returns the next line. The column counts characters, from 1.
 // A compressed stream that is damaged or truncated is a late_data_error: earlier lines of that file may be wrong. This
 // error, an error of the source, and the error for max_expansion end the file: every further call throws the same error
 // again. A file of another kind (an archive, a database, an image, a Git LFS pointer) is a data_error that names the
 // kind. The complete lines before an error are delivered first.
-// Memory: one block for about 64 KiB of text, which is copied once. Nothing is allocated once block sizes repeat.
-// Threads: not thread-safe. Lifetime: the pool must outlive the reader.
+// Memory: one block for about 64 KiB of text, which is copied once. Later blocks reuse memory of the pool. Threads: not
+// thread-safe. Lifetime: the pool must outlive the reader.
 #pragma once
 
 #include <millrace/base/limits.hpp>
@@ -47,8 +47,8 @@ class line_reader {
   std::optional<line> next();
   /// Returns whether the last next() threw the error of one line, so that the next call returns the line after it.
   bool can_continue() const noexcept { return line_failed_; }
-  /// Throws the error of the compressed stream if the stream is damaged within the next 64 MiB. Damage causes wrong
-  /// lines. Therefore call this function before you report the error of a line. Nothing can be read afterwards.
+  /// Throws the error of the compressed stream if the stream is damaged within the next 64 MiB. Call it before you
+  /// report the error of a line, because a damaged stream contains wrong lines. Afterwards, no more lines can be read.
   void check_rest();
 
   /// Adds the number of skipped empty lines to `counts`.

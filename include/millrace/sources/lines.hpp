@@ -1,15 +1,15 @@
-// lines: the lines of text files as the source of a flow: plain text, JSON Lines, one document per line.
+// lines: reads text files line by line: plain text, JSON Lines, one document per line.
 //
 //   std::vector<std::uint32_t> tokenize(std::string_view);
 //   auto all = mr::lines("corpus-{0000..1023}.jsonl.gz", {.seed = 1})     // braces, "a.txt::b.txt", globs, folders
 //            | mr::map(tokenize);
 //   auto odd = mr::lines(std::vector<std::string>{"odd{name}.txt"});      // a list is used literally
 //
-// Delivers lines (item/line.hpp). Reads plain files and gz, zst, bz2, xz and lz4, recognized by content. Files have the
-// role of shards: a shuffle permutes them, lanes divide them, and a resumed run counts their lines or reads them again.
-// In a folder, lines() reads the files that end in .txt, .jsonl, .ndjson, .json, .csv or .tsv, compressed or not.
-// Errors: the errors of sources/line_reader.hpp; setup_error for missing files. Threads: one I/O thread reads each
-// file; several files are read at the same time.
+// Delivers lines (item/line.hpp). Reads plain files and gz, zst, bz2, xz and lz4, recognized by content. Each file is a
+// shard: a shuffle permutes the files, and a lane consists of complete files. A resumed run reads files again to find
+// its position. In a folder, lines() reads the files that end in .txt, .jsonl, .ndjson, .json, .csv or .tsv, compressed
+// or not. Errors: the errors of sources/line_reader.hpp; setup_error for missing files. Threads: one I/O thread reads
+// each file; several files are read at the same time.
 #pragma once
 
 #include <millrace/base/version.hpp>
@@ -49,7 +49,7 @@ class lines_source {
   std::uint64_t shard_bytes(std::size_t shard) const { return files_.size_bytes(shard); }
   std::int64_t shard_modified_ns(std::size_t shard) const { return files_.changed(shard); }
   line_reader open(std::size_t shard, std::uint64_t) const;
-  /// Returns the meter of all reads, like shards_source::reads().
+  /// Returns the meter of all reads.
   read_meter& reads() const noexcept { return *reads_; }
   /// Returns the same source, but with its reads recorded in `meter`.
   lines_source watched_in(std::shared_ptr<read_meter> meter) const;

@@ -1,4 +1,4 @@
-// mix: several sources by weight, in one exact order. Opt-in: not in the umbrella header.
+// mix: combines several sources by weight, in one exact order. millrace.hpp does not include this header.
 //
 //   #include <millrace/mix.hpp>
 //   auto flow = mr::mix({.seed = 7, .on_exhausted = mr::exhausted::repeat},
@@ -7,19 +7,21 @@
 //             | mr::map(prepare) | mr::batch<&example::pixels, &example::label>({.size = 256});
 //
 // mix(options, vector of weighted) mixes any number of sources of one type, such as one for each file of a long list.
-// Each source may have one shuffle, directly after it, and then its own maps. All sources must end in the same item
-// type. Without any maps that type is mixed_record: the record, plus the number of its source.
+// Each source may be followed by one shuffle, and then by maps. All sources must end in the same item type. Without
+// maps, this type is mixed_record: a record and the number of its source.
 // A weight is a number or a function of the position (flow/source_weight.hpp), for a curriculum or for annealing:
-// weighted{web, source_weight::linear({{0, 0.9}, {1'000'000, 0.1}})}. A function needs exhausted::repeat. Numbers are
-// converted to integer shares, which every interval of positions has: mix_pattern::shares_of(), or with more than 64
-// sources order/mix_schedule.hpp. With two sources the deviation is at most one sample. order/mix_plan.hpp describes
-// the behavior when a source runs out, and the length of an epoch in that case. Ranks and resume: as for shards() with
-// an index. stats().sources counts the samples delivered from each source; session::locate() names the source.
+// weighted{web, source_weight::linear({{0, 0.9}, {1'000'000, 0.1}})}. A weight that is a function requires
+// exhausted::repeat. Constant weights are converted to integer shares: see mix_pattern::shares_of(), or, for more than
+// 64 sources, order/mix_schedule.hpp. Every interval of positions contains the sources in these shares; with two
+// sources the deviation is at most one sample. order/mix_plan.hpp describes the behavior when a source runs out, and
+// the length of an epoch in that case. Ranks and resume: as for shards() with an index. stats().sources counts the
+// samples delivered from each source; session::locate() names the source.
 // If a source is not shards(), or its shards have no index, all sources are streamed, and the run must have one process
 // (read/mix/mix_streams.hpp). In this case stats().sources and session::locate() are not available, and the end of an
 // epoch is unknown until it is reached.
-// Errors: the errors of the sources; setup_error for a weight that is not above 0 and for a source without samples.
-// Also setup_error for a resume point with other sources, weights, windows, seeds or rule. Threads: as for shards().
+// Errors: the errors of the sources; setup_error for a constant weight that is not above 0 and for a source without
+// samples. Also setup_error for a resume point with other sources, weights, windows, seeds or on_exhausted. Threads: as
+// for shards().
 #pragma once
 
 #include <millrace/base/random.hpp>
@@ -130,7 +132,7 @@ class mixed_shards : public mix_streams<Streams> {
   using planned = indexed_run<mixed_data>;
   static constexpr bool also_streams = true;
 
-  /// `sources` are the sources, or one vector of them.
+  /// `sources` are the sources, or a single vector of sources.
   template <class... Sources>
   mixed_shards(const mix_rule& rule, std::uint64_t seed, const Sources&... sources)
       : mix_streams<Streams>(rule, seed, sources...), rule_(rule) {
@@ -222,8 +224,8 @@ stage_list<map_stage<Maps>...> maps_of(stage_list<map_stage<Maps>...> stages) {
   return stages;
 }
 
-/// Merges the thread options. Maps that block need their own threads. Because all maps run in one stage, all of them
-/// then run on these threads.
+/// Merges the thread options of the maps. All maps run in one stage. Therefore, if one map blocks, all run on threads
+/// for blocking maps.
 template <class... Maps>
 void add_options(const stage_list<Maps...>& maps, map_options& o) {
   for_each(maps, [&](const auto& map) {
@@ -272,7 +274,7 @@ auto mix(const mix_options& options, weighted<Flows>... of) {
 }
 
 /// Returns a flow that mixes any number of sources of one type, such as thousands that are listed at run time. The
-/// order of the vector determines the source numbers. Errors as above; also setup_error for more than 256 sources
+/// order of the vector determines the source numbers. Throws the same errors, and setup_error for more than 256 sources
 /// without an index. At most 512 files stay open between reads.
 template <class Flow>
   requires detail::mixed_with<detail::mix_mistake::none, Flow>

@@ -6,8 +6,8 @@
 //   clip c = reader.read({0, 17});                      // a copy of element 17
 //
 // Errors: setup_error for a range without elements; data_error if the range changes its size while a session runs.
-// Threads: any number of threads may read at the same time. If elements are computed on access, one thread at a time
-// computes them.
+// Threads: any number of threads may read at the same time. If elements are computed on access, only one thread at a
+// time computes an element.
 #pragma once
 
 #include <millrace/base/error.hpp>

@@ -8,25 +8,24 @@
 // Delivers records (item/record.hpp), one per sample (consecutive members with the same key). Reads plain tar and gz,
 // zst, bz2, xz and lz4, recognized by content. The call checks immediately that all shards exist.
 //
-// Order, with an index: exact. It depends neither on the number of workers nor on the world size, which must divide the
-// global batch. A run resumes after any batch, and reads nothing again. Each shard has an index of its samples. The
-// first session reads the headers of the shards, builds the indexes and saves them in files
+// Order with an index: exact. The order depends neither on the number of workers nor on the world size, which must
+// divide the global batch. A run can resume after any batch, and reads no sample again. Each shard has an index of its
+// samples. The first session reads the headers of the shards, builds the indexes and saves them in files
 // (io/index/format/index_file.hpp). If a file cannot be written, its index stays in memory, and the order is the same.
-// Only `.index` and the data decide whether a run uses an index.
-// Order, without an index: the stream of the shards. Each of several ranks reads its own shards, and a resumed run
-// reads samples again (read/run/replayed_run.hpp). Compressed shards have no index, and shards with `.index =
-// mr::index::off` do not use one. Flows with expand, filter, take, pack, bucket or a later shuffle do not use an index
-// either, because these stages change the rows.
+// Order without an index: the shards are streamed. Each of several ranks reads its own shards, and a resumed run reads
+// samples again (read/run/replayed_run.hpp). An index is not used for compressed shards, or with
+// `.index = mr::index::off`. It is not used either in a flow with expand, filter, take, pack, bucket, or a shuffle that
+// is not directly after shards(), because these stages change the rows.
 //
 // The options `.only`, `.without`, `.where` and `.repeats` select samples by their keys before any sample is read, and
-// need an index. A run over a selection is as exact as a run over all samples. A listed key that no shard contains is
-// reported once, at the start.
+// need an index. The order of a selection is exact, too. A listed key that no shard contains is reported once, at the
+// start.
 // Errors: setup_error for missing shards (the message names the first of them), and for a required index that is
 // impossible. With an index, a damaged shard is an error of the session's constructor, unless the session has
 // on_damage. Without an index, all complete samples before the damage are delivered. Both errors name shard, offset and
 // last good key. A payload that has changed since it was indexed is an error at its batch. A shard that ends between
-// two members without an end marker counts as complete, unless a file next to it states more samples. Such shards are
-// counted, and the first one is reported once.
+// two members without an end marker counts as complete, unless a file next to it states more samples. Shards without an
+// end marker are counted, and the first one is reported once.
 // Threads: one I/O thread reads each shard; several shards are read at the same time. Copies of a flow share the
 // indexes.
 #pragma once
@@ -70,7 +69,7 @@ struct shards_options {
   /// {"jpg;png", "txt"} requires one of these and "txt".
   required_fields having{};
   shard_limits limits{};   ///< limits on the content of a shard
-  bool strict = false;   ///< true: a shard without an end marker is an error; false: a notice names the first
+  bool strict = false;   ///< true: a missing end marker is an error; false: it is reported once
   /// The location of the shards, their indexes and their counts. Existing indexes are read there. Missing indexes are
   /// built by reading the shards, and are saved only in index_folder.
   millrace::storage storage{};
@@ -81,8 +80,8 @@ struct shards_options {
   /// Receives progress of a long listing, and a warning if indexes cannot be saved. Empty: these notices go to stderr,
   /// and notices about building indexes go to the session.
   notice_function notice{};
-  /// Maximum number of shards that are damaged at the start, or missing although they have an index; for a session with
-  /// on_damage. Not set: any number of damaged shards with on_damage, otherwise none; no shard may be missing.
+  /// For a session with on_damage: maximum number of shards that, at the start, are damaged, or are missing although
+  /// they have an index. Not set: any number of damaged shards, and no missing shard.
   std::optional<std::size_t> damaged_shards_at_most{};
   std::optional<key_list> only{};   ///< samples to use, by key; not set: all
   key_list without{};               ///< samples to omit, by key

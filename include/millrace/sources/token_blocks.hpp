@@ -4,7 +4,8 @@
 //   const auto block = blocks.get({file, number}, [&](std::vector<std::byte>& bytes) { bytes = read(file, number); });
 //   blocks.has({file, number});                        // whether it is in memory
 //
-// Beyond the limit the least recently requested block is dropped; it is read again when it is needed.
+// Beyond the limit, the least recently requested block is dropped. A dropped block is read again when it is requested
+// again.
 // Errors: the errors of the reading function; the block is then not cached. Threads: thread-safe. If several threads
 // request the same block, one thread reads it, and the others wait. Lifetime: a block lives as long as it is
 // referenced.

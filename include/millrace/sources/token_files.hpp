@@ -1,23 +1,23 @@
-// token_files: files of tokens as the source of a flow, cut into windows.
+// token_files: reads files of tokens, cut into windows.
 //
 //   auto flow = mr::token_files("train-{000..015}.u16", {.length = 2049, .stride = 2048, .seed = 1})
 //             | mr::shuffle({.window = 65536})                    // items: mr::packed with ids only
 //             | mr::batch<&mr::packed::ids>({.size = 32});
 //
-// A file is a flat array of little-endian integers, a .npy file of integers, or a file of llm.c. A file whose name ends
-// in .u8, .u16, .u32, .u64 or .i8 to .i64 contains that type; other flat files contain u16, unless token_bytes is set.
+// A file is a flat array of little-endian integers, a .npy file of integers, or a file of llm.c. The end of the name of
+// a flat file, .u8 to .u64 or .i8 to .i64, states its type; other flat files contain u16, unless token_bytes is set.
 // header_bytes skips the header of any other format. Window i of a file begins at token i * stride. The tokens after
 // the last complete window of a file are counted and dropped; with keep_short they become a shorter item, for pack().
 // With `documents`, the items are the documents of Megatron's .bin files, which the .idx file next to each .bin file
-// lists. Documents have any length, so pack() or a ragged column must follow:
+// lists. Documents vary in length, so the flow needs pack() or a ragged column:
 //
 //   auto rows = mr::token_files("corpus_text_document.bin", {.seed = 1, .documents = true})
 //             | mr::shuffle({.window = 65536}) | mr::pack({.length = 2049, .separator = 50256});
 //
-// All files are counted at the start, from their sizes and headers. Therefore the order is exact, as for shards(). Each
-// pass delivers each window once over all ranks. Any world size that divides the global batch is allowed. A resumed run
-// reads nothing again. A flow with pack, expand, filter, take, bucket or a later shuffle is a stream instead, like
-// lines().
+// At the start, the windows are counted from the sizes and headers of the files. Therefore the order is exact, as for
+// shards(). Each pass delivers each window once over all ranks. Any world size that divides the global batch is
+// allowed. A resumed run reads no window again. A flow with pack, expand, filter, take, bucket, or a shuffle that is
+// not directly after token_files(), is streamed instead.
 // Errors: setup_error for missing files, for a length or stride of 0 and for a token_bytes that is not 1, 2, 4 or 8.
 // With `documents`: setup_error for a missing .idx file, data_error for an .idx file that does not match. data_error
 // for a file of another kind: compressed, an archive, a table, a text (sources/token_layout.hpp). data_error for a size
@@ -48,7 +48,8 @@ struct token_files_options {
   std::optional<std::size_t> stride{};        ///< distance between the starts of two windows, in tokens; empty: length
   std::uint64_t seed = 0;         ///< seed of the shuffle and of all random numbers
   std::optional<std::size_t> token_bytes{};   ///< 1, 2, 4 or 8; empty: by the file's header, else by its name
-  /// Bytes before the first token of each file. Set: the files are flat; headers and containers are not recognized.
+  /// Bytes before the first token of each file. If set, every file is a flat array; headers and containers are not
+  /// recognized.
   std::optional<std::size_t> header_bytes{};
   std::optional<std::size_t> vocabulary{};    ///< ids must be below this value; empty: every id is valid
   bool keep_short = false;        ///< delivers a shorter last window of a file
@@ -121,8 +122,8 @@ inline constexpr folder_rule token_folder_rule{
 
 }  // namespace detail
 
-/// Returns a flow of windows (packed, ids only). `names` is one pattern or a list. In folders it selects names that end
-/// in .u8 to .u64, .i8 to .i64, .bin or .npy. Throws setup_error for missing files and for bad options.
+/// Returns a flow of windows; each is a `packed` with only ids. `names` is one pattern or a list. In folders it selects
+/// names that end in .u8 to .u64, .i8 to .i64, .bin or .npy. Throws setup_error for missing files and for bad options.
 template <detail::file_names Names = std::vector<std::string>>
 auto token_files(const Names& names, const token_files_options& options = {}) {
   const detail::shard_listing_options listing{.rule = detail::token_folder_rule, .at = options.storage};

@@ -7,8 +7,8 @@
 // concatenated.
 // A file of llm.c has a header of 1,024 bytes and the magic number 20240520 (u16) or 20240801 (u32).
 // Any other file is flat: an array of little-endian numbers after `header_bytes`, if that is set.
-// Errors: data_error, which names the file, if its tokens are wider than its name indicates: every other number is then
-// (almost) zero. data_error for another container (compressed, an archive, a table, a text), and for a .npy file of
+// Errors: data_error if the tokens of a file are wider than its name indicates, because then (almost) every other
+// number is zero. data_error for another container (compressed, an archive, a table, a text), and for a .npy file of
 // another type or shape. data_error for a file size that does not match the layout. Files with `header_bytes` are not
 // inspected.
 // Threads: pure functions.

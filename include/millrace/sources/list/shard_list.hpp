@@ -1,4 +1,4 @@
-// Turns patterns, globs, folders and lists of names into the list of shards to read.
+// Expands patterns, globs, folders and lists of names to the list of shards to read.
 //
 //   mr::list_shards("train-{000..146}.tar");                                     // braces
 //   mr::list_shards("a/{0..3}.tar::b/*.tar::c");     // several patterns; globs; a folder: all shards in it

@@ -9,8 +9,8 @@
 // points. The option `entries` of shards() creates entry points at the first start. Neither the shards nor the data
 // read from them change. Shards whose indexes have entry points are skipped, so that an interrupted call continues
 // where it stopped. An index is replaced in one step. Entry points that are longer than their payload are dropped.
-// Errors: the errors of shards() with an index; io_error if an index cannot be written; any exception of `make`.
-// Threads: starts its own threads, which call `make` at the same time.
+// Errors: the errors of shards() with an index; io_error if an index cannot be written; the exceptions of `make`.
+// Threads: starts its own threads, which call `make` concurrently.
 #pragma once
 
 #include <millrace/base/version.hpp>
