@@ -1,4 +1,5 @@
-// Opens flows to Python: a module whose functions create loaders. A training loop in Python then iterates over batches.
+// Creates a Python module from flows. Its functions create loaders, and a training loop in Python iterates over the
+// batches of a loader.
 //
 //   struct options { std::string shards; std::size_t batch = 256; std::uint64_t seed = 0; };
 //   auto train(const options& o) {
@@ -17,11 +18,11 @@
 // Opt-in: needs CPython 3.10 or newer (python3-dev) and the package millrace of include/python. One module works with
 // every version of CPython and of PyTorch, because it uses only CPython's limited API and DLPack. Free-threaded builds
 // of CPython have no limited API and are refused.
-// Arguments: the listed members, with their names, types and defaults: bool, numbers, std::string, std::vector and
-// std::optional of these. Leading strings and lists without a default are required.
-// Batches: named tuples of tensors that share the memory of the batch. include/python describes epochs, resume, kept
-// batches and exceptions.
-// Errors: those of the session become Python exceptions with the same fields (millrace.DataError and others).
+// Arguments of a function: the listed members, with their names and defaults. Their types are bool, numbers,
+// std::string, and std::vector and std::optional of these. Leading strings and lists without a default are required.
+// Batches: named tuples of tensors that share the memory of the batch. include/python describes epochs, resume, the
+// lifetime of batches, and exceptions.
+// Errors: the errors of the session become Python exceptions with the same fields (millrace.DataError and others).
 // Threads: a flow's callables run on the session's workers without Python's global lock, and must not call Python.
 #pragma once
 

@@ -5,7 +5,7 @@
 //   auto flow = mr::lines("corpus-{0000..1023}.txt.gz") | mr::map(tokenizer)
 //             | mr::pack({.length = 2049, .separator = tokenizer.end_of_text()}) | ...
 //
-// Opt-in: needs SentencePiece (libsentencepiece-dev). Turns UTF-8 text into std::vector<std::uint32_t>.
+// Opt-in: needs SentencePiece (libsentencepiece-dev). Converts UTF-8 text to std::vector<std::uint32_t>.
 // Errors: data_error for a text that SentencePiece cannot encode. Threads: copies share one model, which any number of
 // threads may use concurrently.
 #pragma once
@@ -53,7 +53,7 @@ class sentencepiece {
 
   /// Returns the number of different tokens.
   std::size_t vocabulary_size() const { return static_cast<std::size_t>(model_->GetPieceSize()); }
-  /// Returns the model's end-of-sentence token; if it has none, the unknown token.
+  /// Returns the end-of-sentence token of the model, or the unknown token if the model has no end-of-sentence token.
   std::uint32_t end_of_text() const {
     return static_cast<std::uint32_t>(model_->eos_id() >= 0 ? model_->eos_id() : model_->unk_id());
   }

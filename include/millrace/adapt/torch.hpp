@@ -1,4 +1,4 @@
-// Turns a batch into LibTorch tensors without a copy, on the host and on a GPU.
+// Converts a batch to LibTorch tensors without a copy, on the host and on a GPU.
 //
 //   #include <millrace/adapt/torch.hpp>
 //   for (auto& b : run) {
@@ -10,7 +10,7 @@
 //
 // Opt-in: needs LibTorch (libtorch-dev, or the C++ part of a PyTorch wheel).
 // The tensors own the batch. The batch's slot stays in use while any tensor or view of a tensor exists, even after the
-// session. A list of tensors therefore keeps slots in use; the autograd graph of a stored loss does so, too.
+// session. Therefore a list of tensors keeps slots in use, and so does the autograd graph of a stored loss.
 // If all slots are in use, next() throws. If other threads own the tensors, set
 // session_options{.leases_released_by_other_threads}, so that next() waits for a slot instead.
 // Tensors have the shapes and types of the columns, except that u16, u32 and u64 become signed types with the same

@@ -18,7 +18,7 @@
 // setup_error for impossible arguments. Errors name shard and key. Threads: not synchronized. Copies share the file's
 // bytes, which do not change.
 // Lifetime: an `audio` keeps the memory block of its bytes alive. Bytes that own no memory (bytes::borrowed) must
-// outlive it; render() throws setup_error if such bytes were freed or changed.
+// outlive the `audio`; render() throws setup_error if such bytes were freed or changed.
 // Cost: 16-bit files are rendered at about the speed of memcpy; see resample() for its cost.
 #pragma once
 
@@ -119,7 +119,7 @@ class audio {
 
   /// Resamples to `rate` frames per second: ceil(frames * rate / old rate) frames. If the audio has this rate, returns
   /// the same plan. Throws setup_error if the plan already changes the rate, and data_error above
-  /// audio_limits::max_frames. Costs the time of the library.
+  /// audio_limits::max_frames. Cost: that of the resampler, such as adapt/soxr.hpp.
   audio resample(std::uint32_t rate, const audio_resampler& with) const;
 
   /// Decodes into `row`, which has frames() * channels() elements; channels are interleaved. The bits depend only on

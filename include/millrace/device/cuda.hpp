@@ -10,7 +10,8 @@
 // the legacy stream of the device. Calls in the path of the training step return immediately. Memory, stream and events
 // are created when the session starts. Host slots are pinned (cuda_slots.hpp). If pinned memory cannot be allocated,
 // the slots are pageable: copies are slower, and the driver may let a copy, and thus next(), wait for the training step
-// that used the same device slot. In that case each session prints one warning, and its device's name says so.
+// that used the same device slot. In that case each session prints one warning, and the name of its device states that
+// the slots are pageable.
 // On a machine with several NUMA nodes, host slots are allocated on the node of the GPU while that node has free
 // memory. The name of the device includes this node, or the reason why the slots are not bound to it.
 // Pinning memory is slow. Therefore up to 1 GiB of a session's host slots remain for the next session on the same

@@ -74,7 +74,7 @@ class spare_slots {
 
   /// Returns a slot of this size, which is then no longer a spare one, or null.
   std::unique_ptr<pinned_slot> reuse(std::size_t bytes);
-  /// Keeps a slot. Above the maximum, the slots that were kept first are freed.
+  /// Keeps a slot. Above the maximum, the oldest slots are freed.
   void keep(std::unique_ptr<pinned_slot> slot) noexcept;
   /// Frees all slots. Returns whether there were any.
   bool clear() noexcept;

@@ -4,9 +4,9 @@
 //   mr::detail::free_slot(slot);
 //
 // Huge pages help because each row is written once and read once, in sequence. With pages of 4 KiB, each page then
-// costs one walk through the page tables, or two walks in a virtual machine. No memory is used beyond the slot itself,
-// because the code requests huge pages only for that part of the slot which complete huge pages fill. All of these
-// pages become resident, even if the rows of a ragged column leave gaps.
+// costs one walk through the page tables, or two walks in a virtual machine. The slot uses no more memory than its
+// size, because huge pages are requested only for the part of the slot that consists of complete huge pages. All of
+// these pages become resident, even if the rows of a ragged column leave gaps.
 // Huge pages require Linux with "madvise" or "always" selected in /sys/kernel/mm/transparent_hugepage/enabled.
 // Elsewhere the slots use normal pages.
 // Threads: any.

@@ -190,7 +190,7 @@ using block_ref = counted_ref<block>;
 
 }  // namespace detail
 
-/// A view of bytes and a reference to the block that contains them; 5 words, cheap to copy.
+/// A view of bytes and a reference to the block that contains them; 40 bytes, cheap to copy.
 class bytes {
  public:
   /// Creates an empty object: no bytes and no block.

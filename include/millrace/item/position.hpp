@@ -5,16 +5,15 @@
 //   mr::detail::check_same(from, current);             // setup_error that lists the differences: data set, seed, ...
 //
 // Format: fewer than 300 bytes, printable, without an end of line; parse_position() also accepts a text with an end of
-// line. Numbers are decimal; data, digest, times and checksum are hexadecimal. `crc32c` is the CRC-32C of everything
-// before it, so any damage is refused. The text contains all settings that the order depends on, because these must not
-// change. It excludes the number of workers and the read-ahead, which may change.
-// Version 6 has the order of an index and is valid for any number of ranks. Version 7 has the order of a source without
-// an index. It adds the point at which reading begins again, the ranks of the run, and a hash of the modification times
-// of the files. Version 8 is version 7 for samples that are packed into rows. It adds the number of tokens in the first
-// row.
+// line. Numbers are decimal; data, digest, times and checksum are hexadecimal. `crc32c` is the CRC-32C of the text
+// before it, so a damaged text is refused. The text contains all settings that the order depends on, because these must
+// not change. It excludes the number of workers and the read-ahead, which may change.
+// Version 6 is for runs with an index, and is valid for any number of ranks. Version 7 is for runs without an index. It
+// adds the point at which reading begins again, the ranks of the run, and a hash of the modification times of the
+// files. Version 8 is version 7 for runs that pack samples into rows. It adds the number of tokens in the first row.
 // Versions 1, 4 and 5 are older forms of 6, 7 and 8: the order had 48 lanes by default, and a window of the complete
-// data set did not produce a uniform permutation. Such a run continues in its own order, and its resume points keep the
-// version.
+// data set did not produce a uniform permutation. A run that resumes from an older version continues in the older
+// order, and its resume points keep the version.
 // Versions 2 and 3 are older forms of 4 and 5: lanes did not wait for each other between passes. With one lane the
 // order is the same, and these versions are accepted. With several lanes they are refused.
 // With an index, the texts of all ranks differ only in `digest`. Each rank has the digest of its own samples. The
@@ -24,9 +23,9 @@
 // If a run mixes rows (stages/mix_rows.hpp), the text has the field `stride`, the distance of the rows of a pair. Such
 // a run may resume with any number of ranks that divides the stride.
 // `shards` and `samples` state the size of the data set, for the error message if the data set has changed. Both fields
-// may be missing. If the digest is unchanged since b.position(), it was not summed, and the text has the field
-// `shares`, the number of ranks. A run may resume from such a text, but reports once that its digests will be
-// meaningless.
+// may be missing. If the digest was not changed after b.position(), the digests of the ranks were not summed. The text
+// then has the field `shares`, the number of ranks. A run may resume from this text, but reports once that its digests
+// will be meaningless.
 // Errors: see the example. Untrusted text is safe: the result is always a position or a data_error. Threads: pure
 // functions; any thread.
 #pragma once

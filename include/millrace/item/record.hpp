@@ -99,10 +99,10 @@ class record {
   /// The order of fields that match a pattern: by the numbers in their names, or as in the shard.
   enum class order : std::uint8_t { number, shard };
 
-  /// Returns the fields that match one of `patterns`, which are separated by ';'; none is not an error. A pattern is a
-  /// field name, in which one '*' matches any text. The default order compares the texts that '*' matches, and
+  /// Returns the fields that match one of `patterns`, which are separated by ';'. The result may be empty. A pattern is
+  /// a field name, in which one '*' matches any text. The default order compares the texts that '*' matches, and
   /// compares numbers in them by value: 2.jpg precedes 10.jpg, and 3.png is between 2.jpg and 4.jpg. Fields with equal
-  /// texts keep the order of the shard; order::shard keeps this order for all. "*.jpg" does not match the field
+  /// texts keep the order of the shard; with order::shard, all fields keep this order. "*.jpg" does not match the field
   /// "jpg". Throws setup_error if a pattern has a second '*'.
   std::vector<bytes> fields(std::string_view patterns, order by = order::number) const;
 

@@ -52,9 +52,9 @@ class record_builder {
 
   std::size_t largest_field() const noexcept;
 
-  /// Grows the block so that `size_bytes` more bytes and the table at the end fit. It reserves space for small
-  /// fields that follow, as many bytes as the previous record had without its largest field. Therefore small fields do
-  /// not force a copy of a big field before them.
+  /// Grows the block so that `size_bytes` more bytes and the table at the end fit. Also reserves space for later
+  /// fields: the bytes of the previous record without its largest field. Therefore a small field after a large one
+  /// does not cause a copy of the large one.
   void ensure_space(std::size_t size_bytes);
 
   block_pool* pool_;

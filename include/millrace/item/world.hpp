@@ -8,12 +8,12 @@
 // world_from_launcher() reads the environment. Without a launcher it returns rank 0 of 1. If several launchers have set
 // variables, the variables of the innermost launcher are used. This is torchrun if its agent is active
 // (TORCHELASTIC_RUN_ID). Otherwise MPI precedes Flux, HPE PALS, jsrun and Slurm, because their jobs may have started
-// MPI. Any other disagreement is an error, never a guess. A rank without a world size is also an error; PMIx and ALPS
-// do not set the size.
+// MPI. Any other disagreement is an error. A rank without a world size is also an error; PMIx and ALPS do not set the
+// size.
 // Slurm applies only inside a step of srun. A batch script and the shell of salloc have the variables of the complete
 // job (SLURM_PROCID=0, SLURM_NTASKS=64), although each of them is one process.
-// Errors: throws setup_error that names the variable. Causes: half of a pair is missing, a value is not a number, a
-// rank is not less than the world size, or two launchers contradict each other.
+// Errors: throws setup_error that names the variable. Causes: the rank or the world size is missing, a value is not a
+// number, a rank is not less than the world size, or two launchers contradict each other.
 // Threads: the functions read the environment; no thread may change it during a call.
 // Source: the documentation named in launcher.hpp, and the documentation of Slurm (output environment variables of
 // srun). Steps that srun did not start have numbers of at least 0xfffffff0 (slurm.h).

@@ -5,9 +5,8 @@
 //   mr::compare_with("runs/6/report", r);        // from write_reports(); fills r.predictions
 //   mr::write_reports(r, "runs/7/report");       // with the predictions of this run
 //
-// Predictions are stored for the settings that are part of the measurements: workers, I/O threads, host slots, batch.
-// A prediction is used only if the later run has exactly the predicted settings. A prediction covers one change; no
-// prediction covers two changes together.
+// Predictions are stored for the settings that are part of the measurements: workers, I/O threads, host slots, batch. A
+// prediction is used only if the later run has exactly the predicted settings. Each prediction covers a single change.
 // Format: one line of words and numbers for the run, and one for each prediction.
 // Errors: io_error for a file that cannot be read, data_error for a file in another format. Threads: any thread.
 #pragma once

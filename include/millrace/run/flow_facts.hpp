@@ -33,7 +33,7 @@ struct run_settings {
 struct flow_facts {
   run_settings settings{};
   std::uint64_t seed = 0;
-  bool has_index = false;            ///< the order is computed from an index; before is_planned(): it may be
+  bool has_index = false;            ///< the order is computed from an index; before is_planned(): it may be computed
   std::size_t window = 0;            ///< samples in the window of a shuffle directly after the source; 0: none
   std::uint64_t take = endless;      ///< maximum of samples per pass, set by a take() directly after the source
   bool one_row_per_sample = true, packs = false, buckets = false, takes = false, joins_samples = false;

@@ -100,8 +100,8 @@ class run_core {
   /// Returns the next batch in order; an empty one at the end of the run and, with `stop_at_epoch`, at the end of an
   /// epoch.
   batch_lease next(bool stop_at_epoch);
-  /// Waits at most `time_ns` nanoseconds until the next batch of a loop over `epoch`, or the reason why there is none,
-  /// is available. Returns whether it is. The wait ends the step, as a call of next() does.
+  /// Waits at most `time_ns` nanoseconds for the next batch of a loop over `epoch`, or for the end or the error of the
+  /// loop. Returns whether one of these is available. The wait ends the step, as a call of next() does.
   bool wait_at_most(std::uint64_t time_ns, std::uint64_t epoch);
   /// Returns next(false). A later loop cannot return to an epoch before the epoch of this batch.
   batch_lease next_of_any_epoch();

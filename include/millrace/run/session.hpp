@@ -16,8 +16,8 @@
 //
 // Order: independent of the number of threads.
 // Errors: the constructor throws setup_error. An error in the data is thrown at its batch, after all earlier batches,
-// by begin() or ++ of the loop. It ends the session. Each later call throws a setup_error that repeats its message. A
-// new loop over a session that has delivered all its epochs throws setup_error, too.
+// by begin() or ++ of the loop. The error ends the session: each later call throws a setup_error that repeats the
+// message. A new loop over a session that has delivered all its epochs throws setup_error, too.
 // Epochs: each epoch is delivered once, in order. epoch(n) starts epoch n and skips the rest of earlier epochs. If a
 // loop over epoch n was left early, another loop over epoch n continues it. A loop over epoch n throws setup_error if
 // the session has already reached the end of epoch n or a later epoch. In a resumed run, the epochs before the resume
@@ -56,7 +56,7 @@ class session {
  public:
   using batch = typename detail::batch_type<Columns...>::type;
 
-  /// Builds the pipeline and starts its threads. Returns once the first sample is rendered and the memory allocated.
+  /// Builds the pipeline and starts its threads. Returns when the first sample is rendered and all memory is allocated.
   /// Throws setup_error if the flow, the options, the source or the memory budget are incompatible.
   template <detail::flow_with_columns<Columns...> Flow>
   explicit session(Flow flow, session_options options = {})
@@ -82,14 +82,14 @@ class session {
   session(session&&) noexcept = default;
   session& operator=(session&&) noexcept = default;
 
-  /// Returns the next batch of the run, or an empty one at its end. Blocks until the batch is ready.
+  /// Returns the next batch of the run, or an empty batch at the end of the run. Blocks until the batch is ready.
   /// Throws the error of the batch, if it has one. Throws setup_error if the caller has leased every slot, unless
   /// session_options::leases_released_by_other_threads is set.
   batch next() { return engine().next(); }
 
-  /// Waits at most `time` for the next batch of a loop over `epoch`; `endless`: of a loop over all epochs. Returns
-  /// whether the next call returns or throws without a wait, unless a new loop has to skip the rest of earlier epochs.
-  /// The step ends when this call begins. Without workers, returns true at once, because the next call does the work.
+  /// Waits at most `time` for the next batch of a loop over `epoch` (`endless`: over all epochs). Returns true if the
+  /// next call of the loop will not wait. A new loop may still wait while it skips the rest of earlier epochs. The step
+  /// ends when this call begins. Without workers, returns true immediately, because the next call does the work.
   bool wait_for(std::chrono::nanoseconds time, std::uint64_t epoch = endless) {
     return running().wait_at_most(time.count() > 0 ? static_cast<std::uint64_t>(time.count()) : 0, epoch);
   }

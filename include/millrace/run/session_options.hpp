@@ -65,7 +65,7 @@ struct session_options {
   bool leases_released_by_other_threads = false;   ///< lets next() wait for a leased slot instead of throwing
   /// Rank and world size. Several ranks without an index need epoch_batches. Unset: one process. If a launcher started
   /// several processes, an unset world is a setup_error: use world_from_launcher(), or single_process to read all
-  /// samples here.
+  /// samples in this process.
   std::optional<millrace::world> world{};
   std::string resume{};               ///< resume_text() of the last batch that was used; empty: from the start
   /// Epoch in which a run without a resume point starts. Without an index, an epoch must be one pass over the source.

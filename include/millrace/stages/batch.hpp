@@ -27,7 +27,7 @@ struct batch_options {
   std::size_t size = 32;   ///< rows in a batch
   bool drop_last = true;   ///< true: a short last batch of an epoch is dropped and not decoded; false: it is delivered
   bool pad_last = false;   ///< true: masked rows fill up the short last batch, and drop_last has no effect
-  bool allow_empty = false;   ///< whether ranks may have no row of a short batch; otherwise such a run is a setup_error
+  bool allow_empty = false;   ///< true: a rank may have no row of a short batch; false: this is a setup_error
   bool keys = false;       ///< true: b.keys() contains the key of each row's sample
 };
 

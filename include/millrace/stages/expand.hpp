@@ -8,7 +8,7 @@
 // Outputs always keep the order of their inputs. The number of items in an epoch is not known in advance.
 // Threads: a stage with a const push() and no finish() runs on all workers. Any other stage runs on its own thread, in
 // order.
-// Errors: push() may throw. Emitting more items than max_outputs() promised, or than the option allows, is a
+// Errors: push() may throw. Emitting more items than max_outputs() returns, or than the option allows, is a
 // setup_error.
 #pragma once
 
@@ -65,7 +65,7 @@ struct expand_options {
 
 namespace detail {
 
-/// The maximum outputs of one input, and whether the stage itself promised this bound.
+/// The maximum number of outputs for one input, and whether the stage itself defines this bound.
 struct output_bound {
   std::size_t count;
   bool promised;

@@ -8,8 +8,8 @@
 // The callable receives the item. It may have two more parameters, in this order: the sample's random stream (mr::rng&)
 // and the worker's scratch memory (mr::scratch&).
 // Errors: next() throws an exception of the callable at the sample's batch, and adds shard, key and position.
-// Threads: the callable runs on several threads at once, so it must be callable when const. Set `.blocking` for a
-// callable that waits (network, locks). It then runs on its own threads, so that the workers never wait.
+// Threads: several threads call the callable at once, so it must be callable through a const reference. Set `.blocking`
+// for a callable that waits (network, locks): it runs on its own threads, so that the workers never wait.
 // Lifetime: the callable is moved, never copied. A flow with a move-only callable is moved into the session.
 #pragma once
 

@@ -19,7 +19,8 @@
 // both rows of a pair if one of them is damaged (session_options::on_damage). A replaced row is a copy of another row
 // after mixing.
 // Draws: random numbers depend on (seed, epoch, position of the pair's first row in the epoch, stage). Other stages use
-// one sample instead of a position, but a pair has two samples. Workers and resumes do not affect the numbers.
+// the identity of a sample instead of a position, but a pair has two samples. Workers and resumes do not affect the
+// numbers.
 // Ranks: the resume point stores the stride, and restores it if `.stride` is empty. Every number of ranks that divides
 // the stride produces the same rows. Any other number of ranks is an error.
 // The worker that renders the second row of a pair mixes both rows while they are in its cache, by the formulas of

@@ -11,8 +11,8 @@
 // pack() puts documents one after the other, each followed by the separator if one is set. It cuts a document wherever
 // a row is full.
 // pack_best_fit() cuts only documents that are longer than a row. Every other document, and the rest of a cut document,
-// is put uncut into the open row that it fits best. The free end of a row is padding. A document whose last piece fills
-// a row alone gets no separator.
+// is put uncut into the open row that it fits best. The free end of a row is padding. If the last piece of a document
+// fills a complete row, no separator follows.
 // Both stages fill the last rows of a pass with padding. A document without tokens adds nothing, not even a separator.
 // Segments: for each token, the number of its document in the row, from 1; padding has 0. Positions: for each token,
 // its offset from the beginning of its piece in the row; padding has 0. Both columns allow attention to stay inside a

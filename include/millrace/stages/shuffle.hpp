@@ -10,7 +10,7 @@
 // With an index the order is computed, and nothing is buffered. Without one, about half a window of encoded samples is
 // buffered at a time. The first epoch buffers a complete window before its first batch, because only then is it known
 // whether the window covers the epoch. If the memory budget is too small for that, delivery begins earlier.
-// Errors: setup_error at the end of an epoch that the window covers, if the window exceeded the memory budget.
+// Errors: setup_error at the end of an epoch, if the window covers the epoch but exceeded the memory budget.
 #pragma once
 
 #include <millrace/base/version.hpp>

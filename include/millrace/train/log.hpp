@@ -34,7 +34,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
-/// Limits and times of a log.
+/// Options of a log.
 struct log_options {
   std::size_t queue_rows = 1024;                     ///< maximum number of queued rows
   std::size_t queue_bytes = std::size_t{64} << 20;   ///< maximum memory of the queued rows

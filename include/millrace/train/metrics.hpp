@@ -12,7 +12,7 @@
 //
 // Shapes: values [B] and logits [B, C] are f32, f16 or bf16; labels [B] are i32 or i64. Sums are f64 and counts u64.
 // Each row covers exactly the steps since the previous row.
-// If the log's queue is full, the sums of the interval stay and become part of the next row. Nothing is lost, and
+// If the log's queue is full, no row is written, and the sums of the interval become part of the next row;
 // log_skipped() counts these intervals.
 // NaN and infinite values are excluded from the sums; the row contains their number as `nonfinite`. A row of logits
 // with a NaN counts as incorrect and as nonfinite.
@@ -21,8 +21,8 @@
 // its original step. An interval is skipped if too many rows are pending. Only finish(), read_now() and the destructor
 // wait. Without `.device`, add() throws setup_error for views of GPU memory.
 // Errors: setup_error for wrong names and shapes; data_error for a label that is not a class. For labels on the host,
-// add() throws the data_error. For labels on a GPU, the maybe_log() or finish() that reads the row throws it; the row
-// still includes the other labels.
+// add() throws the data_error. For labels on a GPU, the call of maybe_log() or finish() that writes the row throws it;
+// the row still includes the other labels.
 // Threads: not synchronized. Lifetime: the metrics must outlive their handles.
 #pragma once
 
@@ -74,7 +74,7 @@ class metrics {
   /// Adds `ns` to a duration. The row contains this duration as a share (0..1) of the time since the previous row.
   void spent_ns(std::string_view name, std::uint64_t ns) { named(name, kind::share).totals.count += ns; }
 
-  /// Writes a row to the log when one is due; call it once per step. Returns true if the log accepted a row.
+  /// Writes a row to the log when a row is due; call it once per step. Returns true if the log accepted a row.
   bool maybe_log(log_point at, log& out);
   /// Like maybe_log() with a log_point, with the epoch of the previous call.
   bool maybe_log(std::uint64_t step, log& out) { return maybe_log(log_point{.step = step, .epoch = last_.epoch}, out); }

@@ -42,7 +42,7 @@ struct grid_options {
   std::size_t most = 64;             ///< maximum number of images; the first rows of the batch are shown
   std::optional<std::size_t> columns{};   ///< columns of the grid; empty: as square as possible
   std::size_t gap = 2;               ///< pixels between two images
-  normalize_options normalized{};    ///< the options that normalize() got; for u8, only the layout matters
+  normalize_options normalized{};    ///< the options that were passed to normalize(); for u8, only the layout matters
   int quality = 95;                  ///< JPEG quality
   tensor_view<const std::uint8_t, 3> masks{};   ///< [B, H, W]: the class of each pixel; without data: no masks
   grid_boxes boxes{};                           ///< in pixels of the images; without data: no boxes
@@ -170,7 +170,7 @@ void save_grid(const Pictures& pictures, const std::string& path, const grid_opt
   file.publish();
 }
 
-/// Encodes that grid as a JPEG, for a row of the log. Throws setup_error for other shapes.
+/// Encodes the grid of a batch or a view as a JPEG, for a row of the log. Throws setup_error for other shapes.
 template <class Pictures>
 encoded_image encode_grid(const Pictures& pictures, std::string name, const grid_options& options = {}) {
   const image grid = make_grid(pictures, options);

@@ -6,8 +6,7 @@
 //   // then in a shell: tensorboard --logdir runs
 //
 // Each sink starts a new file in `folder`; TensorBoard joins the files of a folder. Therefore a file that was truncated
-// by a crash is never continued. Use separate folders for training and validation, as TensorBoard's users expect.
-// Messages are ignored.
+// by a crash is never continued. Use separate folders for training and validation. Messages are ignored.
 // Values are stored as f32. A record is in the file when write() returns, and on the disk within ten seconds.
 // Errors: setup_error for an empty folder name; io_error. Threads: the log's writer thread.
 // Format: TFRecord frames, little endian: u64 length, masked CRC-32C of the length, payload, masked CRC-32C of the

@@ -99,7 +99,7 @@ class tuning_search {
   /// Returns whether the search has ended.
   bool settled() const noexcept { return settled_; }
 
-  /// Evaluates a window. Returns a decision; empty if the window gives no reason for one.
+  /// Evaluates a window. Returns a decision, or nothing if no decision is necessary.
   std::optional<tuning_decision> evaluate(tuning_window w);
 
  private:

@@ -93,7 +93,7 @@ class door {
   virtual std::string waits() const = 0;
   virtual run_stats stats() const = 0;
 
-  /// Returns the names of the columns, once there was a batch.
+  /// Returns the names of the columns; empty before the first batch.
   const std::vector<std::string>& names() const noexcept { return names_; }
   /// Returns the number of batches that tensors keep.
   std::size_t leased() const noexcept { return leased_->load(); }

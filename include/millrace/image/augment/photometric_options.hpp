@@ -4,8 +4,8 @@
 //   const mr::color_jitter_options darker{.brightness = {0.5, 0.9}};
 //   const mr::rand_augment_options timm{.numbers = mr::augment_numbers::timm, .magnitude = 9};
 //
-// Published parameters are named after the library that published them. The operations have Pillow's pixels, except
-// gaussian_blur_options, which has torchvision's kernel.
+// Published parameters are named after the library that published them. The operations produce the pixels of Pillow,
+// except gaussian_blur_options, whose kernel is that of torchvision.
 // Errors: none here; photometric_plan checks the options. Threads: not synchronized.
 #pragma once
 

@@ -7,9 +7,9 @@
 // The bytes are opaque. They contain a version and, for every few MCUs, the position in the file and the DC predictors.
 // Entries are valid for this file only; the decoder refuses entries of a file of another size. Wrong entries result in
 // wrong pixels. Therefore store a checksum of the file and its entries with the entries, as a shard index does. Correct
-// entries do not change any pixel. They do not hide damage either, because the result is empty for a file that is
-// damaged anywhere. The result is also empty for files that libjpeg decodes, for small images, and for files with
-// sufficiently dense restart markers.
+// entries do not change any pixel. They do not hide damage either, because jpeg_entries() returns no entries for a
+// damaged file. It also returns none for files that libjpeg decodes, for small images, and for files with enough
+// restart markers.
 // Errors: throws std::bad_alloc. Threads: any; each thread passes its own scratch.
 #pragma once
 
@@ -29,8 +29,8 @@ struct jpeg_entries_options {
   std::size_t every_mcus = 4;
 };
 
-/// Returns the entry points of a JPEG, or an empty vector. Reads the full file. The time is about the time for decoding
-/// a crop.
+/// Returns the entry points of a JPEG, or an empty vector. Reads the full file. Cost: about the time for decoding a
+/// crop.
 std::vector<std::byte> jpeg_entries(std::span<const std::byte> jpeg, const jpeg_entries_options& options, scratch& s);
 /// The same as the function above, but allocates its own scratch memory, which is slower.
 std::vector<std::byte> jpeg_entries(std::span<const std::byte> jpeg, const jpeg_entries_options& options = {});

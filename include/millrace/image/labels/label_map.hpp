@@ -39,10 +39,10 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
-/// Options of labels(): replace samples that are not a class.
+/// Options of labels(): which samples are classes, and the label of all others.
 struct label_options {
   std::optional<std::uint32_t> classes{};   ///< samples >= this number are not classes; empty: all samples are classes
-  std::uint32_t ignore = 255;               ///< replaces samples that are not a class
+  std::uint32_t ignore = 255;               ///< label of samples that are not a class
 };
 
 namespace detail {

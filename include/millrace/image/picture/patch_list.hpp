@@ -40,8 +40,9 @@ namespace millrace { inline namespace MILLRACE_ABI {
 /// Options of a column of patches.
 struct patch_list_options {
   std::size_t patch = 14;        ///< side of a patch in pixels
-  std::size_t max_patches = 0;   ///< maximum number of patches in a row; required, because slots reserve their space
-  bool truncate = false;         ///< true: drops the images from the first one that does not fit; false: a data_error
+  std::size_t max_patches = 0;   ///< maximum number of patches in a row; required, because it sets the size of slots
+  bool truncate = false;         ///< true: drops the first image that does not fit and all later ones; false: a
+                                 ///< data_error
 
   friend bool operator==(const patch_list_options&, const patch_list_options&) = default;
   /// Returns "patch 14, max_patches 4096", for messages.
@@ -148,9 +149,10 @@ struct resize_to_patches_options {
   std::size_t max_patches = 1'024;  ///< larger images are reduced to at most this number of patches
 };
 
-/// Resizes to sides that are multiples of a patch: each side is rounded to the nearest multiple, and a half to the even
-/// one. An image with too many or too few patches is first scaled by the factor that leads to max_patches or
-/// min_patches. Then its sides are rounded down, or up. The shorter side of a long image is one patch.
+/// Resizes to sides that are multiples of a patch: each side is rounded to the nearest multiple, and a tie to the even
+/// multiple. An image with too many patches is first scaled to max_patches, then its sides are rounded down. An image
+/// with too few patches is first scaled to min_patches, then its sides are rounded up. The shorter side of a long image
+/// is one patch.
 /// Throws setup_error if an option or the size is out of range.
 inline picture resize_to_patches(const picture& image, const resize_to_patches_options& options) {
   const std::size_t patch = options.patch, fewest = options.min_patches, most = options.max_patches;

@@ -12,9 +12,9 @@
 // requested. Several resizes are merged into one resize from the source.
 // An `exact` image differs by at most 1 from "decode, crop, resize, flip" with Pillow or torchvision (antialias). A
 // resize does not read pixels outside an earlier crop, but may read pixels outside a later one. A bicubic resize clamps
-// values after it resizes the columns and again after it resizes the rows, as Pillow does. Pillow 13 resizes the rows
-// of tall images first, which changes clamped pixels. Millrace always resizes columns first. If EXIF rotates the image,
-// these are the stored columns.
+// values after it resizes the columns and again after it resizes the rows, as Pillow does. Millrace always resizes
+// columns first: the stored columns if EXIF rotates the image. Pillow 13 resizes the rows of tall images first, so
+// clamped pixels differ there.
 // A `fast` image is decoded at 1/8, 2/8 or 4/8 of its size if that size still covers the target. Otherwise its chroma
 // is resized before the conversion to RGB. jpeg_options.hpp states the accuracy.
 // Decoding stops below the crop, so damage below the crop is not detected.
@@ -84,14 +84,14 @@ class picture {
   picture center_crop(std::size_t side) const { return center_crop(side, side); }
 
   /// Resizes to this size, antialiased; the aspect ratio may change. Throws setup_error for sides outside 1..65535, and
-  /// if too many crops and resizes alternate to be planned exactly.
+  /// if crops and resizes alternate too often for an exact plan.
   picture resize(std::size_t height, std::size_t width) const;
 
   /// Resizes the shorter side to `side` and keeps the aspect ratio. The longer side is rounded down, as in torchvision.
   /// Throws setup_error if a side of the result is outside 1..65535.
   picture resize_shorter(std::size_t side) const;
 
-  /// Sets the filter of the resize; default: bilinear. A plan has one resize, so the last call applies to all.
+  /// Sets the filter of all resizes of the plan; default: bilinear. The last call counts.
   picture filter(resize_filter with) const {
     picture next = *this;
     next.rows_.filter = next.columns_.filter = with;
@@ -195,7 +195,7 @@ class picture {
   bool transposed_ = false;    // true: stored rows are columns of the result
 };
 
-/// Returns a plan of the full image in `data`. Reads only the header, which costs well under 1.5 us.
+/// Returns a plan of the full image in `data`. Reads only the header, in less than 1.5 us.
 /// Throws data_error if the bytes are not a JPEG or the image exceeds max_pixels.
 inline picture jpeg(bytes data, const jpeg_options& options = {}) { return picture(std::move(data), options); }
 

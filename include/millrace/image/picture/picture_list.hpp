@@ -35,7 +35,7 @@ namespace millrace { inline namespace MILLRACE_ABI {
 
 /// Options of a column of image lists.
 struct picture_list_options {
-  std::size_t max_pictures = 0;   ///< maximum number of images in a row; required, because slots reserve their space
+  std::size_t max_pictures = 0;   ///< maximum number of images in a row; required, because it sets the size of slots
   picture_size size{};            ///< size of every image; required, because the first row may have no image
   bool truncate = false;          ///< true: drops the images after max_pictures; false: more images are a data_error
 
@@ -59,8 +59,8 @@ class picture_list {
   static constexpr const char* rendering = picture::rendering;
   static constexpr std::size_t together = picture::together;
 
-  /// Throws data_error if there are too many images or one has another size, and setup_error if an option is out of
-  /// range.
+  /// Throws data_error if there are too many images or an image has another size, and setup_error if an option is out
+  /// of range.
   picture_list(std::vector<picture> pictures, const picture_list_options& options)
       : options_(options), pictures_(std::move(pictures)) {
     constexpr std::size_t most = 65'535;

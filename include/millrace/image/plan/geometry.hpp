@@ -10,8 +10,7 @@
 //
 // Coordinates refer to pixel edges: pixel i covers [i, i + 1), x increases to the right and y downwards. Input is in
 // pixels of the stored image, before its EXIF orientation. Output is in pixels of the rendered image.
-// Use g.upright() for labels that were drawn on the rotated image that viewers show after applying the EXIF
-// orientation.
+// For labels that were drawn on the image as viewers show it, with its EXIF orientation applied, use g.upright().
 // A box is clipped to the image, and dropped if the clipped box is too small; `kept` contains the indices of the
 // remaining boxes. Results are the same with every compiler, because the plan's integers are exact and each position is
 // rounded the same way.
@@ -113,8 +112,7 @@ class geometry {
   /// Returns true if left and right are exchanged.
   bool mirrored() const noexcept { return (plan_.rows.flipped != plan_.columns.flipped) != plan_.transposed; }
 
-  /// Returns the geometry without the EXIF orientation, for labels that were drawn on the rotated image that viewers
-  /// show.
+  /// Returns the geometry without the EXIF orientation, for labels that were drawn on the image as viewers show it.
   geometry upright() const noexcept;
 
   /// Returns the boxes, clipped to the image. Boxes without an area, or with coordinates that are not numbers, are

@@ -1,11 +1,11 @@
-// Images in PNG files of every color type and depth, decoded by Millrace itself.
+// Images in PNG files of every color type and depth. The decoder is part of Millrace.
 //
 //   mr::picture p = mr::png(r["png"]).random_resized_crop(224, rng).random_flip(rng);
 //   mr::picture q = mr::png(r["png"], {.background = mr::rgb_color{255, 255, 255}});    // transparent pixels are white
 //
-// As in Pillow, palettes are applied, gray becomes RGB, and samples of 16 bits use their high byte. Alpha is dropped
-// without changing the colors, as by Pillow's convert("RGB"). With a background, pixels are composited by their alpha.
-// mr::rgba_picture keeps alpha.
+// As in Pillow, palettes are applied, gray becomes RGB, and only the high byte of 16-bit samples is used. Alpha is
+// dropped without changing the colors, as by Pillow's convert("RGB"). With a background, pixels are composited by their
+// alpha. mr::rgba_picture keeps alpha.
 // Gamma, profiles and other ancillary chunks do not change pixels. To read palette indices, use mr::labels()
 // (label_map.hpp). Rows are inflated down to the end of the crop, so damage below the crop may not be detected. An
 // interlaced file is decoded completely.

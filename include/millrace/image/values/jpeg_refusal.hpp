@@ -17,7 +17,7 @@ namespace millrace { inline namespace MILLRACE_ABI {
 
 /// The reason why the built-in decoder does not decode an image. The first values are for images that the decoder does
 /// not receive, the next values for types of files that it does not support. The last values are detected during
-/// decoding. libjpeg then decides between pixels, a warning and an error.
+/// decoding; libjpeg then decodes the image, and may report an error.
 enum class jpeg_refusal : std::uint8_t {
   none,
   not_asked,         ///< the user requested libjpeg

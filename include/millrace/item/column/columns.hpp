@@ -9,12 +9,11 @@
 // - a type with shape() and span(), such as an image or a tensor
 // - a type with `using element`, shape(), and render(std::span<element> row) or render(row, scratch&)
 // - std::array of N items of one of these types, all of one shape: a row is [N, ...], such as N crops of one image
-// - ragged, for rows of varying length (item/tensor/ragged.hpp); also a type with length(), with ragged_options
-//   as options(), with the longest possible row as shape(), and with render(row, scratch&) into a row of its length
-//   (audio/audio_row.hpp)
+// - ragged, for rows of varying length (item/tensor/ragged.hpp); also a type such as audio/audio_row.hpp with length(),
+//   options() of type ragged_options, shape() of the longest possible row, and render(row, scratch&) for length()
 // - a type with size() (the two sides of its row) and options(): image/picture/ragged_picture.hpp
 // - a list of items with length(), options() and list_mark, whose items join a group.
-// A type that renders several rows together faster than one by one may also have `static constexpr std::size_t
+// A type that renders several rows at once in less time than one by one may also have `static constexpr std::size_t
 // together` and `static void render_together(std::span<const T* const>, std::span<const std::span<element>>,
 // scratch&)`. render_together() is called with 2 to `together` rows. The bits of a row must not depend on the other
 // rows.

@@ -11,8 +11,9 @@
 //   for (auto label : labels) count(label);    // elements; for more dimensions: rows
 //   std::span all = x.span();                  // all elements; std::span(labels) as well
 //
-// On GPU memory, x[3] and a loop over rows return views of GPU memory, but the host cannot access elements. span()
-// throws in all builds. Other element accesses throw in debug builds (without NDEBUG), which also check indices.
+// If the column is in GPU memory, x[3] and a loop over rows return views of GPU memory, but the host cannot access
+// elements: span() throws in all builds, and access to an element throws in debug builds (without NDEBUG). Debug builds
+// also check indices.
 // A .cu file may include this header, because it is cheap to compile.
 // Layout: row-major and contiguous. Lifetime: owns nothing and is valid until its batch is released.
 #pragma once

@@ -79,7 +79,7 @@ struct flow_statistics {
   distribution wait_ns{};                   ///< time of each call of next()
   std::optional<std::uint64_t> device_gap_ns{};   ///< time without a batch, by device events; unset: use wait_ns
   read_levels reads_at_once{};              ///< time, reads and bytes by the number of outstanding reads
-  /// Time and samples of reading the shard whose turn it is. The samples of all later shards must wait for this shard.
+  /// Time and samples of reading the next shard in the order. The samples of all later shards must wait for this shard.
   std::uint64_t in_turn_ns = 0, in_turn_samples = 0;
   std::uint64_t passed_on_samples = 0;      ///< samples passed on in the run's order; 0: no fixed turns
   std::optional<std::uint64_t> storage_bytes{};   ///< bytes read that were not in the page cache
@@ -96,8 +96,8 @@ struct flow_statistics {
   /// Returns the first stage of this kind, or null.
   const stage_statistics* find(stage_kind kind) const noexcept;
   /// Returns the share (0 to 1/2) of the other readers' work that was used, for runs in which most samples are from the
-  /// shard whose turn it is. The result is empty if readers help each other, if only one reader exists, or if the share
-  /// is unknown.
+  /// next shard in the order. The result is empty if readers help each other, if only one reader exists, or if the
+  /// share is unknown.
   std::optional<double> useful_share_of_other_readers() const noexcept;
   /// Returns the length of the window in seconds. samples_per_s() returns the speed in the window.
   double wall_s() const noexcept { return 1e-9 * static_cast<double>(wall_ns); }

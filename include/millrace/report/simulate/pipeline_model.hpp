@@ -8,7 +8,7 @@
 // sample into a row of a batch in one of `host_slots` slots. Copies are written to `device_slots` slots; if their
 // number is 0, the training step uses the host slots.
 // Unit: nanoseconds for each read, for the work on each sample, and for the copy and the step of each batch.
-// If all threads wait for the shard whose turn it is, the model has only those readers whose samples are used.
+// If all threads wait for the next shard in the order, the model has only those readers whose samples are used.
 // Not modeled: serial stages on their own threads, and threads that share too few cores.
 // Errors: none. Threads: not synchronized.
 #pragma once

@@ -14,9 +14,9 @@
 //             read_levels.hpp), but no more than the I/O threads can process
 //   in turn   n / time of reading the shard that the order needs next, if most wait for it. One thread reads it
 //             Read-ahead of later shards by other threads does not speed up the run.
-// The limit of reads uses two durations. The busy time of the threads alone would treat the time that reads wait in the
-// queue of a disk as usable capacity. The time with a read outstanding alone cannot distinguish slow responses from
-// full bandwidth.
+// The limit of reads uses two durations, because neither is sufficient. The busy time of the threads treats the waits
+// of reads in the queue of a disk as usable capacity. The time with an outstanding read does not distinguish slow
+// responses from full bandwidth.
 // Errors: none; a stage that was never busy has no limit and is omitted. Threads: not synchronized.
 // Source of the law: see flow_statistics.hpp.
 #pragma once
@@ -32,7 +32,7 @@ struct stage_limit {
   std::string name{};
   stage_kind kind = stage_kind::work;
   double samples_per_s = 0;
-  bool in_turn = false;    ///< reading: one thread reads the shard whose turn it is
+  bool in_turn = false;    ///< reading: one thread reads the next shard in the order
 };
 
 /// The limits of all stages, lowest first.
@@ -47,7 +47,7 @@ struct flow_limits {
   double margin() const noexcept;
   /// Returns the lowest limit of a stage of that kind; null if no such stage has a limit.
   const stage_limit* find(stage_kind kind) const noexcept;
-  /// Returns true if the speed of reading is limited by the shard whose turn it is.
+  /// Returns true if the speed of reading is limited by the next shard in the order.
   bool reads_in_turn() const noexcept;
 };
 
@@ -65,7 +65,7 @@ struct flow_change {
 };
 
 /// Returns the limit of reading. This is the lowest of three limits: the I/O threads, which alternate between reading
-/// and unpacking; the storage; and the thread that reads the shard whose turn it is.
+/// and unpacking; the storage; and the thread that reads the next shard in the order.
 stage_limit reading_limit(const flow_statistics& f, std::size_t index, const flow_change& c);
 
 /// Returns the limits of all stages, with the change `c`.

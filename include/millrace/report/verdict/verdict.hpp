@@ -16,8 +16,8 @@
 // Balanced: the two lowest limits differ by less than 10 %. Speeding up only one of the two gains less than 10 %.
 // CPU-starved: workers got less than 95 % of the processor while they worked. In addition, they were ready to run for
 // at least half of the missing time, or a quota throttled the process. The cause is a quota, neighbors, or the
-// process's own threads. The run is balanced instead if the trainer is about as slow and waits for less than 5 % of its
-// time. Waits of other threads of the process are ignored, because they do not affect the workers.
+// process's own threads. If the trainer is about as slow as the workers, and waits for less than 5 % of its time, the
+// run is balanced instead. Waits of other threads of the process are ignored, because they do not affect the workers.
 // Page cache: less than 5 % of the bytes were read from storage.
 // Bandwidth: reads reach 85 % of the ceiling or, if the ceiling is unknown, concurrent reads slow each other down by a
 // quarter or more (read_levels.hpp). Otherwise the cause is latency, if the ceiling or the slowdown is known.
@@ -51,9 +51,10 @@ enum class bound_by { unknown, consumer, transfer, cpu, io, cpu_starved, balance
 enum class bound_cause {
   none,
   bandwidth, latency, page_cache,   ///< causes of I/O limits
-  one_shard,                        ///< reading: all stages wait for the thread that reads the shard whose turn it is
+  one_shard,                        ///< reading: all stages wait for the thread that reads the next shard in the order
   quota, neighbors, own_threads,   ///< causes of starved workers
-  waits                             ///< busy workers neither computed nor were throttled, because their code blocks
+  waits                             ///< busy workers did not compute, because their code blocks; they were not
+                                    ///< throttled
 };
 
 /// The limit of a run, its numbers, evidence and advice.
@@ -88,7 +89,7 @@ std::string costliest_phase(const stage_statistics& s);
 /// Walks from the trainer upstream and returns the index of the stage that limits the run.
 std::size_t walk_upstream(const flow_statistics& f);
 
-/// Returns true, and fills the verdict, if all stages wait for the thread that reads the shard whose turn it is.
+/// Returns true, and fills the verdict, if all stages wait for the thread that reads the next shard in the order.
 bool judge_reading_in_turn(const flow_statistics& f, const stage_limit& limit, verdict& v);
 
 void judge_reading(const flow_statistics& f, const stage_statistics& read, const stage_limit& limit, verdict& v);

@@ -26,8 +26,8 @@ namespace millrace { inline namespace MILLRACE_ABI {
 struct remote_retries {
   int attempts = 10;                                 ///< maximum number of attempts without progress
   std::chrono::duration<double> limit{180};          ///< maximum time without progress, or with refused keys
-  std::chrono::duration<double> first_pause{0.2};    ///< upper bound of the first pause; the bound doubles each time
-  std::chrono::duration<double> longest_pause{20};   ///< maximum of that bound
+  std::chrono::duration<double> first_pause{0.2};    ///< maximum of the first pause; each pause may be twice as long
+  std::chrono::duration<double> longest_pause{20};   ///< maximum of every pause
 };
 
 /// Hedging: if a request is late, a second one is sent on a new connection, and the first response is used.
@@ -42,9 +42,9 @@ struct remote_options {
   std::size_t part_bytes = std::size_t{8} << 20;          ///< size of one request
   std::size_t memory_bytes = std::size_t{256} << 20;      ///< maximum number of prefetched bytes
   std::vector<std::pair<std::string, std::string>> headers{};   ///< sent with each http:// and https:// request
-  /// Returns further headers for http:// and https://, such as a token that expires. Millrace calls it on the first
-  /// request, and repeats the call after 401 and 403, like a search for keys (s3_options.hpp). Only one thread calls it
-  /// at a time.
+  /// Returns further headers for http:// and https://, such as a token that expires. Millrace calls it for the first
+  /// request, and again after a response 401 or 403, at the times of a search for keys (s3_options.hpp). Only one
+  /// thread calls it at a time.
   std::function<std::vector<std::pair<std::string, std::string>>()> current_headers{};
   /// Receives each notice, such as refused keys, on any thread. Empty: notices are written to stderr.
   notice_function notice{};
