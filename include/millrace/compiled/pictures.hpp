@@ -20,6 +20,7 @@
 #include <millrace/image/labels/impl/label_map.inl>
 #include <millrace/image/labels/impl/label_source.inl>
 #include <millrace/image/labels/impl/png_labels.inl>
+#include <millrace/image/labels/impl/u16_picture.inl>
 #include <millrace/image/picture/impl/picture.inl>
 #include <millrace/image/picture/impl/rgba_picture.inl>
 #include <millrace/image/plan/impl/exif_orientation.inl>

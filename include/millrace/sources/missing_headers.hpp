@@ -40,6 +40,7 @@ class patch_list;       // millrace: #include <millrace/pictures.hpp>
 class picture_list;     // millrace: #include <millrace/pictures.hpp>
 class ragged_picture;   // millrace: #include <millrace/pictures.hpp>
 class rgba_picture;     // millrace: #include <millrace/pictures.hpp>
+class u16_picture;      // millrace: #include <millrace/pictures.hpp>
 
 namespace detail {
 

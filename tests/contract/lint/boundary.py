@@ -107,6 +107,7 @@ OPT_IN = {
     "audio/wav.hpp": "wav",
     "base/limits.hpp": "shard_limits line_limits picture_limits",
     "image/labels/label_map.hpp": "label_map labels label_options",
+    "image/labels/u16_picture.hpp": "u16_picture normalized_u16_picture sample_normalization",
     "device/row_grid.hpp": "mixed_labels dense_labels_options",
     "image/plan/random_crop.hpp": "crop_box random_crop_options picture_size",
     "image/jpeg/jpeg_encoder.hpp": "encode_jpeg jpeg_encode_options chroma_sampling",

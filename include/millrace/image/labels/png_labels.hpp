@@ -11,14 +11,21 @@
 #pragma once
 
 #include <millrace/item/bytes.hpp>
+#include <millrace/item/scratch.hpp>
+
+#include <cstddef>
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 struct label_source;   // label_source.hpp, which uses this header for PNGs
+struct label_rows;
 
 /// Opens a label map. Throws data_error if the field is not a PNG, is damaged before the pixels, or has several
 /// channels.
 label_source open_png_labels(bytes field);
+
+/// Decodes the rows [begin, end) of a PNG into memory of the scratch; see label_source::row_function.
+label_rows rows_of_png(const label_source& from, std::size_t begin, std::size_t end, scratch& s);
 
 }}}  // namespace millrace::detail
 

@@ -52,6 +52,8 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
+class u16_picture;   // labels/u16_picture.hpp
+
 /// mr::picture: an image file and its plan.
 class picture {
  public:
@@ -126,6 +128,10 @@ class picture {
   /// Crops, resizes and flips run before all operations, even if apply() is called first.
   picture apply(std::shared_ptr<const row_operation> operation) const;
 
+  /// Returns the plan of the 16-bit samples of a PNG, which are data: see u16_picture.hpp, which must be included.
+  /// Throws data_error if the file is not a PNG of 16-bit RGB.
+  u16_picture u16() const;
+
   /// Decodes into `row`, which has height * width * 3 bytes. The bits depend only on the file and the plan.
   /// Throws setup_error if the row has another size, data_error if the file is damaged.
   void render(std::span<std::uint8_t> row, scratch& s) const { render_alone(job_for(target_of(row, true)), s); }
@@ -150,6 +156,7 @@ class picture {
   friend class padded_picture;
   friend class patch_list;
   friend class rgba_picture;
+  friend class u16_picture;
 
   static std::string size_text(std::size_t width, std::size_t height);
 

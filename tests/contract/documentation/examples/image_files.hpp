@@ -33,6 +33,15 @@ void example(const mr::bytes& field, mr::scratch& scratch) {
 EXAMPLE
 }
 
+// ---- u16_picture.hpp
+#include <millrace/image/png/png.hpp>
+#include <millrace/item/record.hpp>
+
+EXAMPLE 1
+void show(const mr::record& r) {
+EXAMPLE 2
+}
+
 // ---- normalized_picture.hpp
 #include <millrace/item/record.hpp>
 EXAMPLE 1

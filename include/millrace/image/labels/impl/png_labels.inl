@@ -36,7 +36,7 @@ MILLRACE_INLINE label_rows rows_of_png(const label_source& from, std::size_t beg
     e.locate(location_of(from.field));
     throw;
   }
-  s.count("label maps in PNGs");
+  s.count(from.sample_bytes > 2 ? "PNGs of 16-bit RGB" : "label maps in PNGs");
   return {.data = reinterpret_cast<const std::byte*>(rows), .stride_bytes = stride, .first = begin};
 }
 
@@ -52,7 +52,9 @@ MILLRACE_INLINE label_source open_png_labels(bytes field) {
     throw_label_error(field,
                     "is a PNG that is not a label map: got " + std::to_string(header.channels()) +
                         " channels, expected palette indices or gray",
-                    "Write one class index per pixel as a palette PNG, or as an 8-bit or 16-bit gray PNG");
+                    header.depth == 16 && header.channels() > 2
+                        ? "Use mr::png(field).u16() for samples of 16-bit RGB, such as optical flow"
+                        : "Write one class index per pixel as a palette PNG, or as an 8-bit or 16-bit gray PNG");
   label_source source{.width = header.width, .height = header.height, .sample_bytes = header.depth == 16 ? 2U : 1U,
                     .big_endian = std::endian::native == std::endian::big, .rows_of = rows_of_png};
   source.field = std::move(field);
