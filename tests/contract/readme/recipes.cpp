@@ -31,26 +31,29 @@ namespace png {
 namespace masks {
 #include "images_4.hpp"
 }
-namespace boxes {
+namespace optical_flow {
 #include "images_5.hpp"
 }
-namespace same_geometry {
+namespace boxes {
 #include "images_6.hpp"
 }
-namespace many_crops {
+namespace same_geometry {
 #include "images_7.hpp"
 }
-namespace image_lists {
+namespace many_crops {
 #include "images_8.hpp"
 }
-namespace text_and_images {
+namespace image_lists {
 #include "images_9.hpp"
 }
-namespace sizes {
+namespace text_and_images {
 #include "images_10.hpp"
 }
-namespace mixed_rows {
+namespace sizes {
 #include "images_11.hpp"
+}
+namespace mixed_rows {
+#include "images_12.hpp"
 }
 namespace text {
 #include "text_1.hpp"
@@ -84,7 +87,7 @@ namespace damaged_samples {
 #include "damage_1.hpp"
 }
 namespace erased_and_mixed_rows {
-#include "images_12.hpp"
+#include "images_13.hpp"
 }
 namespace ctrl_c {
 #include "resume_1.hpp"
