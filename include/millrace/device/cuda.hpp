@@ -10,12 +10,13 @@
 // the legacy stream of the device. Calls in the path of the training step return immediately. Memory, stream and events
 // are created when the session starts. Host slots are pinned (cuda_slots.hpp). If pinned memory cannot be allocated,
 // the slots are pageable: copies are slower, and the driver may let a copy, and thus next(), wait for the training step
-// that used the same device slot. In that case each session prints one warning, and the name of its device states that
+// that used the same device slot. In that case each session sends one notice, and the name of its device states that
 // the slots are pageable.
 // On a machine with several NUMA nodes, host slots are allocated on the node of the GPU while that node has free
 // memory. The name of the device includes this node, or the reason why the slots are not bound to it.
 // Pinning memory is slow. Therefore up to 1 GiB of a session's host slots remain for the next session on the same
-// `device` object, for example a validation in each epoch. They are freed with this object and its last session.
+// `device` object, for example a validation in each epoch. They are freed with this object and its last session, and
+// before a session allocates slots of another size.
 // Errors: setup_error if the device does not exist or the stream is being captured; io_error with CUDA's own message
 // for other failures.
 // Threads: any; each thread keeps its current device. A graph capture on the user's thread is not disturbed.
@@ -55,6 +56,7 @@ class cuda_backend final : public device_backend {
   ~cuda_backend() override;
 
   std::string name() const override;
+  std::string warning() const override;
   std::shared_ptr<device_backend> for_one_session() override {
     return std::make_shared<cuda_backend>(*this);
   }

@@ -72,7 +72,9 @@ class spare_slots {
  public:
   explicit spare_slots(std::size_t max_bytes) : max_bytes_(max_bytes) {}
 
-  /// Returns a slot of this size, which is then no longer a spare one, or null.
+  /// Returns a slot of this size, which is then no longer a spare one. Returns null if there is none, and frees slots
+  /// with at least this number of bytes, or all. Therefore the slots in use and the spare slots together never exceed
+  /// the largest size of the slots that were in use at the same time.
   std::unique_ptr<pinned_slot> reuse(std::size_t bytes);
   /// Keeps a slot. Above the maximum, the oldest slots are freed.
   void keep(std::unique_ptr<pinned_slot> slot) noexcept;
@@ -80,6 +82,9 @@ class spare_slots {
   bool clear() noexcept;
 
  private:
+  /// Moves the slots that were kept first, with at least `bytes` together, to `freed`.
+  void free_first(std::size_t bytes, std::vector<std::unique_ptr<pinned_slot>>& freed);
+
   const std::size_t max_bytes_;
   std::mutex mutex_;
   std::vector<std::unique_ptr<pinned_slot>> slots_;   // in the order in which they were kept

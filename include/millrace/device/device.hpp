@@ -59,6 +59,8 @@ class device_backend {
   /// Returns memory for a host slot. The memory is pinned if the device distinguishes pinned memory.
   virtual void* allocate_host(std::size_t bytes) = 0;
   virtual void free_host(void* memory) noexcept = 0;
+  /// Returns why the allocated memory delays sessions, and a remedy; empty if it does not.
+  virtual std::string warning() const { return {}; }
   /// Returns memory for a device slot.
   virtual void* allocate_device(std::size_t bytes) = 0;
   virtual void free_device(void* memory) noexcept = 0;

@@ -26,6 +26,7 @@ namespace {
 /// A function of the driver. Unlike the runtime, the driver does not remember errors.
 template <class Body>
 cudaError_t driver_call(const char* name, const Body& body) {
+  const inside here;
   world& w = the_world();
   if (getpid() != w.process) return cudaErrorInitializationError;
   const std::lock_guard lock(w.mutex);

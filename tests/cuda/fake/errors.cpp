@@ -70,6 +70,7 @@ const named_error* find(cudaError_t error) {
 }
 
 cudaError_t last_error(const char* name, bool clear) {
+  const inside here;
   // Not through call(), because it neither sets an error nor fails.
   world& w = the_world();
   thread_state& me = this_thread();

@@ -66,6 +66,9 @@ struct options {
 /// Resets the fake runtime: no objects, no calls so far, no current devices.
 void reset(const options& o = {});
 
+/// Whether this thread is inside a function of the fake runtime, which needs memory although the real one does not.
+bool is_inside() noexcept;
+
 /// Objects that were created and not released.
 struct handles {
   std::size_t streams = 0, events = 0, host_allocations = 0, device_allocations = 0, graphs = 0;

@@ -73,6 +73,7 @@ cudaError_t world::refusal(const char* name, const call_traits& traits) {
 }
 
 cudaError_t call(const char* name, const call_traits& traits, const call_body& body) {
+  const inside here;
   thread_state& me = this_thread();
   const auto remembered = [&me](cudaError_t error) {
     if (error != cudaSuccess) me.last_error = error;
@@ -122,6 +123,8 @@ class held_world {
 };
 
 }  // namespace
+
+bool is_inside() noexcept { return detail::inside::depth() > 0; }
 
 void reset(const options& o) {
   held_world w;

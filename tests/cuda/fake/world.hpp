@@ -13,7 +13,6 @@
 #include <atomic>
 #include <condition_variable>
 #include <deque>
-#include <functional>
 #include <list>
 #include <map>
 #include <memory>
@@ -230,7 +229,32 @@ class world {
 
 world& the_world();
 
-using call_body = std::function<cudaError_t(world&)>;
+/// is_inside() during its lifetime.
+class inside {
+ public:
+  inside() noexcept { ++depth(); }
+  ~inside() { --depth(); }
+  inside(const inside&) = delete;
+  inside& operator=(const inside&) = delete;
+  static int& depth() noexcept {
+    thread_local int of_this_thread = 0;
+    return of_this_thread;
+  }
+};
+
+/// A reference to a function object, which must outlive it.
+class call_body {
+ public:
+  template <class Function>
+  call_body(const Function& f) noexcept : function_(&f), call_([](const void* function, world& w) {
+    return (*static_cast<const Function*>(function))(w);
+  }) {}
+  cudaError_t operator()(world& w) const { return call_(function_, w); }
+
+ private:
+  const void* function_;
+  cudaError_t (*call_)(const void*, world&);
+};
 cudaError_t call(const char* name, const call_traits& traits, const call_body& body);
 
 }  // namespace fake_cuda::detail

@@ -95,6 +95,15 @@ MILLRACE_INLINE std::string cuda_backend::name() const {
   return name_ + (of_slots.empty() ? " with host slots" : of_slots) + " in small pages (" + (*refused)->refusal() + ")";
 }
 
+MILLRACE_INLINE std::string cuda_backend::warning() const {
+  const std::lock_guard lock(mutex_);
+  const auto pageable = std::find_if(slots_.begin(), slots_.end(), [](const auto& s) { return !s->is_pinned(); });
+  if (pageable == slots_.end()) return {};
+  return std::to_string((*pageable)->bytes()) + " bytes of pinned memory could not be allocated: slots use pageable "
+         "memory, so copies to " + name_ + " are slower and may wait for training steps. Lower prefetch({.batches}) or "
+         "the batch size, or raise the memory limit of the container";
+}
+
 MILLRACE_INLINE std::vector<unsigned> cuda_backend::near_cores() const {
   return node_ ? allowed_cores(cores_of_numa_node(*node_, sysfs_)) : std::vector<unsigned>{};
 }
@@ -112,13 +121,7 @@ MILLRACE_INLINE void* cuda_backend::allocate_host(std::size_t bytes) {
   if (!slot->is_pinned() && spare_->clear()) slot = std::make_unique<pinned_slot>(bytes, place);
   if (!slot->refusal().empty()) registers_ = false;   // this session does not try again
   const std::lock_guard lock(mutex_);
-  const bool first_pageable = !slot->is_pinned() && std::all_of(slots_.begin(), slots_.end(),
-                                                                [](const auto& s) { return s->is_pinned(); });
   slots_.push_back(std::move(slot));
-  if (first_pageable)
-    print_notice(std::to_string(bytes) + " bytes of pinned memory could not be allocated: slots use pageable memory, "
-                     "so copies to " + name_ + " are slower and may wait for training steps. ",
-                 "Lower prefetch({.batches}) or the batch size, or raise the memory limit of the container");
   return slots_.back()->get();
 }
 

@@ -7,6 +7,8 @@
 #include <millrace/device/slot_memory.hpp>
 
 #include <algorithm>
+#include <cstddef>
+#include <iterator>
 #include <system_error>
 #include <utility>
 
@@ -21,6 +23,9 @@ MILLRACE_INLINE bool pinned_slot::allocate_registered(const pinned_place& where)
   if (!where.registers) return false;
   pages_.emplace(bytes_, where.node);
   const bool is_near = pages_->touch(where.near_cores);
+  // Before the registration: if an exception left this function after it, registered pages would be unmapped.
+  if (where.node && pages_->error() != 0 && !is_near)
+    far_reason_ = "mbind: " + std::generic_category().message(pages_->error());
   const current_context here(gpu_);
   const capture_tolerant now;
   const cudaError_t result = cudaHostRegister(pages_->get(), bytes_, cudaHostRegisterPortable);
@@ -30,8 +35,6 @@ MILLRACE_INLINE bool pinned_slot::allocate_registered(const pinned_place& where)
     pages_.reset();
     return false;
   }
-  if (where.node && pages_->error() != 0 && !is_near)
-    far_reason_ = "mbind: " + std::generic_category().message(pages_->error());
   memory_ = pages_->get();
   from_ = source::registered;
   return true;
@@ -39,6 +42,7 @@ MILLRACE_INLINE bool pinned_slot::allocate_registered(const pinned_place& where)
 
 MILLRACE_INLINE bool pinned_slot::allocate_by_runtime(const pinned_place& where) {
   const core_scope scope(where.near_cores);
+  far_reason_ = where.node && !scope.is_bound() ? "no core of the node is allowed" : "";
   const current_context here(gpu_);
   const capture_tolerant now;
   const cudaError_t result = cudaHostAlloc(&memory_, bytes_, cudaHostAllocPortable);
@@ -47,7 +51,6 @@ MILLRACE_INLINE bool pinned_slot::allocate_by_runtime(const pinned_place& where)
     return false;
   }
   check_cuda(result, "cudaHostAlloc");
-  if (where.node && !scope.is_bound()) far_reason_ = "no core of the node is allowed";
   from_ = source::runtime;
   return true;
 }
@@ -58,10 +61,14 @@ MILLRACE_INLINE pinned_slot::~pinned_slot() {
 }
 
 MILLRACE_INLINE std::unique_ptr<pinned_slot> spare_slots::reuse(std::size_t bytes) {
+  std::vector<std::unique_ptr<pinned_slot>> freed;   // without the lock
   const std::size_t mapped = node_memory::mapped_bytes(bytes);
   const std::lock_guard lock(mutex_);
   const auto at = std::find_if(slots_.begin(), slots_.end(), [&](const auto& s) { return s->bytes() == mapped; });
-  if (at == slots_.end()) return nullptr;
+  if (at == slots_.end()) {
+    free_first(mapped, freed);
+    return nullptr;
+  }
   std::unique_ptr<pinned_slot> slot = std::move(*at);
   slots_.erase(at);
   bytes_ -= mapped;
@@ -75,16 +82,22 @@ MILLRACE_INLINE void spare_slots::keep(std::unique_ptr<pinned_slot> slot) noexce
   const std::lock_guard lock(mutex_);
   try {
     slots_.reserve(slots_.size() + 1);
-    freed.reserve(slots_.size());
-    for (; bytes_ + bytes > max_bytes_; slots_.erase(slots_.begin())) {
-      bytes_ -= slots_.front()->bytes();
-      freed.push_back(std::move(slots_.front()));
-    }
+    if (bytes_ + bytes > max_bytes_) free_first(bytes_ + bytes - max_bytes_, freed);
     slots_.push_back(std::move(slot));
     bytes_ += bytes;
   } catch (const std::bad_alloc&) {
     // The slot is freed.
   }
+}
+
+MILLRACE_INLINE void spare_slots::free_first(std::size_t bytes, std::vector<std::unique_ptr<pinned_slot>>& freed) {
+  std::size_t count = 0, sum = 0;
+  while (count < slots_.size() && sum < bytes) sum += slots_[count++]->bytes();
+  const auto end = slots_.begin() + static_cast<std::ptrdiff_t>(count);
+  freed.reserve(count);
+  std::move(slots_.begin(), end, std::back_inserter(freed));
+  slots_.erase(slots_.begin(), end);
+  bytes_ -= sum;
 }
 
 MILLRACE_INLINE bool spare_slots::clear() noexcept {

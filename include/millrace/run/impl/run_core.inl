@@ -133,9 +133,9 @@ MILLRACE_INLINE void run_core::allocate() {
                  (cores_.empty() ? "" : ", on the " + std::to_string(cores_.size()) + " cores near the device") + "; " +
                  parts_.last->describe() + "; memory: " + m.describe() + parts_.order->describe();
   start_notices_ = parts_.order->notices();
-  if (std::string damage = damage_notice(*parts_.damaged, settings_.batch_rows, *options_.world); !damage.empty())
-    start_notices_.push_back(
-        {.kind = notice_kind::setting, .severity = notice_severity::warning, .text = std::move(damage)});
+  const std::string damage = damage_notice(*parts_.damaged, settings_.batch_rows, *options_.world);
+  for (const std::string& text : {damage, output_->backend().warning()})
+    if (!text.empty()) start_notices_.push_back({notice_kind::setting, notice_severity::warning, text});
   for (const notice& n : start_notices_) description_ += "\nmillrace: " + n.text;
 }
 
