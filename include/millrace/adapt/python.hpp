@@ -49,33 +49,36 @@ detail::python::loader_entry loader(const char* name, Make make, const char* doc
 template <std::same_as<detail::python::loader_entry>... Loaders>
 PyObject* module(const char* name, Loaders... loaders) {
   using namespace detail::python;
-  const auto next = reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(session_next));   // METH_FASTCALL
+  const auto next = reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(c_function<session_next>::call));
   static const PyMethodDef functions[] = {{"_next", next, METH_FASTCALL, nullptr},
-                                          {"_close", session_close, METH_VARARGS, nullptr},
-                                          {"_get", session_get, METH_VARARGS, nullptr},
-                                          {"_dlpack", column_dlpack, METH_VARARGS, nullptr},
-                                          {"_describe", column_description, METH_O, nullptr},
-                                          {"_epoch_of", epoch_of, METH_O, nullptr},
+                                          {"_close", c_function<session_close>::call, METH_VARARGS, nullptr},
+                                          {"_get", c_function<session_get>::call, METH_VARARGS, nullptr},
+                                          {"_dlpack", c_function<column_dlpack>::call, METH_VARARGS, nullptr},
+                                          {"_describe", c_function<column_description>::call, METH_O, nullptr},
+                                          {"_epoch_of", c_function<epoch_of>::call, METH_O, nullptr},
                                           {nullptr, nullptr, 0, nullptr}};
-  static const PyMethodDef open{"open", open_session, METH_VARARGS, nullptr};
-  // CPython refers to the definition until the process ends.
-  auto* const definition = new PyModuleDef{PyModuleDef_HEAD_INIT, name, nullptr, -1,
-                                           const_cast<PyMethodDef*>(functions), nullptr, nullptr, nullptr, nullptr};
-  const reference package(PyImport_ImportModule("millrace.loader"));
-  reference object(package ? PyModule_Create(definition) : nullptr);
-  const auto add = [&](loader_entry& l) {
-    const reference parameters(l.parameters());
-    const char *const loader = l.name, *const doc = l.doc;
-    const reference capsule(new_capsule<loader_name>(std::make_unique<loader_entry>(std::move(l))));
-    const reference open_loader(capsule ? PyCFunction_NewEx(const_cast<PyMethodDef*>(&open), capsule.get(), nullptr)
-                                        : nullptr);
-    const reference function(open_loader && parameters
-                                 ? PyObject_CallMethod(package.get(), "loader_function", "OssOO", object.get(), loader,
-                                                       doc, open_loader.get(), parameters.get())
-                                 : nullptr);
-    return function && PyObject_SetAttrString(object.get(), loader, function.get()) == 0;
+  static const PyMethodDef open{"open", c_function<open_session>::call, METH_VARARGS, nullptr};
+  const auto create = [&]() -> PyObject* {
+    // CPython refers to the definition until the process ends.
+    auto* const definition = new PyModuleDef{PyModuleDef_HEAD_INIT, name, nullptr, -1,
+                                             const_cast<PyMethodDef*>(functions), nullptr, nullptr, nullptr, nullptr};
+    const reference package(PyImport_ImportModule("millrace.loader"));
+    reference object(package ? PyModule_Create(definition) : nullptr);
+    const auto add = [&](loader_entry& l) {
+      const reference parameters(l.parameters());
+      const char *const loader = l.name, *const doc = l.doc;
+      const reference capsule(new_capsule<loader_name>(std::make_unique<loader_entry>(std::move(l))));
+      const reference open_loader(capsule ? PyCFunction_NewEx(const_cast<PyMethodDef*>(&open), capsule.get(), nullptr)
+                                          : nullptr);
+      const reference function(open_loader && parameters
+                                   ? PyObject_CallMethod(package.get(), "loader_function", "OssOO", object.get(),
+                                                         loader, doc, open_loader.get(), parameters.get())
+                                   : nullptr);
+      return function && PyObject_SetAttrString(object.get(), loader, function.get()) == 0;
+    };
+    return object && (add(loaders) && ...) ? object.release() : nullptr;
   };
-  return object && (add(loaders) && ...) ? object.release() : nullptr;
+  return guarded(create);
 }
 
 }  // namespace python

@@ -162,6 +162,27 @@ def streamed(report, module, folder):
                problem([batch.n.tolist() for batch in rest], expected[3:]))
 
 
+def lists(report, module, folder):
+    """Against lists of Python: the images of row n of the file, and the sizes of its padded image."""
+    batches = list(module.lists(f"{folder}/numbers.txt", 5, threads=1))
+    fields = batches[0]._fields
+    report.add("the second tensor of a column is named after its content", None if fields == (
+        "images", "images_offsets", "largest", "largest_sizes") else str(fields))
+    bad = []
+    for number, batch in enumerate(batches):
+        rows = range(5 * number, 5 * number + 5)
+        values = [[[10 * n + i] * 12 for i in range(n % 3)] for n in rows]
+        offsets = batch.images_offsets.tolist()
+        got = [batch.images[a:b].reshape(b - a, 12).tolist() for a, b in zip(offsets, offsets[1:])]
+        if got != values or batch.images.shape != (sum(map(len, values)), 2, 2, 3) or len(offsets) != 6:
+            bad.append((offsets, got))
+        if batch.largest_sizes.tolist() != [[1, n + 1] for n in rows] or \
+                [int(row[0, n].sum()) for row, n in zip(batch.largest, rows)] != [3 * n for n in rows]:
+            bad.append(batch.largest_sizes.tolist())
+    report.add("lists of images have the offsets of their rows, padded images their sizes",
+               str(bad) if bad or len(batches) != 4 else None)
+
+
 def of_torch(report, module, shards):
     try:
         import torch
@@ -201,6 +222,7 @@ def main():
         ranks(report, module, shards)
         columns(report, module, shards)
         streamed(report, module, folder)
+        lists(report, module, folder)
         of_torch(report, module, shards)
     return report.close()
 

@@ -2,6 +2,7 @@
 # wrong arguments, errors with all fields that pickle.
 #
 #   python3 tests/system/python/life.py
+import ctypes
 import os
 import pickle
 import signal
@@ -32,7 +33,9 @@ ENDINGS = {
         " gate=folder + '/never', threads=1, notice=ignore)\n"
         "def wait():\n    for batch in closed: started.set()\n"
         "threading.Thread(target=wait, daemon=True).start()\nstarted.wait()\nprint('end', flush=True)\n"
-        "import os\nos._exit(0)",
+        "class Slow:   # while it sleeps at the end of the interpreter, CPython ends the other thread\n"
+        "    def __del__(self, sleep=time.sleep): sleep(0.3)\n"
+        "slow = Slow()",
 }
 START = """
 import sys
@@ -50,7 +53,7 @@ def endings(report, folder, shards):
     start = START.format(here=str(HERE), package=sys.path[0], folder=folder, shards=shards)
     for state, program in ENDINGS.items():
         done = subprocess.run([sys.executable, "-W", "ignore", "-c", start + program], stdout=subprocess.PIPE,
-                              stderr=subprocess.PIPE, text=True)
+                              stderr=subprocess.PIPE, text=True, timeout=300)
         ok = done.returncode == 0 and done.stdout.strip().endswith("end") and not done.stderr
         report.add(f"the interpreter ends {state}", None if ok else f"{done.returncode}: {done.stdout}{done.stderr}")
 
@@ -235,6 +238,67 @@ def errors(report, module, folder, shards):
                    vars(same) == vars(e) and str(same) == "text" else repr(same))
 
 
+def no_memory(report, module, shards):
+    """Each allocation of each function of the module fails once. A C++ exception in CPython would end the process."""
+    allow = ctypes.CDLL(module.__file__).allocations_that_succeed
+    allow.argtypes = [ctypes.c_long]
+
+    def sweep(name, call):
+        failures, limit = 0, 2_000
+        for count in range(limit):
+            allow(count)
+            try:
+                call()
+                break
+            except MemoryError:
+                failures += 1
+            finally:
+                allow(-1)
+        report.add(f"{name}: MemoryError for each allocation that fails, {failures} of them",
+                   None if 0 < failures < limit else f"{failures} failures")
+
+    loader = module.numbers(shards, 4, seed=7, wide=20_000, threads=1, convert=False, extra_slots=3)
+    batch = next(iter(loader))
+    get, column, state = loader._session.__getattr__, batch.values._column, loader.state_dict()["millrace"]
+    for name in ("position", "description", "waits", "report"):
+        sweep(f"_get of {name}", lambda: get(name))
+    sweep("_describe", lambda: module._describe(column))
+    sweep("_dlpack", lambda: module._dlpack(column, 1, True))
+    sweep("_epoch_of", lambda: module._epoch_of(state))
+    sweep("the check of the options", lambda: module.numbers(shards, 4, words=["a" * 40]))
+    loops = []
+
+    def start():
+        loops.append(module.numbers(shards, 4, threads=1, notice=None))
+        loops[-1].description
+
+    sweep("the start", start)
+    loop, gotten, keep = iter(loader), [], []
+
+    def one():
+        gotten.append(next(loop))
+        keep.append(loader._session.position)
+
+    failed = 0
+    for count in range(60):
+        allow(count)
+        try:
+            one()
+        except MemoryError:
+            failed += 1
+        except StopIteration:
+            loop = iter(loader)
+        finally:
+            allow(-1)
+        del gotten[:]
+    next(iter(loader))   # the slots of the failed calls are free
+    report.add(f"_next: MemoryError for each allocation that fails, {failed} of them",
+               None if failed else "no failure")
+    loader.close()
+    for other in loops:
+        other.close()
+
+
 def notices(report, module, shards):
     received = []
     loader = module.numbers(shards, 4, threads=1, notice=lambda *notice: received.append(notice))
@@ -258,6 +322,7 @@ def main():
         arguments(report, module, shards)
         errors(report, module, folder, shards)
         notices(report, module, shards)
+        no_memory(report, module, shards)
         kept(report, module, shards)
         refused(report, module, folder, shards)
         forked(report, module, shards)

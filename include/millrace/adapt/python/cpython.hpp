@@ -24,6 +24,7 @@
 #undef Py_LIMITED_API
 #endif
 
+#include <cxxabi.h>
 #include <exception>
 #include <memory>
 #include <new>
@@ -117,7 +118,21 @@ template <class Act>
 PyObject* guarded(const Act& act) try {
   return act();
 } catch (...) {
-  return raise(std::current_exception());
+  try {
+    return raise(std::current_exception());
+  } catch (...) {   // no memory for the text
+    return PyErr_NoMemory();
+  }
 }
+
+/// A function for CPython's tables of functions: no C++ exception leaves `call`.
+template <auto Function>
+struct c_function;
+template <class... Arguments, PyObject* (*Function)(Arguments...)>
+struct c_function<Function> {
+  static PyObject* call(Arguments... a) {
+    return guarded([&] { return Function(a...); });
+  }
+};
 
 }}}}  // namespace millrace::detail::python

@@ -143,11 +143,12 @@ class door_of final : public door {
       return false;
     }
     using batch = typename session_type::batch;
-    const std::shared_ptr<batch> lease(new batch(std::move(**at_)), [count = leased_](batch* last) {
+    auto moved = std::make_unique<batch>(std::move(**at_));
+    leased_->fetch_add(1);   // before a shared_ptr, whose constructor calls the deleter if it has no memory
+    const std::shared_ptr<batch> lease(moved.release(), [count = leased_](batch* last) {
       delete last;
       count->fetch_sub(1);
     });
-    leased_->fetch_add(1);
     const auto owner = std::make_shared<batch_owner>(lease);
     const batch& b = *lease;
     out.epoch = b.epoch();
@@ -158,7 +159,9 @@ class door_of final : public door {
     if (r.stream) owner->used_on(*r.stream);
     const bool names = names_.empty();
     const auto add = [&](const auto& view, const char* name) {
-      if (names) add_name(last_name(name), view.shape[0] == b.size() ? "_lengths" : "_offsets");
+      if (names)
+        add_name(last_name(name), view.shape.size() == 2 ? "_sizes" : view.shape[0] == b.size() ? "_lengths"
+                                                                                              : "_offsets");
       column c{.tensor = dlpack_column_of(view, b.device_ordinal()), .bytes = view.size_bytes(), .batch = owner};
       if (out.on_host && (r.copies || c.bytes <= copied_bytes)) copy_column(c);
       out.columns.push_back(std::move(c));
@@ -169,7 +172,7 @@ class door_of final : public door {
   }
 
  private:
-  /// The values of a ragged column have the same name as their lengths, or as the offsets of their rows.
+  /// The values of a ragged column have the same name as its second tensor, whose name receives `second`.
   void add_name(std::string name, const char* second) {
     if (!names_.empty() && name == names_.back()) name += second;
     names_.push_back(name == "lambda" ? "lambda_" : std::move(name));

@@ -120,19 +120,17 @@ inline PyObject* open_session(PyObject* self, PyObject* args) {
   if (!PyArg_ParseTuple(args, "O!O!Op", &PyDict_Type, &flow, &PyDict_Type, &run, &deliver, &checks)) return nullptr;
   const auto* const loader = static_cast<const loader_entry*>(PyCapsule_GetPointer(self, loader_name));
   if (!loader) return nullptr;
-  return guarded([&]() -> PyObject* {
-    session_options o{.epochs = endless};
-    loader_entry::opener open = read_session_options(loader->name, run, o) ? loader->prepare(flow) : nullptr;
-    if (!open) return nullptr;
-    if (checks) return Py_NewRef(Py_None);
-    auto session = std::make_unique<running>();
-    o.notice = [queue = session->notices](const notice& n) {
-      const std::lock_guard lock(queue->mutex);
-      queue->notices.push_back(n);
-    };
-    session->run = start(std::move(open), std::move(o), *session->notices, deliver);
-    return session->run ? new_capsule<session_name>(std::move(session)) : nullptr;
-  });
+  session_options o{.epochs = endless};
+  loader_entry::opener open = read_session_options(loader->name, run, o) ? loader->prepare(flow) : nullptr;
+  if (!open) return nullptr;
+  if (checks) return Py_NewRef(Py_None);
+  auto session = std::make_unique<running>();
+  o.notice = [queue = session->notices](const notice& n) {
+    const std::lock_guard lock(queue->mutex);
+    queue->notices.push_back(n);
+  };
+  session->run = start(std::move(open), std::move(o), *session->notices, deliver);
+  return session->run ? new_capsule<session_name>(std::move(session)) : nullptr;
 }
 
 }}}}  // namespace millrace::detail::python

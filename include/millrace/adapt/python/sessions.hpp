@@ -61,11 +61,9 @@ inline PyObject* column_dlpack(PyObject*, PyObject* args) {
   if (!PyArg_ParseTuple(args, "OLp", &capsule, &stream, &versioned)) return nullptr;
   const auto* const c = static_cast<const column*>(PyCapsule_GetPointer(capsule, column_name));
   if (!c) return nullptr;
-  return guarded([&] {
-    if (c->tensor.device.device_type != dlpack_cpu && stream != -1)
-      c->batch->used_on(stream == 1 ? stream_view() : stream_view(reinterpret_cast<CUstream_st*>(stream)));
-    return versioned ? capsule_of<dlpack_versioned>(*c, false) : capsule_of<dlpack_managed>(*c, false);
-  });
+  if (c->tensor.device.device_type != dlpack_cpu && stream != -1)
+    c->batch->used_on(stream == 1 ? stream_view() : stream_view(reinterpret_cast<CUstream_st*>(stream)));
+  return versioned ? capsule_of<dlpack_versioned>(*c, false) : capsule_of<dlpack_managed>(*c, false);
 }
 
 /// _describe(column): the list of extents, the DLPack device, and the type code, bits and address of the elements.
@@ -157,10 +155,12 @@ inline PyObject* next_batch(running& s, request r, bool copies, bool raw, PyObje
   deliver_notices(*s.notices, deliver);
   if (failure) return raise(failure);
   if (!available) return Py_NewRef(Py_None);
+  PyObject* const batch = batch_tuple(d, raw, r.copies && d.on_host);
+  if (!batch) return nullptr;
   s.epoch = d.epoch;
   s.step = d.step;
-  s.last = d.next;
-  return batch_tuple(d, raw, r.copies && d.on_host);
+  s.last = std::move(d.next);
+  return batch;
 }
 
 inline running* session_of(PyObject* capsule) {
@@ -233,7 +233,7 @@ inline PyObject* session_get(PyObject*, PyObject* args) {
 inline PyObject* epoch_of(PyObject*, PyObject* object) {
   std::string text;
   if (!read(object, text, {"load_state_dict", "millrace"})) return nullptr;
-  return guarded([&] { return to_python(parse_position(text).epoch); });
+  return to_python(parse_position(text).epoch);
 }
 
 }}}}  // namespace millrace::detail::python
