@@ -100,6 +100,7 @@
 #include <millrace/report/simulate/impl/pipeline_model.inl>
 #include <millrace/report/simulate/impl/simulation.inl>
 #include <millrace/report/simulate/impl/what_if.inl>
+#include <millrace/report/verdict/impl/feeders.inl>
 #include <millrace/report/verdict/impl/knobs.inl>
 #include <millrace/report/verdict/impl/limits.inl>
 #include <millrace/report/verdict/impl/picture_statistics.inl>

@@ -50,6 +50,9 @@ run_report report_of(flow_statistics statistics, timeline events = {});
 
 namespace detail {
 
+/// Measures the cost of receiving if the workers limit the run, because only then a prediction is useful.
+void measure_receiving_if_useful(flow_statistics& f);
+
 /// Adds the event counts of the complete run, such as run.stats().counts, to a report.
 void add_counts(run_report& r, const std::vector<event_count>& counts);
 

@@ -194,7 +194,7 @@ class run_core {
   run_end end_;
   trace_span step_range_;   // from a delivery to the next call of next()
 
-  std::atomic<std::uint64_t> delivered_{0}, samples_{0};
+  std::atomic<std::uint64_t> delivered_{0}, samples_{0}, delivered_bytes_{0};
   trainer_times times_;
   start_steps start_{times_};
   warm_up_statistics warm_ups_;

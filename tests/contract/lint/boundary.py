@@ -168,6 +168,7 @@ OPT_IN = {
     "report/print/chrome_trace.hpp": "chrome_trace",
     "report/print/html_report.hpp": "html_report",
     "report/print/json_report.hpp": "json_report",
+    "report/verdict/feeders.hpp": "feeder_gain feeder_gain_of measure_receiving",
     "report/verdict/knobs.hpp": "gains_of knob knob_gain what_if_change",
     "report/run_report.hpp": "run_report report_of",
     "report/saved_predictions.hpp": "compare_with",

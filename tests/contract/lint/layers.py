@@ -36,7 +36,7 @@ DEPENDENCIES = (
     (re.compile(r"nvtx3/nvToolsExt\.h$"), ("measure/meters/trace_range.hpp",)),
     (re.compile(r"nvtx3/"), ("device/stream_name.hpp",)),
     (re.compile(r"(cuda|cooperative_groups|cub/|thrust)"), ("device", "train")),
-    (re.compile(r"(sys|linux|sanitizer)/"), ("",)),
+    (re.compile(r"(sys|linux|netinet|sanitizer)/"), ("",)),
     (re.compile(r".*/"), ()),
 )
 MAX_FILES = 26   # in a folder

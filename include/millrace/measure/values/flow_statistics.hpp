@@ -75,6 +75,7 @@ struct flow_statistics {
   std::uint64_t batches = 0, samples = 0;   ///< number of delivered batches and samples
   std::uint64_t warm_up_batches = 0;        ///< batches before the window, which are excluded
   std::size_t batch_samples = 0;
+  std::uint64_t delivered_bytes = 0;        ///< size of the delivered batches in host memory
   std::vector<stage_statistics> stages{};
   distribution wait_ns{};                   ///< time of each call of next()
   std::optional<std::uint64_t> device_gap_ns{};   ///< time without a batch, by device events; unset: use wait_ns
@@ -85,6 +86,7 @@ struct flow_statistics {
   std::optional<std::uint64_t> storage_bytes{};   ///< bytes read that were not in the page cache
   double storage_ceiling_bytes_per_s = 0;   ///< maximum speed, measured or known in advance; 0: unknown
   double copy_ceiling_bytes_per_s = 0;
+  double receive_ns_per_byte = 0;           ///< processor time to receive a byte from a feeder; 0: unknown
   std::size_t usable_cores = 0;             ///< cores by affinity and quota; 0: unknown
   std::uint64_t throttled_ns = 0;           ///< time in which the cgroup's quota throttled the process
   std::uint64_t process_cpu_ns = 0;         ///< processor time, summed over all threads of the process; 0: unknown
@@ -127,6 +129,7 @@ Figures operator-(Figures now, const Figures& before) {
   saturating_sub(now.wall_ns, before.wall_ns);
   saturating_sub(now.batches, before.batches);
   saturating_sub(now.samples, before.samples);
+  saturating_sub(now.delivered_bytes, before.delivered_bytes);
   now.warm_up_batches = before.warm_up_batches + before.batches;
   now.wait_ns -= before.wait_ns;
   saturating_sub(now.in_turn_ns, before.in_turn_ns);

@@ -41,6 +41,11 @@ MILLRACE_INLINE run_report report_of(flow_statistics statistics, timeline events
 
 namespace detail {
 
+MILLRACE_INLINE void measure_receiving_if_useful(flow_statistics& f) {
+  const bound_by what = judge(f).what;
+  if (what == bound_by::cpu || what == bound_by::cpu_starved) f.receive_ns_per_byte = measure_receiving();
+}
+
 MILLRACE_INLINE void add_counts(run_report& r, const std::vector<event_count>& counts) {
   for (const event_count& c : counts)
     if (!r.pictures.add(c)) r.counts.push_back(c);

@@ -27,6 +27,7 @@
 #pragma once
 
 #include <millrace/base/version.hpp>
+#include <millrace/report/verdict/feeders.hpp>
 #include <millrace/report/verdict/limits.hpp>
 
 #include <string_view>
@@ -72,6 +73,7 @@ struct verdict {
   flow_limits limits{};
   std::vector<std::string> evidence{};
   std::string advice{};
+  std::optional<feeder_gain> feeders{};   ///< if the workers are the limit, and the cost of receiving is known
 
   /// Returns the kind of the limit as text, such as "CPU-bound".
   std::string name() const;

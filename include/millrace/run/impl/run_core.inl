@@ -93,7 +93,6 @@ MILLRACE_INLINE bool run_core::learn_shapes() {
   return true;
 }
 
-/// Returns false if the run ends before that position.
 MILLRACE_INLINE bool run_core::wait_for_sample(std::uint64_t position) {
   dispatcher& tickets = parts_.last->tickets();
   while (workers_ == 0 && tickets.available() <= position)
@@ -147,8 +146,8 @@ MILLRACE_INLINE void run_core::open_slots() {
 
 /// Meanwhile, the workers already render the first batches.
 MILLRACE_INLINE void run_core::report_start() {
-  const std::string line = description_.substr(0, description_.find('\n'));
-  const std::string advice = notices_.informs() ? parts_.order->shuffle_advice() : std::string();
+  const std::string line = description_.substr(0, description_.find('\n')),
+                    advice = notices_.informs() ? parts_.order->shuffle_advice() : std::string();
   description_.insert(line.size(), advice);
   notices_.deliver({.kind = notice_kind::start, .text = line.substr(line.find(' ') + 1) + advice});
   for (const notice& n : std::exchange(start_notices_, {})) notices_.deliver(n);
@@ -235,8 +234,8 @@ MILLRACE_INLINE batch_lease run_core::next(bool stop_at_epoch) {
   batch_lease out = lease(got.batch);
   delivered_.fetch_add(1, std::memory_order_relaxed);
   samples_.fetch_add(got.batch.rows, std::memory_order_relaxed);
-  without_memory_skip(
-      [&] { warm_ups_.passed(delivered_.load(std::memory_order_relaxed), [&] { return statistics(); }); });
+  delivered_bytes_.fetch_add(std::min(got.batch.extent.used_bytes, slot_bytes_), std::memory_order_relaxed);
+  without_memory_skip([&] { warm_ups_.passed(delivered_.load(), [&] { return statistics(); }); });
   step_range_.start("batch", got.batch.batch);
   deliver_notices();
   return out;
@@ -370,6 +369,7 @@ MILLRACE_INLINE flow_statistics run_core::statistics() const {
   f.batches = delivered_.load(std::memory_order_relaxed);
   f.samples = samples_.load(std::memory_order_relaxed);
   f.batch_samples = settings_.batch_rows;
+  f.delivered_bytes = delivered_bytes_.load(std::memory_order_relaxed);
   f.host_slots = output_->host_slots().count();
   f.device_slots = output_->backend().leases_host_slots() ? 0 : output_->lease_slots();
   f.read_ahead_bytes = parts_.read->read_ahead_limit_bytes();

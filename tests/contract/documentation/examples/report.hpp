@@ -10,6 +10,16 @@ void example(const mr::timeline& events) {
 EXAMPLE
 }
 
+// ---- feeders.hpp
+#include <millrace/run/session.hpp>
+
+#include <cstdio>
+
+template <auto... Columns>
+void example(const mr::session<Columns...>& run) {
+EXAMPLE
+}
+
 // ---- html_report.hpp
 void write(const std::string& page);
 

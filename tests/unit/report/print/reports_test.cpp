@@ -184,6 +184,19 @@ TEST_CASE("text, page and JSON contain the host, the command, the time and the s
   CHECK(mr::detail::command_of(std::string(3'000, 'x')) == std::string(2'000, 'x') + " ...");
 }
 
+TEST_CASE("text and JSON contain the prediction for feeders") {
+  mr::flow_statistics f = statistics_of({.work_s = 40});
+  CHECK_FALSE(holds(mr::json_report(mr::report_of(f)), "\"feeders\""));
+  f.delivered_bytes = f.samples * 10'000'000;
+  f.receive_ns_per_byte = 0.4;
+  const mr::run_report r = mr::report_of(f);
+  CHECK(holds(mr::text_report(r), "\n feeders: 2.0 times, needs 80.0 Gb/s and 8 cores "));
+  CHECK(holds(mr::html_report(r), "feeders: 2.0 times, needs 80.0 Gb/s"));
+  const std::string json = mr::json_report(r);
+  CHECK(holds(json, R"("feeders":{"times":2,"gbit_per_s":)"));
+  CHECK(holds(json, R"("row_bytes":1e+07,"prepare_ns":8e+06,"receive_ns":4e+06,"next":"receiving"}})"));
+}
+
 TEST_CASE("without measurements the report is still written") {
   const mr::run_report r = mr::report_of({});
   CHECK(mr::text_report(r).starts_with("VERDICT  No verdict: only 0 batches were measured: expected at least 5\n"));

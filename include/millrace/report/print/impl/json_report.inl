@@ -99,6 +99,17 @@ MILLRACE_INLINE void add_verdict(json_writer& out, const verdict& v) {
   out.open("evidence", '[');
   for (const auto& e : v.evidence) out.add_text(e);
   out.close(']');
+  if (v.feeders) {
+    out.open("feeders", '{');
+    out.add("times", v.feeders->times);
+    out.add("gbit_per_s", v.feeders->gbit_per_s);
+    out.add("feeder_cores", v.feeders->feeder_cores);
+    out.add("row_bytes", v.feeders->row_bytes);
+    out.add("prepare_ns", v.feeders->prepare_ns);
+    out.add("receive_ns", v.feeders->receive_ns);
+    out.add("next", v.feeders->next);
+    out.close('}');
+  }
   out.close('}');
 }
 

@@ -264,6 +264,9 @@ MILLRACE_INLINE verdict judge(const flow_statistics& f) {
     v.where = limits[selected].name;
     v.advice = "A single faster stage helps little; deeper prefetch compensates for variation";
   }
+  const bool by_workers = f.stages[limits[selected].stage].kind == stage_kind::work;
+  if (by_workers && (v.what == bound_by::cpu || v.what == bound_by::cpu_starved)) v.feeders = feeder_gain_of(f);
+  if (v.feeders) v.evidence.push_back(v.feeders->text());
   if (!v.agree)
     v.evidence.push_back("the stages that starve indicate " + f.stages[walked].name +
                          " instead: the verdict is uncertain");
