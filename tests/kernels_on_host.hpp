@@ -39,6 +39,7 @@ class block_of_loops {
   block_of_loops(unsigned block, unsigned blocks) noexcept : block_(block), blocks_(blocks) {}
   unsigned block() const noexcept { return block_; }
   unsigned blocks() const noexcept { return blocks_; }
+  block_of_loops part(unsigned first, unsigned blocks) const noexcept { return {block_ - first, blocks}; }
 
   template <class F>
   void each(const F& f) const {

@@ -94,6 +94,10 @@ class block_team {
       : block_(block), blocks_(blocks), thread_(thread) {}
   MILLRACE_BOTH_SIDES unsigned block() const noexcept { return block_; }
   MILLRACE_BOTH_SIDES unsigned blocks() const noexcept { return blocks_; }
+  /// Returns this block as a block of a part of the grid: `blocks` blocks, beginning with `first`.
+  MILLRACE_BOTH_SIDES block_team part(unsigned first, unsigned blocks) const noexcept {
+    return {block_ - first, blocks, thread_};
+  }
 
   /// Calls f(thread) for every thread.
   template <class F>

@@ -66,6 +66,14 @@ class device_sums {
   /// Queues a kernel that adds the ranks of the targets in `rows` to a metric.
   virtual void add_rows(std::size_t metric, const device_rows& rows) = 0;
 
+  /// Begins a group of adds, which may be queued together at the end of the group. Until then, their views must stay
+  /// valid. Returns false if a group has begun before, which continues.
+  virtual bool begin_group() { return false; }
+  /// Ends the group, and queues its adds.
+  virtual void end_group() {}
+  /// Ends the group, and discards those of its adds that have not been queued.
+  virtual void discard_group() noexcept {}
+
   /// Returns true after the first add. A hand-over needs the stream of an add.
   virtual bool used() const noexcept = 0;
   /// Queues a hand-over. Returns false and does nothing if too many hand-overs are pending, or if the stream is being

@@ -1,4 +1,4 @@
-// The kernels of metrics.cuh: sums of values, ranks of targets, and the hand-over of the sums.
+// The kernels of metrics.cuh: sums of values, ranks of targets, groups of both, and the hand-over of the sums.
 //
 //   launch(sum_values<float>{losses, batch_size, weight, largest_addend(weight), totals}, {.stream = s});
 //   launch(rank_rows<bf16, std::int32_t>{...}, {.blocks = rank_rows_blocks(rows), .stream = s});
@@ -12,6 +12,7 @@
 
 #include <millrace/base/half.hpp>
 #include <millrace/device/kernel.cuh>
+#include <millrace/train/device_sums.hpp>
 #include <millrace/train/metric_totals.hpp>
 #include <millrace/train/target_rank.hpp>
 
@@ -102,9 +103,9 @@ inline float largest_addend(double weight) noexcept {
 }
 
 /// Ranks the target of each row of logits; one block processes one row at a time.
-template <class T, class Label>
+template <class T, class Label, unsigned Threads = 128>
 struct rank_rows {
-  static constexpr unsigned threads = 128;
+  static constexpr unsigned threads = Threads;
 
   const T* logits;
   const Label* labels;
@@ -148,6 +149,68 @@ struct rank_rows {
 inline unsigned rank_rows_blocks(std::size_t rows) noexcept {
   return static_cast<unsigned>(std::min<std::size_t>(rows, 2048));
 }
+
+/// One add of a group: the members of sum_values, of rank_rows or of merge_parts.
+struct grouped_add {
+  enum class work : std::uint8_t { values, ranks, wide_ranks, parts };
+
+  const void* data = nullptr;       // values, logits or parts
+  const void* labels = nullptr;
+  std::size_t count = 0;            // number of values, rows or parts
+  std::size_t classes = 0, top_k = 0;
+  double weight = 1;
+  metric_totals* to = nullptr;
+  metric_totals* parts = nullptr;   // of values that several blocks add up
+  float limit = 0;
+  unsigned blocks = 1;
+  number_kind kind = number_kind::f32;
+  work what = work::values;
+};
+
+/// Several adds as one kernel. Each add has its own blocks, and produces the same bits as its own kernel does. No two
+/// adds may have the same totals.
+struct add_group {
+  static constexpr unsigned threads = 256, max_adds = 8;
+
+  grouped_add adds[max_adds];
+  unsigned count = 0;
+
+  unsigned blocks() const noexcept {
+    unsigned sum = 0;
+    for (unsigned i = 0; i < count; ++i) sum += adds[i].blocks;
+    return sum;
+  }
+
+  MILLRACE_BOTH_SIDES void operator()(const auto& team) const {
+    unsigned i = 0, first = 0;
+    while (i + 1 < count && team.block() >= first + adds[i].blocks) first += adds[i++].blocks;
+    const auto own = team.part(first, adds[i].blocks);
+    switch (adds[i].kind) {
+      case number_kind::f32: return run<float>(adds[i], own);
+      case number_kind::f16: return run<f16>(adds[i], own);
+      case number_kind::bf16: return run<bf16>(adds[i], own);
+    }
+  }
+
+ private:
+  template <class T>
+  static MILLRACE_BOTH_SIDES void run(const grouped_add& a, const auto& team) {
+    const auto* const numbers = static_cast<const T*>(a.data);
+    switch (a.what) {
+      case grouped_add::work::values:
+        return sum_values<T>{numbers, a.count, a.weight, a.limit, a.parts ? a.parts : a.to}(team);
+      case grouped_add::work::ranks: return rank<T, std::int32_t>(a, team);
+      case grouped_add::work::wide_ranks: return rank<T, std::int64_t>(a, team);
+      case grouped_add::work::parts:
+        return merge_parts{static_cast<const metric_totals*>(a.data), static_cast<unsigned>(a.count), a.to}(team);
+    }
+  }
+  template <class T, class Label>
+  static MILLRACE_BOTH_SIDES void rank(const grouped_add& a, const auto& team) {
+    rank_rows<T, Label, threads>{static_cast<const T*>(a.data), static_cast<const Label*>(a.labels), a.count, a.classes,
+                                 a.top_k, a.to}(team);
+  }
+};
 
 /// Moves the totals into a slot. It is a kernel in the step's stream because a copy in another stream would read
 /// partial sums.

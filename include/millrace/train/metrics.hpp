@@ -20,6 +20,8 @@
 // the host may be added to the same metric. maybe_log() does not wait for the GPU; a later call writes the row, with
 // its original step. An interval is skipped if too many rows are pending. Only finish(), read_now() and the destructor
 // wait. Without `.device`, add() throws setup_error for views of GPU memory.
+// Each add on a GPU is one kernel. A group of adds is one kernel, too, with the same results:
+//   m.add_together([&] { loss.add(losses, {.stream = s});  top.add(logits, labels, {.stream = s}); });
 // Errors: setup_error for wrong names and shapes; data_error for a label that is not a class. For labels on the host,
 // add() throws the data_error. For labels on a GPU, the call of maybe_log() or finish() that writes the row throws it;
 // the row still includes the other labels.
@@ -31,10 +33,12 @@
 #include <millrace/train/log.hpp>
 #include <millrace/train/metric_handles.hpp>
 
+#include <concepts>
 #include <deque>
 #include <memory>
 #include <optional>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace millrace { inline namespace MILLRACE_ABI {
@@ -73,6 +77,21 @@ class metrics {
   void count(std::string_view name, std::uint64_t n) { named(name, kind::count).totals.count += n; }
   /// Adds `ns` to a duration. The row contains this duration as a share (0..1) of the time since the previous row.
   void spent_ns(std::string_view name, std::uint64_t ns) { named(name, kind::share).totals.count += ns; }
+
+  /// Calls `adds`, and adds its views of GPU memory in one kernel. More than 8 views, several views for one metric, and
+  /// several streams need further kernels. The views must stay valid until add_together() returns. If `adds` throws an
+  /// exception, its views may not be added.
+  template <std::invocable Adds>
+  void add_together(Adds&& adds) {
+    device_sums* const sums = options_.device && options_.device->begin_group() ? options_.device.get() : nullptr;
+    try {
+      std::forward<Adds>(adds)();
+    } catch (...) {
+      if (sums) sums->discard_group();
+      throw;
+    }
+    if (sums) sums->end_group();
+  }
 
   /// Writes a row to the log when a row is due; call it once per step. Returns true if the log accepted a row.
   bool maybe_log(log_point at, log& out);

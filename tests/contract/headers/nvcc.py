@@ -63,6 +63,7 @@ LIMITS = {
     "rank_rows": Limit(40, 720),
     "sum_values": Limit(40, 420),
     "merge_parts": Limit(40, 300),
+    "add_group": Limit(80, 5200, 0, 80),                           # all threads of a block have the same index
     "": Limit(32, 200),
 }
 

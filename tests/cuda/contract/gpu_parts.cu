@@ -145,6 +145,18 @@ void add_metrics(std::vector<timed_kernel>& all, bool small_data) {
                                       {.data = values->view<float, 1>({count}).data, .count = count, .stream = s});
                    }});
   }
+  const shared_memory losses = make_memory(512 * sizeof(float));
+  std::vector<std::size_t> means(5);
+  for (std::size_t& number : means) number = sums->add_metric();
+  all.push_back({.name = "add_together_5x512",
+                 .bytes = 5.0 * 512 * sizeof(float),
+                 .launch = [=](mr::stream_view s) {
+                   sums->begin_group();
+                   for (const std::size_t number : means)
+                     sums->add_values(number,
+                                      {.data = losses->view<float, 1>({512}).data, .count = 512, .stream = s});
+                   sums->end_group();
+                 }});
   for (const std::size_t classes : {10, 1'000, 128'000}) {
     const std::size_t rows = small_data ? 4 : classes > 10'000 ? 256 : 8'192;
     const shared_memory logits = make_memory(rows * classes * sizeof(float)),

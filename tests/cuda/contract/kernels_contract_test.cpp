@@ -205,10 +205,14 @@ TEST_CASE_TEMPLATE("kernels: ranks and means are those of the host", T, float, m
       };
       const guarded<T> logits_there(logits, shift);
       const guarded<std::int64_t> labels_there(labels, shift);
-      mr::metrics here, there({.device = mr::cuda_metric_sums()});
+      mr::metrics here, there({.device = mr::cuda_metric_sums()}), together({.device = mr::cuda_metric_sums()});
       add_to(here, logits.data(), labels.data(), mr::memory_kind::host);
       add_to(there, logits_there.data(), labels_there.data(), mr::memory_kind::device);
-      const mr::row expected = here.read_now(), got = there.read_now();
+      together.add_together(
+          [&] { add_to(together, logits_there.data(), labels_there.data(), mr::memory_kind::device); });
+      const mr::row expected = here.read_now(), got = there.read_now(), of_group = together.read_now();
+      CHECK(of_group.nonfinite == got.nonfinite);
+      for (const char* name : {"top1", "top5", "mean"}) CHECK(of_group.find(name) == got.find(name));
       CHECK(got.find("top1") == expected.find("top1"));
       CHECK(got.find("top5") == expected.find("top5"));
       CHECK(got.find("mean").value_or(-1) == doctest::Approx(*expected.find("mean")).epsilon(1e-12));

@@ -178,3 +178,98 @@ TEST_CASE_TEMPLATE("threads of the kernels add up the bits of the loops and do n
   CHECK(in_loops.count == 5);
   CHECK(in_loops.bad_labels == 2);
 }
+
+namespace {
+
+/// Adds of random kinds and sizes to different metrics, with their data.
+template <class T>
+struct random_adds {
+  static constexpr std::size_t classes = 11;
+  std::vector<std::vector<T>> numbers;
+  std::vector<std::vector<std::int64_t>> wide;
+  std::vector<std::vector<std::int32_t>> narrow;
+  std::vector<mr::metric_totals> parts = std::vector<mr::metric_totals>(8 * mr::detail::merge_parts::threads);
+
+  random_adds(std::size_t adds, mr::rng& d) {
+    for (std::size_t i = 0; i < adds; ++i) {
+      const std::size_t rows = 1 + d.below(30);
+      numbers.push_back(random_numbers<T>(i % 2 == 0 ? 1 + d.below(9'000) : rows * classes, d));
+      wide.emplace_back(rows);
+      for (auto& label : wide.back()) label = d.between(-1, classes);   // some are not a class
+      narrow.emplace_back(wide.back().begin(), wide.back().end());
+    }
+  }
+
+  mr::detail::grouped_add add(std::size_t i, mr::metric_totals* to) {
+    using work = mr::detail::grouped_add::work;
+    constexpr auto kind = mr::detail::kind_of<T>;
+    if (i % 2 == 1)
+      return {.data = numbers[i].data(),
+              .labels = i % 4 == 1 ? static_cast<const void*>(wide[i].data()) : narrow[i].data(),
+              .count = wide[i].size(), .classes = classes, .top_k = 3, .to = to,
+              .blocks = static_cast<unsigned>(wide[i].size() + 1) / 2, .kind = kind,
+              .what = i % 4 == 1 ? work::wide_ranks : work::ranks};
+    const unsigned blocks = mr::detail::sum_values_blocks(numbers[i].size());
+    return {.data = numbers[i].data(), .count = numbers[i].size(), .weight = 0.3, .to = to,
+            .parts = blocks > 1 ? parts.data() + i * mr::detail::merge_parts::threads : nullptr,
+            .limit = mr::detail::largest_addend(0.3), .blocks = blocks, .kind = kind};
+  }
+
+  /// The totals by one kernel for each add.
+  std::vector<mr::metric_totals> separately() {
+    std::vector<mr::metric_totals> all(numbers.size());
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      const auto a = add(i, &all[i]);
+      const T* const data = numbers[i].data();
+      if (i % 4 == 1)
+        run_in_loops(mr::detail::rank_rows<T, std::int64_t>{data, wide[i].data(), a.count, classes, 3, a.to}, a.blocks);
+      else if (i % 4 == 3)
+        run_in_loops(mr::detail::rank_rows<T, std::int32_t>{data, narrow[i].data(), a.count, classes, 3, a.to},
+                     a.blocks);
+      else
+        run_in_loops(mr::detail::sum_values<T>{data, a.count, a.weight, a.limit, a.parts ? a.parts : a.to}, a.blocks);
+      if (a.parts) run_in_loops(mr::detail::merge_parts{a.parts, a.blocks, a.to}, 1);
+    }
+    return all;
+  }
+
+  /// The totals by one kernel for all adds, and one for the parts; `run` runs a kernel.
+  template <class Run>
+  std::vector<mr::metric_totals> together(const Run& run) {
+    std::vector<mr::metric_totals> all(numbers.size());
+    mr::detail::add_group adds, merges;
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      const auto& a = adds.adds[adds.count++] = add(i, &all[i]);
+      if (a.parts)
+        merges.adds[merges.count++] = {.data = a.parts, .count = a.blocks, .to = a.to,
+                                       .what = mr::detail::grouped_add::work::parts};
+    }
+    run(adds, adds.blocks());
+    if (merges.count > 0) run(merges, merges.blocks());
+    return all;
+  }
+};
+
+bool same_bits(const std::vector<mr::metric_totals>& a, const std::vector<mr::metric_totals>& b) {
+  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(mr::metric_totals)) == 0;
+}
+
+}  // namespace
+
+TEST_CASE_TEMPLATE("a group of adds has the bits of separate kernels", T, float, mr::f16, mr::bf16) {
+  mr::rng d({.seed = 14});
+  for (std::size_t count = 1; count <= mr::detail::add_group::max_adds; ++count)
+    for (int round = 0; round < 3; ++round) {
+      random_adds<T> adds(count, d);
+      CHECK(same_bits(adds.together([](const auto& body, unsigned blocks) { run_in_loops(body, blocks); }),
+                      adds.separately()));
+    }
+}
+
+TEST_CASE("a group's threads have the bits of its loops and do not race") {
+  mr::rng d({.seed = 15});
+  random_adds<mr::f16> adds(4, d);
+  adds.numbers[0] = random_numbers<mr::f16>(5'000, d);   // two blocks
+  const auto expected = adds.separately();
+  CHECK(same_bits(adds.together([](const auto& body, unsigned blocks) { run_in_threads(body, blocks); }), expected));
+}
