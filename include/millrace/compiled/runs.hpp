@@ -59,6 +59,8 @@
 #include <millrace/tune/impl/tuning_search.inl>
 #include <millrace/sources/impl/file_data.inl>
 #include <millrace/sources/impl/files.inl>
+#include <millrace/sources/impl/join.inl>
+#include <millrace/sources/impl/joined_data.inl>
 #include <millrace/sources/impl/keys_from.inl>
 #include <millrace/sources/impl/line_reader.inl>
 #include <millrace/sources/impl/lines.inl>

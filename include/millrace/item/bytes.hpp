@@ -62,7 +62,8 @@ struct block {
   /// order of data_at. 0: no field in this block has entries.
   std::uint32_t entries_table = 0;
   std::size_t capacity_bytes = 0;
-  std::size_t size_class = 0;
+  std::uint32_t size_class = 0;
+  std::uint32_t parts = 0;   // number of other blocks that this block keeps alive; their addresses begin its data
   std::shared_ptr<pool_state> home;   // set while the block is in use, so that the free list outlives the pool handle
   const void* head = nullptr;         // the record_head of the record in this block, if any
 
@@ -128,8 +129,12 @@ struct pool_state {
   const std::size_t idle_limit_bytes;
 };
 
+/// Releases the blocks that this block keeps alive.
+void release_parts(block& b) noexcept;
+
 inline void release_block(block* b) noexcept {
   if (b->holders.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
+  if (b->parts > 0) [[unlikely]] release_parts(*b);
   const std::shared_ptr<pool_state> home = std::move(b->home);
   b->head = nullptr;
   b->entries_table = 0;
@@ -260,7 +265,7 @@ class bytes {
   /// that created them. They were checked against the bytes of the field. Parts and copies of a field have no entry
   /// points, and most records have none. Valid while any `bytes` of the block lives.
   std::span<const std::byte> entries() const noexcept {
-    if (!block_ || block_.get()->entries_table == 0) return {};
+    if (!block_ || (block_.get()->entries_table == 0 && block_.get()->parts == 0)) return {};
     return detail::find_entries(*block_.get(), view_);
   }
   /// Returns the block; null for borrowed bytes.

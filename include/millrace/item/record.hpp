@@ -25,7 +25,7 @@ namespace millrace { inline namespace MILLRACE_ABI {
 
 namespace detail {
 
-/// One field, as offsets into the block.
+/// One field, as offsets into the block. In a joined record, offsets to other blocks wrap around.
 struct field_entry {
   std::size_t name_at, name_size, data_at, data_size;
 };
@@ -61,6 +61,9 @@ class missing_field_error : public data_error {
 
 /// A reference to the head of a record, which also leads to its block.
 using head_ref = counted_ref<const record_head>;
+
+/// Joins records; defined in item/record_builder.hpp.
+struct record_join;
 
 }  // namespace detail
 
@@ -158,16 +161,18 @@ class record {
     if (!head_) return;
     __builtin_prefetch(block_of(head_.get()), 1);
     for (std::size_t i = 0; i < field_count(); ++i) {
-      const std::byte* const data = base() + entries()[i].data_at;
+      const std::byte* const data = address(entries()[i].data_at);
       const std::size_t size = std::min<std::size_t>(entries()[i].data_size, prefetched_bytes);
       std::size_t at = 0;
       for (; at < std::min(size, nearest_bytes); at += cache_line_bytes) __builtin_prefetch(data + at);
       for (; at < size; at += cache_line_bytes) __builtin_prefetch(data + at, 0, 2);
-      __builtin_prefetch(base() + entries()[i].name_at);
+      __builtin_prefetch(address(entries()[i].name_at));
     }
   }
 
  private:
+  friend struct detail::record_join;
+
   static constexpr std::size_t none = ~std::size_t{0};
   static constexpr int cache_line_bytes = 64;
   // The processor detects the access pattern and prefetches the memory after these bytes. Only the beginnings of the
@@ -178,8 +183,11 @@ class record {
   const detail::field_entry* entries() const noexcept {
     return reinterpret_cast<const detail::field_entry*>(base() + head_->fields_at);
   }
+  const std::byte* address(std::size_t offset) const noexcept {   // pointers must not wrap around, but integers may
+    return reinterpret_cast<const std::byte*>(reinterpret_cast<std::uintptr_t>(base()) + offset);
+  }
   std::string_view text(std::size_t at, std::size_t size) const noexcept {
-    return {reinterpret_cast<const char*>(base() + at), size};
+    return {reinterpret_cast<const char*>(address(at)), size};
   }
 
   std::size_t find(std::string_view names) const noexcept;

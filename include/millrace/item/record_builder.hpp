@@ -67,6 +67,26 @@ class record_builder {
   std::size_t tail_hint_bytes_ = 0;
 };
 
+namespace detail {
+
+/// The records that become one record, which has the fields of all parts, in their order, and the key, shard and offset
+/// of the first part. It keeps the blocks of all parts alive, so that no payload is copied.
+/// Cost: one small block, about 0.1 us.
+struct record_join {
+  std::span<const record> parts;                 ///< the first is not empty; an empty record adds no fields
+  std::span<const std::string> prefixes = {};    ///< texts before the names of the fields of each part; may be shorter
+
+  /// Returns the joined record, in a block of `pool`.
+  record run(block_pool& pool) const;
+
+ private:
+  std::string_view prefix(std::size_t part) const noexcept {
+    return part < prefixes.size() ? std::string_view(prefixes[part]) : std::string_view();
+  }
+};
+
+}  // namespace detail
+
 }}  // namespace millrace
 
 #ifndef MILLRACE_COMPILED

@@ -29,10 +29,14 @@ concept has_index = requires(const Source& source, const indexed_run_options& o)
 template <class Source>
 concept also_streams = has_index<Source> && requires { requires Source::also_streams; };
 
+/// A source that reads or builds its indexes at the start of a session, and returns whether it uses them.
+template <class Source>
+concept loads_at_start =
+    requires(const Source& source, const index_use& use) { { source.uses_index(use) } -> std::same_as<bool>; };
+
 /// A source that decides at the start of a session whether it uses an index.
 template <class Source>
-concept decides_at_start = also_streams<Source> &&
-    requires(const Source& source, const index_use& use) { { source.uses_index(use) } -> std::same_as<bool>; };
+concept decides_at_start = also_streams<Source> && loads_at_start<Source>;
 
 /// A source that can reach a later pass only by reading the earlier ones.
 template <class Source>
@@ -138,7 +142,7 @@ constexpr bool may_stream() {
 /// Returns whether the order of a flow is computed from an index. Throws the errors of the source.
 template <class Flow, class Source>
 bool is_planned(const Source& source, bool tolerates_damage, notice_outlet& notices) {
-  if constexpr (decides_at_start<Source>)
+  if constexpr (loads_at_start<Source>)
     return source.uses_index({.one_row_per_sample = may_be_planned<Flow>(), .tolerates_damage = tolerates_damage,
                               .notices = notices});
   else return may_be_planned<Flow>();

@@ -1,5 +1,6 @@
 #include <millrace/run/session.hpp>
 #include <millrace/sources/from.hpp>
+#include <millrace/sources/join.hpp>
 #include <millrace/sources/mix.hpp>
 #include <millrace/sources/shards.hpp>
 
@@ -106,6 +107,19 @@ void train() {
   auto mixed = mr::mix({.on_exhausted = mr::exhausted::repeat}, mr::weighted{one}, mr::weighted{other});
 #endif
   mr::session run{mixed | mr::map(prepare) | mr::batch<&example::number>({.size = 4})};
+  for (auto& b : run) static_cast<void>(b.get<&example::number>());
+}
+
+// case: join_of_flows_with_stages
+// error: join\(\) joins sets of shards: write join\(shards\(...\), shards\(...\), options\). Put
+void train() {
+  auto images = mr::shards("a.tar");
+#if MISTAKE
+  auto joined = mr::join(images | mr::shuffle({.window = 8}), mr::shards("b.tar"));   // wrong here
+#else
+  auto joined = mr::join(images, mr::shards("b.tar")) | mr::shuffle({.window = 8});
+#endif
+  mr::session run{std::move(joined) | mr::map(prepare) | mr::batch<&example::number>({.size = 4})};
   for (auto& b : run) static_cast<void>(b.get<&example::number>());
 }
 

@@ -188,6 +188,8 @@ OPT_IN = {
                                    "save_grid token_files wav webp write_reports",
     "sources/files.hpp": "files folder_classes",
     "sources/from.hpp": "source_options",
+    "sources/join.hpp": "join",
+    "sources/joined_data.hpp": "join_options missing",
     "sources/keys_from.hpp": "keys_from",
     "sources/line_reader.hpp": "line_reader",
     "sources/lines.hpp": "lines list_texts",

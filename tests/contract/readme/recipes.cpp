@@ -80,6 +80,9 @@ namespace many_sources {
 namespace some_samples {
 #include "sources_5.hpp"
 }
+namespace joined_sets {
+#include "sources_6.hpp"
+}
 namespace entry_points {
 #include "decoding_1.hpp"
 }

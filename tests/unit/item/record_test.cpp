@@ -206,3 +206,50 @@ TEST_CASE("the entries of a field are delivered with its bytes, and not with a p
   CHECK(r["jpg"].entries().empty());
   CHECK(r["big"].entries().empty());
 }
+
+TEST_CASE("a joined record keeps its parts alive, with entry points, and recycles their blocks") {
+  mr::block_pool pool, joins;
+  mr::record_builder build(pool);
+  const auto part = [&](const char* key, const char* field, std::string_view text, bool entries) {
+    build.begin("shard", key, 512);
+    const auto to = build.add_field(field, text.size());
+    std::memcpy(to.data(), text.data(), text.size());
+    if (entries) build.set_entries(mr::detail::bytes_of("entries"));
+    mr::record r = build.finish();
+    r.set_checksums(text.size());
+    return r;
+  };
+  const std::vector<std::string> prefixes{"", "b."};
+  mr::bytes field;
+  for (int round = 0; round < 3; ++round) {
+    std::vector<mr::record> parts{part("k", "x", "first", false), part("other", "y", "second", true), mr::record()};
+    const std::size_t bytes_of_parts = parts[0].held_bytes() + parts[1].held_bytes();
+    mr::record joined = mr::detail::record_join{.parts = parts, .prefixes = prefixes}.run(joins);
+    // A joined record can be joined again.
+    const std::vector<mr::record> again{joined, part("third", "z", "7", false)};
+    parts.clear();
+    CHECK(joined.key() == "k");
+    CHECK(joined.shard() == "shard");
+    CHECK(joined.offset_bytes() == 512);
+    CHECK(joined.field_count() == 2);
+    CHECK(joined["x"].text() == "first");
+    CHECK(joined["b.y"].text() == "second");
+    CHECK(joined["b.y"].entries().size() == 7);
+    CHECK(joined["x"].entries().empty());
+    CHECK(joined.fields("b.*").size() == 1);
+    CHECK(joined.held_bytes() > bytes_of_parts);
+    CHECK(joined.checksums() != 0);
+    joined.prefetch_head();
+    joined.prefetch_fields();
+    CHECK(mr::detail::location_of(joined["b.y"]).key == "k");
+    const mr::record all = mr::detail::record_join{.parts = again}.run(joins);
+    joined = {};
+    field = all["b.y"];
+    CHECK(all["z"].as<int>() == 7);
+    CHECK(field.entries().size() == 7);
+  }
+  CHECK(field.text() == "second");
+  CHECK(field.name() == "b.y");
+  const std::vector<mr::record> alone{part("k", "x", "1", false), mr::record()};
+  CHECK(mr::detail::record_join{.parts = alone}.run(joins)["x"].data() == alone[0]["x"].data());
+}

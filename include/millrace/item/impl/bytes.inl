@@ -25,7 +25,19 @@ MILLRACE_INLINE std::size_t put_entries_table(block& b, std::size_t at, std::spa
   return table * unit + sizeof count + rows.size_bytes();
 }
 
+MILLRACE_INLINE std::span<block* const> parts_of(block& b) noexcept {
+  return {reinterpret_cast<block* const*>(b.data()), b.parts};
+}
+
+MILLRACE_INLINE void release_parts(block& b) noexcept {
+  for (block* const part : parts_of(b)) release_block(part);
+  b.parts = 0;
+}
+
 MILLRACE_INLINE std::span<const std::byte> find_entries(block& b, std::span<const std::byte> view) noexcept {
+  for (block* const part : parts_of(b))
+    if (const auto entries = find_entries(*part, view); !entries.empty()) return entries;
+  if (b.entries_table == 0) return {};
   const std::byte* const table = b.data() + std::size_t{b.entries_table} * alignof(entries_place);
   std::size_t count;
   std::memcpy(&count, table, sizeof count);
@@ -80,7 +92,7 @@ MILLRACE_INLINE detail::block_ref block_pool::take(std::size_t bytes) {
     void* memory = ::operator new (sizeof(detail::block) + capacity, std::align_val_t{alignof(detail::block)});
     block = new (memory) detail::block;
     block->capacity_bytes = capacity;
-    block->size_class = size_class;
+    block->size_class = static_cast<std::uint32_t>(size_class);
   }
   block->home = state_;
   return detail::block_ref(block);

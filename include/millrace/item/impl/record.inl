@@ -55,7 +55,7 @@ MILLRACE_INLINE bool precedes_by_number(std::string_view a, std::string_view b) 
 
 MILLRACE_INLINE bytes record::field(std::size_t index) const noexcept {
   const auto& f = entries()[index];
-  return {detail::block_ref(block_of(head_.get())), {base() + f.data_at, f.data_size}, text(f.name_at, f.name_size)};
+  return {detail::block_ref(block_of(head_.get())), {address(f.data_at), f.data_size}, text(f.name_at, f.name_size)};
 }
 
 MILLRACE_INLINE std::vector<bytes> record::fields(std::string_view patterns, order by) const {

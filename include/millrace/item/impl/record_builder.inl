@@ -3,6 +3,8 @@
 
 #include <millrace/item/record_builder.hpp>
 
+#include <millrace/base/random.hpp>
+
 #include <algorithm>
 #include <cstring>
 
@@ -101,5 +103,61 @@ MILLRACE_INLINE void record_builder::ensure_space(std::size_t size_bytes) {
   if (used_bytes_ > 0) std::memcpy(larger.get()->data(), block_.get()->data(), used_bytes_);
   block_ = std::move(larger);
 }
+
+namespace detail {
+
+MILLRACE_INLINE record record_join::run(block_pool& pool) const {
+  std::size_t blocks = 0, fields = 0, name_bytes = 0;
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    if (parts[i].empty()) continue;
+    ++blocks;
+    fields += parts[i].field_count();
+    for (std::size_t f = 0; f < parts[i].field_count() && !prefix(i).empty(); ++f)
+      name_bytes += prefix(i).size() + parts[i].entries()[f].name_size;
+  }
+  if (blocks == 1 && name_bytes == 0) return parts.front();
+  const std::size_t fields_at = blocks * sizeof(block*), head_at = fields_at + fields * sizeof(field_entry);
+  std::size_t names_at = head_at + sizeof(record_head);
+  auto own = pool.take(names_at + name_bytes);
+  std::byte* const base = own.get()->data();
+  const auto offset_of = [base](const void* at) {
+    return reinterpret_cast<std::uintptr_t>(at) - reinterpret_cast<std::uintptr_t>(base);
+  };
+  const record& first = parts.front();
+  record_head head{.key_at = offset_of(first.key().data()), .key_size = first.key().size(),
+                   .shard_at = offset_of(first.shard().data()), .shard_size = first.shard().size(),
+                   .fields_at = fields_at, .field_count = fields, .offset_bytes = first.offset_bytes(),
+                   .head_at = head_at, .held_bytes = own.get()->capacity_bytes};
+  std::byte* entry_at = base + fields_at;
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    const record& part = parts[i];
+    head.checksums = i == 0 ? part.checksums() : combine_keys(head.checksums, part.checksums());
+    if (part.empty()) continue;
+    block* const of_part = block_of(part.head_.get());
+    of_part->holders.fetch_add(1, std::memory_order_relaxed);
+    std::memcpy(base + own.get()->parts++ * sizeof of_part, &of_part, sizeof of_part);
+    head.held_bytes += part.held_bytes();
+    for (std::size_t f = 0; f < part.field_count(); ++f, entry_at += sizeof(field_entry)) {
+      field_entry entry = part.entries()[f];
+      const std::string_view name = part.text(entry.name_at, entry.name_size);
+      entry.data_at = offset_of(part.address(entry.data_at));
+      entry.name_at = offset_of(name.data());
+      if (!prefix(i).empty()) {
+        entry.name_at = names_at;
+        entry.name_size += prefix(i).size();
+        std::memcpy(base + names_at, prefix(i).data(), prefix(i).size());
+        if (!name.empty()) std::memcpy(base + names_at + prefix(i).size(), name.data(), name.size());
+        names_at += entry.name_size;
+      }
+      std::memcpy(entry_at, &entry, sizeof entry);
+    }
+  }
+  std::memcpy(base + head_at, &head, sizeof head);
+  const auto* const stored_head = reinterpret_cast<const record_head*>(base + head_at);
+  own.get()->head = stored_head;
+  return record(stored_head);
+}
+
+}  // namespace detail
 
 }}  // namespace millrace

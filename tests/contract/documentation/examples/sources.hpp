@@ -72,6 +72,22 @@ EXAMPLE
 // ---- missing_headers.hpp
 // block 1 is a call that does not compile
 
+// ---- join.hpp
+#include <millrace/millrace.hpp>
+struct example { std::int32_t label; };
+example prepare(const mr::record& r);
+void flows() {
+EXAMPLE
+}
+
+// ---- joined_data.hpp
+#include <millrace/sync/notice_outlet.hpp>
+void example(std::shared_ptr<mr::detail::shard_data> images, std::shared_ptr<mr::detail::shard_data> embeddings,
+             std::span<const mr::detail::located_sample> samples, std::span<mr::record> records,
+             std::exception_ptr& failure, mr::detail::notice_outlet& notices) {
+EXAMPLE
+}
+
 // ---- mix.hpp
 #include <millrace/millrace.hpp>
 struct example { mr::picture pixels; std::int32_t label; };

@@ -26,6 +26,7 @@
 #pragma once
 
 #include <millrace/io/file/metered_file.hpp>
+#include <millrace/io/file/run_concurrently.hpp>
 #include <millrace/io/index/choice/sample_choice.hpp>
 #include <millrace/io/index/entries/entry_files.hpp>
 #include <millrace/io/index/read/block_cache.hpp>
@@ -41,6 +42,7 @@
 #include <exception>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -121,6 +123,28 @@ class shard_data {
   std::uint64_t choice() const noexcept { return choice_; }
   /// Returns a phrase like "12811 of 1281167 samples chosen"; empty without a choice.
   const std::string& choice_text() const noexcept { return choice_text_; }
+  /// Loads the indexes of all shards; concurrently from a storage.
+  void load_indexes(notice_outlet& notices) const {
+    if (!options_.files.storage.is_local())
+      run_concurrently({.step = "reads indexes", .names = names_, .max_threads = max_stored_requests,
+                        .notices = &notices}, [this](auto i) { index(i); });
+  }
+  /// Returns the key, the offset and the members of a sample, as long as this object lives.
+  indexed_sample sample_of(const located_sample& s) const {
+    const auto shard = static_cast<std::size_t>(s.shard);
+    return index(shard).sample(stored_number(shard, static_cast<std::uint32_t>(s.index)));
+  }
+  /// Returns the names of the selected fields in all shards. Loads their indexes.
+  std::set<std::string_view> fields() const {
+    const selected_fields selected(options_.reader.fields);
+    std::set<std::string_view> all;
+    for (std::size_t i = 0; i < names_.size(); ++i)
+      for (std::uint32_t field = 0; field < index(i).fields(); ++field)
+        if (selected.contains(index(i).field_name(field))) all.insert(index(i).field_name(field));
+    return all;
+  }
+  /// Returns whether the shards are local files.
+  bool is_local() const noexcept { return options_.files.storage.is_local(); }
   /// Returns the path of a shard.
   const std::string& name(std::size_t shard) const noexcept { return names_[shard]; }
   /// Returns the shard, the key and the offset of a sample.

@@ -6,7 +6,6 @@
 #include <millrace/base/digest.hpp>
 #include <millrace/base/radix_sort.hpp>
 #include <millrace/base/text.hpp>
-#include <millrace/io/file/run_concurrently.hpp>
 
 #include <numeric>
 #include <utility>
@@ -48,9 +47,7 @@ MILLRACE_INLINE shard_data::shard_data(std::vector<std::string> names, shard_dat
 }
 
 MILLRACE_INLINE void shard_data::choose(const sample_choice& choice, notice_outlet& notices) {
-  if (!options_.files.storage.is_local())
-    run_concurrently({.step = "reads indexes", .names = names_, .max_threads = max_stored_requests,
-                      .notices = &notices}, [this](auto i) { index(i); });
+  load_indexes(notices);
   choice_search search(choice);
   for (std::size_t i = 0; i < names_.size(); ++i) {
     selection_.push_back(search.choose(index(i), names_[i]));

@@ -1,0 +1,134 @@
+// join: parallel sets of shards, joined by key, as the source of a flow. Opt-in: not in the umbrella header.
+//
+//   #include <millrace/join.hpp>
+//   auto flow = mr::join(mr::shards("images-{000..146}.tar", {.seed = 7}), mr::shards("embeddings-*.tar"),
+//                        {.missing = mr::missing::skip})
+//             | mr::shuffle({.window = 8192}) | mr::map(prepare) | mr::batch<example>({.size = 256});
+//
+// Delivers the records of the first set, each with the fields of the samples with the same key in the other sets: here
+// r["jpg"] of the first set and r["npy"] of the second. Key, shard and offset of a record are those of the first set.
+// The sets may have different shards and different orders. join(vector, options) joins any number of sets.
+// Partners are found by the indexes, before any sample is read. The start line has the number of samples that matched.
+// Order, ranks, resume, digests and on_damage: as for shards() with an index, over the samples of the first set. Its
+// seed is the seed of the flow. Each set may have its own options, such as fields, storage, where or only. A damaged
+// sample of any set damages the record, which on_damage and the quarantine list name by the key of the first set. A
+// resume point contains fingerprints of all sets.
+// Keys: several samples of the first set may have one key, and share a partner. Keys that no sample of the first set
+// has are unused. In the other sets, a key that the first set has must be unique; same_shard_names relaxes this to the
+// shards of one file name.
+// Errors, all setup_errors of the session's constructor: a set without an index (compressed, or .index = off); equal
+// field names in two sets, after join_options::prefixes; a key with two partners; sets without a common key; with
+// missing::error, a sample without a partner. Stages that change the number of rows are errors, as for every source
+// that is always indexed. All other errors are those of shards().
+// Memory and cost of the start: sources/joined_data.hpp. Cost: one more read and about 0.2 us for each sample and set.
+// No payload is copied. The partners of neighbors should be neighbors: in another order, each partner is one read.
+// Threads: as for shards(). Copies of a flow share the indexes and the partners.
+#pragma once
+
+#include <millrace/read/run/indexed_run.hpp>
+#include <millrace/sources/joined_data.hpp>
+#include <millrace/sources/shards.hpp>
+
+#include <memory>
+#include <mutex>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+namespace millrace { inline namespace MILLRACE_ABI {
+
+namespace detail {
+
+/// The source that join() returns.
+class joined_source {
+ public:
+  using item = record;
+  using planned = indexed_run<joined_data>;
+
+  /// Throws setup_error for fewer than two sets.
+  joined_source(std::vector<shards_source> sets, join_options options);
+
+  /// Reads or builds the indexes of all sets and finds the partners, at the first call. Returns true. Throws
+  /// setup_error for a set without an index, and the errors of joined_data.
+  bool uses_index(const index_use& use) const;
+  /// Requires that uses_index() was called for a session of this kind.
+  std::unique_ptr<planned> plan(const indexed_run_options& o) const;
+
+  // The members that every source needs. open() has no definition, because the session calls plan() instead.
+  std::size_t shards() const noexcept { return sets_.front().shards(); }
+  planned::source_type::reader open(std::size_t shard, std::uint64_t epoch) const;
+
+ private:
+  struct joined {
+    std::mutex mutex{};   // guards the rest
+    std::shared_ptr<joined_data> data[2]{};   // the second one for sessions with on_damage
+  };
+
+  std::vector<shards_source> sets_;
+  join_options options_;
+  std::shared_ptr<joined> joined_;   // shared by copies
+};
+
+/// A flow that consists only of shards().
+template <class Flow>
+inline constexpr bool is_shards = false;
+template <>
+inline constexpr bool is_shards<flow<record, shards_source>> = true;
+
+}  // namespace detail
+
+/// Returns a flow of the records of `sets[0]`, with the fields of the samples with the same key in the other sets.
+/// Throws setup_error for fewer than two sets.
+template <class Flow>
+  requires detail::is_shards<Flow>
+auto join(const std::vector<Flow>& sets, const join_options& options = {}) {
+  using source = detail::joined_source;
+  std::vector<detail::shards_source> all;
+  for (const Flow& set : sets) all.push_back(set.source);
+  return detail::flow<record, source>{{}, source(std::move(all), options), sets.empty() ? 0 : sets.front().seed};
+}
+
+/// Returns the join of two sets.
+template <class First, class Second>
+  requires(detail::is_shards<First> && detail::is_shards<Second>)
+auto join(const First& first, const Second& second, const join_options& options = {}) {
+  return join(std::vector{first, second}, options);
+}
+
+/// Declared only for its error message, which the compiler shows if an argument is not a set of shards.
+template <class First, class Second>
+  requires(!(detail::is_shards<First> && detail::is_shards<Second>) &&
+           !std::is_convertible_v<const Second&, join_options> && !detail::is_broken_flow<First> &&
+           !detail::is_broken_flow<Second>)
+__attribute__((unavailable("millrace: join() joins sets of shards: write join(shards(...), shards(...), options). Put "
+                           "shuffle, map and other stages after join().")))
+detail::broken_flow join(const First&, const Second&, const join_options& = {}) {
+  return {};
+}
+
+/// Accepts flows whose mistake was already reported.
+template <class First, class Second>
+  requires(detail::is_broken_flow<First> || detail::is_broken_flow<Second>)
+detail::broken_flow join(const First&, const Second&, const join_options& = {}) {
+  return {};
+}
+
+}}  // namespace millrace
+
+#ifdef MILLRACE_COMPILED   // impl/join.inl instantiates these
+#include <millrace/read/stage/shard_read_stage.hpp>
+
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
+
+extern template class indexed_source<joined_data, exact_order>;
+extern template class indexed_run<joined_data>;
+extern template class reorder_buffer<indexed_source<joined_data, exact_order>>;
+extern template class read_stage_base<indexed_source<joined_data, exact_order>>;
+extern template class shard_read_stage<indexed_source<joined_data, exact_order>>;
+
+}}}  // namespace millrace::detail
+#endif
+
+#ifndef MILLRACE_COMPILED
+#include <millrace/sources/impl/join.inl>
+#endif

@@ -1,0 +1,142 @@
+// Joins indexed data sets by the keys of their samples. An indexed_run over a join reads this data set.
+//
+//   mr::detail::joined_data data({images, embeddings}, {.missing = mr::missing::skip}, notices);
+//   data.counts();                              // joined samples of each shard of the first set
+//   data.read(samples, records, failure);       // as shard_data; each record has the fields of all sets
+//
+// The constructor reads the indexes of all sets, but no sample. It finds the partners of each sample of the first set
+// by a sorted table of 64-bit hashes of the keys, and then compares the keys. Therefore equal hashes are not an error.
+// Memory: 8 bytes for each joined sample and further set, and during the start 32 bytes for each sample of one further
+// set. The indexes stay in memory, as in a run over one set after its first pass.
+// Cost of the start: about 0.5 us for each sample.
+// Errors: the errors of shard_data, and setup_error for keys and fields that cannot be joined (sources/join.hpp).
+// Threads: any number of threads may call read() at the same time; everything else is immutable.
+#pragma once
+
+#include <millrace/io/index/set/shard_data.hpp>
+#include <millrace/order/exact_order.hpp>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace millrace { inline namespace MILLRACE_ABI {
+
+/// The treatment of a sample of the first set of a join whose key another set does not have.
+enum class missing : std::uint8_t {
+  error,    ///< the session does not start
+  skip,     ///< the sample is omitted
+  partial   ///< its record has only the fields of the sets that have the key
+};
+
+/// Options of join().
+struct join_options {
+  millrace::missing missing = millrace::missing::error;   ///< treatment of samples without a partner
+  /// Texts before the names of the fields of each set, such as {"", "b."}; may be shorter than the list of sets.
+  std::vector<std::string> prefixes{};
+  /// True: a sample joins only samples in shards of the same file name, for keys that repeat in every shard.
+  bool same_shard_names = false;
+};
+
+namespace detail {
+
+/// Reads several data sets as one: the samples of the first set, each with the fields of its partners.
+class joined_data {
+ public:
+  using item = record;
+
+  /// Finds the partners of all samples. Throws the errors described at the top of the file.
+  joined_data(std::vector<std::shared_ptr<shard_data>> sets, join_options options, notice_outlet& notices);
+
+  /// Adds the events of all sets to `counts`.
+  void report(event_counts& counts) const noexcept;
+  /// Adds the counts of each set's reads since the last call.
+  void report_reads(event_counts& counts) const noexcept;
+  /// Returns the number of joined samples of each shard of the first set.
+  const std::vector<std::uint64_t>& counts() const noexcept { return counts_; }
+  /// Returns the identity of a sample, which is its identity in the first set.
+  std::uint64_t id_of(const located_sample& s) const noexcept { return sets_[0]->id_of(in_set(s, 0)); }
+  /// Returns a checksum of the selected samples; 0 if all are selected.
+  std::uint64_t choice() const noexcept;
+  /// Returns a text with the number of selected samples of each set; empty without a selection.
+  std::string choice_text() const;
+  /// Returns the share of the bytes of all sets that the joined samples have.
+  std::uint64_t size_bytes() const noexcept;
+  /// Returns a hash of the first set (upper half), and of the other sets and the partners (lower half).
+  std::uint64_t fingerprint() const noexcept { return fingerprint_; }
+  /// Returns shard, key and offset of a sample in the first set.
+  error_location location_of(const located_sample& s) const { return sets_[0]->location_of(in_set(s, 0)); }
+  /// Returns the position of the rest of a sample that is stored in several pieces.
+  std::optional<other_piece> other_piece_of(const error_location& sample) const;
+  /// Returns the notices of all sets.
+  std::vector<notice> notices() const;
+  /// Returns the meter that watches the reads of all sets together.
+  read_meter& reads() const noexcept { return reads_; }
+  /// Throws setup_error if the fingerprint `then` of a resume point belongs to another join.
+  void check_same(std::uint64_t then) const;
+
+  /// As shard_data::expect(), for all sets together.
+  std::size_t expect(const expected_order& order);
+  /// Announces to the storages the shards of all sets that these shards of the first set need.
+  void expect_shards(std::span<const std::size_t> shards) const;
+  /// As shard_data::read().
+  std::size_t read(std::span<const located_sample> samples, std::span<record> records, std::exception_ptr& failure);
+  /// As shard_data::is_given_up().
+  bool is_given_up(const std::exception_ptr& failure) const noexcept;
+
+  /// Returns the number of samples with and without partners.
+  std::string describe(const exact_order&) const;
+
+ private:
+  static constexpr std::uint64_t none = ~std::uint64_t{0};
+  static constexpr std::uint64_t upper_half = ~std::uint64_t{0} << 32;
+
+  struct set_facts {
+    std::uint64_t samples = 0, missing = 0;   // samples of the set; samples of the first set without a partner in it
+    std::uint64_t unused = 0;                 // samples of the set that are not a partner
+    std::uint64_t used = 0;                   // joined samples with a partner in it
+    std::uint64_t neighbors = 0;              // of these, the ones whose partner follows the previous partner
+    std::string first_missing{};              // the first key without a partner
+  };
+  class key_table;
+
+  static std::uint64_t packed(std::uint64_t shard, std::uint64_t number) noexcept { return shard << 32 | number; }
+  static located_sample unpacked(std::uint64_t place) noexcept {
+    return {.shard = place >> 32, .index = place & ~upper_half};
+  }
+  /// Returns the location of a joined sample in a set that has it.
+  located_sample in_set(const located_sample& s, std::size_t set) const noexcept {
+    return unpacked(places_[set][first_of_[s.shard] + s.index]);
+  }
+  std::string name_of(std::size_t set) const;
+  void check_fields() const;
+  /// Finds the partner in `set` of every sample of the first set. `none`: it has no partner.
+  void find_partners(std::size_t set);
+  /// Throws if no partner was found in `set`, or if one is missing and may not be.
+  void check_partners(std::size_t set, const key_table& keys) const;
+  /// Removes samples without a partner from all sets.
+  void skip_missing();
+  void count_shards();
+  /// Reads the samples of one set. Empty records remain for samples that the set does not have. `failure` is the error
+  /// of the sample whose number is returned.
+  std::size_t read_set(std::size_t set, std::span<const located_sample> samples, std::span<record> records,
+                       std::exception_ptr& failure);
+
+  const std::vector<std::shared_ptr<shard_data>> sets_;
+  const join_options options_;
+  mutable read_meter reads_;
+  block_pool pool_;
+  std::vector<std::vector<std::uint64_t>> places_;   // for each set: the place of each joined sample
+  std::vector<std::uint64_t> counts_, first_of_;     // for each shard of the first set
+  std::vector<set_facts> facts_;
+  std::uint64_t fingerprint_ = 0, skipped_ = 0;
+};
+
+}  // namespace detail
+
+}}  // namespace millrace
+
+#ifndef MILLRACE_COMPILED
+#include <millrace/sources/impl/joined_data.inl>
+#endif
