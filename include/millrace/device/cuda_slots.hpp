@@ -6,9 +6,9 @@
 //   spare.keep(std::move(slot));                                  // no copy may use the slot any more
 //
 // A slot is memory of the system in huge pages. Threads on cores near the GPU touch the pages, and CUDA registers them.
-// Memory from cudaHostAlloc() has small pages, and one thread of the driver allocates them one by one. Slots use it if
-// registering fails, or if the GPU uses the page tables of the host (GH200), where registering does not pin memory. If
-// cudaHostAlloc() fails, too, the slot is pageable.
+// If registering fails, or if the GPU uses the page tables of the host (GH200), where registering does not pin memory,
+// the slot is allocated by cudaHostAlloc(). That memory has small pages, and one thread of the driver allocates them
+// one by one. If cudaHostAlloc() fails, too, the slot is pageable.
 // Errors: io_error from CUDA if the GPU cannot be used; std::bad_alloc. Threads: any; one thread at a time for a slot.
 // Lifetime: the destructor of spare_slots frees the slots that it keeps.
 #pragma once
@@ -50,7 +50,7 @@ class pinned_slot {
   bool is_pinned() const noexcept { return from_ != source::system; }
   /// Returns why the pages may be far from the GPU; empty if they are near, or if all nodes are equally near.
   const std::string& far_reason() const noexcept { return far_reason_; }
-  /// Returns why CUDA did not register memory; empty if it did, or was not asked to.
+  /// Returns why CUDA did not register memory; empty if it did, or if registering was not tried.
   const std::string& refusal() const noexcept { return refusal_; }
 
  private:

@@ -17,7 +17,7 @@
 // Versions 2 and 3 are older forms of 4 and 5: lanes did not wait for each other between passes. With one lane the
 // order is the same, and these versions are accepted. With several lanes they are refused.
 // With an index, the texts of all ranks differ only in `digest`. Each rank has the digest of its own samples. The
-// wrapping sum of all ranks' digests is the digest of the run. Sum them before saving:
+// wrapping sum of the digests of all ranks is the digest of the run. Sum the digests before saving:
 //   MPI_Allreduce(MPI_IN_PLACE, &position.digest, 1, MPI_UINT64_T, MPI_SUM, MPI_COMM_WORLD);
 // If a run omits or repeats samples, the text has the field `choice`, a checksum of the samples that the run uses.
 // If a run mixes rows (stages/mix_rows.hpp), the text has the field `stride`, the distance of the rows of a pair. Such

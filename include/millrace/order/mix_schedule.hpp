@@ -5,10 +5,10 @@
 //   phase->pattern.source_at(70'000 - phase->begin);            // the source of the position
 //   schedule->counts_of({.rank = 1, .size = 4}, 0, 70'000);     // samples of each source for this rank
 //
-// The positions are divided into blocks of 256 (with more than 64 sources: of the power of two that is at least four
-// times their number). A block also ends at each point of steps() and linear(), and between two points it is at most
-// 1/64 of their distance, but at least 16. Weights are evaluated once per block: a linear weight by its mean, a
-// function at the first position. A share is an integer in units of 2^-32.
+// The positions are divided into blocks of 256. With more than 64 sources, the size of a block is the lowest power of
+// two that is at least four times the number of sources. A block also ends at each point of steps() and linear().
+// Between two points, a block has at most 1/64 of their distance, but at least 16 positions. Weights are evaluated once
+// per block: a linear weight by its mean, a function at the first position. A share is an integer in units of 2^-32.
 // The lag of a source is its expected number of samples minus its actual number. Each block distributes its positions
 // by lag: integer parts first, then the largest remainders. A mix_pattern distributes the samples inside the block.
 // Therefore the result is the same on every machine, and a resume needs no state. With stop and reweight, positions

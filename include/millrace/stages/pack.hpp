@@ -1,4 +1,4 @@
-// pack: builds rows of a fixed number of tokens from documents of any length; every token is used exactly once.
+// pack: builds rows of a fixed number of tokens from documents of any length. Each token is in exactly one row.
 //
 //   auto documents = mr::shards("books-{00..31}.tar") | mr::map(tokenize);    // std::vector<std::uint32_t>, any length
 //   auto rows = documents | mr::pack({.length = 2049, .separator = 50256})    // mr::packed
@@ -15,8 +15,8 @@
 // fills a complete row, no separator follows.
 // Both stages fill the last rows of a pass with padding. A document without tokens adds nothing, not even a separator.
 // Segments: for each token, the number of its document in the row, from 1; padding has 0. Positions: for each token,
-// its offset from the beginning of its piece in the row; padding has 0. Both columns allow attention to stay inside a
-// document.
+// its offset from the beginning of its piece in the row; padding has 0. With both columns, a model can limit attention
+// to a document.
 // With a function from an item to its cost, both stages produce lists of items, std::vector<Item>. The costs of a list
 // add up to max_cost at most. The stages never cut an item. pack() closes a row when the next item does not fit;
 // pack_best_fit() puts each item into the open row that it fits best.
