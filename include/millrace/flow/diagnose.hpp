@@ -117,7 +117,7 @@ struct session_by_another_name {
   std::size_t epochs = 1, epoch_batches = 0;
   struct option {
     template <class T>
-    __attribute__((unavailable("millrace: a session has no worker processes, but threads. Write .threads = n")))
+    __attribute__((unavailable("millrace: a session has worker threads instead of processes. Write .threads = n")))
     option(T&&);
   } num_workers;
 };

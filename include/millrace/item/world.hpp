@@ -35,7 +35,7 @@ struct world {
   std::size_t size = 1;
   std::size_t local_rank = 0;   ///< rank among the processes on this machine; 0 if the launcher does not set it
   std::size_t local_size = 0;   ///< number of the run's processes on this machine; 0 if the launcher does not set it
-  const char* from = "";        ///< name of the launcher; empty: set by the program
+  const char* launcher = "";    ///< name of the launcher; empty: set by the program
 
   /// Returns "rank 1 of 4", followed by the launcher and the local rank if there is a launcher.
   std::string describe() const;
@@ -87,7 +87,7 @@ class launcher_reader {
       for (const char* rank : {"PALS_RANKID", "PMIX_RANK", "ALPS_APP_PE"})
         if (set(rank) && !(is_single && std::string_view(rank) == "PMIX_RANK"))
           throw setup_error(std::string(rank) + "=" + printable(getenv_(rank)) +
-                                " indicates one of several processes, but no variable has their number",
+                                " indicates one of several processes, but no variable has the number of processes",
                             "Set .world from MPI_Comm_rank() and MPI_Comm_size()");
     return result.value_or(plain.value_or(world{}));
   }
@@ -166,7 +166,7 @@ class launcher_reader {
       throw setup_error(std::string(missing == l.rank ? l.world_size : l.rank) + " (" + l.name + ") is set, but " +
                             missing + " is not",
                         hint());
-    world r{.rank = number(l.rank), .size = number(l.world_size), .local_rank = 0, .from = l.name};
+    world r{.rank = number(l.rank), .size = number(l.world_size), .local_rank = 0, .launcher = l.name};
     check_below(l.rank, l.world_size);
     if (set(l.local_rank)) {
       r.local_rank = number(l.local_rank);

@@ -45,7 +45,7 @@ void train() {
 }
 
 // case: session_called_num_workers
-// error: a session has no worker processes, but threads\. Write \.threads
+// error: a session has worker threads instead of processes\. Write \.threads
 void train() {
   auto flow = mr::from(numbers) | mr::map(prepare) | mr::batch<&example::number>({.size = 4});
 #if MISTAKE

@@ -137,7 +137,7 @@ TEST_CASE("an endless run has no next epoch that could continue over a set that 
   const std::string point = point_of("");
   CHECK(point_of(point) != point);
   write_shard(folder, 4, 8);
-  CHECK_THROWS_WITH_AS(point_of(point), doctest::Contains("but an endless run has none"), mr::setup_error);
+  CHECK_THROWS_WITH_AS(point_of(point), doctest::Contains("but an endless run has no next epoch"), mr::setup_error);
 }
 
 TEST_CASE("a resume point without counts is used, and ranks of one step have the same place") {

@@ -4,14 +4,14 @@
 //   mr::picture p = mr::jpeg(r["jpg"]).random_resized_crop(224, rng).random_flip(rng);
 //   const mr::geometry g = p.geometry();               // with the random draws of p
 //   auto mask = mr::labels(r["pgm"]).apply(g);         // label_map.hpp; a column of the batch like p
-//   auto [boxes, kept] = g.boxes(objects, {.min_size = 2});
+//   auto [boxes, indices] = g.boxes(objects, {.min_size = 2});
 //   auto [joints, inside] = g.points(skeleton, {.pixel_centers = true});
 //   if (g.mirrored()) swap_left_and_right(joints);
 //
 // Coordinates refer to pixel edges: pixel i covers [i, i + 1), x increases to the right and y downwards. Input is in
 // pixels of the stored image, before its EXIF orientation. Output is in pixels of the rendered image.
 // For labels that were drawn on the image as viewers show it, with its EXIF orientation applied, use g.upright().
-// A box is clipped to the image, and dropped if the clipped box is too small; `kept` contains the indices of the
+// A box is clipped to the image, and dropped if the clipped box is too small; `indices` contains the indices of the
 // remaining boxes. Results are the same with every compiler, because the plan's integers are exact and each position is
 // rounded the same way.
 // Errors: setup_error for options out of range. Threads: not synchronized. Source of the rules: torchvision's crop,
@@ -59,15 +59,15 @@ struct point_options {
 /// The remaining boxes and their indices.
 struct kept_boxes {
   std::vector<box> boxes;           ///< in pixels of the rendered image
-  std::vector<std::size_t> kept;    ///< index of each box in the input; ascending
+  std::vector<std::size_t> indices;    ///< index of each box in the input; ascending
 
   /// Selects the values that belong to the remaining boxes, such as labels, areas or flags.
   /// Throws setup_error if there are fewer values than input boxes.
   template <class T>
   std::vector<T> of(const std::vector<T>& values) const {
     std::vector<T> selected;
-    selected.reserve(kept.size());
-    for (const std::size_t i : kept) {
+    selected.reserve(indices.size());
+    for (const std::size_t i : indices) {
       if (i >= values.size()) throw_too_few(values.size(), i);
       selected.push_back(values[i]);
     }

@@ -26,7 +26,7 @@ class cached : public storage {
  public:
   /// Throws setup_error if `over` is the local file system, no folder is named, or keep_free_share is not in [0, 1].
   cached(const storage& over, const cache_options& o)
-      : cached(std::make_shared<detail::cached_storage>(over.place(), o)) {}
+      : cached(std::make_shared<detail::cached_storage>(over.implementation(), o)) {}
 
   /// Returns the statistics of the cache in this process so far.
   cache_statistics statistics() const noexcept { return storage_->statistics(); }

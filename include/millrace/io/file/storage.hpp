@@ -155,10 +155,10 @@ class storage {
  public:
   storage() = default;
   /// Creates a storage from the complete interface; null: the local file system.
-  storage(std::shared_ptr<storage_interface> place) : place_(std::move(place)) {}   // NOLINT(*-explicit-*)
+  storage(std::shared_ptr<storage_interface> files) : files_(std::move(files)) {}   // NOLINT(*-explicit-*)
   /// Creates a storage from an object of the user's own type.
   template <detail::storage_type T>
-  storage(T own) : place_(std::make_shared<detail::user_storage<T>>(std::move(own))) {}   // NOLINT(*-explicit-*)
+  storage(T own) : files_(std::make_shared<detail::user_storage<T>>(std::move(own))) {}   // NOLINT(*-explicit-*)
   /// Declared only for its error message, which the compiler shows for a type that is not a storage.
   template <class T>
     requires(!detail::storage_type<T> && !std::is_convertible_v<T, std::shared_ptr<storage_interface>> &&
@@ -168,14 +168,14 @@ class storage {
   storage(T);
 
   /// Returns whether the files are in the local file system.
-  bool is_local() const noexcept { return !place_; }
-  /// Returns the interface. Requires that the storage is not local.
-  storage_interface* operator->() const noexcept { return place_.get(); }
-  /// Returns the interface; null for the local file system.
-  const std::shared_ptr<storage_interface>& place() const noexcept { return place_; }
+  bool is_local() const noexcept { return !files_; }
+  /// Returns the implementation. Requires that the storage is not local.
+  storage_interface* operator->() const noexcept { return files_.get(); }
+  /// Returns the implementation; null for the local file system.
+  const std::shared_ptr<storage_interface>& implementation() const noexcept { return files_; }
 
  private:
-  std::shared_ptr<storage_interface> place_;
+  std::shared_ptr<storage_interface> files_;
 };
 
 namespace detail {

@@ -10,7 +10,7 @@ namespace millrace { inline namespace MILLRACE_ABI {
 
 MILLRACE_INLINE std::string world::describe() const {
   std::string text = "rank " + std::to_string(rank) + " of " + std::to_string(size);
-  if (*from != '\0') text += std::string(" (") + from + ", local rank " + std::to_string(local_rank) +
+  if (*launcher != '\0') text += std::string(" (") + launcher + ", local rank " + std::to_string(local_rank) +
             (local_size > 0 ? " of " + std::to_string(local_size) : "") + ")";
   return text;
 }

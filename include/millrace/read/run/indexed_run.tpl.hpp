@@ -143,7 +143,8 @@ MILLRACE_INLINE position indexed_run<Data>::after(std::uint64_t batch) const noe
 template <class Data>
 MILLRACE_INLINE position indexed_run<Data>::start_of_grown(const position& from, position now) const {
   if (now.epoch_batches == exact_order_options::endless)
-    throw setup_error("a run over a data set that has grown continues with its next epoch, but an endless run has none",
+    throw setup_error("a run over a data set that has grown continues with its next epoch, but an endless run has no "
+                      "next epoch",
                       "Start a new run with another seed");
   if (from.counts.shards > now.counts.shards || from.counts.samples > now.counts.samples)
     throw setup_error("session_options::grown is for a data set with more samples: got " + counts_text(now.counts) +

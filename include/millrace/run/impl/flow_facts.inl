@@ -16,8 +16,8 @@ MILLRACE_INLINE void check_flow(const flow_facts& f) {
                       "equal size",
                       "Omit pad_last, or bucket()");
   if (f.has_index && !f.one_row_per_sample)
-    throw setup_error("an indexed source has one row for each sample, and expand, filter, take, bucket or a later "
-                      "shuffle would change that",
+    throw setup_error("a source with an index needs one row for each sample: got expand, filter, take, bucket or a "
+                      "shuffle after another stage, expected none of them",
                       "Omit that stage, or use a source without an index");
 }
 
@@ -33,8 +33,8 @@ MILLRACE_INLINE std::shared_ptr<sample_names> names_for(const flow_facts& f) {
 MILLRACE_INLINE damage_rule damage_rule_for(const flow_facts& f, const session_options& o) {
   if (o.on_damage.policy == damage::fail) return {};
   if (!f.one_row_per_sample)
-    throw setup_error("on_damage needs one row for each sample, and expand, filter, pack, take, bucket or a later "
-                      "shuffle would change that",
+    throw setup_error("on_damage needs one row for each sample: got expand, filter, pack, take, bucket or a shuffle "
+                      "after another stage, expected none of them",
                       "Omit on_damage, or that stage");
   constexpr std::size_t usual_lanes = 48;   // of donors: a multiple of every usual number of ranks
   const std::size_t lanes = o.lanes.value_or(0) > 0 ? *o.lanes : usual_lanes;
@@ -47,7 +47,8 @@ MILLRACE_INLINE damage_rule damage_rule_for(const flow_facts& f, const session_o
                         "Set session_options::lanes to a multiple of the number of ranks, or use mask");
     rule.donor_step = std::max<std::size_t>(1, lanes / ranks);
   } else if (ranks > 1) {
-    throw setup_error("on_damage on several ranks needs an index: a lost shard would cause uneven shares",
+    throw setup_error("on_damage on several ranks needs an index: after a lost shard, ranks would have different "
+                      "numbers of batches",
                       "Use shards() over plain tars, or one rank");
   }
   return rule;

@@ -60,8 +60,8 @@ MILLRACE_INLINE bool shards_source::uses_index(const index_use& use) const {
   if (!use.one_row_per_sample) {
     if (!required) return false;
     throw setup_error(std::string("shards() with ") + (own.chooses ? "only, without, where or repeats" : "an index") +
-                          " has one row for each sample, and expand, filter, take, pack, bucket or a later shuffle "
-                          "would change that",
+                          " needs one row for each sample: got expand, filter, take, pack, bucket or a shuffle after "
+                          "another stage, expected none of them",
                       "Choose samples by .having, .where or .only, omit that stage, or stream the shards: .index "
                       "= mr::index::off");
   }

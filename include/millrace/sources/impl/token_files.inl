@@ -70,9 +70,9 @@ MILLRACE_INLINE token_files_source::token_files_source(std::vector<std::string> 
     throw setup_error("token_files() has no stride: got 0 tokens, expected at least 1",
                       "Omit the stride to use the window length");
   if (options.documents && (options.token_bytes || options.header_bytes || options.keep_short))
-    throw setup_error("token_files() has options that exclude each other: documents, whose type and place are in the "
-                      ".idx file, and token_bytes, header_bytes or keep_short",
-                      "Omit the latter");
+    throw setup_error("token_files() has options that exclude each other: documents, and token_bytes, header_bytes or "
+                      "keep_short",
+                      "Omit the other options: the .idx file states the type and the position of the documents");
   if (const std::size_t bytes = options.token_bytes.value_or(1); bytes > 8 || !std::has_single_bit(bytes))
     throw setup_error("token_files() does not support this token size: got " + std::to_string(bytes) +
                           " bytes, expected 1, 2, 4 or 8",

@@ -67,15 +67,15 @@ TEST_CASE("boxes and points are where fractions place them, after any chain of s
       for (double& edge : y) edge = std::clamp(edge, 0.0, bottom);
       const double w = x[1] - x[0], h = y[1] - y[0];
       if (w < 2 || h < 2 || w * h < 6) continue;
-      REQUIRE(next < left.kept.size());
-      REQUIRE(left.kept[next] == k);
+      REQUIRE(next < left.indices.size());
+      REQUIRE(left.indices[next] == k);
       const double got[4] = {left.boxes[next].left, left.boxes[next].top, left.boxes[next].right,
                              left.boxes[next].bottom};
       const double expected[4] = {x[0], y[0], x[1], y[1]};
       for (int e = 0; e < 4; ++e) REQUIRE(got[e] == doctest::Approx(expected[e]).epsilon(1e-9));
       ++next;
     }
-    REQUIRE(next == left.kept.size());
+    REQUIRE(next == left.indices.size());
     inside += next;
     total += boxes.size();
   }
@@ -128,10 +128,10 @@ TEST_CASE("boxes without an area and with NaN are left out, and labels by the sa
                                    {.left = 60, .top = 3, .right = 70, .bottom = 8},       // outside the image
                                    {.left = 1, .top = 1, .right = 2.5, .bottom = 2},
                                    {.left = 1, .top = 1, .right = 2.5, .bottom = 9}};
-  CHECK(g.boxes(boxes, {.min_size = 0, .min_area = 0}).kept == std::vector<std::size_t>{2, 5, 6});
-  CHECK(g.boxes(boxes).kept == std::vector<std::size_t>{2, 5, 6});
-  CHECK(g.boxes(boxes, {.min_size = 1.5}).kept == std::vector<std::size_t>{2, 6});
-  CHECK(g.boxes(boxes, {.min_area = 100}).kept == std::vector<std::size_t>{2});
+  CHECK(g.boxes(boxes, {.min_size = 0, .min_area = 0}).indices == std::vector<std::size_t>{2, 5, 6});
+  CHECK(g.boxes(boxes).indices == std::vector<std::size_t>{2, 5, 6});
+  CHECK(g.boxes(boxes, {.min_size = 1.5}).indices == std::vector<std::size_t>{2, 6});
+  CHECK(g.boxes(boxes, {.min_area = 100}).indices == std::vector<std::size_t>{2});
   const auto left = g.boxes(boxes);
   CHECK(left.boxes[0] == mr::box{.left = 0, .top = 1, .right = 50, .bottom = 8});
   CHECK(left.of(std::vector<std::int32_t>{10, 11, 12, 13, 14, 15, 16}) == std::vector<std::int32_t>{12, 15, 16});

@@ -192,7 +192,7 @@ TEST_CASE("mr::cached is a storage, and its statistics are printed as a sentence
   p.below->add("far://a", 5'000);
   const mr::cached data(mr::storage(p.below), p.options);
   const mr::storage at = data;
-  for (int i = 0; i < 4; ++i) CHECK(read_complete(*at.place(), "far://a") == p.text("far://a"));
+  for (int i = 0; i < 4; ++i) CHECK(read_complete(*at.implementation(), "far://a") == p.text("far://a"));
   CHECK(data.statistics().text() ==
         "75.0 % of 20.0 kB read from the cache; 5.00 kB fetched, 0.00 B bypassed the cache");
   struct {

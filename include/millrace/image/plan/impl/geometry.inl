@@ -60,7 +60,7 @@ MILLRACE_INLINE kept_boxes geometry::boxes(std::span<const box> all, const box_o
                        width * height >= options.min_area;
     if (!keeps) continue;
     result.boxes.push_back({.left = x.begin, .top = y.begin, .right = x.end, .bottom = y.end});
-    result.kept.push_back(i);
+    result.indices.push_back(i);
   }
   return result;
 }

@@ -197,7 +197,7 @@ MILLRACE_INLINE position replayed_run::start_of_run() {
                      .times = o.times,
                      .counts = {.shards = o.order.shards}};
   if (o.first_epoch > 0 && (o.epoch_batches > 0 || from_ == replay_start::run))
-    throw setup_error("a run over this source can start in a later epoch only by reading the earlier ones: got "
+    throw setup_error("a run over this source can start in a later epoch only by reading all earlier epochs: got "
                       "session_options::first_epoch = " + std::to_string(o.first_epoch) + ", expected 0, because " +
                           (o.epoch_batches > 0 ? "an epoch of session_options::epoch_batches is not a pass over the "
                                                  "source, which has no index"

@@ -197,7 +197,7 @@ MILLRACE_INLINE void tar_reader::check_end(std::uint64_t marker_at) {
                      "If archives were concatenated, store them as separate shards; otherwise the shard is damaged: "
                      "copy, download or write it again"));
     if (stream_.end_bytes() > marker_at + end_marker_bytes + max_padding_bytes)
-      throw_damage(damage("has more than 16 MiB of zeros after the end marker: a copy or download that never finished",
+      throw_damage(damage("has more than 16 MiB of zeros after the end marker, as after an incomplete copy or download",
                      end_marker_at_));
   } while (!stream_.next_chunk().empty());
   ended_without_marker_ = stream_.end_bytes() < marker_at + end_marker_bytes;
