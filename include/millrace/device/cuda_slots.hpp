@@ -7,7 +7,7 @@
 //
 // A slot is memory of the system in huge pages. Threads on cores near the GPU touch the pages, and CUDA registers them.
 // If registering fails, or if the GPU uses the page tables of the host (GH200), where registering does not pin memory,
-// the slot is allocated by cudaHostAlloc(). That memory has small pages, and one thread of the driver allocates them
+// the slot is allocated by cudaHostAlloc(). Its memory has small pages, and one thread of the driver allocates them
 // one by one. If cudaHostAlloc() fails, too, the slot is pageable.
 // Errors: io_error from CUDA if the GPU cannot be used; std::bad_alloc. Threads: any; one thread at a time for a slot.
 // Lifetime: the destructor of spare_slots frees the slots that it keeps.
