@@ -4,7 +4,7 @@
 // decodes a batch on the trainer's thread, copies it, launches the step, and reads the loss. "after" is the loop with
 // Millrace, which waits for nothing. "step alone" launches steps on data that are already present. The step's length
 // varies from a quarter of a batch's loading time to four times as much. Idle time is the time between steps by the
-// accelerator's own clock.
+// accelerator's own clock. Without a GPU, the accelerator is emulated, unless --only gpu is passed.
 #include "harness.hpp"
 #include "parts/emulated_accelerator.hpp"
 #ifdef MILLRACE_CUDA
@@ -127,19 +127,23 @@ void report(bench::harness& run, double ratio, const series& all) {
   run.result("overlapped_of_ideal" + std::string(name), bench::median(all.of_ideal), "%", bench::at_least(90));
 }
 
-std::unique_ptr<bench::accelerator> find_accelerator() {
+std::unique_ptr<bench::accelerator> find_gpu() {
 #ifdef MILLRACE_CUDA
-  if (auto gpu = bench::gpu_accelerator::find()) return gpu;
+  return bench::gpu_accelerator::find();
+#else
+  return nullptr;
 #endif
-  return std::make_unique<bench::emulated_accelerator>();
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
   return bench::run_guarded([&] {
-    const auto chip = find_accelerator();
+    std::unique_ptr<bench::accelerator> chip = find_gpu();
+    const bool has_gpu = chip != nullptr;
+    if (!has_gpu) chip = std::make_unique<bench::emulated_accelerator>();
     bench::harness run(argc, argv, "overlap", {{"accelerator", chip->description()}});
+    if (!has_gpu && !run.wants("emulated")) return run.nothing_measured("no GPU");
     std::vector<trainer_sample> samples(24 * batch_rows);
     tbb::parallel_for(std::size_t{0}, samples.size(), [&](std::size_t i) {
       auto shape = make_shape({.seed = 1, .index = i});

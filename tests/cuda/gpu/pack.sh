@@ -16,12 +16,20 @@ limit_mib=50
 mkdir -p "$1"
 target=$(cd "$1" && pwd)
 architecture=${2:-all-major}
+# Programs of different revisions would crash, and their table would prove nothing.
+revision() {
+  git -C "$root" rev-parse HEAD
+  git -C "$root" diff --quiet HEAD || echo "with uncommitted changes, checksum $(git -C "$root" diff HEAD | cksum)"
+}
+revision_before=$(revision)
 programs="tests/cuda/contract/gpu_contract tests/cuda/contract/gpu_kernels tests/cuda/gpu/gpu_rows bench/bench_h2d
   bench/bench_overlap examples/cuda_trainer examples/train_images"
 
 configure build/gpu --buildtype=release -Dwerror=false -Dcuda=enabled -Dgpu_arch="$architecture" -Dtests=enabled \
   -Djoined_tests=true -Dexamples=enabled -Dbench=enabled
 build build/gpu $programs tests/cuda/gpu/flows.abi3.so
+[ "$(revision)" = "$revision_before" ] || fail "the sources changed while they were compiled" \
+  "Run this again, in a clone that nothing else changes."
 
 rm -rf "$target/bin" "$target/lib.tar.xz" "$target/python" "$target/COMMIT"
 libraries=$(mktemp -d)
@@ -48,10 +56,7 @@ done
 rm -f "$libraries.list"
 tar -C "$libraries" -cJf "$target/lib.tar.xz" .
 
-{
-  git -C "$root" rev-parse HEAD
-  git -C "$root" diff --quiet HEAD || echo "with uncommitted changes"
-} | paste -sd' ' >"$target/COMMIT"
+echo "$revision_before" | paste -sd' ' >"$target/COMMIT"
 size_mib=$(du -sm "$target" | cut -f1)
 [ "$size_mib" -lt "$limit_mib" ] || fail "$target has $size_mib MiB; a machine accepts less than $limit_mib MiB" \
   "Pack one architecture, for example sm_90."

@@ -105,65 +105,96 @@ def code(runner, _row):
 
 
 def torch(runner, row):
-    """PyTorch in another process: the batches on the GPU have the checksums of those on the host."""
+    """PyTorch in other processes: the batches on the GPU have the checksums of those on the host."""
     folder = runner.options.bundle / "python" if runner.options.bundle else None
     if not folder or not folder.exists():
         return Outcome("SKIP", "the bundle has no Python module")
+    printed = {}
     with tempfile.TemporaryDirectory() as libraries:
         # Python and PyTorch use the C++ library of the machine.
         for path in pathlib.Path(runner.options.libraries[0]).iterdir():
             if not path.name.startswith(("libstdc++", "libgcc_s")):
                 os.symlink(path, pathlib.Path(libraries, path.name))
         paths = {"LD_LIBRARY_PATH": libraries, "PYTHONPATH": str(folder)}
-        on_host, on_gpu = (runner.run([sys.executable, __file__, "--torch", where], row.seconds, **paths, **hidden)
-                           for where, hidden in (("host", {"CUDA_VISIBLE_DEVICES": ""}), ("gpu", {})))
-    outcome = judged(*(on_gpu if on_host[0] == 0 else on_host))
-    if outcome.status == "PASS":
-        batches = on_host[1].split()
-        if not batches or batches != on_gpu[1].split():
-            return Outcome("FAIL", "the batches on the GPU have other bytes")
-        outcome.value = f"{len(batches)} batches are equal"
-    return outcome
+        for where, streams in TORCH_STREAMS.items():   # the first one detects a machine without PyTorch or a GPU
+            hidden = {} if streams else {"CUDA_VISIBLE_DEVICES": ""}
+            status, printed[where] = runner.run([sys.executable, __file__, "--torch", where], row.seconds, **paths,
+                                                **hidden)
+            if status != 0:
+                return judged(status, printed[where])
+    batches = printed["host"].split()
+    wrong = [where for where, streams in TORCH_STREAMS.items()
+             if not batches or printed[where].split() != batches * max(1, streams)]
+    if wrong:
+        return Outcome("FAIL", f"the batches have other bytes: {', '.join(wrong)}")
+    return Outcome("PASS", f"{len(batches)} batches are equal: " + ", ".join(w for w in TORCH_STREAMS if w != "host"))
+
+
+# The ways in which torch_checksums() receives batches, and the number of streams that read each batch.
+TORCH_STREAMS = {"current stream": 1, "from_dlpack": 2, "host": 0}
 
 
 def torch_checksums(where):
-    """The other process of torch(): prints the checksum of each batch."""
+    """The other process of torch(): prints the checksum of each batch, for each stream that reads the batches.
+
+    On a GPU, the streams are busy, so that they read a batch after it was released."""
     try:
         import torch as library
     except ImportError:
-        library = None
-    if where == "gpu" and (not library or not library.cuda.is_available()):
+        print("skipped: PyTorch is not installed")
+        return 77
+    on_gpu, by_protocol = where != "host", where == "from_dlpack"
+    if on_gpu and not library.cuda.is_available():
         print("skipped: PyTorch with a GPU is not installed")
         return 77
     import flows
-    copies = []
-    with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as stream:
+    streams = [library.cuda.Stream() for _ in range(TORCH_STREAMS[where])]
+    with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as current:
         for shard in range(3):
             with tarfile.open(f"{folder}/s{shard}.tar", "w") as tar:
                 for number in range(14 * shard, 14 * shard + 14):
                     member = tarfile.TarInfo(f"{number:04}.cls")
                     member.size = len(str(number))
                     tar.addfile(member, io.BytesIO(str(number).encode()))
-        if where == "gpu":
-            stream.enter_context(library.cuda.stream(library.cuda.Stream()))
-        loader = flows.numbers(f"{folder}/s{{0..2}}.tar", 4, seed=7, wide=20_000, threads=2)
+        if on_gpu and not by_protocol:
+            current.enter_context(library.cuda.stream(streams[0]))
+        loader = flows.numbers(f"{folder}/s{{0..2}}.tar", 4, seed=7, wide=20_000, threads=2,
+                               convert=False if by_protocol else None)
+        copies = [[] for _ in streams or [None]]
         for _ in range(3):
             for batch in loader:
-                if where == "gpu":
-                    if not batch[0].is_cuda:
-                        raise SystemExit("the batch is not on the GPU")
-                    library.cuda._sleep(20_000_000)   # the copies run after the batch was released
-                copies.append([column.clone() if library else column.copy() for column in batch])
+                if by_protocol:
+                    check_protocol(batch[0])
+                for stream, to in zip(streams or [None], copies):
+                    with library.cuda.stream(stream) if by_protocol else contextlib.nullcontext():
+                        tensors = [library.from_dlpack(column) for column in batch] if by_protocol else list(batch)
+                        if on_gpu:
+                            if not tensors[0].is_cuda:
+                                raise SystemExit("the batch is not on the GPU")
+                            library.cuda._sleep(20_000_000)
+                        to.append([tensor.clone() for tensor in tensors])
+                        del tensors
                 del batch
+        if on_gpu:
+            library.cuda.synchronize()
         loader.close()
-    for batch in copies:
+    for batch in [batch for of_stream in copies for batch in of_stream]:
         checksum = 0
         for column in batch:
-            if library:
-                column = column.cpu().contiguous().view(library.uint8).numpy()
-            checksum = zlib.crc32(column.tobytes(), checksum)
+            checksum = zlib.crc32(column.cpu().contiguous().view(library.uint8).numpy().tobytes(), checksum)
         print(f"{checksum:08x}")
     return 0
+
+
+def check_protocol(column):
+    """The parts of DLPack's protocol that PyTorch does not call."""
+    if column.__dlpack_device__()[0] != 2:
+        raise SystemExit(f"the column is on the device {column.__dlpack_device__()}, which is not a GPU")
+    try:
+        column.__dlpack__(stream=0)
+    except BufferError:
+        return
+    raise SystemExit("stream=0 is ambiguous, and was accepted")
 
 
 def shapes(runner, row):
@@ -173,6 +204,8 @@ def shapes(runner, row):
     with tempfile.TemporaryDirectory() as folder:
         command = [runner.programs["train_images"], "--work", folder, "--device", "gpu"]
         status, printed = runner.run(command, row.seconds)
+    if "--device gpu: this machine has none" in printed:
+        return Outcome("SKIP", "no GPU")
     outcome = judged(status, printed)
     accuracy = re.search(r"^summary: accuracy=([\d.]+)", printed, re.MULTILINE)
     if outcome.status == "PASS":
@@ -224,9 +257,11 @@ ROWS = [
     Row("kernel speed", "at most 1.5 times the time of copying the same number of bytes",
         program(PARTS, "--only", "kernels"), 60, True),
     Row("copies", "at least 90 % of the ceiling while a kernel runs", program("bench_h2d", "--quick"), 60),
-    Row("overlap", "idle below 2 % if the step is longer than the load", program("bench_overlap", "--quick"), 90),
+    Row("overlap", "idle below 2 % if the step is longer than the load",
+        program("bench_overlap", "--quick", "--only", "gpu"), 90),
     Row("graph", "one graph for each slot, 1,000 replays, exact sums", program(PARTS, "--only", "graph"), 30, True),
-    Row("torch", "PyTorch receives the bytes of the host through DLPack", torch, 60),
+    Row("torch", "PyTorch receives the bytes of the host: in its current stream, and in two streams by from_dlpack()",
+        torch, 60),
     Row("trainer", "the losses before and after agree", program("cuda_trainer", says=r"before: .*"), 60),
     Row("learning", "an accuracy of at least 0.95", shapes, 90),
     Row("one connection", "the cases of sessions pass",

@@ -173,6 +173,81 @@ def architectures(_folder):
     return None if found == ([75, 90], [120]) else str(found)
 
 
+# PyTorch and the module of the row torch, without a GPU: a stream reads a batch when the batch is cloned.
+TORCH = """
+import contextlib, os, types
+class Tensor:
+    is_cuda = "CUDA_VISIBLE_DEVICES" not in os.environ
+    def __init__(self, data): self.data = data
+    def clone(self): return Tensor(self.data)
+    def view(self, kind): return self
+    cpu = contiguous = numpy = lambda self: self
+    def tobytes(self): return self.data
+cuda = types.SimpleNamespace(is_available=lambda: @GPU@, Stream=object, stream=lambda s: contextlib.nullcontext(),
+                             _sleep=lambda cycles: None, synchronize=lambda: None)
+uint8 = None
+def from_dlpack(column): return Tensor(column.data)
+"""
+FLOWS = """
+import torch
+class Column:
+    def __init__(self, data): self.data = data
+    def __dlpack_device__(self): return (2, 0)
+    def __dlpack__(self, stream):
+        if stream == 0 and @REFUSES@: raise BufferError
+class Loader(list):
+    def close(self): pass
+def numbers(shards, batch, seed, wide, threads, convert):
+    kind = Column if convert is False else torch.Tensor
+    wrong = b"x" if @WRONG@ else b""
+    return Loader([kind(b"%d" % n + wrong), kind(b"label")] for n in range(5))
+"""
+
+
+def torch_rows(folder):
+    (folder / "python").mkdir()
+    check = [one.check for one in rows.ROWS if one.name == "torch"][0]
+    for values, expected in (
+            ({}, ("PASS", "15 batches are equal: current stream, from_dlpack")),
+            ({"GPU": False}, ("SKIP", "PyTorch with a GPU is not installed")),
+            ({"REFUSES": False}, ("FAIL", "exit status 1: stream=0 is ambiguous, and was accepted")),
+            ({"WRONG": "convert is False"}, ("FAIL", "the batches have other bytes: from_dlpack")),
+            ({"WRONG": "convert is None and torch.Tensor.is_cuda"},
+             ("FAIL", "the batches have other bytes: current stream"))):
+        for name, text in (("torch", TORCH), ("flows", FLOWS)):
+            for word, value in ({"GPU": True, "REFUSES": True, "WRONG": False} | values).items():
+                text = text.replace(f"@{word}@", str(value))
+            (folder / "python" / f"{name}.py").write_text(text)
+        shutil.rmtree(folder / "python" / "__pycache__", ignore_errors=True)
+        got, log, _ = run(folder, [row("torch", check=check)])
+        if (got["torch"]["status"], got["torch"]["value"]) != expected:
+            return f"expected {expected}, got {got['torch']}\n{log}"
+    return None
+
+
+def changed_sources(folder):
+    """pack.sh rejects programs whose sources changed during the build, for example by another commit."""
+    root = folder / "clone"
+    for name in (".ci", "tests/cuda/gpu", "tools"):
+        (root / name).mkdir(parents=True)
+    shutil.copy(HERE / "pack.sh", root / "tests/cuda/gpu")
+    (root / "source").write_text("old")
+    (root / ".ci/setup.sh").write_text("fail() { echo \"$1\"; exit 1; }\nconfigure() { :; }\nbuild() { $BUILD; }\n")
+    (root / "tools/nvcc").write_text("")
+    (root / "tools/nvcc").chmod(0o755)
+    git = ["git", "-C", root, "-c", "user.name=n", "-c", "user.email=e", "-c", "init.defaultBranch=main"]
+    for arguments in (["init", "-q"], ["add", "-A"], ["commit", "-qm", "first"]):
+        subprocess.run([*git, *arguments], check=True)
+    for build, message in ((f"cp {__file__} {root}/source", "the sources changed while they were compiled"),
+                           ("true", "gpu_contract")):   # then strip misses the first program
+        done = subprocess.run(["sh", root / "tests/cuda/gpu/pack.sh", folder / "packed"], text=True, cwd=root,
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL,
+                              env=os.environ | {"PATH": f"{root}/tools:{os.environ['PATH']}", "BUILD": build})
+        if done.returncode == 0 or message not in done.stdout:
+            return f"expected {message}, got status {done.returncode}: {done.stdout}"
+    return None
+
+
 def with_fake_runtime(programs):
     def check(folder):
         with contextlib.redirect_stdout(io.StringIO()) as printed:
@@ -194,7 +269,9 @@ def main(programs):
              "SIGTERM ends all processes, and the table is written": killed_by(signal.SIGTERM),
              "the summaries of compute-sanitizer are found": sanitizers,
              "a process that starts at the moment of a signal is killed": stopped_at_start,
-             "the architectures in a program are found": architectures}
+             "the architectures in a program are found": architectures,
+             "PyTorch's batches are compared with those of the host": torch_rows,
+             "programs of different revisions are not packed": changed_sources}
     if programs:
         tests["all rows pass that can run with the fake runtime"] = with_fake_runtime(programs)
     for name, test in tests.items():
