@@ -1,27 +1,28 @@
-// join: parallel sets of shards, joined by key, as the source of a flow. Opt-in: not in the umbrella header.
+// join: joins parallel sets of shards by key. millrace.hpp does not include this header.
 //
 //   #include <millrace/join.hpp>
 //   auto flow = mr::join(mr::shards("images-{000..146}.tar", {.seed = 7}), mr::shards("embeddings-*.tar"),
 //                        {.missing = mr::missing::skip})
 //             | mr::shuffle({.window = 8192}) | mr::map(prepare) | mr::batch<example>({.size = 256});
 //
-// Delivers the records of the first set, each with the fields of the samples with the same key in the other sets: here
-// r["jpg"] of the first set and r["npy"] of the second. Key, shard and offset of a record are those of the first set.
-// The sets may have different shards and different orders. join(vector, options) joins any number of sets.
+// Delivers a record for each sample of the first set. The record also has the fields of its partners, the samples with
+// the same key in the other sets: here r["jpg"] of the first set and r["npy"] of the second. Key, shard and offset of a
+// record are those of the first set. The sets may have different shards and different orders. join(vector, options)
+// joins any number of sets.
 // Partners are found by the indexes, before any sample is read. The start line has the number of samples that matched.
 // Order, ranks, resume, digests and on_damage: as for shards() with an index, over the samples of the first set. Its
 // seed is the seed of the flow. Each set may have its own options, such as fields, storage, where or only. A damaged
 // sample of any set damages the record, which on_damage and the quarantine list name by the key of the first set. A
 // resume point contains fingerprints of all sets.
 // Keys: several samples of the first set may have one key, and share a partner. Keys that no sample of the first set
-// has are unused. In the other sets, a key that the first set has must be unique; same_shard_names relaxes this to the
-// shards of one file name.
+// has are unused. In each other set, a key of the first set must be unique; with same_shard_names, it must be unique in
+// the shards of one file name.
 // Errors, all setup_errors of the session's constructor: a set without an index (compressed, or .index = off); equal
 // field names in two sets, after join_options::prefixes; a key with two partners; sets without a common key; with
 // missing::error, a sample without a partner. Stages that change the number of rows are errors, as for every source
 // that is always indexed. All other errors are those of shards().
 // Memory and cost of the start: sources/joined_data.hpp. Cost: one more read and about 0.2 us for each sample and set.
-// No payload is copied. The partners of neighbors should be neighbors: in another order, each partner is one read.
+// No payload is copied. Store partners in the same order in all sets; otherwise each partner is a separate read.
 // Threads: as for shards(). Copies of a flow share the indexes and the partners.
 #pragma once
 
@@ -54,7 +55,7 @@ class joined_source {
   /// Requires that uses_index() was called for a session of this kind.
   std::unique_ptr<planned> plan(const indexed_run_options& o) const;
 
-  // The members that every source needs. open() has no definition, because the session calls plan() instead.
+  // Every source needs these members. open() has no definition, because the session calls plan() instead.
   std::size_t shards() const noexcept { return sets_.front().shards(); }
   planned::source_type::reader open(std::size_t shard, std::uint64_t epoch) const;
 

@@ -23,7 +23,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
-/// The treatment of a sample of the first set of a join whose key another set does not have.
+/// The treatment of a sample of the first set whose key is missing in another set.
 enum class missing : std::uint8_t {
   error,    ///< the session does not start
   skip,     ///< the sample is omitted
@@ -61,7 +61,7 @@ class joined_data {
   std::uint64_t choice() const noexcept;
   /// Returns a text with the number of selected samples of each set; empty without a selection.
   std::string choice_text() const;
-  /// Returns the share of the bytes of all sets that the joined samples have.
+  /// Returns the bytes of the joined samples in all sets, estimated by their share of the samples.
   std::uint64_t size_bytes() const noexcept;
   /// Returns a hash of the first set (upper half), and of the other sets and the partners (lower half).
   std::uint64_t fingerprint() const noexcept { return fingerprint_; }

@@ -14,8 +14,8 @@
 // Errors: data_error for more than max_pictures images (unless `truncate`) and for an image of another size;
 // setup_error if an option is out of range; the same errors as `picture`. Threads: not synchronized. Lifetime: as for
 // `picture`.
-// Cost: a slot has space for max_pictures images in every row, but only the used part is copied to a device. Images are
-// decoded as in a column of single images, together over several rows. If a row has fewer images than max_pictures, the
+// Cost: a slot has space for max_pictures images in every row, but only the used part is copied to a device. Images of
+// several rows are decoded together, as in a column of single images. If a row has fewer images than max_pictures, the
 // rows after it are moved once within the slot, which costs about 20 us per image of 224 x 224.
 #pragma once
 

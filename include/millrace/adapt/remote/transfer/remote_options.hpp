@@ -26,8 +26,9 @@ namespace millrace { inline namespace MILLRACE_ABI {
 struct remote_retries {
   int attempts = 10;                                 ///< maximum number of attempts without progress
   std::chrono::duration<double> limit{180};          ///< maximum time without progress, or with refused keys
-  std::chrono::duration<double> first_pause{0.2};    ///< maximum of the first pause; each pause may be twice as long
-  std::chrono::duration<double> longest_pause{20};   ///< maximum of every pause
+  std::chrono::duration<double> first_pause{0.2};    ///< maximum of the first pause; this maximum doubles with each
+                                                     ///< pause
+  std::chrono::duration<double> longest_pause{20};   ///< upper limit of this maximum
 };
 
 /// Hedging: if a request is late, a second one is sent on a new connection, and the first response is used.
