@@ -6,7 +6,7 @@
 //   b.release();                             // the slot is free once the streams that use it have finished with it
 //
 // A lease is move-only. Errors: all members that access the batch throw setup_error after the lease was released or
-// moved from. A lease that never had a batch, such as the one returned at the end of a run, has size() 0.
+// moved from. A lease that never had a batch, such as the result of next() at the end of a run, has size() 0.
 // Threads: one thread at a time. Lifetime: keys are valid until release().
 #pragma once
 

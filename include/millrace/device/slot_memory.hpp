@@ -3,10 +3,10 @@
 //   void* slot = mr::detail::allocate_slot(38'535'168);   // std::bad_alloc; at a multiple of 4096 bytes or more
 //   mr::detail::free_slot(slot);
 //
-// Huge pages help because each row is written once and read once, in sequence. With pages of 4 KiB, each page then
-// costs one walk through the page tables, or two walks in a virtual machine. The slot uses no more memory than its
-// size, because huge pages are requested only for the part of the slot that consists of complete huge pages. All of
-// these pages become resident, even if the rows of a ragged column leave gaps.
+// Each row is written once and read once, in sequence. Therefore each page of 4 KiB costs one walk through the page
+// tables, or two walks in a virtual machine; huge pages need fewer walks. The slot uses no more memory than its size,
+// because huge pages are requested only for the part of the slot that consists of complete huge pages. All huge pages
+// become resident, even if the rows of a ragged column leave gaps.
 // Huge pages require Linux with "madvise" or "always" selected in /sys/kernel/mm/transparent_hugepage/enabled.
 // Elsewhere the slots use normal pages.
 // Threads: any.

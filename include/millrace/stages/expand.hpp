@@ -3,7 +3,7 @@
 //   auto windows = mr::from(clips) | mr::expand(windows_of{.frames = 8})
 //                | mr::filter([](const window& w) { return w.label != 7; });
 //   auto sentences = mr::lines("books-{00..31}.txt.gz")
-//                  | mr::expand(sentences_of{}, {.max_outputs = 1'000});      // for a stage that cannot know its bound
+//                  | mr::expand(sentences_of{}, {.max_outputs = 1'000});      // for a stage without a known bound
 //
 // Outputs always keep the order of their inputs. The number of items in an epoch is not known in advance.
 // Threads: a stage with a const push() and no finish() runs on all workers. Any other stage runs on its own thread, in

@@ -18,8 +18,8 @@
 // with a NaN counts as incorrect and as nonfinite.
 // On a GPU: set `.device = mr::cuda_metric_sums()` (metrics.cuh) and add views of GPU memory with `.stream`. Values on
 // the host may be added to the same metric. maybe_log() does not wait for the GPU; a later call writes the row, with
-// its original step. An interval is skipped if too many rows are pending. Only finish(), read_now() and the destructor
-// wait. Without `.device`, add() throws setup_error for views of GPU memory.
+// its original step. If too many rows are pending, the sums of the interval become part of the next row. Only finish(),
+// read_now() and the destructor wait. Without `.device`, add() throws setup_error for views of GPU memory.
 // Each add on a GPU is one kernel. A group of adds is one kernel, too, with the same results:
 //   m.add_together([&] { loss.add(losses, {.stream = s});  top.add(logits, labels, {.stream = s}); });
 // Errors: setup_error for wrong names and shapes; data_error for a label that is not a class. For labels on the host,

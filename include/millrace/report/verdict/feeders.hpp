@@ -6,8 +6,8 @@
 //   if (gain) std::puts(gain->text().c_str());      // "feeders: 3.6 times, needs 24 Gb/s and 17 cores ..."
 //
 // Without feeders, workers prepare all rows. With feeders, the same cores receive finished rows instead. Workers still
-// prepare rows while they have time. The feeders prepare (rate x preparation - workers) / (preparation - receiving) rows
-// per second, where preparation and receiving are seconds per row. `rate` is the lowest of the other limits
+// prepare rows while they have time. The feeders prepare (rate x preparation - workers) / (preparation - receiving)
+// rows per second, where preparation and receiving are seconds per row. `rate` is the lowest of the other limits
 // (limits.hpp) and of the rate at which the workers' cores can receive all rows. The trainer still reads all samples,
 // so the limit of reading applies. The size of a row is its size in the batch: u8 pixels need half of the bandwidth of
 // f16. With TLS, receiving costs about three times as much.

@@ -2,7 +2,7 @@
 //
 //   mr::detail::object_stores stores({.s3 = {.region = "eu-west-1"}}, env);
 //   auto sent = stores.address("GET", "s3://photos/a.tar");             // before each attempt: URL and headers
-//   const auto next = stores.handle_refusal("s3://photos/a.tar", sent, answer);   // whether and when to send a new request
+//   const auto next = stores.handle_refusal("s3://photos/a.tar", sent, answer);   // whether and when to retry
 //   for (const std::string& name : stores.list("s3://photos/2026/")) use(name);
 //
 // Errors: the errors of object_access and list_objects(). Threads: any. Lifetime: `env` is copied.

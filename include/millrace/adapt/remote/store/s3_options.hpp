@@ -1,7 +1,7 @@
 // Options for names that begin with s3:// and gs://, as members of remote_options.
 //
 //   mr::remote({.s3 = {.region = "eu-west-1", .profile = "train"}});
-//   mr::remote({.s3 = {.endpoint = "http://127.0.0.1:9000"}});                   // another server with the protocol of S3
+//   mr::remote({.s3 = {.endpoint = "http://127.0.0.1:9000"}});   // another server with the protocol of S3
 //   mr::remote({.gs = {.bearer_token = [] { return token_of_my_own(); }}});
 //
 // Millrace uses the first keys it finds in this order: `.credentials`; AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY; the

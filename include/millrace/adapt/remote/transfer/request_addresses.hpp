@@ -2,7 +2,7 @@
 //
 //   mr::detail::request_addresses addresses(options);
 //   auto sent = addresses.address("https://data.example/train-000.tar");   // before each attempt
-//   const auto next = addresses.handle_refusal(name, sent, answer);   // after a refusal: whether and when to send a new one
+//   const auto next = addresses.handle_refusal(name, sent, answer);   // after a refusal: whether and when to retry
 //
 // Errors: setup_error for a name of another kind, and the errors of a search for keys. Threads: any.
 #pragma once
