@@ -39,8 +39,8 @@ class device_backend {
 
   /// Returns the name for reports and messages.
   virtual std::string name() const = 0;
-  /// Returns true if batches are used in the slots to which the workers write them. Then copies, a ring of device slots
-  /// and a stager are not needed.
+  /// Returns true if batches are used in the slots to which the workers write them. If so, copies, a ring of device
+  /// slots and a stager are not needed.
   virtual bool leases_host_slots() const = 0;
   /// Returns the kind of memory of a delivered batch, which determines whether the host can read it.
   virtual memory_kind memory() const = 0;

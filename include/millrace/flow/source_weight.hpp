@@ -46,7 +46,7 @@ class source_weight {
   /// Creates a constant weight, which must be above 0.
   source_weight(double weight = 1) : points_{{0, weight}} {}
 
-  /// Creates a weight that `function` computes from the position. It is called at the start of each block of positions.
+  /// Creates a weight that `function` computes from the position. The function is called at the start of each block.
   template <class Function>
     requires std::is_invocable_r_v<double, const Function&, std::uint64_t>
   source_weight(Function function) : function_(std::make_shared<const weight_of<Function>>(std::move(function))) {}

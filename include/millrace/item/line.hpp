@@ -1,4 +1,5 @@
-// line: one line of a text file. It keeps its memory alive and stores its file name and line number.
+// line: one line of a text file. The object keeps its memory alive, and stores the name of the file and the line
+// number.
 //
 //   std::vector<std::uint32_t> tokenize(std::string_view text);        // a line converts to a string_view
 //   auto flow = mr::lines("corpus-{0000..1023}.txt.gz") | mr::map(tokenize);

@@ -1,4 +1,4 @@
-// A list of operations on the colors of an image. They run after the image has been cropped and resized.
+// A list of operations on the colors of an image. The operations run after the image has been cropped and resized.
 //
 //   mr::photometric_plan plan;
 //   plan.color_jitter({.brightness = 0.4, .contrast = 0.4, .saturation = 0.4, .hue = 0.1}, rng)

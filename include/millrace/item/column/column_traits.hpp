@@ -133,8 +133,8 @@ concept list_item = has_shape<T> && tensor_element<typename T::element> && requi
   t.options().describe();
   typename T::list_mark;
 };
-/// Rows of varying length, such as item/tensor/ragged.hpp; shape() is the shape of the longest possible row. They have
-/// elements(), or render() into a row of their length.
+/// Rows of varying length, such as item/tensor/ragged.hpp; shape() is the shape of the longest possible row. The type
+/// has elements(), or render() into a row of the item's length.
 template <class T>
 concept ragged_item = has_shape<T> && tensor_element<typename T::element> &&
     !std::same_as<typename T::element, bool> && requires(const T& t) { t.options().padded(t.length()); } &&

@@ -11,8 +11,8 @@
 // - Walk: from the trainer upstream, the first stage that starves for less than 5 % of its time limits the run.
 // If the methods disagree, `agree` is false, and the limits usually decide, because with short rings all stages
 // alternately starve and block. The walk decides only if two conditions hold. The stage of the lowest limit was busy
-// for less than 85 % of its time. The walk's stage starved and blocked for less than 5 % of its time. Then the
-// unaccounted time belongs to the walk's stage.
+// for less than 85 % of its time. The walk's stage starved and blocked for less than 5 % of its time. In this case, the
+// unaccounted time belongs to the stage that the walk selected.
 // Balanced: the two lowest limits differ by less than 10 %. Speeding up only one of the two gains less than 10 %.
 // CPU-starved: workers got less than 95 % of the processor while they worked. In addition, they were ready to run for
 // at least half of the missing time, or a quota throttled the process. The cause is a quota, neighbors, or the
