@@ -88,12 +88,12 @@ def exclusively(target):
 
 
 @functools.lru_cache
-def compiled_library(*compiler):
-    """The object of the compiled library for this compiler and these flags; compiled at most once."""
-    from_what = [*compiler, "-std=c++20", COMPILED, f"-I{ROOT / 'include'}", *library_flags("--cflags")]
+def compiled_library(compiler):
+    """The object of the compiled library, for programs and shared libraries; compiled at most once for a compiler."""
+    from_what = [compiler, "-O1", "-fPIC", "-std=c++20", COMPILED, f"-I{ROOT / 'include'}", *library_flags("--cflags")]
     source = ROOT / "include" / "millrace" / "compiled.cpp"
     texts = reached_text(source.read_text(), ROOT / "include")
-    key = hashlib.sha256(repr((from_what, output_of([compiler[0], "--version"]), sorted(texts.items()))).encode())
+    key = hashlib.sha256(repr((from_what, output_of([compiler, "--version"]), sorted(texts.items()))).encode())
     target = ROOT / "build" / "compiled" / f"{key.hexdigest()[:16]}.o"
     with exclusively(target):
         if not target.exists():
@@ -123,7 +123,7 @@ def linked_program(program, sources, level="-O1", flags=(), libraries=(), plante
     with exclusively(program):
         objects = [target for _, target in in_parallel(compiled, sources)]
         if not planted:
-            objects.append(compiled_library(QUICK_COMPILER, "-O1"))
+            objects.append(compiled_library(QUICK_COMPILER))
         new = program.with_name(f"{program.name}.{os.getpid()}")   # another check may be running the existing one
         succeed(QUICK_COMPILER, *objects, "-o", new, *library_flags("--libs"), *libraries, "-pthread")
         new.replace(program)

@@ -207,7 +207,7 @@ def digest(leg):
         compile_flags = [*WARNINGS, *flags, *mode, f"-I{ROOT / 'include'}", *library_flags("--cflags")]
         compilations[f"compile with {name}"] = [*launcher(), compiler, *compile_flags, "-c", source, "-o",
                                                 f"{program}.o"]
-        library = [compiled_library(compiler, "-O1")] if mode else []
+        library = [compiled_library(compiler)] if mode else []
         links[f"link that of {name}"] = [compiler, f"{program}.o", *library, "-o", program, *library_flags("--libs")]
     leg.run_concurrently(compilations)
     leg.run_concurrently(links)

@@ -60,7 +60,7 @@ def by_a_copy(leg, prefix, consumer, pkg_config_path):
         leg.run(f"compile a consumer with {compiler} and copied headers", [
             compiler, *WARNINGS, COMPILED, f"-I{prefix / 'include'}", "-c", consumer / "consumer.cpp", "-o",
             folder / "consumer.o"])
-        leg.run("link it with the library", [compiler, folder / "consumer.o", compiled_library(compiler, "-O1"),
+        leg.run("link it with the library", [compiler, folder / "consumer.o", compiled_library(compiler),
                                              *LIBRARIES, "-o", folder / "consumer"])
         leg.run("run it", [folder / "consumer"])
         output = leg.run("link it without the library", [compiler, folder / "consumer.o", *LIBRARIES, "-o",
@@ -85,7 +85,7 @@ def two_files(leg, prefix, compiler):
 
     def linked(main, part):
         return leg.run(f"link {main} with {part}", [
-            compiler, folder / f"main_{main}.o", folder / f"part_{part}.o", compiled_library(compiler, "-O1"),
+            compiler, folder / f"main_{main}.o", folder / f"part_{part}.o", compiled_library(compiler),
             *LIBRARIES, "-o", folder / "program"], may_fail=True)
 
     for mode in ("compiled", "header_only"):

@@ -87,7 +87,7 @@ def problem_with(job):
         (pathlib.Path(folder) / "snippet.hpp").write_text("#pragma once\n" + snippet)
         source = pathlib.Path(folder) / PROGRAMS.name
         source.write_text(text)
-        library = [compiled_library(compiler, "-O1")] if mode else []
+        library = [compiled_library(compiler)] if mode else []
         built = subprocess.run([*flags, source, *library, "-o", f"{folder}/program",
                                 *library_flags("--libs")],
                                stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)

@@ -27,7 +27,7 @@ def build():
         subprocess.run([*launcher(), "g++", "-std=c++20", "-O0", "-fPIC", "-Wall", "-Wextra", *flags, COMPILED,
                         f"-I{ROOT / 'include'}", f"-I{sysconfig.get_paths()['include']}", *library_flags("--cflags"),
                         "-c", HERE / "pair.cpp", "-o", f"{module}.o"], check=True)
-        subprocess.run(["g++", "-shared", f"{module}.o", compiled_library("g++", "-O1", "-fPIC"), "-o", module,
+        subprocess.run(["g++", "-shared", f"{module}.o", compiled_library("g++"), "-o", module,
                         *library_flags("--libs")], check=True)
 
 

@@ -39,7 +39,7 @@ def enter(report):
 def flows():
     """The module of module.cpp."""
     import millrace
-    return millrace.load(HERE / "module.cpp", compiled=compiled_library("g++", "-O1", "-fPIC"), cache=BUILD / "cache",
+    return millrace.load(HERE / "module.cpp", compiled=compiled_library("g++"), cache=BUILD / "cache",
                          flags=["-O1", "-Wall", "-Wextra", "-Wpedantic", "-Werror"])
 
 
@@ -49,7 +49,7 @@ def loop():
     BUILD.mkdir(parents=True, exist_ok=True)
     subprocess.run([*launcher(), "g++", "-std=c++20", "-O1", COMPILED, f"-I{ROOT / 'include'}",
                     *library_flags("--cflags"), "-c", HERE / "loop.cpp", "-o", f"{program}.o"], check=True)
-    subprocess.run(["g++", f"{program}.o", compiled_library("g++", "-O1", "-fPIC"), "-o", program,
+    subprocess.run(["g++", f"{program}.o", compiled_library("g++"), "-o", program,
                     *library_flags("--libs")], check=True)
     return program
 
