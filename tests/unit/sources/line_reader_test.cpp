@@ -97,23 +97,29 @@ TEST_CASE("random files equal a read character by character, plain and through e
   const auto make = [&](std::size_t bytes, std::size_t line) {
     std::string file = random() % 2 ? "\xef\xbb\xbf" : "";
     while (file.size() < bytes) {
-      for (std::size_t left = random() % line; left > 0; --left) file += random() % 50 ? 'x' : '\r';
+      for (std::size_t left = random() % line; left > 0;) {
+        const std::size_t letters = std::min<std::size_t>(left, random() % 100);
+        file.append(letters, 'x');
+        left -= letters;
+        if (left > 0) file += '\r', --left;
+      }
       file += random() % 3 ? "\n" : random() % 2 ? "\r\n" : "\xc3\xa9\n";
     }
     if (random() % 2) file.pop_back();
     return file;
   };
   for (const std::size_t line : {3U, 40U, 3'000U, 700'000U})
-    for (const std::size_t bytes : {2'000U, 1'200'000U}) {
+    for (const std::size_t bytes : {2'000U, line > 3'000 ? 1'200'000U : 600'000U}) {
       const std::string file = make(bytes, line);
       CHECK((read_lines(file) == read_slowly(file)));
     }
   const std::string file = make(700'000, 90), two = file + "end\n" + file;
+  const lines_read expected = read_slowly(file), expected_of_two = read_slowly(two);
   for (const std::string command : {"gzip -c", "bzip2 -c", "xz -c", "zstd -qc", "lz4 -qc"}) {
     if (!have(command.substr(0, command.find(' ')))) continue;
     CAPTURE(command);
-    CHECK((read_lines(through(command, file)) == read_slowly(file)));
-    CHECK((read_lines(through(command, file + "end\n") + through(command, file)) == read_slowly(two)));
+    CHECK((read_lines(through(command, file)) == expected));
+    CHECK((read_lines(through(command, file + "end\n") + through(command, file)) == expected_of_two));
     CHECK(read_lines(through(command, "")).texts.empty());
   }
 }
@@ -211,7 +217,7 @@ TEST_CASE("a compressed file that is cut off or damaged returns its complete lin
 TEST_CASE("one flipped bit in a compressed file of lines: the same lines, or an error by the end of the file") {
   std::string file;
   std::mt19937 random(4);
-  for (int i = 0; i < 12'000; ++i) file += "line " + std::to_string(random()) + "\n";
+  for (int i = 0; i < 3'000; ++i) file += "line " + std::to_string(random()) + "\n";
   const lines_read full = read_slowly(file);
   for (const std::string command : {"gzip -c", "bzip2 -c", "xz -c", "zstd -qc", "lz4 -qc"}) {
     if (!have(command.substr(0, command.find(' ')))) continue;

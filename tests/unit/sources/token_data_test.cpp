@@ -54,8 +54,7 @@ struct vault {
   std::shared_ptr<std::size_t> announced = std::make_shared<std::size_t>(0);
   std::unique_ptr<file> open(const std::string& name) const {
     if (!std::filesystem::exists(name)) return nullptr;
-    std::ifstream in(name, std::ios::binary);
-    return std::make_unique<file>(file{{std::istreambuf_iterator<char>(in), {}}, announced.get()});
+    return std::make_unique<file>(file{tar_test::load(name), announced.get()});
   }
 };
 

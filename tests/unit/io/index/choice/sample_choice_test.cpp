@@ -97,14 +97,14 @@ TEST_CASE("a list of keys has each key once, in every shard or in one") {
   CHECK(bound.contains("b", "s-2.tar"));
 }
 
-TEST_CASE("a million keys are found, and no other") {
+TEST_CASE("200,000 keys are found, and no other") {
   std::vector<std::string> keys;
-  for (std::size_t i = 0; i < 1'000'000; ++i) keys.push_back("n" + std::to_string(i * 7));
+  for (std::size_t i = 0; i < 200'000; ++i) keys.push_back("n" + std::to_string(i * 7));
   const mr::key_list list = keys;
   CHECK(list.size() == keys.size());
   std::size_t matches = 0;
-  for (std::size_t i = 0; i < 1'000'000; ++i) matches += list.contains("n" + std::to_string(i), "s.tar");
-  CHECK(matches == 142'858);
+  for (std::size_t i = 0; i < 200'000; ++i) matches += list.contains("n" + std::to_string(i), "s.tar");
+  CHECK(matches == 28'572);
 }
 
 TEST_CASE("only, without, where and repeats choose the same as a loop over all samples") {

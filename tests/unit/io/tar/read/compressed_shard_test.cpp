@@ -220,7 +220,7 @@ TEST_CASE("a large compressible member is read wherever it is in a compressed sh
 }
 
 TEST_CASE("max_expansion limits the entire shard: a part of it may expand more") {
-  const std::string noise = noise_of(8 * mib), zeros(100 * mib, '\0');
+  const std::string noise = noise_of(6 * mib), zeros(70 * mib, '\0');
   for (const std::string tool : {"gzip -1", "zstd -1"}) {
     if (!have(tool.substr(0, tool.find(' ')))) continue;
     CAPTURE(tool);
