@@ -5,6 +5,7 @@
 
 #include "slow_pictures.hpp"
 
+#include <algorithm>
 #include <cstdint>
 #include <numeric>
 #include <string>
@@ -29,6 +30,7 @@ struct fraction {
     return of(a.over * b.under + b.over * a.under, a.under * b.under);
   }
   friend fraction operator*(const fraction& a, const fraction& b) { return of(a.over * b.over, a.under * b.under); }
+  friend bool operator<(const fraction& a, const fraction& b) { return a.over * b.under < b.over * a.under; }
   std::int64_t floor() const {
     return static_cast<std::int64_t>(over >= 0 ? over / under : -((-over + under - 1) / under));
   }
@@ -39,23 +41,60 @@ struct fraction {
 struct picture_axis {
   fraction begin{}, step{1, 1};
   std::int64_t count = 0;
+  fraction image_begin{}, image_end{};   // padding is outside
+  fraction least{}, most{};              // pixels that a resize may read
 
-  explicit picture_axis(std::int64_t length) : count(length) {}
+  explicit picture_axis(std::int64_t length) : count(length), image_end{length, 1}, most{length, 1} {}
+  fraction end() const { return begin + fraction{count, 1} * step; }
   void crop(std::int64_t offset, std::int64_t size) {
     begin = begin + fraction{offset, 1} * step;
     count = size;
   }
   void resize(std::int64_t outputs) {
+    limit();
+    if (least < image_begin) least = image_begin;
+    if (image_end < most) most = image_end;
     step = step * fraction::of(count, outputs);
     count = outputs;
+    // The outputs that show the image are its new extent.
+    std::int64_t first = 0, last = count - 1;
+    while (first < last && !shows(first)) ++first;
+    while (first < last && !shows(last)) --last;
+    if (last - first == count - 1 || visible_count() == 0) return;
+    image_begin = begin + fraction{step.over < 0 ? last + 1 : first, 1} * step;
+    image_end = begin + fraction{step.over < 0 ? first : last + 1, 1} * step;
+  }
+  /// The image ends at the edges of the visible part.
+  void limit() {
+    fraction low = begin, high = end();
+    if (step.over < 0) std::swap(low, high);
+    if (image_begin < low) image_begin = low;
+    if (high < image_end) image_end = high;
   }
   void flip() {
     begin = begin + fraction{count, 1} * step;
     step = step * fraction{-1, 1};
   }
+  /// Padding of a constant color; nothing before it remains visible beyond it.
+  void pad(std::int64_t before, std::int64_t after) {
+    limit();
+    begin = begin + fraction{-before, 1} * step;
+    count += before + after;
+  }
+  /// Whether the center of an output is in the image, not in its padding.
+  bool shows(std::int64_t output) const {
+    const fraction center = begin + fraction::of(2 * output + 1, 2) * step;
+    return image_begin < center && center < image_end;
+  }
+  std::int64_t visible_count() const {
+    std::int64_t total = 0;
+    for (std::int64_t o = 0; o < count; ++o) total += shows(o) ? 1 : 0;
+    return total;
+  }
   /// The source pixel that contains the center of an output.
   std::int64_t nearest(std::int64_t output) const {
-    return (begin + fraction::of(2 * output + 1, 2) * step).floor();
+    return std::clamp((begin + fraction::of(2 * output + 1, 2) * step).floor(), least.floor(),
+                      -(fraction{-1, 1} * most).floor() - 1);
   }
   /// The output position of an edge of the source.
   double edge(double source) const { return (source - begin.real()) / step.real(); }
@@ -75,6 +114,9 @@ struct picture_axes {
     if (orientation == 3 || orientation == 4 || orientation == 7 || orientation == 8) down.flip();
   }
 
+  bool shows(std::size_t y, std::size_t x) const {
+    return down.shows(static_cast<std::int64_t>(y)) && across.shows(static_cast<std::int64_t>(x));
+  }
   /// The row and column of the source pixel that is nearest to an output.
   std::pair<std::size_t, std::size_t> nearest(std::size_t y, std::size_t x) const {
     auto row = static_cast<std::size_t>(down.nearest(static_cast<std::int64_t>(y)));
@@ -112,12 +154,25 @@ struct chained_picture {
     steps += " flip";
   }
 
+  void pad(const mr::padding_sides& sides, const mr::padding_fill& fill = {}) {
+    picture = picture.pad(sides, fill);
+    axes.across.pad(static_cast<std::int64_t>(sides.left), static_cast<std::int64_t>(sides.right));
+    axes.down.pad(static_cast<std::int64_t>(sides.top), static_cast<std::int64_t>(sides.bottom));
+    steps += " pad " + std::to_string(sides.left) + ", " + std::to_string(sides.top) + ", " +
+             std::to_string(sides.right) + ", " + std::to_string(sides.bottom);
+  }
+  /// Random padding with the color of `fill`; none if the padding of an earlier step hides the entire image.
+  void pad_randomly(mr::rng& d, const mr::padding_fill& fill = {}) {
+    if (axes.across.visible_count() == 0 || axes.down.visible_count() == 0) return;
+    pad({.left = d.below(12), .top = d.below(12), .right = d.below(12), .bottom = d.below(12)}, fill);
+  }
+
   /// Up to `most` random steps. A chain that a plan cannot represent exactly ends before that step.
-  void take_random_steps(mr::rng& d, std::uint64_t most, std::size_t largest) {
+  void take_random_steps(mr::rng& d, std::uint64_t most, std::size_t largest, bool pads = false) {
     for (std::uint64_t n = d.below(most + 1); n > 0; --n) {
       const auto before = *this;
       try {
-        switch (d.below(3)) {
+        switch (d.below(pads ? 4 : 3)) {
           case 0: {
             const std::size_t width = d.below(picture.width()) + 1, height = d.below(picture.height()) + 1;
             crop({.left = d.below(picture.width() - width + 1), .top = d.below(picture.height() - height + 1),
@@ -125,8 +180,11 @@ struct chained_picture {
             break;
           }
           case 1: resize(d.below(largest) + 1, d.below(largest) + 1); break;
-          default: flip();
+          case 2: flip(); break;
+          default: pad_randomly(d);
         }
+        // A plan renders at least one output of an image that is much smaller than its padding.
+        if (axes.across.visible_count() == 0 || axes.down.visible_count() == 0) *this = before;
       } catch (const mr::setup_error&) {
         *this = before;
         return;

@@ -13,7 +13,8 @@
 //
 // Each output is the pixel of the source that contains the output's center, by the rule of label_map.hpp. Therefore
 // crops and flips are exact, and a resize selects the nearest pixel. The samples remain as stored: a flip does not
-// negate the flow. Alpha is dropped. For gray files of 16 bits, use mr::labels<std::uint16_t>().
+// negate the flow. Padding of a constant color is 0. Alpha is dropped. For gray files of 16 bits, use
+// mr::labels<std::uint16_t>().
 // A value is fma(sample, 1 / std, -mean / std), rounded to f32, then to T.
 // Errors: u16() throws data_error if the file is not a PNG of 16-bit RGB, setup_error if the plan has operations on
 // pixels or a background. apply() throws data_error if the sizes differ. Threads: not synchronized. Lifetime: as for

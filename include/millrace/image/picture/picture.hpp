@@ -17,6 +17,10 @@
 // clamped pixels differ there.
 // A `fast` image is decoded at 1/8, 2/8 or 4/8 of its size if that size still covers the target. Otherwise its chroma
 // is resized before the conversion to RGB. jpeg_options.hpp states the accuracy.
+// pad(), crop_beyond() and letterbox() add pixels around the image. Boxes, points and label maps of the plan's geometry
+// move with the image:
+//   p = mr::jpeg(r["jpg"]).letterbox({.width = 640, .height = 640}).random_flip(rng);       // detectors
+//   q = mr::png(r["png"]).pad(4).random_crop(32, rng).random_flip(rng);                     // CIFAR
 // Decoding stops below the crop, so damage below the crop is not detected.
 // A batch renders several images together, because this is faster. Grouping does not change the result. The choice of
 // the decoder does not change the bits of an `exact` image (picture_renderer.hpp).
@@ -33,6 +37,7 @@
 
 #include <millrace/base/half.hpp>
 #include <millrace/image/plan/geometry.hpp>
+#include <millrace/image/plan/padding.hpp>
 #include <millrace/image/plan/random_crop.hpp>
 #include <millrace/image/jpeg/jpeg_header.hpp>
 #include <millrace/image/jpeg/jpeg_options.hpp>
@@ -66,8 +71,8 @@ class picture {
   picture(bytes data, const detail::picture_file& file);
 
   /// Returns the width of the planned result in pixels; height() returns the height.
-  std::size_t width() const noexcept { return static_cast<std::size_t>(across().count); }
-  std::size_t height() const noexcept { return static_cast<std::size_t>(down().count); }
+  std::size_t width() const noexcept { return static_cast<std::size_t>(across().extent()); }
+  std::size_t height() const noexcept { return static_cast<std::size_t>(down().extent()); }
   /// Returns [height, width, 3].
   std::array<std::size_t, 3> shape() const noexcept { return {height(), width(), 3}; }
   /// Returns the file's header, which the plan does not change.
@@ -117,6 +122,32 @@ class picture {
   }
   picture random_resized_crop(picture_size size, rng& random, const random_crop_options& options = {}) const;
 
+  /// Crops a random box of this size. Draws the row, then the column, uniformly, as torchvision's RandomCrop does.
+  /// Throws data_error if the box is larger than the image.
+  picture random_crop(std::size_t side, rng& random) const {
+    return random_crop(picture_size{.width = side, .height = side}, random);
+  }
+  picture random_crop(picture_size size, rng& random) const;
+
+  /// Adds pixels around the image. A later resize resamples only pixels of the image, so that colors of the padding do
+  /// not blend into it. Throws setup_error if a side is above 65535, and if the image has padding of other pixels.
+  picture pad(const padding_sides& sides, const padding_fill& fill = {}) const;
+  picture pad(std::size_t sides, const padding_fill& fill = {}) const {
+    return pad({.left = sides, .top = sides, .right = sides, .bottom = sides}, fill);
+  }
+  /// Adds pixels on all sides if the image is smaller than `size`. The image is in the center; an odd margin is larger
+  /// at the right and at the bottom.
+  picture pad_to(const picture_size& size, const padding_fill& fill = {}) const;
+
+  /// Crops to a box that may extend beyond the image. Pixels outside are padding. Throws data_error if the box has no
+  /// area.
+  picture crop_beyond(const outer_box& box, const padding_fill& fill = {}) const;
+
+  /// Resizes to the largest size that fits into `size`, keeps the aspect ratio, and centers the image in a row of
+  /// `size`. The side that is not limited by `size` is rounded to nearest, ties to even, as in YOLO. Throws setup_error
+  /// if a side is outside 1..65535.
+  picture letterbox(const picture_size& size, const letterbox_options& options = {}) const;
+
   /// Mirrors left and right.
   picture flip() const;
   /// Mirrors left and right with this probability.
@@ -163,6 +194,10 @@ class picture {
   // The functions above return changed copies; these functions change this object.
   void crop_here(const crop_box& box);
   void resize_here(std::size_t height, std::size_t width);
+  void pad_here(const padding_sides& sides, const padding_fill& fill);
+  bool is_padded() const noexcept { return rows_.is_padded() || columns_.is_padded(); }
+  /// Removes outputs that a crop has hidden from padded axes. Throws data_error if the plan shows only padding.
+  void remove_hidden();
 
   /// Returns half of the margin. An odd margin is halved and rounded to even, as in torchvision.
   static std::size_t middle(std::size_t total, std::size_t part) noexcept;
@@ -200,6 +235,7 @@ class picture {
   detail::plan_axis columns_, rows_;   // of the stored image
   std::shared_ptr<const row_operation> operation_;   // null: none
   bool transposed_ = false;    // true: stored rows are columns of the result
+  padding_fill padding_{};     // of padded axes
 };
 
 /// Returns a plan of the full image in `data`. Reads only the header, in less than 1.5 us.

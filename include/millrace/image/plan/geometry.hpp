@@ -23,6 +23,7 @@
 #include <millrace/image/resize/resize_plan.hpp>
 #include <millrace/item/tensor/tensor.hpp>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -102,8 +103,8 @@ class geometry {
       : plan_(plan), source_(stored), orientation_(orientation) {}
 
   /// Returns the size of the rendered image in pixels.
-  std::size_t width() const noexcept { return static_cast<std::size_t>(across().count); }
-  std::size_t height() const noexcept { return static_cast<std::size_t>(down().count); }
+  std::size_t width() const noexcept { return static_cast<std::size_t>(across().extent()); }
+  std::size_t height() const noexcept { return static_cast<std::size_t>(down().extent()); }
   /// Returns the size of the image to which input coordinates refer.
   picture_size source() const noexcept { return source_; }
   /// Returns the EXIF orientation that is part of this geometry; 1 if there is none.
@@ -140,12 +141,45 @@ namespace detail {
 /// Returns the same axis for a mirrored source of `extent` pixels.
 plan_axis mirrored_axis(const plan_axis& axis, std::int64_t extent) noexcept;
 
-/// Returns the position to which the axis maps an edge. 0 is the beginning of the first output.
+/// Returns the position to which the axis maps an edge. 0 is the beginning of the first output or of the padding.
 double edge_on(const plan_axis& axis, double edge) noexcept;
 
+/// The outputs [begin, end) of an axis that show a source pixel; the others are padding of a constant color.
+struct shown_outputs {
+  std::size_t begin = 0, end = 0;
+};
+
 /// Writes, for each output in storage order, the source pixel that contains the output's center. A center exactly
-/// between two pixels belongs to the second pixel in source order.
-void nearest_pixels(const plan_axis& axis, std::vector<std::uint32_t>& pixels);
+/// between two pixels belongs to the second pixel in source order. Padding shows the pixel of the output that it
+/// repeats. Outputs of a constant color are undefined.
+shown_outputs nearest_pixels(const plan_axis& axis, padding_mode padding, std::vector<std::uint32_t>& pixels);
+
+/// The source pixels of both axes of a plan; reused for all plans.
+struct nearest_grid {
+  std::vector<std::uint32_t> rows, columns;
+  shown_outputs shown_rows, shown_columns;
+
+  void build(const resize_plan& plan) {
+    shown_rows = nearest_pixels(plan.rows, plan.padding, rows);
+    shown_columns = nearest_pixels(plan.columns, plan.padding, columns);
+  }
+  bool shows_all() const noexcept {
+    return shown_rows.end - shown_rows.begin == rows.size() &&
+           shown_columns.end - shown_columns.begin == columns.size();
+  }
+  bool shows_none() const noexcept {
+    return shown_rows.begin == shown_rows.end || shown_columns.begin == shown_columns.end;
+  }
+  /// Returns the source rows [begin, end) that the result shows; at least one must be shown.
+  source_span row_range() const noexcept {
+    source_span range{.begin = rows[shown_rows.begin], .end = 0};
+    for (std::size_t y = shown_rows.begin; y < shown_rows.end; ++y) {
+      range.begin = std::min<std::size_t>(range.begin, rows[y]);
+      range.end = std::max<std::size_t>(range.end, rows[y] + std::size_t{1});
+    }
+    return range;
+  }
+};
 
 }  // namespace detail
 

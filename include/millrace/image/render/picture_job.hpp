@@ -9,6 +9,7 @@
 
 #include <millrace/image/jpeg/jpeg_header.hpp>
 #include <millrace/image/jpeg/jpeg_options.hpp>
+#include <millrace/image/plan/padding.hpp>
 #include <millrace/image/plan/row_operation.hpp>
 #include <millrace/image/render/picture_format.hpp>
 #include <millrace/image/resize/pixel_target.hpp>
@@ -17,6 +18,7 @@
 #include <millrace/item/scratch.hpp>
 
 #include <cstdint>
+#include <optional>
 #include <span>
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
@@ -33,6 +35,7 @@ struct picture_job {
   unsigned eighths = 8;     ///< decoding size in eighths of the stored size: 1, 2, 4 or 8
   pixel_target target{};
   const row_operation* operation = nullptr;   ///< runs on the rendered bytes; null: none
+  std::optional<job_padding> padding{};       ///< the padding around the rendered image
 };
 
 /// Decodes images, and writes the pixels of each to its target. Throws data_error if a file is damaged.

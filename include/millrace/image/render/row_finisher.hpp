@@ -1,14 +1,15 @@
-// Runs an image's operations on its row, and then converts the row to floating point or to patches if the target needs
-// it.
+// Fills the padding of an image's row, runs the image's operations, and then converts the row to floating point or to
+// patches if the target needs it.
 //
 //   mr::detail::row_finisher last;                                  // reused for all images
 //   resizer.start({.plan = job.plan, .target = last.target_of(job)});
 //   resizer.render(planes);
 //   last.finish(job, memory);
 //
-// A job without operations and patches is rendered directly to its target, and finish() does nothing. Any other job is
-// rendered as bytes, and finish() converts them. The values equal normalize() of the same bytes.
-// Errors: the errors of the operations. Threads: not thread-safe; one thread at a time. Memory: one row of bytes.
+// A job without padding, operations and patches is rendered directly to its target, and finish() does nothing. Any
+// other job is rendered as bytes, and finish() converts them. The values equal normalize() of the same bytes.
+// Errors: the errors of the operations. Threads: not thread-safe; one thread at a time. Memory: up to
+// two rows of bytes.
 #pragma once
 
 #include <millrace/image/resize/pixel_target.hpp>
@@ -33,6 +34,7 @@ class row_finisher {
 
  private:
   std::vector<std::uint8_t> bytes_;
+  std::vector<std::uint8_t> rendered_;   // an image that must be copied into its padding
 };
 
 }}}  // namespace millrace::detail

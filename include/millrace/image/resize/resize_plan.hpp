@@ -7,6 +7,7 @@
 #pragma once
 
 #include <millrace/base/error.hpp>
+#include <millrace/image/values/padding_mode.hpp>
 #include <millrace/image/values/resize_filter.hpp>
 
 #include <algorithm>
@@ -14,6 +15,7 @@
 #include <cstdint>
 #include <numeric>
 #include <string>
+#include <utility>
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
@@ -32,6 +34,9 @@ constexpr std::int64_t reach_of(resize_filter filter) noexcept { return filter =
 // Units: source pixels. The box has rational edges, begin / denominator and (begin + length) / denominator.
 // Output o of `target` outputs begins at (begin + o * length / target) / denominator. Taps stay inside
 // [clip_begin, clip_end). This range is the extent of the planned image at the call of resize().
+// A padded axis has further outputs before and after the rendered ones, which no source pixel is resampled for. A later
+// crop may hide all of them and also rendered outputs; `before` or `after` is then negative. A resize keeps the scale
+// and the position of the padded image: an output is padding if its center is in the padding.
 // All numbers are integers, so plans are identical with every compiler.
 // Errors: resize() throws setup_error. Threads: not synchronized.
 
@@ -44,6 +49,7 @@ struct plan_axis {
   std::int64_t clip_begin = 0, clip_end = 0;             ///< source pixels that taps may read
   std::int64_t target = 0;                               ///< outputs over the full box
   std::int64_t first = 0, count = 0;                     ///< the rendered outputs, in source order
+  std::int64_t before = 0, after = 0;                    ///< outputs of padding, in source order
   bool flipped = false;                                  ///< whether the outputs are stored last to first
   resize_filter filter = resize_filter::bilinear;
 
@@ -55,9 +61,22 @@ struct plan_axis {
   /// Reverses the order of the outputs.
   void flip() noexcept { flipped = !flipped; }
 
+  /// Returns the number of outputs, including padding.
+  std::int64_t extent() const noexcept { return before + count + after; }
+  bool is_padded() const noexcept { return before != 0 || after != 0; }
+
   /// Retains `size` of the current outputs, from `offset` on, in display order (after a flip).
   void crop(std::int64_t offset, std::int64_t size) noexcept {
-    first += flipped ? count - offset - size : offset;
+    const std::int64_t skipped = flipped ? extent() - offset - size : offset;   // in source order
+    if (is_padded()) {
+      after -= extent() - skipped - size;
+      before -= skipped;
+      if (before > 0 || after > 0) return;
+      first -= std::exchange(before, 0);
+      after = 0;
+    } else {
+      first += skipped;
+    }
     count = size;
     const bool is_source = denominator == 1 && target == length;
     if (!is_source) return;
@@ -67,26 +86,58 @@ struct plan_axis {
     first = 0;
   }
 
-  /// Plans `outputs` outputs over the current outputs. Consecutive resizes become one resize from the source.
+  /// Adds outputs of padding, in display order.
+  void pad(std::int64_t at_begin, std::int64_t at_end) noexcept {
+    before += flipped ? at_end : at_begin;
+    after += flipped ? at_begin : at_end;
+  }
+
+  /// Removes the outputs that a crop has hidden from a padded axis. Returns false if the crop shows only padding.
+  bool remove_hidden() noexcept {
+    const std::int64_t padded[2] = {std::max<std::int64_t>(before, 0), std::max<std::int64_t>(after, 0)};
+    const std::int64_t skipped = padded[0] - before, shown = extent() - padded[0] - padded[1];
+    if (shown < 1) return false;
+    before = after = 0;
+    const bool direction = std::exchange(flipped, false);
+    crop(skipped, shown);
+    flipped = direction;
+    before = padded[0];
+    after = padded[1];
+    return true;
+  }
+
+  /// Plans `outputs` outputs over the current outputs. Consecutive resizes become one resize from the source. A padded
+  /// axis must not have hidden outputs.
   /// Throws setup_error if too many crops and resizes alternate to be planned exactly.
   void resize(std::int64_t outputs) {
-    if (first != 0 || count != target) {
-      begin = begin * target + first * length;
-      length *= count;
+    const std::int64_t current = extent(), from = first - before;
+    if (from != 0 || current != target) {
+      const std::int64_t image_begin = begin * target + first * length, image_end = image_begin + count * length;
+      begin = begin * target + from * length;
+      length *= current;
       denominator *= target;
+      clip_begin = std::max(clip_begin, image_begin / denominator);
+      clip_end = std::min(clip_end, (image_end + denominator - 1) / denominator);
       const std::int64_t common = std::gcd(std::gcd(begin, length), denominator);
       begin /= common;
       length /= common;
       denominator /= common;
-      clip_begin = std::max(clip_begin, begin / denominator);
-      clip_end = std::min(clip_end, (begin + length + denominator - 1) / denominator);
       constexpr std::int64_t largest_denominator = std::int64_t{1} << 20;
       if (denominator > largest_denominator)
         throw setup_error("too many crops and resizes alternate for an exact image plan",
                           "Call pixels() in between, or crop and resize only once");
     }
-    first = 0;
-    target = count = outputs;
+    target = outputs;
+    // The outputs whose centers are inside the image. A center at its edge is in the padding.
+    std::int64_t begin_output = (2 * outputs * before + current) / (2 * current);
+    std::int64_t end_output = (2 * outputs * (before + count) + current - 1) / (2 * current);
+    if (begin_output >= end_output) {   // an image that is much smaller than its padding becomes one output
+      begin_output = std::min(outputs - 1, outputs * (2 * before + count) / (2 * current));
+      end_output = begin_output + 1;
+    }
+    first = before = begin_output;
+    count = end_output - begin_output;
+    after = outputs - end_output;
   }
 
   /// Returns the plan for the same outputs from a source that was decoded at `eighths` / 8 of its size.
@@ -110,6 +161,7 @@ struct resize_plan {
   plan_axis rows{};
   plan_axis columns{};
   bool transposed = false;
+  padding_mode padding = padding_mode::constant;   ///< of padded axes
 };
 
 // Computes which pixels of the source a plan uses, before any table of weights is built.

@@ -49,6 +49,19 @@ void show(const mr::record& r, mr::rng& rng) {
 EXAMPLE 2
 }
 
+// ---- padding.hpp
+#include <millrace/image/picture/picture.hpp>
+mr::picture example(const mr::picture& p) {
+  return
+EXAMPLE
+}
+
+// ---- padding_mode.hpp
+#include <millrace/image/picture/picture.hpp>
+void example(const mr::picture& p) {
+EXAMPLE
+}
+
 // ---- padded_picture.hpp
 #include <millrace/deliver/batch.hpp>
 #include <millrace/item/record.hpp>
@@ -59,6 +72,7 @@ EXAMPLE 2
 }
 
 // ---- picture.hpp
+#include <millrace/image/png/png.hpp>
 #include <millrace/item/record.hpp>
 
 void example(const mr::record& r, mr::rng& rng) {

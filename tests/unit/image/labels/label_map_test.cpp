@@ -24,6 +24,10 @@ bool holds_numbers(const mr::label_map<T>& map, const slow::picture_axes& axes, 
     return false;
   for (std::size_t y = 0; y < got.shape()[0]; ++y)
     for (std::size_t x = 0; x < got.shape()[1]; ++x) {
+      if (!axes.shows(y, x)) {
+        if (got(y, x) != 255) return false;
+        continue;
+      }
       const auto [row, column] = axes.nearest(y, x);
       if (got(y, x) != static_cast<T>(row * stored_width + column)) return false;
     }
@@ -56,7 +60,7 @@ TEST_CASE("a map of numbers, rendered by any chain of steps in any orientation, 
     const auto numbers = slow::labels::of_numbers(width, height);
     const std::string map = d.chance(0.5) ? slow::pgm(numbers, 16) : slow::npy(numbers, 16);
     slow::chained_picture p(mr::jpeg(slow::view(file), {.apply_orientation = turns}), turns ? orientation : 1);
-    p.take_random_steps(d, 6, 120);
+    p.take_random_steps(d, 6, 120, i % 2 == 1);
     CAPTURE(width);
     CAPTURE(height);
     CAPTURE(orientation);
@@ -78,7 +82,7 @@ TEST_CASE("a map that was drawn on the turned image is rendered by the upright g
       // The same steps, for an image that was turned before it was stored.
       p.axes = slow::picture_axes(turned_width, p.picture.height(), 1);
       const auto numbers = slow::labels::of_numbers(turned_width, p.picture.height());
-      p.take_random_steps(d, 4, 80);
+      p.take_random_steps(d, 4, 80, i % 2 == 1);
       CAPTURE(orientation);
       INFO(p.steps);
       const mr::geometry upright = p.picture.geometry().upright();

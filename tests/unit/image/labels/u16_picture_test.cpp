@@ -49,9 +49,10 @@ bool holds_samples(const mr::u16_picture& p, const slow::picture_axes& axes, con
     return false;
   for (std::size_t y = 0; y < got.shape()[0]; ++y)
     for (std::size_t x = 0; x < got.shape()[1]; ++x) {
-      const auto [row, column] = axes.nearest(y, x);
+      const bool is_image = axes.shows(y, x);
+      const auto [row, column] = is_image ? axes.nearest(y, x) : std::pair<std::size_t, std::size_t>();
       for (std::size_t c = 0; c < 3; ++c)
-        if (got(y, x, c) != stored.at(row, column, c)) return false;
+        if (got(y, x, c) != (is_image ? stored.at(row, column, c) : 0)) return false;
     }
   return true;
 }
@@ -75,7 +76,7 @@ TEST_CASE("16-bit RGB, rendered by any chain of steps in any orientation, has th
     const auto file = draw_rgb16(d, width, height);
     const stored_samples stored(file);
     slow::chained_picture p(mr::png(slow::view(file)), 1);
-    if (i % 3 != 0) p.take_random_steps(d, 6, 100);
+    if (i % 3 != 0) p.take_random_steps(d, 6, 100, i % 2 == 1);
     CAPTURE(width);
     CAPTURE(height);
     INFO(p.steps);
@@ -85,7 +86,7 @@ TEST_CASE("16-bit RGB, rendered by any chain of steps in any orientation, has th
     const int orientation = static_cast<int>(d.between(1, 8));   // the same samples with the geometry of another image
     const auto photo = slow::with_orientation(mr::encode_jpeg(mr::image({height, width, 3})), orientation);
     slow::chained_picture other(mr::jpeg(slow::view(photo), {.apply_orientation = true}), orientation);
-    other.take_random_steps(d, 6, 100);
+    other.take_random_steps(d, 6, 100, i % 2 == 0);
     INFO(other.steps);
     REQUIRE(holds_samples(mr::png(slow::view(file)).u16().apply(other.picture.geometry()), other.axes, stored));
   }

@@ -302,7 +302,7 @@ TEST_CASE("CMYK and YCCK files become RGB as in Pillow") {
   }
 }
 
-TEST_CASE("a picture renders the shape that it reports, and wrong sizes are refused") {
+TEST_CASE("a plan renders the shape that it reports, and wrong sizes are refused") {
   mr::rng d({.seed = 8});
   const auto file = random_file(d, 30, 40);
   const auto p = mr::jpeg(slow::view(file.data));

@@ -14,11 +14,6 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// The source pixel of each row and column of a result; reused for all maps.
-struct label_pixels {
-  std::vector<std::uint32_t> rows, columns;
-};
-
 struct one_byte {
   static unsigned sample(const std::byte* row, std::size_t x) noexcept { return std::to_integer<unsigned>(row[x]); }
 };
@@ -32,47 +27,51 @@ struct two_bytes {
 };
 
 template <class Sample, class T>
-void gather_labels(const label_rows& from, const label_pixels& pixels, bool transposed, T* to) noexcept {
+void gather_labels(const label_rows& from, const nearest_grid& grid, bool transposed, T* to) noexcept {
   const auto row_of = [&](std::uint32_t y) { return from.data + (y - from.first) * from.stride_bytes; };
-  const std::size_t rows = pixels.rows.size(), columns = pixels.columns.size();
+  const auto [top, bottom] = grid.shown_rows;
+  const auto [left, right] = grid.shown_columns;
+  const std::size_t rows = grid.rows.size(), columns = grid.columns.size();
   if (transposed) {
-    for (std::size_t y = 0; y < rows; ++y) {
-      const std::byte* const row = row_of(pixels.rows[y]);
-      for (std::size_t x = 0; x < columns; ++x)
-        to[x * rows + y] = static_cast<T>(Sample::sample(row, pixels.columns[x]));
+    for (std::size_t y = top; y < bottom; ++y) {
+      const std::byte* const row = row_of(grid.rows[y]);
+      for (std::size_t x = left; x < right; ++x)
+        to[x * rows + y] = static_cast<T>(Sample::sample(row, grid.columns[x]));
     }
     return;
   }
-  for (std::size_t y = 0; y < rows; ++y, to += columns) {
-    if (y > 0 && pixels.rows[y] == pixels.rows[y - 1]) {
+  to += top * columns;
+  for (std::size_t y = top; y < bottom; ++y, to += columns) {
+    if (y > top && grid.rows[y] == grid.rows[y - 1]) {
       std::memcpy(to, to - columns, columns * sizeof(T));
       continue;
     }
-    const std::byte* const row = row_of(pixels.rows[y]);
-    for (std::size_t x = 0; x < columns; ++x) to[x] = static_cast<T>(Sample::sample(row, pixels.columns[x]));
+    const std::byte* const row = row_of(grid.rows[y]);
+    for (std::size_t x = left; x < right; ++x) to[x] = static_cast<T>(Sample::sample(row, grid.columns[x]));
   }
 }
 
 template <class T>
 void render_labels(const label_source& source, const resize_plan& plan, const label_options& options,
                    std::span<T> row, scratch& s) {
-  auto& pixels = s.get<label_pixels>();
-  nearest_pixels(plan.rows, pixels.rows);
-  nearest_pixels(plan.columns, pixels.columns);
-  const auto [top, bottom] = std::minmax(pixels.rows.front(), pixels.rows.back());
-  const label_rows from = source.rows_of(source, top, std::size_t{bottom} + 1, s);
-  if (source.sample_bytes == 1) gather_labels<one_byte>(from, pixels, plan.transposed, row.data());
-  else if (source.big_endian) gather_labels<two_bytes<true>>(from, pixels, plan.transposed, row.data());
-  else gather_labels<two_bytes<false>>(from, pixels, plan.transposed, row.data());
-  if (!options.classes) return;
+  auto& grid = s.get<nearest_grid>();
+  grid.build(plan);
   const auto ignore = static_cast<T>(options.ignore);
+  if (!grid.shows_all()) std::fill(row.begin(), row.end(), ignore);
+  if (grid.shows_none()) return;
+  const auto [top, bottom] = grid.row_range();
+  const label_rows from = source.rows_of(source, top, bottom, s);
+  if (source.sample_bytes == 1) gather_labels<one_byte>(from, grid, plan.transposed, row.data());
+  else if (source.big_endian) gather_labels<two_bytes<true>>(from, grid, plan.transposed, row.data());
+  else gather_labels<two_bytes<false>>(from, grid, plan.transposed, row.data());
+  if (!options.classes) return;
   for (T& label : row) label = label < *options.classes ? label : ignore;
 }
 
 MILLRACE_INLINE label_plan::label_plan(bytes field, std::size_t element_bytes, const label_options& options)
     : source_(open_labels(std::move(field), element_bytes)), guard_(source_.field), options_(options) {
   const std::uint32_t most = element_bytes == 1 ? 255 : 65'535;
-  if (options.classes && options.ignore > most)
+  if (options.ignore > most)
     throw setup_error("label_options::ignore is out of range: got " + std::to_string(options.ignore) +
                           ", expected at most " + std::to_string(most),
                       "Choose a number that fits the map's elements", {.stage = "labels"});

@@ -11,29 +11,10 @@
 #include <cstring>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include <millrace/simd/precise_begin.inc>
 
 namespace millrace { inline namespace MILLRACE_ABI {
-
-namespace detail { namespace u16_pictures {
-
-/// The working memory of a thread: the source pixel of each row and column of a result.
-struct memory {
-  std::vector<std::uint32_t> rows, columns;
-};
-
-/// Copies the pixels of an output row. `step` is the distance of two outputs, in pixels.
-MILLRACE_INLINE void gather(const std::byte* stored, std::size_t pixel_bytes,
-                            std::span<const std::uint32_t> columns, std::uint16_t* to, std::size_t step) noexcept {
-  for (const std::uint32_t x : columns) {
-    std::memcpy(to, stored + pixel_bytes * x, 3 * sizeof(std::uint16_t));
-    to += 3 * step;
-  }
-}
-
-}}  // namespace detail::u16_pictures
 
 MILLRACE_INLINE u16_picture::u16_picture(const picture& plan) : guard_(plan.guard_), geometry_(plan.geometry()) {
   const auto refuse_plan = [&](const char* what, const char* hint) {
@@ -84,16 +65,21 @@ MILLRACE_INLINE void u16_picture::render(std::span<std::uint16_t> row, scratch& 
                           std::to_string(row.size()) + " elements, expected height * width * 3",
                       "Pass a row of that size", where());
   if (!data().block()) guard_.check(data(), "an image", where());
-  auto& [rows, columns] = s.get<detail::u16_pictures::memory>();
+  auto& grid = s.get<detail::nearest_grid>();
   const detail::resize_plan& plan = geometry_.plan();
-  detail::nearest_pixels(plan.rows, rows);
-  detail::nearest_pixels(plan.columns, columns);
-  const auto [top, bottom] = std::minmax(rows.front(), rows.back());
-  const detail::label_rows from = source_.rows_of(source_, top, std::size_t{bottom} + 1, s);
-  const std::size_t across = plan.transposed ? 1 : columns.size(), step = plan.transposed ? rows.size() : 1;
-  for (std::size_t y = 0; y < rows.size(); ++y)
-    detail::u16_pictures::gather(from.data + (rows[y] - from.first) * from.stride_bytes, source_.sample_bytes, columns,
-                                 row.data() + 3 * y * across, step);
+  grid.build(plan);
+  if (!grid.shows_all()) std::fill(row.begin(), row.end(), std::uint16_t{0});
+  if (grid.shows_none()) return;
+  const auto [top, bottom] = grid.row_range();
+  const detail::label_rows from = source_.rows_of(source_, top, bottom, s);
+  // The distances between the outputs of two columns, and of two rows.
+  const std::size_t across = plan.transposed ? grid.rows.size() : 1, down = plan.transposed ? 1 : grid.columns.size();
+  for (std::size_t y = grid.shown_rows.begin; y < grid.shown_rows.end; ++y) {
+    const std::byte* const stored = from.data + (grid.rows[y] - from.first) * from.stride_bytes;
+    for (std::size_t x = grid.shown_columns.begin; x < grid.shown_columns.end; ++x)
+      std::memcpy(&row[3 * (y * down + x * across)], stored + source_.sample_bytes * grid.columns[x],
+                  3 * sizeof(std::uint16_t));
+  }
 }
 
 MILLRACE_INLINE detail::channel_scale detail::sample_scale_of(const sample_normalization& by, std::size_t channel) {

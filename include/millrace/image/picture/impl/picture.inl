@@ -6,6 +6,8 @@
 #include <millrace/image/render/jpeg_format.hpp>
 #include <millrace/item/record.hpp>
 
+#include <algorithm>
+
 #include <millrace/simd/precise_begin.inc>
 
 namespace millrace { inline namespace MILLRACE_ABI {
@@ -39,7 +41,7 @@ MILLRACE_INLINE void picture::start_plan() {
 }
 
 MILLRACE_INLINE geometry picture::geometry() const noexcept {
-  return {{.rows = rows_, .columns = columns_, .transposed = transposed_},
+  return {{.rows = rows_, .columns = columns_, .transposed = transposed_, .padding = padding_.mode},
           {.width = file_.header.width, .height = file_.header.height},
           file_.options.apply_orientation ? file_.header.orientation : 1};
 }
@@ -72,6 +74,12 @@ MILLRACE_INLINE void picture::resize_here(std::size_t height, std::size_t width)
   if (height < 1 || width < 1 || height > most || width > most)
     throw setup_error("an image cannot be resized to the requested size: got " + size_text(width, height),
                       "Pass a width and a height from 1 to " + std::to_string(most), where());
+  if (is_padded()) {
+    if (padding_.mode != padding_mode::constant)
+      throw setup_error("an image cannot be resized after it was padded with its own pixels",
+                        "Call resize() before pad(), or pad with a color", where());
+    remove_hidden();
+  }
   try {
     across().resize(static_cast<std::int64_t>(width));
     down().resize(static_cast<std::int64_t>(height));
@@ -109,6 +117,92 @@ MILLRACE_INLINE picture picture::random_resized_crop(picture_size size, rng& ran
   return next;
 }
 
+MILLRACE_INLINE picture picture::random_crop(picture_size size, rng& random) const {
+  const std::size_t h = height(), w = width();
+  crop_box box{.width = size.width, .height = size.height};
+  if (size.height <= h) box.top = random.below(h - size.height + 1);
+  if (size.width <= w) box.left = random.below(w - size.width + 1);
+  return crop(box);
+}
+
+MILLRACE_INLINE void picture::remove_hidden() {
+  if (across().remove_hidden() && down().remove_hidden()) return;
+  throw data_error("an image plan shows only padding, which cannot be padded or resized",
+                   "Crop to a box that contains a part of the image", where());
+}
+
+MILLRACE_INLINE void picture::pad_here(const padding_sides& sides, const padding_fill& fill) {
+  constexpr auto most = static_cast<std::size_t>(detail::plan_axis::max_length);
+  const bool fits = std::max({sides.left, sides.top, sides.right, sides.bottom}) <= most &&
+                    width() + sides.left + sides.right <= most && height() + sides.top + sides.bottom <= most;
+  if (!fits)
+    throw setup_error("a padded image is too large: got " + size_text(width(), height()) + " and padding of " +
+                          std::to_string(sides.left) + ", " + std::to_string(sides.top) + ", " +
+                          std::to_string(sides.right) + " and " + std::to_string(sides.bottom) +
+                          " pixels, expected sides of at most " + std::to_string(most),
+                      "Pad with fewer pixels", where());
+  if (sides.left + sides.top + sides.right + sides.bottom == 0) return;
+  if (is_padded()) {
+    if (!(fill == padding_) || fill.mode != padding_mode::constant)
+      throw setup_error("an image cannot have two kinds of padding",
+                        "Pad once, or twice with the same color, or call pixels() in between", where());
+    remove_hidden();
+  }
+  padding_ = fill;
+  across().pad(static_cast<std::int64_t>(sides.left), static_cast<std::int64_t>(sides.right));
+  down().pad(static_cast<std::int64_t>(sides.top), static_cast<std::int64_t>(sides.bottom));
+}
+
+MILLRACE_INLINE picture picture::pad(const padding_sides& sides, const padding_fill& fill) const {
+  picture next = *this;
+  next.pad_here(sides, fill);
+  return next;
+}
+
+MILLRACE_INLINE picture picture::pad_to(const picture_size& size, const padding_fill& fill) const {
+  const std::size_t across = std::max(size.width, width()) - width();
+  const std::size_t down = std::max(size.height, height()) - height();
+  return pad({.left = across / 2, .top = down / 2, .right = across - across / 2, .bottom = down - down / 2}, fill);
+}
+
+MILLRACE_INLINE picture picture::crop_beyond(const outer_box& box, const padding_fill& fill) const {
+  static constexpr std::int64_t most = std::int64_t{1} << 40;   // pad() rejects it; no sum overflows
+  const auto before = [](std::int64_t begin) {
+    return static_cast<std::size_t>(-std::clamp<std::int64_t>(begin, -most, 0));
+  };
+  const auto beyond = [](std::int64_t begin, std::size_t length, std::size_t side) {
+    const auto limited = static_cast<std::int64_t>(std::min(length, static_cast<std::size_t>(most)));
+    const std::int64_t end = std::clamp(begin, -most, most) + limited;
+    return static_cast<std::size_t>(std::max<std::int64_t>(0, end - static_cast<std::int64_t>(side)));
+  };
+  const padding_sides sides{.left = before(box.left), .top = before(box.top),
+                            .right = beyond(box.left, box.width, width()),
+                            .bottom = beyond(box.top, box.height, height())};
+  picture next = pad(sides, fill);
+  next.crop_here({.left = static_cast<std::size_t>(std::max<std::int64_t>(0, box.left)),
+                  .top = static_cast<std::size_t>(std::max<std::int64_t>(0, box.top)),
+                  .width = box.width, .height = box.height});
+  return next;
+}
+
+MILLRACE_INLINE picture picture::letterbox(const picture_size& size, const letterbox_options& options) const {
+  constexpr std::size_t limit = 1'000'000;   // resize() rejects it; no product overflows
+  const std::size_t w = width(), h = height();
+  picture next = *this;
+  if (options.enlarge || w > size.width || h > size.height) {
+    const std::size_t max_width = std::min(size.width, limit), max_height = std::min(size.height, limit);
+    const auto scaled = [](std::size_t side, std::size_t to, std::size_t from) {   // at least 1
+      const std::size_t quotient = side * to / from, twice_rest = 2 * (side * to % from);
+      const bool rounds_up = twice_rest > from || (twice_rest == from && quotient % 2 == 1);
+      return std::max<std::size_t>(1, quotient + (rounds_up ? 1 : 0));
+    };
+    if (h * max_width <= w * max_height) next.resize_here(scaled(h, max_width, w), max_width);
+    else next.resize_here(max_height, scaled(w, max_height, h));
+  }
+  next = next.pad_to(size, {.color = options.color});
+  return next;
+}
+
 MILLRACE_INLINE picture picture::flip() const {
   picture next = *this;
   next.across().flip();
@@ -131,6 +225,25 @@ class row_operations final : public row_operation {
  private:
   const std::shared_ptr<const row_operation> first_, then_;
 };
+
+/// Reduces the outputs of an axis to those that its padding and the image show, and returns their positions.
+MILLRACE_INLINE padded_axis render_padded(plan_axis& axis, padding_mode mode) noexcept {
+  std::int64_t begin = axis.count, end = 0;   // in source order
+  for (std::int64_t k = -axis.before; k < axis.count + axis.after; ++k)
+    if (const std::int64_t pixel = padded_pixel(mode, k, axis.count); pixel >= 0) {
+      begin = std::min(begin, pixel);
+      end = std::max(end, pixel + 1);
+    }
+  if (begin >= end) begin = 0, end = 1;   // only padding
+  padded_axis result{.begin = -axis.before, .end = axis.count + axis.after, .count = axis.count,
+                     .rendered_begin = begin, .rendered_end = end};
+  if (axis.flipped)
+    result = padded_axis{.begin = -axis.after, .end = axis.count + axis.before, .count = axis.count,
+                         .rendered_begin = axis.count - end, .rendered_end = axis.count - begin};
+  axis.first += begin;
+  axis.count = end - begin;
+  return result;
+}
 
 }  // namespace detail
 
@@ -201,6 +314,12 @@ MILLRACE_INLINE detail::picture_job picture::job_for(const detail::pixel_target&
                           .operation = operation_.get()};
   job.plan = detail::resize_plan{.rows = rows_, .columns = columns_, .transposed = transposed_};
   if (job.eighths != 8) job.plan.rows = rows_.scaled(job.eighths), job.plan.columns = columns_.scaled(job.eighths);
+  if (is_padded()) {
+    auto& [rows, columns, transposed, mode] = job.plan;
+    job.padding = detail::job_padding{.across = detail::render_padded(transposed ? rows : columns, padding_.mode),
+                                      .down = detail::render_padded(transposed ? columns : rows, padding_.mode),
+                                      .fill = padding_};
+  }
   return job;
 }
 

@@ -21,7 +21,7 @@ MILLRACE_INLINE void kept_boxes::throw_too_few(std::size_t values, std::size_t i
 MILLRACE_INLINE geometry geometry::upright() const noexcept {
   geometry result = *this;
   const int o = std::exchange(result.orientation_, 1);
-  auto& [rows, columns, transposed] = result.plan_;
+  auto& [rows, columns, transposed, padding] = result.plan_;
   if (o == 2 || o == 3 || o == 7 || o == 8)
     columns = detail::mirrored_axis(columns, static_cast<std::int64_t>(source_.width));
   if (o == 3 || o == 4 || o == 6 || o == 7)
@@ -44,7 +44,7 @@ MILLRACE_INLINE kept_boxes geometry::boxes(std::span<const box> all, const box_o
   };
   const auto moved = [](const detail::plan_axis& axis, side s) {
     const auto place = [&](double edge) {
-      const double at = detail::edge_on(axis, edge), end = static_cast<double>(axis.count);
+      const double at = detail::edge_on(axis, edge), end = static_cast<double>(axis.extent());
       return at < 0 ? 0.0 : at > end ? end : at;   // NaN stays NaN
     };
     return axis.flipped ? side{place(s.end), place(s.begin)} : side{place(s.begin), place(s.end)};
@@ -93,6 +93,7 @@ MILLRACE_INLINE plan_axis mirrored_axis(const plan_axis& axis, std::int64_t exte
   result.clip_begin = extent - axis.clip_end;
   result.clip_end = extent - axis.clip_begin;
   result.first = axis.target - axis.first - axis.count;
+  std::swap(result.before, result.after);
   result.flipped = !axis.flipped;
   return result;
 }
@@ -102,19 +103,27 @@ MILLRACE_INLINE double edge_on(const plan_axis& axis, double edge) noexcept {
   const double in_box =
       __builtin_fma(edge, static_cast<double>(axis.denominator), -static_cast<double>(axis.begin));
   const double output = in_box * static_cast<double>(axis.target) / static_cast<double>(axis.length);
-  const double offset = output - static_cast<double>(axis.first);
-  return axis.flipped ? static_cast<double>(axis.count) - offset : offset;
+  const double offset = output - static_cast<double>(axis.first - axis.before);
+  return axis.flipped ? static_cast<double>(axis.extent()) - offset : offset;
 }
 
-MILLRACE_INLINE void nearest_pixels(const plan_axis& axis, std::vector<std::uint32_t>& pixels) {
-  pixels.resize(static_cast<std::size_t>(axis.count));
-  const std::int64_t divisor = 2 * axis.target * axis.denominator;
-  for (std::int64_t k = 0; k < axis.count; ++k) {
-    const std::int64_t o = axis.first + (axis.flipped ? axis.count - 1 - k : k);
+MILLRACE_INLINE shown_outputs nearest_pixels(const plan_axis& axis, padding_mode padding,
+                                             std::vector<std::uint32_t>& pixels) {
+  const std::int64_t extent = axis.extent(), divisor = 2 * axis.target * axis.denominator;
+  pixels.resize(static_cast<std::size_t>(extent));
+  for (std::int64_t k = 0; k < extent; ++k) {
+    const std::int64_t position = (axis.flipped ? extent - 1 - k : k) - axis.before;
+    const std::int64_t o = axis.first + padded_pixel(padding, position, axis.count);
     const std::int64_t pixel = (2 * axis.begin * axis.target + (2 * o + 1) * axis.length) / divisor;
     pixels[static_cast<std::size_t>(k)] =
         static_cast<std::uint32_t>(std::clamp(pixel, axis.clip_begin, axis.clip_end - 1));
   }
+  if (padding != padding_mode::constant) return {.begin = 0, .end = pixels.size()};
+  const auto in_extent = [extent](std::int64_t n) {
+    return static_cast<std::size_t>(std::clamp<std::int64_t>(n, 0, extent));
+  };
+  const std::size_t begin = in_extent(axis.flipped ? axis.after : axis.before);
+  return {.begin = begin, .end = std::max(begin, in_extent(extent - (axis.flipped ? axis.before : axis.after)))};
 }
 
 }  // namespace detail

@@ -6,6 +6,7 @@
 #include <millrace/image/plan/row_operation.hpp>
 #include <millrace/image/render/picture_job.hpp>
 
+#include <algorithm>
 #include <cstring>
 
 #include <millrace/simd/precise_begin.inc>
@@ -15,11 +16,47 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 namespace row_finishing {
 
 MILLRACE_INLINE std::size_t height_of(const picture_job& job) noexcept {
-  return static_cast<std::size_t>(job.plan.transposed ? job.plan.columns.count : job.plan.rows.count);
+  return static_cast<std::size_t>(job.padding ? job.padding->down.size()
+                                  : job.plan.transposed ? job.plan.columns.count : job.plan.rows.count);
 }
 
 MILLRACE_INLINE std::size_t width_of(const picture_job& job) noexcept {
-  return static_cast<std::size_t>(job.plan.transposed ? job.plan.rows.count : job.plan.columns.count);
+  return static_cast<std::size_t>(job.padding ? job.padding->across.size()
+                                  : job.plan.transposed ? job.plan.rows.count : job.plan.columns.count);
+}
+
+/// Returns whether the image is rendered into its place among the padding.
+MILLRACE_INLINE bool is_rendered_in_place(const job_padding& p) noexcept {
+  return p.across.contains_rendered() && p.down.contains_rendered();
+}
+
+/// Returns the offset of the first position that shows the image.
+MILLRACE_INLINE std::size_t offset_of_image(const padded_axis& axis) noexcept {
+  return static_cast<std::size_t>(std::max<std::int64_t>(0, -axis.begin));
+}
+
+/// Fills the padding of `row`. If the image is not rendered in place, `rendered` contains it, and is copied too.
+MILLRACE_INLINE void pad(const rgb_row& row, const job_padding& p, const std::uint8_t* rendered) noexcept {
+  const auto& [across, down, fill] = p;
+  const auto rendered_width = static_cast<std::size_t>(across.rendered_end - across.rendered_begin);
+  const std::size_t left = offset_of_image(across), top = offset_of_image(down);
+  const std::size_t stride = rendered ? rendered_width : row.width;
+  const std::uint8_t* const image = rendered ? rendered : &row.pixels[3 * (top * row.width + left)];
+  const auto image_height = static_cast<std::size_t>(down.rendered_end - down.rendered_begin);
+  for (std::size_t y = 0; y < row.height; ++y) {
+    const std::int64_t from_row = padded_pixel(fill.mode, down.begin + static_cast<std::int64_t>(y), down.count);
+    const bool skips_image = !rendered && y >= top && y - top < image_height;
+    for (std::size_t x = 0; x < row.width; ++x) {
+      if (skips_image && x == left) x += rendered_width;
+      if (x == row.width) break;
+      const std::int64_t from = padded_pixel(fill.mode, across.begin + static_cast<std::int64_t>(x), across.count);
+      const std::uint8_t* pixel = fill.color.data();
+      if (from_row >= 0 && from >= 0)
+        pixel = image + 3 * (static_cast<std::size_t>(from_row - down.rendered_begin) * stride +
+                             static_cast<std::size_t>(from - across.rendered_begin));
+      std::copy_n(pixel, 3, &row.pixels[3 * (y * row.width + x)]);
+    }
+  }
 }
 
 /// Returns whether operations can run on the target itself.
@@ -63,19 +100,33 @@ void write_numbers(const rgb_row& from, const pixel_target& to) noexcept {
 
 MILLRACE_INLINE pixel_target row_finisher::target_of(const picture_job& job) {
   pixel_target target = job.target;
-  if (!job.operation && target.patch == 0) return target;
+  if (!job.operation && !job.padding && target.patch == 0) return target;
   target.cold = false;   // it is read at once
-  if (row_finishing::is_dense_u8(job)) return target;
-  bytes_.resize(3 * row_finishing::height_of(job) * row_finishing::width_of(job));
-  return {.data = bytes_.data()};
+  const std::size_t width = row_finishing::width_of(job);
+  if (!row_finishing::is_dense_u8(job)) {
+    bytes_.resize(3 * row_finishing::height_of(job) * width);
+    target = pixel_target{.data = bytes_.data()};
+  }
+  if (!job.padding) return target;
+  const auto& [across, down, fill] = *job.padding;
+  if (!row_finishing::is_rendered_in_place(*job.padding)) {
+    rendered_.resize(3 * static_cast<std::size_t>((across.rendered_end - across.rendered_begin) *
+                                                  (down.rendered_end - down.rendered_begin)));
+    return {.data = rendered_.data()};
+  }
+  const std::size_t first = row_finishing::offset_of_image(down) * width + row_finishing::offset_of_image(across);
+  return {.data = static_cast<std::uint8_t*>(target.data) + 3 * first, .row_pixels = width};
 }
 
 MILLRACE_INLINE void row_finisher::finish(const picture_job& job, scratch& s) {
-  if (!job.operation && job.target.patch == 0) return;
+  if (!job.operation && !job.padding && job.target.patch == 0) return;
   const std::size_t height = row_finishing::height_of(job), width = row_finishing::width_of(job);
   const bool is_target = row_finishing::is_dense_u8(job);
   auto* const pixels = is_target ? static_cast<std::uint8_t*>(job.target.data) : bytes_.data();
   const rgb_row row{.pixels = {pixels, 3 * height * width}, .height = height, .width = width};
+  if (job.padding)
+    row_finishing::pad(row, *job.padding,
+                       row_finishing::is_rendered_in_place(*job.padding) ? nullptr : rendered_.data());
   if (job.operation) job.operation->run(row, s);
   if (is_target) return;
   if (job.target.patch > 0) row_finishing::copy_patches(row, job.target);

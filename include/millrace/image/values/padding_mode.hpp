@@ -1,0 +1,38 @@
+// The pixels around a padded image.
+//
+//   p.pad(4, {.mode = mr::padding_mode::reflect});      // `p` is a mr::picture; default: constant
+//
+// The names and pixels equal those of torchvision's pad(). Errors: none. Threads: constants.
+#pragma once
+
+#include <millrace/base/version.hpp>
+
+#include <algorithm>
+#include <cstdint>
+
+namespace millrace { inline namespace MILLRACE_ABI {
+
+/// The source of the pixels around an image.
+enum class padding_mode : std::uint8_t {
+  constant,    ///< one color
+  edge,        ///< the nearest pixel of the image
+  reflect,     ///< the image mirrored at the centers of its outermost pixels, which are not repeated
+  symmetric    ///< the image mirrored at its edges, so that the outermost pixels are repeated
+};
+
+namespace detail {
+
+/// Returns the pixel of an image of `count` pixels that is shown at `position`, which may be outside; -1 for a constant
+/// color.
+constexpr std::int64_t padded_pixel(padding_mode mode, std::int64_t position, std::int64_t count) noexcept {
+  if (position >= 0 && position < count) return position;
+  if (mode == padding_mode::constant) return -1;
+  if (mode == padding_mode::edge || count == 1) return std::clamp<std::int64_t>(position, 0, count - 1);
+  const std::int64_t repeated = mode == padding_mode::symmetric ? 1 : 0, period = 2 * (count - 1 + repeated);
+  const std::int64_t in_period = (position % period + period) % period;
+  return in_period < count ? in_period : period - repeated - in_period;
+}
+
+}  // namespace detail
+
+}}  // namespace millrace
