@@ -53,7 +53,7 @@ memory: make_unique
 memory: make_unique_for_overwrite shared_ptr unique_ptr swap
 mutex: call_once lock_guard mutex once_flag recursive_mutex try_to_lock unique_lock
 new: align_val_t bad_alloc bad_array_new_length nothrow
-numeric: accumulate gcd iota
+numeric: exclusive_scan accumulate gcd iota
 optional: nullopt optional
 queue: priority_queue
 ranges: ranges::disable_sized_range ranges::enable_borrowed_range ranges::enable_view
@@ -75,8 +75,8 @@ type_traits: is_lvalue_reference_v is_move_constructible_v is_same_v is_signed_v
 type_traits: is_void_v remove_const_t remove_cvref_t remove_reference_t type_identity
 unordered_map: unordered_map erase_if begin end size
 unordered_set: unordered_set erase_if begin end size
-utility: as_const declval exchange forward get in_place_index index_sequence make_index_sequence move pair swap
-utility: tuple_element_t tuple_size_v
+utility: as_const cmp_greater cmp_less declval exchange forward get in_place_index index_sequence
+utility: make_index_sequence move pair swap tuple_element_t tuple_size_v
 variant: get in_place_index variant visit
 vector: erase_if vector begin data end size swap
 """
