@@ -13,8 +13,8 @@
 // Sessions with an executor do not create a tbb::global_control.
 // While a worker waits for nested oneTBB work, its thread runs no other worker. oneTBB does not preserve the order of
 // tasks, but batches do not depend on that order.
-// Errors and threads: the rules of executor (run/executor.hpp). Lifetime: the arena must outlive the sessions. It need
-// not be initialized. Fork: oneTBB has no threads in the child process.
+// Errors and threads: the rules of executor (run/executor.hpp). Lifetime: the arena must outlive the sessions. You need
+// not initialize the arena. Fork: oneTBB has no threads in the child process.
 #pragma once
 
 #if !__has_include(<oneapi/tbb/task_arena.h>)

@@ -10,11 +10,11 @@
 // same as if each call changed the samples immediately, in the order of the calls, except for rounding: channels are
 // mixed before the samples are resampled, and gains are multiplied after that.
 // Nothing is decoded until the plan is rendered. Rendering decodes only the frames that the result needs. Lengths are
-// seconds, or a std::chrono::duration, and are rounded to the nearest frame at the current rate. Therefore resample
-// files of different rates before a crop, so that all rows have the same number of frames.
+// seconds, or a std::chrono::duration, and are rounded to the nearest frame at the current rate. If files have
+// different rates, resample them before a crop, so that all rows have the same number of frames.
 // A crop after resample() differs by less than 0.00001 from a crop of the complete resampled file, because the
 // resampler starts near the crop.
-// Errors: data_error if the file is damaged, exceeds a limit, is shorter than a crop, or has no such channel;
+// Errors: data_error if the file is damaged, exceeds a limit, is shorter than a crop, or lacks a selected channel;
 // setup_error for impossible arguments. Errors name shard and key. Threads: not synchronized. Copies share the file's
 // bytes, which do not change.
 // Lifetime: an `audio` keeps the memory block of its bytes alive. Bytes that own no memory (bytes::borrowed) must

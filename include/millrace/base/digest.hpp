@@ -4,7 +4,7 @@
 //   stream.add(position, mr::detail::digest_bytes(row));
 //   stream.value();                               // equal for equal streams, in any order of the calls
 //
-// A later sum can continue from an earlier value. The sum changes if two digests, or two positions, are swapped. The
+// A sum can start from the value of an earlier sum. The sum changes if two digests, or two positions, are swapped. The
 // digest is not cryptographic; it detects accidental changes, not attacks. Errors: none. Threads: not synchronized. To
 // combine the values of several threads or ranks, add them.
 #pragma once

@@ -15,8 +15,8 @@
 // On a machine with several NUMA nodes, host slots are allocated on the node of the GPU while that node has free
 // memory. The name of the device includes this node, or the reason why the slots are not bound to it.
 // Pinning memory is slow. Therefore up to 1 GiB of a session's host slots remain for the next session on the same
-// `device` object, for example a validation in each epoch. They are freed with this object and its last session, and
-// before a session allocates slots of another size.
+// `device` object, for example a validation in each epoch. These slots are freed with this object and its last session,
+// and before a session allocates slots of another size.
 // Errors: setup_error if the device does not exist or the stream is being captured; io_error with CUDA's own message
 // for other failures.
 // Threads: any; each thread keeps its current device. A graph capture on the user's thread is not disturbed.
@@ -50,7 +50,7 @@ class cuda_backend final : public device_backend {
  public:
   /// `sysfs` is the folder with the kernel's NUMA information; tests pass their own folder.
   explicit cuda_backend(int ordinal, std::string sysfs = "/sys");
-  /// Creates a device object for the same GPU, with its own copy stream. Both share the spare slots.
+  /// Creates a device object for the same GPU, with its own copy stream. Both objects share the spare slots.
   cuda_backend(const cuda_backend& other);
   cuda_backend& operator=(const cuda_backend&) = delete;
   ~cuda_backend() override;

@@ -36,9 +36,9 @@ class node_memory {
   static std::size_t mapped_bytes(std::size_t bytes) noexcept;
   /// Returns 0 if the requested node is set, otherwise the errno of mbind; then the pages may be on any node.
   int error() const noexcept { return error_; }
-  /// Accesses all pages, so that the kernel allocates them. Threads that are bound to the specified cores do this, so
-  /// that the pages are on the node of these cores. Containers allow this even if they forbid mbind. Returns false if
-  /// a thread was not bound because the list is empty or none of the cores is allowed.
+  /// Accesses all pages, so that the kernel allocates them. Threads that are bound to the specified cores access the
+  /// pages, so that the pages are on the node of these cores. This also works in containers that forbid mbind. Returns
+  /// false if a thread was not bound because the list is empty or none of the cores is allowed.
   bool touch(const std::vector<unsigned>& cores);
 
  private:

@@ -28,7 +28,7 @@ struct mixed_labels {
 
 /// Options of dense_labels().
 struct dense_labels_options {
-  double smoothing = 0;   ///< 0 to 1, usually 0.1: share of all classes equally; the labels get the rest
+  double smoothing = 0;   ///< 0 to 1, usually 0.1: weight divided among all classes; the labels get the rest
 };
 
 namespace detail {

@@ -66,8 +66,8 @@ class retry_state {
 };
 
 /// Decides when a late request is hedged by a concurrent second request.
-/// A request is late if it waits longer for its first byte than `least_wait`, and than three times the 95th percentile
-/// of these times. Only a few requests are hedged. If many requests are late, none is hedged, because the server is
+/// A request is late if its wait for the first byte exceeds both `least_wait` and three times the 95th percentile of
+/// these waits. Only a few requests are hedged. If many requests are late, none is hedged, because the server is
 /// overloaded, and more requests would increase the load.
 class hedge_rule {
  public:
