@@ -125,7 +125,8 @@ class audio {
   /// Decodes into `row`, which has frames() * channels() elements; channels are interleaved. The bits depend only on
   /// the file and the plan. Throws setup_error if the row has another size, data_error if the file is damaged.
   void render(std::span<float> row, scratch& s) const;
-  /// The same as i16, rounded to nearest and limited to the range of i16. Files of 16 bits keep their samples.
+  /// Decodes into a row of i16: samples are rounded to nearest and limited to the range of i16. Files of 16 bits keep
+  /// their samples.
   void render(std::span<std::int16_t> row, scratch& s) const;
 
   /// Decodes now and returns the samples, [frames, channels]. Throws data_error if the file is damaged.

@@ -64,7 +64,7 @@ struct audio_format {
   const char* name = "";                                              ///< the stage in errors
   /// Decodes samples.size() / channels frames, which are inside the file.
   void (*read)(const part& p, std::span<float> samples, scratch& s) = nullptr;
-  /// The same as i16; null if the format has no faster way than from f32.
+  /// Same as read(), but writes i16; null if this is not faster than a conversion from f32.
   void (*read_i16)(const part& p, std::span<std::int16_t> samples, scratch& s) = nullptr;
   bool reads_parts = false;   ///< several short reads cost as much as a long one
 };

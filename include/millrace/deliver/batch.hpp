@@ -3,7 +3,7 @@
 //   for (auto& [pixels, labels] : run) train_step(pixels, labels);
 //   for (auto& b : run) train_step(b.get<&example::pixels>(), b.get<&example::label>(), b.stream());
 //
-// A batch is move-only. Its destructor releases the slot (the batch's memory). The slot is reused once the stream of
+// A batch is move-only. Its destructor releases the slot (the batch's memory). The slot is reused after the stream of
 // to_device and the streams passed to also_used_on() have finished with the batch. A batch moved out of the loop stays
 // valid until it is destroyed. Any thread may destroy a batch, even after the end of its session.
 // Errors: members that access the batch throw setup_error after the batch was released or moved from. Errors of the

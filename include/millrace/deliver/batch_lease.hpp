@@ -3,7 +3,7 @@
 //
 //   mr::batch_lease b = run.next();
 //   log(b.size(), b.epoch(), b.step());      // rows; numbers of the epoch and of the batch in the run
-//   b.release();                             // the slot is free once the streams that use it have finished with it
+//   b.release();                             // the slot is free after the work of the streams that use it
 //
 // A lease is move-only. Errors: all members that access the batch throw setup_error after the lease was released or
 // moved from. A lease that never had a batch, such as the result of next() at the end of a run, has size() 0.

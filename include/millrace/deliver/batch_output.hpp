@@ -35,7 +35,7 @@ class batch_output : public pipeline_node {
     std::size_t host_slots = 0, rows = 0, batch_bytes = 0;
     bool keys = false;   ///< each slot has space for the keys of its rows
   };
-  /// Allocates all slots. Called once the size of a batch is known.
+  /// Allocates all slots. Called when the size of a batch is known.
   virtual void allocate(const memory& needed) = 0;
   /// Returns the batch with this number, or the reason why no batch is available. `data` of the result is the address
   /// on the device. With `stop_at_epoch`, the function does not return the first batch of an epoch.
@@ -45,7 +45,7 @@ class batch_output : public pipeline_node {
   virtual bool can_take(std::uint64_t batch, bool stop_at_epoch) const = 0;
   /// Lets another stream wait for the arrival of a leased batch, as the trainer's stream does.
   virtual void used_on(std::size_t slot, stream_view stream) = 0;
-  /// Frees a leased slot once all streams in `used_on` have completed their work on the slot.
+  /// Frees a leased slot after all streams in `used_on` have completed their work on the slot.
   virtual void release(std::size_t slot, std::span<const stream_view> used_on) noexcept = 0;
   /// Returns whether the next batch, which has the number `batch`, cannot arrive until a lease is released.
   virtual bool waits_for_lease(std::uint64_t batch) const = 0;

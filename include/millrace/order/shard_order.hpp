@@ -78,7 +78,7 @@ class shard_order {
   options options_;
 };
 
-/// Receives the samples of an epoch in sequence, and returns them in jittered order once that order is final.
+/// Receives the samples of an epoch in sequence, and returns them in jittered order when that order is final.
 template <class T>
 class jitter_order {
  public:

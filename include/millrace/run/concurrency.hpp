@@ -4,7 +4,7 @@
 //   mr::detail::concurrency threads(options, workers, notices);
 //   threads.max_workers();  threads.max_reads();       // the maximum for which the session allocates
 //   threads.open(nodes);                                 // before the nodes start: opens the requested numbers
-//   threads.start(reads_that_memory_allows);             // once that number is known: starts the tuner
+//   threads.start(reads_that_memory_allows);             // when that number is known: starts the tuner
 //   if (threads.due(batches) && threads.tune(metrics, nodes)) warm_up();   // true: the open numbers have changed
 //
 // Without a tuning_rule all requested threads are always open.

@@ -6,7 +6,7 @@
 //   {
 //     const mr::detail::start_steps::step here(start, "plans the order", &meter);
 //   }
-//   start.text();     // "start: plans the order, for 31.2 s; 1 read in progress, ..."; empty once the start is over
+//   start.text();     // "start: plans the order, for 31.2 s; 1 read in progress, ..."; empty after the start
 //   start.over();
 //
 // Errors: none. Threads: the trainer enters steps; any thread may call text().

@@ -109,7 +109,7 @@ class batch_ring {
   /// Sets the state of a batch to READY. Must be called after the last row is done.
   void set_ready(std::uint64_t batch, const batch_extent& extent = {});
 
-  /// Marks the first batch of an epoch. Its number is known once the previous epoch has been read to its end.
+  /// Marks the first batch of an epoch. Its number is known when the previous epoch has been read to its end.
   void mark_epoch_start(std::uint64_t batch);
   /// Sets the end of the run: `batch` is the number of the first batch that does not exist.
   void set_end(std::uint64_t batch);

@@ -95,13 +95,13 @@ class metrics {
 
   /// Writes a row to the log when a row is due; call it once per step. Returns true if the log accepted a row.
   bool maybe_log(log_point at, log& out);
-  /// Like maybe_log() with a log_point, with the epoch of the previous call.
+  /// Same as maybe_log() with a log_point that has this step and the epoch of the previous call.
   bool maybe_log(std::uint64_t step, log& out) { return maybe_log(log_point{.step = step, .epoch = last_.epoch}, out); }
 
   /// Writes the sums since the last row, if any. Waits for the GPU. If the log's queue is full, also waits for space,
   /// for at most the log's `drain`.
   void finish(log& out);
-  /// Like finish() above, with the step and epoch of `at` for the row.
+  /// Same as the other finish(), but the row has the step and the epoch of `at`.
   void finish(log& out, log_point at);
 
   /// Returns the row of the sums so far and changes nothing. With sums on a GPU, it waits until the GPU has completed

@@ -32,7 +32,7 @@ struct jpeg_entries_options {
 /// Returns the entry points of a JPEG, or an empty vector. Reads the full file. Cost: about the time for decoding a
 /// crop.
 std::vector<std::byte> jpeg_entries(std::span<const std::byte> jpeg, const jpeg_entries_options& options, scratch& s);
-/// The same as the function above, but allocates its own scratch memory, which is slower.
+/// Same as the other jpeg_entries(), but allocates its own scratch memory, which is slower.
 std::vector<std::byte> jpeg_entries(std::span<const std::byte> jpeg, const jpeg_entries_options& options = {});
 
 }}  // namespace millrace

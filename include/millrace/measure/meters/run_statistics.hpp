@@ -5,7 +5,7 @@
 //   const mr::flow_statistics window = warm_ups.without(statistics);
 //
 // The warm-up is the first quarter of a run, rounded down to 0, 1, 4 or 16 batches. If the
-// number of threads changes, all batches before the change also belong to the warm-up. This applies once the run has
+// number of threads changes, all batches before the change also belong to the warm-up. This applies after the run has
 // four times that number of batches.
 // Errors: none. Threads: the trainer calls passed(). Any thread may call the other members.
 #pragma once

@@ -2,7 +2,7 @@
 // the pair.
 //
 //   mr::detail::row_mixer<columns> mixer({.rule = rule, .seed = 7, .stage = 2, .numbers = numbers});
-//   mixer.start(layout, ring);                 // once the shapes are fixed and the ring has its slots
+//   mixer.start(layout, ring);                 // after the shapes are fixed and the ring has its slots
 //   mixer.set_epoch(batch, sample.epoch);      // a worker, before it renders a row
 //   mixer.rendered(batch, base, 4, 8);         // a worker, after it has rendered rows 4 to 11
 //
