@@ -1,8 +1,12 @@
 // Renders random cases of resize_cases.hpp for pillow.py, bilinear and bicubic: FOLDER/N.jpg, FOLDER/N.bilinear,
 // FOLDER/N.bicubic, and a line of numbers for each. FOLDER/N.patches has the patches of the entire image.
+// For opencv.py: FOLDER/N.opencv_linear, and 16-bit RGB in FOLDER/N.png, with the samples of its crop in FOLDER/N.u16.
+#include <millrace/image/labels/u16_picture.hpp>
 #include <millrace/image/picture/patch_list.hpp>
+#include <millrace/image/png/png.hpp>
 #include <millrace/image/resize/plane_resizer.hpp>
 
+#include "png/png_files.hpp"
 #include "resize/resize_cases.hpp"
 
 #include <cstdio>
@@ -10,6 +14,7 @@
 #include <fstream>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 int main(int argc, char** argv) {
@@ -31,12 +36,22 @@ int main(int argc, char** argv) {
     patches.render(row, memory);
     std::ofstream(name + ".patches", std::ios::binary)
         .write(reinterpret_cast<const char*>(row.data()), static_cast<std::streamsize>(patches.length() * 7 * 7 * 3));
-    for (const bool bicubic : {false, true}) {
-      c.filter = bicubic ? mr::resize_filter::bicubic : mr::resize_filter::bilinear;
+    for (const auto& [filter, ending] : {std::pair(mr::resize_filter::bilinear, ".bilinear"),
+                                         std::pair(mr::resize_filter::bicubic, ".bicubic"),
+                                         std::pair(mr::resize_filter::opencv_linear, ".opencv_linear")}) {
+      c.filter = filter;
       const auto pixels = slow::render(r, c, planes, false);
-      std::ofstream(name + (bicubic ? ".bicubic" : ".bilinear"), std::ios::binary)
+      std::ofstream(name + ending, std::ios::binary)
           .write(reinterpret_cast<const char*>(pixels.data()), static_cast<std::streamsize>(pixels.size()));
     }
+    const auto deep = slow::make_png(slow::random_samples({.width = c.width, .height = c.height, .depth = 16,
+                                                           .interlaced = i % 3 == 0}, i), {.seed = i});
+    std::ofstream(name + ".png", std::ios::binary)
+        .write(reinterpret_cast<const char*>(deep.data()), static_cast<std::streamsize>(deep.size()));
+    mr::picture part = mr::png(mr::bytes::borrowed(std::span(deep))).crop(c.box);
+    const auto samples = (c.flipped ? part.flip() : part).u16().values();
+    std::ofstream(name + ".u16", std::ios::binary)
+        .write(reinterpret_cast<const char*>(samples.data()), static_cast<std::streamsize>(2 * samples.size()));
     std::printf("%zu %zu %zu %zu %zu %zu %d\n", c.box.left, c.box.top, c.box.width, c.box.height, c.columns, c.rows,
                 c.flipped ? 1 : 0);
   }

@@ -20,7 +20,7 @@
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 /// Returns how many pixels a filter reaches to each side.
-constexpr std::int64_t reach_of(resize_filter filter) noexcept { return filter == resize_filter::bilinear ? 1 : 2; }
+constexpr std::int64_t reach_of(resize_filter filter) noexcept { return filter == resize_filter::bicubic ? 2 : 1; }
 
 // Describes one axis of an image plan: which outputs of a resize are rendered, and which box of the source is
 // resampled.
@@ -156,6 +156,12 @@ struct plan_axis {
   }
 };
 
+/// Returns how far the filter of an axis reaches from the center of an output, if half a source pixel is `step`.
+constexpr std::int64_t reach_of(const plan_axis& axis, std::int64_t step) noexcept {
+  const bool antialiased = axis.filter != resize_filter::opencv_linear;
+  return 2 * reach_of(axis.filter) * (antialiased ? std::max(axis.length, step) : step);
+}
+
 /// The plans of both axes of the source, and whether the source's rows become the columns of the result.
 struct resize_plan {
   plan_axis rows{};
@@ -192,7 +198,7 @@ struct plane_size {
 constexpr source_span span_of(const plan_axis& axis) noexcept {
   const auto floor_of = [](std::int64_t a, std::int64_t b) { return a / b - (a % b < 0 ? 1 : 0); };
   const std::int64_t step = axis.denominator * axis.target;   // half a source pixel
-  const std::int64_t reach = 2 * reach_of(axis.filter) * std::max(axis.length, step);
+  const std::int64_t reach = reach_of(axis, step);
   const auto center = [&](std::int64_t o) { return (2 * o + 1) * axis.length + 2 * axis.begin * axis.target; };
   // Pixel i has a weight for an output if (2 i + 1) * step is less than `reach` away from the output's center.
   const std::int64_t begin = floor_of(center(axis.first) - reach - step, 2 * step) + 1;

@@ -7,7 +7,7 @@
 // With source length n and target m, the distance of source pixel i from the center of output o is
 // x = |(2i + 1) m - (2o + 1) n| / (2 max(n, m)). The raw weight of the pixel is max(0, 1 - x) for a bilinear resize.
 // For a bicubic resize, cubic_kernel.hpp computes the raw weight. These are the filters of Pillow and torchvision
-// ("antialias"). Here the box may begin at any position.
+// ("antialias"). For resize_filter::opencv_linear, m replaces max(n, m). Here the box may begin at any position.
 // The weights of an output sum to 2^14 exactly, because the running sum is rounded and the weights are its differences.
 // This also prevents the errors of long filters from accumulating. A bicubic weight may be negative or above 2^14, but
 // never above 1.25 * 2^14. All numbers are integers, so the table is identical with every compiler and flag.
@@ -36,7 +36,7 @@ struct tap_window {
       : start(axis.clip_begin), end(axis.clip_end), step(axis.denominator * axis.target) {   // half a source pixel
     at = (2 * start + 1) * step;
     center = (2 * axis.first + 1) * axis.length + 2 * axis.begin * axis.target;
-    reach = 2 * reach_of(axis.filter) * (axis.length > step ? axis.length : step);
+    reach = reach_of(axis, step);
   }
 
   std::int64_t max_taps() const noexcept { return std::min(reach / step + 1, end - start); }   // call before seek()
@@ -59,6 +59,11 @@ class tap_table {
     if (running_.size() < most) running_.resize(most);
     if (overshoots_) add_outputs(axis, t, [this, cubic = cubic_kernel(t.reach / 2)](const tap_window& now) {
       add_cubic_output(now, cubic);
+    });
+    else if (axis.filter == resize_filter::opencv_linear) add_outputs(axis, t, [this](tap_window now) {
+      // Beyond the centers of the outermost pixels, the nearest pixel is repeated.
+      now.center = std::clamp(now.center, now.at, (2 * now.end - 1) * now.step);
+      add_output(now);
     });
     else add_outputs(axis, t, [this](const tap_window& now) { add_output(now); });
   }

@@ -1,8 +1,10 @@
-// The filter of an antialiased resize.
+// The filter of a resize.
 //
 //   p.resize(224, 224).filter(mr::resize_filter::bicubic);      // `p` is a mr::picture; default: bilinear
 //
-// The weights equal those of Pillow and torchvision. Errors: none. Threads: constants.
+// The weights of bilinear and bicubic equal those of Pillow and torchvision, which are antialiased. opencv_linear is
+// for models that were trained with images of cv::resize(): the pixels differ by at most 1 from INTER_LINEAR of
+// OpenCV 5. Use it only for them, because reduced images alias. Errors: none. Threads: constants.
 #pragma once
 
 #include <millrace/base/version.hpp>
@@ -11,11 +13,12 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
-/// The weights of an antialiased resize. A filter's width is in pixels of the source or of the result, whichever are
-/// larger.
+/// The weights of a resize. The width of an antialiased filter is in pixels of the source or of the result, whichever
+/// are larger.
 enum class resize_filter : std::uint8_t {
   bilinear,   ///< a triangle; reaches one pixel to each side
-  bicubic     ///< Keys' cubic with a = -0.5; reaches two pixels to each side, and overshoots at edges
+  bicubic,    ///< Keys' cubic with a = -0.5; reaches two pixels to each side, and overshoots at edges
+  opencv_linear   ///< cv::INTER_LINEAR: a triangle of two pixels of the source, without antialiasing
 };
 
 }}  // namespace millrace

@@ -8,6 +8,9 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
 #include <cstring>
 
 using mr::resize_filter;
@@ -206,4 +209,83 @@ TEST_CASE("bicubic pixels of fixed images are frozen, on every compiler and flag
     sum.add(i, mr::detail::digest_bytes(std::as_bytes(out.span())));
   }
   CHECK(sum.value() == 13212472356131141553U);
+}
+
+namespace {
+
+/// One axis of cv::resize() with INTER_LINEAR, as its documentation states it: the two pixels around the position
+/// (o + 0.5) * scale - 0.5, the outermost ones repeated.
+slow::real_image linear_rows(const slow::real_image& from, std::size_t target) {
+  const auto [height, width, channels] = from.shape();
+  slow::real_image result({target, width, channels});
+  const double scale = static_cast<double>(height) / static_cast<double>(target);
+  for (std::size_t o = 0; o < target; ++o) {
+    const double position = (static_cast<double>(o) + 0.5) * scale - 0.5, low = std::floor(position);
+    const auto at = [last = static_cast<double>(height - 1)](double row) {
+      return static_cast<std::size_t>(std::clamp(row, 0.0, last));
+    };
+    for (std::size_t x = 0; x < width; ++x)
+      for (std::size_t c = 0; c < channels; ++c)
+        result(o, x, c) = from(at(low), x, c) + (position - low) * (from(at(low + 1), x, c) - from(at(low), x, c));
+  }
+  return result;
+}
+
+}  // namespace
+
+TEST_CASE("opencv_linear: pixels are within one level of cv::resize() in real numbers, with the same bits everywhere") {
+  portable plain;
+  mr::detail::plane_resizer narrow(false), detected;
+  slow::difference sum;
+  for (std::uint64_t i = 0; i < 600 / stride(6); ++i) {
+    auto c = slow::random_case(i);
+    c.filter = resize_filter::opencv_linear;
+    slow::stored_planes planes(c.file);
+    CAPTURE(i);
+    const auto rendered = slow::render(detected, c, planes, false);
+    auto expected = slow::crop(slow::real(slow::decode(c.file)), c.box);
+    expected = slow::transpose(linear_rows(slow::transpose(linear_rows(expected, c.rows)), c.columns));
+    slow::gather(sum, slow::compare(rendered, c.flipped ? slow::flip(expected) : expected), 600 / stride(6));
+    for (const bool fast : {false, true}) {
+      const auto bits = slow::render(detected, c, planes, fast);
+      REQUIRE(slow::same(bits, slow::render(plain, c, planes, fast)));
+      REQUIRE(slow::same(bits, slow::render(narrow, c, planes, fast)));
+    }
+  }
+  MESSAGE("largest difference " << sum.max << ", mean " << sum.mean);
+  CHECK(sum.max <= 1);
+}
+
+TEST_CASE("opencv_linear: the weights of fixed axes have a frozen digest") {
+  std::uint32_t sum = 0;
+  mr::detail::tap_table table;
+  for (const std::int64_t outputs : {7, 40, 333}) {
+    mr::detail::plan_axis axis(200);
+    axis.filter = resize_filter::opencv_linear;
+    axis.crop(10, 150);
+    axis.resize(outputs);
+    table.build(axis);
+    for (std::size_t o = 0; o < table.outputs(); ++o) {
+      sum = sum * 16'777'619U ^ static_cast<std::uint32_t>(table.first(o));
+      for (std::size_t k = 0; k < table.count(o); ++k)
+        sum = sum * 16'777'619U ^ static_cast<std::uint32_t>(table.weights(o)[k]);
+    }
+  }
+  CHECK(sum == 2'378'384'661);
+}
+
+TEST_CASE("opencv_linear: fast images are not decoded at a reduced size, and small images have an output in padding") {
+  const auto file = mr::encode_jpeg(slow::photo(160, 240, 3, 3));
+  const auto plan_of = [&](mr::picture_quality quality) {
+    return mr::jpeg(slow::view(file), {.quality = quality}).filter(resize_filter::opencv_linear).resize(20, 30);
+  };
+  const auto exact = plan_of(mr::picture_quality::exact).pixels(), fast = plan_of(mr::picture_quality::fast).pixels();
+  std::size_t apart = 0;
+  for (std::size_t i = 0; i < exact.size(); ++i) apart += std::abs(exact.span()[i] - fast.span()[i]) > 40 ? 1 : 0;
+  CHECK(apart < exact.size() / 50);
+  const auto dot = mr::encode_jpeg(mr::image({1, 1, 3}));
+  const mr::image pixels = mr::jpeg(slow::view(dot)).filter(resize_filter::opencv_linear)
+                               .pad({.left = 100, .right = 3}, {.color = {9, 9, 9}}).resize(1, 2).pixels();
+  CHECK(pixels(0, 0, 0) == 9);
+  CHECK(pixels(0, 1, 0) == 0);
 }

@@ -298,6 +298,7 @@ MILLRACE_INLINE void picture::orient(int orientation) noexcept {
 
 MILLRACE_INLINE unsigned picture::eighths() const noexcept {
   if (file_.options.quality == picture_quality::exact || !file_.format->decodes_smaller) return 8;
+  if (rows_.filter == resize_filter::opencv_linear) return 8;   // a smaller image is antialiased
   for (const unsigned part : {1U, 2U, 4U}) {
     const auto covers = [part](const detail::plan_axis& a) {
       return a.length * part >= a.target * a.denominator * 8;
