@@ -13,7 +13,7 @@
 // session. Therefore a list of tensors keeps slots in use, and so does the autograd graph of a stored loss.
 // If all slots are in use, next() throws. If other threads own the tensors, set
 // session_options{.leases_released_by_other_threads}, so that next() waits for a slot instead.
-// Tensors have the shapes and types of the columns, except that u16, u32 and u64 become signed types with the same
+// Tensors have the shapes and types of the columns. As an exception, u16, u32 and u64 become signed types with the same
 // bits, because torch cannot compute with these unsigned types.
 // On a GPU, the tensors are ready for work in the stream of to_device(). By default, this is torch's default stream.
 // For a training step in another stream, use to_torch(std::move(b), {.stream = at::cuda::getCurrentCUDAStream()}). The

@@ -4,8 +4,8 @@
 //   mr::detail::free_slot(slot);
 //
 // Each row is written once and read once, in sequence. Therefore each page of 4 KiB costs one walk through the page
-// tables, or two walks in a virtual machine; huge pages need fewer walks. The slot uses no more memory than its size,
-// because huge pages are requested only for the part of the slot that consists of complete huge pages. All huge pages
+// tables, or two walks in a virtual machine; huge pages need fewer walks. Huge pages are requested only for the part of
+// a slot that consists of complete huge pages. Therefore the slot uses no more memory than its size. All huge pages
 // become resident, even if the rows of a ragged column leave gaps.
 // Huge pages require Linux with "madvise" or "always" selected in /sys/kernel/mm/transparent_hugepage/enabled.
 // Elsewhere the slots use normal pages.

@@ -14,8 +14,8 @@
 // (io/index/format/index_file.hpp). If a file cannot be written, its index stays in memory, and the order is the same.
 // Order without an index: the shards are streamed. Each of several ranks reads its own shards, and a resumed run reads
 // samples again (read/run/replayed_run.hpp). An index is not used for compressed shards, or with
-// `.index = mr::index::off`. It is not used either in a flow with expand, filter, take, pack, bucket, or a shuffle that
-// is not directly after shards(), because these stages change the rows.
+// `.index = mr::index::off`. Flows with expand, filter, take, pack, bucket, or a shuffle that is not directly after
+// shards(), do not use an index either, because these stages change the rows.
 //
 // The options `.only`, `.without`, `.where` and `.repeats` select samples by their keys before any sample is read, and
 // need an index. The order of a selection is exact, too. A listed key that no shard contains is reported once, at the

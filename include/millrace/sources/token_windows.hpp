@@ -100,7 +100,7 @@ struct opened_tokens {
   const std::string& name;
   byte_source& file;
 };
-/// Reads the front of a file, and the .idx file of Megatron next to a .bin file, which sets the token type and contains
+/// Reads the front of a file. Also reads the .idx file of Megatron next to a .bin file: it states the token type and
 /// the documents. Throws the errors of layout_of_tokens() and read_megatron_index(), and setup_error if documents are
 /// requested without an index.
 token_windows read_token_windows(const opened_tokens& opened, const token_layout_options& options,

@@ -20,9 +20,9 @@
 // With a function from an item to its cost, both stages produce lists of items, std::vector<Item>. The costs of a list
 // add up to max_cost at most. The stages never cut an item. pack() closes a row when the next item does not fit;
 // pack_best_fit() puts each item into the open row that it fits best.
-// The order of the rows does not depend on the number of threads. If pack() builds rows of tokens, and only map() and
-// batch() follow it, a resumed run starts reading at the document in which the last delivered row ended. Otherwise it
-// reads the pass again from its beginning.
+// The order of the rows does not depend on the number of threads. A resumed run reads the pass again from its
+// beginning. As an exception, if pack() builds rows of tokens, and only map() and batch() follow, it starts at the
+// document in which the last delivered row ended.
 // Errors: setup_error for a length or max_cost of 0; data_error for an item that costs more than max_cost.
 // Threads: runs on its own thread.
 #pragma once

@@ -16,7 +16,7 @@
 // `picture`.
 // Cost: a slot has space for max_pictures images in every row, but only the used part is copied to a device. Images of
 // several rows are decoded together, as in a column of single images. If a row has fewer images than max_pictures, the
-// rows after it are moved once within the slot, which costs about 20 us per image of 224 x 224.
+// rows after it are moved once within the slot. The move costs about 20 us per image of 224 x 224.
 #pragma once
 
 #include <millrace/base/error.hpp>

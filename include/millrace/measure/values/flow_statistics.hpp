@@ -97,9 +97,8 @@ struct flow_statistics {
 
   /// Returns the first stage of this kind, or null.
   const stage_statistics* find(stage_kind kind) const noexcept;
-  /// Returns the share (0 to 1/2) of the other readers' work that was used, for runs in which most samples are from the
-  /// next shard in the order. The result is empty for other runs, if only one reader exists, or if the share is
-  /// unknown.
+  /// Returns the share (0 to 1/2) of the other readers' work that was used, if most samples are from the next shard in
+  /// the order. The result is empty for other runs, if only one reader exists, or if the share is unknown.
   std::optional<double> useful_share_of_other_readers() const noexcept;
   /// Returns the length of the window in seconds. samples_per_s() returns the speed in the window.
   double wall_s() const noexcept { return 1e-9 * static_cast<double>(wall_ns); }

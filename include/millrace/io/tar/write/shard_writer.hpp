@@ -10,7 +10,7 @@
 // name. Without close() the last, unfinished shard is discarded. The first call of write() removes temporary files that
 // a killed writer of the same pattern left. abandoned_files.hpp describes when a writer counts as killed.
 // Errors: setup_error for a pattern without one %d; setup_error for keys and fields that a reader would not return
-// unchanged (the writer stays usable); io_error for a full disk and similar failures (the writer is then unusable).
+// unchanged; the writer stays usable. io_error for a full disk and similar failures; the writer is then unusable.
 // Threads: one thread at a time.
 #pragma once
 
