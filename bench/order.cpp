@@ -1,10 +1,12 @@
-// order: cost of the plan per sample, by ranks and window, and to resume; the wait for the first batch of an epoch
+// order: cost of the plan per sample, by ranks and window, and to resume; the wait for the first batch of an epoch;
+// mixes of many sources, and joins, compared with one source
 #include "harness.hpp"
 
 #include <millrace/io/tar/write/shard_writer.hpp>
 #include <millrace/item/tensor/array.hpp>
 #include <millrace/order/mix_cursor.hpp>
 #include <millrace/run/session.hpp>
+#include <millrace/sources/join.hpp>
 #include <millrace/sources/mix.hpp>
 #include <millrace/sources/shards.hpp>
 
@@ -204,10 +206,10 @@ struct session_cost {
   double start_ms, us_per_sample;   // wall time to the first batch; CPU time
 };
 
-template <class Flow>
+template <class Example, class Flow>
 session_cost cost_of(Flow flow) {
   const double begin = bench::now().wall_s;
-  mr::session run{std::move(flow) | mr::batch<&example::payload, &example::label>({.size = 64}),
+  mr::session run{std::move(flow) | mr::batch<Example>({.size = 64}),
                   {.epochs = 3, .notice = mr::quiet}};
   session_cost cost{};
   std::uint64_t samples = 0;
@@ -231,7 +233,8 @@ void measure_many(bench::harness& run) {
       written({.folder = "many-1600-8", .shards = 1'600, .records_per_shard = 8, .record_bytes = 16'384});
   std::vector<double> one, mix, start, ratio;
   for (int round = 0; round < (run.quick() ? 3 : 9); ++round) {
-    const session_cost alone = cost_of(mr::shards(folder) | mr::shuffle({.window = 12'800}) | mr::map(prepare));
+    const session_cost alone =
+        cost_of<example>(mr::shards(folder) | mr::shuffle({.window = 12'800}) | mr::map(prepare));
     const auto source = [&](int i) {
       char name[32];
       std::snprintf(name, sizeof name, "/s-%04d.tar", i);
@@ -239,7 +242,7 @@ void measure_many(bench::harness& run) {
     };
     std::vector<decltype(source(0))> sources;
     for (int i = 0; i < 1'600; ++i) sources.push_back(source(i));
-    const session_cost mixed = cost_of(mr::mix({.on_exhausted = mr::exhausted::repeat}, std::move(sources)));
+    const session_cost mixed = cost_of<example>(mr::mix({.on_exhausted = mr::exhausted::repeat}, std::move(sources)));
     one.push_back(alone.us_per_sample);
     mix.push_back(mixed.us_per_sample);
     ratio.push_back(mixed.us_per_sample / alone.us_per_sample);
@@ -249,6 +252,80 @@ void measure_many(bench::harness& run) {
               bench::spread(mix).c_str(), bench::spread(ratio).c_str(), bench::spread(start).c_str());
   run.result("mix_of_1600_against_one_source", bench::median(ratio), "", bench::at_most(1.1));
   run.result("mix_of_1600_first_batch", bench::median(start), "ms", bench::at_most(3'000));
+}
+
+struct with_embedding {
+  mr::tensor<std::uint8_t, 1> payload;
+  mr::tensor<float, 1> embedding;
+};
+
+with_embedding prepare_both(const mr::record& r) {
+  return {mr::array<std::uint8_t, 1>(r["bin"]), mr::array<float, 1>(r["emb"])};
+}
+
+/// Two sets, and one set with the fields of both.
+struct parallel_sets {
+  std::string payloads, embeddings, both;
+};
+
+/// Writes the sets unless they exist. `step`: the distance of neighbors of the first set in the second set.
+parallel_sets written_in_parallel(std::size_t payload_bytes, int samples, int step) {
+  const std::string folder = bench::data_folder() + "/join-" + std::to_string(payload_bytes) + "-" +
+                             std::to_string(samples) + "-" + std::to_string(step);
+  const parallel_sets sets{folder + "/a-*.tar", folder + "/b-*.tar", folder + "/ab-*.tar"};
+  if (std::filesystem::exists(folder)) return sets;
+  std::filesystem::remove_all(folder + ".new");
+  std::filesystem::create_directories(folder + ".new");
+  const std::string payload(payload_bytes, 'x'), embedding(768 * sizeof(float), '\0');
+  const auto write = [&](const char* name, std::uint64_t per_shard, int distance, bool has_payload,
+                         bool has_embedding) {
+    mr::shard_writer writer({.pattern = folder + ".new/" + name + "-%04d.tar", .max_samples = per_shard});
+    for (int i = 0; i < samples; ++i) {
+      std::vector<mr::named_bytes> fields;
+      if (has_payload) fields.emplace_back("bin", payload);
+      if (has_embedding) fields.emplace_back("emb", embedding);
+      writer.write("key/" + std::to_string(static_cast<std::int64_t>(i) * distance % samples), fields);
+    }
+    writer.close();
+  };
+  write("a", 256, 1, true, false);
+  write("b", 1'000, step, false, true);
+  write("ab", 256, 1, true, true);
+  std::filesystem::rename(folder + ".new", folder);
+  return sets;
+}
+
+void measure_join(bench::harness& run) {
+  std::printf("\na join of payloads and embeddings of 3 KB, against one set with both (CPU us per sample; ms to the\n"
+              "first batch)\n");
+  struct kind {
+    const char* name;
+    std::size_t payload_bytes;
+    int samples, step;
+    bench::goal target;
+    std::vector<double> join, one, ratio, start;
+  };
+  kind kinds[] = {{"100_kb", 100'000, 4'096, 1, bench::at_most(1.15), {}, {}, {}, {}},
+                  {"8_kb", 8'000, 16'384, 1, bench::at_most(1.15), {}, {}, {}, {}},
+                  {"100_kb_other_order", 100'000, 4'096, 1'237, bench::goal{}, {}, {}, {}, {}}};
+  const auto cost = [](auto source) { return cost_of<with_embedding>(std::move(source)); };
+  for (int round = 0; round < (run.quick() ? 3 : 9); ++round)
+    for (kind& k : kinds) {
+      const parallel_sets sets = written_in_parallel(k.payload_bytes, k.samples, k.step);
+      const session_cost alone = cost(mr::shards(sets.both) | mr::shuffle({.window = 2'048}) | mr::map(prepare_both));
+      const session_cost joined = cost(mr::join(mr::shards(sets.payloads), mr::shards(sets.embeddings)) |
+                                       mr::shuffle({.window = 2'048}) | mr::map(prepare_both));
+      k.one.push_back(alone.us_per_sample);
+      k.join.push_back(joined.us_per_sample);
+      k.ratio.push_back(joined.us_per_sample / alone.us_per_sample);
+      k.start.push_back(joined.start_ms);
+    }
+  for (const kind& k : kinds) {
+    std::printf("  %s: one set: %s, join: %s, ratio: %s, first batch of the join: %s ms\n", k.name,
+                bench::spread(k.one).c_str(), bench::spread(k.join).c_str(), bench::spread(k.ratio).c_str(),
+                bench::spread(k.start).c_str());
+    run.result("join_against_one_set_" + std::string(k.name), bench::median(k.ratio), "", k.target);
+  }
 }
 
 }  // namespace
@@ -261,6 +338,7 @@ int main(int argc, char** argv) {
     if (run.wants("resume")) measure_resume(run);
     if (run.wants("border")) measure_epoch_boundary(run);
     if (run.wants("many")) measure_many(run);
+    if (run.wants("join")) measure_join(run);
     return run.finish();
   });
 }

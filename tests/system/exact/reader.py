@@ -5,6 +5,7 @@
 #
 # The reader uses Python's tarfile and the grouping rules of WebDataset, as written here. It reads Millrace's shards.
 # shards() reads the shards that tarfile writes, in all its formats, as a stream and, if uncompressed, with an index.
+# join() joins two sets that tarfile writes as a dictionary of their keys does.
 # If pip can install the webdataset package (under build/), its own writer and reader are compared, too.
 # Millrace differs from the package in two rules: dot files in a folder are not samples, and only A to Z are lowered.
 import io
@@ -123,6 +124,34 @@ def write_by_tarfile(path, form, random):
                 add_file(tar, f"{key}.{name}", random.randbytes(size), **more)
 
 
+def write_parallel(folder, random):
+    """Two sets with common keys, in different orders and shards: [files of the first], [files of the second]."""
+    keys = [f"{random.choice(['', 'a/', 'é/'])}{number}" for number in range(200)]
+    others = random.sample(keys, 170) + [f"only/{number}" for number in range(20)]
+    random.shuffle(others)
+    files = []
+    for name, count, own in ("first", 60, keys), ("second", 37, others):
+        files.append([folder / f"{name}-{number}.tar" for number in range(-(-len(own) // count))])
+        for number, path in enumerate(files[-1]):
+            with tarfile.open(path, "w:", encoding="utf-8") as tar:
+                for key in own[number * count:(number + 1) * count]:
+                    for field in random.sample(["txt", "json", "npy"], random.randrange(1, 4)):
+                        add_file(tar, f"{key}.{field}", random.randbytes(random.choice([0, 7, 3000, 70_000])))
+    return files
+
+
+def compare_join(reader, folder):
+    first, second = write_parallel(folder, seeded(1))
+    partners = {key: fields for shard in second for key, fields in expected_samples(shard)}
+    for missing in ("skip", "partial"):
+        expected = [(key, fields + [(b"b." + name, data) for name, data in partners.get(key, [])])
+                    for shard in first for key, fields in expected_samples(shard)
+                    if missing == "partial" or key in partners]
+        samples = reader.read("join", [], [reader.program, "join", missing, *first, "with", *second])
+        reader.report.add(f"join of two sets by key, {missing}: {len(expected)} samples",
+                          difference(samples, expected) or "")
+
+
 def package_python():
     """A Python with the webdataset package, or the reason why it is missing."""
     venv = FOLDER / "venv"
@@ -180,6 +209,8 @@ def main():
                         written += 1
                     if shards:
                         reader.compare(f"tarfile, {form}{ending}", shards)
+
+            compare_join(reader, folder)
 
             # Python's readers accept shards with an incomplete end marker.
             shard_bytes = min(folder.glob("ours/own-*.tar")).read_bytes()

@@ -1,6 +1,7 @@
 // Samples as text, and shards of all kinds, for tests/system/exact/reader.py.
 //
 //   samples read stream|index FILE...   # by shards() as a stream, or by an index
+//   samples join skip|partial FILE... with FILE...   # two sets, the fields of the second one with the prefix "b."
 //   samples write FOLDER SEED           # shards of shard_writer, and handwritten ones
 //
 // Each sample is a line: the key, then name and payload of each field in the shard's order, in hexadecimal, separated
@@ -11,9 +12,12 @@
 #include <millrace/base/random.hpp>
 #include <millrace/io/tar/write/shard_writer.hpp>
 #include <millrace/run/session.hpp>
+#include <millrace/sources/join.hpp>
 #include <millrace/sources/shards.hpp>
 #include <millrace/stages/batch.hpp>
 #include <millrace/stages/map.hpp>
+
+#include <algorithm>
 
 namespace mr = millrace;
 
@@ -50,6 +54,14 @@ void print_samples(Source source) {
 void read(const std::string& how, const std::vector<std::string>& shards) {
   if (how == "stream") print_samples(mr::shards(shards, {.index = mr::index::off}));
   else print_samples(mr::shards(shards, {.index = mr::index::required}));
+}
+
+void join(const std::string& missing, const std::vector<std::string>& shards) {
+  const auto separator = std::find(shards.begin(), shards.end(), "with");
+  print_samples(mr::join(mr::shards(std::vector(shards.begin(), separator)),
+                         mr::shards(std::vector(separator + 1, shards.end())),
+                         {.missing = missing == "skip" ? mr::missing::skip : mr::missing::partial,
+                          .prefixes = {"", "b."}}));
 }
 
 std::string random_text(mr::rng& random, std::size_t most, std::string_view letters) {
@@ -104,6 +116,7 @@ void work(command_line& args) {
   if (words.size() < 2) args.refuse("expected a command and its argument");
   const std::string what = words[0], first = words[1];
   if (what == "read") return read(first, {words.begin() + 2, words.end()});
+  if (what == "join") return join(first, {words.begin() + 2, words.end()});
   write_own(first, std::stoull(words.at(2)));
   write_by_hand(first);
 }
@@ -111,6 +124,7 @@ void work(command_line& args) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  return run_program({argc, argv, "usage: samples read stream|index FILE... | samples write FOLDER SEED"},
+  return run_program({argc, argv, "usage: samples read stream|index FILE... | samples join skip|partial FILE... with "
+                                  "FILE... | samples write FOLDER SEED"},
                      work);
 }

@@ -2,6 +2,7 @@
 #include "../../copying_device.hpp"
 #include "subject_run.hpp"
 
+#include <millrace/join.hpp>
 #include <millrace/millrace.hpp>
 #include <millrace/mix.hpp>
 #include <millrace/shards.hpp>
@@ -154,6 +155,14 @@ void mix(const places& at, delivered& to) {
           quietly(), to);
 }
 
+void join(const places& at, delivered& to) {
+  const std::string shards = link_indexed_shards(at) + "/*.tar";
+  deliver(mr::join(mr::shards(shards, {.seed = 5, .fields = {"cls"}, .notice = mr::quiet}),
+                   mr::shards(shards, {.fields = {"txt"}, .notice = mr::quiet})) |
+              mr::map(prepare) | rows(),
+          quietly(), to);
+}
+
 /// Reads two halves; the resume point is converted to text and back.
 void resume(const places& at, delivered& to) {
   const std::string folder = link_indexed_shards(at);
@@ -201,6 +210,7 @@ std::span<const stage> flow_stages() {
   static constexpr stage all[] = {
       {"reader", reader}, {"index_build", index_build}, {"index_read", index_read}, {"decompression", decompression},
       {"map", map},       {"expand", expand},           {"render", render},         {"delivery", delivery},
-      {"copy", copy},     {"mix", mix},                 {"resume", resume},         {"replay", replay}};
+      {"copy", copy},     {"mix", mix},                 {"join", join},             {"resume", resume},
+      {"replay", replay}};
   return all;
 }

@@ -201,8 +201,8 @@ MILLRACE_INLINE void joined_data::skip_missing() {
 MILLRACE_INLINE void joined_data::count_shards() {
   counts_.assign(sets_[0]->counts().size(), 0);
   for (const std::uint64_t place : places_[0]) ++counts_[static_cast<std::size_t>(place >> 32)];
-  first_of_.resize(counts_.size());
-  std::exclusive_scan(counts_.begin(), counts_.end(), first_of_.begin(), std::uint64_t{0});
+  std::uint64_t samples = 0;
+  for (const std::uint64_t count : counts_) first_of_.push_back(std::exchange(samples, samples + count));
   std::uint64_t others = sets_.size();
   for (std::size_t set = 0; set < sets_.size(); ++set) {
     std::uint64_t before = none - 1, partners = 0;
