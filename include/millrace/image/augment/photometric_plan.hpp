@@ -84,26 +84,26 @@ class photometric_plan {
   /// Fills a box, clipped to the image.
   photometric_plan& erase(const crop_box& box, const rgb_color& fill = mean_color);
 
-  /// Draws the order of the four operations. Then draws a factor for each operation whose range is set, in this order:
-  /// brightness, contrast, saturation, hue.
+  /// Changes brightness, contrast, saturation and hue by random factors, in a random order. Draws the order, then a
+  /// factor for each operation whose range is set: brightness, contrast, saturation, hue.
   photometric_plan& color_jitter(const color_jitter_options& options, rng& random);
-  /// Draws whether to convert to gray.
+  /// Converts to gray with this probability. Draws whether to convert.
   photometric_plan& random_grayscale(rng& random, double probability = 0.1);
-  /// Draws whether to invert.
+  /// Inverts with this probability. Draws whether to invert.
   photometric_plan& random_invert(rng& random, double probability = 0.5);
-  /// Draws whether to posterize.
+  /// Posterizes with this probability. Draws whether to posterize.
   photometric_plan& random_posterize(std::size_t bits, rng& random, double probability = 0.5);
-  /// Draws whether to solarize.
+  /// Solarizes with this probability. Draws whether to solarize.
   photometric_plan& random_solarize(double threshold, rng& random, double probability = 0.5);
-  /// Draws whether to change the sharpness.
+  /// Changes the sharpness with this probability. Draws whether to change it.
   photometric_plan& random_sharpness(double factor, rng& random, double probability = 0.5);
-  /// Draws whether to run autocontrast.
+  /// Runs autocontrast with this probability. Draws whether to run it.
   photometric_plan& random_autocontrast(rng& random, double probability = 0.5);
-  /// Draws whether to equalize.
+  /// Equalizes with this probability. Draws whether to equalize.
   photometric_plan& random_equalize(rng& random, double probability = 0.5);
-  /// Draws sigma.
+  /// Blurs with torchvision's kernel and a random sigma. Draws sigma.
   photometric_plan& random_gaussian_blur(const gaussian_blur_options& options, rng& random);
-  /// Draws the radius.
+  /// Blurs with Pillow's box blurs and a random radius. Draws the radius.
   photometric_plan& random_pillow_blur(const pillow_blur_options& options, rng& random);
 
   /// RandAugment (Cubuk et al. 2020) for images of this size. torchvision: draws each operation and its sign. timm:

@@ -16,7 +16,7 @@
 // - ids [length], with image_id for the tokens of images
 // - segments [length], the number of the document in the row, from 1; 0 for padding
 // - positions [length], the offset in the document; 0 for padding
-// - places: the first token of each image in its row, and the number of its tokens
+// - places: for each image, the index of its first token in the row, and the number of its tokens
 // - grids and patches of the images (patch_list.hpp)
 // The patches of an image are in reading order for every `merge`. Reorder them in the step if the model expects the
 // patches of a token one after the other, as Qwen2-VL does.
