@@ -8,7 +8,8 @@
 // Units: a position counts the samples of the run over all ranks, across epochs: step * batch size * ranks. A weight is
 // relative to the weights of the other sources at the same position. A constant weight must be above 0. A weight at a
 // point, or from a function, may be 0.
-// Before the first point and after the last point, the weight is that of the nearest point.
+// Before the first point and after the last point, the weight is that of the nearest point. In a mix within a mix, the
+// position is the same for the weights of both mixes: the position of the run.
 // Errors: setup_error for points that are empty or not in ascending order, and for weights that are negative or not
 // finite. Exceptions of a function end the run.
 // Threads: immutable. A function must depend on the position only, and any thread may call it at the same time.
@@ -32,6 +33,16 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
+class source_weight;
+
+namespace detail {
+
+/// Returns the weight of source `inner` of a mix within a mix: at each position, its share of the weights of the inner
+/// mix, times the weight of that mix in the outer one.
+source_weight weight_within(const source_weight& outer, const std::vector<source_weight>& of_inner, std::size_t inner);
+
+}  // namespace detail
+
 /// The weight of a source in a mix: constant, or a function of the position.
 class source_weight {
  public:
@@ -49,7 +60,8 @@ class source_weight {
   /// Creates a weight that `function` computes from the position. The function is called at the start of each block.
   template <class Function>
     requires std::is_invocable_r_v<double, const Function&, std::uint64_t>
-  source_weight(Function function) : function_(std::make_shared<const weight_of<Function>>(std::move(function))) {}
+  source_weight(Function function)
+      : function_(std::make_shared<const weight_of<Function>>(std::move(function))), of_user_(true) {}
 
   /// Reports an argument that is neither a number nor a function.
   template <class Other>
@@ -67,7 +79,11 @@ class source_weight {
   /// Returns whether the weight is the same at all positions.
   bool is_constant() const noexcept { return !function_ && points_.size() == 1; }
   /// Returns the points of steps() or linear(), one point for a constant weight, and no points for a function.
+  /// A weight in a mix within a mix has the points of all its factors.
   const std::vector<point>& points() const noexcept { return points_; }
+
+  /// Returns whether a function of the user determines the weight, so that it may change at any position.
+  bool is_function() const noexcept { return of_user_; }
 
   /// Returns the weight at a position.
   double at(std::uint64_t position) const {
@@ -83,7 +99,7 @@ class source_weight {
   }
 
   /// Returns the mean weight of the positions [begin, end), which have no point inside. Returns at(begin) for a
-  /// function.
+  /// function of the user.
   double mean(std::uint64_t begin, std::uint64_t end) const {
     return linear_ ? (at(begin) + at(end - 1)) / 2 : at(begin);
   }
@@ -107,6 +123,8 @@ class source_weight {
   }
 
  private:
+  friend source_weight detail::weight_within(const source_weight&, const std::vector<source_weight>&, std::size_t);
+
   struct any_function {
     virtual ~any_function() = default;
     virtual double at(std::uint64_t position) const = 0;
@@ -141,8 +159,39 @@ class source_weight {
 
   std::vector<point> points_{};
   std::shared_ptr<const any_function> function_{};   // null: points
-  bool linear_ = false;
+  bool linear_ = false, of_user_ = false;
 };
+
+namespace detail {
+
+inline source_weight weight_within(const source_weight& outer, const std::vector<source_weight>& of_inner,
+                                   std::size_t inner) {
+  const auto at = [outer, of_inner, inner](std::uint64_t position) {
+    const double weight = outer.at(position), own = of_inner[inner].at(position);
+    if (weight == 0 || own == 0) return 0.0;   // also if no other source has a weight
+    double all = 0;
+    for (const source_weight& one : of_inner) all += one.at(position);
+    return weight * (own / all);
+  };
+  const auto is_constant = [](const source_weight& one) { return one.is_constant(); };
+  if (outer.is_constant() && std::all_of(of_inner.begin(), of_inner.end(), is_constant)) return at(0);
+  source_weight product(at);
+  product.of_user_ = false;
+  std::vector<std::uint64_t> positions;
+  const auto add = [&](const source_weight& one) {
+    for (const source_weight::point& p : one.points()) positions.push_back(p.position);
+    product.linear_ = product.linear_ || one.linear_;
+    product.of_user_ = product.of_user_ || one.of_user_;
+  };
+  add(outer);
+  for (const source_weight& one : of_inner) add(one);
+  std::sort(positions.begin(), positions.end());
+  positions.erase(std::unique(positions.begin(), positions.end()), positions.end());
+  for (const std::uint64_t position : positions) product.points_.push_back({position, at(position)});
+  return product;
+}
+
+}  // namespace detail
 
 }}  // namespace millrace
 

@@ -90,6 +90,12 @@ class mix_schedule {
   void move_to(std::uint64_t position) const;
   walk start() const;
 
+  static constexpr std::uint64_t longest_epoch = std::uint64_t{1} << 32;   // in positions, if a pass determines it
+  /// Returns whether the weights are the same at all positions from `begin` on.
+  bool has_final_weights(std::uint64_t begin) const;
+  /// Returns whether the first pass of a source certainly ends after the longest epoch, if the weights are final.
+  bool cannot_complete(const walk& at, std::size_t source) const;
+
   struct rank_counts {
     world mine{};
     std::uint64_t begin = 0, end = 0;

@@ -45,7 +45,7 @@ class lines_source {
   lines_source(std::vector<std::string> names, const lines_options& o);
 
   std::size_t shards() const noexcept { return files_.size(); }
-  const std::string& shard_name(std::size_t shard) const noexcept { return files_.name(shard); }
+  std::string shard_name(std::size_t shard) const { return files_.name(shard); }
   std::uint64_t shard_bytes(std::size_t shard) const { return files_.size_bytes(shard); }
   std::int64_t shard_modified_ns(std::size_t shard) const { return files_.changed(shard); }
   line_reader open(std::size_t shard, std::uint64_t) const;

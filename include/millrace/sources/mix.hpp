@@ -16,6 +16,9 @@
 // sources the deviation is at most one sample. order/mix_plan.hpp describes the behavior when a source runs out, and
 // the length of an epoch in that case. Ranks and resume: as for shards() with an index. stats().sources counts the
 // samples delivered from each source; session::locate() names the source.
+// A source may be a mix of shards itself: its sources are then mixed one by one, with their shares of its weight, and
+// are numbered in its place. Both mixes need the same rule. All weights are functions of the position of the run. An
+// inner mix that is shuffled is streamed.
 // If a source is not shards(), or its shards have no index, all sources are streamed, and the run must have one process
 // (read/mix/mix_streams.hpp). In this case stats().sources and session::locate() are not available, and the end of an
 // epoch is unknown until it is reached.
@@ -25,18 +28,10 @@
 #pragma once
 
 #include <millrace/base/random.hpp>
-#include <millrace/io/file/run_concurrently.hpp>
-#include <millrace/item/scratch.hpp>
 #include <millrace/measure/values/run_stats.hpp>
-#include <millrace/read/mix/mix_streams.hpp>
-#include <millrace/read/mix/mixed_data.hpp>
-#include <millrace/read/run/indexed_run.hpp>
-#include <millrace/sources/shards.hpp>
-#include <millrace/stages/map.hpp>
-#include <millrace/stages/shuffle.hpp>
+#include <millrace/sources/mixed_shards.hpp>
 
 #include <algorithm>
-#include <atomic>
 #include <tuple>
 #include <vector>
 
@@ -53,15 +48,6 @@ namespace detail {
 // For a mixed item (mixed_record, mixed_item), number() returns the number of its source, and alone<Source>() returns
 // the plain item. All maps of a source use the same rng, one after the other.
 // Errors: exceptions of the maps pass through. Threads: any number of threads at the same time.
-
-/// Applies the maps of one source.
-template <class Item, class Maps, class In>
-Item run_maps(const Maps& maps, In item, rng& random, scratch& memory) {
-  if constexpr (Maps::size == 0) return item;
-  else
-    return run_maps<Item>(maps.rest, call_with_context(maps.first.callable, std::move(item), random, memory), random,
-                          memory);
-}
 
 /// Applies the maps of an item's source.
 template <class Item, class... MapsOfSources>
@@ -114,69 +100,6 @@ weighted(Flow, source_weight = 1, std::string = {}) -> weighted<Flow>;
 
 namespace detail {
 
-/// Throws setup_error for a source that requires an index, in a mix without indexes.
-template <class Source>
-void check_streams(const Source& source) {
-  if constexpr (requires { source.needs_index(); })
-    if (source.needs_index())
-      throw setup_error(
-          "the sources of the mix are streamed, because not all have an index, but an option of shards() needs one: "
-          ".index = required, .only, .without, .where or .repeats",
-          "Mix only plain tar shards, or omit that option");
-}
-
-/// The source of a mix that consists only of shards(): indexed if all shards have an index, otherwise a stream.
-template <class Streams>
-class mixed_shards : public mix_streams<Streams> {
- public:
-  using planned = indexed_run<mixed_data>;
-  static constexpr bool also_streams = true;
-
-  /// `sources` are the sources, or a single vector of sources.
-  template <class... Sources>
-  mixed_shards(const mix_rule& rule, std::uint64_t seed, const Sources&... sources)
-      : mix_streams<Streams>(rule, seed, sources...), rule_(rule) {
-    (add(sources), ...);
-  }
-
-  /// Returns whether a run uses the indexes of the sources. Throws the errors of the sources.
-  bool uses_index(const index_use& use) const {
-    std::atomic<bool> all = true;
-    const bool one_by_one = sources_.size() < concurrent_sources ||   // functions of the user: on this thread
-                            std::any_of(sources_.begin(), sources_.end(),
-                                        [](const shards_source& source) { return source.calls_functions(); });
-    run_concurrently(sources_.size(), one_by_one ? 1 : 16, [&](std::size_t i) {
-      if (all && !sources_[i].uses_index(use)) all = false;
-    });
-    if (all) return true;
-    for (const shards_source& source : sources_) check_streams(source);
-    return false;
-  }
-  /// Returns why the sources are streamed; empty if there is nothing to report.
-  std::string why_streamed() const {
-    for (const shards_source& source : sources_)
-      if (std::string why = source.why_streamed(); !why.empty()) return why;
-    return {};
-  }
-  std::unique_ptr<planned> plan(const indexed_run_options& o) const {
-    if (o.window > 0)
-      throw setup_error("a shuffle after mix() would change the shares of the sources",
-                        "Put shuffle after each source: weighted{shards(...) | shuffle({...}), 0.7}");
-    std::vector<std::shared_ptr<shard_data>> sets;
-    for (const shards_source& source : sources_) sets.push_back(source.data(o.tolerates_damage));
-    return std::make_unique<planned>(std::make_shared<mixed_data>(std::move(sets), rule_), o);
-  }
-
- private:
-  static constexpr std::size_t concurrent_sources = 8;
-
-  void add(const shards_source& source) { sources_.push_back(source); }
-  void add(const std::vector<shards_source>& sources) { sources_ = sources; }
-
-  mix_rule rule_;
-  std::vector<shards_source> sources_;
-};
-
 /// Recognizes flows that can be mixed: a source that is not itself a mix, then optionally a shuffle, then optionally
 /// maps.
 template <class Flow>
@@ -193,6 +116,14 @@ template <class Item, class Source, class... Maps>
 struct mixable<flow<Item, Source, shuffle_stage, map_stage<Maps>...>>
     : mixable<flow<Item, Source, map_stage<Maps>...>> {};
 
+/// True for shards and mixes of them, all without maps: their items are records.
+template <class... Flows>
+constexpr bool mixes_records = (mix_part<Flows>::good && ...) && (mixable<Flows>::maps + ...) == 0;
+
+/// True for shards and mixes of them, with at least one mix.
+template <class... Flows>
+constexpr bool contains_mixes = (mix_part<Flows>::good && ...) && (mix_part<Flows>::is_mix || ...);
+
 enum class mix_mistake { none, reported, not_mixable, items_differ };
 
 template <class First, class... Rest>
@@ -200,21 +131,14 @@ constexpr mix_mistake mistake_of_mix() {
   if constexpr ((is_broken_flow<First> || ... || is_broken_flow<Rest>))
     return mix_mistake::reported;
   else if constexpr (!(mixable<First>::good && ... && mixable<Rest>::good)) return mix_mistake::not_mixable;
-  else if constexpr (!(std::is_same_v<typename First::item, typename Rest::item> && ...))
-    return mix_mistake::items_differ;
-  else return mix_mistake::none;
+  else if constexpr ((std::is_same_v<typename First::item, typename Rest::item> && ...) ||
+                     mixes_records<First, Rest...>)
+    return mix_mistake::none;
+  else return mix_mistake::items_differ;
 }
 template <mix_mistake Mistake, class... Flows>
 concept mixed_with = sizeof...(Flows) > 0 && mistake_of_mix<Flows...>() == Mistake;
 
-template <class... Stages>
-std::size_t window_of(const stage_list<shuffle_stage, Stages...>& stages) {
-  return std::max<std::size_t>(1, stages.first.options.window);
-}
-template <class... Maps>
-std::size_t window_of(const stage_list<map_stage<Maps>...>&) {
-  return 0;
-}
 template <class... Maps>
 stage_list<map_stage<Maps>...> maps_of(stage_list<shuffle_stage, map_stage<Maps>...> stages) {
   return std::move(stages.rest);
@@ -248,12 +172,35 @@ auto mixed_flow(Source source, std::uint64_t seed, First& first, Rest&... rest) 
       {}, std::move(source), seed, {map_stage<prepare>{{}, std::move(maps), of_maps}}};
 }
 
+/// Returns the flow of a mix that contains mixes. `parts` has the maps of the parts, and `of_maps` their options.
+template <class Item, class Parts>
+auto nested_flow(mix_leaves leaves, std::uint64_t seed, Parts parts, const map_options& of_maps) {
+  using source_type = mixed_shards<stream_list<shards_source>>;
+  using prepare = nested_prepare<Item, Parts>;
+  source_type source(leaves.rule, seed, leaves.sources);
+  return flow<Item, source_type, map_stage<prepare>>{
+      {}, std::move(source), seed, {map_stage<prepare>{{}, {std::move(parts), std::move(leaves.first)}, of_maps}}};
+}
+/// The same for parts without maps.
+inline auto nested_flow(const mix_leaves& leaves, std::uint64_t seed) {
+  using source_type = mixed_shards<stream_list<shards_source>>;
+  return flow<mixed_record, source_type>{{}, source_type(leaves.rule, seed, leaves.sources), seed};
+}
+
+/// Returns the maps of one part of a mix that contains mixes, and adds their options to `o`.
+template <class Flow>
+auto part_maps_of(Flow& part, map_options& o) {
+  auto maps = maps_of(std::move(part.stages));
+  add_options(maps, o);
+  return part_maps<decltype(maps), mix_part<Flow>::is_mix>{std::move(maps)};
+}
+
 }  // namespace detail
 
 /// Returns a flow that mixes the sources by weight. The order of the arguments determines the source numbers, also in
 /// resume points. Throws setup_error if a weight is not above 0 or a source has no samples.
 template <class... Flows>
-  requires detail::mixed_with<detail::mix_mistake::none, Flows...>
+  requires detail::mixed_with<detail::mix_mistake::none, Flows...> && (!detail::contains_mixes<Flows...>)
 auto mix(const mix_options& options, weighted<Flows>... of) {
   detail::mix_rule rule{.on_exhausted = options.on_exhausted};
   (rule.sources.push_back({.weight = std::move(of.weight),
@@ -277,7 +224,7 @@ auto mix(const mix_options& options, weighted<Flows>... of) {
 /// order of the vector determines the source numbers. Throws the same errors, and setup_error for more than 256 sources
 /// without an index. At most 512 files stay open between reads.
 template <class Flow>
-  requires detail::mixed_with<detail::mix_mistake::none, Flow>
+  requires detail::mixed_with<detail::mix_mistake::none, Flow> && (!detail::contains_mixes<Flow>)
 auto mix(const mix_options& options, std::vector<weighted<Flow>> of) {
   using original = typename Flow::source_type;
   using streams = detail::stream_list<original>;
@@ -306,6 +253,34 @@ auto mix(const mix_options& options, std::vector<weighted<Flow>> of) {
   else
     return detail::flow<typename Flow::item, source_type, detail::map_stage<prepare>>{
         {}, std::move(source), options.seed, {detail::map_stage<prepare>{{}, std::move(all), of_maps}}};
+}
+
+/// Returns a flow of sources and mixes of sources, with the sources of each mix in its place.
+template <class... Flows>
+  requires detail::mixed_with<detail::mix_mistake::none, Flows...> && detail::contains_mixes<Flows...>
+auto mix(const mix_options& options, weighted<Flows>... of) {
+  detail::mix_leaves leaves(options.on_exhausted);
+  (leaves.add(of), ...);
+  map_options of_maps;
+  if constexpr ((detail::mixable<Flows>::maps + ...) == 0) return detail::nested_flow(leaves, options.seed);
+  else
+    return detail::nested_flow<typename std::tuple_element_t<0, std::tuple<Flows...>>::item>(
+        std::move(leaves), options.seed, std::tuple{detail::part_maps_of(of.flow, of_maps)...}, of_maps);
+}
+
+/// Returns a flow of mixes, with the sources of each mix in its place.
+template <class Flow>
+  requires detail::mixed_with<detail::mix_mistake::none, Flow> && detail::contains_mixes<Flow>
+auto mix(const mix_options& options, std::vector<weighted<Flow>> of) {
+  detail::mix_leaves leaves(options.on_exhausted);
+  for (const weighted<Flow>& one : of) leaves.add(one);
+  map_options of_maps;
+  if constexpr (detail::mixable<Flow>::maps == 0) return detail::nested_flow(leaves, options.seed);
+  else {
+    std::vector<decltype(detail::part_maps_of(of.front().flow, of_maps))> parts;
+    for (weighted<Flow>& one : of) parts.push_back(detail::part_maps_of(one.flow, of_maps));
+    return detail::nested_flow<typename Flow::item>(std::move(leaves), options.seed, std::move(parts), of_maps);
+  }
 }
 
 // The overloads below report mistakes at compile time.

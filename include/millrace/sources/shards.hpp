@@ -106,7 +106,7 @@ class shards_source {
   static constexpr bool same_every_pass = true;
   static constexpr bool also_streams = true;
 
-  shards_source(std::vector<std::string> names, const shards_options& options);
+  shards_source(const name_list& names, const shards_options& options);
 
   // For a run with an index.
   /// Returns whether a run uses the indexes. Reads or builds them at the first call that returns true. Throws
@@ -129,7 +129,7 @@ class shards_source {
 
   // For a stream.
   std::size_t shards() const noexcept { return files_.size(); }
-  const std::string& shard_name(std::size_t shard) const noexcept { return files_.name(shard); }
+  std::string shard_name(std::size_t shard) const { return files_.name(shard); }
   std::uint64_t shard_bytes(std::size_t shard) const { return files_.size_bytes(shard); }
   std::int64_t shard_modified_ns(std::size_t shard) const { return files_.changed(shard); }
   /// Returns a digest of the selection of samples; 0 if all are used.

@@ -97,7 +97,7 @@ class token_files_source {
   token_files_source(std::vector<std::string> names, const token_files_options& options);
 
   std::size_t shards() const noexcept { return files_.size(); }
-  const std::string& shard_name(std::size_t shard) const noexcept { return files_.name(shard); }
+  std::string shard_name(std::size_t shard) const { return files_.name(shard); }
   std::uint64_t shard_bytes(std::size_t shard) const { return files_.size_bytes(shard); }
   std::int64_t shard_modified_ns(std::size_t shard) const { return files_.changed(shard); }
   /// Opens a file. The first reader of a file reads its .idx file; later passes use its documents again.

@@ -133,3 +133,23 @@ TEST_CASE("invalid weights by position are refused, with their position") {
   CHECK_THROWS_WITH_AS(make({.sources = {{.weight = 1}, {.weight = falls}}, .on_exhausted = repeat})(),
                        doctest::Contains("source 1 of the mix is invalid at position 256: got -1"), mr::setup_error);
 }
+
+TEST_CASE("a source that cannot complete a pass is an error at once, without a walk over 2^32 positions") {
+  using weight = mr::source_weight;
+  const auto epoch_of = [](const weight& tiny, const weight& other) {
+    options o{.on_exhausted = mr::exhausted::repeat};
+    for (int i = 0; i < 1'500; ++i) o.sources.push_back({.weight = i == 1'000 ? tiny : other, .counts = {20}});
+    return [o] { return mr::detail::mix_plan(o).positions(); };   // a walk needs minutes
+  };
+  const auto* const message = "source 1000 of the mix does not complete a pass within 4294967296 positions";
+  CHECK_THROWS_WITH_AS(epoch_of(1e-9, 1)(), doctest::Contains(message), mr::setup_error);
+  CHECK_THROWS_WITH_AS(epoch_of(weight::steps({{0, 1e-9}, {3'000, 1e-8}}), 1)(), doctest::Contains(message),
+                       mr::setup_error);
+  CHECK_THROWS_WITH_AS(epoch_of(weight::linear({{0, 0.01}, {3'000, 0}}), 1)(), doctest::Contains(message),
+                       mr::setup_error);
+  // The weight grows later.
+  const std::uint64_t longer = epoch_of(weight::steps({{0, 0}, {60'000, 10}}), 1)();
+  CHECK(longer > 60'000);
+  CHECK(longer < 70'000);
+  CHECK(epoch_of(0.5, 1)() > 56'000);
+}

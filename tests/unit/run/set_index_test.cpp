@@ -6,6 +6,11 @@
 #include <millrace/io/index/set/shard_heads.hpp>
 #include <millrace/shards.hpp>
 
+#include <millrace/io/index/format/index_format.hpp>
+#include <millrace/io/index/format/tar_index_scan.hpp>
+#include <millrace/io/index/set/indexed_shard.hpp>
+#include <millrace/millrace.hpp>
+
 #include <doctest/doctest.h>
 
 namespace mr = millrace;
@@ -56,7 +61,88 @@ void write_set_file(const both_places& data, const std::string& of) {
   data.copy("set.millrace-index");
 }
 
+/// A storage of many shards with the bytes of one small tar.
+struct many_shards {
+  explicit many_shards(std::size_t count) {
+    const temporary_folder folder;
+    mr::shard_writer writer({.pattern = folder / "s%d.tar"});
+    for (const std::string name : {"0", "1", "2", "3"}) writer.write(name, {{"cls", name}});
+    writer.close();
+    tar = text_of(folder / "s0.tar");
+    mr::block_pool pool;
+    mr::file_source file(folder / "s0.tar");
+    auto own = mr::detail::scan_shard(file, pool);
+    own.identify({.size_bytes = tar.size()});
+    for (const std::byte b : mr::detail::index_bytes(own)) index += static_cast<char>(b);
+    std::vector<mr::detail::set_index_shard> all;
+    for (std::size_t i = 0; i < count; ++i) {
+      char name[32];
+      std::snprintf(name, sizeof name, "shard-%07zu.tar", i);
+      all.push_back({.name = name, .size_bytes = tar.size(), .samples = own.samples(),
+                     .fingerprint = own.fingerprint(), .index_bytes = index.size(), .version = "1"});
+    }
+    set = mr::detail::set_index(std::move(all)).text();
+    names = "s3://bucket/train/shard-{0000000.." + std::to_string(10'000'000 + count - 1).substr(1) + "}.tar";
+  }
+  std::string tar{}, index{}, set{}, names{};
+  mutable std::atomic<std::size_t> requests{0}, indexes{0};
+};
+struct many_storage {
+  std::shared_ptr<const many_shards> of;
+  bool has_set_index = true;
+
+  struct file {
+    const std::string& text;
+    mr::file_identity identity() const { return {.size_bytes = text.size(), .version = "1"}; }
+    std::size_t read_at(std::uint64_t at, std::span<std::byte> to) const {
+      const auto part = std::string_view(text).substr(std::min<std::size_t>(text.size(), at), to.size());
+      std::memcpy(to.data(), part.data(), part.size());
+      return part.size();
+    }
+  };
+  std::unique_ptr<file> open(const std::string& name) const {
+    ++of->requests;
+    if (name.ends_with(".tar")) return std::make_unique<file>(file{of->tar});
+    if (name.ends_with(".tar.millrace-index")) return ++of->indexes, std::make_unique<file>(file{of->index});
+    return has_set_index ? std::make_unique<file>(file{of->set}) : nullptr;
+  }
+};
+
+struct label_row {
+  std::int32_t label;
+};
+label_row label_of(const mr::record& r) { return {r["cls"].as<std::int32_t>()}; }
+
 }  // namespace
+
+TEST_CASE("a set of 100,000 shards: one request, little memory, one line of output, and the same order") {
+  const auto files = std::make_shared<const many_shards>(100'000);
+  const auto flow = mr::shards(files->names, {.seed = 7, .storage = many_storage{files}});
+  load_indexes_of(flow);
+  CHECK(files->requests == 1);   // the set index
+  CHECK(files->indexes == 0);
+  CHECK(sizeof(mr::detail::indexed_shard) <= 72);
+  std::vector<std::string> texts;
+  mr::session run{flow | mr::shuffle({.window = 8192}) | mr::map(label_of) | mr::batch<label_row>({.size = 256}),
+                  {.epochs = 2, .notice = [&](const mr::notice& n) { texts.push_back(n.text); }}};
+  for (int i = 0; i < 49; ++i) REQUIRE(run.next());
+  CHECK(run.next().resume_text() ==
+        "millrace version=6 seed=7 epoch=0 position=12800 lanes=48 window=8192 global_batch=256 epoch_batches=0 "
+        "drop_last=1 data=c19e0495bce87322 digest=a7e7208b984ae2a3 shards=100000 samples=400000 crc32c=883065aa");
+  CHECK(texts.size() == 1);
+  CHECK(run.description().find("; 100000 shards, found in ") != std::string::npos);
+  CHECK(run.description().find(" with 1 index request; 167 bytes of memory for each, and its index") !=
+        std::string::npos);
+}
+
+TEST_CASE("without a set index, many shards need one request each, as the start states") {
+  const auto files = std::make_shared<const many_shards>(10'000);
+  mr::session run{mr::shards(files->names, {.storage = many_storage{files, false}}) | mr::map(label_of) |
+                      mr::batch<label_row>({.size = 256}),
+                  {.notice = mr::quiet}};
+  CHECK(run.description().find("; 10000 shards, found in ") != std::string::npos);
+  CHECK(run.description().find(" with 10000 index requests; ") != std::string::npos);
+}
 
 TEST_CASE("with a set index next to the shards a start requests it alone") {
   const both_places data;

@@ -183,7 +183,7 @@ TEST_CASE("functions of the user are called by the thread that constructs the se
 
 TEST_CASE("the sets of a mix together keep a limited number of files open") {
   const many_sets sets(6);
-  const auto limit = std::make_shared<mr::detail::open_file_limit>(2);
+  const auto limit = std::make_shared<mr::detail::idle_files>(2);
   std::vector<std::unique_ptr<mr::detail::shard_data>> all;
   const auto open_files = [] {
     const std::filesystem::directory_iterator files("/proc/self/fd"), end;
@@ -202,12 +202,12 @@ TEST_CASE("the sets of a mix together keep a limited number of files open") {
   for (int round = 0; round < 2; ++round)
     for (const auto& set : all) {
       read(*set);
-      CHECK(limit->open <= 2);
+      CHECK(limit->size() <= 2);
       CHECK(open_files() <= before + 2);
     }
-  CHECK(limit->open == 2);
+  CHECK(limit->size() == 2);
   all.clear();
-  CHECK(limit->open == 0);
+  CHECK(limit->size() == 0);
 }
 
 TEST_CASE("a vector of streamed sources: the same as one by one; a limit; no source") {
@@ -234,4 +234,163 @@ TEST_CASE("a vector of streamed sources: the same as one by one; a limit; no sou
                        mr::setup_error);
   CHECK_THROWS_WITH_AS(mr::mix({}, std::vector(0, many[0])), doctest::Contains("a mix has no sources"),
                        mr::setup_error);
+}
+
+namespace {
+
+/// A mix of the second and the third set of mixed_sets.hpp, with the shares 3 and 1, within a mix with the first.
+auto nested(const data_sets& sets, const run_options& o, std::uint64_t inner_seed = 0) {
+  const auto source = [&](int set, std::size_t window) {
+    return mr::shards(sets.paths[set], {.seed = o.own_seed, .fields = {"cls"}}) | mr::shuffle({.window = window});
+  };
+  const mr::mix_options inner{.seed = inner_seed, .on_exhausted = o.on_exhausted};
+  return mr::mix({.seed = o.seed, .on_exhausted = o.on_exhausted},
+                 mr::weighted{source(0, o.window), 0.6, "many"},
+                 mr::weighted{mr::mix(inner, mr::weighted{source(1, 25), 3}, mr::weighted{source(2, 9), 1}), o.weight});
+}
+/// The same as a mix of three sources.
+auto flat(const data_sets& sets, const run_options& o, const mr::source_weight& second,
+          const mr::source_weight& third) {
+  const auto source = [&](int set, std::size_t window) {
+    return mr::shards(sets.paths[set], {.seed = o.own_seed, .fields = {"cls"}}) | mr::shuffle({.window = window});
+  };
+  return mr::mix({.seed = o.seed, .on_exhausted = o.on_exhausted}, mr::weighted{source(0, o.window), 0.6, "many"},
+                 mr::weighted{source(1, 25), second}, mr::weighted{source(2, 9), third});
+}
+auto prepared(const auto& mix, const run_options& o) { return batched(mix | mr::map(prepare), o); }
+
+}  // namespace
+
+TEST_CASE("a mix within a mix has the exact order of one mix with the products of the weights") {
+  const data_sets sets;
+  mr::rng random({.seed = 4});
+  for (const mr::exhausted rule : all_rules) {
+    CAPTURE(static_cast<int>(rule));
+    const run_options o{.epochs = 2, .on_exhausted = rule, .weight = 0.4};
+    const delivered expected = run_flow(prepared(flat(sets, o, 0.3, 0.1), o), o);
+    const delivered full = run_flow(prepared(nested(sets, o), o), o);
+    CHECK(full.batches == expected.batches);
+    CHECK(full.positions == expected.positions);
+    CHECK(full.description == expected.description);
+    CHECK(full.description.find("mix 6 : 3 : 1 of 3 sources") != std::string::npos);
+    const auto make = [&](const run_options& own) { return prepared(nested(sets, own), own); };
+    for (const std::size_t n : {2, 3, 4, 6}) CHECK(run_all_ranks(make, o, n) == full.batches);
+    for (int i = 0; i < 10; ++i) {
+      const std::size_t cut = random.below(full.batches.size() - 1);
+      run_options rest_of = o;
+      rest_of.resume = full.positions[cut];
+      const auto rest = run_all_ranks(make, rest_of, i % 3 + 1);
+      REQUIRE(std::equal(rest.begin(), rest.end(), full.batches.begin() + static_cast<long>(cut) + 1));
+    }
+    const auto other = run_flow(prepared(nested(sets, o, 5), o), o);   // the seed of the inner mix
+    CHECK(other.batches != full.batches);
+    CHECK(other.batches.size() == full.batches.size());
+  }
+}
+
+TEST_CASE("weights of a mix within a mix are functions of the position of the run") {
+  using weight = mr::source_weight;
+  const data_sets sets;
+  const weight of_mix[] = {weight::linear({{100, 0}, {700, 4}}), weight::steps({{0, 4}, {333, 0}, {555, 1}}),
+                           [](std::uint64_t p) { return p / 300 % 2 == 0 ? 0.0 : 2.0; }};
+  const weight parts[][2] = {{weight::linear({{100, 0}, {700, 3}}), weight::linear({{100, 0}, {700, 1}})},
+                             {weight::steps({{0, 3}, {333, 0}, {555, 0.75}}),
+                              weight::steps({{0, 1}, {333, 0}, {555, 0.25}})},
+                             {[](std::uint64_t p) { return p / 300 % 2 == 0 ? 0.0 : 1.5; },
+                              [](std::uint64_t p) { return p / 300 % 2 == 0 ? 0.0 : 0.5; }}};
+  for (std::size_t kind = 0; kind < 3; ++kind) {
+    CAPTURE(kind);
+    const run_options o{.epochs = 2, .weight = of_mix[kind], .epoch_batches = 30};
+    const delivered full = run_flow(prepared(nested(sets, o), o), o);
+    CHECK(full.batches == run_flow(prepared(flat(sets, o, parts[kind][0], parts[kind][1]), o), o).batches);
+    CHECK(run_all_ranks([&](const run_options& own) { return prepared(nested(sets, own), own); }, o, 3) ==
+          full.batches);
+    run_options other = o;
+    other.resume = full.positions[4];
+    other.weight = weight::steps({{0, 1}, {334, 2}});
+    CHECK_THROWS_WITH_AS(run_flow(prepared(nested(sets, other), other), other),
+                         doctest::Contains("the mix has other settings (weights"), mr::setup_error);
+  }
+}
+
+TEST_CASE("mixes in mixes of mixes: maps, numbers and names of sources, and a stream") {
+  const many_sets sets(7);
+  const auto repeat = mr::exhausted::repeat;
+  const auto source = [&](std::size_t set) { return mr::weighted{mr::shards(sets.names[set], {.fields = {"cls"}})}; };
+  const auto by_number = [](const mr::detail::mixed_record& r) {
+    return example{r["cls"].as<std::int32_t>(), static_cast<double>(r.number())};
+  };
+  const auto two = [&](std::size_t set) { return mr::mix({.on_exhausted = repeat}, source(set), source(set + 1)); };
+  // The numbers of all sources, and in each map the numbers within its part.
+  const auto all = mr::mix({.on_exhausted = repeat}, source(0), mr::weighted{two(1), 2, "pair"},
+                           mr::weighted{mr::mix({.on_exhausted = repeat}, source(3), mr::weighted{two(4), 2}), 3},
+                           source(6)) | mr::map(by_number);
+  const run_options o{.epochs = 1, .epoch_batches = 10};
+  const delivered numbered = run_flow(batched(all, o), o);
+  for (const rows& batch : numbered.batches)
+    for (const auto& [label, number] : batch) CHECK(label / 100 == static_cast<int>(number));
+  REQUIRE(numbered.stats.sources.size() == 7);
+  CHECK(numbered.stats.sources[1].name == "pair 0");
+  CHECK(numbered.stats.sources[3].name == "source 3");
+  for (const auto& s : numbered.stats.sources) CHECK(std::abs(static_cast<int>(s.samples) - 240 / 7) <= 1);
+
+  std::vector parts{mr::weighted{two(0) | mr::map(by_number)}, mr::weighted{two(2) | mr::map(by_number)}};
+  const auto deep = mr::mix({.on_exhausted = repeat}, mr::weighted{mr::mix({.on_exhausted = repeat}, parts), 4},
+                            mr::weighted{mr::shards(sets.names[4]) | mr::map([](const mr::record& r) {
+                                           return example{r["cls"].as<std::int32_t>(), 9};
+                                         })});
+  for (const rows& batch : run_flow(batched(deep, o), o).batches)
+    for (const auto& [label, number] : batch) CHECK(number == (label / 100 == 4 ? 9 : label / 100 % 2));
+
+  CHECK_THROWS_WITH_AS(mr::mix({}, source(0), mr::weighted{two(1)}),
+                       doctest::Contains("a mix within a mix has another mix_options::on_exhausted"), mr::setup_error);
+  const auto streamed = [&](std::size_t set) {
+    return mr::weighted{mr::shards(sets.names[set], {.index = mr::index::off, .fields = {"cls"}})};
+  };
+  const mr::mix_options repeated{.on_exhausted = repeat};
+  const auto inner = mr::mix(repeated, streamed(1), streamed(2));
+  CHECK(run_flow(prepared(mr::mix(repeated, streamed(0), mr::weighted{inner, 2}), o), o).batches ==
+        run_flow(prepared(mr::mix(repeated, std::vector{streamed(0), streamed(1), streamed(2)}), o), o).batches);
+}
+
+TEST_CASE("the files that several sets keep open are closed by age, not by set") {
+  const many_sets sets(4);
+  const auto opens = std::make_shared<std::map<std::string, int>>();
+  struct counting {
+    std::shared_ptr<std::map<std::string, int>> opens;
+    struct file {
+      mr::file_source source;
+      mr::file_identity identity() const { return {.size_bytes = source.size_bytes()}; }
+      std::size_t read_at(std::uint64_t at, std::span<std::byte> to) { return source.read_at(at, to); }
+    };
+    std::unique_ptr<file> open(const std::string& name) const {
+      if (!std::filesystem::exists(name)) return nullptr;
+      ++(*opens)[name];
+      return std::unique_ptr<file>(new file{mr::file_source(name)});
+    }
+  };
+  const auto limit = std::make_shared<mr::detail::idle_files>(2);
+  const auto set_of_names = [&](const std::vector<std::string>& names) {
+    mr::detail::shard_data_options o{};
+    o.files.storage = counting{opens};
+    o.notice = mr::quiet;
+    auto set = std::make_unique<mr::detail::shard_data>(names, std::move(o));
+    set->share(limit);
+    return set;
+  };
+  const auto large = set_of_names({sets.names[0], sets.names[1], sets.names[2]}), small = set_of_names({sets.names[3]});
+  const auto read = [](mr::detail::shard_data& set, std::size_t shard) {
+    const mr::detail::located_sample first{shard, 0};
+    std::vector<mr::record> records(1);
+    std::exception_ptr failure;
+    REQUIRE(set.read({&first, 1}, records, failure) == 1);
+  };
+  for (const std::size_t shard : {0, 1, 2}) read(*large, shard);   // this set has all files that may be open
+  CHECK(limit->size() == 2);
+  const int before = (*opens)[sets.names[3]];
+  for (int i = 0; i < 5; ++i) read(*small, 0);
+  CHECK((*opens)[sets.names[3]] == before + 1);
+  const int before_large = (*opens)[sets.names[2]];
+  read(*large, 2);   // used more recently than the first two
+  CHECK((*opens)[sets.names[2]] == before_large);
 }

@@ -11,6 +11,7 @@
 #pragma once
 
 #include <millrace/io/file/metered_file.hpp>
+#include <millrace/io/file/name_list.hpp>
 
 #include <cstdint>
 #include <memory>
@@ -26,14 +27,16 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 class file_list {
  public:
   /// Finds the files. A search of more than `report_after_ns` is reported on stderr (sync/slow_step.hpp).
-  file_list(std::vector<std::string> names, storage at, std::uint64_t report_after_ns = usual_report_after_ns);
+  file_list(name_list names, storage at, std::uint64_t report_after_ns = usual_report_after_ns);
   /// Returns a list that finds its files at the first call of size_bytes(), changed() or find_files().
-  static file_list deferred(std::vector<std::string> names, storage at);
+  static file_list deferred(name_list names, storage at);
 
   /// Finds the files if they have not been found before.
   void find_files(std::uint64_t report_after_ns = usual_report_after_ns) const;
   std::size_t size() const noexcept { return names_.size(); }
-  const std::string& name(std::size_t file) const noexcept { return names_[file]; }
+  std::string name(std::size_t file) const { return names_[file]; }
+  /// Returns all names.
+  const name_list& names() const noexcept { return names_; }
   /// Returns the storage.
   const storage& at() const noexcept { return at_; }
   /// Returns the size of a file.
@@ -53,11 +56,11 @@ class file_list {
     std::vector<file_stamp> stamps{};
   };
 
-  file_list(std::vector<std::string> names, storage at, std::shared_ptr<answers> of_storage)
+  file_list(name_list names, storage at, std::shared_ptr<answers> of_storage)
       : names_(std::move(names)), at_(std::move(at)), answers_(std::move(of_storage)) {}
   file_stamp stamp(std::size_t file) const;
 
-  std::vector<std::string> names_;
+  name_list names_;
   storage at_;
   std::shared_ptr<answers> answers_;   // unused if the files are local
 };

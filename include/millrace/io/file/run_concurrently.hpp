@@ -7,13 +7,11 @@
 // remaining calls.
 #pragma once
 
-#include <millrace/base/version.hpp>
+#include <millrace/io/file/name_list.hpp>
 
 #include <cstddef>
 #include <cstdint>
 #include <functional>
-#include <span>
-#include <string>
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
@@ -22,7 +20,7 @@ class notice_outlet;
 /// Options of run_concurrently() for a list of names at startup. Slow calls are reported (sync/slow_step.hpp).
 struct run_concurrently_options {
   const char* step;                    ///< for the report: "finds files in the storage"
-  std::span<const std::string> names;
+  name_list names;
   std::size_t max_threads = 32;
   notice_outlet* notices = nullptr;   ///< receives the report; null: a line on stderr
   std::uint64_t report_after_ns = 10'000'000'000;

@@ -220,15 +220,37 @@ MILLRACE_INLINE std::vector<std::uint64_t> mix_schedule::counts_of(const world& 
   return counted->counts;
 }
 
+MILLRACE_INLINE bool mix_schedule::has_final_weights(std::uint64_t begin) const {
+  return begin >= knots_.back() &&
+         std::none_of(weights_.begin(), weights_.end(), [](const source_weight& w) { return w.is_function(); });
+}
+
+MILLRACE_INLINE bool mix_schedule::cannot_complete(const walk& at, std::size_t source) const {
+  constexpr double tolerance = 16;   // samples; more than a source can be ahead of its share
+  double all = 0;
+  for (const source_weight& w : weights_) all += w.at(at.begin);
+  const auto left = static_cast<double>(samples_[source]) - static_cast<double>(at.counts[source]) - tolerance;
+  const double share = weights_[source].at(at.begin) / all;
+  return left > share * static_cast<double>(longest_epoch - at.begin);
+}
+
 MILLRACE_INLINE std::pair<std::size_t, std::uint64_t> mix_schedule::first_pass() const {
   std::pair<std::size_t, std::uint64_t> last{0, 0};
   std::vector<std::size_t> open(weights_.size());
   std::iota(open.begin(), open.end(), std::size_t{0});
+  const auto fail = [this](std::size_t source, std::uint64_t positions) {
+    throw setup_error(names_[source] + " of the mix does not complete a pass within " + std::to_string(positions) +
+                          " positions, so that an epoch does not end",
+                      "Set session_options::epoch_batches");
+  };
+  bool is_checked = false;
   for (walk at = start(); !open.empty(); advance(at)) {
-    if (at.begin >> 32 != 0)
-      throw setup_error(names_[open.front()] + " of the mix does not complete a pass within " +
-                            std::to_string(at.begin) + " positions, so that an epoch does not end",
-                        "Set session_options::epoch_batches");
+    if (at.begin >= longest_epoch) fail(open.front(), at.begin);
+    if (!is_checked && on_exhausted_ == exhausted::repeat && !knots_.empty() && has_final_weights(at.begin)) {
+      is_checked = true;
+      for (const std::size_t i : open)
+        if (cannot_complete(at, i)) fail(i, longest_epoch);
+    }
     std::erase_if(open, [&](std::size_t i) {
       if (!at.is_exhausted(i, samples_)) return false;
       const std::uint64_t end = at.begin + mix_pattern(at.quotas).position_of(i, samples_[i] - at.counts[i] - 1) + 1;

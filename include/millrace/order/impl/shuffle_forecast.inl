@@ -36,7 +36,8 @@ MILLRACE_INLINE shuffle_forecast::shuffle_forecast(const exact_order& plan, cons
     layouts_.push_back(plan.layout_of(pass));
   const std::size_t full = plan.settings().global_batch / mine.size;
   rows_ = static_cast<std::size_t>(std::min<std::uint64_t>(full, plan.samples()));
-  rounds_ = std::clamp<std::size_t>(draws / rows_, 64, 2'000);
+  // Each draw in a set of many shards misses the CPU's caches several times.
+  rounds_ = std::clamp<std::size_t>(draws / rows_ / (shards > 100'000 ? 8 : 1), 64, 2'000);
 }
 
 MILLRACE_INLINE double shuffle_forecast::ideal_share() const {

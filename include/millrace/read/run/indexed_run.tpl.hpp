@@ -118,6 +118,8 @@ template <class Data>
 MILLRACE_INLINE std::string indexed_run<Data>::describe() const {
   std::string text;
   if constexpr (requires { data_->describe(plan_); }) text = "; " + data_->describe(plan_);
+  if constexpr (requires { data_->start_text(); })
+    if (const std::string start = data_->start_text(); !start.empty()) text += "; " + start;
   const std::string choice = data_->choice_text();
   return choice.empty() ? text : text + "; " + choice;
 }

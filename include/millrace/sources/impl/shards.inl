@@ -19,7 +19,7 @@ namespace detail {
 struct shards_source::indexes {
   const millrace::index use;
   const bool chooses;   // by keys, which needs the indexes
-  const std::vector<std::string> names;
+  const name_list names;
   const shard_data_options options;
   const bool limits_damage;   // damaged_shards_at_most is set
   std::mutex mutex{};   // guards the rest
@@ -27,7 +27,7 @@ struct shards_source::indexes {
   std::string why_streamed{};
 };
 
-MILLRACE_INLINE shards_source::shards_source(std::vector<std::string> names, const shards_options& o)
+MILLRACE_INLINE shards_source::shards_source(const name_list& names, const shards_options& o)
     : files_(o.index == millrace::index::off ? file_list(names, o.storage)
                                              : file_list::deferred(names, o.storage)),
       reader_options_{.fields = o.fields, .having = o.having, .limits = o.limits, .strict = o.strict},
@@ -36,7 +36,7 @@ MILLRACE_INLINE shards_source::shards_source(std::vector<std::string> names, con
       reads_(std::make_shared<read_meter>()),
       indexes_(new indexes{.use = o.index,
                            .chooses = o.only || !o.without.empty() || o.where || o.repeats,
-                           .names = std::move(names),
+                           .names = names,
                            .options = {.reader = {.fields = o.fields, .limits = o.limits},
                                        .files = {.cache_folder = o.index_folder, .storage = o.storage},
                                        .set_index = o.set_index,

@@ -109,6 +109,11 @@ void example(std::string_view front) {
 EXAMPLE
 }
 
+// ---- name_list.hpp
+void example() {
+EXAMPLE
+}
+
 // ---- metered_file.hpp
 void example(mr::detail::read_meter& meter) {
 EXAMPLE
@@ -250,6 +255,13 @@ void example(mr::detail::returning_samples& returning, mr::detail::indexed_shard
              const mr::detail::index_file_options& files) {
 EXAMPLE
 }
+
+// ---- idle_files.hpp
+struct example {
+  void read(std::size_t shard) {
+    EXAMPLE
+  }
+};
 
 // ---- shard_data.hpp
 void example(const std::vector<std::string>& names, std::span<const mr::detail::located_sample> samples,

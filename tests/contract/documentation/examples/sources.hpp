@@ -96,6 +96,14 @@ void flows() {
 EXAMPLE
 }
 
+// ---- mixed_shards.hpp
+#include <millrace/mix.hpp>
+void example(std::uint64_t seed) {
+  const mr::weighted photos{mr::shards("a"), 0.7};
+  const mr::weighted drawings{mr::mix({.on_exhausted = mr::exhausted::repeat}, mr::weighted{mr::shards("b")}), 0.3};
+  EXAMPLE
+}
+
 // ---- entry_points.hpp
 #include <cstdio>
 namespace example {

@@ -10,12 +10,12 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-MILLRACE_INLINE file_list::file_list(std::vector<std::string> names, storage at, std::uint64_t report_after_ns)
+MILLRACE_INLINE file_list::file_list(name_list names, storage at, std::uint64_t report_after_ns)
     : file_list(std::move(names), std::move(at), std::make_shared<answers>()) {
   find_files(report_after_ns);
 }
 
-MILLRACE_INLINE file_list file_list::deferred(std::vector<std::string> names, storage at) {
+MILLRACE_INLINE file_list file_list::deferred(name_list names, storage at) {
   return {std::move(names), std::move(at), std::make_shared<answers>()};
 }
 

@@ -18,7 +18,7 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 MILLRACE_INLINE void run_concurrently(const run_concurrently_options& o, const std::function<void(std::size_t)>& act) {
   slow_step step(o.step, {.items = o.names.size(), .notices = o.notices, .after_ns = o.report_after_ns});
   run_concurrently(o.names.size(), o.max_threads, [&](std::size_t i) {
-    const slow_step::item here(step, o.names[i]);
+    const slow_step::item here(step, o.names.view(i));
     act(i);
   });
 }

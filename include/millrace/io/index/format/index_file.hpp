@@ -113,11 +113,11 @@ struct index_summary {
   bool without_end_marker = false;   ///< true if a complete shard has no end marker
   bool entries_built = false;         ///< true if entry points were built, even if there are none
   bool entries_in_storage = false;   ///< true if the index is stored next to its shard in a storage
+  bool identified = true;            ///< false: the shard was not queried yet, and its time is unknown
+  bool of_set_index = false;         ///< true if the head is from a set index
   std::uint64_t entry_bytes = 0;     ///< size of all entry points
   shard_identity shard{};            ///< recorded size and time of the shard
   std::uint64_t index_bytes = 0;     ///< size of the file without entry points
-  bool identified = true;            ///< false: the shard was not queried yet, and its time is unknown
-  bool of_set_index = false;         ///< true if the head is from a set index
 };
 /// Reads the head of an index. Throws io_error if the file cannot be read.
 index_summary summarize_index(const std::string& path, const shard_identity& shard);

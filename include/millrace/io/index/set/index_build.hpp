@@ -98,6 +98,7 @@ struct shard_indexes {
   std::vector<index_summary> heads{};                    ///< one for each shard; with heads_only, its index may be null
   index_build_counts counts{};
   std::vector<std::size_t> damaged{};                    ///< damaged shards whose index is from before the damage
+  std::uint64_t requests = 0;                            ///< requests of indexes in a storage
   std::vector<std::size_t> touched{};                    ///< shards with the size, but not the time, in their index
   std::string store_failure{};                            ///< the reason for the first index that was not stored
 };

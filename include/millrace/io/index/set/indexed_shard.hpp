@@ -1,5 +1,5 @@
 // One shard of a data set. The head of its index is known from the start; the rest of the index is loaded at its first
-// use.
+// use. A shard that was not used yet has 72 bytes.
 //
 //   mr::detail::indexed_shard shard;
 //   shard.head = head;                                        // by find_shard_heads()
@@ -7,7 +7,7 @@
 //   shard.check_same(name, *file);                            // for a shard of a storage, at each opening
 //
 // Errors: the errors of index_of(); data_error if the index describes another shard.
-// Threads: any thread may call the functions. Set the public data members before that.
+// Threads: any thread may call load(), index() and check_same(). Set the head, the index and the damage before that.
 #pragma once
 
 #include <millrace/base/error.hpp>
@@ -23,43 +23,73 @@
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 /// A shard, and its index.
-struct indexed_shard {
+class indexed_shard {
+ public:
+  indexed_shard() = default;
+  indexed_shard(const indexed_shard&) = delete;
+  indexed_shard& operator=(const indexed_shard&) = delete;
+  ~indexed_shard() { delete used_.load(); }
+
   index_summary head{};
-  std::shared_ptr<shard_index> index{};   ///< null until it is loaded
-  std::uint64_t known_checksums = 0;      ///< number of checksums in the index file
-  bool damaged = false;                   ///< true: the damaged shard is used, and its index is not stored
+
+  /// Sets the index, if it is known from the start.
+  void set_index(std::shared_ptr<shard_index> index) {
+    used().index = std::move(index);
+    used().known_checksums = head.known_checksums;
+  }
+  /// Records that the damaged shard is used, and its index is not stored.
+  void set_damaged() { used().damaged = true; }
+  bool is_damaged() const noexcept {
+    const state* const now = used_.load(std::memory_order_acquire);
+    return now && now->damaged;
+  }
 
   /// Returns the index; loads it at the first call.
   shard_index& load(const std::string& name, const index_file_options& files) {
-    std::call_once(loaded_, [&] {
-      if (!index) {
+    state& s = used();
+    std::call_once(s.loaded, [&] {
+      if (!s.index) {
         auto loaded = index_of(name, head, {.files = files});
-        known_checksums = loaded->known_checksums();
-        index = std::move(loaded);
+        s.known_checksums = loaded->known_checksums();
+        s.index = std::move(loaded);
       }
-      index->count_returning_keys();
-      returning_keys_ = index->facts().counters.returning_keys;
+      s.index->count_returning_keys();
+      s.returning_keys = s.index->facts().counters.returning_keys;
     });
-    ready_ = true;
-    return *index;
+    s.ready = true;
+    return *s.index;
+  }
+  /// Returns the index; null before it is set or loaded.
+  shard_index* index() const noexcept {
+    const state* const now = used_.load(std::memory_order_acquire);
+    return now ? now->index.get() : nullptr;
+  }
+  /// Returns whether checksums were learned after the index was set or loaded.
+  bool has_learned() const noexcept {
+    const state* const now = used_.load(std::memory_order_acquire);
+    return now && now->index && now->index->known_checksums() > now->known_checksums;
   }
   /// Returns how many samples repeat the key of an earlier sample. The first call after the index was loaded returns
   /// the number; later calls return 0.
   std::uint64_t exchange_returning_keys() noexcept {
-    return returning_keys_.load(std::memory_order_relaxed) == 0 ? 0 : returning_keys_.exchange(0);
+    state* const now = used_.load(std::memory_order_acquire);
+    return !now || now->returning_keys.load(std::memory_order_relaxed) == 0 ? 0 : now->returning_keys.exchange(0);
   }
   /// Returns whether the index is loaded.
-  bool is_loaded() const noexcept { return ready_; }
+  bool is_loaded() const noexcept {
+    const state* const now = used_.load(std::memory_order_acquire);
+    return now && now->ready;
+  }
 
   /// Throws data_error if a file of a storage is not the shard that its index describes. If the shard was not queried
   /// before, only the size must match, and the version is recorded. Requires that the index is loaded.
   void check_same(const std::string& name, const file_identity& identity) {
     const file_stamp now = stamp_of(identity);
-    const std::lock_guard lock(mutex_);
+    const std::lock_guard lock(used().mutex);
     if (!head.identified && now.size_bytes == head.shard.size_bytes) {
       head.shard.modified_ns = now.changed;
       head.identified = true;
-      index->identify(head.shard);
+      used().index->identify(head.shard);
     }
     if (head.identified && now == file_stamp{head.shard.size_bytes, head.shard.modified_ns}) return;
     const std::string sizes = std::to_string(now.size_bytes) + " bytes or another version, expected " +
@@ -76,10 +106,26 @@ struct indexed_shard {
   }
 
  private:
-  std::once_flag loaded_{};
-  std::atomic<bool> ready_{false};
-  std::atomic<std::uint64_t> returning_keys_{0};
-  std::mutex mutex_{};   // guards the time in `head`, and whether it is known
+  struct state {
+    std::once_flag loaded{};
+    std::shared_ptr<shard_index> index{};
+    std::uint64_t known_checksums = 0;   // number of checksums in the index file
+    std::atomic<bool> ready{false};
+    std::atomic<std::uint64_t> returning_keys{0};
+    std::mutex mutex{};   // guards the time in `head`, and whether it is known
+    bool damaged = false;
+  };
+
+  /// Returns the state, which the first use creates.
+  state& used() {
+    state* now = used_.load(std::memory_order_acquire);
+    if (now) return *now;
+    auto created = std::make_unique<state>();
+    if (used_.compare_exchange_strong(now, created.get())) return *created.release();
+    return *now;   // of another thread
+  }
+
+  std::atomic<state*> used_{nullptr};
 };
 
 }}}  // namespace millrace::detail

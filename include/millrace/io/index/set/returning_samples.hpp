@@ -6,6 +6,7 @@
 // Errors: none. Threads: any thread.
 #pragma once
 
+#include <millrace/io/file/name_list.hpp>
 #include <millrace/io/index/set/indexed_shard.hpp>
 #include <millrace/io/tar/read/returning_keys.hpp>
 
@@ -13,7 +14,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
-#include <span>
 #include <string>
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
@@ -31,7 +31,7 @@ class returning_samples {
   }
 
   /// Counts the samples as events, with a notice that names a shard.
-  void report(event_counts& counts, std::span<const std::string> names) noexcept {
+  void report(event_counts& counts, const name_list& names) noexcept {
     if (samples_.load(std::memory_order_relaxed) == 0) return;
     if (const std::uint64_t samples = samples_.exchange(0); samples > 0)
       report_returning_keys(counts, samples, names[first_shard_]);

@@ -8,7 +8,7 @@
 // Missing indexes are built and stored (index_build.hpp). The constructor reads only the heads of indexes. The rest of
 // an index is read with its shard's first sample. If the index is damaged, it is then built again. Neighbors in a shard
 // are read together (indexed_reader.hpp). Checksums are learned at the first read of a payload and checked at all later
-// reads. At most 128 files stay open between reads, or a limit that several sets share (open_file_limit).
+// reads. At most 128 files stay open between reads, or as many as several sets share (idle_files).
 // Small samples are read in blocks of neighbors (block_cache.hpp) on two conditions: expect() was called with the
 // order, and the allowed memory is enough to store the neighbors until their turn. From a storage, larger samples are
 // also read in blocks, because a request costs more than a read of a local file.
@@ -26,6 +26,7 @@
 #pragma once
 
 #include <millrace/io/file/metered_file.hpp>
+#include <millrace/io/file/name_list.hpp>
 #include <millrace/io/file/run_concurrently.hpp>
 #include <millrace/io/index/choice/sample_choice.hpp>
 #include <millrace/io/index/entries/entry_files.hpp>
@@ -33,6 +34,7 @@
 #include <millrace/io/index/read/block_size.hpp>
 #include <millrace/io/index/read/indexed_reader.hpp>
 #include <millrace/io/index/set/damaged_shards.hpp>
+#include <millrace/io/index/set/idle_files.hpp>
 #include <millrace/io/index/set/indexed_shard.hpp>
 #include <millrace/io/index/set/returning_samples.hpp>
 #include <millrace/io/index/set/shard_heads.hpp>
@@ -63,13 +65,6 @@ class abandoned_shards {
   std::vector<std::pair<std::size_t, std::exception_ptr>> all_;
 };
 
-/// A limit of the files that several sets together keep open between reads.
-struct open_file_limit {
-  explicit open_file_limit(std::size_t files) : most(files) {}
-  const std::size_t most;
-  std::atomic<std::size_t> open{0};
-};
-
 /// Options of shard_data.
 struct shard_data_options {
   indexed_reader_options reader{};
@@ -89,7 +84,7 @@ class shard_data {
 
   /// Loads the heads of all indexes. Throws the errors described at the top of the file. `startup_notices` receives the
   /// notices of the constructor; if it is null, shard_data_options::notice receives them.
-  explicit shard_data(std::vector<std::string> names, shard_data_options options = {},
+  explicit shard_data(name_list names, shard_data_options options = {},
                       notice_outlet* startup_notices = nullptr);
 
   shard_data(const shard_data&) = delete;
@@ -109,7 +104,7 @@ class shard_data {
   /// Returns the location of the rest of a sample that is stored in pieces.
   std::optional<other_piece> other_piece_of(const error_location& sample) const {
     for (std::size_t i = 0; i < names_.size(); ++i)
-      if (names_[i] == sample.shard) return find_other_piece(index(i), sample.key, sample.offset_bytes);
+      if (names_.view(i) == sample.shard) return find_other_piece(index(i), sample.key, sample.offset_bytes);
     return std::nullopt;
   }
 
@@ -145,8 +140,10 @@ class shard_data {
   }
   /// Returns whether the shards are local files.
   bool is_local() const noexcept { return options_.files.storage.is_local(); }
-  /// Returns the path of a shard.
-  const std::string& name(std::size_t shard) const noexcept { return names_[shard]; }
+  /// Returns a phrase about the start of a set of many shards: time, requests and memory; empty for other sets.
+  std::string start_text() const;
+  /// Returns the path of a shard, valid as long as this object lives.
+  std::string_view name(std::size_t shard) const noexcept { return names_.view(shard); }
   /// Returns the shard, the key and the offset of a sample.
   error_location location_of(const located_sample& s) const;
   /// Returns the size of all shards together, headers included; with a choice, the corresponding share of this size.
@@ -161,11 +158,10 @@ class shard_data {
   /// Returns the default meter of sample reads. It excludes reads of indexes.
   read_meter& reads() const noexcept { return reads_; }
 
-  /// Uses a limit of open files together with other sets.
-  void share(std::shared_ptr<open_file_limit> files) {
+  /// Keeps files open together with other sets.
+  void share(std::shared_ptr<idle_files> files) {
     const std::lock_guard lock(mutex_);
-    files->open += open_;
-    files_->open -= open_;
+    for (auto& opened : files_->remove_all(this)) files->keep(this, std::move(opened));
     files_ = std::move(files);
   }
 
@@ -199,13 +195,12 @@ class shard_data {
   void store_learned(std::size_t shard, std::optional<std::string>& cleaned);
   void report_not_stored(notice_outlet& to, const std::string& problem, std::string_view reason);
 
-  struct open_shard {
+  struct open_shard final : idle_file {
     open_shard(const shard_data& data, std::size_t shard, block_pool& pool, read_meter& reads);
     void set_meter(read_meter& reads) noexcept {
       file.set_meter(reads);
       if (entries) entries->set_meter(reads);
     }
-    const std::size_t shard;
     metered_file file;
     std::unique_ptr<entry_file> entries;   // null if the index has no entry points
     indexed_reader reader;
@@ -259,7 +254,8 @@ class shard_data {
   /// Throws the error for a shard that cannot be used. The index of an incomplete shard is loaded at the start.
   void check(std::size_t shard);
   shard_index& index(std::size_t shard) const {
-    return returning_.count(shards_[shard].load(names_[shard], options_.files), shards_[shard], shard);
+    indexed_shard& own = shards_[shard];
+    return returning_.count(own.is_loaded() ? *own.index() : own.load(names_[shard], options_.files), own, shard);
   }
   std::unique_ptr<open_shard> acquire(std::size_t shard, read_meter& reads);
   std::unique_ptr<open_shard> acquire(std::size_t shard, read_request& request);
@@ -268,10 +264,14 @@ class shard_data {
     if (options_.files.storage.is_local()) release(shard, std::move(opened));
     else request.ready.push_back(std::move(opened));
   }
-  /// Keeps a shard's file open for later reads, one per shard. Closes another shard's file if too many files are open.
-  void release(std::size_t shard, std::unique_ptr<open_shard> opened);
+  /// Keeps a shard's file open for later reads.
+  void release(std::size_t, std::unique_ptr<open_shard> opened) { idle()->keep(this, std::move(opened)); }
+  std::shared_ptr<idle_files> idle() {
+    const std::lock_guard lock(mutex_);
+    return files_;
+  }
 
-  const std::vector<std::string> names_;
+  const name_list names_;
   shard_data_options options_;
   notice_outlet notices_;
   block_pool pool_;
@@ -287,11 +287,10 @@ class shard_data {
   std::uint64_t block_bytes_ = block_size::min_bytes;   // set by expect()
   mutable entry_files entries_;
   std::atomic<bool> begun_{false};
-  std::mutex mutex_;
-  std::vector<std::unique_ptr<open_shard>> idle_;
-  std::size_t open_ = 0, oldest_ = 0;
-  std::shared_ptr<open_file_limit> files_ = std::make_shared<open_file_limit>(128);
+  std::mutex mutex_;   // guards files_
+  std::shared_ptr<idle_files> files_ = std::make_shared<idle_files>(128);
   mutable returning_samples returning_;
+  std::uint64_t start_ns_ = 0, index_requests_ = 0;
   bool reported_not_stored_ = false;   // only for the constructor and the destructor
 };
 

@@ -260,13 +260,15 @@ MILLRACE_INLINE std::vector<std::string> list_stored(std::string_view pattern, c
     if (part.empty())
       throw setup_error("the pattern '" + printable(pattern) + "' has an empty part",
                         "Name at least one shard before and after each ::");
-    for (const std::string& name : expand_braces(part)) {
+    for (std::string& name : expand_braces(part)) {
       const std::size_t glob = name.find_first_of("*?[");
       const bool is_folder = name.ends_with('/');
       if (glob == std::string::npos && !is_folder) {
-        const slow_step::item here(step, name);
-        if (o.rule.ignore_missing && !o.at->find(name)) continue;
-        names.push_back(name);
+        if (o.rule.ignore_missing) {
+          const slow_step::item here(step, name);
+          if (!o.at->find(name)) continue;
+        }
+        names.push_back(std::move(name));
         continue;
       }
       const std::size_t before = names.size();

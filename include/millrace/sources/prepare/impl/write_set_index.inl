@@ -15,7 +15,7 @@ MILLRACE_INLINE set_index_totals write_set_index_of(const std::vector<std::strin
   const set_index index = build_set_index(
       shards, {.files = {.cache_folder = options.index_folder, .storage = options.storage},
                .notices = &notices});
-  set_index_totals all{.shards = index.shards().size(), .left_out = shards.size() - index.shards().size()};
+  set_index_totals all{.shards = index.size(), .left_out = shards.size() - index.size()};
   for (const set_index_shard& s : index.shards()) {
     all.samples += s.samples;
     all.bytes += s.size_bytes;

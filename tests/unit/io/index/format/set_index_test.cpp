@@ -89,7 +89,7 @@ TEST_CASE("a shard is found by the end of its name, at a slash, and the longest 
   const set_index index({{.name = "x.tar", .size_bytes = 1}, {.name = "b/x.tar", .size_bytes = 2},
                          {.name = "/data/y.tar", .size_bytes = 3}});
   const auto size_of = [&](std::string_view name) {
-    const auto* const entry = index.find(name);
+    const auto entry = index.find(name);
     return entry ? entry->size_bytes : 0;
   };
   CHECK(size_of("x.tar") == 1);
@@ -99,6 +99,7 @@ TEST_CASE("a shard is found by the end of its name, at a slash, and the longest 
   CHECK(size_of("data/y.tar") == 0);
   CHECK(size_of("s3://bucket/max.tar") == 0);
   CHECK(size_of("") == 0);
+  CHECK(size_of("x.tar/") == 0);
 }
 
 TEST_CASE("the folder of all names ends at a slash") {

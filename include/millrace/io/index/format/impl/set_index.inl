@@ -26,8 +26,14 @@ MILLRACE_INLINE void append_escaped(std::string& to, std::string_view text) {
   }
 }
 
+/// Returns whether append_escaped() leaves a text unchanged.
+MILLRACE_INLINE bool is_plain(std::string_view text) noexcept {
+  return std::all_of(text.begin(), text.end(), [](char c) { return c > ' ' && c <= '~' && c != '%'; });
+}
+
 /// Reverses append_escaped(); returns nothing if append_escaped() cannot have written `text`.
 MILLRACE_INLINE std::optional<std::string> unescaped(std::string_view text) {
+  if (is_plain(text)) return std::string(text);
   std::string plain;
   plain.reserve(text.size());
   for (std::size_t i = 0; i < text.size(); ++i) {
@@ -45,26 +51,34 @@ MILLRACE_INLINE std::optional<std::string> unescaped(std::string_view text) {
   return again == text ? std::optional(std::move(plain)) : std::nullopt;
 }
 
-/// Reads a set index from front to end.
+/// Returns the number of slashes in a name.
+MILLRACE_INLINE std::size_t slashes_of(std::string_view name) noexcept {
+  return static_cast<std::size_t>(std::count(name.begin(), name.end(), '/'));
+}
+
+/// Checks a set index from front to end, and decodes single lines.
 class set_index_parser {
  public:
   set_index_parser(std::string_view text, const std::string& path) : text_(text), path_(path) {}
 
-  std::vector<set_index_shard> shards() {
+  /// Checks the text, and returns where its lines begin.
+  set_index::checked check() {
     if (text_.size() > set_index::max_bytes) fail("it has more than 256 MiB");
     if (!text_.starts_with(set_index_mark)) fail("it does not begin with the mark of a set index of this version");
     at_ = set_index_mark.size();
-    std::vector<set_index_shard> list;
+    set_index::checked result;
+    std::string last;
     while (at_ < text_.size() && !text_.substr(at_).starts_with("end ")) {
-      list.push_back(shard());
-      if (list.size() > 1 && list[list.size() - 2].name >= list.back().name)
-        fail("its shards are not sorted, or one occurs twice");
+      result.lines.push_back(static_cast<std::uint32_t>(at_));
+      set_index_shard s = shard();
+      if (result.lines.size() > 1 && last >= s.name) fail("its shards are not sorted, or one occurs twice");
+      result.slashes = std::max(result.slashes, slashes_of(s.name));
+      last = std::move(s.name);
     }
-    end(list.size());
-    return list;
+    end(result.lines.size());
+    return result;
   }
 
- private:
   set_index_shard shard() {
     set_index_shard s;
     s.size_bytes = number(longest_shard_bytes);
@@ -75,11 +89,12 @@ class set_index_parser {
     if (marked != "marked" && marked != "unmarked") fail("a word is neither marked nor unmarked");
     s.without_end_marker = marked == "unmarked";
     const std::string_view version = word();
-    if (version != "-") s.version = plain(version == "%2d" ? "-" : version);
+    if (version != "-") s.version = version == "%2d" ? "-" : plain(version);
     s.name = plain(word('\n'));
     return s;
   }
 
+ private:
   void end(std::size_t shards) {
     const std::size_t body = at_;
     if (word() != "end") fail("it is truncated");
@@ -90,8 +105,9 @@ class set_index_parser {
 
   /// Returns the text before the next separator, and skips both.
   std::string_view word(char separator = ' ') {
-    const std::size_t end = text_.find_first_of(" \n", at_);
-    if (end == std::string_view::npos || text_[end] != separator || end == at_) fail("a line is not complete");
+    std::size_t end = at_;
+    while (end < text_.size() && text_[end] != ' ' && text_[end] != '\n') ++end;
+    if (end == text_.size() || text_[end] != separator || end == at_) fail("a line is not complete");
     const std::string_view text = text_.substr(at_, end - at_);
     at_ = end + 1;
     return text;
@@ -109,9 +125,12 @@ class set_index_parser {
 
   std::uint64_t digits(std::string_view text) {
     std::uint64_t value = 0;
-    const auto [end, wrong] = std::from_chars(text.data(), text.data() + text.size(), value, 16);
-    if (wrong != std::errc{} || end != text.data() + text.size() || hex(value, 16) != text)
-      fail("it lacks a digest");
+    if (text.size() != 16) fail("it lacks a digest");
+    for (const char c : text) {
+      const bool is_letter = c >= 'a' && c <= 'f';
+      if (!is_letter && (c < '0' || c > '9')) fail("it lacks a digest");
+      value = value << 4 | static_cast<std::uint64_t>(is_letter ? c - 'a' + 10 : c - '0');
+    }
     return value;
   }
 
@@ -132,8 +151,22 @@ class set_index_parser {
   std::size_t at_ = 0;
 };
 
-MILLRACE_INLINE set_index::set_index(std::vector<set_index_shard> shards) : shards_(std::move(shards)) {
-  std::sort(shards_.begin(), shards_.end(), [](const auto& a, const auto& b) { return a.name < b.name; });
+MILLRACE_INLINE set_index::set_index(std::vector<set_index_shard> shards) : text_(set_index_mark) {
+  std::sort(shards.begin(), shards.end(), [](const auto& a, const auto& b) { return a.name < b.name; });
+  for (const set_index_shard& s : shards) {
+    lines_.push_back(static_cast<std::uint32_t>(text_.size()));
+    slashes_ = std::max(slashes_, slashes_of(s.name));
+    text_ += std::to_string(s.size_bytes) + " " + std::to_string(s.samples) + " " + hex(s.fingerprint, 16) + " " +
+             std::to_string(s.index_bytes) + (s.without_end_marker ? " unmarked " : " marked ");
+    if (s.version.empty()) text_ += "-";
+    else if (s.version == "-") text_ += "%2d";
+    else append_escaped(text_, s.version);
+    text_ += " ";
+    append_escaped(text_, s.name);
+    text_ += "\n";
+  }
+  const std::uint32_t checksum = crc32c(bytes_of(text_));
+  text_ += "end " + std::to_string(lines_.size()) + " " + hex(checksum, 8) + "\n";
 }
 
 MILLRACE_INLINE bool set_index::has_mark(std::string_view text) noexcept {
@@ -141,47 +174,64 @@ MILLRACE_INLINE bool set_index::has_mark(std::string_view text) noexcept {
   return text.starts_with(of_any_version);
 }
 
-MILLRACE_INLINE set_index set_index::parse(std::string_view text, const std::string& path) {
-  set_index index;
-  index.shards_ = set_index_parser(text, path).shards();
-  return index;
+MILLRACE_INLINE set_index set_index::parse(std::string text, const std::string& path) {
+  checked result = set_index_parser(text, path).check();
+  result.text = std::move(text);
+  return set_index(std::move(result));
 }
 
-MILLRACE_INLINE std::string set_index::text() const {
-  std::string text(set_index_mark);
-  for (const set_index_shard& s : shards_) {
-    text += std::to_string(s.size_bytes) + " " + std::to_string(s.samples) + " " + hex(s.fingerprint, 16) + " " +
-            std::to_string(s.index_bytes) + (s.without_end_marker ? " unmarked " : " marked ");
-    if (s.version.empty()) text += "-";
-    else if (s.version == "-") text += "%2d";
-    else append_escaped(text, s.version);
-    text += " ";
-    append_escaped(text, s.name);
-    text += "\n";
+MILLRACE_INLINE std::vector<set_index_shard> set_index::shards() const {
+  std::vector<set_index_shard> all;
+  all.reserve(size());
+  for (std::size_t i = 0; i < size(); ++i) all.push_back(decoded(i));
+  return all;
+}
+
+MILLRACE_INLINE std::string_view set_index::line(std::size_t shard) const noexcept {
+  const std::string_view rest = std::string_view(text_).substr(lines_[shard]);
+  return rest.substr(0, rest.find('\n') + 1);
+}
+
+MILLRACE_INLINE set_index_shard set_index::decoded(std::size_t shard) const {
+  const std::string unnamed;
+  return set_index_parser(line(shard), unnamed).shard();
+}
+
+MILLRACE_INLINE int set_index::compare_name(std::size_t shard, std::string_view with) const {
+  std::string_view name = line(shard);
+  name.remove_suffix(1);
+  name.remove_prefix(name.rfind(' ') + 1);
+  return name.find('%') == std::string_view::npos ? name.compare(with) : unescaped(name)->compare(with);
+}
+
+MILLRACE_INLINE std::optional<set_index_shard> set_index::find_from(std::size_t& nearby,
+                                                                    std::string_view shard) const {
+  const auto remove_folder = [&shard] { shard.remove_prefix(shard.find('/') + 1); };
+  std::size_t slashes = slashes_of(shard);
+  for (; slashes > slashes_; --slashes) remove_folder();
+  for (; !shard.empty(); --slashes) {
+    if (nearby >= size() || compare_name(nearby, shard) != 0) {
+      const auto at = std::partition_point(lines_.begin(), lines_.end(), [&](const std::uint32_t& begin) {
+        return compare_name(static_cast<std::size_t>(&begin - lines_.data()), shard) < 0;
+      });
+      nearby = static_cast<std::size_t>(at - lines_.begin());
+    }
+    if (nearby < size() && compare_name(nearby, shard) == 0) return decoded(nearby++);
+    if (slashes == 0) return std::nullopt;
+    remove_folder();
   }
-  const std::uint32_t checksum = crc32c(bytes_of(text));
-  return text + "end " + std::to_string(shards_.size()) + " " + hex(checksum, 8) + "\n";
+  return std::nullopt;
 }
 
-MILLRACE_INLINE const set_index_shard* set_index::find(std::string_view shard) const noexcept {
-  while (!shard.empty()) {
-    const auto at = std::lower_bound(shards_.begin(), shards_.end(), shard,
-                                     [](const set_index_shard& s, std::string_view name) { return s.name < name; });
-    if (at != shards_.end() && at->name == shard) return &*at;
-    const std::size_t slash = shard.find('/');
-    if (slash == std::string_view::npos) return nullptr;
-    shard.remove_prefix(slash + 1);
-  }
-  return nullptr;
-}
-
-MILLRACE_INLINE std::string_view common_folder(const std::vector<std::string>& names) noexcept {
-  if (names.empty()) return {};
-  std::string_view common = names.front();
-  for (const std::string& name : names)
+MILLRACE_INLINE std::string_view common_folder(const name_list& names) noexcept {
+  if (names.size() == 0) return {};
+  std::string_view common = names.view(0);
+  for (std::size_t i = 1; i < names.size(); ++i) {
+    const std::string_view name = names.view(i);
     common = common.substr(0, static_cast<std::size_t>(
                                   std::mismatch(common.begin(), common.end(), name.begin(), name.end()).first -
                                   common.begin()));
+  }
   return common.substr(0, common.rfind('/') + 1);   // without a slash, npos + 1 is 0
 }
 

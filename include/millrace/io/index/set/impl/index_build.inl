@@ -51,6 +51,7 @@ MILLRACE_INLINE shard_indexes index_builder::run() {
     report_scan();
   }
   for_each_shard(&index_builder::process);
+  if (!options_.files.storage.is_local()) result_.requests = shards_.size();
   if (shown_once_) show_progress(true);
   std::sort(result_.touched.begin(), result_.touched.end());
   std::sort(result_.damaged.begin(), result_.damaged.end());

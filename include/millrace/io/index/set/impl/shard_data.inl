@@ -3,6 +3,7 @@
 
 #include <millrace/io/index/set/shard_data.hpp>
 
+#include <millrace/base/clock.hpp>
 #include <millrace/base/digest.hpp>
 #include <millrace/base/radix_sort.hpp>
 #include <millrace/base/text.hpp>
@@ -12,12 +13,13 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-MILLRACE_INLINE shard_data::shard_data(std::vector<std::string> names, shard_data_options options,
+MILLRACE_INLINE shard_data::shard_data(name_list names, shard_data_options options,
                                        notice_outlet* startup_notices)
     : names_(std::move(names)),
       options_(std::move(options)), notices_(options_.notice), shards_(names_.size()),
-      damaged_(options_.damaged_shards_at_most), idle_(names_.size()) {
+      damaged_(options_.damaged_shards_at_most) {
   if (!options_.files.can_store()) options_.files.cache_folder = options_.files.storage->index_folder();
+  const std::uint64_t started_ns = steady_now_ns();
   fingerprint_ = names_.size();
   notice_outlet& notices = startup_notices ? *startup_notices : notices_;
   auto heads = find_shard_heads(
@@ -30,19 +32,21 @@ MILLRACE_INLINE shard_data::shard_data(std::vector<std::string> names, shard_dat
                       " indexes cannot be stored and will be built again at the next start",
                   heads.store_failure);
   touched_ = std::move(heads.touched);
-  for (const std::size_t shard : heads.damaged) shards_[shard].damaged = true;
+  for (const std::size_t shard : heads.damaged) shards_[shard].set_damaged();
+  counts_.reserve(names_.size());
   for (std::size_t i = 0; i < names_.size(); ++i) {
     shards_[i].head = heads.heads[i];
-    shards_[i].index = std::move(heads.indexes[i]);
-    shards_[i].known_checksums = shards_[i].head.known_checksums;
+    if (heads.indexes[i]) shards_[i].set_index(std::move(heads.indexes[i]));
     check(i);
     counts_.push_back(shards_[i].head.samples);
     bytes_ += shards_[i].head.shard.size_bytes;
-    const std::string_view name = std::string_view(names_[i]).substr(names_[i].rfind('/') + 1);
+    const std::string_view name = names_.view(i).substr(names_.view(i).rfind('/') + 1);
     const std::uint64_t named = digest_bytes(bytes_of(name), shards_[i].head.fingerprint);
     fingerprint_ = combine_keys(fingerprint_, combine_keys(named, shards_[i].head.shard.size_bytes));
   }
   stored_samples_ = std::accumulate(counts_.begin(), counts_.end(), std::uint64_t{0});
+  index_requests_ = heads.requests;
+  start_ns_ = steady_now_ns() - started_ns;
   if (options_.choice.is_set()) choose(std::exchange(options_.choice, {}), notices);
 }
 
@@ -76,7 +80,7 @@ MILLRACE_INLINE std::uint64_t shard_data::size_bytes() const noexcept {
 }
 
 MILLRACE_INLINE shard_data::~shard_data() {
-  files_->open -= open_;
+  files_->remove_all(this);
   std::optional<std::string> cleaned;
   for (std::size_t i = 0; i < names_.size(); ++i) try {
       store_learned(i, cleaned);
@@ -87,9 +91,9 @@ MILLRACE_INLINE shard_data::~shard_data() {
 
 MILLRACE_INLINE void shard_data::store_learned(std::size_t shard, std::optional<std::string>& cleaned) {
   try {
-    const auto& index = shards_[shard].index;
-    if (!index || !options_.files.can_store() || shards_[shard].damaged || index->entries().in_storage) return;
-    if (index->known_checksums() <= shards_[shard].known_checksums) return;
+    shard_index* const index = shards_[shard].index();
+    if (!index || !options_.files.can_store() || shards_[shard].is_damaged() || index->entries().in_storage) return;
+    if (!shards_[shard].has_learned()) return;
     const std::string path = index_path(names_[shard], options_.files);
     std::string folder = path.substr(0, path.rfind('/') + 1);   // without a slash, npos + 1 is 0
     if (std::exchange(cleaned, folder) != folder) remove_abandoned_indexes(path);
@@ -108,6 +112,18 @@ MILLRACE_INLINE error_location shard_data::location_of(const located_sample& s) 
   const auto shard = static_cast<std::size_t>(s.shard);
   const indexed_sample sample = index(shard).sample(stored_number(shard, static_cast<std::uint32_t>(s.index)));
   return {.shard = names_[s.shard], .key = std::string(sample.key), .offset_bytes = sample.offset_bytes};
+}
+
+MILLRACE_INLINE std::string shard_data::start_text() const {
+  constexpr std::size_t many_shards = 10'000;
+  constexpr std::uint64_t bytes_of_order = 44;   // counts and order of a shard, in exact_order and its cursor
+  if (names_.size() < many_shards) return {};
+  const std::uint64_t bytes =
+      names_.bytes() / names_.size() + sizeof(indexed_shard) + sizeof counts_[0] + bytes_of_order;
+  return std::to_string(names_.size()) + " shards, found in " + seconds_text(start_ns_) +
+         (options_.files.storage.is_local() ? "" : " with " + std::to_string(index_requests_) + " index request" +
+                                                       (index_requests_ == 1 ? "" : "s")) +
+         "; " + std::to_string(bytes) + " bytes of memory for each, and its index from its first use";
 }
 
 MILLRACE_INLINE std::vector<notice> shard_data::notices() const {
@@ -244,7 +260,7 @@ MILLRACE_INLINE void shard_data::report_not_stored(notice_outlet& to, const std:
 
 MILLRACE_INLINE shard_data::open_shard::open_shard(const shard_data& data, std::size_t shard_number, block_pool& pool,
                                                    read_meter& reads)
-    : shard(shard_number),
+    : idle_file(shard_number),
       file(data.options_.files.storage, data.names_[shard], reads),
       entries(data.entries_.open({.files = data.options_.files, .shard = data.names_[shard], .number = shard},
                                data.index(shard), reads)),
@@ -346,27 +362,23 @@ MILLRACE_INLINE void shard_data::check(std::size_t shard) {
     const auto file = open_file(options_.files.storage, names_[shard]);
     indexed_reader(*file, index(shard), pool_, options_.reader).throw_missing_end_marker();
   }
-  if (!shards_[shard].index) return;
-  const auto state = shards_[shard].index->state();
-  const bool older = shards_[shard].damaged;
-  if (state != shard_index::shard_state::damaged && !older) return;
-  shards_[shard].damaged = true;
-  if (damaged_.allow({.shard = names_[shard], .samples = shards_[shard].index->samples(), .is_complete = older}))
+  shard_index* const own = shards_[shard].index();
+  if (!own) return;
+  const bool older = shards_[shard].is_damaged();
+  if (own->state() != shard_index::shard_state::damaged && !older) return;
+  shards_[shard].set_damaged();
+  if (damaged_.allow({.shard = names_[shard], .samples = own->samples(), .is_complete = older}))
     return;
   damaged_.throw_if_allowed(names_[shard]);
   const auto file = open_file(options_.files.storage, names_[shard]);
-  indexed_reader(*file, *shards_[shard].index, pool_, options_.reader).throw_damage();
+  indexed_reader(*file, *own, pool_, options_.reader).throw_damage();
 }
 
 MILLRACE_INLINE std::unique_ptr<shard_data::open_shard> shard_data::acquire(std::size_t shard, read_meter& reads) {
-  {
-    const std::lock_guard lock(mutex_);
-    if (idle_[shard]) {
-      --open_;
-      --files_->open;
-      idle_[shard]->set_meter(reads);
-      return std::move(idle_[shard]);
-    }
+  if (auto idle_one = idle()->reuse(this, shard)) {
+    std::unique_ptr<open_shard> opened(static_cast<open_shard*>(idle_one.release()));
+    opened->set_meter(reads);
+    return opened;
   }
   return std::make_unique<open_shard>(*this, shard, pool_, reads);
 }
@@ -378,20 +390,6 @@ MILLRACE_INLINE std::unique_ptr<shard_data::open_shard> shard_data::acquire(std:
   auto opened = std::move(*at);
   r.ready.erase(at);
   return opened;
-}
-
-MILLRACE_INLINE void shard_data::release(std::size_t shard, std::unique_ptr<open_shard> opened) {
-  const std::lock_guard lock(mutex_);
-  if (idle_[shard]) return;
-  if (files_->open >= files_->most) {
-    if (open_ == 0) return;   // the files of other sets stay open
-    while (!idle_[oldest_ % idle_.size()]) ++oldest_;
-    idle_[oldest_ % idle_.size()].reset();
-  } else {
-    ++open_;
-    ++files_->open;
-  }
-  idle_[shard] = std::move(opened);
 }
 
 }}}  // namespace millrace::detail

@@ -28,11 +28,11 @@ MILLRACE_INLINE std::optional<std::string> text_of_set_index(const storage& at, 
   return text;
 }
 
-MILLRACE_INLINE std::optional<set_index> load_set_index(const std::vector<std::string>& shards, const storage& at,
+MILLRACE_INLINE std::optional<set_index> load_set_index(const name_list& shards, const storage& at,
                                                         const std::string& named) {
   if (!named.empty()) {
-    const auto text = text_of_set_index(at, named);
-    if (text) return set_index::parse(*text, named);
+    auto text = text_of_set_index(at, named);
+    if (text) return set_index::parse(std::move(*text), named);
     throw io_error("the storage has no such set index", "Check its name, or write it with inspect --set-index",
                    {.stage = "index", .shard = named});
   }
@@ -46,14 +46,14 @@ MILLRACE_INLINE std::optional<set_index> load_set_index(const std::vector<std::s
   }
   // Web servers return a page for unknown names. The user did not name this file.
   if (!text || !set_index::has_mark(*text)) return std::nullopt;
-  return set_index::parse(*text, path);
+  return set_index::parse(std::move(*text), path);
 }
 
 /// Returns the head of a shard according to a set index.
 MILLRACE_INLINE index_summary head_of(const set_index_shard& entry) {
   return {.state = index_file_state::good, .samples = static_cast<std::uint32_t>(entry.samples),
           .fingerprint = entry.fingerprint, .shard_is_complete = true, .without_end_marker = entry.without_end_marker,
-          .shard = {.size_bytes = entry.size_bytes}, .index_bytes = entry.index_bytes, .of_set_index = true};
+          .of_set_index = true, .shard = {.size_bytes = entry.size_bytes}, .index_bytes = entry.index_bytes};
 }
 
 /// Completes the head of a local shard. Returns false if the shard does not exist.
@@ -72,19 +72,20 @@ MILLRACE_INLINE bool identify_local(const std::string& shard, index_summary& hea
   return true;
 }
 
-MILLRACE_INLINE shard_indexes find_shard_heads(const std::vector<std::string>& shards,
+MILLRACE_INLINE shard_indexes find_shard_heads(const name_list& shards,
                                                const shard_heads_options& options) {
   const storage& at = options.build.files.storage;
   const auto set = load_set_index(shards, at, options.set_index);
   // The indexes themselves show which entry points have to be built.
-  if (!set || options.build.entries) return build_indexes(shards, options.build);
+  if (!set || options.build.entries) return build_indexes(shards.strings(), options.build);
   shard_indexes all;
   all.indexes.resize(shards.size());
   all.heads.resize(shards.size());
   std::vector<std::string> others;
   std::vector<std::size_t> numbers;   // of those
+  std::size_t nearby = 0;
   for (std::size_t i = 0; i < shards.size(); ++i) {
-    const set_index_shard* const entry = set->find(shards[i]);
+    const auto entry = set->find_from(nearby, shards.view(i));
     if (entry) all.heads[i] = head_of(*entry);
     if (!entry || (at.is_local() && !identify_local(shards[i], all.heads[i]))) {
       others.push_back(shards[i]);
@@ -105,6 +106,7 @@ MILLRACE_INLINE shard_indexes find_shard_heads(const std::vector<std::string>& s
     all.heads[numbers[i]] = rest.heads[i];
   }
   all.counts = rest.counts;
+  if (!at.is_local()) all.requests = rest.requests + 1;
   all.store_failure = std::move(rest.store_failure);
   for (const std::size_t i : rest.damaged) all.damaged.push_back(numbers[i]);
   for (const std::size_t i : rest.touched) all.touched.push_back(numbers[i]);

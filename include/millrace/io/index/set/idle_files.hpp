@@ -1,0 +1,88 @@
+// The files that one or several sets of shards keep open between reads.
+//
+//   mr::detail::idle_files files(128);                          // keeps at most 128 files open
+//   auto opened = files.reuse(this, shard);                      // null: the caller opens the shard
+//   files.keep(this, std::move(opened));                        // after the read
+//
+// If too many files are open, the file that was used least recently is closed, whichever set owns it. A shard has at
+// most one idle file; a second one is closed.
+// Errors: none. Threads: any thread. Lifetime: a set removes its files by remove_all() before the data they use is
+// destroyed.
+#pragma once
+
+#include <millrace/base/version.hpp>
+
+#include <cstddef>
+#include <list>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
+
+/// A file that may be kept open.
+struct idle_file {
+  explicit idle_file(std::size_t number) noexcept : shard(number) {}
+  idle_file(const idle_file&) = delete;
+  idle_file& operator=(const idle_file&) = delete;
+  virtual ~idle_file() = default;
+  const std::size_t shard;   ///< number of the shard in its set
+};
+
+/// Limits the files that several sets together keep open.
+class idle_files {
+ public:
+  explicit idle_files(std::size_t most) noexcept : most_(most) {}
+
+  /// Returns the open file of a shard; null if there is none.
+  std::unique_ptr<idle_file> reuse(const void* owner, std::size_t shard) {
+    const std::lock_guard lock(mutex_);
+    const auto at = by_shard_.find({owner, shard});
+    return at == by_shard_.end() ? nullptr : remove(at);
+  }
+  /// Keeps a file open for later reads.
+  void keep(const void* owner, std::unique_ptr<idle_file> file) {
+    const std::lock_guard lock(mutex_);
+    const key name{owner, file->shard};
+    if (most_ == 0 || by_shard_.contains(name)) return;
+    if (by_age_.size() >= most_) static_cast<void>(remove(by_shard_.find(by_age_.front().name)));
+    by_shard_[name] = by_age_.insert(by_age_.end(), {name, std::move(file)});
+  }
+  /// Returns all files of a set.
+  std::vector<std::unique_ptr<idle_file>> remove_all(const void* owner) {
+    const std::lock_guard lock(mutex_);
+    std::vector<std::unique_ptr<idle_file>> all;
+    for (auto at = by_shard_.lower_bound({owner, 0}); at != by_shard_.end() && at->first.first == owner;)
+      all.push_back(remove(at++));
+    return all;
+  }
+  /// Returns the number of open files.
+  std::size_t size() const {
+    const std::lock_guard lock(mutex_);
+    return by_age_.size();
+  }
+
+ private:
+  using key = std::pair<const void*, std::size_t>;
+  struct entry {
+    key name;
+    std::unique_ptr<idle_file> file;
+  };
+  using entries = std::list<entry>;
+
+  std::unique_ptr<idle_file> remove(std::map<key, entries::iterator>::iterator at) {
+    std::unique_ptr<idle_file> file = std::move(at->second->file);
+    by_age_.erase(at->second);
+    by_shard_.erase(at);
+    return file;
+  }
+
+  const std::size_t most_;
+  mutable std::mutex mutex_;
+  entries by_age_;   // least recently used first
+  std::map<key, entries::iterator> by_shard_;
+};
+
+}}}  // namespace millrace::detail

@@ -1,0 +1,205 @@
+// The source of a mix of shards, and mixes within it.
+//
+//   mr::detail::mix_leaves leaves(mr::exhausted::repeat);
+//   leaves.add(photos);                        // weighted{shards(...) | ..., 0.7}
+//   leaves.add(drawings);                      // weighted{mix(..., shards...), 0.3}: each of its sources
+//   const mr::detail::mixed_shards<mr::detail::stream_list<mr::detail::shards_source>> source(
+//       leaves.rule, seed, leaves.sources);
+//   leaves.first[1];                           // number of the first source of `drawings`
+//
+// A mix within a mix adds its sources to the outer mix. The weight of such a source is its share of the inner mix times
+// the weight of the inner mix, at each position of the run. The outer rule applies to all of them when one runs out.
+// Errors: the errors of the sources; setup_error for an inner mix with another rule. Threads: as for shards().
+#pragma once
+
+#include <millrace/io/file/run_concurrently.hpp>
+#include <millrace/item/scratch.hpp>
+#include <millrace/read/mix/mix_streams.hpp>
+#include <millrace/read/mix/mixed_data.hpp>
+#include <millrace/read/run/indexed_run.hpp>
+#include <millrace/sources/shards.hpp>
+#include <millrace/stages/map.hpp>
+#include <millrace/stages/shuffle.hpp>
+
+#include <algorithm>
+#include <atomic>
+#include <memory>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
+
+/// Throws setup_error for a source that requires an index, in a mix without indexes.
+template <class Source>
+void check_streams(const Source& source) {
+  if constexpr (requires { source.needs_index(); })
+    if (source.needs_index())
+      throw setup_error(
+          "the sources of the mix are streamed, because not all have an index, but an option of shards() needs one: "
+          ".index = required, .only, .without, .where or .repeats",
+          "Mix only plain tar shards, or omit that option");
+}
+
+/// The source of a mix that consists only of shards(): indexed if all shards have an index, otherwise a stream.
+template <class Streams>
+class mixed_shards : public mix_streams<Streams> {
+ public:
+  using planned = indexed_run<mixed_data>;
+  static constexpr bool also_streams = true;
+
+  /// `sources` are the sources, or a single vector of sources.
+  template <class... Sources>
+  mixed_shards(const mix_rule& rule, std::uint64_t seed, const Sources&... sources)
+      : mix_streams<Streams>(rule, seed, sources...), rule_(rule) {
+    (add(sources), ...);
+  }
+
+  /// Returns the rule of the mix.
+  const mix_rule& rule() const noexcept { return rule_; }
+  /// Returns the sources, one for each source of the rule.
+  const std::vector<shards_source>& sources() const noexcept { return sources_; }
+
+  /// Returns whether a run uses the indexes of the sources. Throws the errors of the sources.
+  bool uses_index(const index_use& use) const {
+    std::atomic<bool> all = true;
+    const bool one_by_one = sources_.size() < concurrent_sources ||   // functions of the user: on this thread
+                            std::any_of(sources_.begin(), sources_.end(),
+                                        [](const shards_source& source) { return source.calls_functions(); });
+    run_concurrently(sources_.size(), one_by_one ? 1 : 16, [&](std::size_t i) {
+      if (all && !sources_[i].uses_index(use)) all = false;
+    });
+    if (all) return true;
+    for (const shards_source& source : sources_) check_streams(source);
+    return false;
+  }
+  /// Returns why the sources are streamed; empty if there is nothing to report.
+  std::string why_streamed() const {
+    for (const shards_source& source : sources_)
+      if (std::string why = source.why_streamed(); !why.empty()) return why;
+    return {};
+  }
+  std::unique_ptr<planned> plan(const indexed_run_options& o) const {
+    if (o.window > 0)
+      throw setup_error("a shuffle after mix() would change the shares of the sources",
+                        "Put shuffle after each source: weighted{shards(...) | shuffle({...}), 0.7}");
+    std::vector<std::shared_ptr<shard_data>> sets;
+    for (const shards_source& source : sources_) sets.push_back(source.data(o.tolerates_damage));
+    return std::make_unique<planned>(std::make_shared<mixed_data>(std::move(sets), rule_), o);
+  }
+
+ private:
+  static constexpr std::size_t concurrent_sources = 8;
+
+  void add(const shards_source& source) { sources_.push_back(source); }
+  void add(const std::vector<shards_source>& sources) { sources_ = sources; }
+
+  mix_rule rule_;
+  std::vector<shards_source> sources_;
+};
+
+/// Applies the maps of one source.
+template <class Item, class Maps, class In>
+Item run_maps(const Maps& maps, In item, rng& random, scratch& memory) {
+  if constexpr (Maps::size == 0) return item;
+  else
+    return run_maps<Item>(maps.rest, call_with_context(maps.first.callable, std::move(item), random, memory), random,
+                          memory);
+}
+
+/// Recognizes flows whose sources a mix can number one by one: shards(), and mixes of them that are not shuffled.
+template <class Flow>
+struct mix_part {
+  static constexpr bool good = false, is_mix = false;
+};
+template <class Item, class... Stages>
+struct mix_part<flow<Item, shards_source, Stages...>> {
+  static constexpr bool good = true, is_mix = false;
+};
+template <class Item, class Streams, class... Maps>
+struct mix_part<flow<Item, mixed_shards<Streams>, map_stage<Maps>...>> {
+  static constexpr bool good = true, is_mix = true;
+};
+
+template <class... Stages>
+std::size_t window_of(const stage_list<shuffle_stage, Stages...>& stages) {
+  return std::max<std::size_t>(1, stages.first.options.window);
+}
+template <class... Maps>
+std::size_t window_of(const stage_list<map_stage<Maps>...>&) {
+  return 0;
+}
+
+/// The sources of a mix in the order of their numbers, with those of each mix within it.
+struct mix_leaves {
+  explicit mix_leaves(exhausted on_exhausted) { rule.on_exhausted = on_exhausted; }
+
+  /// Adds the sources of one part of the mix, a `weighted` flow.
+  template <class Weighted>
+  void add(const Weighted& part) {
+    first.push_back(sources.size());
+    if constexpr (mix_part<std::remove_cvref_t<decltype(part.flow)>>::is_mix) {
+      const mix_rule& inner = part.flow.source.rule();
+      if (inner.on_exhausted != rule.on_exhausted)
+        throw setup_error("a mix within a mix has another mix_options::on_exhausted than the outer mix",
+                          "Set the same behavior for both; it applies to the sources of both together");
+      std::vector<source_weight> weights;
+      for (const mix_source_spec& s : inner.sources) weights.push_back(s.weight);
+      for (std::size_t i = 0; i < weights.size(); ++i) {
+        mix_source_spec s = inner.sources[i];
+        s.weight = weight_within(part.weight, weights, i);
+        if (part.flow.seed != 0) s.seed = combine_keys(part.flow.seed, s.seed);
+        if (!part.name.empty()) s.name = part.name + (s.name.empty() ? " " + std::to_string(i) : "/" + s.name);
+        rule.sources.push_back(std::move(s));
+      }
+      const auto& own = part.flow.source.sources();
+      sources.insert(sources.end(), own.begin(), own.end());
+    } else {
+      rule.sources.push_back({.weight = part.weight, .seed = part.flow.seed,
+                              .window = window_of(part.flow.stages), .name = part.name});
+      sources.push_back(part.flow.source);
+    }
+  }
+
+  mix_rule rule{};
+  std::vector<shards_source> sources{};
+  std::vector<std::size_t> first{};   ///< number of each part's first source
+};
+
+/// The maps of one part of a mix. `IsMix`: they receive a mixed_record with the number within the part.
+template <class Maps, bool IsMix>
+struct part_maps {
+  Maps maps;
+
+  template <class Item>
+  Item run(mixed_record&& item, rng& random, scratch& memory) const {
+    if constexpr (IsMix) return run_maps<Item>(maps, std::move(item), random, memory);
+    else return run_maps<Item>(maps, std::move(item).template alone<0>(), random, memory);
+  }
+};
+
+/// Applies the maps of an item's part. `Parts` is a tuple or a vector of part_maps.
+template <class Item, class Parts>
+struct nested_prepare {
+  Parts parts;
+  std::vector<std::size_t> first;   // number of each part's first source
+
+  Item operator()(mixed_record item, rng& random, scratch& memory) const {
+    const auto after = std::upper_bound(first.begin(), first.end(), item.source);
+    const auto part = static_cast<std::size_t>(after - first.begin()) - 1;
+    item.source -= first[part];
+    if constexpr (requires { parts[part]; }) return parts[part].template run<Item>(std::move(item), random, memory);
+    else return of_part<0>(part, std::move(item), random, memory);
+  }
+
+ private:
+  template <std::size_t Part>
+  Item of_part(std::size_t part, mixed_record&& item, rng& random, scratch& memory) const {
+    if constexpr (Part + 1 < std::tuple_size_v<Parts>)
+      if (part != Part) return of_part<Part + 1>(part, std::move(item), random, memory);
+    return std::get<Part>(parts).template run<Item>(std::move(item), random, memory);
+  }
+};
+
+}}}  // namespace millrace::detail
