@@ -64,7 +64,7 @@ struct log_point {
 /// mr::metrics: the sums of all metrics of one training loop.
 class metrics {
  public:
-  /// Throws setup_error if `every` is 0 or if other metrics use the same `device`.
+  /// Creates an object without metrics. Throws setup_error if `every` is 0 or if other metrics use the same `device`.
   explicit metrics(metrics_options options = {});
   metrics(metrics&&) = default;
 

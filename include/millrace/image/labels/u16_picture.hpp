@@ -110,7 +110,8 @@ class normalized_u16_picture {
   using element = T;
   static constexpr const char* rendering = picture::rendering;
 
-  /// Throws setup_error if a std is not positive or a number is not finite.
+  /// Stores a plan and the normalization of its samples. Throws setup_error if a std is not positive or a number is not
+  /// finite.
   normalized_u16_picture(u16_picture plan, const sample_normalization& by) : picture_(std::move(plan)) {
     for (std::size_t c = 0; c < channels_.size(); ++c) channels_[c] = detail::sample_scale_of(by, c);
   }

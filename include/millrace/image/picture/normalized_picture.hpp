@@ -47,7 +47,8 @@ class normalized_picture {
   static constexpr const char* rendering = picture::rendering;
   static constexpr std::size_t together = picture::together;
 
-  /// Throws setup_error if a std is not positive or a number is not finite.
+  /// Stores a plan and the normalization of its pixels. Throws setup_error if a std is not positive or a number is not
+  /// finite.
   normalized_picture(picture plan, const pixel_normalization& by) : picture_(std::move(plan)) {
     for (std::size_t c = 0; c < channels_.size(); ++c)
       channels_[c] = detail::channel_scale_of(by.mean[c], by.std[c], c);

@@ -43,7 +43,7 @@ class padded_picture {
   static constexpr const char* rendering = picture::rendering;
   static constexpr std::size_t together = picture::together;
 
-  /// Throws setup_error if the image is larger than the row.
+  /// Places the image at the upper left of the row. Throws setup_error if the image is larger than the row.
   padded_picture(picture plan, const padding_options& options) : picture_(std::move(plan)), options_(options) {
     if (picture_.width() <= options.to.width && picture_.height() <= options.to.height) return;
     throw setup_error("an image is larger than its padded row: got " +

@@ -59,8 +59,8 @@ class picture_list {
   static constexpr const char* rendering = picture::rendering;
   static constexpr std::size_t together = picture::together;
 
-  /// Throws data_error if there are too many images or an image has another size, and setup_error if an option is out
-  /// of range.
+  /// Stores the plans of the images of a row. Throws data_error if there are too many images or an image has another
+  /// size, and setup_error if an option is out of range.
   picture_list(std::vector<picture> pictures, const picture_list_options& options)
       : options_(options), pictures_(std::move(pictures)) {
     constexpr std::size_t most = 65'535;

@@ -72,7 +72,8 @@ class ragged_picture {
   static constexpr const char* rendering = picture::rendering;
   static constexpr std::size_t together = picture::together;
 
-  /// Throws setup_error if the image is larger than `max`, or if an option is out of range.
+  /// Stores a plan and its options. Throws setup_error if the image is larger than `max`, or if an option is out of
+  /// range.
   ragged_picture(picture plan, const ragged_picture_options& options)
       : options_(options), padded_(std::move(plan), checked(options)) {}
 

@@ -24,7 +24,8 @@ namespace millrace { inline namespace MILLRACE_ABI {
 /// A storage that caches the files of another storage on a local disk.
 class cached : public storage {
  public:
-  /// Throws setup_error if `over` is the local file system, no folder is named, or keep_free_share is not in [0, 1].
+  /// Caches the files of `over`. Throws setup_error if `over` is the local file system, no folder is named, or
+  /// keep_free_share is not in [0, 1].
   cached(const storage& over, const cache_options& o)
       : cached(std::make_shared<detail::cached_storage>(over.implementation(), o)) {}
 
