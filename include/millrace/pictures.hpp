@@ -15,6 +15,7 @@
 #include <millrace/image/labels/label_map.hpp>
 #include <millrace/image/labels/u16_picture.hpp>
 #include <millrace/image/picture/interleaved.hpp>
+#include <millrace/image/picture/mosaic_picture.hpp>
 #include <millrace/image/picture/normalized_picture.hpp>
 #include <millrace/image/picture/padded_picture.hpp>
 #include <millrace/image/picture/patch_list.hpp>

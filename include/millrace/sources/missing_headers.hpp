@@ -35,6 +35,7 @@ class audio;            // millrace: #include <millrace/audio.hpp>
 struct packed;          // millrace: #include <millrace/text.hpp>
 class interleaved;      // millrace: #include <millrace/pictures.hpp>
 class line;             // millrace: #include <millrace/lines.hpp>
+class mosaic_picture;   // millrace: #include <millrace/pictures.hpp>
 class padded_picture;   // millrace: #include <millrace/pictures.hpp>
 class patch_list;       // millrace: #include <millrace/pictures.hpp>
 class picture_list;     // millrace: #include <millrace/pictures.hpp>

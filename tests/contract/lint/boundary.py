@@ -121,6 +121,7 @@ OPT_IN = {
                                      "random_erasing_options trivial_augment_options warp_options",
     "image/augment/photometric_plan.hpp": "photometric_plan",
     "image/png/png_encoder.hpp": "encode_png",
+    "image/picture/mosaic_picture.hpp": "mosaic_picture mosaic_options",
     "image/picture/padded_picture.hpp": "padded_picture padding_options",
     "image/picture/interleaved.hpp": "interleaved interleaved_row join_documents",
     "image/picture/patch_list.hpp": "patch_list resize_to_patches",

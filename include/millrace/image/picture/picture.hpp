@@ -184,6 +184,7 @@ class picture {
  private:
   template <detail::training_element T>
   friend class normalized_picture;
+  friend class mosaic_picture;
   friend class padded_picture;
   friend class patch_list;
   friend class rgba_picture;

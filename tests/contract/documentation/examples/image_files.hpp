@@ -49,6 +49,11 @@ void show(const mr::record& r, mr::rng& rng) {
 EXAMPLE 2
 }
 
+// ---- mosaic_picture.hpp
+#include <millrace/item/tensor/ragged.hpp>
+
+EXAMPLE
+
 // ---- padding.hpp
 #include <millrace/image/picture/picture.hpp>
 mr::picture example(const mr::picture& p) {

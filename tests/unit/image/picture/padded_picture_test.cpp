@@ -1,4 +1,5 @@
 #include <millrace/image/jpeg/jpeg_encoder.hpp>
+#include <millrace/image/picture/mosaic_picture.hpp>
 #include <millrace/image/picture/padded_picture.hpp>
 
 #include "../random_jpegs.hpp"
@@ -6,6 +7,8 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
+#include <array>
 #include <cstring>
 #include <memory>
 #include <string>
@@ -96,4 +99,61 @@ TEST_CASE("an image that is larger than its row is refused") {
   mr::scratch s;
   std::vector<std::uint8_t> row(3 * 30 * 20 + 1);
   CHECK_THROWS_AS(mr::padded_picture(p, {.to = {.width = 30, .height = 20}}).render(row, s), mr::setup_error);
+}
+
+TEST_CASE("a mosaic has each image in its quarter, with a corner at the center, and its boxes") {
+  mr::rng d({.seed = 81});
+  mr::scratch s;
+  for (int round = 0; round < 60; ++round) {
+    std::vector<std::vector<std::byte>> files;
+    for (int i = 0; i < 4; ++i)
+      files.push_back(mr::encode_jpeg(slow::photo(d.below(70) + 1, d.below(70) + 1, 3, d.bits())));
+    const auto image = [&](std::size_t i) {
+      const mr::picture p = mr::jpeg(slow::view(files[i]));
+      return round % 2 == 0 ? p : p.flip();
+    };
+    const mr::mosaic_options options{.size = {.width = d.below(90) + 2, .height = d.below(90) + 2},
+                                     .color = {1, 99, 200},
+                                     .min_center = round % 3 == 0 ? 0 : d.uniform(0, 0.5)};
+    mr::rng same({.seed = d.bits()}), draws = same;
+    const mr::mosaic_picture all({image(0), image(1), image(2), image(3)}, options, same);
+    const auto center = [&](std::size_t side) {
+      const auto least = std::max<std::size_t>(1, static_cast<std::size_t>(static_cast<double>(side) *
+                                                                           options.min_center));
+      return least + draws.below(side - 2 * least + 1);
+    };
+    const auto [height, width, channels] = all.shape();
+    const std::size_t cy = center(height), cx = center(width);
+    CAPTURE(cx);
+    CAPTURE(cy);
+    std::vector<std::uint8_t> row(height * width * 3), expected;
+    all.render(row, s);
+    std::array<mr::image, 4> pixels{image(0).pixels(s), image(1).pixels(s), image(2).pixels(s), image(3).pixels(s)};
+    for (std::size_t y = 0; y < height; ++y)
+      for (std::size_t x = 0; x < width; ++x) {
+        const mr::image& own = pixels[(y >= cy ? 2 : 0) + (x >= cx ? 1 : 0)];
+        const std::size_t own_y = y >= cy ? y - cy : y + own.shape()[0] - cy;   // wraps around outside
+        const std::size_t own_x = x >= cx ? x - cx : x + own.shape()[1] - cx;
+        for (std::size_t c = 0; c < 3; ++c)
+          expected.push_back(own_y < own.shape()[0] && own_x < own.shape()[1] ? own(own_y, own_x, c)
+                                                                              : options.color[c]);
+      }
+    REQUIRE(row == expected);
+    for (std::size_t i = 0; i < 4; ++i) {
+      const double w = static_cast<double>(pixels[i].shape()[1]), h = static_cast<double>(pixels[i].shape()[0]);
+      const double x = static_cast<double>(cx), y = static_cast<double>(cy);
+      const std::vector<mr::box> full{{.left = 0, .top = 0, .right = w, .bottom = h}};
+      const mr::box got = all.boxes(i, full).boxes.at(0);
+      CHECK(got == mr::box{.left = i % 2 == 1 ? x : std::max(0.0, x - w), .top = i >= 2 ? y : std::max(0.0, y - h),
+                           .right = i % 2 == 0 ? x : std::min(static_cast<double>(width), x + w),
+                           .bottom = i < 2 ? y : std::min(static_cast<double>(height), y + h)});
+    }
+    CHECK_THROWS_AS(all.render(std::span(row).first(row.size() - 1), s), mr::setup_error);
+  }
+  mr::rng random({.seed = 1});
+  const auto file = mr::encode_jpeg(mr::image({4, 4, 3}));
+  const mr::picture p = mr::jpeg(slow::view(file));
+  CHECK_THROWS_WITH_AS(mr::mosaic_picture({p, p, p, p}, {.size = {.width = 1, .height = 9}}, random),
+                       doctest::Contains("got size 1 x 9 and min_center 0.250000, expected sides from 2"),
+                       mr::setup_error);
 }
