@@ -229,6 +229,7 @@ class cuda_device_sums final : public device_sums {
 
   void clear_totals() {
     queue_group();
+    work_follows();
     launch(hand_over_totals{totals_, nullptr, o_.max_metrics, true}, {.stream = step_});
   }
 
@@ -295,9 +296,10 @@ class cuda_device_sums final : public device_sums {
   /// Makes `next` the step's stream. Adds in the previous stream finish first.
   void enter(stream_view next) {
     const stream_view stream = named_stream(next);
-    if (used_ && stream == step_) return;
+    captured_ = captured_ || is_capturing(stream);
+    if (used_ && stream == step_) return void(last_move_ = nullptr);
     queue_group();
-    if (used_) {
+    if (used_ && !is_idle_) {
       if (is_capturing(stream) || is_capturing(step_))
         throw setup_error(
             "a metric was updated on another stream than before, while one of the streams is being captured",
@@ -307,10 +309,17 @@ class cuda_device_sums final : public device_sums {
     }
     step_ = stream;
     used_ = true;
+    work_follows();
+  }
+  /// The stream has work after the last move, or is about to.
+  void work_follows() {
+    last_move_ = nullptr;
+    is_idle_ = false;
   }
 
   void move_out(slot& s, bool clears) {
     queue_group();
+    work_follows();
     launch(hand_over_totals{totals_, s.on_device, o_.max_metrics, clears}, {.stream = step_});
     check_cuda(cudaEventRecord(s.moved, step_), "cudaEventRecord");
     check_cuda(cudaStreamWaitEvent(side_, s.moved, 0), "cudaStreamWaitEvent");
@@ -318,12 +327,16 @@ class cuda_device_sums final : public device_sums {
                                side_),
                "cudaMemcpyAsync");
     check_cuda(cudaEventRecord(s.landed, side_), "cudaEventRecord");
+    last_move_ = &s;
   }
 
-  void wait_for(const slot& s) const {
+  void wait_for(const slot& s) {
     const current_context here(gpu_);
     const capture_tolerant now;
     check_cuda(cudaEventSynchronize(s.landed), "cudaEventSynchronize");
+    if (last_move_ != &s || captured_) return;   // the stream may have further adds
+    step_ = side_;   // the program may destroy its stream now
+    is_idle_ = true;
   }
 
   void refuse_capture(const char* call) const {
@@ -343,7 +356,10 @@ class cuda_device_sums final : public device_sums {
   cudaEvent_t order_ = nullptr;
   stream_view step_{};   // stream of the last add, as named_stream() returns it
   std::size_t metrics_ = 0, first_ = 0, pending_ = 0;
+  const slot* last_move_ = nullptr;   // after which the stream has no work
   bool used_ = false, put_off_ = false, is_group_open_ = false;
+  bool captured_ = false;             // an add: its replays are unknown
+  bool is_idle_ = false;              // all work on the sums is complete
   add_group group_{};   // adds that have not been queued
 };
 

@@ -29,6 +29,7 @@ cudaError_t driver_call(const char* name, const Body& body) {
   const inside here;
   world& w = the_world();
   if (getpid() != w.process) return cudaErrorInitializationError;
+  if (w.refuse_host_function(name)) return cudaErrorNotPermitted;
   const std::lock_guard lock(w.mutex);
   thread_state& me = this_thread();
   if (me.generation != w.generation) me = {.id = me.id, .generation = w.generation, .guards = me.guards};

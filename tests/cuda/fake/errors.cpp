@@ -75,6 +75,7 @@ cudaError_t last_error(const char* name, bool clear) {
   world& w = the_world();
   thread_state& me = this_thread();
   if (getpid() != w.process) return cudaErrorInitializationError;
+  if (w.refuse_host_function(name)) return cudaErrorNotPermitted;
   const std::lock_guard lock(w.mutex);
   ++w.calls[name];
   if (w.unloaded) return cudaErrorCudartUnloading;

@@ -23,9 +23,14 @@
 // Allocating, registering and freeing do not wait, because the real calls may not wait either. Freeing memory that a
 // copy in progress or a kernel uses is a violation. Which memory a kernel uses is known from next_kernel().
 //
-// A "kernel" is a function passed to cudaLaunchHostFunc. It runs without the lock, may be slow, and must not call CUDA.
-// Like a kernel, and unlike a real host function, it is refused on a stream of a device that is not current. Without
-// background threads it runs on the calling thread, so it must not wait for that thread.
+// A "kernel" is a function passed to cudaLaunchHostFunc after next_kernel(); other such functions are host functions.
+// Both run without the lock, and may be slow. A call of CUDA inside them fails, and is a violation. Unlike real host
+// functions, they are refused on a stream of a device that is not current, and may access the memory of the device.
+// As in the real runtime, one thread runs all host functions, one at a time. Without background threads, a kernel runs
+// on the calling thread, and the calling thread waits for a host function. Neither may wait for the calling thread.
+//
+// As in the real runtime, the next stream or event has the handle of the one that was destroyed last. Until then, the
+// use of that handle is a violation.
 // The rules are those of NVIDIA's runtime API reference and programming guide. If they are ambiguous, the fake runtime
 // uses the stricter interpretation: a captured stream's wait for an event that was never recorded breaks isolation, a
 // query of a captured event invalidates its capture, cudaErrorNotReady remains as the last error, and a cudaMemcpy from

@@ -305,18 +305,30 @@ TEST_CASE("a stream or an event may be destroyed with pending work, which still 
   });
 }
 
-TEST_CASE("a destroyed handle is not a handle") {
+TEST_CASE("the handle of a destroyed object is reused, and a violation until then") {
   fake_cuda::reset();
-  cudaStream_t s{};
-  cudaEvent_t e{};
+  cudaStream_t s = nullptr, next_s = nullptr;
+  cudaEvent_t e = nullptr, next_e = nullptr;
   ok(cudaStreamCreateWithFlags(&s, cudaStreamNonBlocking));
   ok(cudaEventCreateWithFlags(&e, cudaEventDisableTiming));
   ok(cudaStreamDestroy(s));
   ok(cudaEventDestroy(e));
-  CHECK(cudaStreamQuery(s) == cudaErrorInvalidResourceHandle);
   CHECK(cudaStreamDestroy(s) == cudaErrorInvalidResourceHandle);
   CHECK(cudaEventQuery(e) == cudaErrorInvalidResourceHandle);
-  CHECK(cudaEventDestroy(e) == cudaErrorInvalidResourceHandle);
+  const std::string stream_text = "a stream was used after it was destroyed",
+                    event_text = "an event was used after it was destroyed";
+  CHECK(fake_cuda::violations() == std::vector{stream_text, event_text});
+  ok(cudaStreamCreateWithFlags(&next_s, cudaStreamNonBlocking));
+  ok(cudaEventCreateWithFlags(&next_e, cudaEventDisableTiming));
+  CHECK(next_s == s);
+  CHECK(next_e == e);
+  ok(cudaEventRecord(e, s));   // the old handles are those of the new objects
+  ok(cudaEventSynchronize(next_e));
+  CHECK(fake_cuda::violations().size() == 2);
+  CHECK(cudaGetLastError() == cudaErrorInvalidResourceHandle);
+  ok(cudaStreamDestroy(next_s));
+  ok(cudaEventDestroy(next_e));
+  fake_cuda::reset();
 }
 
 TEST_CASE("times between events: only for events that record times and are complete") {

@@ -22,7 +22,12 @@ bool ready(const operation& op) {
   return std::all_of(op.after.begin(), op.after.end(), [](const operation_pointer& o) { return o->done; });
 }
 
-bool has_runnable_head(const stream& s) { return !s.queue.empty() && !s.busy && ready(*s.queue.front()); }
+void call_function(const work& todo) {
+  this_thread().inside_kernel = true;
+  // C functions must not throw.
+  [&]() noexcept { todo.function(todo.argument); }();
+  this_thread().inside_kernel = false;
+}
 
 std::int64_t now_ns() {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch())
@@ -37,6 +42,12 @@ std::uint64_t world::random(std::uint64_t below) {
   z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9;
   z = (z ^ (z >> 27)) * 0x94D049BB133111EB;
   return (z ^ (z >> 31)) % below;
+}
+
+/// Whether the head of the stream can run now. A host function waits for the running one.
+bool world::can_run(const stream& s) const {
+  return !s.queue.empty() && !s.busy && ready(*s.queue.front()) &&
+         !(host_function_ && s.queue.front()->todo.is_host_function);
 }
 
 operation_pointer world::enqueue(stream& s, const work& todo, work_extra extra) {
@@ -82,7 +93,7 @@ operation_pointer world::enqueue(stream& s, const work& todo, work_extra extra) 
 void world::begin_heads() {
   if (options.when == order::early && threads_.empty()) return;   // it completes before any access
   for (const stream_pointer& s : streams) {
-    if (has_runnable_head(*s)) begin(*s->queue.front());
+    if (can_run(*s)) begin(*s->queue.front());
   }
 }
 
@@ -95,13 +106,14 @@ void world::begin(operation& op) {
 stream_pointer world::runnable() {
   std::vector<const stream_pointer*> candidates;
   for (const stream_pointer& s : streams) {
-    if (has_runnable_head(*s)) candidates.push_back(&s);
+    if (can_run(*s)) candidates.push_back(&s);
   }
   if (candidates.empty()) return nullptr;
   return *candidates[options.when == order::shuffled ? random(candidates.size()) : 0];
 }
 
-/// A stream whose head must run before `target`; null if it is already running on another thread.
+/// A stream whose head must run before `target`; null if it is already running on another thread, or waits for the
+/// running host function.
 stream_pointer world::needed_for(operation_pointer target) {
   for (;;) {
     stream& s = *target->on;
@@ -109,7 +121,7 @@ stream_pointer world::needed_for(operation_pointer target) {
     const operation& head = *s.queue.front();
     const auto blocker = std::find_if(head.after.begin(), head.after.end(),
                                       [](const operation_pointer& o) { return !o->done; });
-    if (blocker == head.after.end()) return s.shared_from_this();
+    if (blocker == head.after.end()) return can_run(s) ? s.shared_from_this() : nullptr;
     target = *blocker;
   }
 }
@@ -153,20 +165,43 @@ bool world::move_bytes(operation& op, bool complete) {
 }
 
 void world::run_kernel(stream& s, const operation& op) {
-  thread_state& me = this_thread();
   s.busy = true;
   ++busy_;
   allocations.open(s.device);
-  me.inside_kernel = true;
-  mutex.unlock();
-  // C functions must not throw.
-  [&]() noexcept { op.todo.function(op.todo.argument); }();
-  mutex.lock();
-  me.inside_kernel = false;
+  if (op.todo.is_host_function) {
+    run_host_function(op.todo);
+  } else {
+    mutex.unlock();
+    call_function(op.todo);
+    mutex.lock();
+  }
   allocations.close(s.device);
   --busy_;
   s.busy = false;
   changed.notify_all();
+}
+
+/// Runs it on the thread for host functions.
+void world::run_host_function(const work& todo) {
+  if (!host_thread_.joinable()) host_thread_ = std::thread([this] { host_functions(); });
+  host_function_ = &todo;
+  changed.notify_all();
+  std::unique_lock lock(mutex, std::adopt_lock);
+  changed.wait(lock, [&] { return host_function_ != &todo; });
+  lock.release();
+}
+
+void world::host_functions() {
+  std::unique_lock lock(mutex);
+  for (;;) {
+    changed.wait(lock, [&] { return host_function_ || stopping_; });
+    if (!host_function_) return;
+    lock.unlock();
+    call_function(*host_function_);
+    lock.lock();
+    host_function_ = nullptr;
+    changed.notify_all();
+  }
 }
 
 void world::settle_operation(operation& op) {
@@ -319,6 +354,7 @@ void world::stop_threads() {
   changed.wait(lock, [&] { return busy_ == 0; });
   std::vector<std::thread> ending = std::move(threads_);
   threads_.clear();
+  if (host_thread_.joinable()) ending.push_back(std::move(host_thread_));
   lock.unlock();
   for (std::thread& t : ending) t.join();
   lock.lock();

@@ -31,12 +31,18 @@ stream_pointer world::find_stream(cudaStream_t handle) {
     return s;
   }
   const auto it = stream_of.find(handle);
-  return it == stream_of.end() ? nullptr : it->second;
+  if (it != stream_of.end()) return it->second;
+  if (std::find(old_streams.begin(), old_streams.end(), handle) != old_streams.end())
+    violate("a stream was used after it was destroyed");
+  return nullptr;
 }
 
 event* world::find_event(cudaEvent_t handle) {
   const auto it = event_of.find(handle);
-  return it == event_of.end() ? nullptr : &it->second;
+  if (it != event_of.end()) return &it->second;
+  if (std::find(old_events.begin(), old_events.end(), handle) != old_events.end())
+    violate("an event was used after it was destroyed");
+  return nullptr;
 }
 
 }  // namespace fake_cuda::detail
@@ -46,7 +52,7 @@ using namespace fake_cuda::detail;
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned int flags) {
   return call("cudaStreamCreateWithFlags", {}, [&](world& w) {
     if (!stream || (flags & ~unsigned{cudaStreamNonBlocking})) return cudaErrorInvalidValue;
-    *stream = w.new_handle<cudaStream_t>();
+    *stream = w.new_handle(w.old_streams);
     w.stream_of[*stream] = w.make_stream(!(flags & cudaStreamNonBlocking), false);
     return cudaSuccess;
   });
@@ -54,11 +60,10 @@ cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned int flags) 
 
 cudaError_t cudaStreamDestroy(cudaStream_t stream) {
   return call("cudaStreamDestroy", {.releases = true}, [&](world& w) {
-    const auto it = w.stream_of.find(stream);
-    if (it == w.stream_of.end()) return cudaErrorInvalidResourceHandle;
-    const stream_pointer s = it->second;
+    const stream_pointer s = w.find_stream(stream);
+    if (!s || !w.stream_of.erase(stream)) return cudaErrorInvalidResourceHandle;
     if (s->capturing) w.invalidate(*s->capturing);
-    w.stream_of.erase(it);
+    w.old_streams.push_back(stream);
     s->destroyed = true;   // its work still runs
     if (s->queue.empty()) std::erase(w.streams, s);
     return cudaSuccess;
@@ -100,8 +105,10 @@ cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t function, void*
     if (!function) return cudaErrorInvalidValue;
     const stream_pointer s = w.find_stream(stream);
     if (!s || s->in != this_thread().current) return cudaErrorInvalidResourceHandle;
+    thread_state& me = this_thread();
     return w.submit(*s, {.what = work::kind::kernel, .function = function, .argument = user_data,
-                         .addresses = std::exchange(this_thread().addresses_of_next, {})});
+                         .is_host_function = !std::exchange(me.next_is_kernel, false),
+                         .addresses = std::exchange(me.addresses_of_next, {})});
   });
 }
 
@@ -109,7 +116,7 @@ cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned int flags) {
   return call("cudaEventCreateWithFlags", {}, [&](world& w) {
     constexpr unsigned int valid_flags = cudaEventBlockingSync | cudaEventDisableTiming;
     if (!event || (flags & ~valid_flags)) return cudaErrorInvalidValue;
-    *event = w.new_handle<cudaEvent_t>();
+    *event = w.new_handle(w.old_events);
     w.event_of[*event] = {.in = this_thread().current, .flags = flags};
     return cudaSuccess;
   });
@@ -117,7 +124,10 @@ cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned int flags) {
 
 cudaError_t cudaEventDestroy(cudaEvent_t event) {
   return call("cudaEventDestroy", {.releases = true}, [&](world& w) {
-    return w.event_of.erase(event) ? cudaSuccess : cudaErrorInvalidResourceHandle;
+    if (!w.find_event(event)) return cudaErrorInvalidResourceHandle;
+    w.event_of.erase(event);
+    w.old_events.push_back(event);
+    return cudaSuccess;
   });
 }
 

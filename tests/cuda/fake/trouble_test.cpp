@@ -1,8 +1,11 @@
 #include "helpers.hpp"
 
+#include "../../eventually.hpp"
+
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <functional>
 #include <thread>
 
@@ -281,20 +284,68 @@ TEST_CASE("under the guard, calls that wait, allocate or free are violations wit
   CHECK(fake_cuda::violations() == expected);
 }
 
-TEST_CASE("a host function must not call CUDA") {
-  for_each_world([](order) {
-    a_stream s;
+TEST_CASE("a host function that calls CUDA fails, and is a violation") {
+  for (const int threads : {0, 2}) {
+    fake_cuda::reset({.background_threads = threads});
     struct tries {
-      cudaError_t error = cudaSuccess;
       cudaStream_t stream;
-    } t{.stream = s};
-    ok(cudaLaunchHostFunc(s, [](void* p) {
-      auto* mine = static_cast<tries*>(p);
-      mine->error = cudaStreamQuery(mine->stream);
-    }, &t));
-    ok(cudaStreamSynchronize(s));
-    CHECK(t.error == cudaErrorNotPermitted);
+      cudaError_t query = cudaSuccess, last = cudaSuccess;
+      void* context = nullptr;
+    };
+    {
+      a_stream s;
+      tries t{.stream = s};
+      ok(cudaLaunchHostFunc(s, [](void* p) {
+        auto* mine = static_cast<tries*>(p);
+        mine->query = cudaStreamQuery(mine->stream);
+        mine->last = cudaGetLastError();
+        mine->context = fake_cuda::current_context();
+      }, &t));
+      ok(cudaStreamSynchronize(s));
+      CHECK(t.query == cudaErrorNotPermitted);
+      CHECK(t.last == cudaErrorNotPermitted);
+      CHECK(t.context == nullptr);
+    }
+    CHECK(fake_cuda::violations() ==
+          std::vector<std::string>{"cudaStreamQuery: called by a host function",
+                                   "cudaGetLastError: called by a host function",
+                                   "cuCtxGetCurrent: called by a host function"});
+    CHECK(cudaGetLastError() == cudaSuccess);   // of this thread
+  }
+  fake_cuda::reset();
+}
+
+TEST_CASE("one separate thread runs all host functions, and kernels do not wait for them") {
+  for_each_world([](order) {
+    a_stream first, second, third;
+    struct launch {
+      std::atomic<std::thread::id> thread{};
+      std::atomic<bool> open{false};
+    } one, two, kernel;
+    const auto note_thread = [](void* p) { static_cast<launch*>(p)->thread = std::this_thread::get_id(); };
+    std::thread waits([&] {
+      ok(cudaLaunchHostFunc(first, [](void* p) {
+        static_cast<launch*>(p)->thread = std::this_thread::get_id();
+        eventually([&] { return static_cast<launch*>(p)->open.load(); });
+      }, &one));
+      ok(cudaStreamSynchronize(first));
+    });
+    CHECK(eventually([&] { return one.thread.load() != std::thread::id(); }));
+    ok(cudaLaunchHostFunc(second, note_thread, &two));
+    const std::uintptr_t no_addresses = 0;
+    fake_cuda::next_kernel(&no_addresses, sizeof no_addresses);
+    ok(cudaLaunchHostFunc(third, note_thread, &kernel));
+    ok(cudaStreamSynchronize(third));
+    CHECK(kernel.thread.load() != std::thread::id());
+    for (int i = 0; i < 20; ++i) CHECK(cudaStreamQuery(second) == cudaErrorNotReady);
     (void)cudaGetLastError();
+    CHECK(two.thread.load() == std::thread::id());
+    one.open = true;
+    ok(cudaStreamSynchronize(second));
+    waits.join();
+    CHECK(two.thread.load() == one.thread.load());
+    CHECK(two.thread.load() != std::this_thread::get_id());
+    CHECK(kernel.thread.load() != one.thread.load());
   });
 }
 

@@ -47,6 +47,13 @@ void world::start(const fake_cuda::options& o) {
   start_threads();
 }
 
+bool world::refuse_host_function(const char* name) {
+  if (!this_thread().inside_kernel) return false;
+  const std::lock_guard lock(mutex);   // nobody owns it while the function runs
+  violate(std::string(name) + ": called by a host function");
+  return true;
+}
+
 void world::record_wait(const char* name) {
   ++synchronising;
   if (this_thread().guards > 0) violate(name);
@@ -82,7 +89,7 @@ cudaError_t call(const char* name, const call_traits& traits, const call_body& b
   world& w = the_world();
   // Before locking, because in the child of a fork a nonexistent thread may own the lock.
   if (getpid() != w.process) return remembered(cudaErrorInitializationError);
-  if (me.inside_kernel) return remembered(cudaErrorNotPermitted);
+  if (w.refuse_host_function(name)) return remembered(cudaErrorNotPermitted);
 
   const std::lock_guard lock(w.mutex);
   if (me.generation != w.generation) {
@@ -134,6 +141,8 @@ void reset(const options& o) {
   w->legacy_of.clear();
   w->per_thread_of.clear();
   w->event_of.clear();
+  w->old_streams.clear();
+  w->old_events.clear();
   w->graph_of.clear();
   w->executable_of.clear();
   w->captures.clear();
@@ -185,6 +194,7 @@ std::uint64_t synchronising_calls() { return held_world{}->synchronising; }
 std::vector<std::string> violations() { return held_world{}->violations; }
 
 void next_kernel(const void* arguments, std::size_t bytes) {
+  detail::this_thread().next_is_kernel = true;
   auto& addresses = detail::this_thread().addresses_of_next;
   addresses.resize(bytes / sizeof(void*));
   std::memcpy(addresses.data(), arguments, addresses.size() * sizeof(void*));

@@ -41,6 +41,7 @@ struct work {
   int value = 0;
   cudaHostFn_t function = nullptr;
   void* argument = nullptr;
+  bool is_host_function = false;               ///< not a kernel: runs on the thread for host functions
   std::vector<const std::byte*> addresses{};   ///< that a kernel has
 };
 
@@ -112,6 +113,7 @@ struct thread_state {
   cudaError_t last_error = cudaSuccess;
   bool inside_kernel = false;
   int guards = 0;
+  bool next_is_kernel = false;
   std::vector<const std::byte*> addresses_of_next{};   ///< of the next kernel
 };
 thread_state& this_thread();
@@ -171,6 +173,8 @@ class world {
   void start(const fake_cuda::options& o);
   cudaError_t refusal(const char* name, const call_traits& traits);
   void record_wait(const char* name);
+  /// A violation if this thread is inside a kernel or a host function, which must not call CUDA.
+  bool refuse_host_function(const char* name);
   void violate(std::string what) { violations.push_back(std::move(what)); }
 
   std::mutex mutex;
@@ -191,9 +195,18 @@ class world {
   std::map<cudaGraphExec_t, graph> executable_of;
   std::vector<std::shared_ptr<capture>> captures;   // those in progress
   std::uintptr_t next_handle = 0x10000;
+  std::vector<cudaStream_t> old_streams;   // destroyed; the last one is reused first, as by the driver
+  std::vector<cudaEvent_t> old_events;
   template <typename Handle>
   Handle new_handle() {
     return reinterpret_cast<Handle>(next_handle += 16);   // unique, so that old handles stay invalid
+  }
+  template <typename Handle>
+  Handle new_handle(std::vector<Handle>& old) {
+    if (old.empty()) return new_handle<Handle>();
+    const Handle handle = old.back();
+    old.pop_back();
+    return handle;
   }
 
   std::map<int, context> primary_contexts;
@@ -216,6 +229,9 @@ class world {
   void run_head(const stream_pointer& s, bool complete);
   bool move_bytes(operation& op, bool complete);
   void run_kernel(stream& s, const operation& op);
+  void run_host_function(const work& todo);
+  void host_functions();
+  bool can_run(const stream& s) const;
   void finish(stream& s);
   void settle_operation(operation& op);
   void begin(operation& op);
@@ -223,6 +239,8 @@ class world {
   void background();
 
   std::vector<std::thread> threads_;
+  std::thread host_thread_;            // of all host functions
+  const work* host_function_ = nullptr;   // running, or about to
   bool stopping_ = false;
   int waiting_ = 0, busy_ = 0;
 };

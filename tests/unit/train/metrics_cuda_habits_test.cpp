@@ -3,6 +3,7 @@
 
 #include <doctest/doctest.h>
 
+#include <optional>
 #include <stdexcept>
 #include <thread>
 
@@ -260,4 +261,54 @@ TEST_CASE("a group that cannot be launched is an error, and the next group start
     CHECK(r.find("m0").has_value());
     CHECK_FALSE(r.find("m1"));
   }
+}
+
+TEST_CASE("a stream for each epoch: it may be destroyed after finish() or read_now(), and its handle may be reused") {
+  fake_cuda_test::for_each_world([](fake_cuda::order) {
+    const column<float> one({1}), three({3});
+    logged f;
+    mr::metrics m({.every = 2, .device = mr::cuda_metric_sums()});
+    auto loss = m.mean("loss");
+    std::optional<a_stream> previous;   // a new stream reuses the handle of the last one that was destroyed
+    for (std::uint64_t epoch = 0; epoch < 6; ++epoch) {
+      const a_stream s;
+      previous.reset();
+      loss.add(one.view(), {.stream = s});
+      m.maybe_log(2 * epoch, f.out);
+      loss.add(three.view(), {.stream = s});
+      if (epoch % 2 == 0) {
+        m.finish(f.out);
+      } else {
+        CHECK(m.read_now().find("loss") == 2);
+        m.restart();
+      }
+      if (epoch % 3 == 0) previous.emplace();
+    }
+    loss.add(one.view(), {.stream = previous ? previous->handle : nullptr});
+    CHECK(m.read_now().find("loss") == 1);
+  });
+}
+
+TEST_CASE("a stream whose adds were captured is ordered before adds in other streams, also after read_now()") {
+  fake_cuda::reset({.when = fake_cuda::order::late});
+  {
+    const a_stream s, other;
+    const column<float> one({1}), three({3});
+    mr::metrics m({.device = mr::cuda_metric_sums()});
+    auto loss = m.mean("loss");
+    ok(cudaStreamBeginCapture(s, cudaStreamCaptureModeGlobal));
+    loss.add(one.view(), {.stream = s});
+    cudaGraph_t graph = nullptr;
+    cudaGraphExec_t executable = nullptr;
+    ok(cudaStreamEndCapture(s, &graph));
+    ok(cudaGraphInstantiate(&executable, graph, 0));
+    CHECK(m.read_now().values.empty());
+    ok(cudaGraphLaunch(executable, s));
+    loss.add(three.view(), {.stream = other});
+    CHECK(m.read_now().find("loss") == 2);
+    ok(cudaGraphExecDestroy(executable));
+    ok(cudaGraphDestroy(graph));
+  }
+  CHECK(fake_cuda::live() == fake_cuda::handles{});
+  CHECK(fake_cuda::violations().empty());
 }
