@@ -48,6 +48,7 @@ enum class notice_kind : std::uint8_t {
   index,                ///< indexes of shards, or their learned checksums, cannot be stored
   keys,                 ///< a server refuses the access keys, so other access keys are tried
   cache,                ///< a cache cannot store a block
+  rows,                 ///< a row storage failed, so the workers compute its rows
   log                   ///< a sink of a log failed
 };
 
@@ -71,7 +72,7 @@ namespace detail {
 /// The names of the kinds, in the order of notice_kind.
 inline constexpr std::array notice_texts{"start", "resume", "order", "setting", "progress", "stall",
                                          "missing end marker", "damaged sample", "lost shard", "returning keys", "data",
-                                         "tuning", "index", "keys", "cache", "log"};
+                                         "tuning", "index", "keys", "cache", "rows", "log"};
 static_assert(notice_texts.size() == static_cast<std::size_t>(notice_kind::log) + 1);
 
 // Only these functions of the library write to stderr.

@@ -26,6 +26,7 @@
 #include <millrace/run/start_steps.hpp>
 #include <millrace/work/batch/batch_segment.hpp>
 #include <millrace/work/schedule/worker_executor.hpp>
+#include <millrace/work/segment/row_feed.hpp>
 
 #include <atomic>
 #include <memory>
@@ -104,7 +105,11 @@ class run_core {
   /// loop. Returns whether one of these is available. The wait ends the step, as a call of next() does.
   bool wait_at_most(std::uint64_t time_ns, std::uint64_t epoch);
   /// Returns next(false). A later loop cannot return to an epoch before the epoch of this batch.
-  batch_lease next_of_any_epoch();
+  batch_lease next_of_any_epoch() {
+    batch_lease b = next(false);
+    if (b && b.epoch() > first_open_epoch_) first_open_epoch_ = b.epoch();
+    return b;
+  }
   /// Advances `current` to the first batch of a loop, like step(). Throws setup_error if the loop has no batch.
   bool begin(batch_lease& current, std::uint64_t epoch);
   /// Advances `current` to the next batch of `epoch` (endless: of any epoch). Returns false at the end.
@@ -125,7 +130,12 @@ class run_core {
   /// Returns the current wait of the trainer and of each pipeline node, one line each, the trainer first.
   std::string waits() const;
   /// Returns the last events of the threads.
-  timeline events() const;
+  timeline events() const {
+    timeline t;
+    for (const pipeline_node* c : nodes_) c->add_to(t, times_.started_ns());
+    times_.add_to(t);
+    return t;
+  }
   /// Returns the number of slots that a batch can use.
   std::size_t slots() const noexcept { return output_->lease_slots(); }
   /// Returns the texts of the notices at the start.
@@ -161,7 +171,9 @@ class run_core {
   }
   void end_of_run();
   [[noreturn]] void fail(std::exception_ptr why);
-  void deliver_notices() noexcept;
+  void deliver_notices() noexcept {
+    for (const notice& n : counts_.take_posted()) notices_.deliver(n);
+  }
 
   const session_options options_;
   const run_settings settings_;
@@ -177,6 +189,7 @@ class run_core {
   std::unique_ptr<worker_executor> arena_;
   const std::shared_ptr<batch_output> output_;
   run_parts parts_;
+  std::unique_ptr<row_feed> rows_;   // null: the workers compute all rows
   std::vector<pipeline_node*> nodes_;   // in the order of the flow
   std::size_t slot_bytes_ = 0;
   std::string description_;

@@ -33,6 +33,24 @@ struct stall_options {
   std::chrono::nanoseconds least() const { return after.value_or(std::chrono::seconds(10)); }
 };
 
+namespace detail {
+class row_feed;
+class run_core;
+struct row_feed_options;
+}  // namespace detail
+
+/// The base of row_storage (adapt/feeders/row_storage.hpp), from which storages of rows are derived.
+class row_provider {
+ public:
+  virtual ~row_provider() = default;
+
+ private:
+  friend class detail::run_core;
+  /// Returns the rows of one session. `self` is this object.
+  virtual std::unique_ptr<detail::row_feed> new_feed(const detail::row_feed_options& of,
+                                                     std::shared_ptr<row_provider> self) = 0;
+};
+
 class tuning_rule;   // mr::tuning() of tune/tuning.hpp returns one
 
 /// How a session runs: epochs, threads, memory, ranks and resume point.
@@ -78,6 +96,10 @@ struct session_options {
   /// and the run uses its greatest divisor that the number of shards allows.
   std::optional<std::size_t> lanes{};
   damage_options on_damage{};         ///< policy for damaged samples; by default the first one ends the run
+  /// A row_storage (adapt/feeders/row_storage.hpp), which computes rows for which the workers have no time, on other
+  /// machines. Order, digest and resume point do not depend on it. Requires an order that is computed from an index.
+  /// Null: the workers compute all rows.
+  std::shared_ptr<row_provider> rows{};
   stall_options stalls{};       ///< when to report the waits of a stalled run
   std::shared_ptr<const tuning_rule> tuning{};   ///< mr::tuning() of tune/tuning.hpp: starts with `threads` and
                                                  ///< `io_threads` and changes them; null: they stay fixed

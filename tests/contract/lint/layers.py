@@ -23,7 +23,8 @@ LAYERS = (
     (("sources/list", "sources", "sources/prepare"),),
     (("run",),),
     (("report/verdict", "report/simulate", "report", "report/print"), ("train",)),
-    (("adapt/remote/store", "adapt/remote/transfer", "adapt/remote", "adapt/tensors", "adapt/python", "adapt"),),
+    (("adapt/remote/store", "adapt/remote/transfer", "adapt/remote", "adapt/feeders", "adapt/tensors",
+      "adapt/python", "adapt"),),
     (("compiled", ""),),   # all definitions; the umbrellas
 )
 EVERYWHERE = "base/version.hpp"   # each header includes it

@@ -56,6 +56,7 @@ struct run_options {
   bool keys = true;
   std::uint64_t max_batches = ~std::uint64_t{0};
   std::shared_ptr<const millrace::tuning_rule> tuning{};
+  std::shared_ptr<millrace::row_provider> storage_of_rows{};
   millrace::shards_options source{};   // but for its seed and fields
 };
 
@@ -97,6 +98,7 @@ inline delivered run(const std::string& pattern, const run_options& o) {
   options.lanes = o.lanes;
   options.resume = o.resume;
   options.tuning = o.tuning;
+  options.rows = o.storage_of_rows;
   millrace::session session{flow(pattern, o), options};
   delivered d;
   for (auto& b : session) {

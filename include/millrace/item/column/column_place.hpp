@@ -18,6 +18,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <span>
 #include <type_traits>
 #include <utility>
 
@@ -32,6 +33,18 @@ struct column_place {
   std::array<std::size_t, column_traits<T>::rank> shape{};
   std::size_t row_elements = 1;
   std::size_t offset_bytes = 0;
+
+  using element = typename column_traits<T>::element;
+  /// Returns the size of a row in the form that set_row() reads.
+  std::size_t max_row_bytes() const noexcept { return row_elements * sizeof(element); }
+  /// Writes a row from the front of `from`, and removes its bytes from `from`. Returns false if bytes are missing.
+  bool set_row(std::byte* base, std::size_t row, std::span<const std::byte>& from) const noexcept {
+    const std::size_t bytes = max_row_bytes();
+    if (from.size() < bytes) return false;
+    if (bytes > 0) std::memcpy(base + offset_bytes + row * bytes, from.data(), bytes);
+    from = from.subspan(bytes);
+    return true;
+  }
 };
 
 /// The place of a column whose rows vary. `shape` is the shape of the largest possible row.
@@ -69,6 +82,32 @@ struct column_place<T> {
       elements = rows * (padded_to >> 16) * (padded_to & 0xffff) * (row_elements / shape[0] / shape[1]);
     else elements = (list ? 1 : rows) * (row_elements / shape[0]) * padded_to;
     return aligned_column_bytes(elements * sizeof(element));
+  }
+
+  std::size_t max_row_bytes() const noexcept { return numbers * sizeof(std::int32_t) + row_elements * sizeof(element); }
+  /// Writes a row, before close(), as the place of a fixed column does: the numbers of the row's size, then its
+  /// elements. Returns false if a number is too large, or if bytes are missing.
+  bool set_row(std::byte* base, std::size_t row, std::span<const std::byte>& from) const noexcept {
+    std::array<std::int32_t, numbers> size;
+    if (from.size() < sizeof size) return false;
+    std::memcpy(size.data(), from.data(), sizeof size);
+    for (std::size_t i = 0; i < numbers; ++i)
+      if (size[i] < 0 || static_cast<std::size_t>(size[i]) > shape[i]) return false;
+    // A row whose two sides vary consists of lines at the distance of the longest line.
+    const std::size_t inner = row_elements / (sized ? shape[0] * shape[1] : shape[0]);
+    const std::size_t lines = sized ? static_cast<std::size_t>(size[0]) : 1;
+    const std::size_t line = static_cast<std::size_t>(size.back()) * inner;
+    from = from.subspan(sizeof size);
+    if (from.size() < lines * line * sizeof(element)) return false;
+    auto* const to = reinterpret_cast<element*>(base + offset_bytes) + row * row_elements;
+    for (std::size_t y = 0; y < lines; ++y) {
+      if (line > 0) std::memcpy(to + y * shape[sized ? 1 : 0] * inner, from.data(), line * sizeof(element));
+      from = from.subspan(line * sizeof(element));
+    }
+    if constexpr (!sized && !list)
+      if (options.fixed) std::fill(to + line, to + row_elements, options.padding);
+    std::copy(size.begin(), size.end(), lengths(base) + numbers * row);
+    return true;
   }
 
   /// Pads the rows and moves them together, directly after the first `used_bytes` bytes of the slot. Lists are not

@@ -41,6 +41,17 @@ class column_places {
   /// Returns the offset of the part of a slot that a derived class uses.
   std::size_t more_at_bytes() const noexcept { return more_at_bytes_; }
 
+  /// Returns the size of the largest row in the form that set_row() reads.
+  std::size_t max_row_bytes() const noexcept {
+    return std::apply([](const auto&... place) { return (std::size_t{0} + ... + place.max_row_bytes()); }, places_);
+  }
+  /// Writes a row of a batch, before close(): the bytes of each column in order, in ragged columns after the numbers of
+  /// the row's size. Returns false if `from` is not a row; the content of the row is then unspecified.
+  bool set_row(std::byte* base, std::size_t row, std::span<const std::byte> from) const noexcept {
+    return std::apply([&](const auto&... place) { return (place.set_row(base, row, from) && ...); }, places_) &&
+           from.empty();
+  }
+
   /// The properties of a delivered batch that views need.
   struct delivered {
     std::byte* base = nullptr;

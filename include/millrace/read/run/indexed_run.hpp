@@ -103,6 +103,7 @@ class indexed_run final : public planned_run {
     return {.first_epoch = start_.epoch, .first_batch = start_.next_position / rows, .epoch_batches = plan_.batches(),
             .rows = rows / world_.size, .mine = world_, .stride = start_.stride};
   }
+  std::string order_text() const override;
   /// Sets in `s` the digest, the samples dropped at the ends of epochs, and the samples of each source of a mix.
   void add_to(run_stats& s) const override;
   /// Adds the events of loading or building the indexes.

@@ -143,6 +143,14 @@ MILLRACE_INLINE position indexed_run<Data>::after(std::uint64_t batch) const noe
 }
 
 template <class Data>
+MILLRACE_INLINE std::string indexed_run<Data>::order_text() const {
+  position p = start_;
+  p.epoch = p.next_position = p.digest = 0;
+  p.share = {};
+  return to_text(p);
+}
+
+template <class Data>
 MILLRACE_INLINE position indexed_run<Data>::start_of_grown(const position& from, position now) const {
   if (now.epoch_batches == exact_order_options::endless)
     throw setup_error("a run over a data set that has grown continues with its next epoch, but an endless run has no "

@@ -34,6 +34,9 @@ class planned_run {
   virtual batch_boundaries boundaries() const { return {}; }
   /// Returns the numbers of the session's batches within the run.
   virtual batch_numbers numbers() const = 0;
+  /// Returns the resume point of the run's beginning, which other programs with the same order share; empty if the
+  /// order is not computed from an index.
+  virtual std::string order_text() const { return {}; }
   /// Returns the number of samples of the shuffle window. About half of them are in memory at a time.
   virtual std::size_t window() const noexcept { return 1; }
   /// Returns whether the complete shuffle window is in memory at the beginning of the run.

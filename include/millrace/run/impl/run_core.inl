@@ -62,6 +62,12 @@ MILLRACE_INLINE void run_core::connect(run_parts parts) {
   parts_ = std::move(parts);
   nodes_ = parts_.segments;
   nodes_.insert(nodes_.begin(), parts_.read);
+  if (options_.rows) {
+    rows_ = options_.rows->new_feed({.last = parts_.last, .batches = &host_slots(),
+                                     .numbers = parts_.order->numbers(), .wakes_trainer = workers_ == 0},
+                                    options_.rows);
+    nodes_.push_back(rows_.get());
+  }
   nodes_.push_back(output_.get());
   for (pipeline_node* c : nodes_) c->count_into(counts_);
   times_.start(steady_now_ns());
@@ -141,6 +147,7 @@ MILLRACE_INLINE void run_core::allocate() {
 MILLRACE_INLINE void run_core::open_slots() {
   output_->start();
   output_->set_listener(parts_.last);
+  if (rows_) rows_->open(parts_.order->order_text(), parts_.last->describe());
   parts_.last->open_slots();
 }
 
@@ -192,12 +199,6 @@ MILLRACE_INLINE bool run_core::step(batch_lease& current, std::uint64_t epoch) {
   }
   first_open_epoch_ = std::max(first_open_epoch_, epoch + 1);
   return false;
-}
-
-MILLRACE_INLINE batch_lease run_core::next_of_any_epoch() {
-  batch_lease b = next(false);
-  if (b) first_open_epoch_ = std::max(first_open_epoch_, b.epoch());
-  return b;
 }
 
 MILLRACE_INLINE batch_lease run_core::next(bool stop_at_epoch) {
@@ -312,12 +313,15 @@ MILLRACE_INLINE batch_ring::take_result run_core::wait_for(std::uint64_t batch, 
   using outcome = batch_ring::outcome;
   const trace_range waiting("wait", batch);
   for (;;) {
+    const std::uint64_t changes = rows_ ? rows_->changes() : 0;
     const batch_ring::take_result got = output_->take(batch, stop_at_epoch);
     if (got.what != outcome::not_yet) return got;
     if (!options_.leases_released_by_other_threads && output_->waits_for_lease(batch))
       throw_all_leased(*output_, settings_.device.fixed_slots ? std::optional(batch) : std::nullopt);
     if (workers_ == 0) {
-      if (!advance_any()) return {outcome::stopped, {}};
+      if (advance_any()) continue;
+      if (!rows_ || !rows_->may_change(changes)) return {outcome::stopped, {}};
+      output_->bell().wait([&] { return rows_->changes() != changes || output_->can_take(batch, stop_at_epoch); });
     } else {
       if (const auto error = arena_->error()) std::rethrow_exception(error);
       output_->bell().wait([&] { return output_->can_take(batch, stop_at_epoch) || arena_->error(); });
@@ -336,10 +340,6 @@ MILLRACE_INLINE void run_core::shut_down() noexcept {
   deliver_notices();
   if (const auto sum = damaged_.summary()) notices_.deliver(*sum);
   output_->set_listener(nullptr);
-}
-
-MILLRACE_INLINE void run_core::deliver_notices() noexcept {
-  for (const notice& n : counts_.take_posted()) notices_.deliver(n);
 }
 
 MILLRACE_INLINE run_stats run_core::stats() const {
@@ -388,13 +388,6 @@ MILLRACE_INLINE std::string run_core::waits() const {
   for (std::size_t i = nodes_.size(); i-- > 0;)
     if (const std::string line = nodes_[i]->waits(now); !line.empty()) text += "\n" + line;
   return text;
-}
-
-MILLRACE_INLINE timeline run_core::events() const {
-  timeline t;
-  for (const pipeline_node* c : nodes_) c->add_to(t, times_.started_ns());
-  times_.add_to(t);
-  return t;
 }
 
 }}}  // namespace millrace::detail

@@ -50,7 +50,7 @@ struct worker_rows {
 };
 
 /// The rows of the batches of a last segment.
-class batch_rows : public worker_segment, public final_segment {
+class batch_rows : public worker_segment, public final_segment, public row_target {
  public:
   struct options {
     std::size_t rows = 1;   ///< rows of a batch
@@ -71,6 +71,7 @@ class batch_rows : public worker_segment, public final_segment {
   void space_freed() noexcept override { open_slots(); }   // a slot was freed
   dispatcher& tickets() noexcept override { return *dispatcher_; }
   std::exception_ptr early_damage() const noexcept override { return first_early_damage_; }
+  std::uint64_t first_ticket() const noexcept override { return early_.size(); }
 
  protected:
   static constexpr std::size_t rendering = ~std::size_t{0};   // value of map_at_work while a row is rendered

@@ -95,6 +95,28 @@ class batch_segment final : public batch_rows {
     dispatcher_->set_limit(rows_.batches->open_free() * rows_.rows);
   }
 
+  row_target* rows() noexcept override { return mixer::mixes ? nullptr : this; }
+  std::size_t max_row_bytes() const noexcept override { return columns_.max_row_bytes(); }
+  bool has_sample(std::uint64_t ticket) const noexcept override {
+    const sample<input>& s = input_.peek(ticket);
+    return s.what == sample<input>::kind::item && s.item;
+  }
+  bool store_row(std::uint64_t ticket, std::span<const std::byte> bytes) noexcept override {
+    const std::uint64_t batch = ticket / rows_.rows;
+    row_ticket context{.position = ticket};
+    if (!columns_.set_row(rows_.batches->data(batch), row_of(batch, context), bytes)) return false;
+    try {
+      const auto s = input_.use(ticket, context.bytes);
+      record_sample(batch, context, *s);
+    } catch (...) {
+      fail(batch, context);
+    }
+    input_.freed(1, context.bytes);
+    rows_.batches->add_digest(batch, context.digest);
+    rows_done(batch, 1);
+    return true;
+  }
+
   /// Renders the rows of one claim.
   void run(std::size_t worker, std::uint64_t first, std::size_t count) noexcept override {
     const trace_range work("decode");

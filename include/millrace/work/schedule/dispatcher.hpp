@@ -81,6 +81,19 @@ class dispatcher final : public worker_task,
   /// never exist. Only one thread may call this function, with tickets that do not decrease.
   bool wait_for_available(std::uint64_t ticket);
 
+  /// Shares the tickets with another thread: `listener` is called when tickets may have become claimable. At most
+  /// `max_returned` returned tickets wait for workers at a time. The listener must outlive all threads of the run.
+  void share_with(space_listener& listener, std::size_t max_returned);
+  /// Returns whether claim_surplus() may succeed.
+  bool has_surplus() const noexcept { return surplus(head_.load()) > 0; }
+  /// Claims at most `most` tickets of one group from ticket `from` on, and leaves two claims to each worker. Returns
+  /// their number, and sets `first`.
+  std::size_t claim_surplus(std::size_t most, std::uint64_t from, std::uint64_t& first) noexcept;
+  /// Returns claimed tickets of one group to the workers, which claim them first.
+  void give_back(std::uint64_t first, std::size_t count) noexcept;
+  /// Returns whether a worker could claim a ticket.
+  bool has_claimable() const noexcept { return claimable(head_.load()) > 0 || returned_count_.load() > 0; }
+
   /// Returns the times of a worker. The worker records its current ticket there for waits().
   worker_times& times(std::size_t number) noexcept { return *workers_[number].times; }
 
@@ -125,6 +138,12 @@ class dispatcher final : public worker_task,
   bool on_workers() const noexcept { return executor_ && executor_->shared(); }
 
   std::size_t claim(std::size_t most, std::uint64_t& first) noexcept;
+  std::size_t claim_returned(std::size_t most, std::uint64_t& first) noexcept;
+  /// Returns the number of tickets from `head` on that exceed two claims of each worker.
+  std::uint64_t surplus(std::uint64_t head) const noexcept;
+  void report_tickets() noexcept {
+    if (space_listener* const other = shared_with_.load()) [[unlikely]] other->space_freed();
+  }
   std::uint64_t batch_of(std::uint64_t ticket) const noexcept;
   /// Returns the missing condition of the next ticket: space or input.
   worker_times::waits_for missing_condition() const noexcept;
@@ -162,6 +181,8 @@ class dispatcher final : public worker_task,
   alignas(64) std::atomic<std::uint64_t> head_{0};
   alignas(64) std::atomic<std::uint64_t> available_{0};
   std::atomic<std::uint64_t> limit_{0};
+  std::atomic<std::size_t> returned_count_{0};   // tickets in returned_; written under mutex_
+  std::atomic<space_listener*> shared_with_{nullptr};
   std::atomic<std::uint64_t> awaited_{0};   // ticket of the last call of wait_for_available()
   std::atomic<bool> stopped_{false}, last_known_{false};
   std::atomic<std::size_t> open_;   // written under mutex_
@@ -173,6 +194,11 @@ class dispatcher final : public worker_task,
   doorbell awaited_available_;
   std::size_t running_ = 0, asleep_ = 0, called_ = 0;   // asleep_: sleeping workers that have not been called yet
   worker_times::measured_times fitted_{};   // the basis of the current number of active workers
+  struct returned_tickets {
+    std::uint64_t first;
+    std::size_t count;
+  };
+  std::vector<returned_tickets> returned_;   // guarded by mutex_
   aligned_vector<worker> workers_;
 };
 

@@ -13,13 +13,31 @@
 #include <cstddef>
 #include <cstdint>
 #include <exception>
+#include <span>
 #include <string>
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
+/// Receives rows that were computed elsewhere. A ticket must have been claimed.
+class row_target {
+ public:
+  virtual ~row_target() = default;
+  /// Returns the size of the largest row in the form that store_row() reads. Requires that the shapes are known.
+  virtual std::size_t max_row_bytes() const noexcept = 0;
+  /// Returns the first ticket that make_early() has not processed. Rows of earlier tickets cannot be stored.
+  virtual std::uint64_t first_ticket() const noexcept = 0;
+  /// Returns whether the ticket has a sample that could be read.
+  virtual bool has_sample(std::uint64_t ticket) const noexcept = 0;
+  /// Writes the row of a ticket (column_places::set_row()), removes the sample, and closes the batch if this was its
+  /// last row. Returns false, and keeps the ticket, if the bytes are not a row.
+  virtual bool store_row(std::uint64_t ticket, std::span<const std::byte> bytes) noexcept = 0;
+};
+
 /// The interface of the last segment for the session.
 class final_segment : public space_listener {
  public:
+  /// Returns the target for rows that were computed elsewhere; null if rows depend on each other.
+  virtual row_target* rows() noexcept { return nullptr; }
   /// Creates the item of the next position, counted from 0, before slots exist. Returns true if the position has an
   /// item. This item defines all shapes, and the workers create the following items.
   virtual bool make_early(std::uint64_t position) = 0;

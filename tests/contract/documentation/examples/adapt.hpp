@@ -19,6 +19,16 @@ void example(mr::detail::dlpack_column column, std::shared_ptr<const void> share
 EXAMPLE
 }
 
+// ---- row_storage.hpp
+#include <millrace/base/crc32c.hpp>
+
+void check(const std::string& order, const std::string& columns);
+std::size_t window();
+std::size_t requested();
+void send(const mr::row_range& range, mr::row_slots slots);
+
+EXAMPLE
+
 // ---- shared_batch.hpp
 struct row {
   std::int32_t label;

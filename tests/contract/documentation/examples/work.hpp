@@ -27,6 +27,9 @@ void show() {
 EXAMPLE
 }
 
+// ---- row_feed.hpp
+EXAMPLE
+
 // ---- row_mixer.hpp
 #include <millrace/item/sample.hpp>
 

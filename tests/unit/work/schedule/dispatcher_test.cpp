@@ -311,3 +311,64 @@ TEST_CASE("a thread that waits for one ticket after the other is woken for each"
     CHECK(tickets->available() == 100);
   }
 }
+
+TEST_CASE("another thread claims the tickets beyond two claims of each worker, and returned tickets are next") {
+  struct recorded_work final : mr::detail::dispatcher_work {
+    std::vector<std::pair<std::uint64_t, std::size_t>> claims;
+    void run(std::size_t, std::uint64_t first, std::size_t count) noexcept override {
+      claims.emplace_back(first, count);
+    }
+    void publish(std::uint64_t, std::size_t) noexcept override {}
+  } work;
+  struct counting_listener final : mr::detail::space_listener {
+    int calls = 0;
+    void space_freed() noexcept override { ++calls; }
+  } listener;
+  const auto d = std::make_shared<dispatcher>(work, dispatcher::options{.max_workers = 1, .together = 2, .group = 10});
+  d->set_available(20);
+  CHECK(listener.calls == 0);
+  d->share_with(listener, 20);
+  std::uint64_t first = 99;
+  CHECK(d->claim_surplus(8, 0, first) == 0);   // no ticket has space
+  d->set_limit(20);
+  CHECK(listener.calls == 1);
+  CHECK(d->claim_surplus(8, 1, first) == 0);   // the next ticket is 0
+  CHECK(d->claim_surplus(8, 0, first) == 8);
+  CHECK(first == 0);
+  CHECK(d->claim_surplus(8, 0, first) == 2);   // the end of the group
+  CHECK(first == 8);
+  CHECK(d->has_surplus());
+  CHECK(d->claim_surplus(8, 0, first) == 6);   // two claims of two tickets are left
+  CHECK(first == 10);
+  CHECK_FALSE(d->has_surplus());
+  CHECK(d->claim_surplus(8, 0, first) == 0);
+  d->give_back(12, 3);
+  d->give_back(5, 1);
+  CHECK(d->has_claimable());
+  while (d->advance()) {
+  }
+  using claim = std::pair<std::uint64_t, std::size_t>;
+  CHECK(work.claims == std::vector<claim>{{5, 1}, {12, 2}, {14, 1}, {16, 2}, {18, 2}});
+  CHECK_FALSE(d->has_claimable());
+  d->set_available(40);
+  CHECK(listener.calls == 2);
+}
+
+TEST_CASE("a sleeping worker claims returned tickets") {
+  counted_work work;
+  counting_executor executor;
+  const auto d = mr::detail::make_aligned_shared<dispatcher>(
+      work, dispatcher::options{.max_workers = 1, .together = 1, .group = 100, .sleep_ns = very_long_ns});
+  struct no_listener final : mr::detail::space_listener {
+    void space_freed() noexcept override {}
+  } listener;
+  d->attach(&executor);
+  d->share_with(listener, 4);
+  d->set_limit(10);
+  d->set_available(4);
+  work.wait_for(4);   // the worker may sleep from now on
+  d->give_back(0, 2);   // as if another thread had claimed them
+  work.wait_for(6);
+  d->stop();
+  d->join();
+}

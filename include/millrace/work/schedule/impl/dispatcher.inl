@@ -33,6 +33,7 @@ MILLRACE_INLINE void dispatcher::attach(worker_executor* e) noexcept {
 MILLRACE_INLINE void dispatcher::set_available(std::uint64_t tickets) {
   if (available_.exchange(tickets) <= awaited_.load()) awaited_available_.ring();
   wake_workers();
+  report_tickets();
 }
 
 MILLRACE_INLINE void dispatcher::set_limit(std::uint64_t tickets) {
@@ -41,6 +42,7 @@ MILLRACE_INLINE void dispatcher::set_limit(std::uint64_t tickets) {
   while (now < tickets && !limit_.compare_exchange_weak(now, tickets)) {
   }
   wake_workers();
+  report_tickets();
 }
 
 MILLRACE_INLINE void dispatcher::set_last() noexcept {
@@ -187,7 +189,64 @@ MILLRACE_INLINE void dispatcher::run_as_worker(std::size_t index) noexcept {
   wake_workers();
 }
 
+MILLRACE_INLINE void dispatcher::share_with(space_listener& listener, std::size_t max_returned) {
+  {
+    const std::lock_guard lock(mutex_);
+    returned_.reserve(max_returned);
+  }
+  shared_with_.store(&listener);
+}
+
+MILLRACE_INLINE std::uint64_t dispatcher::surplus(std::uint64_t head) const noexcept {
+  const std::uint64_t end = std::min(available_.load(), limit_.load());
+  const std::uint64_t reserved = head + 2 * options_.together * (executor_ ? open_.load() : 1);
+  return end > reserved ? end - reserved : 0;
+}
+
+MILLRACE_INLINE std::size_t dispatcher::claim_surplus(std::size_t most, std::uint64_t from,
+                                                      std::uint64_t& first) noexcept {
+  std::uint64_t head = head_.load();
+  for (;;) {
+    const std::uint64_t to_group_end = options_.group - head % options_.group;
+    const std::uint64_t count = std::min({static_cast<std::uint64_t>(most), surplus(head), to_group_end});
+    if (count == 0 || head < from) return 0;
+    if (head_.compare_exchange_weak(head, head + count)) {
+      first = head;
+      return static_cast<std::size_t>(count);
+    }
+  }
+}
+
+MILLRACE_INLINE void dispatcher::give_back(std::uint64_t first, std::size_t count) noexcept {
+  {
+    const std::lock_guard lock(mutex_);
+    returned_.push_back({first, count});   // does not allocate
+    returned_count_.fetch_add(count);
+  }
+  wake_workers();
+}
+
+/// Prefers the lowest ticket, because its batch is delivered first.
+MILLRACE_INLINE std::size_t dispatcher::claim_returned(std::size_t most, std::uint64_t& first) noexcept {
+  const std::lock_guard lock(mutex_);
+  const auto lowest = std::min_element(returned_.begin(), returned_.end(),
+                                       [](const auto& a, const auto& b) { return a.first < b.first; });
+  if (lowest == returned_.end()) return 0;
+  const std::size_t count = std::min(most, lowest->count);
+  first = lowest->first;
+  lowest->first += count;
+  lowest->count -= count;
+  if (lowest->count == 0) {
+    *lowest = returned_.back();
+    returned_.pop_back();
+  }
+  returned_count_.fetch_sub(count);
+  return count;
+}
+
 MILLRACE_INLINE std::size_t dispatcher::claim(std::size_t most, std::uint64_t& first) noexcept {
+  if (returned_count_.load() != 0) [[unlikely]]
+    if (const std::size_t count = claim_returned(most, first)) return count;
   std::uint64_t head = head_.load();
   for (;;) {
     const std::uint64_t to_group_end = options_.group - head % options_.group;
@@ -225,7 +284,7 @@ MILLRACE_INLINE void dispatcher::adapt(worker& s, std::uint64_t spent_ns, std::s
 MILLRACE_INLINE void dispatcher::wake_workers() {
   if (!executor_) return;
   while (!stopped_.load()) {
-    const std::uint64_t tickets = claimable(head_.load());
+    const std::uint64_t tickets = claimable(head_.load()) + returned_count_.load();
     if (tickets == 0 || all_running_.load()) return;
     std::size_t index;
     {
@@ -263,7 +322,7 @@ MILLRACE_INLINE bool dispatcher::sleep(std::size_t index, std::uint64_t now) noe
   ++asleep_;
   all_running_.store(false);   // before the counters are read: wake_workers() sees this worker, or it sees the tickets
   const bool stays = worker_called_.wait_for(lock, std::chrono::nanoseconds(options_.sleep_ns), [&] {
-    return called_ > 0 || claimable(head_.load()) > 0 || stopped_.load() || index >= open_.load();
+    return called_ > 0 || has_claimable() || stopped_.load() || index >= open_.load();
   });
   if (called_ > 0) --called_;
   else --asleep_;

@@ -1,0 +1,342 @@
+// Definitions for row_storage.hpp. The class row_requests requests the rows of one session.
+//
+// A thread claims tickets that the workers leave (dispatcher::claim_surplus()), and requests their rows. Each row of a
+// request leaves the state MISSING once, by an atomic exchange: to STORED, if the storage has put the row, or to
+// RETURNED, if the workers compute it. Rows are returned in these cases:
+// - the storage drops the request, or the size of the row is wrong
+// - no ticket is claimable, and the request is older than four times the slowest recent answer.
+// A row with a wrong checksum stays MISSING. The sample of a ticket stays in the input until the row is stored. The
+// workers may need it, and it has the digest, the key and the epoch of the row.
+#pragma once
+
+#include <millrace/adapt/feeders/row_storage.hpp>
+
+#include <millrace/base/clock.hpp>
+#include <millrace/base/crc32c.hpp>
+#include <millrace/base/error.hpp>
+#include <millrace/measure/meters/read_meter.hpp>
+#include <millrace/measure/meters/trace_range.hpp>
+#include <millrace/sync/start_thread.hpp>
+#include <millrace/work/segment/row_feed.hpp>
+
+#include <algorithm>
+#include <atomic>
+#include <mutex>
+#include <shared_mutex>
+#include <thread>
+#include <vector>
+
+namespace millrace { inline namespace MILLRACE_ABI {
+
+namespace detail {
+
+/// Closed at the end of a session, because row_slots may outlive it.
+struct row_gate {
+  std::shared_mutex mutex;
+  row_requests* requests = nullptr;   // null: the session has ended
+};
+
+/// Rows that are requested together.
+class row_request final : public row_sink {
+ public:
+  row_request(std::shared_ptr<row_gate> gate, std::size_t most) : gate_(std::move(gate)), states_(most) {}
+
+  bool put(std::size_t row, std::span<const std::byte> bytes, std::uint32_t crc) noexcept override;
+  bool is_needed() const noexcept override { return missing_.load() > 0; }
+  void give_up() noexcept override;
+
+ private:
+  friend class row_requests;
+  enum class state : std::uint8_t { missing, stored, returned };
+
+  const std::shared_ptr<row_gate> gate_;
+  std::vector<std::atomic<state>> states_;
+  std::uint64_t first_ = 0, sent_ns_ = 0;   // the ticket of the first row
+  std::size_t count_ = 0;
+  std::atomic<std::size_t> missing_{0};
+};
+
+/// Requests the rows of one session.
+class row_requests final : public row_feed, private space_listener {
+ public:
+  row_requests(std::shared_ptr<row_storage> storage, const row_feed_options& of);
+  ~row_requests() override {
+    stop();
+    join();
+  }
+
+  /// Opens the storage and starts the thread. Throws setup_error if the rows of the flow cannot be computed elsewhere,
+  /// and the errors of row_storage::open().
+  void open(std::string order, std::string columns) override;
+
+  void count_into(event_counts& counts) noexcept override { counts_ = &counts; }
+  std::string waits(std::uint64_t now_ns) const override;
+  void start() override {}
+  bool advance() override { return false; }
+  void stop() noexcept override;
+  void join() noexcept override;
+
+  std::uint64_t changes() const noexcept override { return changes_.load(); }
+  bool may_change(std::uint64_t before) const noexcept override {
+    return outstanding_.load() > 0 || changes_.load() != before;
+  }
+
+ private:
+  friend class row_request;
+  static constexpr std::uint64_t tick_ns = 5'000'000, min_patience_ns = 20'000'000, max_patience_ns = 10'000'000'000,
+                                 max_pause_ns = 1'000'000'000;
+  static constexpr std::size_t max_rows = 64, max_request_bytes = std::size_t{4} << 20;
+
+  void space_freed() noexcept override;
+  void work() noexcept;
+  void send() noexcept;
+  void send_one(std::size_t most);
+  void return_overdue() noexcept;
+  bool store(row_request& of, std::size_t row, std::span<const std::byte> bytes) noexcept;
+  /// Returns the missing rows of a request to the workers.
+  void return_missing(row_request& of) noexcept;
+  /// Counts rows that are no longer missing. Returns whether they were the last ones of the request.
+  bool done(row_request& of, std::size_t rows) noexcept;
+  void add_answer(const row_request& of) noexcept;
+  void change() noexcept;
+  void report_lost() noexcept;
+  void count(const char* what, std::uint64_t times = 1) noexcept {
+    if (counts_) counts_->count(what, times);
+  }
+
+  const std::shared_ptr<row_storage> storage_;
+  const row_feed_options options_;
+  row_target* const rows_;
+  dispatcher& tickets_;
+  const std::shared_ptr<row_gate> gate_;
+  event_counts* counts_ = nullptr;
+  std::size_t most_ = 0;                          // rows of a request
+  std::atomic<std::uint64_t> changes_{0}, calls_{0}, slowest_ns_{0};
+  std::atomic<std::size_t> outstanding_{0};   // rows that are claimed and missing
+  std::atomic<bool> stopped_{false};
+  std::uint64_t retry_at_ns_ = 0, pause_ns_ = 0;   // used by the thread
+  bool lost_ = false;                              // reported
+  mutable std::mutex mutex_;
+  std::vector<std::shared_ptr<row_request>> requests_;   // guarded by mutex_
+  doorbell bell_;
+  std::thread thread_;
+};
+
+MILLRACE_INLINE bool row_request::put(std::size_t row, std::span<const std::byte> bytes, std::uint32_t crc) noexcept {
+  if (row >= count_) return false;
+  const bool correct = states_[row].load() != state::missing || crc32c(bytes) == crc;   // before the gate is locked
+  const std::shared_lock lock(gate_->mutex);
+  if (!gate_->requests) return false;
+  if (correct) return gate_->requests->store(*this, row, bytes);
+  gate_->requests->count("rows from the row storage with a wrong checksum");
+  return false;
+}
+
+MILLRACE_INLINE void row_request::give_up() noexcept {
+  const std::shared_lock lock(gate_->mutex);
+  if (gate_->requests) gate_->requests->return_missing(*this);
+}
+
+MILLRACE_INLINE row_requests::row_requests(std::shared_ptr<row_storage> storage, const row_feed_options& of)
+    : storage_(std::move(storage)), options_(of), rows_(of.last->rows()), tickets_(of.last->tickets()),
+      gate_(std::make_shared<row_gate>()) {
+  gate_->requests = this;
+}
+
+MILLRACE_INLINE void row_requests::open(std::string order, std::string columns) {
+  if (order.empty())
+    throw setup_error("session_options::rows needs rows that are known by their position: got an order without an "
+                      "index, expected plain tars, or a flow with one row for each sample",
+                      "Omit session_options::rows, or use a source with an index");
+  if (!rows_)
+    throw setup_error("session_options::rows needs rows that can be computed alone: got mix_rows(), expected a flow "
+                      "that does not combine rows",
+                      "Omit session_options::rows, or mix_rows()");
+  const row_run run{.order = std::move(order), .columns = std::move(columns), .max_row_bytes = rows_->max_row_bytes()};
+  most_ = std::clamp<std::size_t>(max_request_bytes / std::max<std::size_t>(run.max_row_bytes, 1), 1, max_rows);
+  storage_->open(run);
+  tickets_.share_with(*this, options_.batches->count() * options_.numbers.rows);
+  thread_ = start_thread([this] {
+    name_worker_thread("millrace-rows");
+    work();
+  });
+}
+
+MILLRACE_INLINE std::string row_requests::waits(std::uint64_t now_ns) const {
+  const std::lock_guard lock(mutex_);
+  std::size_t missing = 0;
+  std::uint64_t since_ns = now_ns;
+  for (const auto& r : requests_)
+    if (r->is_needed()) {
+      missing += r->missing_.load();
+      since_ns = std::min(since_ns, r->sent_ns_);
+    }
+  if (missing == 0) return "row storage: no row requested";
+  return "row storage: " + std::to_string(missing) + " rows requested, the oldest for " +
+         seconds_text(now_ns - since_ns);
+}
+
+MILLRACE_INLINE void row_requests::stop() noexcept {
+  stopped_.store(true);
+  bell_.ring();
+  change();
+}
+
+MILLRACE_INLINE void row_requests::join() noexcept {
+  if (thread_.joinable()) thread_.join();
+  const std::lock_guard lock(gate_->mutex);   // waits for calls of put()
+  gate_->requests = nullptr;
+}
+
+MILLRACE_INLINE void row_requests::space_freed() noexcept {
+  calls_.fetch_add(1);
+  bell_.ring();
+}
+
+MILLRACE_INLINE void row_requests::change() noexcept {
+  changes_.fetch_add(1);
+  if (options_.wakes_trainer) options_.batches->bell().ring();
+}
+
+MILLRACE_INLINE void row_requests::work() noexcept {
+  while (!stopped_.load()) {
+    const std::uint64_t calls = calls_.load();
+    {
+      const std::lock_guard lock(mutex_);
+      std::erase_if(requests_, [](const auto& r) { return !r->is_needed(); });
+    }
+    return_overdue();
+    send();
+    bell_.wait_at_most(tick_ns, [&] { return stopped_.load() || calls_.load() != calls; });
+  }
+}
+
+MILLRACE_INLINE void row_requests::send() noexcept {
+  if (pause_ns_ > 0 && steady_now_ns() < retry_at_ns_) return;
+  try {
+    while (!stopped_.load()) {
+      const std::size_t room = std::min(storage_->free_rows(), most_);
+      if (room == 0 || !tickets_.has_surplus()) return;
+      send_one(room);
+      pause_ns_ = 0;
+    }
+  } catch (...) {
+    pause_ns_ = std::clamp<std::uint64_t>(2 * pause_ns_, 1'000'000, max_pause_ns);
+    retry_at_ns_ = steady_now_ns() + pause_ns_;
+    count("failed requests for rows");
+    report_lost();
+  }
+}
+
+/// Allocates before it claims, because a claim must not be lost.
+MILLRACE_INLINE void row_requests::send_one(std::size_t most) {
+  auto request = std::make_shared<row_request>(gate_, most);
+  row_request& r = *request;
+  std::unique_lock lock(mutex_);
+  requests_.push_back(request);
+  outstanding_.fetch_add(most);
+  std::size_t claimed = tickets_.claim_surplus(most, rows_->first_ticket(), r.first_);
+  while (r.count_ < claimed && rows_->has_sample(r.first_ + r.count_)) ++r.count_;
+  if (r.count_ < claimed) tickets_.give_back(r.first_ + r.count_, claimed - r.count_);
+  r.missing_.store(r.count_);
+  r.sent_ns_ = steady_now_ns();
+  outstanding_.fetch_sub(most - r.count_);
+  change();
+  lock.unlock();
+  if (r.count_ == 0) return;
+  const batch_numbers& numbers = options_.numbers;
+  const auto row = static_cast<std::size_t>(r.first_ % numbers.rows);
+  const batch_number batch = numbers.of(r.first_ / numbers.rows);
+  const row_range range{.epoch = batch.epoch, .first = numbers.position(batch, row), .count = r.count_,
+                        .step = numbers.mine.size};
+  count("rows requested from the row storage", r.count_);
+  storage_->read_rows(range, row_slots(std::move(request)));
+}
+
+MILLRACE_INLINE void row_requests::return_overdue() noexcept {
+  if (outstanding_.load() == 0 || tickets_.has_claimable()) return;
+  const std::uint64_t now = steady_now_ns();
+  const std::uint64_t patience = std::clamp(4 * slowest_ns_.load(), min_patience_ns, max_patience_ns);
+  const std::lock_guard lock(mutex_);
+  for (const auto& r : requests_)
+    if (r->is_needed() && now - r->sent_ns_ > patience) return_missing(*r);
+}
+
+MILLRACE_INLINE bool row_requests::store(row_request& of, std::size_t row, std::span<const std::byte> bytes) noexcept {
+  using state = row_request::state;
+  auto before = state::missing;
+  if (!of.states_[row].compare_exchange_strong(before, state::stored)) {
+    count("late or repeated rows from the row storage");
+    if (before == state::returned) add_answer(of);
+    return false;
+  }
+  const std::uint64_t ticket = of.first_ + row;
+  const bool stored = rows_->store_row(ticket, bytes);
+  if (stored) {
+    count("rows from the row storage");
+  } else {
+    of.states_[row].store(state::returned);
+    count("rows from the row storage of a wrong size");
+    tickets_.give_back(ticket, 1);
+  }
+  if (done(of, 1) && stored) add_answer(of);
+  return stored;
+}
+
+MILLRACE_INLINE void row_requests::return_missing(row_request& of) noexcept {
+  using state = row_request::state;
+  std::size_t returned = 0;
+  for (std::size_t i = 0; i < of.count_; ++i) {
+    auto before = state::missing;
+    if (!of.states_[i].compare_exchange_strong(before, state::returned)) continue;
+    tickets_.give_back(of.first_ + i, 1);
+    ++returned;
+  }
+  if (returned == 0) return;
+  count("rows that the workers computed instead of the row storage", returned);
+  done(of, returned);
+}
+
+MILLRACE_INLINE bool row_requests::done(row_request& of, std::size_t rows) noexcept {
+  outstanding_.fetch_sub(rows);
+  const bool last = of.missing_.fetch_sub(rows) == rows;
+  if (last) space_freed();   // the storage may have room for another request
+  change();
+  return last;
+}
+
+/// A moving maximum: a single slow answer is forgotten after about 20 requests.
+MILLRACE_INLINE void row_requests::add_answer(const row_request& of) noexcept {
+  const std::uint64_t age = steady_now_ns() - of.sent_ns_, slowest = slowest_ns_.load();
+  slowest_ns_.store(std::max(age, slowest - slowest / 16));
+}
+
+MILLRACE_INLINE void row_requests::report_lost() noexcept {
+  if (lost_ || !counts_) return;
+  lost_ = true;
+  try {
+    std::string why = "unknown exception";
+    try {
+      throw;
+    } catch (const error& e) {
+      why = e.message() + ". " + e.hint();
+    } catch (const std::exception& e) {
+      why = e.what();
+    } catch (...) {
+    }
+    counts_->post({.kind = notice_kind::rows, .severity = notice_severity::warning,
+                   .text = "the row storage failed: " + why +
+                           ". The workers compute its rows. Requests are repeated without further notices"});
+  } catch (const std::bad_alloc&) {
+    lost_ = false;   // the next failure is reported
+  }
+}
+
+}  // namespace detail
+
+MILLRACE_INLINE std::unique_ptr<detail::row_feed> row_storage::new_feed(const detail::row_feed_options& of,
+                                                                        std::shared_ptr<row_provider> self) {
+  return std::make_unique<detail::row_requests>(std::static_pointer_cast<row_storage>(std::move(self)), of);
+}
+
+}}  // namespace millrace

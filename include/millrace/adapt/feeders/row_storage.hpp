@@ -1,0 +1,122 @@
+// row_storage: rows that other machines compute, and that a session receives instead of computing them.
+//
+//   class my_rows : public mr::row_storage {                 // your own transport, such as RDMA or shared memory
+//    public:
+//     void open(const mr::row_run& run) override { check(run.order, run.columns); }
+//     std::size_t free_rows() override { return window() - requested(); }
+//     void read_rows(const mr::row_range& range, mr::row_slots slots) override { send(range, std::move(slots)); }
+//   };   // later, on any thread, for each row: slots.put(row, bytes, mr::crc32c(bytes))
+//
+// Set session_options::rows to such an object. A row is a pure function of the flow, the order, the epoch and the
+// position. Therefore any machine can compute any row, and a lost row only costs time. The workers of the session claim
+// rows first. The session requests the other rows while free_rows() allows it. It computes a requested row itself if
+// the storage drops the row_slots, or if the answer is late and no other row is left. Each row is written once, by the
+// first that has it; later answers have no effect. Order, digests and resume points do not depend on the storage. The
+// session reads all samples, because it may need them, and because they have the digests and keys of the rows.
+// A row consists of the bytes of its columns, in the order of batch<...>, little-endian and without padding. In a
+// ragged column, the length precedes the elements as an int32; height and width precede them if both sides vary.
+// Errors: open() throws setup_error to refuse the run. If free_rows() or read_rows() throws, the session sends one
+// notice, continues with its workers, and repeats its requests after a pause of 1 ms to 1 s. Bytes are untrusted: rows
+// with another size or checksum are not used.
+// Threads: open() is called by the thread that creates the session, free_rows() and read_rows() by one other thread.
+// Any thread may use a row_slots, one at a time, also after the end of the session.
+// Lifetime: the session shares ownership of the storage. Cost: a checksum and a copy of each row.
+#pragma once
+
+#include <millrace/base/version.hpp>
+#include <millrace/run/session_options.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <utility>
+
+namespace millrace { inline namespace MILLRACE_ABI {
+
+/// The run whose rows are requested. Another program computes the same rows if both members are equal and its stages
+/// are the same.
+struct row_run {
+  std::string order{};     ///< seed, lanes, window, batch and data set, as a resume point (item/position.hpp)
+  std::string columns{};   ///< names, shapes and types of the columns
+  std::size_t max_row_bytes = 0;   ///< size of each row, or the maximum if a column is ragged
+};
+
+/// Rows of one epoch: positions first, first + step, first + 2 * step, ... Positions count over all ranks together.
+struct row_range {
+  std::uint64_t epoch = 0, first = 0;
+  std::size_t count = 0;
+  std::size_t step = 1;   ///< number of ranks
+
+  friend bool operator==(const row_range&, const row_range&) = default;
+};
+
+namespace detail {
+
+class row_requests;
+
+/// The session's part of a request.
+class row_sink {
+ public:
+  virtual ~row_sink() = default;
+  virtual bool put(std::size_t row, std::span<const std::byte> bytes, std::uint32_t crc) noexcept = 0;
+  virtual bool is_needed() const noexcept = 0;
+  /// Lets the session compute the rows that are still missing.
+  virtual void give_up() noexcept = 0;
+};
+
+}  // namespace detail
+
+/// The places of requested rows in the slots of a session. Move-only. When it is destroyed, the session computes the
+/// rows that have not been put.
+class row_slots {
+ public:
+  row_slots(row_slots&&) noexcept = default;
+  row_slots& operator=(row_slots&& other) noexcept {
+    std::swap(sink_, other.sink_);
+    return *this;
+  }
+  ~row_slots() {
+    if (sink_) sink_->give_up();
+  }
+
+  /// Writes row `row` of the range, counted from 0. `crc` is the CRC-32C of the bytes. Returns false if the row is no
+  /// longer missing, or if its size or its checksum is wrong.
+  bool put(std::size_t row, std::span<const std::byte> bytes, std::uint32_t crc) noexcept {
+    return sink_->put(row, bytes, crc);
+  }
+  /// Returns whether a row is still missing. If not, the request may be canceled.
+  bool is_needed() const noexcept { return sink_->is_needed(); }
+
+ private:
+  friend class detail::row_requests;
+  explicit row_slots(std::shared_ptr<detail::row_sink> sink) noexcept : sink_(std::move(sink)) {}
+
+  std::shared_ptr<detail::row_sink> sink_;   // null after a move
+};
+
+/// The interface of a storage of computed rows.
+class row_storage : public row_provider {
+ public:
+  row_storage() = default;
+  row_storage(const row_storage&) = delete;
+  row_storage& operator=(const row_storage&) = delete;
+
+  /// Starts a run. Called once by each session, before its first request. Throws setup_error to refuse the run.
+  virtual void open(const row_run& run) = 0;
+  /// Returns the number of rows that the storage can compute at present, in addition to the requested ones.
+  virtual std::size_t free_rows() = 0;
+  /// Requests at most free_rows() rows. Must not wait for them.
+  virtual void read_rows(const row_range& range, row_slots slots) = 0;
+
+ private:
+  std::unique_ptr<detail::row_feed> new_feed(const detail::row_feed_options& of,
+                                             std::shared_ptr<row_provider> self) final;
+};
+
+}}  // namespace millrace
+
+#ifndef MILLRACE_COMPILED
+#include <millrace/adapt/feeders/impl/row_storage.inl>
+#endif

@@ -1,0 +1,39 @@
+// The interface between a session and rows that are computed elsewhere, without the cost of their headers.
+//
+//   void start(mr::detail::row_feed& rows, const mr::detail::final_segment& last) {
+//     rows.open("millrace version=6 seed=7 ...", last.describe());   // after the allocation of the slots
+//   }
+//
+// The only implementation is row_requests (adapt/feeders/impl/row_storage.inl), for a row_storage.
+// Errors: open() throws setup_error. Threads: any thread may call changes() and may_change().
+#pragma once
+
+#include <millrace/order/batch_numbers.hpp>
+#include <millrace/sync/batch_ring.hpp>
+#include <millrace/work/segment/final_segment.hpp>
+
+#include <string>
+
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
+
+/// The parts of a session that a row_feed uses.
+struct row_feed_options {
+  final_segment* last = nullptr;
+  batch_ring* batches = nullptr;
+  batch_numbers numbers{};
+  bool wakes_trainer = false;   ///< the session has no workers, so the trainer waits for changes()
+};
+
+/// Stores rows that are computed elsewhere.
+class row_feed : public pipeline_node {
+ public:
+  /// Starts to request rows. `order` is planned_run::order_text(). Throws setup_error if the rows of the flow cannot be
+  /// computed elsewhere.
+  virtual void open(std::string order, std::string columns) = 0;
+  /// Returns a number that changes when rows are requested, stored or returned to the workers.
+  virtual std::uint64_t changes() const noexcept = 0;
+  /// Returns whether rows are requested, or changes() is no longer `before`.
+  virtual bool may_change(std::uint64_t before) const noexcept = 0;
+};
+
+}}}  // namespace millrace::detail
