@@ -16,9 +16,9 @@
 // sources the deviation is at most one sample. order/mix_plan.hpp describes the behavior when a source runs out, and
 // the length of an epoch in that case. Ranks and resume: as for shards() with an index. stats().sources counts the
 // samples delivered from each source; session::locate() names the source.
-// A source may be a mix of shards itself: its sources are then mixed one by one, with their shares of its weight, and
-// are numbered in its place. Both mixes need the same rule. All weights are functions of the position of the run. An
-// inner mix that is shuffled is streamed.
+// A source may itself be a mix of shards, an inner mix. Its sources become sources of the outer mix, numbered in its
+// place. The weight of each is its share of the inner mix times the weight of the inner mix. Both mixes need the same
+// on_exhausted. Functions of both mixes receive the position in the run. An inner mix that is shuffled is streamed.
 // If a source is not shards(), or its shards have no index, all sources are streamed, and the run must have one process
 // (read/mix/mix_streams.hpp). In this case stats().sources and session::locate() are not available, and the end of an
 // epoch is unknown until it is reached.

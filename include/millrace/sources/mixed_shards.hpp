@@ -8,8 +8,8 @@
 //   leaves.first[1];                           // number of the first source of `drawings`
 //
 // A mix within a mix adds its sources to the outer mix. The weight of such a source is its share of the inner mix times
-// the weight of the inner mix, at each position of the run. The outer rule applies to all of them when one runs out.
-// Errors: the errors of the sources; setup_error for an inner mix with another rule. Threads: as for shards().
+// the weight of the inner mix, at each position of the run. Both mixes have the same on_exhausted.
+// Errors: the errors of the sources; setup_error for an inner mix with another on_exhausted. Threads: as for shards().
 #pragma once
 
 #include <millrace/io/file/run_concurrently.hpp>
