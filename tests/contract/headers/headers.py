@@ -2,7 +2,8 @@
 # macros that other headers are known to leak. The first header that a header includes is thereby also at the beginning
 # of a file, and is not compiled again. clang++ compiles them, in half of g++'s time, with MILLRACE_COMPILED, which
 # includes less. The definitions, impl/x.inl, follow only their x.hpp: they see only declarations of other headers, as
-# in a program that links the library, and the header-only mode only adds to those. g++ compiles all headers in one
+# in a program that links the library, and the header-only mode only adds to those. Some headers that many others
+# include first are precompiled, which halves the time. g++ compiles all headers in one
 # file, in reverse order, header-only: one compiler suffices to detect missing includes, and the file detects
 # conflicting names. src.hpp, which has all definitions, is only for the compiled mode; every build compiles its thirds,
 # compiled/. Then two files that include the umbrella must link into one program. costs.py measures the cost of
@@ -14,10 +15,11 @@ import pathlib
 import re
 import subprocess
 import sys
+import threading
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
-from checks import (COMPILED, COMPILERS, ROOT, WARNINGS, RememberedPasses, Report, in_parallel, launcher, library_flags,
-                    reached_text)
+from checks import (COMPILED, OWN_INCLUDE, QUICK_COMPILER, ROOT, WARNINGS, RememberedPasses, Report, in_parallel,
+                    launcher, library_flags, reached_text)
 
 import standard_names
 
@@ -44,30 +46,87 @@ FIRST_INCLUDE = re.compile(r"(?:\s*//.*\n|\s*\n|\s*#\s*pragma once\s*\n)*\s*#\s*
 OTHER_INCLUDE = re.compile(r"^#include <((?!millrace/)[\w/]+\.h(?:pp)?)>", re.MULTILINE)
 TBB_INCLUDE = re.compile(r"^\s*#\s*include\s*(<(?:tbb|oneapi)/[^>]+>)", re.MULTILINE)
 HOSTILE = "".join(f"#undef {name.partition('(')[0]}\n#define {name} leaked macro\n" for name in LEAKED_MACROS)
+# Measured: a further one saves less time than its compilation needs.
+PRECOMPILED = [f"millrace/{name}.hpp" for name in (
+    "base/error", "image/plan/geometry", "io/index/format/shard_index", "item/bytes", "order/exact_order",
+    "read/run/indexed_run", "read/stage/read_stage_base", "run/session_order", "stages/batch",
+    "work/schedule/segment")]
+PRECOMPILING = {header: threading.Lock() for header in [None, *PRECOMPILED]}
 
 
 def compile_command(compiler, *more):
     return [compiler, *WARNINGS, f"-I{INCLUDE}", *library_flags("--cflags"), *OWN_FOLDERS, *more]
 
 
+def without_i(text):
+    """oneTBB itself does not support the `I` of <complex.h>."""
+    return text.replace("#define I leaked macro\n", "")
+
+
+def leading_includes(text):
+    """Our headers that a text includes unconditionally before its first line of code."""
+    included, depth = [], 0
+    for line in map(str.strip, text.splitlines()):
+        if line.startswith("#"):
+            directive = line[1:].strip()
+            depth += directive.startswith("if") - directive.startswith("endif")
+            if depth == 0 and (match := OWN_INCLUDE.match(line)):
+                included.append(match[1])
+        elif line and not line.startswith("//") and depth == 0:
+            break
+    return included
+
+
 @functools.lru_cache
-def precompiled():
-    """Flags with which clang++ first includes all headers of the standard library that ours include."""
-    folder = ROOT / "build" / "headers"
-    folder.mkdir(parents=True, exist_ok=True)
+def read_first(header):
+    """A header and the headers that it includes before its own code, directly or through others."""
+    return frozenset([header]).union(*map(read_first, leading_includes((INCLUDE / header).read_text())))
+
+
+@functools.lru_cache
+def reaches_tbb(header):
+    return bool(TBB_INCLUDE.search("\n".join(reached_text(f"#include <{header}>\n", INCLUDE).values())))
+
+
+def precompiled_for(header):
+    """The largest header of PRECOMPILED that `header` includes before its own code, so that it replaces no include
+    that `header` lacks. None if there is none."""
+    return max((name for name in PRECOMPILED if read_first(name) <= read_first(header)),
+               key=lambda name: sum(len((INCLUDE / other).read_text()) for other in read_first(name)), default=None)
+
+
+@functools.lru_cache
+def precompile(header):
     named = {name for path in (INCLUDE / "millrace").rglob("*.*") if path.suffix in (".hpp", ".inl")
              for name in standard_names.STANDARD_INCLUDE.findall(path.read_text())
              if name != "the_compilation_ends_here"}
-    header, output = folder / "standard.hpp", folder / "standard.pch"
-    header.write_text("".join(f"#include <{name}>\n" for name in sorted(named)))
+    text = "".join(f"#include <{name}>\n" for name in sorted(named))
+    if header:
+        text += f"{without_i(HOSTILE) if reaches_tbb(header) else HOSTILE}#include <{header}>\n"
+    folder = ROOT / "build" / "headers"
+    folder.mkdir(parents=True, exist_ok=True)
+    source = folder / f"{(header or 'standard').replace('/', '.')}.pch.hpp"
+    source.write_text(text)
     # Otherwise each file that includes it instantiates its templates again: a quarter of a second.
-    subprocess.run(["clang++", *WARNINGS, "-fpch-instantiate-templates", "-x", "c++-header", str(header), "-o",
-                    str(output)], check=True)
-    return ("-include-pch", str(output))
+    command = compile_command("clang++", *([COMPILED] if header else []), "-fpch-instantiate-templates", "-x",
+                              "c++-header", str(source), "-o", str(source.with_suffix("")))
+    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    if done.returncode == 0:
+        return ("-include-pch", str(source.with_suffix("")))
+    # The check of the broken header reports the problem.
+    return precompiled() if header else sys.exit(f"the standard headers cannot be precompiled:\n{done.stdout}")
 
 
-def syntax_check(compiler, text, *more):
-    first = precompiled() if compiler == "clang++" else ()
+def precompiled(header=None):
+    """Flags with which clang++ first includes all headers of the standard library that ours include, and a header of
+    PRECOMPILED among leaked macros."""
+    with PRECOMPILING[header]:
+        return precompile(header)
+
+
+def syntax_check(compiler, text, *more, header=None):
+    """Compiles a text, after a header of PRECOMPILED if one is given."""
+    first = precompiled(header) if compiler == "clang++" else ()
     command = compile_command(compiler, *first, *more, "-fsyntax-only", "-x", "c++", "-")
     return subprocess.run(command, input=text, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
 
@@ -123,9 +182,9 @@ def check_each(report, headers, passes):
         text, texts = "".join(f"#include <{name}>\n" for name in adapted) + HOSTILE + plain, []
         tbb = sorted(set(TBB_INCLUDE.findall("\n".join(reached_text(plain, INCLUDE).values()))))
         if tbb:
-            # oneTBB itself does not support the `I` of <complex.h>. With that macro, oneTBB must be included first, so
-            # the header is not compiled alone: one compiler does that for the umbrella and headers outside of it.
-            text = text.replace("#undef I\n#define I leaked macro\n", "")
+            # With the macro `I`, oneTBB must be included first, so the header is not compiled alone: one compiler does
+            # that for the umbrella and headers outside of it.
+            text = without_i(text)
             if COMPILED in flags and (group[0] == UMBRELLA or group[0] not in in_umbrella):
                 texts.append("".join(f"#include {name}\n" for name in tbb) + HOSTILE + plain)
         texts.append(text)
@@ -133,7 +192,8 @@ def check_each(report, headers, passes):
         if passes.remark(key) is not None:
             return None
         for text in texts:
-            result = syntax_check(compiler, text, *flags)
+            extends = flags == (COMPILED,) and not adapted and text is texts[-1]
+            result = syntax_check(compiler, text, *flags, header=precompiled_for(group[0]) if extends else None)
             if result.returncode != 0:
                 cause, alone = "a leaked macro breaks it", syntax_check(compiler, plain, *flags)
                 if alone.returncode != 0:
@@ -160,7 +220,7 @@ def check_each(report, headers, passes):
         """Distinguishes the headers that check() compiles in different ways."""
         if header in needs_cuda or header in adapting or header in (UMBRELLA, DEFINITIONS):
             return header
-        return bool(TBB_INCLUDE.search("\n".join(reached_text(f"#include <{header}>\n", INCLUDE).values())))
+        return reaches_tbb(header)
 
     def chains(headers):
         return {chain[0]: chain for chain in chains_of(headers, kind)}
@@ -198,13 +258,13 @@ def check_linking(report):
         source = folder / f"{name}.cpp"
         source.write_text(f"#include <{UMBRELLA}>\n{body}\n")
         objects.append(str(source.with_suffix(".o")))
-        command = [*launcher(), *compile_command("g++", "-O0", "-c", str(source), "-o", objects[-1])]
+        command = [*launcher(), *compile_command(QUICK_COMPILER, "-O0", "-c", str(source), "-o", objects[-1])]
         compiled = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         if compiled.returncode != 0:
             report.add("two files that include the umbrella link", compiled.stdout[:2000])
             return
     program = str(folder / "program")
-    linked = subprocess.run(["g++", *objects, "-o", program, *library_flags("--libs")],
+    linked = subprocess.run([QUICK_COMPILER, *objects, "-o", program, *library_flags("--libs")],
                             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     problem = linked.stdout[:2000] if linked.returncode else None
     if not problem and subprocess.run([program]).returncode != 0:
@@ -223,7 +283,6 @@ def main():
     if not headers:
         report.add("headers", "no header in include/millrace")
     passes = RememberedPasses()
-    precompiled()   # before threads use it
     check_each(report, headers, passes)
     if (INCLUDE / UMBRELLA).exists():
         check_linking(report)
