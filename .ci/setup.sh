@@ -1,7 +1,8 @@
 # Functions of the three commands: examples/quickstart.sh, tests/run.sh and bench/run.sh source this file. POSIX sh.
 #
 #   root=$(cd "$(dirname "$0")/.." && pwd) && . "$root/.ci/setup.sh"
-#   install_packages build      # build | tests | documentation | bench | bench_NAME | instructions | bare
+#   install_packages build      # build | tests | documentation | bench | bench_NAME | instructions | bare | python
+#                               # | python_torch
 #   configure build/quickstart -Dtests=disabled
 #
 # install_packages installs the missing Debian packages. Only the system's package manager installs packages, and only
@@ -29,6 +30,8 @@ packages_for() {
   case "$1" in
     bare) echo debootstrap git mount; return ;;
     documentation) echo doxygen python3; return ;;
+    python) echo g++ python3-dev python3-venv libtbb-dev libjpeg-dev libarchive-dev zlib1g-dev; return ;;
+    python_torch) echo python3-torch python3-numpy; return ;;
   esac
   echo g++ meson ninja-build pkg-config ccache libtbb-dev libjpeg-dev libarchive-dev zlib1g-dev
   if [ "$1" = tests ]; then
@@ -37,7 +40,7 @@ packages_for() {
       libopenmpi-dev openmpi-bin libsimdjson-dev libsentencepiece-dev libwebp-dev libsndfile1-dev libsoxr-dev \
       doxygen libdlpack-dev \
       libcurl4-openssl-dev libssl-dev nginx-light openssl zlib1g-dev \
-      libtorch-dev libopencv-core-dev libopencv-imgcodecs-dev \
+      libtorch-dev python3-torch python3-pip libopencv-core-dev libopencv-imgcodecs-dev \
       libdlib-dev libblas-dev liblapack-dev libpng-dev libsqlite3-dev   # dependencies in dlib.pc
     # An emulated aarch64.
     [ "$(uname -m)" = aarch64 ] || echo g++-aarch64-linux-gnu qemu-user

@@ -234,9 +234,9 @@ def exact(leg):
 
 
 def python(leg):
-    """the Python door: the batches of C++, CUDA streams, several modules, recipes, package; needs NumPy and Python.h"""
+    """the Python door: the batches of C++, CUDA streams, several modules, recipes, package, PyTorch; needs NumPy"""
     leg.run_checks(*(f"system/python/{name}.py"
-                     for name in ("exact", "streams", "recipes", "package", "clash", "life")))
+                     for name in ("exact", "streams", "recipes", "package", "clash", "life", "frameworks")))
 
 
 def remote(leg):

@@ -1,4 +1,4 @@
-// Two flows for examples/python/train.py: images for training and for validation, and their labels.
+// Two flows for examples/python/train_torch.py: images for training and for validation, and their labels.
 //
 //   import millrace
 //   photos = millrace.load("flow.cpp", name="photos")

@@ -58,27 +58,25 @@ PyObject* module(const char* name, Loaders... loaders) {
                                           {"_epoch_of", c_function<epoch_of>::call, METH_O, nullptr},
                                           {nullptr, nullptr, 0, nullptr}};
   static const PyMethodDef open{"open", c_function<open_session>::call, METH_VARARGS, nullptr};
-  const auto create = [&]() -> PyObject* {
+  return guarded([&]() -> PyObject* {
     // CPython refers to the definition until the process ends.
     auto* const definition = new PyModuleDef{PyModuleDef_HEAD_INIT, name, nullptr, -1,
                                              const_cast<PyMethodDef*>(functions), nullptr, nullptr, nullptr, nullptr};
     const reference package(PyImport_ImportModule("millrace.loader"));
     reference object(package ? PyModule_Create(definition) : nullptr);
-    const auto add = [&](loader_entry& l) {
+    const auto add = [&](const loader_entry& l) {
       const reference parameters(l.parameters());
-      const char *const loader = l.name, *const doc = l.doc;
-      const reference capsule(new_capsule<loader_name>(std::make_unique<loader_entry>(std::move(l))));
+      const reference capsule(new_capsule<loader_name>(std::make_unique<loader_entry>(l)));
       const reference open_loader(capsule ? PyCFunction_NewEx(const_cast<PyMethodDef*>(&open), capsule.get(), nullptr)
                                           : nullptr);
       const reference function(open_loader && parameters
                                    ? PyObject_CallMethod(package.get(), "loader_function", "OssOO", object.get(),
-                                                         loader, doc, open_loader.get(), parameters.get())
+                                                         l.name, l.doc, open_loader.get(), parameters.get())
                                    : nullptr);
-      return function && PyObject_SetAttrString(object.get(), loader, function.get()) == 0;
+      return function && PyObject_SetAttrString(object.get(), l.name, function.get()) == 0;
     };
     return object && (add(loaders) && ...) ? object.release() : nullptr;
-  };
-  return guarded(create);
+  });
 }
 
 }  // namespace python

@@ -260,7 +260,7 @@ def no_memory(report, module, shards):
     loader = module.numbers(shards, 4, seed=7, wide=20_000, threads=1, convert=False, extra_slots=3)
     batch = next(iter(loader))
     get, column, state = loader._session.__getattr__, batch.values._column, loader.state_dict()["millrace"]
-    for name in ("position", "description", "waits", "report"):
+    for name in ("position", "waits", "report"):
         sweep(f"_get of {name}", lambda: get(name))
     sweep("_describe", lambda: module._describe(column))
     sweep("_dlpack", lambda: module._dlpack(column, 1, True))

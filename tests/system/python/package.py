@@ -12,7 +12,7 @@ import sys
 import sysconfig
 import tempfile
 
-from door import ROOT, Report, enter
+from door import BUILD, ROOT, Report, compiled_library, enter, launcher
 
 MODULE = """
 #include "answer.h"
@@ -26,6 +26,68 @@ PyMODINIT_FUNC PyInit_tiny() {
 """
 LOAD = "import sys; sys.path.insert(0, {package!r})\nimport millrace\n" \
        "print(millrace.load({source!r}, compiled=False, cache={cache!r}).answer)"
+
+
+def succeed(*command, **options):
+    done = subprocess.run(list(map(str, command)), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                          **options)
+    if done.returncode != 0:
+        raise RuntimeError(done.stdout[-4000:])
+    return done.stdout
+
+
+def installed_library():
+    """A folder with the installed library, as after meson install; its compiled part is that of the other tests."""
+    build, prefix = BUILD / "installed", BUILD / "prefix"
+    shutil.rmtree(build, ignore_errors=True)
+    shutil.rmtree(prefix, ignore_errors=True)
+    succeed("meson", "setup", f"--prefix={prefix}", "--libdir=lib", *(f"-D{part}=disabled" for part in (
+        "tests", "examples", "bench", "cuda")), "-Dcompiled=enabled", "-Ddebug=false", build, ROOT)
+    succeed("ar", "rcs", build / "libmillrace-compiled.a", compiled_library("g++", "-O1", "-fPIC"))
+    succeed("ar", "rcs", build / "libmillrace-compiled-remote.a")   # installed if libcurl is there; nothing uses it
+    succeed("meson", "install", "--no-rebuild", "-C", build)
+    return prefix
+
+
+def built_by_pip(report, folder):
+    pip = [sys.executable, "-m", "pip", "--disable-pip-version-check"]
+    names = ("pip installs the package", "a package by meson-python", "a package by scikit-build-core")
+    reached = subprocess.run([*pip, "download", "-q", "--retries", "1", "--timeout", "20", "--no-deps", "-d", folder,
+                              "meson-python"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    if reached.returncode != 0 or not shutil.which("meson") or not shutil.which("cmake"):
+        for name in names:
+            report.skip(name, f"needs pip, PyPI, meson and cmake. {reached.stdout.strip()[-200:]}")
+        return
+    install = [*pip, "install", "-q", "--no-deps", "--target"]
+    shutil.copytree(ROOT / "include", folder / "include", ignore=shutil.ignore_patterns("__pycache__"))
+    try:
+        succeed(*install, folder / "site", folder / "include" / "python")
+        include = succeed(sys.executable, "-c", "import millrace; print(millrace.get_include())", cwd=folder / "site")
+        report.add(names[0], None if include.strip() == str(folder / "site" / "millrace" / "include") else include)
+    except RuntimeError as e:
+        report.add(names[0], str(e))
+        return
+    guide = (ROOT / "examples" / "guide" / "python.md").read_text()
+    files = dict(re.findall(r"^```(toml|meson|cmake)\n(.*?)^```$", guide, re.M | re.S))
+    cmake = files["toml"].replace("meson-python", "scikit-build-core").replace("mesonpy", "scikit_build_core.build")
+    prefix = installed_library()
+    environment = dict(os.environ, CMAKE_PREFIX_PATH=str(prefix),
+                       PKG_CONFIG_PATH=":".join(map(str, prefix.rglob("pkgconfig"))),
+                       CXX=" ".join([*launcher(), "g++"]), CXXFLAGS="-O0", PYTHONPATH=str(folder / "site"))
+    for name, project, build in ((names[1], files["toml"], ("meson.build", files["meson"])),
+                                 (names[2], cmake, ("CMakeLists.txt", files["cmake"]))):
+        source, target = folder / f"source of {build[0]}", folder / f"for {build[0]}"
+        source.mkdir()
+        shutil.copy(ROOT / "examples" / "python" / "flow.cpp", source)
+        (source / "pyproject.toml").write_text(project)
+        (source / build[0]).write_text(build[1])
+        try:
+            succeed(*install, target, source, env=environment)
+            doc = succeed(sys.executable, "-c", "import photos; print(photos.train.__doc__)", cwd=target,
+                          env=environment)
+            report.add(name, None if "Augmented images." in doc else doc)
+        except RuntimeError as e:
+            report.add(name, str(e))
 
 
 def main():
@@ -94,6 +156,7 @@ def main():
         expect("a source without a module is refused", message("int x;"), "must define one function PyInit_NAME")
         expect("a missing compiler is named", message("int PyInit_x() {}", CXX=str(folder / "none")),
                "is not installed: apt-get install g++")
+        built_by_pip(report, folder)
     version = re.search(r"version: '([\d.]+)'", (ROOT / "meson.build").read_text())[1]
     project = re.search(r'^version = "([\d.]+)"', (ROOT / "include" / "python" / "pyproject.toml").read_text(), re.M)[1]
     report.add("the package has the version of the library",

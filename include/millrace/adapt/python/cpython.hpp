@@ -28,7 +28,6 @@
 #include <exception>
 #include <memory>
 #include <new>
-#include <string>
 #include <string_view>
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
@@ -59,18 +58,8 @@ inline PyObject* raise(PyObject* type, const char* message) {
   return nullptr;
 }
 
-inline std::string text_of_exception(const std::exception_ptr& failure) {
-  try {
-    std::rethrow_exception(failure);
-  } catch (const std::exception& e) {
-    return e.what();
-  } catch (...) {
-  }
-  return "an unknown exception";
-}
-
-/// Sets millrace.NAME with the parts of `e`. `cause` becomes its __cause__, if it is not empty.
-inline void set_error(const char* name, const error& e, const std::string& cause = {}) {
+/// Sets millrace.NAME with the parts of `e`. `cause` becomes its __cause__, unless it is null.
+inline void set_error(const char* name, const error& e, const char* cause = nullptr) {
   const reference package(PyImport_ImportModule("millrace"));
   const reference type(package ? PyObject_GetAttrString(package.get(), name) : nullptr);
   if (!type) return;
@@ -82,13 +71,13 @@ inline void set_error(const char* name, const error& e, const std::string& cause
                                                str_of(e.hint()), str_of(where.stage), str_of(where.shard),
                                                str_of(where.key), number(where.offset_bytes), number(where.position)));
   if (!object) return;
-  if (!cause.empty())
-    PyException_SetCause(object.get(), PyObject_CallFunction(PyExc_RuntimeError, "N", str_of(cause)));
+  if (cause) PyException_SetCause(object.get(), PyObject_CallFunction(PyExc_RuntimeError, "N", str_of(cause)));
   PyErr_SetObject(type.get(), object.get());
 }
 
-/// Sets the Python exception for `failure`. Returns null for the caller to return.
+/// Sets the Python exception for `failure`. Returns null for the caller to return. Allocates no memory of C++.
 inline PyObject* raise(const std::exception_ptr& failure) {
+  constexpr const char* unknown = "an unknown exception";
   try {
     std::rethrow_exception(failure);
   } catch (const setup_error& e) {
@@ -100,15 +89,23 @@ inline PyObject* raise(const std::exception_ptr& failure) {
   } catch (const io_error& e) {
     set_error("StorageError", e);
   } catch (const stage_error& e) {
-    set_error("StageError", e, text_of_exception(e.cause()));
+    try {
+      std::rethrow_exception(e.cause());
+    } catch (const std::exception& cause) {
+      set_error("StageError", e, cause.what());
+    } catch (...) {
+      set_error("StageError", e, unknown);
+    }
   } catch (const conservation_error& e) {
     set_error("ConservationError", e);
   } catch (const error& e) {
     set_error("Error", e);
   } catch (const std::bad_alloc&) {
     PyErr_NoMemory();
+  } catch (const std::exception& e) {
+    PyErr_SetString(PyExc_RuntimeError, e.what());
   } catch (...) {
-    PyErr_SetString(PyExc_RuntimeError, text_of_exception(failure).c_str());
+    PyErr_SetString(PyExc_RuntimeError, unknown);
   }
   return nullptr;
 }
@@ -117,12 +114,12 @@ inline PyObject* raise(const std::exception_ptr& failure) {
 template <class Act>
 PyObject* guarded(const Act& act) try {
   return act();
+#ifdef __GLIBCXX__
+} catch (const abi::__forced_unwind&) {   // CPython ends this thread, because the interpreter has ended
+  throw;
+#endif
 } catch (...) {
-  try {
-    return raise(std::current_exception());
-  } catch (...) {   // no memory for the text
-    return PyErr_NoMemory();
-  }
+  return raise(std::current_exception());
 }
 
 /// A function for CPython's tables of functions: no C++ exception leaves `call`.

@@ -4,12 +4,15 @@
 //   while (!run->wait(50'000'000, 0)) check_signals();
 //   if (run->next({.epoch = 0, .starts = true}, batch)) use(batch.columns);
 //
-// No code here calls Python. Therefore all of it runs without Python's global lock.
+// Only get() calls Python. All other code runs without Python's global lock.
 // Errors and threads: as for session; any thread may destroy a column.
 #pragma once
 
+#include <millrace/adapt/python/values.hpp>
 #include <millrace/adapt/tensors/dlpack_structs.hpp>
 #include <millrace/adapt/tensors/shared_batch.hpp>
+#include <millrace/report/print/html_report.hpp>
+#include <millrace/report/print/text_report.hpp>
 #include <millrace/report/session_report.hpp>
 #include <millrace/run/session.hpp>
 
@@ -63,7 +66,7 @@ struct column {
 struct delivered {
   std::vector<column> columns{};
   std::optional<std::vector<std::string>> keys{};
-  bool on_host = true;
+  bool copied = false;      ///< all columns, because tensors keep nearly all slots
   std::uint64_t epoch = 0, step = 0;
   position next{};
 };
@@ -72,7 +75,7 @@ struct delivered {
 struct request {
   std::uint64_t epoch = 0;
   bool starts = false;      ///< the loop begins
-  bool copies = false;      ///< copies all columns to new memory, which releases the slot
+  bool copies = false;      ///< may copy all columns to new memory, which releases the slot
   std::optional<stream_view> stream{};   ///< a stream that uses the batch; empty: each tensor names its stream
 };
 
@@ -86,21 +89,8 @@ class door {
   virtual ~door() = default;
   virtual bool wait(std::uint64_t time_ns, std::uint64_t epoch) = 0;
   virtual bool next(const request& r, delivered& out) = 0;
-  virtual std::size_t slots() const = 0;
-  virtual std::optional<std::uint64_t> epoch_batches() const = 0;
-  virtual std::string description() const = 0;
-  virtual run_report report() const = 0;
-  virtual std::string waits() const = 0;
-  virtual run_stats stats() const = 0;
-
-  /// Returns the names of the columns; empty before the first batch.
-  const std::vector<std::string>& names() const noexcept { return names_; }
-  /// Returns the number of batches that tensors keep.
-  std::size_t leased() const noexcept { return leased_->load(); }
-
- protected:
-  std::vector<std::string> names_;
-  const std::shared_ptr<std::atomic<std::size_t>> leased_ = std::make_shared<std::atomic<std::size_t>>(0);
+  /// Returns the property `name` as a new object of Python.
+  virtual PyObject* get(const char* name) const = 0;
 };
 
 /// Returns the last name of a spelling: "pixels" for "example::pixels", "label_b" for "label_b()".
@@ -118,6 +108,13 @@ inline void copy_column(column& c) {
   c.batch.reset();
 }
 
+inline PyObject* stats_of(const run_stats& s) {
+  return Py_BuildValue("{s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:d}", "batches", s.batches, "samples", s.samples,
+                       "wait_ns", s.wait_ns, "step_ns", s.step_ns, "first_batch_ns", s.first_batch_ns, "dropped_last",
+                       s.dropped_last, "replaced", s.replaced, "masked", s.masked, "lost_shards", s.lost_shards,
+                       "digest", s.digest, "data_wait_share", s.data_wait_share());
+}
+
 template <class Flow>
 class door_of final : public door {
   using session_type = decltype(session(std::declval<Flow>(), session_options{}));
@@ -125,15 +122,20 @@ class door_of final : public door {
  public:
   door_of(Flow flow, const session_options& o) : run_(std::move(flow), o) {}
 
-  bool wait(std::uint64_t time_ns, std::uint64_t epoch) override {
-    return run_.wait_for(std::chrono::nanoseconds(time_ns), epoch);
+  bool wait(std::uint64_t t, std::uint64_t epoch) override { return run_.wait_for(std::chrono::nanoseconds(t), epoch); }
+  PyObject* get(const char* word) const override {
+    const std::string_view name = word;
+    if (name == "names") return to_python(names_);
+    if (name == "slots") return to_python(run_.slots());
+    if (name == "epoch_batches") return to_python(run_.epoch_batches());
+    if (name == "description") return to_python(run_.description());
+    if (name == "waits") return to_python(run_.waits());
+    if (name == "stats") return stats_of(run_.stats());
+    if (name != "report") return raise(PyExc_AttributeError, word);
+    const run_report r = report_of(run_);
+    const std::string text = text_report(r), page = html_report(r);
+    return Py_BuildValue("NN", str_of(text), str_of(page));
   }
-  std::size_t slots() const override { return run_.slots(); }
-  std::optional<std::uint64_t> epoch_batches() const override { return run_.epoch_batches(); }
-  std::string description() const override { return run_.description(); }
-  run_report report() const override { return report_of(run_); }
-  std::string waits() const override { return run_.waits(); }
-  run_stats stats() const override { return run_.stats(); }
 
   bool next(const request& r, delivered& out) override {
     if (r.starts || !at_) at_ = run_.epoch(r.epoch).begin();
@@ -143,6 +145,7 @@ class door_of final : public door {
       return false;
     }
     using batch = typename session_type::batch;
+    const bool copies = r.copies && leased_->load() + 1 >= run_.slots();
     auto moved = std::make_unique<batch>(std::move(**at_));
     leased_->fetch_add(1);   // before a shared_ptr, whose constructor calls the deleter if it has no memory
     const std::shared_ptr<batch> lease(moved.release(), [count = leased_](batch* last) {
@@ -154,32 +157,35 @@ class door_of final : public door {
     out.epoch = b.epoch();
     out.step = b.step();
     out.next = b.position();
-    out.on_host = b.device_ordinal() < 0;
+    const bool on_host = b.device_ordinal() < 0;
+    out.copied = copies && on_host;
     if (b.has_keys()) out.keys.emplace(b.keys().begin(), b.keys().end());
     if (r.stream) owner->used_on(*r.stream);
-    const bool names = names_.empty();
+    const auto views = tensors_of(b);
+    const bool names = names_.size() != std::tuple_size_v<decltype(views)> + b.has_flags();
+    if (names) names_.clear();
     const auto add = [&](const auto& view, const char* name) {
-      if (names)
-        add_name(last_name(name), view.shape.size() == 2 ? "_sizes" : view.shape[0] == b.size() ? "_lengths"
-                                                                                              : "_offsets");
+      if (names) {
+        std::string& last = names_.emplace_back(last_name(name));
+        if (last == "lambda") last = "lambda_";
+        if (names_.size() > 1 && last == names_[names_.size() - 2])   // the second tensor of a ragged column
+          last += view.shape.size() == 2 ? "_sizes" : view.shape[0] == b.size() ? "_lengths" : "_offsets";
+      }
       column c{.tensor = dlpack_column_of(view, b.device_ordinal()), .bytes = view.size_bytes(), .batch = owner};
-      if (out.on_host && (r.copies || c.bytes <= copied_bytes)) copy_column(c);
+      if (on_host && (copies || c.bytes <= copied_bytes)) copy_column(c);
       out.columns.push_back(std::move(c));
     };
-    std::apply([&](const auto&... view) { (add(view, view.name), ...); }, tensors_of(b));
+    std::apply([&](const auto&... view) { (add(view, view.name), ...); }, views);
     if (b.has_flags()) add(b.valid(), "valid");
     return true;
   }
 
  private:
-  /// The values of a ragged column have the same name as its second tensor, whose name receives `second`.
-  void add_name(std::string name, const char* second) {
-    if (!names_.empty() && name == names_.back()) name += second;
-    names_.push_back(name == "lambda" ? "lambda_" : std::move(name));
-  }
-
+  const std::shared_ptr<std::atomic<std::size_t>> leased_ =   // the number of batches that tensors keep
+      std::make_shared<std::atomic<std::size_t>>(0);
   session_type run_;
   std::optional<typename session_type::iterator> at_;
+  std::vector<std::string> names_;   // of the columns, after the first batch
 };
 
 }}}}  // namespace millrace::detail::python

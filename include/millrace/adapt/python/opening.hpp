@@ -53,11 +53,6 @@ struct loader_entry {
   std::function<opener(PyObject*)> prepare;    ///< reads the options of the flow; empty after a Python exception
 };
 
-template <auto Option>
-std::string option_name() {
-  return last_name(member_spelling<Option>.data());
-}
-
 template <class Object, auto... Options>
 PyObject* parameters_of() {
   const Object defaults{};
@@ -67,8 +62,9 @@ PyObject* parameters_of() {
     using type = member_type<M>;
     if constexpr (std::is_same_v<type, std::string> || is_vector<type>) required = required && (defaults.*M).empty();
     else required = false;
-    const reference one(Py_BuildValue("ssNN", option_name<M>().c_str(), annotation_of<type>().c_str(),
-                                      PyBool_FromLong(required), to_python(defaults.*M)));
+    const std::string name = last_name(member_spelling<M>.data()), annotation = annotation_of<type>();
+    const reference one(Py_BuildValue("ssNN", name.c_str(), annotation.c_str(), PyBool_FromLong(required),
+                                      to_python(defaults.*M)));
     return one && PyList_Append(list.get(), one.get()) == 0;
   };
   return list && (add.template operator()<Options>() && ...) ? list.release() : nullptr;
@@ -80,7 +76,7 @@ loader_entry entry_of(const char* name, Make make, const char* doc) {
   const auto prepare = [name, make = std::move(make)](PyObject* flow_options) -> loader_entry::opener {
     options o{};
     const auto set = [&]<auto M>() {
-      const std::string option = option_name<M>();
+      const std::string option = last_name(member_spelling<M>.data());
       PyObject* const value = PyDict_GetItemString(flow_options, option.c_str());   // borrowed
       return !value || read(value, o.*M, {name, option.c_str()});
     };

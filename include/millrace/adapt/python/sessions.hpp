@@ -10,9 +10,6 @@
 #pragma once
 
 #include <millrace/adapt/python/door.hpp>
-#include <millrace/adapt/python/values.hpp>
-#include <millrace/report/print/html_report.hpp>
-#include <millrace/report/print/text_report.hpp>
 
 #include <memory>
 #include <optional>
@@ -124,7 +121,7 @@ std::exception_ptr failure_of(const Act& act) {
 }
 
 /// Returns the tuple (columns, keys or None, whether all columns were copied).
-inline PyObject* batch_tuple(delivered& d, bool raw, bool copied) {
+inline PyObject* batch_tuple(delivered& d, bool raw) {
   const auto count = static_cast<Py_ssize_t>(d.columns.size());
   const reference columns(PyTuple_New(count));
   for (Py_ssize_t i = 0; columns && i < count; ++i) {
@@ -137,11 +134,11 @@ inline PyObject* batch_tuple(delivered& d, bool raw, bool copied) {
     if (!object || PyTuple_SetItem(columns.get(), i, object) != 0) return nullptr;
   }
   const reference keys(to_python(d.keys));
-  return columns && keys ? PyTuple_Pack(3, columns.get(), keys.get(), copied ? Py_True : Py_False) : nullptr;
+  return columns && keys ? PyTuple_Pack(3, columns.get(), keys.get(), d.copied ? Py_True : Py_False) : nullptr;
 }
 
 /// Waits for the batch, then gets it. Returns null after an error, or a signal whose handler raised an exception.
-inline PyObject* next_batch(running& s, request r, bool copies, bool raw, PyObject* deliver) {
+inline PyObject* next_batch(running& s, const request& r, bool raw, PyObject* deliver) {
   std::exception_ptr failure;
   bool available = false;
   while (!available && !failure) {
@@ -149,13 +146,12 @@ inline PyObject* next_batch(running& s, request r, bool copies, bool raw, PyObje
     deliver_notices(*s.notices, deliver);
     if (!available && PyErr_CheckSignals() != 0) return nullptr;
   }
-  r.copies = copies && s.run->leased() + 1 >= s.run->slots();
   delivered d;
   if (!failure) failure = failure_of([&] { available = s.run->next(r, d); });
   deliver_notices(*s.notices, deliver);
   if (failure) return raise(failure);
   if (!available) return Py_NewRef(Py_None);
-  PyObject* const batch = batch_tuple(d, raw, r.copies && d.on_host);
+  PyObject* const batch = batch_tuple(d, raw);
   if (!batch) return nullptr;
   s.epoch = d.epoch;
   s.step = d.step;
@@ -176,13 +172,13 @@ inline PyObject* raise_busy() {
 inline PyObject* session_next(PyObject*, PyObject* const* args, Py_ssize_t count) {
   if (count != 7) return raise(PyExc_TypeError, "_next() has seven arguments");
   running* const s = session_of(args[0]);
-  request r{.starts = args[2] == Py_True};
+  request r{.starts = args[2] == Py_True, .copies = args[3] == Py_True};
   std::optional<std::uint64_t> stream;
   if (!s || !read(args[1], r.epoch, {"_next", "epoch"}) || !read(args[5], stream, {"_next", "stream"})) return nullptr;
   if (stream) r.stream = stream_view(reinterpret_cast<CUstream_st*>(*stream));
   if (!s->run) return raise_closed();
   if (std::exchange(s->busy, true)) return raise_busy();
-  PyObject* const batch = guarded([&] { return next_batch(*s, r, args[3] == Py_True, args[4] == Py_True, args[6]); });
+  PyObject* const batch = guarded([&] { return next_batch(*s, r, args[4] == Py_True, args[6]); });
   s->busy = false;
   return batch;
 }
@@ -198,13 +194,6 @@ inline PyObject* session_close(PyObject*, PyObject* args) {
   return Py_NewRef(Py_None);
 }
 
-inline PyObject* stats_of(const run_stats& s) {
-  return Py_BuildValue("{s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:d}", "batches", s.batches, "samples", s.samples,
-                       "wait_ns", s.wait_ns, "step_ns", s.step_ns, "first_batch_ns", s.first_batch_ns, "dropped_last",
-                       s.dropped_last, "replaced", s.replaced, "masked", s.masked, "lost_shards", s.lost_shards,
-                       "digest", s.digest, "data_wait_share", s.data_wait_share());
-}
-
 /// _get(session, name)
 inline PyObject* session_get(PyObject*, PyObject* args) {
   PyObject* capsule = nullptr;
@@ -217,16 +206,7 @@ inline PyObject* session_get(PyObject*, PyObject* args) {
   if (name == "step") return to_python(s->step);
   if (name == "position") return to_python(s->last ? to_text(*s->last) : std::string());
   if (name == "indexed") return to_python(s->last && s->last->has_index());
-  if (!s->run) return raise_closed();
-  if (name == "names") return to_python(s->run->names());
-  if (name == "slots") return to_python(s->run->slots());
-  if (name == "epoch_batches") return to_python(s->run->epoch_batches());
-  if (name == "description") return to_python(s->run->description());
-  if (name == "waits") return to_python(s->run->waits());
-  if (name == "stats") return stats_of(s->run->stats());
-  if (name != "report") return raise(PyExc_AttributeError, word);
-  const run_report r = s->run->report();
-  return Py_BuildValue("NN", str_of(text_report(r)), str_of(html_report(r)));
+  return s->run ? s->run->get(word) : raise_closed();
 }
 
 /// _epoch_of(text): the epoch of a resume point.
