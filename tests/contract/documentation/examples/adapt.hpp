@@ -19,6 +19,12 @@ void example(mr::detail::dlpack_column column, std::shared_ptr<const void> share
 EXAMPLE
 }
 
+// ---- row_protocol.hpp
+void example(const mr::detail::run_identity& identity, const std::string& answer, const mr::row_range& range,
+             std::span<const std::byte> piece, mr::row_slots& slots) {
+EXAMPLE
+}
+
 // ---- row_storage.hpp
 #include <millrace/base/crc32c.hpp>
 

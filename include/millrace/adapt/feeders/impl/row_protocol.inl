@@ -1,0 +1,240 @@
+// Definitions for row_protocol.hpp.
+#pragma once
+
+#include <millrace/adapt/feeders/row_protocol.hpp>
+
+#include <millrace/base/crc32c.hpp>
+#include <millrace/base/digest.hpp>
+#include <millrace/base/error.hpp>
+#include <millrace/base/hex.hpp>
+
+#include <elf.h>
+#include <link.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cstring>
+
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
+
+/// The names of the lines of an identity, in their order.
+inline constexpr std::array hello_names{"protocol", "library", "program", "order", "columns", "max_row_bytes"};
+inline constexpr std::size_t max_hello_bytes = std::size_t{64} << 10, max_reason_bytes = 1'000;
+
+/// Returns the build id that the linker stored in the program, as hexadecimal digits; empty without one.
+MILLRACE_INLINE std::string build_id() {
+  std::string id;
+  ::dl_iterate_phdr(
+      [](dl_phdr_info* program, std::size_t, void* to) {
+        for (int i = 0; i < program->dlpi_phnum; ++i) {
+          const auto& header = program->dlpi_phdr[i];
+          if (header.p_type != PT_NOTE) continue;
+          const auto* at = reinterpret_cast<const char*>(program->dlpi_addr + header.p_vaddr);
+          const char* const end = at + header.p_memsz;
+          while (end - at >= static_cast<std::ptrdiff_t>(sizeof(ElfW(Nhdr)))) {
+            ElfW(Nhdr) note;
+            std::memcpy(&note, at, sizeof note);
+            const char* const name = at + sizeof note;
+            const char* const content = name + (note.n_namesz + 3) / 4 * 4;
+            if (note.n_type == NT_GNU_BUILD_ID && note.n_namesz == 4 && std::memcmp(name, "GNU", 4) == 0)
+              for (std::size_t b = 0; b < note.n_descsz; ++b)
+                static_cast<std::string*>(to)->append(hex(static_cast<unsigned char>(content[b]), 2));
+            at = content + (note.n_descsz + 3) / 4 * 4;
+          }
+        }
+        return 1;   // only the first object, which is the program
+      },
+      &id);
+  return id;
+}
+
+MILLRACE_INLINE run_identity identity_of(row_run run) {
+  constexpr auto number = [](int part) { return std::to_string(part); };
+  std::string version = number(MILLRACE_VERSION_MAJOR) + "." + number(MILLRACE_VERSION_MINOR) + "." +
+                        number(MILLRACE_VERSION_PATCH);
+  return {.library = "millrace " + version, .program = build_id(), .run = std::move(run)};
+}
+
+MILLRACE_INLINE std::string hello_text(const run_identity& of) {
+  const std::array<std::string, hello_names.size()> values{
+      "1", of.library, of.program, of.run.order, of.run.columns, std::to_string(of.run.max_row_bytes)};
+  std::string text;
+  for (std::size_t i = 0; i < values.size(); ++i) text += std::string(hello_names[i]) + "=" + values[i] + "\n";
+  return text;
+}
+
+/// Returns the values of an identity, in the order of hello_names. Throws data_error.
+MILLRACE_INLINE std::array<std::string_view, hello_names.size()> hello_values(std::string_view text) {
+  std::array<std::string_view, hello_names.size()> values;
+  const auto refuse = [](const std::string& problem) {
+    throw data_error("the answer of a feeder is not valid: " + problem, "Check that the address is that of a feeder");
+  };
+  if (text.size() > max_hello_bytes) refuse("got " + std::to_string(text.size()) + " bytes, expected at most 65536");
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    const std::size_t end = text.find('\n');
+    const std::string_view name = hello_names[i], line = text.substr(0, end);
+    if (end == std::string_view::npos || !line.starts_with(name) || line.substr(name.size(), 1) != "=")
+      refuse("got the line \"" + printable(line, 100) + "\", expected a line that begins with " + std::string(name) +
+             "=");
+    values[i] = line.substr(name.size() + 1);
+    text.remove_prefix(end + 1);
+  }
+  if (!text.empty()) refuse("got the additional line \"" + printable(text.substr(0, text.find('\n')), 100) + "\"");
+  return values;
+}
+
+/// Reads a decimal number at the front of `text`, and removes it. Returns nothing unless `text` begins with a digit and
+/// the number fits.
+MILLRACE_INLINE std::optional<std::uint64_t> take_number(std::string_view& text) noexcept {
+  std::uint64_t value = 0;
+  const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (problem != std::errc() || end == text.data()) return std::nullopt;
+  text.remove_prefix(static_cast<std::size_t>(end - text.data()));
+  return value;
+}
+
+MILLRACE_INLINE run_identity parse_hello(std::string_view text) {
+  const auto values = hello_values(text);
+  std::string_view number = values[5];
+  const std::optional<std::uint64_t> bytes = take_number(number);
+  if (!bytes || std::to_string(*bytes) != values[5] || values[0] != "1")
+    throw data_error("the answer of a feeder is not valid: got protocol " + printable(values[0], 20) +
+                         " and max_row_bytes " + printable(values[5], 20) + ", expected protocol 1 and a number",
+                     "Use the same version of Millrace on all machines");
+  return {.library = std::string(values[1]), .program = std::string(values[2]),
+          .run = {.order = std::string(values[3]), .columns = std::string(values[4]),
+                  .max_row_bytes = static_cast<std::size_t>(*bytes)}};
+}
+
+MILLRACE_INLINE std::string run_id(std::string_view hello) {
+  return hex(digest_bytes(std::as_bytes(std::span(hello.data(), hello.size()))), 16);
+}
+
+MILLRACE_INLINE void check_hello(const hello_texts& of) {
+  const auto mine = hello_values(of.mine), theirs = hello_values(of.theirs);
+  std::string different;
+  for (std::size_t i = 0; i < mine.size(); ++i)
+    if (mine[i] != theirs[i])
+      different += (different.empty() ? "" : "; ") + std::string(hello_names[i]) + ": got \"" +
+                   printable(theirs[i]) + "\", expected \"" + printable(mine[i]) + "\"";
+  if (different.empty()) return;
+  throw setup_error("the feeder " + printable(of.feeder, 300) + " computes the rows of another run: " + different,
+                    "Start the same program with the same flow and the same shards on all machines");
+}
+
+MILLRACE_INLINE std::string rows_path(std::string_view run, const row_range& range) {
+  return "/v1/" + std::string(run) + "/rows/" + std::to_string(range.epoch) + "/" + std::to_string(range.first) + "-" +
+         std::to_string(range.count) + "-" + std::to_string(range.step);
+}
+
+MILLRACE_INLINE row_range parse_rows_path(std::string_view path, const request_limits& limits) {
+  const auto refuse = [&path](const std::string& problem) {
+    throw data_error("a request for rows is not valid: got \"" + printable(path, 200) + "\", expected " + problem,
+                     "Use the same version of Millrace on all machines");
+  };
+  std::string_view rest = path;
+  const auto skip = [&](std::string_view expected) {
+    if (!rest.starts_with(expected)) refuse("/v1/RUN/rows/EPOCH/FIRST-COUNT-STEP");
+    rest.remove_prefix(expected.size());
+  };
+  const auto number = [&] {
+    const std::optional<std::uint64_t> value = take_number(rest);
+    if (!value) refuse("a number");
+    return value.value_or(0);
+  };
+  skip("/v1/");
+  const std::string_view run = rest.substr(0, rest.find('/'));
+  rest.remove_prefix(run.size());
+  skip("/rows/");
+  row_range range{.epoch = number()};
+  skip("/");
+  range.first = number();
+  skip("-");
+  const std::uint64_t count = number();
+  skip("-");
+  const std::uint64_t step = number();
+  if (!rest.empty()) refuse("nothing after the range");
+  if (run != limits.run)
+    throw setup_error("a request is for the rows of another run: got the run id " + printable(run, 100) +
+                          ", expected " + std::string(limits.run),
+                      "Start the same program with the same flow and the same shards on all machines");
+  constexpr std::uint64_t max_position = std::uint64_t{1} << 62, max_step = 1 << 20;
+  if (count == 0 || count > limits.max_rows) refuse("1 to " + std::to_string(limits.max_rows) + " rows");
+  if (range.first > max_position || step == 0 || step > max_step) refuse("positions below 2^62, and 1 to 2^20 ranks");
+  range.count = static_cast<std::size_t>(count);
+  range.step = static_cast<std::size_t>(step);
+  return range;
+}
+
+MILLRACE_INLINE void append_part(std::vector<std::byte>& body, std::uint8_t status, std::span<const std::byte> bytes) {
+  body.push_back(static_cast<std::byte>(status));
+  for (const std::uint32_t number : {static_cast<std::uint32_t>(bytes.size()), crc32c(bytes)})
+    for (int shift = 0; shift < 32; shift += 8) body.push_back(static_cast<std::byte>(number >> shift));
+  body.insert(body.end(), bytes.begin(), bytes.end());
+}
+
+MILLRACE_INLINE void append_row(std::vector<std::byte>& body, std::span<const std::byte> row) {
+  append_part(body, 0, row);
+}
+
+MILLRACE_INLINE void append_reason(std::vector<std::byte>& body, std::string_view reason) {
+  append_part(body, 1, std::as_bytes(std::span(reason.data(), std::min(reason.size(), max_reason_bytes))));
+}
+
+MILLRACE_INLINE void row_decoder::fail(const std::string& problem) const {
+  throw data_error("the answer of the feeder " + printable(options_.feeder, 300) + " is not valid at row " +
+                       std::to_string(decoded_) + " of " + std::to_string(options_.rows) + ": " + problem,
+                   "Check the connection, and use the same version of Millrace on all machines");
+}
+
+/// Returns the size of the row that follows.
+MILLRACE_INLINE std::size_t row_decoder::read_header() {
+  const auto number = [this](std::size_t at) {
+    std::uint32_t value = 0;
+    for (std::size_t i = 4; i-- > 0;) value = value << 8 | std::to_integer<std::uint32_t>(row_[at + i]);
+    return value;
+  };
+  if (decoded_ == options_.rows) fail("got another row, expected the end");
+  const auto status = std::to_integer<unsigned>(row_[0]);
+  if (status > 1) fail("got status " + std::to_string(status) + ", expected 0 or 1");
+  is_reason_ = status == 1;
+  const std::size_t most = is_reason_ ? max_reason_bytes : options_.max_row_bytes, size = number(1);
+  if (size > most) fail("got " + std::to_string(size) + " bytes, expected at most " + std::to_string(most));
+  header_ = row_answer{.row = decoded_, .crc = number(5)};
+  return size;
+}
+
+MILLRACE_INLINE void row_decoder::add(std::span<const std::byte> piece,
+                                      const std::function<void(const row_answer&)>& next) {
+  for (;;) {
+    const std::size_t missing = std::min(expected_ - row_.size(), piece.size());
+    row_.insert(row_.end(), piece.begin(), piece.begin() + static_cast<std::ptrdiff_t>(missing));
+    piece = piece.subspan(missing);
+    if (row_.size() < expected_) return;
+    if (!header_) {
+      expected_ = read_header();
+      row_.clear();
+      continue;   // an empty row is complete
+    }
+    if (is_reason_) {
+      if (crc32c(row_) != header_->crc) fail("got a reason with a wrong checksum");
+      header_->reason = {reinterpret_cast<const char*>(row_.data()), row_.size()};
+    } else {
+      header_->bytes = row_;
+    }
+    next(*header_);
+    ++decoded_;
+    header_.reset();
+    row_.clear();
+    expected_ = header_bytes;
+    if (piece.empty()) return;
+  }
+}
+
+MILLRACE_INLINE void row_decoder::finish() const {
+  if (decoded_ < options_.rows || !row_.empty() || header_)
+    fail("got the end of the answer, expected " + std::to_string(options_.rows) + " rows");
+}
+
+}}}  // namespace millrace::detail

@@ -1,0 +1,112 @@
+// The texts and bytes that a trainer and a feeder exchange, as pure functions that know no transport.
+//
+//   const std::string mine = mr::detail::hello_text(identity);                  // of the trainer
+//   mr::detail::check_hello({.mine = mine, .theirs = answer, .feeder = "node7:8717"});   // setup_error with both texts
+//   const std::string path = mr::detail::rows_path(mr::detail::run_id(mine), range);     // /v1/8f0c.../rows/3/640-64-1
+//   mr::detail::row_decoder rows({.rows = 64, .max_row_bytes = 150'528, .feeder = "node7:8717"});
+//   rows.add(piece, [&](const mr::detail::row_answer& a) { slots.put(a.row, a.bytes, a.crc); });   // for each piece
+//   rows.finish();                                                              // data_error if rows are missing
+//
+// The identity of a run is a text of lines `name=value`, in the order of run_identity. Two programs compute the same
+// rows only if these texts are equal. The run id is the hash of the text, so that a cache in front of the feeders never
+// serves the rows of another run.
+// A body consists of rows in the order of the request. Each row has a header of 9 bytes, little-endian: a status (0: a
+// row, 1: the feeder cannot compute the row), the size (u32), and the CRC-32C (u32) of the bytes that follow. These are
+// the row, or the reason.
+// Errors: setup_error for another run; data_error for a body or a path that is not valid. The messages name the feeder
+// and the row. Untrusted input is safe: no size is used before it has been checked against the handshake.
+// Threads: pure functions; a row_decoder is not synchronized. Cost: one copy of each row; no allocation after the
+// largest one.
+#pragma once
+
+#include <millrace/adapt/feeders/row_storage.hpp>
+
+#include <functional>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
+
+/// The facts that determine the bytes of rows.
+struct run_identity {
+  std::string library{};   ///< version and mode of Millrace
+  std::string program{};   ///< build id of the program
+  row_run run{};
+};
+
+/// Returns the identity of this program and of `run`.
+run_identity identity_of(row_run run);
+
+/// Returns the identity as a text.
+std::string hello_text(const run_identity& of);
+/// Returns the identity from its text. Throws data_error if the text is not valid.
+run_identity parse_hello(std::string_view text);
+/// Returns the hash of an identity, as 16 hexadecimal digits.
+std::string run_id(std::string_view hello);
+
+/// The texts of both sides of a handshake.
+struct hello_texts {
+  std::string_view mine{}, theirs{};
+  std::string_view feeder{};   ///< address of the feeder, for errors
+};
+/// Throws setup_error if the identities differ. The message contains each different line of both texts.
+void check_hello(const hello_texts& of);
+
+/// Returns the path of a request for rows.
+std::string rows_path(std::string_view run, const row_range& range);
+/// The limits of a request.
+struct request_limits {
+  std::string_view run{};        ///< run_id()
+  std::size_t max_rows = 64;
+};
+/// Returns the range of a path. Throws setup_error for another run, data_error if the path is not valid.
+row_range parse_rows_path(std::string_view path, const request_limits& limits);
+
+/// A row in a body, or the reason why the feeder cannot compute it.
+struct row_answer {
+  std::size_t row = 0;   ///< number in the request
+  std::span<const std::byte> bytes{};   ///< empty if the feeder has a reason
+  std::uint32_t crc = 0;
+  std::string_view reason{};
+};
+
+/// Appends a row to a body.
+void append_row(std::vector<std::byte>& body, std::span<const std::byte> row);
+/// Appends the reason why a row cannot be computed; at most 1,000 bytes of it.
+void append_reason(std::vector<std::byte>& body, std::string_view reason);
+
+/// Decodes a body that arrives in pieces.
+class row_decoder {
+ public:
+  struct options {
+    std::size_t rows = 0;            ///< rows of the request
+    std::size_t max_row_bytes = 0;   ///< of the handshake
+    std::string feeder{};            ///< address of the feeder, for errors
+  };
+  explicit row_decoder(options o) : options_(std::move(o)) {}
+
+  /// Passes each complete row on. Its bytes are valid during the call. Throws data_error for a wrong size, status or
+  /// checksum of a reason, or for more rows than requested.
+  void add(std::span<const std::byte> piece, const std::function<void(const row_answer&)>& next);
+  /// Throws data_error if rows are missing.
+  void finish() const;
+
+ private:
+  static constexpr std::size_t header_bytes = 9;
+
+  std::size_t read_header();
+  [[noreturn]] void fail(const std::string& problem) const;
+
+  const options options_;
+  std::vector<std::byte> row_;   // the header, or the bytes of the current row
+  std::size_t expected_ = header_bytes, decoded_ = 0;
+  std::optional<row_answer> header_{};
+  bool is_reason_ = false;
+};
+
+}}}  // namespace millrace::detail
+
+#ifndef MILLRACE_COMPILED
+#include <millrace/adapt/feeders/impl/row_protocol.inl>
+#endif

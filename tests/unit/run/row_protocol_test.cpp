@@ -1,0 +1,222 @@
+// The texts and bytes between trainer and feeder: each side reads the output of the other, and refuses anything else.
+#include <millrace/adapt/feeders/row_protocol.hpp>
+#include <millrace/base/crc32c.hpp>
+#include <millrace/base/random.hpp>
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+namespace mr = millrace;
+using mr::detail::row_answer;
+
+namespace {
+
+using bytes = std::vector<std::byte>;
+
+mr::detail::run_identity identity() {
+  return {.library = "millrace 0.1.0", .program = "00c0ffee",
+          .run = {.order = "millrace version=6 seed=7 data=1f", .columns = "example::pixels [256, 224, 224, 3] u8",
+                  .max_row_bytes = 150'528}};
+}
+
+/// A row or a reason, with its own memory.
+struct part {
+  std::size_t row;
+  bytes content;
+  std::string reason;
+  std::uint32_t crc;
+  bool operator==(const part&) const = default;
+};
+
+struct decoded {
+  std::vector<part> parts{};
+  std::string error{};
+  bool operator==(const decoded&) const = default;
+};
+
+/// Decodes a body that arrives in pieces of at most `piece` bytes.
+decoded decode(const bytes& body, std::size_t rows, std::size_t piece) {
+  decoded d;
+  mr::detail::row_decoder decoder({.rows = rows, .max_row_bytes = 40, .feeder = "node7:8717"});
+  try {
+    for (std::size_t at = 0; at < body.size(); at += piece)
+      decoder.add(std::span(body).subspan(at, std::min(piece, body.size() - at)), [&](const row_answer& a) {
+        d.parts.push_back({a.row, {a.bytes.begin(), a.bytes.end()}, std::string(a.reason), a.crc});
+      });
+    decoder.finish();
+  } catch (const mr::data_error& e) {
+    d.error = e.message();
+  }
+  return d;
+}
+
+/// The same for a complete body, in the obvious way. Errors are not described.
+decoded decode_slowly(const bytes& body, std::size_t rows) {
+  decoded d;
+  std::size_t at = 0;
+  const auto number = [&](std::size_t from) {
+    std::uint32_t value = 0;
+    for (int i = 3; i >= 0; --i) value = value * 256 + std::to_integer<std::uint32_t>(body[from + std::size_t(i)]);
+    return value;
+  };
+  for (std::size_t row = 0; row < rows; ++row) {
+    if (body.size() - at < 9) return {d.parts, "error"};
+    const bool reason = body[at] == std::byte{1};
+    const std::size_t size = number(at + 1);
+    if (body[at] > std::byte{1} || size > (reason ? 1'000u : 40u) || body.size() - at - 9 < size)
+      return {d.parts, "error"};
+    part p{row, {}, "", number(at + 5)};
+    const auto content = std::span(body).subspan(at + 9, size);
+    if (reason && mr::crc32c(content) != p.crc) return {d.parts, "error"};
+    if (reason) p.reason.assign(reinterpret_cast<const char*>(content.data()), size);
+    else p.content.assign(content.begin(), content.end());
+    d.parts.push_back(p);
+    at += 9 + size;
+  }
+  if (at != body.size()) d.error = "error";
+  return d;
+}
+
+bytes valid_body(mr::rng& random, std::size_t rows) {
+  bytes body;
+  for (std::size_t i = 0; i < rows; ++i) {
+    bytes row(random.below(41));
+    for (std::byte& b : row) b = static_cast<std::byte>(random.below(256));
+    if (random.below(4) == 0) mr::detail::append_reason(body, "image " + std::to_string(i) + " is truncated");
+    else mr::detail::append_row(body, row);
+  }
+  return body;
+}
+
+}  // namespace
+
+TEST_CASE("an identity is read as it was written, and other texts are refused by their line") {
+  const std::string text = mr::detail::hello_text(identity());
+  CHECK(text == "protocol=1\nlibrary=millrace 0.1.0\nprogram=00c0ffee\norder=millrace version=6 seed=7 data=1f\n"
+                "columns=example::pixels [256, 224, 224, 3] u8\nmax_row_bytes=150528\n");
+  const mr::detail::run_identity read = mr::detail::parse_hello(text);
+  CHECK(mr::detail::hello_text(read) == text);
+  CHECK(read.run.max_row_bytes == 150'528);
+  CHECK(mr::detail::run_id(text).size() == 16);
+  const auto here = mr::detail::identity_of({.order = "o", .columns = "c", .max_row_bytes = 1});
+  CHECK(here.library.starts_with("millrace "));
+  CHECK(here.program.find_first_not_of("0123456789abcdef") == std::string::npos);
+  CHECK_THROWS_WITH_AS(mr::detail::parse_hello("<html>503</html>"),
+                       doctest::Contains("expected a line that begins with protocol="), mr::data_error);
+  CHECK_THROWS_WITH_AS(mr::detail::parse_hello(text + "more=1\n"), doctest::Contains("the additional line \"more=1\""),
+                       mr::data_error);
+  CHECK_THROWS_WITH_AS(mr::detail::parse_hello(std::string(70'000, 'x')), doctest::Contains("expected at most 65536"),
+                       mr::data_error);
+  std::string other = text;
+  other.replace(other.find("=1\n"), 2, "=2");
+  CHECK_THROWS_WITH_AS(mr::detail::parse_hello(other), doctest::Contains("got protocol 2"), mr::data_error);
+  mr::rng random({.seed = 1});
+  for (int trial = 0; trial < 2'000; ++trial) {
+    std::string damaged = text;
+    for (std::uint64_t i = 0; i <= random.below(3); ++i)
+      damaged[random.below(damaged.size())] = static_cast<char>(random.below(256));
+    damaged.resize(damaged.size() - random.below(2) * random.below(damaged.size()));
+    std::string again = damaged;
+    try {
+      again = mr::detail::hello_text(mr::detail::parse_hello(damaged));
+    } catch (const mr::data_error&) {
+    }
+    CHECK(again == damaged);
+  }
+}
+
+TEST_CASE("another binary, order or layout is refused with both texts") {
+  const std::string mine = mr::detail::hello_text(identity());
+  mr::detail::check_hello({.mine = mine, .theirs = mine, .feeder = "node7:8717"});
+  const auto message = [&](auto change) {
+    mr::detail::run_identity other = identity();
+    change(other);
+    const std::string theirs = mr::detail::hello_text(other);
+    CHECK(mr::detail::run_id(theirs) != mr::detail::run_id(mine));
+    try {
+      mr::detail::check_hello({.mine = mine, .theirs = theirs, .feeder = "node7:8717"});
+    } catch (const mr::setup_error& e) {
+      return e.message();
+    }
+    return std::string("no error");
+  };
+  const std::string start = "the feeder node7:8717 computes the rows of another run: ";
+  CHECK(message([](auto& o) { o.program = "0badf00d"; }) == start + R"(program: got "0badf00d", expected "00c0ffee")");
+  CHECK(message([](auto& o) { o.library = "millrace 0.2.0"; }) ==
+        start + R"(library: got "millrace 0.2.0", expected "millrace 0.1.0")");
+  CHECK(message([](auto& o) { o.run.order = "millrace version=6 seed=8 data=1f"; }) ==
+        start + R"(order: got "millrace version=6 seed=8 data=1f", expected "millrace version=6 seed=7 data=1f")");
+  CHECK(message([](auto& o) {
+          o.run.columns = "example::label [256] i32";
+          o.run.max_row_bytes = 4;
+        }) == start + R"(columns: got "example::label [256] i32", expected "example::pixels [256, 224, 224, 3] u8"; )"
+                      R"(max_row_bytes: got "4", expected "150528")");
+  CHECK(message([](auto& o) { o.program = "\x1b[31m"; }).find('\x1b') == std::string::npos);   // not a terminal code
+}
+
+TEST_CASE("a path names its range, and everything else is refused") {
+  const mr::detail::request_limits limits{.run = "00c0ffee00c0ffee"};
+  const mr::row_range range{.epoch = 3, .first = 640, .count = 64, .step = 8};
+  const std::string path = mr::detail::rows_path(limits.run, range);
+  CHECK(path == "/v1/00c0ffee00c0ffee/rows/3/640-64-8");
+  CHECK(mr::detail::parse_rows_path(path, limits) == range);
+  CHECK_THROWS_WITH_AS(mr::detail::parse_rows_path("/v1/0badf00d0badf00d/rows/3/640-64-8", limits),
+                       doctest::Contains("got the run id 0badf00d0badf00d, expected 00c0ffee00c0ffee"),
+                       mr::setup_error);
+  for (const char* rest :
+       {"", "/rows", "/rows/", "/rows/3", "/rows/3/", "/rows/3/640", "/rows/3/640-64", "/rows/3/640-64-",
+        "/rows/3/640-0-1", "/rows/3/640-65-1", "/rows/3/640-64-0", "/rows/3/640-64-8/", "/rows/-3/640-64-8",
+        "/rows/3/640-64-99999999", "/rows/3/18446744073709551616-1-1", "/rows/3/18446744073709551615-1-1",
+        "/rows/3/ 640-64-8", "/rows/0x3/640-64-8", "/../../etc/passwd"})
+    CHECK_THROWS_AS(mr::detail::parse_rows_path("/v1/00c0ffee00c0ffee" + std::string(rest), limits), mr::data_error);
+}
+
+TEST_CASE("a body is decoded the same in pieces of any size, and like the obvious decoder, even if it is damaged") {
+  mr::rng random({.seed = 2});
+  std::size_t valid = 0;
+  for (int trial = 0; trial < 3'000; ++trial) {
+    const std::size_t rows = 1 + random.below(5);
+    bytes body = valid_body(random, rows);
+    const bool damaged = trial % 2 == 1;
+    if (damaged) {
+      for (std::uint64_t i = 0; i <= random.below(2); ++i)
+        body[random.below(body.size())] ^= static_cast<std::byte>(1 << random.below(8));
+      if (random.below(3) == 0) body.resize(random.below(body.size()));
+      if (random.below(5) == 0) body.push_back(std::byte{0});
+    }
+    const decoded all = decode(body, rows, body.size() + 1), slow = decode_slowly(body, rows);
+    CHECK(all.parts == slow.parts);
+    CHECK(all.error.empty() == slow.error.empty());
+    for (const std::size_t piece : {std::size_t{1}, std::size_t{7}, 1 + random.below(60)})
+      CHECK(decode(body, rows, piece) == all);
+    if (!damaged) {
+      CHECK(all.error.empty());
+      CHECK(all.parts.size() == rows);
+    }
+    valid += all.error.empty();
+  }
+  CHECK(valid < 3'000);
+}
+
+TEST_CASE("a feeder that sends wrong sizes is named, before memory is allocated") {
+  const auto error_of = [](bytes body, std::size_t rows) { return decode(body, rows, 5).error; };
+  const std::string start = "the answer of the feeder node7:8717 is not valid at row ";
+  bytes huge{std::byte{0}, std::byte{255}, std::byte{255}, std::byte{255}, std::byte{255}};
+  huge.resize(9);
+  CHECK(error_of(huge, 2) == start + "0 of 2: got 4294967295 bytes, expected at most 40");
+  bytes one;
+  mr::detail::append_row(one, bytes(40));
+  CHECK(error_of(one, 2) == start + "1 of 2: got the end of the answer, expected 2 rows");
+  bytes two = one;
+  mr::detail::append_row(two, {});
+  CHECK(error_of(two, 2).empty());
+  CHECK(error_of(two, 1) == start + "1 of 1: got another row, expected the end");
+  two[0] = std::byte{7};
+  CHECK(error_of(two, 2) == start + "0 of 2: got status 7, expected 0 or 1");
+  bytes long_reason;
+  mr::detail::append_reason(long_reason, std::string(5'000, 'x'));
+  CHECK(decode(long_reason, 1, 100).parts.at(0).reason == std::string(1'000, 'x'));
+}
