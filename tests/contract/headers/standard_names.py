@@ -18,7 +18,8 @@ INCLUDE = ROOT / "include"
 NAMES = """
 algorithm: adjacent_find all_of any_of binary_search clamp copy copy_if copy_n count count_if equal fill fill_n find
 algorithm: find_if is_sorted lower_bound make_heap max max_element min min_element minmax mismatch none_of nth_element
-algorithm: pop_heap push_heap ranges::find reverse rotate sort stable_sort transform unique upper_bound move
+algorithm: partition_point pop_heap push_heap ranges::find reverse rotate sort stable_sort transform unique
+algorithm: upper_bound move
 array: array apply get tuple_size tuple_size_v tuple_element tuple_element_t begin data end size swap
 atomic: atomic atomic_ref memory_order_acq_rel memory_order_acquire memory_order_relaxed memory_order_release
 bit: bit_cast bit_ceil bit_floor bit_width countl_zero countr_one countr_zero endian has_single_bit popcount rotr
@@ -47,9 +48,10 @@ initializer_list: initializer_list begin end
 iterator: back_inserter begin data default_sentinel_t end input_iterator_tag iter_difference_t next
 iterator: random_access_iterator size sized_sentinel_for ssize
 limits: numeric_limits
+list: list erase_if begin end size
 map: map erase_if begin end size
 memory: addressof allocate_shared allocator construct_at destroy_at destroy_n enable_shared_from_this make_shared
-memory: make_unique
+memory: make_unique static_pointer_cast
 memory: make_unique_for_overwrite shared_ptr unique_ptr swap
 mutex: call_once lock_guard mutex once_flag recursive_mutex try_to_lock unique_lock
 new: align_val_t bad_alloc bad_array_new_length nothrow
@@ -58,6 +60,7 @@ optional: nullopt optional
 queue: priority_queue
 ranges: ranges::disable_sized_range ranges::enable_borrowed_range ranges::enable_view
 set: set erase_if begin end size
+shared_mutex: shared_lock shared_mutex
 span: as_bytes as_writable_bytes span begin data end size
 span: ranges::disable_sized_range ranges::enable_borrowed_range ranges::enable_view
 sstream: istringstream ostringstream

@@ -77,11 +77,14 @@ namespace pictures_with_words {
 namespace many_sources {
 #include "sources_3.hpp"
 }
-namespace some_samples {
+namespace mix_within_mix {
 #include "sources_5.hpp"
 }
-namespace joined_sets {
+namespace some_samples {
 #include "sources_6.hpp"
+}
+namespace joined_sets {
+#include "sources_7.hpp"
 }
 namespace entry_points {
 #include "decoding_1.hpp"
@@ -150,6 +153,7 @@ int main() {
   auto alone = [](double mine) { return mine; };
   (void)evaluation::accuracy(model, alone);
   pictures_with_words::train(model);
+  (void)mix_within_mix::flow();
   (void)some_samples::subset();
   (void)some_samples::without_damage();
   (void)some_samples::training();
