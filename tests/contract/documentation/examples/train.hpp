@@ -48,7 +48,11 @@ std::pair<float, mr::tensor_view<const float, 2>> train_step(mr::batch_of<&examp
 void training(mr::log& out) {
   mr::session run{mr::shards("train.tar") | mr::map(prepare) |
                   mr::batch<&example::pixels, &example::label>({.size = 256})};
-EXAMPLE
+EXAMPLE 1
+}
+void group(mr::metrics& m, mr::mean_metric& loss, mr::accuracy_metric& top, mr::tensor_view<const float, 1> losses,
+           mr::tensor_view<const float, 2> logits, mr::tensor_view<const std::int32_t, 1> labels, mr::stream_view s) {
+EXAMPLE 2
 }
 
 // ---- picture_grid.hpp
