@@ -31,29 +31,38 @@ namespace png {
 namespace masks {
 #include "images_4.hpp"
 }
-namespace optical_flow {
+namespace boxes {
 #include "images_5.hpp"
 }
-namespace boxes {
-#include "images_6.hpp"
+namespace letterboxes {
+#include "geometry_1.hpp"
+}
+namespace mosaics {
+#include "geometry_2.hpp"
+}
+namespace several_sizes {
+#include "geometry_3.hpp"
+}
+namespace optical_flow {
+#include "geometry_4.hpp"
 }
 namespace same_geometry {
-#include "images_7.hpp"
+#include "images_6.hpp"
 }
 namespace many_crops {
-#include "images_8.hpp"
+#include "images_7.hpp"
 }
 namespace image_lists {
-#include "images_9.hpp"
+#include "images_8.hpp"
 }
 namespace text_and_images {
-#include "images_10.hpp"
+#include "images_9.hpp"
 }
 namespace sizes {
-#include "images_11.hpp"
+#include "images_10.hpp"
 }
 namespace mixed_rows {
-#include "images_12.hpp"
+#include "images_11.hpp"
 }
 namespace text {
 #include "text_1.hpp"
@@ -93,7 +102,7 @@ namespace damaged_samples {
 #include "damage_1.hpp"
 }
 namespace erased_and_mixed_rows {
-#include "images_13.hpp"
+#include "images_12.hpp"
 }
 namespace ctrl_c {
 #include "resume_1.hpp"

@@ -1,6 +1,7 @@
 // Images of different sizes in one batch, through complete runs: rows are as large as the batch's largest image.
 #include "../../copying_device.hpp"
 
+#include <millrace/image/picture/mosaic_picture.hpp>
 #include <millrace/image/picture/ragged_picture.hpp>
 #include <millrace/image/png/png.hpp>
 #include <millrace/image/png/png_encoder.hpp>
@@ -8,7 +9,9 @@
 #include <millrace/run/session.hpp>
 #include <millrace/sources/from.hpp>
 #include <millrace/stages/bucket.hpp>
+#include <millrace/stages/expand.hpp>
 #include <millrace/stages/map.hpp>
+#include <millrace/stages/pack.hpp>
 #include <millrace/stages/to_device.hpp>
 
 #include "../image/slow_pictures.hpp"
@@ -17,7 +20,10 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <array>
 #include <set>
+#include <utility>
+#include <vector>
 
 namespace mr = millrace;
 
@@ -160,6 +166,98 @@ TEST_CASE("a bucket for each kind of image delivers batches of one kind, of the 
   CHECK(rows == 200);
   CHECK(mixed <= 1);
   CHECK(full == 12);
+}
+
+namespace {
+
+struct sample { mr::picture image; std::int32_t number; };
+struct scaled { mr::ragged_picture pixels; std::int32_t number; };
+struct four { mr::mosaic_picture pixels; std::array<std::int32_t, 4> numbers; mr::ragged<float, 2> boxes; };
+
+auto lists_of(std::size_t size) {
+  return mr::from(numbers(120), {.seed = 1}) |
+         mr::map([](int n) { return sample{.image = picture_of(n), .number = n}; }) |
+         mr::pack([](const sample&) { return 1; }, {.max_cost = size});
+}
+
+/// Draws one size for all images of a list.
+std::vector<scaled> at_one_size(const std::vector<sample>& list, mr::rng& rng) {
+  const std::size_t side = 8 * (2 + rng.below(4));
+  std::vector<scaled> result;
+  for (const sample& s : list)
+    result.push_back({.pixels = mr::ragged_picture(s.image.letterbox({.width = side, .height = side}),
+                                                   {.max = {.width = 40, .height = 40}}),
+                      .number = s.number});
+  return result;
+}
+
+struct each_of {
+  using output = scaled;
+  std::size_t max_outputs(const std::vector<scaled>& list) const { return list.size(); }
+  void push(std::vector<scaled> list, auto& emit) const {
+    for (scaled& s : list) emit(std::move(s));
+  }
+};
+
+}  // namespace
+
+TEST_CASE("each batch has one size, because its images were a list, and each image once") {
+  std::vector<std::size_t> sides[2];
+  for (const int threads : {1, 3}) {
+    mr::session run{lists_of(10) | mr::map(at_one_size) | mr::expand(each_of{}) |
+                        mr::batch<&scaled::pixels, &scaled::number>({.size = 10}), quiet(threads)};
+    std::set<int> numbers_of_rows;
+    for (auto& b : run) {
+      const auto [pixels, number] = b.columns();
+      REQUIRE(b.size() == 10);
+      const std::size_t side = pixels.values.shape[1];
+      REQUIRE(pixels.values.shape[2] == side);
+      for (std::size_t i = 0; i < 10; ++i) {
+        numbers_of_rows.insert(number[i]);
+        REQUIRE(pixels.sizes(i, 0) == static_cast<std::int32_t>(side));
+        const mr::image expected = picture_of(number[i]).letterbox({.width = side, .height = side}).pixels();
+        REQUIRE(std::equal(expected.span().begin(), expected.span().end(), &pixels.values(i, 0, 0, 0)));
+      }
+      sides[threads == 1 ? 0 : 1].push_back(side);
+    }
+    CHECK(numbers_of_rows.size() == 120);
+  }
+  CHECK(sides[0] == sides[1]);
+  CHECK(std::set(sides[0].begin(), sides[0].end()).size() > 2);
+}
+
+TEST_CASE("lists of four become mosaics with the boxes of their images") {
+  const auto combine = [](const std::vector<sample>& list, mr::rng& rng) {
+    const auto image = [&](std::size_t i) { return list.at(i).image; };
+    const mr::mosaic_picture all({image(0), image(1), image(2), image(3)}, {.size = {.width = 48, .height = 40}}, rng);
+    mr::kept_boxes boxes;
+    for (std::size_t i = 0; i < 4; ++i) {
+      const std::vector<mr::box> full{{.left = 0, .top = 0, .right = 40, .bottom = 40}};
+      boxes.boxes.push_back(all.boxes(i, full).boxes.at(0));
+    }
+    return four{.pixels = all, .numbers = {list[0].number, list[1].number, list[2].number, list[3].number},
+                .boxes = mr::ragged(boxes.rows<float>(), {.max_length = 4})};
+  };
+  std::vector<std::uint8_t> rows[2];
+  for (const int threads : {1, 3}) {
+    mr::session run{lists_of(4) | mr::map(combine) | mr::batch<four>({.size = 5}), quiet(threads)};
+    std::set<int> numbers_of_rows;
+    for (auto& b : run) {
+      const auto [pixels, number, boxes] = b.columns();
+      for (std::size_t i = 0; i < b.size(); ++i) {
+        REQUIRE(boxes.lengths[i] == 4);
+        const auto top = static_cast<std::size_t>(boxes.values(i, 3, 1));
+        const auto left = static_cast<std::size_t>(boxes.values(i, 3, 0));
+        const mr::image last = picture_of(number(i, 3)).pixels();   // its first pixel is at the center
+        REQUIRE(std::equal(&last(0, 0, 0), &last(0, 0, 0) + 3, &pixels(i, top, left, 0)));
+        for (std::size_t k = 0; k < 4; ++k) numbers_of_rows.insert(number(i, k));
+        auto& all = rows[threads == 1 ? 0 : 1];
+        all.insert(all.end(), &pixels(i, 0, 0, 0), &pixels(i, 0, 0, 0) + 48 * 40 * 3);
+      }
+    }
+    CHECK(numbers_of_rows.size() == 120);
+  }
+  CHECK(rows[0] == rows[1]);
 }
 
 TEST_CASE("an image that is too large, other options and impossible ones are refused by name") {
