@@ -319,7 +319,7 @@ TEST_CASE("join: errors name both sets") {
                         mr::batch<&row::number>({.size = 1}),
                     quiet(0)};
       }),
-      {"has one row for each sample"});
+      {"needs one row for each sample"});
   const std::string packed = sets.folder / "packed.tar.gz";
   REQUIRE(std::system(("gzip -c '" + (sets.folder / "c-00.tar") + "' > '" + packed + "'").c_str()) == 0);
   for (const mr::index use : {mr::index::automatic, mr::index::required})
