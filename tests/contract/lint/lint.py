@@ -63,6 +63,16 @@ def length(tree):
             yield path, count, f"{count} lines; {MAX_LINES} are allowed"
 
 
+def listed_tests(tree):
+    """A meson.build has each unit test. Those of adapt/ are listed by the names of their libraries."""
+    builds = "".join(text for path, text in tree.sources.items() if path.endswith("meson.build"))
+    for path in tree.named("_test.cpp"):
+        name = path.rpartition("/")[2]
+        library = f"'{name.removesuffix('_test.cpp')}':" if path.startswith("tests/unit/adapt/") else None
+        if f"/{name}'" not in builds and f"'{name}'" not in builds and not (library and library in builds):
+            yield path, 1, "no meson.build builds it"
+
+
 def macros(tree):
     """Only the macros of base/version.hpp remain defined; and headers do not test for installed libraries."""
     for path, number, line in numbered(tree.bare_headers):
@@ -217,7 +227,7 @@ def version(tree):
 
 RULES = {rule.__name__: rule for rule in (
     layers, cycles, folder_size, map_of_folders, dependencies, banned_headers, umbrellas, pragma_once, opening_comment,
-    length, macros, compiled_parts, namespaces, assigned_braces, mutable_state, arithmetic, vectors,
+    length, listed_tests, macros, compiled_parts, namespaces, assigned_braces, mutable_state, arithmetic, vectors,
     standard_error, unfinished, blanks, columns, version)}
 
 

@@ -50,6 +50,7 @@ CLEAN = {
         "  asm(\"bextr %1, %0, %0\" : \"+r\"(a) : \"r\"(b));\n  return validated(a, \"vaddq_u8(\");\n}\n",
     "tests/run.sh": "#!/bin/sh\n# Runs.\n",
     "tests/unit/base/error_test.cpp": "#include <millrace/base/error.hpp>\n",
+    "tests/unit/meson.build": "files('base/error_test.cpp')\n",
     "examples/one.cpp": "// One.\n",
 }
 
@@ -102,6 +103,7 @@ PLANTS = {
                         {"bench/mute.sh": "#!/bin/sh\nexit\n"}],
     "length": [under("base/long.hpp", "\n".join(["struct x;"] * 400)),
                {"tests/unit/base/long_test.cpp": "int x();\n" * 401}],
+    "listed_tests": [{"tests/unit/base/text_test.cpp": ""}, {"tests/unit/adapt/json_test.cpp": ""}],
     "macros": [under("base/m.hpp", "#define MILLRACE_CHECK(x) x"), under("base/m.hpp", "#  define LOCAL 1"),
                under("base/m.hpp", "#undef LATE\n#define LATE"),
                under("base/m.hpp", "#if __has_include(<cuda.h>)\n#endif"),
