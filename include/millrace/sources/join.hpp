@@ -21,7 +21,7 @@
 // field names in two sets, after join_options::prefixes; a key with two partners; sets without a common key; with
 // missing::error, a sample without a partner. Stages that change the number of rows are errors, as for every source
 // that is always indexed. All other errors are those of shards().
-// Memory and cost of the start: sources/joined_data.hpp. Cost: one more read and about 0.2 us for each sample and set.
+// Memory and cost of the start: sources/joined_data.hpp. Cost: one more read and about 0.3 us for each sample and set.
 // No payload is copied. Store partners in the same order in all sets; otherwise each partner is a separate read.
 // Threads: as for shards(). Copies of a flow share the indexes and the partners.
 #pragma once

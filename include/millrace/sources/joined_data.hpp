@@ -6,9 +6,10 @@
 //
 // The constructor reads the indexes of all sets, but no sample. It finds the partners of each sample of the first set
 // by a sorted table of 64-bit hashes of the keys, and then compares the keys. Therefore equal hashes are not an error.
-// Memory: 8 bytes for each joined sample and further set, and during the start 32 bytes for each sample of one further
-// set. The indexes stay in memory, as in a run over one set after its first pass.
-// Cost of the start: about 0.5 us for each sample.
+// Memory: 8 bytes for each joined sample and set, and during the start 32 bytes for each sample of one further set. The
+// indexes stay in memory, as in a run over one set after its first pass.
+// Cost of the start: all indexes are read, the keys of each further set are sorted, and each sample of the first set
+// is one binary search.
 // Errors: the errors of shard_data, and setup_error for keys and fields that cannot be joined (sources/join.hpp).
 // Threads: any number of threads may call read() at the same time; everything else is immutable.
 #pragma once

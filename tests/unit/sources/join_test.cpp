@@ -2,6 +2,8 @@
 // over the written samples, and of shards() over the first set alone.
 #include "../run/cellar.hpp"
 
+#include <millrace/base/digest.hpp>
+#include <millrace/base/text.hpp>
 #include <millrace/join.hpp>
 #include <millrace/millrace.hpp>
 
@@ -9,7 +11,6 @@
 
 #include <fstream>
 #include <map>
-#include <set>
 #include <tuple>
 
 namespace mr = millrace;
@@ -32,7 +33,7 @@ struct parallel_sets {
 
   /// `mixed`: the second set has another order. Its shards always have other boundaries.
   explicit parallel_sets(bool mixed = true) {
-    write("a", {40, 1, 89}, mr_numbers(), [](int n) {
+    write("a", {40, 1, 89}, numbers(samples), [](int n) {
       return std::map<std::string, std::string>{{"n", std::to_string(n)},
                                                 {"pad", std::string(static_cast<std::size_t>(n % 7 * 100), 'x')}};
     });
@@ -40,11 +41,10 @@ struct parallel_sets {
       if (const int n = mixed ? i * 37 % (samples + 20) : i; has_partner(n)) order_of_second.push_back(n);
     write("b", {70, 0, 30, 1'000}, order_of_second,
           [](int n) { return std::map<std::string, std::string>{{"emb", partner_of(n)}, {"other", "b"}}; });
-    write("c", {1'000}, mr_numbers(),
+    write("c", {1'000}, numbers(samples),
           [](int n) { return std::map<std::string, std::string>{{"cap", std::to_string(-n)}}; });
   }
 
-  static std::vector<int> mr_numbers() { return numbers(samples); }
   std::string pattern(const char* set) const { return folder / (std::string(set) + "-*.tar"); }
 
   template <class Fields>
@@ -147,8 +147,6 @@ TEST_CASE("join: every sample has the fields of its partner, in the order of the
   for (const bool mixed : {false, true}) {
     const parallel_sets sets(mixed);
     for (const std::size_t window : {0, 30}) {
-      CAPTURE(mixed);
-      CAPTURE(window);
       const join_run skip{.window = window}, partial{.join = {.missing = mr::missing::partial}, .window = window};
       const delivered d = run(sets, skip);
       CHECK(d.all() == expected(sets, skip, has_partner));
@@ -172,9 +170,7 @@ TEST_CASE("join: order, digest and resume points do not depend on workers and ra
   REQUIRE(one.batches.size() == 30);
   for (const int threads : {1, 4}) {
     const delivered d = run(sets, {.threads = threads});
-    CHECK(d.batches == one.batches);
-    CHECK(d.positions == one.positions);
-    CHECK(d.digest == one.digest);
+    CHECK((d.batches == one.batches && d.positions == one.positions && d.digest == one.digest));
   }
   for (const std::size_t ranks : {2U, 3U, 4U, 6U}) {
     std::uint64_t digest = 0;
@@ -198,7 +194,6 @@ TEST_CASE("join: a run resumes after 50 random batches, with other ranks and wor
   for (std::size_t turn = 0; turn < 50; turn += stride(5)) {
     random = mr::detail::mix_bits(random + 1);
     const std::size_t cut = random % (full.batches.size() - 1), ranks = std::size_t{1} + turn % 3, rank = turn % ranks;
-    CAPTURE(cut);
     join_run o = complete;
     o.resume = full.positions[cut];
     o.threads = static_cast<int>(turn % 4);
@@ -327,6 +322,29 @@ TEST_CASE("join: errors name both sets") {
         {"join() needs an index of each set, but set 2 has none: the shard ", "packed.tar.gz is compressed", "Unpack"});
 }
 
+TEST_CASE("join: keys with equal hashes are compared") {
+  const std::string key = "aaaaaaaabbbbbbbb", other = "10058055ZeHqMxZT";
+  REQUIRE(mr::detail::digest_bytes(mr::detail::bytes_of(key)) == mr::detail::digest_bytes(mr::detail::bytes_of(other)));
+  const temporary_folder folder;
+  const auto write = [&](const char* field, std::initializer_list<std::string> keys) {
+    const std::string set = folder / (field + std::to_string(keys.size()));
+    mr::shard_writer writer({.pattern = set + "-%d.tar"});
+    int number = 0;
+    for (const std::string& k : keys) writer.write(k, {{field, std::to_string(number++)}});
+    writer.close();
+    return mr::shards(set + "-*.tar");
+  };
+  const auto first = write("n", {key, "common"});
+  const auto partners = [&](const auto& second) {
+    const auto flow = mr::join(first, second, {.missing = mr::missing::partial});
+    std::vector<std::int32_t> all;
+    for (const auto& r : run_flow(flow, {.window = 0, .epochs = 1}).all()) all.push_back(std::get<1>(r));
+    return all;
+  };
+  CHECK(partners(write("emb", {other, "common"})) == std::vector<std::int32_t>{-1, 1});
+  CHECK(partners(write("emb", {other, key, "common"})) == std::vector<std::int32_t>{1, 2});
+}
+
 TEST_CASE("join: same_shard_names joins keys that repeat in every shard") {
   const parallel_sets sets;
   for (const char* folder : {"left", "right"}) {
@@ -356,11 +374,9 @@ TEST_CASE("join: a damaged partner is an error that names its shard, or one mask
   std::ofstream(path, std::ios::binary) << bytes;
   fs::last_write_time(path, time);
   const std::string error = message_of([&] { run(sets, {.epochs = 1}); });
-  CAPTURE(error);
   CHECK(error.find("the sample was changed") != std::string::npos);
   CHECK(error.find("(shard " + path + ", offset 2560, key k/37") != std::string::npos);
-  const delivered masked =
-      run(sets, {.epochs = 1, .on_damage = {.policy = mr::damage::mask, .at_most_share = 1}});
+  const delivered masked = run(sets, {.epochs = 1, .on_damage = {.policy = mr::damage::mask, .at_most_share = 1}});
   CHECK(masked.masked == std::vector<std::string>{"k/37"});
   const rows all = masked.all();
   REQUIRE(all.size() == clean.size());
@@ -378,7 +394,6 @@ TEST_CASE("join: sets in a storage have the batches and resume points of local f
   for (const bool both : {false, true}) {
     const auto second = both ? mr::shards("cellar://box/b-*.tar", {.fields = {"emb"}, .storage = at}) : second_of(sets);
     const delivered remote = run_flow(mr::join(first, second, {.missing = mr::missing::skip}), {});
-    CHECK(remote.batches == local.batches);
-    CHECK(remote.positions == local.positions);
+    CHECK((remote.batches == local.batches && remote.positions == local.positions));
   }
 }
