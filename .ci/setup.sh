@@ -35,7 +35,7 @@ packages_for() {
   esac
   echo g++ meson ninja-build pkg-config ccache libtbb-dev libjpeg-dev libarchive-dev zlib1g-dev
   if [ "$1" = tests ]; then
-    echo clang llvm doctest-dev python3 python3-dev python3-numpy python3-pil cmake dpkg-dev \
+    echo clang llvm doctest-dev python3 python3-dev python3-dbg python3-numpy python3-pil cmake dpkg-dev \
       gzip bzip2 xz-utils zstd lz4 \
       libopenmpi-dev openmpi-bin libsimdjson-dev libsentencepiece-dev libwebp-dev libsndfile1-dev libsoxr-dev \
       doxygen libdlpack-dev \

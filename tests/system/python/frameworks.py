@@ -83,7 +83,7 @@ def run_example(kill_after, *arguments):
     """Runs in another process: the example with the library of the tests. Kills itself after that many checkpoints."""
     import millrace
     load, replace = millrace.load, os.replace
-    millrace.load = lambda source: load(source, compiled=compiled_library("g++", "-O1", "-fPIC"), cache=BUILD / "cache",
+    millrace.load = lambda source: load(source, compiled=compiled_library("g++"), cache=BUILD / "cache",
                                         flags=["-O1"])
     saved = []
 
@@ -155,7 +155,7 @@ def cpp_extension(report, folder):
         module = modules[1].load(
             "photos", [str(EXAMPLE / "flow.cpp")], build_directory=str(folder),
             extra_include_paths=[millrace.get_include()], extra_cflags=["-std=c++20", "-O0", "-DMILLRACE_COMPILED"],
-            extra_ldflags=[str(compiled_library("g++", "-O1", "-fPIC")), *library_flags("--libs")])
+            extra_ldflags=[str(compiled_library("g++")), *library_flags("--libs")])
     except Exception as e:
         report.add("torch.utils.cpp_extension.load() compiles a flow", f"{type(e).__name__}: {e}")
         return

@@ -1,10 +1,12 @@
 # The life of a loader: the end of the interpreter in each state, exceptions, Ctrl-C, fork, kept batches, two threads,
-# wrong arguments, errors with all fields that pickle.
+# wrong arguments, errors with all fields that pickle, references in a debug build of Python.
 #
 #   python3 tests/system/python/life.py
 import ctypes
 import os
 import pickle
+import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -47,6 +49,54 @@ shards = {shards!r}
 def ignore(*notice): pass   # a slow machine causes reports of stalls
 loader = module.numbers(shards, 4, seed=7, wide=20_000, threads=2, notice=ignore)
 """
+
+
+# Prints how many references ten rounds of all functions add to those of five rounds.
+REFERENCES = """
+import gc
+import millrace
+def round():
+    loader = module.numbers(shards, 4, seed=7, threads=1, notice=ignore, convert=False, pad=True)
+    for batch in loader:
+        batch.values.shape, batch.values.__dlpack__(), batch.values.__dlpack__(max_version=(1, 0)), batch.keys
+    loader.report(), loader.description, loader.stats(), len(loader), loader.slots
+    state = loader.state_dict()
+    loader.close()
+    loader.load_state_dict(state)
+    next(iter(loader))
+    loader.close()
+    for options in dict(batch='x'), dict(batch=-1), dict(words='x'), dict(words=['a', 3]), dict(gate=3), \\
+            dict(throw_at=3), dict(unknown=1), dict(on_damage=3):
+        try:
+            list(module.numbers(shards, notice=ignore, convert=False, **options))
+            raise AssertionError(options)
+        except (TypeError, OverflowError, ValueError, millrace.Error):
+            pass
+def references():
+    gc.collect()
+    return sys.gettotalrefcount()
+for _ in range(5):
+    round()
+before = references()
+for _ in range(10):
+    round()
+print("added", references() - before)
+"""
+
+
+def references(report, folder, shards):
+    """With a debug build of Python, which counts all references, and checks each use of an object."""
+    debug = shutil.which("python3-dbg")
+    if debug is None or subprocess.run([debug, "-c", "import sysconfig, os; os.stat(sysconfig.get_paths()['include'] + "
+                                        "'/Python.h')"], stderr=subprocess.DEVNULL).returncode != 0:
+        report.skip("references in a debug build of Python", "python3-dbg is not installed")
+        return
+    start = START.format(here=str(HERE), package=sys.path[0], folder=folder, shards=shards)
+    done = subprocess.run([debug, "-W", "ignore", "-X", "dev", "-c", start + REFERENCES], stdout=subprocess.PIPE,
+                          stderr=subprocess.PIPE, text=True, timeout=300)
+    added = re.search(r"^added (-?\d+)$", done.stdout, re.M)
+    report.add("ten rounds in a debug build of Python leak no reference", None if done.returncode == 0 and added and
+               int(added[1]) < 10 else f"{done.returncode}: {done.stdout}{done.stderr[-2000:]}")
 
 
 def endings(report, folder, shards):
@@ -328,6 +378,7 @@ def main():
         forked(report, module, shards)
         interrupted(report, module, folder, shards)
         endings(report, folder, shards)
+        references(report, folder, shards)
     return report.close()
 
 

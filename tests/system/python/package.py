@@ -43,7 +43,7 @@ def installed_library():
     shutil.rmtree(prefix, ignore_errors=True)
     succeed("meson", "setup", f"--prefix={prefix}", "--libdir=lib", *(f"-D{part}=disabled" for part in (
         "tests", "examples", "bench", "cuda")), "-Dcompiled=enabled", "-Ddebug=false", build, ROOT)
-    succeed("ar", "rcs", build / "libmillrace-compiled.a", compiled_library("g++", "-O1", "-fPIC"))
+    succeed("ar", "rcs", build / "libmillrace-compiled.a", compiled_library("g++"))
     succeed("ar", "rcs", build / "libmillrace-compiled-remote.a")   # installed if libcurl is there; nothing uses it
     succeed("meson", "install", "--no-rebuild", "-C", build)
     return prefix
