@@ -251,9 +251,11 @@ MILLRACE_INLINE std::pair<std::size_t, std::uint64_t> mix_schedule::first_pass()
       for (const std::size_t i : open)
         if (cannot_complete(at, i)) fail(i, longest_epoch);
     }
+    std::optional<mix_pattern> pattern;   // of the block; thousands of sources may complete their passes in it
     std::erase_if(open, [&](std::size_t i) {
       if (!at.is_exhausted(i, samples_)) return false;
-      const std::uint64_t end = at.begin + mix_pattern(at.quotas).position_of(i, samples_[i] - at.counts[i] - 1) + 1;
+      if (!pattern) pattern.emplace(at.quotas);
+      const std::uint64_t end = at.begin + pattern->position_of(i, samples_[i] - at.counts[i] - 1) + 1;
       if (end > last.second) last = {i, end};
       return true;
     });
