@@ -40,7 +40,7 @@ struct decoded {
 /// Decodes a body that arrives in pieces of at most `piece` bytes.
 decoded decode(const bytes& body, std::size_t rows, std::size_t piece) {
   decoded d;
-  mr::detail::row_decoder decoder({.rows = rows, .max_row_bytes = 40, .feeder = "node7:8717"});
+  mr::detail::feeder_row_decoder decoder({.rows = rows, .max_row_bytes = 40, .feeder = "node7:8717"});
   try {
     for (std::size_t at = 0; at < body.size(); at += piece)
       decoder.add(std::span(body).subspan(at, std::min(piece, body.size() - at)), [&](const row_answer& a) {

@@ -3,7 +3,7 @@
 //   const std::string mine = mr::detail::hello_text(identity);                  // of the trainer
 //   mr::detail::check_hello({.mine = mine, .theirs = answer, .feeder = "node7:8717"});   // setup_error with both texts
 //   const std::string path = mr::detail::rows_path(mr::detail::run_id(mine), range);     // /v1/8f0c.../rows/3/640-64-1
-//   mr::detail::row_decoder rows({.rows = 64, .max_row_bytes = 150'528, .feeder = "node7:8717"});
+//   mr::detail::feeder_row_decoder rows({.rows = 64, .max_row_bytes = 150'528, .feeder = "node7:8717"});
 //   rows.add(piece, [&](const mr::detail::row_answer& a) { slots.put(a.row, a.bytes, a.crc); });   // for each piece
 //   rows.finish();                                                              // data_error if rows are missing
 //
@@ -15,7 +15,7 @@
 // the row, or the reason.
 // Errors: setup_error for another run; data_error for a body or a path that is not valid. The messages name the feeder
 // and the row. Untrusted input is safe: no size is used before it has been checked against the handshake.
-// Threads: pure functions; a row_decoder is not synchronized. Cost: one copy of each row; no allocation after the
+// Threads: pure functions; a decoder is not synchronized. Cost: one copy of each row; no allocation after the
 // largest one.
 #pragma once
 
@@ -77,14 +77,14 @@ void append_row(std::vector<std::byte>& body, std::span<const std::byte> row);
 void append_reason(std::vector<std::byte>& body, std::string_view reason);
 
 /// Decodes a body that arrives in pieces.
-class row_decoder {
+class feeder_row_decoder {
  public:
   struct options {
     std::size_t rows = 0;            ///< rows of the request
     std::size_t max_row_bytes = 0;   ///< of the handshake
     std::string feeder{};            ///< address of the feeder, for errors
   };
-  explicit row_decoder(options o) : options_(std::move(o)) {}
+  explicit feeder_row_decoder(options o) : options_(std::move(o)) {}
 
   /// Passes each complete row on. Its bytes are valid during the call. Throws data_error for a wrong size, status or
   /// checksum of a reason, or for more rows than requested.

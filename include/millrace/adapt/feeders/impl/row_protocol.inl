@@ -182,14 +182,14 @@ MILLRACE_INLINE void append_reason(std::vector<std::byte>& body, std::string_vie
   append_part(body, 1, std::as_bytes(std::span(reason.data(), std::min(reason.size(), max_reason_bytes))));
 }
 
-MILLRACE_INLINE void row_decoder::fail(const std::string& problem) const {
+MILLRACE_INLINE void feeder_row_decoder::fail(const std::string& problem) const {
   throw data_error("the answer of the feeder " + printable(options_.feeder, 300) + " is not valid at row " +
                        std::to_string(decoded_) + " of " + std::to_string(options_.rows) + ": " + problem,
                    "Check the connection, and use the same version of Millrace on all machines");
 }
 
 /// Returns the size of the row that follows.
-MILLRACE_INLINE std::size_t row_decoder::read_header() {
+MILLRACE_INLINE std::size_t feeder_row_decoder::read_header() {
   const auto number = [this](std::size_t at) {
     std::uint32_t value = 0;
     for (std::size_t i = 4; i-- > 0;) value = value << 8 | std::to_integer<std::uint32_t>(row_[at + i]);
@@ -205,7 +205,7 @@ MILLRACE_INLINE std::size_t row_decoder::read_header() {
   return size;
 }
 
-MILLRACE_INLINE void row_decoder::add(std::span<const std::byte> piece,
+MILLRACE_INLINE void feeder_row_decoder::add(std::span<const std::byte> piece,
                                       const std::function<void(const row_answer&)>& next) {
   for (;;) {
     const std::size_t missing = std::min(expected_ - row_.size(), piece.size());
@@ -232,7 +232,7 @@ MILLRACE_INLINE void row_decoder::add(std::span<const std::byte> piece,
   }
 }
 
-MILLRACE_INLINE void row_decoder::finish() const {
+MILLRACE_INLINE void feeder_row_decoder::finish() const {
   if (decoded_ < options_.rows || !row_.empty() || header_)
     fail("got the end of the answer, expected " + std::to_string(options_.rows) + " rows");
 }
