@@ -2,7 +2,7 @@
 # From a fresh clone to a model that PyTorch trains, in a virtual environment:
 #
 #   sh examples/python.sh                             # writes a small data set and trains on it
-#   sh examples/python.sh -- --epochs 10              # options of examples/python/train_torch.py
+#   sh examples/python.sh -- --epochs 20              # options of examples/python/train_torch.py
 #   MILLRACE_TORCH=debian sh examples/python.sh       # Debian's PyTorch: a smaller download, an older version
 #
 # Installs missing Debian packages, and PyTorch from PyPI if it can be reached, otherwise from Debian. All other files

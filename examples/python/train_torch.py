@@ -17,7 +17,7 @@ arguments = argparse.ArgumentParser()
 arguments.add_argument("train_shards")
 arguments.add_argument("val_shards")
 arguments.add_argument("--checkpoint", type=pathlib.Path, default="checkpoint.pt")
-for name, default in {"classes": 10, "epochs": 3, "batch": 64, "size": 64, "save-every": 20}.items():
+for name, default in {"classes": 10, "epochs": 10, "batch": 64, "size": 64, "save-every": 20}.items():
     arguments.add_argument(f"--{name}", type=int, default=default)
 options = arguments.parse_args()
 rank, ranks, cuda = int(os.environ.get("RANK", 0)), int(os.environ.get("WORLD_SIZE", 1)), torch.cuda.is_available()
@@ -29,7 +29,7 @@ train = photos.train(options.train_shards, batch=options.batch // ranks, size=op
 val = photos.val(options.val_shards, batch=options.batch, size=options.size)
 torch.manual_seed(1)
 network = nn.Sequential(nn.Conv2d(3, 16, 5, 2), nn.ReLU(), nn.Conv2d(16, 32, 3, 2), nn.ReLU(), nn.Conv2d(32, 64, 3, 2),
-                        nn.ReLU(), nn.AdaptiveAvgPool2d(3), nn.Flatten(), nn.Linear(576, options.classes)).to(device)
+                        nn.ReLU(), nn.AdaptiveMaxPool2d(3), nn.Flatten(), nn.Linear(576, options.classes)).to(device)
 model = nn.parallel.DistributedDataParallel(network) if ranks > 1 else network
 optimizer, first_epoch = torch.optim.Adam(network.parameters(), 0.002), 0
 if options.checkpoint.exists():
