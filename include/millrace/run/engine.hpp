@@ -141,7 +141,7 @@ class engine final : public batch_engine<Batch> {
     this->set_places(builder_.layout());
   }
 
-  // The parts use the arena and the slots of the core, and the read stage uses the source and the order.
+  // In this order, each member is destroyed before the members that it uses. All use the core, the base class.
   source source_;
   const std::unique_ptr<planned_run> planned_;
   const std::shared_ptr<sample_names> names_;   // null: batches have no keys

@@ -30,7 +30,7 @@ struct jpeg_encode_options {
   bool arithmetic = false;                                   ///< arithmetic instead of Huffman coding
   bool optimize_tables = true;                               ///< tables for this image: a few percent smaller, slower
   unsigned restart_rows = 0;                                 ///< rows of MCUs between restart markers; 0: no markers
-  bool keep_rgb = false;                                     ///< stores RGB without conversion: larger, not rounded
+  bool keep_rgb = false;                                     ///< stores RGB instead of YCbCr: larger, more exact
 };
 
 /// Encodes `pixels`, [height, width, 1 or 3] u8, and returns the JPEG file. Throws setup_error if the shape or an

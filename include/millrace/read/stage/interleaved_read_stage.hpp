@@ -1,18 +1,19 @@
-// The read stage of a source without an index, for epochs of a fixed number of batches: reads and merges the lanes.
+// The read stage of a source without an index, for epochs of a fixed number of batches. It reads the
+// lanes, which are disjoint sequences of shards, and merges their samples.
 //
 //   mr::detail::interleaved_read_stage<mr::detail::shards_source> in(
 //       source, {.lanes = at.lanes, .turn = at.turn, .first_ordinal = 6'400}, segment.entrance());
 //   in.start();
 //   in.stop();  in.join();      // when the session ends
 //
-// Rule: no lane begins pass k + 1 before all lanes of this rank have ended pass k. Therefore the rank completes its
-// share of each pass before it begins the next pass. On one rank every pass contains every sample once.
-// Lane l owns shards l, l + lanes, l + 2 * lanes, ... of each pass's order. A sliding jitter shuffles the samples of
-// the lane (reorder_buffer.hpp). The merger removes one sample from each lane in turn, and skips lanes that have ended
-// the pass. Each pass begins with the first lane. Nothing else affects the order.
-// Lanes read ahead across the boundary between two passes. Each lane has at most 1 + 2 x threads / lanes open shards.
-// All lanes have equal shares of the read-ahead bytes. Only the lane of the next sample may exceed its share, and only
-// while it has no sample ready. This guarantees progress.
+// Rule: the merger removes no sample of pass k + 1 before all lanes of this rank have ended pass k. Therefore the rank
+// completes its share of each pass before it begins the next pass. On one rank every pass contains every sample once.
+// Lane l owns shards l, l + lanes, l + 2 * lanes, ... of each pass's order. Each sample of a lane moves by a random
+// distance below the window (reorder_buffer.hpp). The merger removes one sample from each lane in turn, and skips lanes
+// that have ended the pass. Each pass begins with the first lane. Nothing else affects the order.
+// Only the merger waits at the end of a pass; the lanes already read the next one. Each lane has at most
+// 1 + 2 x threads / lanes open shards. All lanes have equal shares of the read-ahead bytes. Only the lane of the next
+// sample may exceed its share, and only while it has no sample ready. This guarantees progress.
 // Errors: an error of a lane replaces that lane's next sample; data_error after 100 passes without a sample.
 // Threads: `threads` I/O threads; with 0 threads advance() reads on the caller. Reads block only these threads.
 #pragma once
@@ -32,12 +33,12 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 // A short queue of the next samples of a lane, between the lane's reorder_buffer and the merger of the lanes.
 //
 //   lane_queue<record> ready(8);
-//   reorder_buffer<shards_source> shards(order, options, ready);   // puts samples in; ready.can_accept() bounds it
-//   if (!ready.empty()) next.put(ready.pop());                     // the merger; ready.error() once nothing follows
+//   reorder_buffer<shards_source> shards(order, options, ready);   // puts samples into it while ready.can_accept()
+//   if (!ready.empty()) next.put(ready.pop());                     // the merger; if it is empty, see ready.error()
 //   if (ready.at_pass_end()) ...  ready.begin_pass();                // no sample of the next pass enters before that
 //
-// Threads: one at a time, under the lock of the read stage. Because of this lock, no listener needs a notification of
-// free space.
+// Threads: one at a time, under the lock of the read stage. The thread that removes a sample looks for work itself;
+// therefore set_listener() does nothing.
 
 /// Stores the next few samples of one lane, up to the end of its current pass.
 template <class T>
@@ -82,7 +83,7 @@ struct lane_start {
   std::uint64_t pass = 0;
   std::size_t shard = 0;       ///< index among the lane's shards in that pass
   std::uint64_t sample = 0;    ///< number of samples in the lane's pass before that shard
-  std::uint64_t ordinal = 0;     ///< ordinal in the lane's order of that pass; samples before it are dropped
+  std::uint64_t ordinal = 0;   ///< first sample to deliver, in the lane's order of that pass; earlier ones are dropped
 };
 
 /// Options of interleaved_read_stage.
@@ -90,8 +91,8 @@ struct interleaved_read_stage_options {
   unsigned threads = 4;   ///< 0: no threads, advance() reads
   std::size_t read_ahead_bytes = std::size_t{256} << 20;
   std::size_t window_bytes = ~std::size_t{0};   ///< maximum bytes in the shuffle windows of all lanes
-  std::vector<lane_start> lanes{};              ///< lanes of this rank in the order of their turns; a lane that
-                                                ///< starts in a later pass has already ended the first one
+  std::vector<lane_start> lanes{};              ///< lanes of this rank in the order of their turns. Lanes may
+                                                ///< start in pass k or k + 1; the latter have ended pass k
   std::size_t turn = 0;                         ///< lane of the next sample, unless it has ended the pass
   std::uint64_t first_ordinal = 0;                ///< ordinal of the first sample among the samples of this rank
   lost_shards* lost = nullptr;                    ///< as in reorder_buffer_options
@@ -114,7 +115,8 @@ class interleaved_read_stage final : public read_stage_base<Source> {
   using options = interleaved_read_stage_options;
   /// Number of passes without a sample after which the source counts as empty.
   static constexpr std::uint64_t max_empty_passes = 100;
-  /// The maximum for a source whose passes read the same samples: 2, because a run may begin within its first pass.
+  /// The same number for a source whose passes all read the same samples: 2, because the first pass of a resumed run
+  /// may be incomplete.
   static constexpr std::uint64_t max_equal_empty_passes = 2;
 
   interleaved_read_stage(const Source& source, options o, sample_sink<item>& next);
@@ -151,7 +153,7 @@ class interleaved_read_stage final : public read_stage_base<Source> {
   bool needs_space() override { return !had_space_ || waits_for_bytes_; }
   void finish(std::exception_ptr error) override;
 
-  /// Converts the positions of suspect samples in an error of lane `of` to rows of this rank.
+  /// Returns the error `why` of the lane `of`, with the positions of its suspect samples as rows of this rank.
   std::exception_ptr in_rows_of_rank(std::exception_ptr why, const lane& of) const;
   void begin_pass();
   shard* idle_shard_of(lane& l);

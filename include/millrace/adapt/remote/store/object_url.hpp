@@ -17,7 +17,7 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 enum class object_store_kind : std::uint8_t { s3, gs };
 
-/// A bucket and a key. The key may be empty if the name is a prefix.
+/// A bucket and a key. An empty key is the prefix of all objects of the bucket.
 struct object_url {
   object_store_kind kind = object_store_kind::s3;
   std::string bucket{}, key{};

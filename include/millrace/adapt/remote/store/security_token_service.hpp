@@ -4,7 +4,7 @@
 //   auto keys_of_role = sts.assume({.role = arn, .session = "me", .origin = "the profile \"train\""}, keys);
 //   auto other = sts.assume_by_token({.role = arn, .origin = "the web identity"}, token);
 //
-// Errors: io_error for a refusal, with the code of the response. Messages contain no other text of a response.
+// Errors: io_error if AWS refuses. Its message contains the error code of the response, and no other text of it.
 // Threads: any.
 // Source: "AssumeRole" and "AssumeRoleWithWebIdentity" of the AWS STS API Reference.
 #pragma once
@@ -22,10 +22,10 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 struct provided_keys {
   signing_keys keys{};
   std::string origin{};
-  bool is_fixed = false;   ///< true for the environment of the process: a new search returns the same keys
+  bool is_fixed = false;   ///< true: from environment variables, so that the keys never change
 };
 
-/// Returns the keys of a response, with their expiry time if the response contains one.
+/// Returns `keys` with the expiry time of the response. An empty `expiration`: the keys do not expire.
 provided_keys keys_of_response(provided_keys keys, const std::string& expiration);
 
 /// The Security Token Service of a region.
@@ -42,7 +42,7 @@ class security_token_service {
   security_token_service(const key_environment& env, std::string region)
       : env_(env), region_(std::move(region)) {}
 
-  /// Requests the role's keys with a signature of `keys`.
+  /// Requests the role's keys. Signs the request with `keys`.
   provided_keys assume(const role_request& role, const signing_keys& keys) const;
   /// Requests the role's keys with the token of an identity provider.
   provided_keys assume_by_token(const role_request& role, std::string_view token) const;

@@ -5,13 +5,13 @@
 //   mr::detail::build_ac_skip_table(table, ac_words);               // or build_dc_skip_table(table, dc, ac_words)
 //   const mr::detail::skip_entry e = table[window >> 52];
 //   bits += e.bits;
-//   k += e.advance;                                                 // + ends_block at the block's end
+//   k += e.advance;                                                 // includes ends_block if the block ends
 //
-// The index must contain the last symbol's code, but not its magnitude bits. Therefore an entry consumes at most 22
-// bits. An entry that does not end the block advances by at most 64, so bit 6 of the sum indicates every position
-// beyond the block's end.
+// The 12 bits contain the complete code of the last skipped symbol, but perhaps not its magnitude bits. Therefore an
+// entry consumes at most 22 bits. An entry that does not end the block advances by at most 64, so bit 6 of the new k
+// is set if k is beyond the block's end.
 // Threads: pure functions; any thread.
-// Source: ITU-T T.81 F.2.2. The tables are built in runs, as in coefficient_table.hpp.
+// Source: ITU-T T.81 F.2.2. Entries that begin with the same code are adjacent and written together.
 #pragma once
 
 #include <millrace/image/jpeg/baseline/coefficient_table.hpp>
@@ -37,13 +37,13 @@ constexpr std::uint16_t packed_skip(unsigned bits, unsigned advance) noexcept {
 }
 
 /// Writes `count` entries. Each is `first` plus one of `followers`, or only `first` if the sum would advance too far.
-/// `followers` are the entries for the rest of the index.
+/// `followers[i]` is the entry for the value i of the index bits after the first symbol.
 inline void append_followed(std::uint16_t* to, std::size_t count, std::uint16_t first,
                             const std::uint16_t* followers) noexcept {
   for (std::size_t i = 0; i < count; ++i) {
     const auto both = static_cast<std::uint16_t>(first + followers[i]);
-    // The sum consists of an advance of up to 63 and another advance. Bit 6 of the sum, which is bit 14 of the word,
-    // indicates that the sum is 64 or more, whether or not the block ends there.
+    // The combined advance is an advance of up to 63 plus another one. Its bit 6, bit 14 of the word, is set if it is
+    // 64 or more, also if the second entry ends the block.
     const auto too_far = static_cast<std::uint16_t>(0U - (both >> 14 & 1U));
     to[i] = static_cast<std::uint16_t>((both & ~too_far) | (first & too_far));
   }

@@ -36,13 +36,13 @@ class required_fields {
   bool empty() const noexcept { return entries_.empty(); }
   /// Returns the entries.
   const std::vector<std::string>& entries() const noexcept { return entries_; }
-  /// Returns the bits of the entries that `field` satisfies.
+  /// Returns a mask: bit i is set if `field` satisfies entry i.
   std::uint64_t bits_of(std::string_view field) const noexcept;
-  /// Returns the bits of all entries.
+  /// Returns the mask of all entries.
   std::uint64_t all_bits() const noexcept {
     return entries_.empty() ? 0 : ~std::uint64_t{0} >> (64 - entries_.size());
   }
-  /// Returns "'jpg;png' and 'txt'".
+  /// Returns the entries as text for messages, such as "'jpg;png' and 'txt'".
   std::string text() const;
   /// Returns a digest of the entries; 0 if no field is required.
   std::uint64_t digest() const noexcept;

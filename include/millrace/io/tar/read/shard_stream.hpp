@@ -14,8 +14,9 @@
 // times the size of the source. The checksums of each format show damage at the end of the stream at the latest. A
 // truncated gzip stream first delivers all bytes before the truncation. `max_expansion` applies to the complete source;
 // a part of it may expand more.
-// Memory: one buffer of `chunk_bytes` from the pool, reused for each shard; gzip needs another buffer of 256 KiB. The
-// window of zstd needs at most 128 MiB. The window of xz has the size that the file states, at most 4 GiB.
+// Memory: one buffer of `chunk_bytes` from the pool, which then lends it to the next stream; gzip needs another buffer
+// of 256 KiB. The window of zstd needs at most 128 MiB. The window of xz has the size that the file states, at most
+// 4 GiB.
 // Threads: not thread-safe.
 #pragma once
 
@@ -53,8 +54,8 @@ class shard_stream {
   shard_stream(const shard_stream&) = delete;
   shard_stream& operator=(const shard_stream&) = delete;
 
-  /// Returns the next bytes, valid until the next call; empty at the end. The bytes may be at the front of `place`.
-  /// Pass `place` if you copy the bytes there anyway.
+  /// Returns the next bytes, valid until the next call; empty at the end. A plain stream may read
+  /// directly into `place`, and then returns its front. Pass `place` only if you would copy the bytes there otherwise.
   std::span<const std::byte> next_chunk(std::span<std::byte> place = {});
 
   /// Skips `count_bytes` without reading them. Returns the number of skipped bytes, which is 0 if skipping is
@@ -80,7 +81,7 @@ class shard_stream {
 
  private:
   static constexpr std::size_t inflated_bytes = std::size_t{256} << 10;
-  static constexpr std::size_t worth_a_read_bytes = std::size_t{32} << 10;   // reading that many costs less than a copy
+  static constexpr std::size_t worth_a_read_bytes = std::size_t{32} << 10;   // a read costs less than a copy
   static constexpr std::size_t lookahead_bytes = std::size_t{4} << 10;   // the next headers, and small members
   static constexpr std::uint64_t free_expansion_bytes = std::uint64_t{64} << 20;
   static constexpr std::uint64_t largest_offset = ~std::uint64_t{0} >> 1;
@@ -98,7 +99,8 @@ class shard_stream {
   const compression* compression_after_skippable_frames(std::span<const std::byte>& start);
   void open_decompressor(const compression& method);
   std::span<const std::byte> read_source();
-  /// Fills `place` and a short chunk after it with one read. Returns the filled part of `place`.
+  /// Reads once: into `place`, and the next few bytes of the source into the own buffer. Returns the filled part of
+  /// `place`.
   std::span<const std::byte> read_into(std::span<std::byte> place);
 
   /// Callback of libarchive. Exceptions must not propagate through C frames, so source_failure_ stores them.
