@@ -21,7 +21,7 @@ namespace millrace { inline namespace MILLRACE_ABI {
 
 /// Limits for data that may be damaged or malicious. They are checked before memory is allocated.
 struct audio_limits {
-  std::uint64_t max_frames = std::uint64_t{1} << 28;   ///< frames of a file, and of the result: 97 minutes at 48 kHz
+  std::uint64_t max_frames = std::uint64_t{1} << 28;   ///< frames of a file, and of the result: 93 minutes at 48 kHz
   std::uint64_t max_channels = 64;
 };
 
@@ -32,19 +32,19 @@ struct audio_header {
   std::uint64_t frames = 0;
 };
 
-/// The task of an audio_resampler: all of `in`, followed by zeros, becomes `out`.
+/// The task of an audio_resampler: resamples `in` to `out`. After its end, the input counts as zeros.
 struct resample_task {
   std::uint32_t from = 0, to = 0;   ///< rates
   std::size_t channels = 0;
   std::span<const float> in{};      ///< interleaved
-  std::span<float> out{};           ///< interleaved; frame k is the signal at the time k / to
+  std::span<float> out{};           ///< interleaved; frame k is the signal at the time `k / to`, in seconds
 };
 
 /// A library for audio::resample(), such as mr::soxr of adapt/soxr.hpp.
 struct audio_resampler {
   void (*run)(const resample_task& task, unsigned quality, scratch& s) = nullptr;
   unsigned quality = 0;                                                ///< is passed to run()
-  /// Frames before and after a frame of the result that affect it, in frames of the lower rate.
+  /// Number of input frames on each side of an output frame that affect it, in frames of the lower rate.
   std::size_t reach = 0;
 };
 

@@ -8,9 +8,10 @@
 //   gaps.collect();             // collects the marks that the device has reached; does not wait
 //   gaps.add_to(metrics);       // device_gap_ns, if the device can measure it
 //
-// A gap is the time between two consecutive marks in one stream. In this time the stream waits for the batch, or the
-// host has not requested the batch yet. If all pairs of events are in use, no gap is recorded, because the queue of a
-// stream that lags this far is never empty. The time between two epochs of a training loop is not a gap.
+// A gap is the time from the mark of released() to the next mark of acquired() in the same stream. In this time the
+// stream waits for the batch, or the host has not requested the batch yet. If all pairs of events are in use, the host
+// has submitted far more work than the stream has completed. The stream is busy then, and no gap is recorded. The time
+// between two epochs of a training loop is not a gap.
 // Errors: exceptions from recording an event are not caught. If the clock cannot be read, the measurement ends.
 // Threads: any thread may call released(), acquired(), pause(), collect() and add_to().
 #pragma once

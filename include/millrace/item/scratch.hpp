@@ -1,4 +1,4 @@
-// scratch: reusable working memory of one worker, for decoders, row buffers and tables.
+// scratch: reusable working memory that one worker uses at a time, for decoders, row buffers and tables.
 //
 //   void render(std::span<std::uint8_t> row, mr::scratch& s) const {
 //     auto& decoder = s.get<my_decoder>();          // created at first use, reused for each sample
@@ -6,8 +6,9 @@
 //     if (decoder.repaired()) s.count("repaired frames");   // shown by run.stats().counts
 //   }
 //
-// Threads: one worker at a time uses a scratch; another worker may use it later. No worker keeps a scratch across a
-// call that may switch tasks. Results must not depend on the content that earlier samples left in a scratch.
+// Threads: one worker at a time uses a scratch; another worker may use it later. Do not use a scratch after a call in
+// which TBB may run another task on the thread, such as a nested parallel loop. Results must not depend on the content
+// that earlier samples left in a scratch.
 #pragma once
 
 #include <millrace/base/aligned_allocator.hpp>
@@ -20,10 +21,10 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
-/// Working memory of one worker, by type.
+/// Working memory: at most one object of each type.
 class scratch {
  public:
-  /// Returns the worker's own T, default-constructed on first use.
+  /// Returns the T of this scratch, default-constructed on first use.
   template <class T>
   T& get() {
     for (const auto& t : tools_)

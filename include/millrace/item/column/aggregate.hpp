@@ -3,9 +3,9 @@
 //   struct example { mr::picture pixels; std::int32_t label; };
 //   static_assert(mr::detail::member_count<example>() == 2);
 //
-// An aggregate has one to 16 members, none of them a built-in array, and no base classes. The names of members and the
-// positions of member pointers are derived from the addresses of a constant that is declared but never defined. These
-// addresses are constant expressions.
+// An aggregate has one to 16 members, none of them a built-in array, and no base classes. A constant of the
+// aggregate is declared but never defined. The addresses of its members are constant expressions. From them, the names
+// of members and the indices of member pointers are derived.
 // Errors: none; member_count() is 0 for any other type. Threads: pure functions; any thread.
 // Source of the technique: the documentation of Boost.PFR.
 #pragma once
@@ -161,7 +161,7 @@ struct item_constant {
 template <class Item>
 extern const item_constant<Item> undefined_item;   // declared for its addresses, never defined
 
-/// Wraps an address as a template argument, because clang++ 14 accepts the address of a member only inside a class.
+/// Wraps an address: clang++ 14 accepts the address of a member as a template argument only in an object of a class.
 template <class T>
 struct address_constant {
   const T* address;
@@ -173,7 +173,8 @@ consteval auto address_of_member() {
   return std::get<Index>(member_addresses(undefined_item<Item>.value));
 }
 
-/// Returns the address as a constant. The compiler's text for this constant contains the member's name.
+/// Returns the address as a constant. The function name that the compiler reports for this template argument
+/// contains the member's name.
 template <class Item, std::size_t Index>
 consteval auto name_of_member() {
   constexpr auto* address = address_of_member<Item, Index>();

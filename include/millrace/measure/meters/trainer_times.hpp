@@ -5,12 +5,12 @@
 //   times.record_return(returned_ns, mr::detail::trainer_times::kind::batch, {.ready_slots = 3});
 //   times.add_to(statistics, times.clock(now_ns));
 //
-// A training step lasts from the delivery of a batch to the next call of next(). If the copy of the batch is still in
-// progress, a trainer that reads the result of the step also waits for the copy. The step counts as starved until the
-// copy has arrived. After the end of an epoch, the time until the next call of next(), for example for validation, is a
-// pause, which counts neither as step nor as wait. The wall time excludes pauses. The clock stops at the end of the
-// run. The wait for the first batch belongs to the start of the run and does not count as a wait. The delivery times of
-// the last 2048 batches are stored.
+// A training step lasts from the delivery of a batch to the next call of next(). A batch may be delivered before its
+// copy to the device has arrived. Then a trainer that reads the result of the step also waits for the copy. The part of
+// the step before the arrival counts as waiting for data. After the end of an epoch, the time until the next call of
+// next(), for example for validation, is a pause, which counts neither as step nor as wait. The wall time excludes
+// pauses. The clock stops at the end of the run. The wait for the first batch belongs to the start of the run and does
+// not count as a wait. The delivery times of the last 2048 batches are stored.
 // Errors: none. Threads: the trainer calls call() and record_return(). Any thread may call the other members.
 #pragma once
 
@@ -45,9 +45,9 @@ class trainer_times {
   };
 
   void start(std::uint64_t now_ns);
-  /// Begins to watch the trainer, which now waits for a step of the session's start.
+  /// Begins to watch the trainer, which now waits for a phase of the session's start.
   void watch(std::uint64_t now_ns);
-  /// Stops watching the trainer, because the step of the session's start is complete or reports its own progress.
+  /// Stops watching the trainer: the phase of the session's start is complete, or reports its own progress.
   void leave(std::uint64_t now_ns);
 
   /// Records a call of next(). `arrived_ns` is the time at which the copy of the last delivered batch arrived; 0 if
@@ -67,7 +67,7 @@ class trainer_times {
   /// measurements.
   void add_to(flow_statistics& f, std::uint64_t now_ns) const;
 
-  /// Adds the trainer's track, the deliveries and the fill levels.
+  /// Adds the trainer's row of the timeline, the deliveries and the fill levels.
   void add_to(timeline& t) const;
 
   /// Returns the last deliveries, oldest first.

@@ -103,7 +103,7 @@ MILLRACE_INLINE files_source::files_source(named_files files, const files_option
     });
     if (files.paths.empty())
       throw setup_error("no file is selected: files_options::where rejects all " + std::to_string(before),
-                        "Compare the callable with the keys, which are the parts of the paths from the first glob on");
+                        "Check the callable. A key is the path from the first part with a wildcard, as in cat/1.jpg");
   }
   data_ = std::make_shared<file_data>(std::move(files.paths), std::move(data));
 }

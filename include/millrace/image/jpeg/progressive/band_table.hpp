@@ -1,4 +1,5 @@
-// Tables that map the next 10 bits of a progressive scan to one symbol with its sign.
+// Tables that map the next 10 bits of a progressive scan to one symbol and the sign of its
+// coefficient.
 //
 //   mr::detail::band_table table;
 //   if (!table.build(scan.ac, {.kind = mr::detail::band_kind::first_ac, .low = scan.low})) return tables;
@@ -29,8 +30,8 @@ struct alignas(8) band_entry {
   /// impossible coefficient.
   enum : std::uint8_t { zeros = 0, coefficient = 1, end_of_band = 2, long_word = 3, invalid = 4 };
 
-  std::uint8_t bits;        // bits to consume from the stream, except the length of a run of blocks
-  std::uint8_t run;         // zeros before the coefficient; for end_of_band: bits in the length of the run of blocks
+  std::uint8_t bits;        // bits to consume from the stream, without the length of an end-of-band run
+  std::uint8_t run;         // zeros before the coefficient; for end_of_band: number of bits of the length of that run
   std::uint8_t shift;       // shift of the window to the magnitude: 64 - bits
   std::uint8_t magnitude;   // size of the magnitude in bits
   std::int16_t bias;        // added to the magnitude bits

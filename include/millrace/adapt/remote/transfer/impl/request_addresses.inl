@@ -113,8 +113,9 @@ MILLRACE_INLINE key_search_options request_addresses::search_options_of(const re
 MILLRACE_INLINE provided_keys request_addresses::keys_of_web(header_list headers) {
   for (const auto& [name, value] : headers)
     if (name.empty() || (name + value).find_first_of("\r\n") != std::string::npos)
-      throw setup_error("remote_options::current_headers returned an invalid header: expected a name, and one line",
-                        "Return it without line breaks", {.stage = "remote"});
+      throw setup_error("remote_options::current_headers returned an invalid header: its name is empty, or it contains "
+                            "a line break",
+                        "Return a name that is not empty, and no line breaks", {.stage = "remote"});
   return {.keys = {.headers = std::move(headers)}, .origin = "remote_options::current_headers"};
 }
 
