@@ -9,9 +9,8 @@
 // index file is needed. The order passed to expect() determines how windows are read:
 // - Windows in the order of the files: in pieces of 256 KiB.
 // - A shuffle window that fits in the allowed memory: in blocks, which are cached until neighboring windows are read.
-// - Any other order: one read for each window. A reader announces all its windows to the storage at once, so that
-//   requests
-// overlap.
+// - Any other order: one read for each window. A reader announces all its windows to the storage at once, so that the
+// storage can read several windows at the same time.
 // At most 128 files stay open between reads.
 // Errors: setup_error if no file has a window; the errors of read_token_layout(); io_error for a file whose size has
 // changed since the start. Threads: any number of `access` objects at the same time, each used by one thread.
