@@ -98,8 +98,8 @@ class source_weight {
     return before.weight + part * (next->weight - before.weight);
   }
 
-  /// Returns the mean weight of the positions [begin, end), which have no point inside. Returns at(begin) for a
-  /// function of the user.
+  /// Returns the weight of the positions [begin, end), which have no point inside: the mean of the first and the last
+  /// position if the weight, or a factor of it in a mix within a mix, is linear(); otherwise at(begin).
   double mean(std::uint64_t begin, std::uint64_t end) const {
     return linear_ ? (at(begin) + at(end - 1)) / 2 : at(begin);
   }

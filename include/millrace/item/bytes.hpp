@@ -63,7 +63,7 @@ struct block {
   std::uint32_t entries_table = 0;
   std::size_t capacity_bytes = 0;
   std::uint32_t size_class = 0;
-  std::uint32_t parts = 0;   // number of other blocks that this block keeps alive; their addresses begin its data
+  std::uint32_t parts = 0;   // number of other blocks that this block keeps alive; data() begins with their addresses
   std::shared_ptr<pool_state> home;   // set while the block is in use, so that the free list outlives the pool handle
   const void* head = nullptr;         // the record_head of the record in this block, if any
 

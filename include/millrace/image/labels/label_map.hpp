@@ -42,7 +42,7 @@ namespace millrace { inline namespace MILLRACE_ABI {
 /// Options of labels(): which samples are classes, and the label of all others.
 struct label_options {
   std::optional<std::uint32_t> classes{};   ///< samples >= this number are not classes; empty: all samples are classes
-  std::uint32_t ignore = 255;               ///< label of samples that are not a class
+  std::uint32_t ignore = 255;               ///< label of samples that are not a class, and of padding
 };
 
 namespace detail {

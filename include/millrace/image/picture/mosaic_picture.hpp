@@ -1,4 +1,4 @@
-// Four images around a center in one row, as YOLO trains with.
+// Renders four images around a center in one row, as in the training of YOLO.
 //
 //   struct detection { mr::picture image; std::vector<mr::box> boxes; };   // of one sample
 //   struct example { mr::mosaic_picture pixels; mr::ragged<float, 2> boxes; };
@@ -13,8 +13,8 @@
 //   }
 //
 // Images 0 and 1 are above the center, 2 and 3 below; 0 and 2 are to its left. Each image touches the center with a
-// corner, is not scaled, and is cropped to its quarter of the row. The rest has one color. Resize the images before,
-// for example with resize_within({.width = 640, .height = 640}).
+// corner, is not scaled, and is cropped to its quarter of the row. All other pixels have one color. Resize the images
+// before, for example with resize_within({.width = 640, .height = 640}).
 // The center is uniform in the middle of the row, from min_center to 1 - min_center of each side.
 // Errors: setup_error if an option is out of range or an image has padding of another kind; the same errors as
 // `picture`. Threads: not synchronized. Cost: only the shown part of each image is decoded; JPEGs are decoded two at a
@@ -38,7 +38,7 @@ namespace millrace { inline namespace MILLRACE_ABI {
 /// The size of a mosaic, its color and the position of its center.
 struct mosaic_options {
   picture_size size{};              ///< size of the row in pixels; required; 2 to 65535 on each side
-  rgb_color color{114, 114, 114};   ///< color of the rest
+  rgb_color color{114, 114, 114};   ///< color of all other pixels
   double min_center = 0.25;         ///< minimum distance of the center from each side, as a fraction; 0 to 0.5
 };
 

@@ -130,7 +130,8 @@ class picture {
   picture random_crop(picture_size size, rng& random) const;
 
   /// Adds pixels around the image. A later resize resamples only pixels of the image, so that colors of the padding do
-  /// not blend into it. Throws setup_error if a side is above 65535, and if the image has padding of other pixels.
+  /// not blend into it. Only padding_mode::constant allows a later resize. Throws setup_error if a side is
+  /// above 65535, and if the image has padding of other pixels; data_error if a crop left only padding.
   picture pad(const padding_sides& sides, const padding_fill& fill = {}) const;
   picture pad(std::size_t sides, const padding_fill& fill = {}) const {
     return pad({.left = sides, .top = sides, .right = sides, .bottom = sides}, fill);

@@ -7,7 +7,8 @@
 //   shard.check_same(name, *file);                            // for a shard of a storage, at each opening
 //
 // Errors: the errors of index_of(); data_error if the index describes another shard.
-// Threads: any thread may call load(), index() and check_same(). Set the head, the index and the damage before that.
+// Threads: any thread may call load(), is_loaded() and check_same(). Set the head, the index and the damage before
+// that. index() and has_learned() must not run concurrently with the first load().
 #pragma once
 
 #include <millrace/base/error.hpp>
