@@ -111,7 +111,8 @@ def example(report, folder):
             [*launcher, __file__, "--example", str(kill_after), f"{folder}/train.tar", f"{folder}/val.tar", "--classes",
              "3", "--epochs", "3", "--batch", "8", "--size", "32", "--save-every", "2", "--checkpoint",
              f"{folder}/{checkpoint}"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-            env=dict(os.environ, OMP_NUM_THREADS="1", PYTHONPATH=str(ROOT / "include" / "python"), **environment))
+            timeout=900, env=dict(os.environ, OMP_NUM_THREADS="1", PYTHONPATH=str(ROOT / "include" / "python"),
+                                  **environment))
         return done.returncode, done.stdout
 
     def weights(checkpoint):

@@ -29,8 +29,11 @@ LOAD = "import sys; sys.path.insert(0, {package!r})\nimport millrace\n" \
 
 
 def succeed(*command, **options):
-    done = subprocess.run(list(map(str, command)), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-                          **options)
+    try:
+        done = subprocess.run(list(map(str, command)), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                              stderr=subprocess.STDOUT, text=True, timeout=600, **options)
+    except subprocess.TimeoutExpired as e:   # a network that does not answer
+        raise RuntimeError(f"{' '.join(map(str, command))}: no end after {e.timeout} s") from e
     if done.returncode != 0:
         raise RuntimeError(done.stdout[-4000:])
     return done.stdout
@@ -52,11 +55,14 @@ def installed_library():
 def built_by_pip(report, folder):
     pip = [sys.executable, "-m", "pip", "--disable-pip-version-check"]
     names = ("pip installs the package", "a package by meson-python", "a package by scikit-build-core")
-    reached = subprocess.run([*pip, "download", "-q", "--retries", "1", "--timeout", "20", "--no-deps", "-d", folder,
-                              "meson-python"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-    if reached.returncode != 0 or not shutil.which("meson") or not shutil.which("cmake"):
+    missing = ""
+    try:
+        succeed(*pip, "download", "-q", "--retries", "1", "--timeout", "20", "--no-deps", "-d", folder, "meson-python")
+    except RuntimeError as e:
+        missing = str(e)
+    if missing or not shutil.which("meson") or not shutil.which("cmake"):
         for name in names:
-            report.skip(name, f"needs pip, PyPI, meson and cmake. {reached.stdout.strip()[-200:]}")
+            report.skip(name, f"needs pip, PyPI, meson and cmake. {missing.strip().rpartition(chr(10))[2]}")
         return
     install = [*pip, "install", "-q", "--no-deps", "--target"]
     shutil.copytree(ROOT / "include", folder / "include", ignore=shutil.ignore_patterns("__pycache__"))
