@@ -27,12 +27,12 @@ mkdir -p "$folder/data"
 
 if ! "$python" -c 'import torch, numpy' 2>/dev/null; then
   python3 -m venv --clear "$folder/venv"
-  pip="$python -m pip -q --disable-pip-version-check"
+  pip() { "$python" -m pip -q --disable-pip-version-check "$@"; }
   if [ "${MILLRACE_TORCH:-pypi}" = pypi ] &&
-    $pip download --retries 1 --timeout 20 --no-deps -d "$folder" typing_extensions; then   # a small file
+    pip download --retries 1 --timeout 20 --no-deps -d "$folder" typing_extensions; then   # a small file
     say "PyTorch from PyPI: about 3 GB to download on x86_64, with the libraries for GPUs." \
       "MILLRACE_TORCH=debian selects Debian's PyTorch."
-    $pip install torch numpy
+    pip install torch numpy
   else
     bytes=$(apt-get install -qq --print-uris --no-install-recommends $(packages_for python_torch) |
       awk '{ sum += $3 } END { print int(sum / 1e6) }')
