@@ -278,6 +278,24 @@ TEST_CASE("the workers claim rows first, and do not compute the rows that the st
   CHECK(run.statistics().delivered_bytes >= 400 * (sizeof(std::int32_t) + sizeof(double)));
 }
 
+TEST_CASE("without workers, a session continues while its last missing row arrives") {
+  known_rows rows;
+  for (std::uint64_t p = 0; p < 4'000; ++p) {
+    append(rows[{0, p}], static_cast<std::int32_t>(p));
+    append(rows[{0, p}], 0.0);
+  }
+  const auto storage = std::make_shared<faulty_rows>(std::move(rows), std::vector<fault>{fault::none});
+  auto options = quiet(0);
+  options.rows = storage;
+  mr::session run{mr::from(numbers(4'000)) | mr::map([](int n) { return numbered{n, 0}; }) |
+                      mr::batch<&numbered::number, &numbered::draw>({.size = 2}),
+                  options};
+  int next = 0;
+  for (auto& [number, draw] : run)
+    for (std::size_t i = 0; i < number.shape[0]; ++i, ++next) REQUIRE(number[i] == next);
+  CHECK(next == 4'000);
+}
+
 TEST_CASE("a storage that fails is reported once, and the workers compute all rows") {
   const auto storage = std::make_shared<faulty_rows>(known_rows(), std::vector<fault>{fault::exception});
   std::vector<std::string> texts;

@@ -99,6 +99,8 @@ class row_requests final : public row_feed, private space_listener {
   bool done(row_request& of, std::size_t rows) noexcept;
   void add_answer(const row_request& of) noexcept;
   void change() noexcept;
+  /// Subtracts rows that have been stored or returned, and notifies the trainer.
+  void subtract_outstanding(std::size_t rows) noexcept;
   void report_lost() noexcept;
   void count(const char* what, std::uint64_t times = 1) noexcept {
     if (counts_) counts_->count(what, times);
@@ -198,6 +200,12 @@ MILLRACE_INLINE void row_requests::change() noexcept {
   if (options_.wakes_trainer) options_.batches->bell().ring();
 }
 
+MILLRACE_INLINE void row_requests::subtract_outstanding(std::size_t rows) noexcept {
+  changes_.fetch_add(1);   // first: otherwise may_change() could return false although rows were just stored
+  outstanding_.fetch_sub(rows);
+  change();
+}
+
 MILLRACE_INLINE void row_requests::work() noexcept {
   while (!stopped_.load()) {
     const std::uint64_t calls = calls_.load();
@@ -240,8 +248,7 @@ MILLRACE_INLINE void row_requests::send_one(std::size_t most) {
   if (r.count_ < claimed) tickets_.give_back(r.first_ + r.count_, claimed - r.count_);
   r.missing_.store(r.count_);
   r.sent_ns_ = steady_now_ns();
-  outstanding_.fetch_sub(most - r.count_);
-  change();
+  subtract_outstanding(most - r.count_);
   lock.unlock();
   if (r.count_ == 0) return;
   const batch_numbers& numbers = options_.numbers;
@@ -298,10 +305,9 @@ MILLRACE_INLINE void row_requests::return_missing(row_request& of) noexcept {
 }
 
 MILLRACE_INLINE bool row_requests::done(row_request& of, std::size_t rows) noexcept {
-  outstanding_.fetch_sub(rows);
   const bool last = of.missing_.fetch_sub(rows) == rows;
   if (last) space_freed();   // the storage may have room for another request
-  change();
+  subtract_outstanding(rows);
   return last;
 }
 
