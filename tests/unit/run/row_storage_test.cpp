@@ -373,4 +373,15 @@ TEST_CASE("the bytes of a row are checked against the shapes of its columns") {
   CHECK(lengths[0] == 3);
   CHECK(lengths[1] == 1);
   CHECK(std::vector<std::uint16_t>(ids.data, ids.data + 6) == std::vector<std::uint16_t>{7, 8, 9, 4, 9, 9});
+
+  struct answer {
+    bool correct;
+  };
+  mr::detail::columns<&answer::correct> of_bool;
+  of_bool.fix_shapes({true}, 2);
+  slot.assign(of_bool.batch_bytes(), std::byte{0});
+  for (const unsigned value : {0u, 1u, 2u, 255u}) {   // other values than 0 and 1 are not a bool
+    const std::byte byte = static_cast<std::byte>(value);
+    CHECK(of_bool.set_row(slot.data(), 1, {&byte, 1}) == (value <= 1));
+  }
 }

@@ -37,10 +37,13 @@ struct column_place {
   using element = typename column_traits<T>::element;
   /// Returns the size of a row in the form that set_row() reads.
   std::size_t max_row_bytes() const noexcept { return row_elements * sizeof(element); }
-  /// Writes a row from the front of `from`, and removes its bytes from `from`. Returns false if bytes are missing.
+  /// Writes a row from the front of `from`, and removes its bytes from `from`. Returns false if bytes are missing, or
+  /// if a bool is neither 0 nor 1.
   bool set_row(std::byte* base, std::size_t row, std::span<const std::byte>& from) const noexcept {
     const std::size_t bytes = max_row_bytes();
     if (from.size() < bytes) return false;
+    if constexpr (std::is_same_v<element, bool>)
+      if (std::any_of(from.data(), from.data() + bytes, [](std::byte b) { return b > std::byte{1}; })) return false;
     if (bytes > 0) std::memcpy(base + offset_bytes + row * bytes, from.data(), bytes);
     from = from.subspan(bytes);
     return true;
