@@ -26,6 +26,7 @@
 // Threads: as for shards(). Copies of a flow share the indexes and the partners.
 #pragma once
 
+#include <millrace/base/version.hpp>
 #include <millrace/read/run/indexed_run.hpp>
 #include <millrace/sources/joined_data.hpp>
 #include <millrace/sources/shards.hpp>

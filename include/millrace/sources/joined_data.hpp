@@ -14,6 +14,7 @@
 // Threads: any number of threads may call read() at the same time; everything else is immutable.
 #pragma once
 
+#include <millrace/base/version.hpp>
 #include <millrace/io/index/set/shard_data.hpp>
 #include <millrace/order/exact_order.hpp>
 

@@ -138,7 +138,8 @@ class dispatcher final : public worker_task,
   bool on_workers() const noexcept { return executor_ && executor_->shared(); }
 
   std::size_t claim(std::size_t most, std::uint64_t& first) noexcept;
-  std::size_t claim_returned(std::size_t most, std::uint64_t& first) noexcept;
+  // Not inlined, so that claim() remains small.
+  [[gnu::cold]] std::size_t claim_returned(std::size_t most, std::uint64_t& first) noexcept;
   /// Returns the number of tickets from `head` on that exceed two claims of each worker.
   std::uint64_t surplus(std::uint64_t head) const noexcept;
   void report_tickets() noexcept {

@@ -265,7 +265,10 @@ class shard_data {
     else request.ready.push_back(std::move(opened));
   }
   /// Keeps a shard's file open for later reads.
-  void release(std::size_t, std::unique_ptr<open_shard> opened) { idle()->keep(this, std::move(opened)); }
+  void release(std::size_t, std::unique_ptr<open_shard> opened) {
+    const std::lock_guard lock(mutex_);   // share() must not replace files_ meanwhile
+    files_->keep(this, std::move(opened));
+  }
   std::shared_ptr<idle_files> idle() {
     const std::lock_guard lock(mutex_);
     return files_;
