@@ -14,7 +14,9 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <cstdint>
 #include <cstring>
+#include <span>
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
@@ -22,15 +24,21 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 inline constexpr std::array hello_names{"protocol", "library", "program", "order", "columns", "max_row_bytes"};
 inline constexpr std::size_t max_hello_bytes = std::size_t{64} << 10, max_reason_bytes = 1'000;
 
-/// Returns the build id that the linker stored in the program, as hexadecimal digits; empty without one.
+/// Returns the build id that the linker stored in the program or the shared library that contains this function, as
+/// hexadecimal digits; empty if it has none.
 MILLRACE_INLINE std::string build_id() {
   std::string id;
   ::dl_iterate_phdr(
-      [](dl_phdr_info* program, std::size_t, void* to) {
-        for (int i = 0; i < program->dlpi_phnum; ++i) {
-          const auto& header = program->dlpi_phdr[i];
+      [](dl_phdr_info* object, std::size_t, void* to) {
+        const std::span headers(object->dlpi_phdr, object->dlpi_phnum);
+        const auto here = reinterpret_cast<std::uintptr_t>(&build_id);
+        if (std::none_of(headers.begin(), headers.end(), [&](const auto& h) {
+              return h.p_type == PT_LOAD && here - (object->dlpi_addr + h.p_vaddr) < h.p_memsz;
+            }))
+          return 0;   // the next object
+        for (const auto& header : headers) {
           if (header.p_type != PT_NOTE) continue;
-          const auto* at = reinterpret_cast<const char*>(program->dlpi_addr + header.p_vaddr);
+          const auto* at = reinterpret_cast<const char*>(object->dlpi_addr + header.p_vaddr);
           const char* const end = at + header.p_memsz;
           while (end - at >= static_cast<std::ptrdiff_t>(sizeof(ElfW(Nhdr)))) {
             ElfW(Nhdr) note;
@@ -43,7 +51,7 @@ MILLRACE_INLINE std::string build_id() {
             at = content + (note.n_descsz + 3) / 4 * 4;
           }
         }
-        return 1;   // only the first object, which is the program
+        return 1;
       },
       &id);
   return id;
