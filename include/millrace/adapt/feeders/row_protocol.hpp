@@ -31,7 +31,7 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 /// The facts that determine the bytes of rows.
 struct run_identity {
   std::string library{};   ///< version and mode of Millrace
-  std::string program{};   ///< build id of the program
+  std::string program{};   ///< build id of the program, or of the shared library that contains the flow
   row_run run{};
 };
 
