@@ -162,6 +162,7 @@ def main():
         expect("a source without a module is refused", message("int x;"), "must define one function PyInit_NAME")
         expect("a missing compiler is named", message("int PyInit_x() {}", CXX=str(folder / "none")),
                "is not installed: apt-get install g++")
+        del os.environ["CXX"]
         built_by_pip(report, folder)
     version = re.search(r"version: '([\d.]+)'", (ROOT / "meson.build").read_text())[1]
     project = re.search(r'^version = "([\d.]+)"', (ROOT / "include" / "python" / "pyproject.toml").read_text(), re.M)[1]

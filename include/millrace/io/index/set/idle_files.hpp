@@ -17,8 +17,8 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <new>
 #include <utility>
-#include <vector>
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
@@ -37,26 +37,30 @@ class idle_files {
   explicit idle_files(std::size_t most) noexcept : most_(most) {}
 
   /// Returns the open file of a shard; null if there is none.
-  std::unique_ptr<idle_file> reuse(const void* owner, std::size_t shard) {
+  std::unique_ptr<idle_file> reuse(const void* owner, std::size_t shard) noexcept {
     const std::lock_guard lock(mutex_);
     const auto at = by_shard_.find({owner, shard});
     return at == by_shard_.end() ? nullptr : remove(at);
   }
-  /// Keeps a file open for later reads.
-  void keep(const void* owner, std::unique_ptr<idle_file> file) {
+  /// Keeps a file open for later reads. Closes it if there is no memory.
+  void keep(const void* owner, std::unique_ptr<idle_file> file) noexcept {
     const std::lock_guard lock(mutex_);
     const key name{owner, file->shard};
     if (most_ == 0 || by_shard_.contains(name)) return;
-    if (by_age_.size() >= most_) static_cast<void>(remove(by_shard_.find(by_age_.front().name)));
-    by_shard_[name] = by_age_.insert(by_age_.end(), {name, std::move(file)});
+    try {
+      entries added;
+      added.push_back({name, std::move(file)});
+      by_shard_.emplace(name, added.begin());
+      by_age_.splice(by_age_.end(), added);
+    } catch (const std::bad_alloc&) {
+      return;
+    }
+    if (by_age_.size() > most_) remove(by_shard_.find(by_age_.front().name));
   }
-  /// Returns all files of a set.
-  std::vector<std::unique_ptr<idle_file>> remove_all(const void* owner) {
+  /// Closes all files of a set.
+  void remove_all(const void* owner) noexcept {
     const std::lock_guard lock(mutex_);
-    std::vector<std::unique_ptr<idle_file>> all;
-    for (auto at = by_shard_.lower_bound({owner, 0}); at != by_shard_.end() && at->first.first == owner;)
-      all.push_back(remove(at++));
-    return all;
+    for (auto at = by_shard_.lower_bound({owner, 0}); at != by_shard_.end() && at->first.first == owner;) remove(at++);
   }
   /// Returns the number of open files.
   std::size_t size() const {
@@ -72,7 +76,7 @@ class idle_files {
   };
   using entries = std::list<entry>;
 
-  std::unique_ptr<idle_file> remove(std::map<key, entries::iterator>::iterator at) {
+  std::unique_ptr<idle_file> remove(std::map<key, entries::iterator>::iterator at) noexcept {
     std::unique_ptr<idle_file> file = std::move(at->second->file);
     by_age_.erase(at->second);
     by_shard_.erase(at);

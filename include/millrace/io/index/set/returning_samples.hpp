@@ -34,7 +34,7 @@ class returning_samples {
   void report(event_counts& counts, const name_list& names) noexcept {
     if (samples_.load(std::memory_order_relaxed) == 0) return;
     if (const std::uint64_t samples = samples_.exchange(0); samples > 0)
-      report_returning_keys(counts, samples, names[first_shard_]);
+      report_returning_keys(counts, samples, names.view(first_shard_));
   }
 
  private:

@@ -158,10 +158,10 @@ class shard_data {
   /// Returns the default meter of sample reads. It excludes reads of indexes.
   read_meter& reads() const noexcept { return reads_; }
 
-  /// Keeps files open together with other sets.
+  /// Keeps files open together with other sets. Closes the files that are open now.
   void share(std::shared_ptr<idle_files> files) {
     const std::lock_guard lock(mutex_);
-    for (auto& opened : files_->remove_all(this)) files->keep(this, std::move(opened));
+    files_->remove_all(this);
     files_ = std::move(files);
   }
 

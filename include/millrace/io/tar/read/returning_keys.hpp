@@ -56,7 +56,7 @@ class key_memory {
 };
 
 /// Counts the samples that repeat an earlier key in a shard, and posts a notice about the first such shard of a run.
-void report_returning_keys(event_counts& counts, std::uint64_t samples, const std::string& shard) noexcept;
+void report_returning_keys(event_counts& counts, std::uint64_t samples, std::string_view shard) noexcept;
 
 /// Another piece of a sample that is stored in several pieces.
 struct other_piece {

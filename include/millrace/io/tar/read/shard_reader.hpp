@@ -78,7 +78,7 @@ namespace detail {
 class tar_reader;
 
 /// Counts a shard without an end marker, and posts a notice about the first such shard of a run.
-void report_missing_end_marker(event_counts& counts, const std::string& shard) noexcept;
+void report_missing_end_marker(event_counts& counts, std::string_view shard) noexcept;
 
 /// The start of a reader inside a plain shard, given by the offset of the first header of a sample.
 struct shard_start {

@@ -105,7 +105,7 @@ MILLRACE_INLINE void shard_data::store_learned(std::size_t shard, std::optional<
 
 MILLRACE_INLINE void shard_data::report(event_counts& counts) const noexcept {
   for (std::size_t i = 0; i < names_.size(); ++i)
-    if (shards_[i].head.without_end_marker) report_missing_end_marker(counts, names_[i]);
+    if (shards_[i].head.without_end_marker) report_missing_end_marker(counts, names_.view(i));
 }
 
 MILLRACE_INLINE error_location shard_data::location_of(const located_sample& s) const {

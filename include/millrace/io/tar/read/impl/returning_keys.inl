@@ -47,7 +47,7 @@ MILLRACE_INLINE void key_memory::grow() {
 }
 
 MILLRACE_INLINE void report_returning_keys(event_counts& counts, std::uint64_t samples,
-                                           const std::string& shard) noexcept {
+                                           std::string_view shard) noexcept {
   counts.count("keys that occur again later in their shard", samples);
   try {
     counts.post({.kind = notice_kind::returning_keys, .severity = notice_severity::warning,
@@ -56,7 +56,7 @@ MILLRACE_INLINE void report_returning_keys(event_counts& counts, std::uint64_t s
                          " again later in the shard: the members of a sample are not next to each other, so each piece "
                          "is a sample with some of the fields. Write the shard again with `tar --sort=name`. Further "
                          "such shards are only counted",
-                 .where = {.stage = "tar", .shard = shard}});
+                 .where = {.stage = "tar", .shard = std::string(shard)}});
   } catch (const std::bad_alloc&) {
     // The event was counted.
   }

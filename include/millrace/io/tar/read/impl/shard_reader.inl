@@ -12,14 +12,14 @@ namespace millrace { inline namespace MILLRACE_ABI {
 
 namespace detail {
 
-MILLRACE_INLINE void report_missing_end_marker(event_counts& counts, const std::string& shard) noexcept {
+MILLRACE_INLINE void report_missing_end_marker(event_counts& counts, std::string_view shard) noexcept {
   counts.count("shards that ended without a marker");
   try {
     counts.post({.kind = notice_kind::missing_end_marker, .severity = notice_severity::warning,
                  .text = "the shard " + printable(shard) + " ended without an end marker (two blocks of 512 zeros): "
                          "all of its samples are delivered. Further such shards are only counted; `.strict = true` "
                          "reports a missing marker as an error",
-                 .where = {.stage = "tar", .shard = shard}});
+                 .where = {.stage = "tar", .shard = std::string(shard)}});
   } catch (const std::bad_alloc&) {
     // The event was counted.
   }
@@ -100,9 +100,9 @@ MILLRACE_INLINE void shard_reader::report(event_counts& counts) const noexcept {
   add("names without a dot passed over", now.names_without_dot);
   add("links, folders and devices passed over", now.not_regular);
   add("member names that are not UTF-8", now.unconverted_names);
-  if (now.returning_keys > 0) detail::report_returning_keys(counts, now.returning_keys, std::string(shard()));
+  if (now.returning_keys > 0) detail::report_returning_keys(counts, now.returning_keys, shard());
   if (now.missing_end_markers == 0 || (warned_missing_marker_ && warned_missing_marker_->exchange(true))) return;
-  detail::report_missing_end_marker(counts, std::string(shard()));
+  detail::report_missing_end_marker(counts, shard());
 }
 
 MILLRACE_INLINE std::optional<record> shard_reader::advance() {
