@@ -196,7 +196,9 @@ TEST_CASE("rows from another session do not change a run, whatever their faults 
     const auto storage = std::make_shared<faulty_rows>(rows, std::move(faults));
     check_same(run_numbers(threads, storage), expected);
     CHECK(storage->wrong_results == 0);
-    CHECK(storage->opened.columns == "numbered::number [40] i32, numbered::draw [40] f64");
+    const std::string& columns = storage->opened.columns;   // begins with the namespace of this file
+    CHECK(columns.ends_with("numbered::draw [40] f64"));
+    CHECK(columns.find("numbered::number [40] i32, ") != std::string::npos);
     if (threads > 0) CHECK(storage->requests >= 3);
   };
   std::vector<fault> mixed(all_faults.begin(), all_faults.end());

@@ -42,7 +42,7 @@ class idle_files {
     const auto at = by_shard_.find({owner, shard});
     return at == by_shard_.end() ? nullptr : remove(at);
   }
-  /// Keeps a file open for later reads. Closes it if there is no memory.
+  /// Keeps a file open for later reads. Closes it if memory runs out.
   void keep(const void* owner, std::unique_ptr<idle_file> file) noexcept {
     const std::lock_guard lock(mutex_);
     const key name{owner, file->shard};
