@@ -15,7 +15,7 @@
 #pragma once
 
 #include <millrace/base/version.hpp>
-#include <millrace/io/index/set/shard_data.hpp>
+#include <millrace/io/index/set/shard_sets.hpp>
 #include <millrace/order/exact_order.hpp>
 
 #include <cstdint>
@@ -44,23 +44,17 @@ struct join_options {
 namespace detail {
 
 /// Reads several data sets as one: the samples of the first set, each with the fields of its partners.
-class joined_data {
+class joined_data : public shard_sets {
  public:
   using item = record;
 
   /// Finds the partners of all samples. Throws the errors described at the top of the file.
   joined_data(std::vector<std::shared_ptr<shard_data>> sets, join_options options, notice_outlet& notices);
 
-  /// Adds the events of all sets to `counts`.
-  void report(event_counts& counts) const noexcept;
-  /// Adds the counts of each set's reads since the last call.
-  void report_reads(event_counts& counts) const noexcept;
   /// Returns the number of joined samples of each shard of the first set.
   const std::vector<std::uint64_t>& counts() const noexcept { return counts_; }
   /// Returns the identity of a sample, which is its identity in the first set.
   std::uint64_t id_of(const located_sample& s) const noexcept { return sets_[0]->id_of(in_set(s, 0)); }
-  /// Returns a checksum of the selected samples; 0 if all are selected.
-  std::uint64_t choice() const noexcept;
   /// Returns a text with the number of selected samples of each set; empty without a selection.
   std::string choice_text() const;
   /// Returns the bytes of the joined samples in all sets, estimated by their share of the samples.
@@ -71,10 +65,6 @@ class joined_data {
   error_location location_of(const located_sample& s) const { return sets_[0]->location_of(in_set(s, 0)); }
   /// Returns the position of the rest of a sample that is stored in several pieces.
   std::optional<other_piece> other_piece_of(const error_location& sample) const;
-  /// Returns the notices of all sets.
-  std::vector<notice> notices() const;
-  /// Returns the meter that watches the reads of all sets together.
-  read_meter& reads() const noexcept { return reads_; }
   /// Throws setup_error if the fingerprint `then` of a resume point belongs to another join.
   void check_same(std::uint64_t then) const;
 
@@ -125,9 +115,7 @@ class joined_data {
   std::size_t read_set(std::size_t set, std::span<const located_sample> samples, std::span<record> records,
                        std::exception_ptr& failure);
 
-  const std::vector<std::shared_ptr<shard_data>> sets_;
   const join_options options_;
-  mutable read_meter reads_;
   block_pool pool_;
   std::vector<std::vector<std::uint64_t>> places_;   // for each set: the place of each joined sample
   std::vector<std::uint64_t> counts_, first_of_;     // for each shard of the first set

@@ -12,7 +12,7 @@
 // everything else is immutable.
 #pragma once
 
-#include <millrace/io/index/set/shard_data.hpp>
+#include <millrace/io/index/set/shard_sets.hpp>
 #include <millrace/item/position.hpp>
 #include <millrace/measure/values/run_stats.hpp>
 #include <millrace/order/mix_cursor.hpp>
@@ -27,7 +27,7 @@
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 /// Reads several data sets as one; shard numbers continue from one source to the next.
-class mixed_data {
+class mixed_data : public shard_sets {
  public:
   using item = mixed_record;
 
@@ -36,10 +36,6 @@ class mixed_data {
 
   /// Returns the rule of the mix, with a name for each source.
   const mix_rule& rule() const noexcept { return rule_; }
-  /// Adds the events of all sources to `counts`.
-  void report(event_counts& counts) const noexcept;
-  /// Adds the counts of each data set's reads since the last call.
-  void report_reads(event_counts& counts) const noexcept;
   /// Returns the number of sources.
   std::size_t sources() const noexcept { return sets_.size(); }
   /// Returns the data set of source `i`.
@@ -48,8 +44,6 @@ class mixed_data {
   const std::vector<std::uint64_t>& counts() const noexcept { return counts_; }
   /// Returns the identity of a sample; see shard_data::id_of().
   std::uint64_t id_of(const located_sample& s) const noexcept;
-  /// Returns a checksum of the selected samples; 0 if all are selected.
-  std::uint64_t choice() const noexcept;
   /// Returns a text with the number of selected samples of each source; empty without a selection.
   std::string choice_text() const;
   /// Returns the bytes of all sources together.
@@ -59,12 +53,6 @@ class mixed_data {
 
   /// Returns source, shard, key and offset of a sample.
   error_location location_of(const located_sample& s) const;
-
-  /// Returns the notices of all sources (shard_data::notices()).
-  std::vector<notice> notices() const;
-
-  /// Returns the meter that watches the reads of all sources together.
-  read_meter& reads() const noexcept { return reads_; }
 
   /// Compares the fingerprint `then` of a resume point with this data set.
   /// Throws setup_error if the sources or the rule of the mix differ.
@@ -92,9 +80,7 @@ class mixed_data {
                        [](const mix_source_spec& s) { return !s.weight.is_constant(); });
   }
 
-  std::vector<std::shared_ptr<shard_data>> sets_;
   mix_rule rule_;
-  mutable read_meter reads_;
   std::vector<std::uint64_t> counts_, first_shards_;
   std::uint64_t fingerprint_ = 0;
 };

@@ -101,7 +101,7 @@ class joined_data::key_table {
 
 MILLRACE_INLINE joined_data::joined_data(std::vector<std::shared_ptr<shard_data>> sets, join_options options,
                                          notice_outlet& notices)
-    : sets_(std::move(sets)), options_(std::move(options)), places_(sets_.size()), facts_(sets_.size()) {
+    : shard_sets(std::move(sets)), options_(std::move(options)), places_(sets_.size()), facts_(sets_.size()) {
   if (options_.prefixes.size() > sets_.size())
     throw setup_error("join_options::prefixes has too many texts: got " + std::to_string(options_.prefixes.size()) +
                           " for " + std::to_string(sets_.size()) + " sets",
@@ -218,21 +218,6 @@ MILLRACE_INLINE void joined_data::count_shards() {
   fingerprint_ = (combine_keys(0, sets_[0]->fingerprint()) & upper_half) | (others >> 32);
 }
 
-MILLRACE_INLINE void joined_data::report(event_counts& counts) const noexcept {
-  for (const auto& set : sets_) set->report(counts);
-}
-
-MILLRACE_INLINE void joined_data::report_reads(event_counts& counts) const noexcept {
-  for (const auto& set : sets_) set->report_reads(counts);
-}
-
-MILLRACE_INLINE std::uint64_t joined_data::choice() const noexcept {
-  std::uint64_t all = 0;
-  for (std::size_t i = 0; i < sets_.size(); ++i)
-    if (sets_[i]->choice() != 0) all = combine_keys(combine_keys(all, i), sets_[i]->choice()) | 1;
-  return all;
-}
-
 MILLRACE_INLINE std::string joined_data::choice_text() const {
   std::string all;
   for (std::size_t i = 0; i < sets_.size(); ++i)
@@ -254,13 +239,6 @@ MILLRACE_INLINE std::optional<other_piece> joined_data::other_piece_of(const err
   for (const auto& set : sets_)
     if (auto piece = set->other_piece_of(sample)) return piece;
   return std::nullopt;
-}
-
-MILLRACE_INLINE std::vector<notice> joined_data::notices() const {
-  std::vector<notice> all;
-  for (const auto& set : sets_)
-    for (notice& one : set->notices()) all.push_back(std::move(one));
-  return all;
 }
 
 MILLRACE_INLINE void joined_data::check_same(std::uint64_t then) const {

@@ -269,6 +269,11 @@ void example(const std::vector<std::string>& names, std::span<const mr::detail::
 EXAMPLE
 }
 
+// ---- shard_sets.hpp
+void example(const mr::detail::shard_sets& joined) {
+EXAMPLE
+}
+
 // ---- shard_heads.hpp
 void example(const std::vector<std::string>& names, std::size_t k) {
 EXAMPLE

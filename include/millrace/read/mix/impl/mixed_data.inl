@@ -6,7 +6,7 @@
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 MILLRACE_INLINE mixed_data::mixed_data(std::vector<std::shared_ptr<shard_data>> sets, mix_rule rule)
-    : sets_(std::move(sets)), rule_(std::move(rule)) {
+    : shard_sets(std::move(sets)), rule_(std::move(rule)) {
   const auto files = std::make_shared<idle_files>(512);
   for (const auto& set : sets_) set->share(files);
   std::uint64_t of_data = sets_.size(), of_rule = static_cast<std::uint64_t>(rule_.on_exhausted);
@@ -21,24 +21,9 @@ MILLRACE_INLINE mixed_data::mixed_data(std::vector<std::shared_ptr<shard_data>> 
   fingerprint_ = (of_data & upper_half) | (of_rule >> 32);
 }
 
-MILLRACE_INLINE void mixed_data::report(event_counts& counts) const noexcept {
-  for (const auto& set : sets_) set->report(counts);
-}
-
-MILLRACE_INLINE void mixed_data::report_reads(event_counts& counts) const noexcept {
-  for (const auto& set : sets_) set->report_reads(counts);
-}
-
 MILLRACE_INLINE std::uint64_t mixed_data::id_of(const located_sample& s) const noexcept {
   const std::size_t source = source_of(s.shard);
   return sets_[source]->id_of({s.shard - first_shards_[source], s.index}, first_shards_[source]);
-}
-
-MILLRACE_INLINE std::uint64_t mixed_data::choice() const noexcept {
-  std::uint64_t all = 0;
-  for (std::size_t i = 0; i < sets_.size(); ++i)
-    if (sets_[i]->choice() != 0) all = combine_keys(combine_keys(all, i), sets_[i]->choice()) | 1;
-  return all;
 }
 
 MILLRACE_INLINE std::string mixed_data::choice_text() const {
@@ -60,13 +45,6 @@ MILLRACE_INLINE error_location mixed_data::location_of(const located_sample& s) 
   error_location location = sets_[source]->location_of({s.shard - first_shards_[source], s.index});
   location.stage = rule_.sources[source].name + " of the mix";
   return location;
-}
-
-MILLRACE_INLINE std::vector<notice> mixed_data::notices() const {
-  std::vector<notice> all;
-  for (const auto& set : sets_)
-    for (notice& one : set->notices()) all.push_back(std::move(one));
-  return all;
 }
 
 MILLRACE_INLINE void mixed_data::check_same(std::uint64_t then) const {
