@@ -4,7 +4,9 @@
 #include <millrace/base/text.hpp>
 
 #include <bit>
+#include <charconv>
 #include <cstring>
+#include <system_error>
 #include <utility>
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
@@ -51,6 +53,13 @@ MILLRACE_INLINE void clean_utf8(std::string& text) {
     rest.remove_prefix(good + 1);
   }
   text = std::move(clean);
+}
+
+MILLRACE_INLINE std::optional<std::uint64_t> decimal_number(std::string_view text) noexcept {
+  std::uint64_t value = 0;
+  const auto [end, wrong] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (text.empty() || wrong != std::errc{} || end != text.data() + text.size()) return std::nullopt;
+  return value;
 }
 
 }}}  // namespace millrace::detail

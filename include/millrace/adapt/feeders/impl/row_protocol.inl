@@ -7,13 +7,13 @@
 #include <millrace/base/digest.hpp>
 #include <millrace/base/error.hpp>
 #include <millrace/base/hex.hpp>
+#include <millrace/base/text.hpp>
 
 #include <elf.h>
 #include <link.h>
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cstdint>
 #include <cstring>
 #include <span>
@@ -23,6 +23,20 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 /// The names of the lines of an identity, in their order.
 inline constexpr std::array hello_names{"protocol", "library", "program", "order", "columns", "max_row_bytes"};
 inline constexpr std::size_t max_hello_bytes = std::size_t{64} << 10, max_reason_bytes = 1'000;
+
+/// Appends the GNU build id in a segment of notes, if it has one, as hexadecimal digits.
+MILLRACE_INLINE void append_build_id(std::span<const char> notes, std::string& id) {
+  ElfW(Nhdr) note;
+  while (notes.size() >= sizeof note) {
+    std::memcpy(&note, notes.data(), sizeof note);
+    const char* const name = notes.data() + sizeof note;
+    const char* const content = name + (note.n_namesz + 3) / 4 * 4;
+    if (note.n_type == NT_GNU_BUILD_ID && note.n_namesz == 4 && std::memcmp(name, "GNU", 4) == 0)
+      for (std::size_t b = 0; b < note.n_descsz; ++b) id += hex(static_cast<unsigned char>(content[b]), 2);
+    const auto size = static_cast<std::size_t>(content - notes.data()) + (note.n_descsz + 3) / 4 * 4;
+    notes = notes.subspan(std::min(size, notes.size()));
+  }
+}
 
 /// Returns the build id that the linker stored in the program or the shared library that contains this function, as
 /// hexadecimal digits; empty if it has none.
@@ -36,21 +50,10 @@ MILLRACE_INLINE std::string build_id() {
               return h.p_type == PT_LOAD && here - (object->dlpi_addr + h.p_vaddr) < h.p_memsz;
             }))
           return 0;   // the next object
-        for (const auto& header : headers) {
-          if (header.p_type != PT_NOTE) continue;
-          const auto* at = reinterpret_cast<const char*>(object->dlpi_addr + header.p_vaddr);
-          const char* const end = at + header.p_memsz;
-          while (end - at >= static_cast<std::ptrdiff_t>(sizeof(ElfW(Nhdr)))) {
-            ElfW(Nhdr) note;
-            std::memcpy(&note, at, sizeof note);
-            const char* const name = at + sizeof note;
-            const char* const content = name + (note.n_namesz + 3) / 4 * 4;
-            if (note.n_type == NT_GNU_BUILD_ID && note.n_namesz == 4 && std::memcmp(name, "GNU", 4) == 0)
-              for (std::size_t b = 0; b < note.n_descsz; ++b)
-                static_cast<std::string*>(to)->append(hex(static_cast<unsigned char>(content[b]), 2));
-            at = content + (note.n_descsz + 3) / 4 * 4;
-          }
-        }
+        for (const auto& h : headers)
+          if (h.p_type == PT_NOTE)
+            append_build_id({reinterpret_cast<const char*>(object->dlpi_addr + h.p_vaddr), h.p_memsz},
+                            *static_cast<std::string*>(to));
         return 1;
       },
       &id);
@@ -95,17 +98,15 @@ MILLRACE_INLINE std::array<std::string_view, hello_names.size()> hello_values(st
 /// Reads a decimal number at the front of `text`, and removes it. Returns nothing unless `text` begins with a digit and
 /// the number fits.
 MILLRACE_INLINE std::optional<std::uint64_t> take_number(std::string_view& text) noexcept {
-  std::uint64_t value = 0;
-  const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (problem != std::errc() || end == text.data()) return std::nullopt;
-  text.remove_prefix(static_cast<std::size_t>(end - text.data()));
+  const std::string_view digits = text.substr(0, text.find_first_not_of("0123456789"));
+  const std::optional<std::uint64_t> value = decimal_number(digits);
+  if (value) text.remove_prefix(digits.size());
   return value;
 }
 
 MILLRACE_INLINE run_identity parse_hello(std::string_view text) {
   const auto values = hello_values(text);
-  std::string_view number = values[5];
-  const std::optional<std::uint64_t> bytes = take_number(number);
+  const std::optional<std::uint64_t> bytes = decimal_number(values[5]);
   if (!bytes || std::to_string(*bytes) != values[5] || values[0] != "1")
     throw data_error("the answer of a feeder is not valid: got protocol " + printable(values[0], 20) +
                          " and max_row_bytes " + printable(values[5], 20) + ", expected protocol 1 and a number",

@@ -11,6 +11,7 @@
 #pragma once
 
 #include <millrace/adapt/remote/store/small_http.hpp>
+#include <millrace/base/text.hpp>
 #include <millrace/io/file/storage.hpp>
 
 #include <cstdint>
@@ -24,9 +25,6 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 struct byte_interval {
   std::uint64_t first_byte = 0, end_byte = 0;
 };
-
-/// Returns the value of a text that consists of decimal digits; empty for any other text.
-std::optional<std::uint64_t> whole_number(std::string_view text) noexcept;
 
 /// The content of the header Content-Range: "bytes 0-99/1234", "bytes 0-99/*", or, if the range does not exist, "bytes
 /// */1234".

@@ -106,7 +106,7 @@ MILLRACE_INLINE bool fetch_attempt::take_line(std::string_view line) {
     const std::size_t blank = line.find(' ');
     answer_.status = blank == std::string_view::npos
                          ? 0
-                         : static_cast<int>(whole_number(line.substr(blank + 1, 3)).value_or(0));
+                         : static_cast<int>(decimal_number(line.substr(blank + 1, 3)).value_or(0));
     return true;
   }
   if (trimmed(line).empty()) return answer_.status < 200 || begin();

@@ -56,7 +56,7 @@ MILLRACE_INLINE std::exception_ptr redirect_error(const fetch_job& job, const st
 MILLRACE_INLINE std::int64_t requested_pause_ns(const small_answer& answer) {
   const std::string_view text = header_value(answer.headers, "retry-after");
   std::int64_t seconds = 0;
-  if (const auto number = whole_number(text)) {
+  if (const auto number = decimal_number(text)) {
     seconds = static_cast<std::int64_t>(std::min<std::uint64_t>(*number, 1'000'000));
   } else if (const auto then = http_date_seconds(text)) {
     seconds = *then - read_clock_ns(CLOCK_REALTIME) / 1'000'000'000;

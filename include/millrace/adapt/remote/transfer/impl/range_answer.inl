@@ -3,17 +3,9 @@
 
 #include <millrace/adapt/remote/transfer/range_answer.hpp>
 
-#include <charconv>
 #include <utility>
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
-
-MILLRACE_INLINE std::optional<std::uint64_t> whole_number(std::string_view text) noexcept {
-  std::uint64_t value = 0;
-  const auto [end, wrong] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (text.empty() || wrong != std::errc{} || end != text.data() + text.size()) return std::nullopt;
-  return value;
-}
 
 MILLRACE_INLINE std::optional<content_range> parse_content_range(std::string_view text) {
   if (text.size() < 6 || ascii_lower(text.substr(0, 6)) != "bytes ") return std::nullopt;
@@ -22,11 +14,11 @@ MILLRACE_INLINE std::optional<content_range> parse_content_range(std::string_vie
   if (slash == std::string_view::npos) return std::nullopt;
   content_range result;
   const std::string_view range = text.substr(0, slash), total = text.substr(slash + 1);
-  if (total != "*" && !(result.total_bytes = whole_number(total))) return std::nullopt;
+  if (total != "*" && !(result.total_bytes = decimal_number(total))) return std::nullopt;
   if (range == "*") return result.total_bytes ? std::optional(result) : std::nullopt;
   const std::size_t dash = range.find('-');
   if (dash == std::string_view::npos) return std::nullopt;
-  const auto first = whole_number(range.substr(0, dash)), last = whole_number(range.substr(dash + 1));
+  const auto first = decimal_number(range.substr(0, dash)), last = decimal_number(range.substr(dash + 1));
   if (!first || !last || *last < *first || *last == ~std::uint64_t{0}) return std::nullopt;
   if (result.total_bytes && *last >= *result.total_bytes) return std::nullopt;
   result.range = byte_interval{*first, *last + 1};
@@ -91,7 +83,7 @@ MILLRACE_INLINE judged_answer judge_bytes(const byte_interval& requested, const 
   const bool has_range = range && range->range;
   if (!has_range && (head.status == 206 || !head.content_range.empty()))
     return wrong_answer("the server does not report which range it sent");
-  const auto total = has_range ? range->total_bytes : whole_number(head.content_length);
+  const auto total = has_range ? range->total_bytes : decimal_number(head.content_length);
   judged_answer result{.what = answer_kind::bytes, .end_byte = total.value_or(expected ? expected->size_bytes : 0)};
   if (has_range) result = judge_range(requested, *range->range, head);
   if (result.what == answer_kind::wrong) return result;

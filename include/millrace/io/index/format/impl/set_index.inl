@@ -115,12 +115,10 @@ class set_index_parser {
 
   std::uint64_t number(std::uint64_t limit) {
     const std::string_view text = word();
-    std::uint64_t value = 0;
-    const auto [end, wrong] = std::from_chars(text.data(), text.data() + text.size(), value);
-    if (wrong != std::errc{} || end != text.data() + text.size() || (text.size() > 1 && text[0] == '0'))
-      fail("it lacks a number");
-    if (value > limit) fail("it has a number that exceeds its limit");
-    return value;
+    const std::optional<std::uint64_t> value = decimal_number(text);
+    if (!value || (text.size() > 1 && text[0] == '0')) fail("it lacks a number");
+    if (*value > limit) fail("it has a number that exceeds its limit");
+    return *value;
   }
 
   std::uint64_t digits(std::string_view text) {
