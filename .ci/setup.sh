@@ -1,4 +1,4 @@
-# Functions of the three commands: examples/quickstart.sh, tests/run.sh and bench/run.sh source this file. POSIX sh.
+# Functions of the commands in examples/, tests/run.sh and bench/run.sh, which source this file. POSIX sh.
 #
 #   root=$(cd "$(dirname "$0")/.." && pwd) && . "$root/.ci/setup.sh"
 #   install_packages build      # build | tests | documentation | bench | bench_NAME | instructions | bare | python
@@ -13,6 +13,18 @@ say() { printf 'millrace: %s\n' "$*"; }
 fail() {
   printf 'millrace: %s\n' "$@" >&2
   exit 1
+}
+
+# check_example_arguments LAST [ARGUMENT...]: for scripts whose arguments for an example follow --. -h prints the
+# comment in lines 2 to LAST of the script. Every other argument fails.
+check_example_arguments() {
+  last_line=$1
+  shift
+  case "${1:-}" in
+    '' | --) ;;
+    -h | --help) sed -n "2,${last_line}s/^# \{0,1\}//p" "$0"; exit 0 ;;
+    *) fail "unknown argument '$1'" "Arguments for the example come after --, as in: sh $0 -- $*" ;;
+  esac
 }
 
 jobs=$(nproc 2>/dev/null || echo 2)

@@ -12,12 +12,8 @@ set -eu
 root=$(cd "$(dirname "$0")/.." && pwd)
 . "$root/.ci/setup.sh"
 
-case "${1:-}" in
-  '') ;;
-  --) shift ;;
-  -h | --help) sed -n '2,10s/^# \{0,1\}//p' "$0"; exit 0 ;;
-  *) fail "unknown argument '$1'" "Options of the example follow --, as in: sh examples/python.sh -- $*" ;;
-esac
+check_example_arguments 10 "$@"
+[ "${1:-}" != -- ] || shift
 
 folder=$root/build/python_example
 python=$folder/venv/bin/python

@@ -10,12 +10,8 @@ set -eu
 root=$(cd "$(dirname "$0")/.." && pwd)
 . "$root/.ci/setup.sh"
 
-case "${1:-}" in
-  '') ;;
-  --) shift ;;
-  -h | --help) sed -n '2,8s/^# \{0,1\}//p' "$0"; exit 0 ;;
-  *) fail "unknown argument '$1'" "Arguments for the example come after --, as in: sh examples/quickstart.sh -- $*" ;;
-esac
+check_example_arguments 8 "$@"
+[ "${1:-}" != -- ] || shift
 
 install_packages build
 configure build/quickstart --buildtype=release -Dwerror=false \
