@@ -81,8 +81,8 @@ class row_slots {
     if (sink_) sink_->give_up();
   }
 
-  /// Writes row `row` of the range, counted from 0. `crc` is the CRC-32C of the bytes. Returns false if the row is no
-  /// longer missing, or if its size or its checksum is wrong.
+  /// Writes row `row` of the range, counted from 0. `crc` is the CRC-32C of the bytes. Returns false if the row
+  /// was already stored or returned to the workers, or if its size or its checksum is wrong.
   bool put(std::size_t row, std::span<const std::byte> bytes, std::uint32_t crc) noexcept {
     return sink_->put(row, bytes, crc);
   }

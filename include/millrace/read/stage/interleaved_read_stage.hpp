@@ -1,5 +1,5 @@
-// The read stage of a source without an index, for epochs of a fixed number of batches. It reads the
-// lanes, which are disjoint sequences of shards, and merges their samples.
+// The read stage of a source without an index, for epochs of a fixed number of batches. It reads
+// the lanes, which are disjoint sequences of shards, and merges their samples.
 //
 //   mr::detail::interleaved_read_stage<mr::detail::shards_source> in(
 //       source, {.lanes = at.lanes, .turn = at.turn, .first_ordinal = 6'400}, segment.entrance());

@@ -32,7 +32,7 @@ class row_feed : public pipeline_node {
   virtual void open(std::string order, std::string columns) = 0;
   /// Returns a number that changes when rows are requested, stored or returned to the workers.
   virtual std::uint64_t changes() const noexcept = 0;
-  /// Returns whether rows are requested, or changes() is no longer `before`.
+  /// Returns whether rows are requested, or changes() differs from `before`.
   virtual bool may_change(std::uint64_t before) const noexcept = 0;
 };
 

@@ -95,7 +95,7 @@ class row_requests final : public row_feed, private space_listener {
   bool store(row_request& of, std::size_t row, std::span<const std::byte> bytes) noexcept;
   /// Returns the missing rows of a request to the workers.
   void return_missing(row_request& of) noexcept;
-  /// Counts rows that are no longer missing. Returns whether they were the last ones of the request.
+  /// Subtracts stored or returned rows from the missing ones. Returns whether they were the last ones of the request.
   bool done(row_request& of, std::size_t rows) noexcept;
   void add_answer(const row_request& of) noexcept;
   void change() noexcept;
