@@ -49,6 +49,7 @@ class Leg:
 
     def __init__(self, name):
         self.name, self.passed, self.failed, self.skipped = name, 0, 0, 0
+        self.failures = []   # printed again at the end of a run, because a build service may keep only the end
         self.costs = {}   # processor seconds of each step that has ended
         self.folder = BUILD / name   # the build folder of build()
         self.broken = set()   # programs that build() could not build
@@ -63,16 +64,22 @@ class Leg:
     def say(self, text):
         print(f"{self.name}: {text}\n", end="", flush=True)   # one call, because another leg prints, too
 
+    def say_failure(self, name, details=()):
+        lines = [f"  FAILED {name}", *(f"    {line[:200]}" for line in details)][:MAX_FAILURE_LINES + 1]
+        self.failures += lines
+        for line in lines:
+            self.say(line)
+
     def skip(self, name, reason):
         self.skipped += 1
         self.say(f"  skipped {name}: {reason}")
 
-    def expect(self, name, problem):
-        """Counts one check: it passed unless there is a problem."""
+    def expect(self, name, problem, details=None):
+        """Counts one check: it passed unless there is a problem. Prints the details, or the end of the problem."""
         self.write(f"{'FAILED' if problem else 'ok'} {name}\n{problem or ''}")
         if problem:
             self.failed += 1
-            self.say(f"  FAILED {name}")
+            self.say_failure(name, details if details is not None else problem.splitlines()[-MAX_FAILURE_LINES:])
         else:
             self.passed += 1
 
@@ -165,8 +172,10 @@ class Leg:
             raise StepFailed(f"{script}: it broke off")
         passed, failed, skipped = map(int, closing[-1])
         self.passed, self.failed, self.skipped = self.passed + passed, self.failed + failed, self.skipped + skipped
-        for line in re.findall(r"^(?:FAILED|skipped) .*", output, re.MULTILINE):
+        for line in re.findall(r"^skipped .*", output, re.MULTILINE):
             self.say(f"  {line}")
+        for name, details in re.findall(r"^FAILED +(.*)\n((?: {8}.*\n)*)", output + "\n", re.MULTILINE):
+            self.say_failure(name, [line.strip() for line in details.splitlines()][-MAX_FAILURE_LINES:])
 
     def build(self, options, is_selected=None, folder=None, **environment):
         """Configures and builds build/LEG, or another folder there, or only the programs that `is_selected`
@@ -215,9 +224,8 @@ class Leg:
             own = re.search(rf"^FAILED: {re.escape(program)}(?:\.p/|\s).*?(?=^\[\d+/\d+\]|^ninja: |\Z)", printed,
                             re.MULTILINE | re.DOTALL)
             reasons = own[0].splitlines()[2:] if own else ["one of its inputs was not built"]
-            self.expect(f"{program} does not build", "\n".join(reasons))
-            for reason in ([line for line in reasons if re.search("error|undefined|cannot find", line)] or reasons)[:3]:
-                self.say(f"    {reason[:200]}")
+            errors = [line for line in reasons if re.search("error|undefined|cannot find", line)] or reasons
+            self.expect(f"{program} does not build", "\n".join(reasons), errors[:3])
         if not self.broken:
             raise StepFailed("build: exit status of ninja was not 0")
 
@@ -248,9 +256,10 @@ class Leg:
                 self.say(f"  skipped {result['name']}: {reason.removeprefix('skipped: ')}")
             if not good:
                 failed = max(failed, 1)
-                self.say(f"  FAILED {result['name']} ({result['result']})")
-                for line in failed_assertions(result.get("stdout", ""))[:MAX_FAILURE_LINES]:
-                    self.say(f"    {line[:200]}")
+                printed = result.get("stdout", "") + result.get("stderr", "")
+                self.say_failure(f"{result['name']} ({result['result']})",
+                                 failed_assertions(printed)[:MAX_FAILURE_LINES]
+                                 or printed.splitlines()[-MAX_FAILURE_LINES:])
             self.passed, self.failed, self.skipped = self.passed + passed, self.failed + failed, self.skipped + skipped
 
     def tests_that_can_run(self, selected):

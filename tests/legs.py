@@ -334,7 +334,8 @@ def run_leg(leg):
     except (StepFailed, OSError) as problem:
         leg.failed += 1
         leg.write(f"{problem}")
-        leg.say(f"  FAILED {problem}")
+        end = [line for line in leg.output_since(0).splitlines() if not line.startswith("ok ")]
+        leg.say_failure(str(problem), end[-10:-1])
     lines = [f"{leg.passed} passed, {leg.failed} failed, {leg.skipped} skipped"
              f" in {time.monotonic() - started:.0f} s, {sum(leg.costs.values()):.0f} s of the processor"]
     if leg.failed:
@@ -372,7 +373,7 @@ def main(names):
 
     for leg in legs:
         if leg.failed:
-            print(f"failed: {leg.name} (its log: {leg.log.relative_to(ROOT)})")
+            print(f"failed: {leg.name} (its log: {leg.log.relative_to(ROOT)})", *leg.failures, sep="\n")
     children, own = (resource.getrusage(who) for who in (resource.RUSAGE_CHILDREN, resource.RUSAGE_SELF))
     cpu_seconds = sum(usage.ru_utime + usage.ru_stime for usage in (children, own))
     print(f"millrace: {time.monotonic() - started:.0f} s of wall time, {cpu_seconds:.0f} s of processor time")

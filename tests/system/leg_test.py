@@ -33,6 +33,8 @@ try:
 except StepFailed as problem:
     print(f"broke off: {problem}")
 print("counts", leg.passed, leg.failed, leg.skipped)
+leg.count("a script", "FAILED  a check\\n        its reason\\n0 passed, 1 failed, 0 skipped\\n")
+print("failures:", *leg.failures, sep="|")
 """
 GOOD = "int main() { return 0; }\n"
 # doctest's output for a failed assertion, far above the end.
@@ -68,7 +70,7 @@ def main():
             wrong += [f"it says {part!r}" for part in without if part in printed]
             report.add(name, "; ".join(wrong) + f":\n{printed}" if wrong else None)
 
-        expect("all programs build", leg_of(), "counts 4 0 0", without=["FAILED"])
+        expect("all programs build", leg_of(), "counts 4 0 0", without=["FAILED unit"])
         broken = ["FAILED unit_lacks_library does not build", "-lno_such_library",
                   "FAILED unit_was_good does not build", "broken on purpose",
                   "unit_lacks_library is not run", "unit_was_good is not run", "counts 2 2 0"]
@@ -76,10 +78,12 @@ def main():
         expect("two that do not build are two failures, and the others run", printed, *broken, without=["broke off"])
         expect("no outdated program runs", str([path.name for path in (root / "build" / "toy").iterdir()]),
                "'unit_good'", without=["'unit_was_good'", "'unit_lacks_library'"])
+        expect("the failures are collected for the end of the run", printed.rpartition("failures:")[2],
+               "|  FAILED unit_lacks_library does not build", "|  FAILED a check|    its reason")
         printed = leg_of("[]", "#error broken on purpose\n", "lambda name: 'was' in name")
         expect("none of the selected programs builds", printed, "FAILED unit_was_good does not build", "counts 0 1 0",
                without=["broke off"])
-        expect("after the repair, all run again", leg_of(), "counts 4 0 0", without=["FAILED"])
+        expect("after the repair, all run again", leg_of(), "counts 4 0 0", without=["FAILED unit"])
         expect("a failed assertion is printed with its test case", leg_of(was_good=FAILS), "TEST CASE:  one is two",
                "x_test.cpp:9: ERROR: CHECK( 1 == 2 ) is NOT correct!", "values: CHECK( 1 == 2 )", "counts 3 1 0")
     return report.close()
