@@ -162,6 +162,7 @@ TEST_CASE("a path names its range, and everything else is refused") {
   const mr::row_range range{.epoch = 3, .first = 640, .count = 64, .step = 8};
   const std::string path = mr::detail::rows_path(limits.run, range);
   CHECK(path == "/v1/00c0ffee00c0ffee/rows/3/640-64-8");
+  CHECK(mr::detail::hello_path(limits.run) == "/v1/00c0ffee00c0ffee/hello");
   CHECK(mr::detail::parse_rows_path(path, limits) == range);
   CHECK_THROWS_WITH_AS(mr::detail::parse_rows_path("/v1/0badf00d0badf00d/rows/3/640-64-8", limits),
                        doctest::Contains("got the run id 0badf00d0badf00d, expected 00c0ffee00c0ffee"),

@@ -10,6 +10,12 @@
 // The identity of a run is a text of lines `name=value`, in the order of run_identity. Two programs compute the same
 // rows only if these texts are equal. The run id is the hash of the text, so that a cache in front of the feeders never
 // serves the rows of another run.
+// A feeder answers two requests. RUN is the run id of the trainer, and a token is in the header Authorization: Bearer.
+//   GET /v1/RUN/hello                          200: the text of the feeder
+//   GET /v1/RUN/rows/EPOCH/FIRST-COUNT-STEP    200: a body
+// Other statuses of both: 409 for another run, with the text of the feeder; 401 for a wrong token; 429 if the feeder is
+// busy, with Retry-After in seconds; 503 if the feeder ends. Each answer may have the header Millrace-Workers: the
+// number of rows that the feeder computes at the same time for this trainer.
 // A body consists of rows in the order of the request. Each row has a header of 9 bytes, little-endian: a status (0: a
 // row, 1: the feeder cannot compute the row), the size (u32), and the CRC-32C (u32) of the bytes that follow. These are
 // the row, or the reason.
@@ -53,6 +59,10 @@ struct hello_texts {
 /// Throws setup_error if the identities differ. The message contains each different line of both texts.
 void check_hello(const hello_texts& of);
 
+/// The header of an answer with the number of rows that the feeder computes at the same time.
+inline constexpr std::string_view workers_header = "Millrace-Workers";
+/// Returns the path of a request for the text of a feeder.
+std::string hello_path(std::string_view run);
 /// Returns the path of a request for rows.
 std::string rows_path(std::string_view run, const row_range& range);
 /// The limits of a request.

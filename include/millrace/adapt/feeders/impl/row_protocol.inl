@@ -132,6 +132,8 @@ MILLRACE_INLINE void check_hello(const hello_texts& of) {
                     "Start the same program with the same flow and the same shards on all machines");
 }
 
+MILLRACE_INLINE std::string hello_path(std::string_view run) { return "/v1/" + std::string(run) + "/hello"; }
+
 MILLRACE_INLINE std::string rows_path(std::string_view run, const row_range& range) {
   return "/v1/" + std::string(run) + "/rows/" + std::to_string(range.epoch) + "/" + std::to_string(range.first) + "-" +
          std::to_string(range.count) + "-" + std::to_string(range.step);
