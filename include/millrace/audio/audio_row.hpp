@@ -12,8 +12,8 @@
 // same as a ragged column, with lengths in frames.
 // Rows of one channel need a plan of one channel: call mono() or channel(). All rows that are not ragged have the same
 // number of frames: call random_crop(), or pad() and crop().
-// Errors: data_error if the plan has several channels and the row has one; for ragged rows those of ragged(). Threads
-// and lifetime: those of audio.
+// Errors: data_error if the plan has several channels and the row has one; for ragged rows also the errors of ragged().
+// Threads and lifetime: those of audio.
 #pragma once
 
 #include <millrace/base/version.hpp>

@@ -105,9 +105,8 @@ class rng {
     return __builtin_fma(uniform(), high - low, low);   // std::fma, without the cost of including <cmath>
   }
 
-  /// Returns a number from the normal distribution with mean 0 and deviation 1. It is a multiple of
-  /// 2^-53, rounded to a double. The computation uses only integers and a variable number of draws, and requires about
-  /// 0.1 us.
+  /// Returns a number from the normal distribution with mean 0 and deviation 1. The number is a multiple of 2^-53,
+  /// rounded to a double. The computation uses only integers and a variable number of draws, and requires about 0.1 us.
   constexpr double normal() noexcept {
     for (;;) {
       std::uint64_t integer = 0;

@@ -72,9 +72,9 @@ class spare_slots {
  public:
   explicit spare_slots(std::size_t max_bytes) : max_bytes_(max_bytes) {}
 
-  /// Returns a slot of this size, which is then no longer a spare one. Returns null if there is none, and frees slots
-  /// with at least this number of bytes, or all. Therefore the slots in use and the spare slots together never exceed
-  /// the largest size of the slots that were in use at the same time.
+  /// Removes a slot of this size from the spare slots and returns it. If there is none, returns null, and frees spare
+  /// slots with at least this number of bytes in total, or all of them. Therefore the slots in use and the spare slots
+  /// together never exceed the largest size of the slots that were in use at the same time.
   std::unique_ptr<pinned_slot> reuse(std::size_t bytes);
   /// Keeps a slot. Above the maximum, the oldest slots are freed.
   void keep(std::unique_ptr<pinned_slot> slot) noexcept;

@@ -45,7 +45,7 @@ class node_memory {
   void* memory_ = nullptr;
   const std::size_t bytes_;
   int error_ = 0;
-  const int process_;   // whose memory it is
+  const int process_;   // the process that owns the memory
 };
 
 }}}  // namespace millrace::detail

@@ -4,10 +4,10 @@
 //
 // Valid and invalid calls select different overloads of one name. Overloads for invalid calls are declared
 // `unavailable` with a sentence, which compilers print at the user's call. These overloads return a broken_flow. A
-// broken_flow accepts every later stage and yields broken_batch, so no second error follows.
-// Most sentences are attached to members, because g++ reports a member function or a constructor once, but any other
-// function twice. The members for operator| are in flow/refusals.hpp. For each sentence, tests/contract/errors contains
-// a program that causes the error.
+// broken_flow accepts every later stage and its batches are broken_batch objects, so no second error follows.
+// Most of these overloads are member functions or constructors, because g++ reports a call of any other function twice.
+// The members for operator| are in flow/refusals.hpp. For each sentence, tests/contract/errors contains a program that
+// causes the error.
 #pragma once
 
 #include <millrace/flow/stage.hpp>

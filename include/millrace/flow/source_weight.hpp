@@ -37,8 +37,8 @@ class source_weight;
 
 namespace detail {
 
-/// Returns the weight of source `inner` of a mix within a mix: at each position, its share of the weights of the inner
-/// mix, times the weight of that mix in the outer one.
+/// Returns the weight of source `inner` of a mix within a mix. At each position, the weight is the source's share of
+/// all weights of the inner mix, times the weight of the inner mix in the outer mix.
 source_weight weight_within(const source_weight& outer, const std::vector<source_weight>& of_inner, std::size_t inner);
 
 }  // namespace detail
@@ -57,7 +57,8 @@ class source_weight {
   /// Creates a constant weight, which must be above 0.
   source_weight(double weight = 1) : points_{{0, weight}} {}
 
-  /// Creates a weight that `function` computes from the position. The function is called at the start of each block.
+  /// Creates a weight that `function` computes from the position. The function is called at the start of each block of
+  /// positions (order/mix_schedule.hpp).
   template <class Function>
     requires std::is_invocable_r_v<double, const Function&, std::uint64_t>
   source_weight(Function function)
@@ -98,8 +99,9 @@ class source_weight {
     return before.weight + part * (next->weight - before.weight);
   }
 
-  /// Returns the weight of the positions [begin, end), which have no point inside: the mean of the first and the last
-  /// position if the weight, or a factor of it in a mix within a mix, is linear(); otherwise at(begin).
+  /// Returns the mean weight of the positions [begin, end). No point may be between them. If the weight is linear(), or
+  /// has a linear() factor in a mix within a mix, the result is the mean of its values at both ends. Otherwise it is
+  /// at(begin).
   double mean(std::uint64_t begin, std::uint64_t end) const {
     return linear_ ? (at(begin) + at(end - 1)) / 2 : at(begin);
   }

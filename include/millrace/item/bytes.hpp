@@ -1,6 +1,6 @@
 // bytes: a view that keeps its memory alive. block_pool: the pool that provides this memory.
 //
-//   mr::bytes jpg = record["jpg"];        // shares the record's block: copying counts a reference and copies no data
+//   mr::bytes jpg = record["jpg"];        // shares the record's block: a copy only increments a reference count
 //   std::span<const std::byte> s = jpg;   // a raw view: valid while any `bytes` of that block lives
 //   std::string_view text = jpg.text();   // mr::text(jpg) is a std::string, checked to be UTF-8
 //   auto label = record["cls"].as<std::int32_t>();   // the number in a text (item/scalar.hpp)
@@ -50,7 +50,7 @@ error_location location_of(const bytes& field);
 
 struct pool_state;
 
-/// The location of the entries of one field, as offsets into the block.
+/// The location of the entry points of one field, as offsets into the block.
 struct entries_place {
   std::size_t data_at, data_size, entries_at, entries_size;
 };
@@ -75,12 +75,12 @@ constexpr std::size_t entries_table_bytes(std::size_t rows) noexcept {
   return rows == 0 ? 0 : 2 * alignof(entries_place) + rows * sizeof(entries_place);
 }
 
-/// Writes the table of entries at the first aligned offset from `at`, in a space of entries_table_bytes(). `rows` are
-/// in the order of data_at. Writes nothing if there are no rows or if `at` is beyond 32 GiB. Returns the offset after
-/// the table.
+/// Writes the table of entry points at the first aligned offset from `at`, in a space of entries_table_bytes(). `rows`
+/// are in the order of data_at. Writes nothing if there are no rows or if `at` is beyond 32 GiB. Returns the offset
+/// after the table.
 std::size_t put_entries_table(block& b, std::size_t at, std::span<const entries_place> rows) noexcept;
 
-/// Returns the entries of the field with exactly these bytes.
+/// Returns the entry points of the field that consists of exactly these bytes.
 std::span<const std::byte> find_entries(block& b, std::span<const std::byte> view) noexcept;
 
 inline void poison([[maybe_unused]] block& b) noexcept {
@@ -100,7 +100,7 @@ constexpr std::size_t size_class_of(std::size_t bytes) noexcept {
   const std::size_t at_least = bytes < 256 ? 256 : bytes;
   const auto power = static_cast<std::size_t>(std::bit_width(at_least - 1));
   const std::size_t quarter = std::size_t{1} << (power - 3);
-  const std::size_t quarters = (at_least + quarter - 1) / quarter;   // 5..8 quarters of the power below
+  const std::size_t quarters = (at_least + quarter - 1) / quarter;   // 5..8 quarters of the next smaller power of two
   return power * 4 + (quarters - 5);
 }
 constexpr std::size_t bytes_of_class(std::size_t size_class) noexcept {

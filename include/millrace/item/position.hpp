@@ -6,8 +6,8 @@
 //
 // Format: fewer than 300 bytes, printable, without an end of line; parse_position() also accepts a text with an end of
 // line. Numbers are decimal; data, digest, times and checksum are hexadecimal. `crc32c` is the CRC-32C of the text
-// before it, so a damaged text is refused. The text contains all settings that the order depends on, because these must
-// not change. It excludes the number of workers and the read-ahead, which may change.
+// before it, so a damaged text is refused. The text contains all settings that affect the order, because a resumed run
+// must have the same values. It excludes the number of workers and the read-ahead, which may change.
 // Version 6 is for runs with an index, and is valid for any number of ranks. Version 7 is for runs without an index. It
 // adds the point at which reading begins again, the ranks of the run, and a hash of the modification times of the
 // files. Version 8 is version 7 for runs that pack samples into rows. It adds the number of tokens in the first row.
@@ -23,9 +23,9 @@
 // If a run mixes rows (stages/mix_rows.hpp), the text has the field `stride`, the distance of the rows of a pair. Such
 // a run may resume with any number of ranks that divides the stride.
 // `shards` and `samples` state the size of the data set, for the error message if the data set has changed. Both fields
-// may be missing. If the digest was not changed after b.position(), the digests of the ranks were not summed. The text
-// then has the field `shares`, the number of ranks. A run may resume from this text, but reports once that its digests
-// will be meaningless.
+// may be missing. If the program did not change `digest` after b.position(), it did not sum the digests of the ranks.
+// The text then has the field `shares`, the number of ranks. A run may resume from this text, but reports once that its
+// digests will be meaningless.
 // Errors: see the example. Untrusted text is safe: the result is always a position or a data_error. Threads: pure
 // functions; any thread.
 #pragma once
@@ -52,8 +52,8 @@ struct replay_point {
   friend bool operator==(const replay_point&, const replay_point&) = default;
 };
 
-/// The digest of one of several ranks, for checking whether the user summed the digests. Comparisons ignore it, because
-/// it is not part of the progress of a run.
+/// The digest of one of several ranks, for checking whether the user summed the digests. Comparisons ignore this
+/// struct, because it is not part of the progress of a run.
 struct digest_share {
   std::uint64_t digest = 0;
   std::uint32_t ranks = 0;   ///< number of ranks; 0: no other rank had samples
@@ -61,8 +61,8 @@ struct digest_share {
   friend constexpr bool operator==(const digest_share&, const digest_share&) { return true; }
 };
 
-/// The size of the data set of a run, for errors. Comparisons ignore it, because it is not part of the progress of a
-/// run.
+/// The size of the data set of a run, for errors. Comparisons ignore this struct, because it is not part of the
+/// progress of a run.
 struct data_counts {
   std::uint64_t shards = 0, samples = 0;   ///< 0: unknown
 
@@ -75,11 +75,11 @@ struct position {
   static constexpr std::uint32_t index_version = 6;
   static constexpr std::uint32_t replay_version = 7;
   static constexpr std::uint32_t packing_version = 8;
-  /// The earlier versions of these three, in which the quality of a shuffle depended on the number of lanes.
+  /// The earlier versions of the three orders above, in which the quality of a shuffle depended on the number of lanes.
   static constexpr std::uint32_t older_index_version = 1;
   static constexpr std::uint32_t older_replay_version = 4;
   static constexpr std::uint32_t older_packing_version = 5;
-  /// The earlier versions of the last two, in which lanes did not wait for each other between passes.
+  /// The earlier versions of the two replay orders, in which lanes did not wait for each other between passes.
   static constexpr std::uint32_t oldest_replay_version = 2;
   static constexpr std::uint32_t oldest_packing_version = 3;
 

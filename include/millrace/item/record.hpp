@@ -59,7 +59,7 @@ class missing_field_error : public data_error {
   }
 };
 
-/// A reference to the head of a record, which also leads to its block.
+/// A counted reference to the block of a record, stored as a pointer to the head of the record.
 using head_ref = counted_ref<const record_head>;
 
 /// Joins records; defined in item/record_builder.hpp.

@@ -17,11 +17,11 @@
 // complete lane and uses its own positions. Without a shuffle, position p is sample p in the order of the user's list.
 //
 // Epoch: an epoch is one exact pass (each sample once), a fixed number of batches, or endless. The last samples of an
-// exact pass may not fill a batch. These samples are dropped, or delivered as a short batch. With a
-// shuffle, each pass drops other samples: one block of consecutive samples before the shuffle. In a short batch, rank
-// r may have fewer rows than rank 0, or none. If an epoch has a fixed number of batches or is endless, exact passes
-// follow each other across batches and epochs, and nothing is dropped. Stages that draw random numbers use the pass as
-// the epoch of their rng. Therefore a sample gets different random numbers in each pass.
+// exact pass may not fill a batch. These samples are dropped, or delivered as a short batch. With a shuffle, each pass
+// drops different samples: one block of consecutive samples before the shuffle. In a short batch, rank r may have fewer
+// rows than rank 0, or none. If an epoch has a fixed number of batches or is endless, exact passes follow each other
+// across batches and epochs, and nothing is dropped. Stages that draw random numbers use the pass as the epoch of their
+// rng. Therefore a sample gets different random numbers in each pass.
 // Errors: setup_error if an epoch has no batch, or if the world size does not divide the global batch.
 // Threads: immutable; any thread may call any member.
 #pragma once

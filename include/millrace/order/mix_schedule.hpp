@@ -13,10 +13,11 @@
 // by lag: integer parts first, then the largest remainders. A mix_pattern distributes the samples inside the block.
 // Therefore the result is the same on every machine, and a resume needs no state. With stop and reweight, positions
 // count from the start of an epoch; a block also ends where a source runs out, and all lags are 0 after it.
-// At the end of a block, a source is less than one sample early. It is at most 1 + ln(sources) samples late, the bound
-// for the game in which a player always empties the fullest of several cups; below 1 with two sources.
+// At the end of a block, a source is less than one sample early. It is less than one sample late with two sources, and
+// otherwise at most 1 + ln(sources) samples late. This is the bound of the game in which a player always empties the
+// fullest of several cups.
 // Cost: a resume walks over the blocks before it, at about 30 ns per source and block: 0.4 s to position 10^9 of three
-// sources, 0.5 s to 10^8 of 1,600. 4 MiB for positions from which a walk can continue.
+// sources, 0.5 s to 10^8 of 1,600. Memory: 4 MiB for positions from which a walk can continue.
 // Errors: setup_error for invalid weights, for weights that are all 0 at a position, and for weights that change
 // although sources do not repeat.
 // Threads: any thread may call any member.

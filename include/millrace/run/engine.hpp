@@ -40,7 +40,7 @@ class engine_base {
   };
 
  protected:
-  /// The facts that the builder needs in addition to the facts in the order.
+  /// The facts about a flow that the pipeline builder needs and the order does not contain.
   struct flow_parts {
     std::uint64_t seed;
     sample_names* names;

@@ -65,8 +65,8 @@ constexpr replay_start replay_start_of_stage() {
   }
 }
 
-/// True if each row stays one row up to batch. Only then can the rows that a packing stage produces be counted
-/// individually after it.
+/// True if each of these stages produces exactly one row from each row. Then the rows at batch() correspond one to one
+/// to the rows of a packing stage before these stages.
 template <class... Stages>
 constexpr bool only_maps_before_batch() {
   return (one_row_per_sample<Stages> && ...);
@@ -121,8 +121,8 @@ class built_segments {
     return *segment;
   }
 
-  /// Returns the maximum number of waiting rows. It is lower after another segment, because items may be large there
-  /// and their bytes are not limited.
+  /// Returns the maximum number of rows that wait for a worker. The maximum is lower after another segment, because
+  /// that segment may create large items, and no limit applies to their bytes.
   std::size_t max_waiting_rows() const noexcept { return follows_segment_ ? 256 : 4096; }
   /// Returns the options of the last segment.
   batch_rows::options last_options(const batch_options& o, unsigned own_threads);

@@ -93,7 +93,7 @@ struct session_options {
   bool grown = false;
   /// Number of lanes of the order, each shuffled with its share of the window. Empty: with an index, chosen from the
   /// samples, shards and window; otherwise, one for each rank. Without an index, it must be a multiple of the ranks,
-  /// and the run uses its greatest divisor that the number of shards allows.
+  /// and the run uses the greatest divisor of this number that the number of shards allows.
   std::optional<std::size_t> lanes{};
   damage_options on_damage{};         ///< policy for damaged samples; by default the first one ends the run
   /// A row_storage (adapt/feeders/row_storage.hpp), which computes rows for which the workers have no time, on other

@@ -197,8 +197,8 @@ MILLRACE_SIMD unsigned_words high_products(unsigned_words a, unsigned_words b) n
       _mm256_mulhi_epu16(reinterpret_cast<__m256i>(a), reinterpret_cast<__m256i>(b)));
 }
 
-/// Convert between integers and floats. nearest() rounds to even. It and truncated() are undefined outside the range of
-/// 32 bits.
+/// Convert between integers and floats. nearest() rounds ties to even. nearest() and truncated() are undefined for
+/// results of more than 32 bits.
 MILLRACE_SIMD floats to_floats(quads v) noexcept { return _mm256_cvtepi32_ps(reinterpret_cast<__m256i>(v)); }
 MILLRACE_SIMD quads truncated(floats v) noexcept { return reinterpret_cast<quads>(_mm256_cvttps_epi32(v)); }
 MILLRACE_SIMD quads nearest(floats v) noexcept { return reinterpret_cast<quads>(_mm256_cvtps_epi32(v)); }

@@ -5,8 +5,9 @@
 //   std::size_t good = data.read(samples, records, failure);     // records[i] is samples[i] for i < good
 //   data.fingerprint();                                         // digest of keys and sizes: for resuming
 //
-// indexed_run and indexed_source read it in the same way as shard_data. Each file counts as a shard with one sample,
-// because every file costs the same to read. Therefore an order that permutes shards permutes the files completely.
+// indexed_run and indexed_source read this data set in the same way as shard_data. Each file counts as a shard with one
+// sample, because every file costs the same to read. Therefore an order that permutes shards permutes the files
+// completely.
 // A record contains one field and the field's checksum. The name of the field is the lower-case extension of the file
 // ("file" without an extension). With classes, a second field "cls" contains the number of the class as text.
 // Errors of the constructor: setup_error for missing or unreadable files (the message names the first three), and for a

@@ -105,7 +105,8 @@ class joined_data : public shard_sets {
   void check_fields() const;
   /// Finds the partner in `set` of every sample of the first set. `none`: it has no partner.
   void find_partners(std::size_t set);
-  /// Throws if no partner was found in `set`, or if one is missing and may not be.
+  /// Throws setup_error if no sample has a partner in `set`, or if a sample has none and join_options::missing is
+  /// `error`.
   void check_partners(std::size_t set, const key_table& keys) const;
   /// Removes samples without a partner from all sets.
   void skip_missing();

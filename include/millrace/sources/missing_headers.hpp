@@ -2,10 +2,10 @@
 //
 //   mr::png(r["png"]);   // error: ... is unavailable: millrace: this name needs #include <millrace/pictures.hpp>
 //
-// Each function is declared here a second time. Any argument converts to its parameter, with an error, unless the right
-// header is included. Types have no definition here, and calls with options in braces match no declaration. In both
-// cases the compiler shows a line of this file, whose comment names the header. These declarations neither conflict
-// with the real ones nor replace them in overload resolution.
+// Each function is declared here a second time, with a parameter to which any argument converts. The conversion is an
+// error unless the right header is included. Types have no definition here, and calls with options in braces match no
+// declaration. In both cases the compiler shows a line of this file, whose comment names the header. These declarations
+// neither conflict with the real ones nor replace them in overload resolution.
 // Cost: declarations only.
 #pragma once
 
@@ -51,7 +51,7 @@ concept is_complete = requires { sizeof(T); };
 
 namespace diagnose {
 
-// Parameter types. Any argument converts to them, with an error, unless the header is included.
+// Parameter types to which any argument converts. The conversion is an error unless the header is included.
 struct needs_shards {
   template <class T, class Marker = keys_from_options>
     requires(!is_complete<Marker>)

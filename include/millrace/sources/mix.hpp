@@ -16,9 +16,10 @@
 // sources the deviation is at most one sample. order/mix_plan.hpp describes the behavior when a source runs out, and
 // the length of an epoch in that case. Ranks and resume: as for shards() with an index. stats().sources counts the
 // samples delivered from each source; session::locate() names the source.
-// A source may itself be a mix of shards, an inner mix. Its sources become sources of the outer mix, numbered in its
-// place. The weight of each is its share of the inner mix times the weight of the inner mix. Both mixes need the same
-// on_exhausted. Functions of both mixes receive the position in the run. An inner mix that is shuffled is streamed.
+// A source may itself be a mix of shards, called an inner mix. Its sources become sources of the outer mix, and get
+// their numbers at its position. The weight of each such source is its share of the inner mix times the weight of the
+// inner mix. Both mixes need the same on_exhausted. Functions of both mixes receive the position in the run. An inner
+// mix that is shuffled is streamed.
 // If a source is not shards(), or its shards have no index, all sources are streamed, and the run must have one process
 // (read/mix/mix_streams.hpp). In this case stats().sources and session::locate() are not available, and the end of an
 // epoch is unknown until it is reached.
@@ -172,7 +173,8 @@ auto mixed_flow(Source source, std::uint64_t seed, First& first, Rest&... rest) 
       {}, std::move(source), seed, {map_stage<prepare>{{}, std::move(maps), of_maps}}};
 }
 
-/// Returns the flow of a mix that contains mixes. `parts` has the maps of the parts, and `of_maps` their options.
+/// Returns the flow of a mix that contains mixes. `parts` has the maps of each argument of mix(), and `of_maps` their
+/// options.
 template <class Item, class Parts>
 auto nested_flow(mix_leaves leaves, std::uint64_t seed, Parts parts, const map_options& of_maps) {
   using source_type = mixed_shards<stream_list<shards_source>>;
@@ -181,13 +183,13 @@ auto nested_flow(mix_leaves leaves, std::uint64_t seed, Parts parts, const map_o
   return flow<Item, source_type, map_stage<prepare>>{
       {}, std::move(source), seed, {map_stage<prepare>{{}, {std::move(parts), std::move(leaves.first)}, of_maps}}};
 }
-/// The same for parts without maps.
+/// Returns the same flow for arguments without maps.
 inline auto nested_flow(const mix_leaves& leaves, std::uint64_t seed) {
   using source_type = mixed_shards<stream_list<shards_source>>;
   return flow<mixed_record, source_type>{{}, source_type(leaves.rule, seed, leaves.sources), seed};
 }
 
-/// Returns the maps of one part of a mix that contains mixes, and adds their options to `o`.
+/// Returns the maps of one argument of a mix that contains mixes, and adds their options to `o`.
 template <class Flow>
 auto part_maps_of(Flow& part, map_options& o) {
   auto maps = maps_of(std::move(part.stages));
@@ -255,7 +257,7 @@ auto mix(const mix_options& options, std::vector<weighted<Flow>> of) {
         {}, std::move(source), options.seed, {detail::map_stage<prepare>{{}, std::move(all), of_maps}}};
 }
 
-/// Returns a flow of sources and mixes of sources, with the sources of each mix in its place.
+/// Returns the flow of a mix that contains mixes. The sources of an inner mix replace it in the list of sources.
 template <class... Flows>
   requires detail::mixed_with<detail::mix_mistake::none, Flows...> && detail::contains_mixes<Flows...>
 auto mix(const mix_options& options, weighted<Flows>... of) {
@@ -268,7 +270,7 @@ auto mix(const mix_options& options, weighted<Flows>... of) {
         std::move(leaves), options.seed, std::tuple{detail::part_maps_of(of.flow, of_maps)...}, of_maps);
 }
 
-/// Returns a flow of mixes, with the sources of each mix in its place.
+/// Returns the flow of a mix of mixes. The sources of the inner mixes replace them in the list of sources.
 template <class Flow>
   requires detail::mixed_with<detail::mix_mistake::none, Flow> && detail::contains_mixes<Flow>
 auto mix(const mix_options& options, std::vector<weighted<Flow>> of) {

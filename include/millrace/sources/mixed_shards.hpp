@@ -131,7 +131,7 @@ std::size_t window_of(const stage_list<map_stage<Maps>...>&) {
   return 0;
 }
 
-/// The sources of a mix in the order of their numbers, with those of each mix within it.
+/// The sources of a mix in the order of their numbers, including the sources of the mixes within it.
 struct mix_leaves {
   explicit mix_leaves(exhausted on_exhausted) { rule.on_exhausted = on_exhausted; }
 

@@ -175,7 +175,7 @@ MILLRACE_INLINE audio audio::resample(std::uint32_t rate, const audio_resampler&
   return next;
 }
 
-/// Decodes frames from `first`, relative to the begin of the file, all of which the file has.
+/// Decodes frames starting at `first`, counted from the beginning of the file. The file must contain all of them.
 template <class T>
 void audio::render_stored(std::uint64_t first, std::span<T> to, double factor, scratch& s) const {
   const detail::audio_format& format = *file_.format;

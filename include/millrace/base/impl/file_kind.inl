@@ -70,7 +70,8 @@ struct reader {
   }
 };
 
-/// RFC 1952: the method is 8, three flags are reserved. Compressors write 0, 2 or 4 next to the system.
+/// RFC 1952: the method is 8, three flags are reserved. Compressors write the byte 0, 2 or 4 before the byte for the
+/// system.
 MILLRACE_INLINE bool is_gzip(const reader& r) noexcept {
   const unsigned extra = r.u8(8), system = r.u8(9);
   return r.u16(0) == 0x8b1f && r.u8(2) == 8 && r.u8(3) < 0x20 && (extra == 0 || extra == 2 || extra == 4) &&
@@ -96,7 +97,7 @@ MILLRACE_INLINE bool is_lz4_frame(const reader& r, std::size_t at) noexcept {
   return r.u32(at) == 0x184c2102 && bytes > 0 && bytes <= (8u << 20) + (64u << 10) && bytes + 8 <= r.file_bytes;
 }
 
-/// pzstd and others put skippable frames before the first one.
+/// Some compressors, such as pzstd, put a skippable frame before the first compressed frame.
 MILLRACE_INLINE file_kind kind_after_skippable_frame(const reader& r) noexcept {
   const std::uint32_t mark = r.u32(0), bytes = r.u32(4);
   if (mark >> 4 != 0x184d2a5 || bytes > r.front.size()) return file_kind::unknown;
@@ -154,7 +155,7 @@ MILLRACE_INLINE bool is_ffcv(const reader& r) noexcept {
          r.u64(8) < std::uint64_t{1} << 40 && r.u64(16) >= 24 && r.u64(16) <= r.file_bytes;
 }
 
-/// A number of samples, at least 16, then the offsets of all and of the end.
+/// The file begins with the number of samples, at least 16, then the offset of each sample and of the end.
 MILLRACE_INLINE bool is_offset_table(const reader& r) noexcept {
   const std::uint64_t samples = r.u32(0), table = 4 * (samples + 2);
   const std::size_t visible = r.front.size() / 4;
@@ -209,7 +210,7 @@ MILLRACE_INLINE bool begins_with(std::string_view text, std::string_view word) n
   return true;
 }
 
-/// Numbers of a narrow range can have printable bytes only, but those at equal places in each number hardly differ.
+/// Numbers of a narrow range can consist of printable bytes, but then, for example, their highest bytes hardly differ.
 MILLRACE_INLINE bool is_varied(std::string_view text, bool digits) noexcept {
   const std::size_t stride = digits ? 1 : 4;
   for (std::size_t first = 0; first < stride; ++first) {

@@ -23,7 +23,7 @@ MILLRACE_INLINE bool pinned_slot::allocate_registered(const pinned_place& where)
   if (!where.registers) return false;
   pages_.emplace(bytes_, where.node);
   const bool is_near = pages_->touch(where.near_cores);
-  // Before the registration: if an exception left this function after it, registered pages would be unmapped.
+  // This precedes the registration, because an exception after the registration would unmap registered pages.
   if (where.node && pages_->error() != 0 && !is_near)
     far_reason_ = "mbind: " + std::generic_category().message(pages_->error());
   const current_context here(gpu_);

@@ -11,9 +11,9 @@
 //
 // For more than 256 instances: mr::label_map<std::uint16_t>, mr::labels<std::uint16_t>(r["seg.png"]).
 // Each output is the sample of the source pixel that contains the output's center. The index of this pixel is computed
-// in integers as floor((2 begin target + (2 o + 1) length) / (2 target denominator)), see resize/resize_plan.hpp.
-// Therefore the map stays aligned with the image after any crops, resizes, flips and orientation. Maps of `fast` images
-// equal maps of `exact` images.
+// in integers as floor((2 begin target + (2 o + 1) length) / (2 target denominator)), where o is the index of the
+// output; resize/resize_plan.hpp defines the other terms. Therefore the map stays aligned with the image after any
+// crops, resizes, flips and orientation. Maps of `fast` images equal maps of `exact` images.
 // The map must have the same size as the stored image. The image's EXIF orientation also rotates the map. For a map
 // that was drawn on the rotated image, use p.geometry().upright().
 // Formats: see label_source.hpp. Without apply(), the full map is rendered.

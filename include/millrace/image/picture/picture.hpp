@@ -131,7 +131,7 @@ class picture {
 
   /// Adds pixels around the image. A later resize resamples only pixels of the image, so that colors of the padding do
   /// not blend into it. Only padding_mode::constant allows a later resize. Throws setup_error if a side is
-  /// above 65535, and if the image has padding of other pixels; data_error if a crop left only padding.
+  /// above 65535, and if the image already has padding with other pixels; data_error if a crop left only padding.
   picture pad(const padding_sides& sides, const padding_fill& fill = {}) const;
   picture pad(std::size_t sides, const padding_fill& fill = {}) const {
     return pad({.left = sides, .top = sides, .right = sides, .bottom = sides}, fill);
@@ -198,7 +198,8 @@ class picture {
   void resize_here(std::size_t height, std::size_t width);
   void pad_here(const padding_sides& sides, const padding_fill& fill);
   bool is_padded() const noexcept { return rows_.is_padded() || columns_.is_padded(); }
-  /// Removes outputs that a crop has hidden from padded axes. Throws data_error if the plan shows only padding.
+  /// Removes from padded axes the output pixels that a crop has hidden. Throws data_error if the plan shows only
+  /// padding.
   void remove_hidden();
 
   /// Returns half of the margin. An odd margin is halved and rounded to even, as in torchvision.

@@ -28,7 +28,7 @@ constexpr std::int64_t reach_of(resize_filter filter) noexcept { return filter =
 //   mr::detail::plan_axis x(500);          // outputs 0..499 are source pixels 0..499
 //   x.crop(100, 280);              // exact: a smaller box of the source
 //   x.resize(224);                 // 224 outputs over the box [100, 380)
-//   x.crop(0, 112);                // after a resize: the first 112 of those 224 outputs; taps may still reach beyond
+//   x.crop(0, 112);                // after a resize: the first 112 of 224 outputs; taps may still be beyond the crop
 //   x.flip();
 //
 // Units: source pixels. The box has rational edges, begin / denominator and (begin + length) / denominator.

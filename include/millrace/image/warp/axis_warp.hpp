@@ -50,7 +50,7 @@ class axis_warp {
         : pixels(std::abs(distance) < highest_count ? static_cast<std::ptrdiff_t>(std::floor(distance)) : 0),
           rest(distance - static_cast<double>(pixels)) {}
 
-    /// Returns whether the distance has the same integer part however Pillow's sums are rounded.
+    /// Returns whether the distance has the same integer part for every possible rounding of Pillow's sums.
     bool is_steady() const noexcept { return rest > 1e-6 && rest < 1 - 1e-6; }
 
     /// Returns whether all numbers computed from this distance are exact in float. Weights of a linear interpolation
@@ -97,7 +97,7 @@ class axis_warp {
     }
   }
 
-  /// Calls work(line, y) for the pixels of each row whose sources are inside. Fills the other pixels.
+  /// Calls work(line, y) for the pixels of each row whose sources are inside the image. Fills the other pixels.
   template <class Work>
   static void for_each_line(const warp_source& from, const rgb_pixels& p, const affine_map& map, const rgb_color& fill,
                             const Work& work) {

@@ -1,6 +1,6 @@
 // batch_extent: the used part and the padding of a slot. Both are known only after the last row is written.
 //
-//   mr::detail::batch_extent e = layout.close(base, rows);     // pads ragged rows and moves them together
+//   mr::detail::batch_extent e = layout.close(base, rows);     // pads ragged rows and removes gaps
 //   backend.copy_to_device(to, base, e.used_bytes);
 //
 // Threads: not synchronized.

@@ -5,7 +5,7 @@
 //   place.lengths_at_bytes = 0, place.offset_bytes = 1'024;
 //   const std::uint32_t longest = place.close(base, rows, used_bytes);    // adds the bytes of the rows to `used_bytes`
 //
-// In a column of lists, offsets precede the lengths: offset i + 1 is stored where the length of row i was.
+// In a column of lists, close() replaces the length of row i by offset i + 1. Offset 0 is stored before the lengths.
 //
 // Units: bytes from the front of a slot; elements of a row. Errors: none. Threads: not synchronized; one thread closes
 // a slot.
@@ -96,7 +96,7 @@ struct column_place<T> {
     std::memcpy(size.data(), from.data(), sizeof size);
     for (std::size_t i = 0; i < numbers; ++i)
       if (size[i] < 0 || static_cast<std::size_t>(size[i]) > shape[i]) return false;
-    // A row whose two sides vary consists of lines at the distance of the longest line.
+    // A row of varying height and width consists of lines. Each line has space for the longest possible line.
     const std::size_t inner = row_elements / (sized ? shape[0] * shape[1] : shape[0]);
     const std::size_t lines = sized ? static_cast<std::size_t>(size[0]) : 1;
     const std::size_t line = static_cast<std::size_t>(size.back()) * inner;
@@ -113,9 +113,9 @@ struct column_place<T> {
     return true;
   }
 
-  /// Pads the rows and moves them together, directly after the first `used_bytes` bytes of the slot. Lists are not
-  /// padded, and their lengths become offsets. Adds the bytes of the rows to `used_bytes`. Returns the number for
-  /// batch_extent::padded_to.
+  /// Pads the rows and moves them, without gaps, to the space directly after the first `used_bytes` bytes of the slot.
+  /// Lists are not padded, and their lengths become offsets. Adds the bytes of the rows to `used_bytes`. Returns the
+  /// number for batch_extent::padded_to.
   std::uint32_t close(std::byte* base, std::size_t rows, std::size_t& used_bytes) const noexcept {
     auto* const numbers_of_rows = lengths(base);
     const auto length = [&](std::size_t i) { return static_cast<std::size_t>(numbers_of_rows[i]); };
@@ -168,7 +168,7 @@ struct column_place<T> {
     const std::byte* from;
 
     /// Moves the first `present` of the `stored` elements of the next line into a line of `length` elements. Returns
-    /// the rest of the new line.
+    /// the remaining elements of the new line.
     std::span<element> next(std::size_t present, std::size_t length, std::size_t stored) noexcept {
       if (present > 0 && to != from) std::memmove(to, from, present * sizeof(element));
       const std::span<element> rest(reinterpret_cast<element*>(to) + present, length - present);

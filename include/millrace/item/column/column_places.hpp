@@ -4,8 +4,9 @@
 //   auto labels = places.view<1>({.base = slot, .rows = 256}, "example::label");
 //
 // In a slot, the columns of fixed shape precede the ragged columns. Each row of a ragged column is written with space
-// for the longest possible row. Then close() pads all rows to the longest row of the batch and moves them together.
-// Therefore the used part of a slot is contiguous. Rows with two varying sides and lists are ragged columns too.
+// for the longest possible row. Then close() pads all rows to the longest row of the batch and removes the gaps between
+// them. Therefore the used part of a slot is contiguous. Columns of lists, and columns whose rows vary in height and
+// width, are ragged columns too.
 // Units: bytes from the front of a slot. Errors: none. Threads: not synchronized; one thread closes a slot.
 #pragma once
 
@@ -105,7 +106,7 @@ class column_places {
     }
   }
 
-  /// The two halves of columns::flags().
+  /// The two kinds of flags in columns::flags().
   enum class row_flags : std::uint8_t { valid, replaced };
   /// Returns the flags of one kind, `[rows]`; nothing if slots have no flags.
   std::optional<tensor_view<const std::uint8_t, 1>> flags_view(row_flags kind, const delivered& b) const noexcept {

@@ -116,8 +116,8 @@ concept fixed_column = requires(const T& item, std::span<typename column_traits<
   column_traits<T>::render(item, row, s);
 };
 
-/// Rows with two varying sides, such as image/picture/ragged_picture.hpp; shape() is the shape of the largest possible
-/// row.
+/// Rows that vary in height and width, such as image/picture/ragged_picture.hpp; shape() is the shape of the largest
+/// possible row.
 template <class T>
 concept sized_item = has_shape<T> && tensor_element<typename T::element> &&
     requires(const T& t, std::span<typename T::element> row) {

@@ -11,7 +11,7 @@
 // - std::array of N items of one of these types, all of one shape: a row is [N, ...], such as N crops of one image
 // - ragged, for rows of varying length (item/tensor/ragged.hpp); also a type such as audio/audio_row.hpp with length(),
 //   options() of type ragged_options, shape() of the longest possible row, and render(row, scratch&) for length()
-// - a type with size() (the two sides of its row) and options(): image/picture/ragged_picture.hpp
+// - a type with size() (the height and width of its row) and options(): image/picture/ragged_picture.hpp
 // - a list of items with length(), options() and list_mark, whose items join a group.
 // A type that renders several rows at once in less time than one by one may also have `static constexpr std::size_t
 // together` and `static void render_together(std::span<const T* const>, std::span<const std::span<element>>,
@@ -47,13 +47,13 @@ class columns : public column_places<member_type<Members>...> {
   using typename places::delivered;
   using item = std::tuple_element_t<0, std::tuple<member_owner<Members>...>>;
 
-  /// The preferred claim: the largest number of rows that a column renders at once.
+  /// The preferred number of samples in a claim: the largest number of rows that a column renders at once.
   static constexpr std::size_t together = rows_together<member_type<Members>...>();
 
   /// The name of rendering in reports: the name that a column defines, or else "render".
   static constexpr const char* rendering = rendering_name<member_type<Members>...>();
 
-  /// Fixes all shapes from the first item. `flags`: slots also store a valid flag and a copied flag for each row.
+  /// Fixes all shapes from the first item. `flags`: slots also store a `valid` flag and a `replaced` flag for each row.
   /// `more_bytes`: space in a slot for a derived class. Throws data_error if a ragged column of the item has no
   /// max_length.
   void fix_shapes(const item& first, std::size_t rows, bool flags = false, std::size_t more_bytes = 0) {
@@ -91,7 +91,8 @@ class columns : public column_places<member_type<Members>...> {
     return std::get<index_of<M>>(places_).shape;
   }
 
-  /// Returns the flags of a full batch: the valid flags of all rows, then the copied flags of all rows. Requires flags.
+  /// Returns the flags of a full batch: the `valid` flags of all rows, then the `replaced` flags of all rows. Requires
+  /// flags.
   std::span<std::uint8_t> flags(std::byte* base) const noexcept {
     return {reinterpret_cast<std::uint8_t*>(base + flags_at_bytes_), 2 * rows_};
   }
@@ -102,8 +103,8 @@ class columns : public column_places<member_type<Members>...> {
   /// Fills a row with zeros, or with padding if it is ragged. Call it before close().
   void clear_row(std::byte* base, std::size_t row) const noexcept { (clear_column_row<Members>(base, row), ...); }
 
-  /// Pads ragged rows and moves them together; returns the used part of the slot. Only one thread may call it, after
-  /// all rows of the batch are written.
+  /// Pads ragged rows and removes the gaps between them; returns the used part of the slot. Only one thread may call
+  /// it, after all rows of the batch are written.
   batch_extent close(std::byte* base, std::size_t rows) const noexcept {
     batch_extent e{.used_bytes = ragged_at_bytes_};
     (close_column<Members>(base, rows, e), ...);

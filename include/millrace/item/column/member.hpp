@@ -170,7 +170,7 @@ constexpr bool same_columns(column_list<A...>, column_list<B...>) {
   else return (same_column<A, B>() && ...);
 }
 
-/// Names the labels of the partners in the type of a session.
+/// Names the column of the partners' labels in the type of a session.
 template <auto Label>
 struct label_b_column {};
 /// Names the weights of the labels in the type of a session.

@@ -9,7 +9,8 @@
 // - bytes: (a * weight + b * (65536 - weight) + 32768) >> 16
 // - f32, f16 and bf16: fma(weight / 65536, a, rounded((65536 - weight) / 65536 * b)) as f32, then rounded to the type
 // A weight is even. Therefore a CPU that multiplies 16-bit numbers with 15 fraction bits produces the same bytes. If a
-// row is a copy that replaces a damaged row (session_options::on_damage), the original's `next_copy` leads to the copy.
+// row is a copy that replaces a damaged row (session_options::on_damage), `next_copy` of the original is the number of
+// the copy.
 // Errors: none. Threads: pure functions; any thread. A .cu file may include this header, because it is cheap to
 // compile.
 #pragma once

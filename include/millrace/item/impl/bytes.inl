@@ -55,7 +55,7 @@ MILLRACE_INLINE pool_state::~pool_state() {
 }
 
 MILLRACE_INLINE block* pool_state::pop_idle(std::size_t size_class) noexcept {
-  // A larger block is better than a new one: otherwise each class retains its maximum number of blocks in use.
+  // Prefers a larger idle block to a new one. Otherwise each class would retain as many blocks as it once had in use.
   for (std::size_t c = size_class; c < std::min(size_class + larger_classes + 1, classes); ++c) {
     if (idle[c].empty()) continue;
     block* const reused = idle[c].back();

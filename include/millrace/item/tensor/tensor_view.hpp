@@ -164,8 +164,8 @@ struct padded_view {
   std::span<T> span() const;
 };
 
-// sized_view: a typed view of a column whose rows vary in both sides, padded to the largest height and width in the
-// batch.
+// sized_view: a typed view of a column whose rows vary in height and width, padded to the largest height and width in
+// the batch.
 //
 //   auto [pixels, sizes] = b.get<&example::pixels>();    // u8 [B, tallest, widest, 3] and i32 [B, 2]: height, width
 //   if (y < sizes(i, 0) && x < sizes(i, 1)) use(pixels(i, y, x, 0));         // the rest is padding
@@ -174,7 +174,7 @@ struct padded_view {
 // Layout: as in item/tensor/tensor_view.hpp; both views are on the same device. Lifetime: owns nothing and is valid
 // until its batch is released.
 
-/// The padded rows of a column whose rows vary in both sides, and the sides of each row.
+/// The padded rows of a column whose rows vary in height and width, and the height and width of each row.
 template <class T, std::size_t N>
 struct sized_view {
   tensor_view<T, N> values{};             ///< [rows, tallest, widest, ...]

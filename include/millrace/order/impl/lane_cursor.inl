@@ -37,7 +37,7 @@ MILLRACE_INLINE located_sample lane_cursor::find(std::uint64_t number) {
 }
 
 MILLRACE_INLINE void lane_cursor::enter(open_lane& at, std::uint64_t lane, std::uint64_t ordinal) {
-  // The samples between two of this rank's samples in a lane belong to other ranks: fewer than the ranks.
+  // Fewer samples than the number of ranks are between two of this rank's samples in a lane. Other ranks own them.
   if (!at.entered || at.walk.ordinal() > ordinal || ordinal - at.walk.ordinal() >= world_.size) {
     at.walk = lane_walk(plan_->lane_of(pass_, lane), ordinal);
     at.begin = plan_->lane_begin(lane);

@@ -89,7 +89,7 @@ class mix_stream {
   /// Returns the bytes in the shuffle window.
   std::size_t held_bytes() const noexcept { return waiting_.held_bytes(); }
 
-  /// Returns whether the pass has no more samples. Reads until the next sample is certain.
+  /// Returns whether the pass has no more samples. Reads until the next sample in order is known.
   bool is_exhausted(event_counts& counts) {
     while (!waiting_.ready() && read_one(counts)) {
     }

@@ -1,5 +1,5 @@
-// The read stage of a source without an index, for epochs of a fixed number of batches. It reads
-// the lanes, which are disjoint sequences of shards, and merges their samples.
+// The read stage of a source without an index, for epochs of a fixed number of batches. It reads the lanes, which are
+// disjoint sequences of shards, and its merger removes samples from the lanes in a fixed order.
 //
 //   mr::detail::interleaved_read_stage<mr::detail::shards_source> in(
 //       source, {.lanes = at.lanes, .turn = at.turn, .first_ordinal = 6'400}, segment.entrance());
@@ -37,8 +37,8 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 //   if (!ready.empty()) next.put(ready.pop());                     // the merger; if it is empty, see ready.error()
 //   if (ready.at_pass_end()) ...  ready.begin_pass();                // no sample of the next pass enters before that
 //
-// Threads: one at a time, under the lock of the read stage. The thread that removes a sample looks for work itself;
-// therefore set_listener() does nothing.
+// Threads: one at a time, under the lock of the read stage. The thread that removes a sample then searches for work
+// itself; therefore set_listener() does nothing.
 
 /// Stores the next few samples of one lane, up to the end of its current pass.
 template <class T>

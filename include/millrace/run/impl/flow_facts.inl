@@ -36,7 +36,7 @@ MILLRACE_INLINE damage_rule damage_rule_for(const flow_facts& f, const session_o
     throw setup_error("on_damage needs one row for each sample: got expand, filter, pack, take, bucket or a shuffle "
                       "after another stage, expected none of them",
                       "Omit on_damage, or that stage");
-  constexpr std::size_t usual_lanes = 48;   // of donors: a multiple of every usual number of ranks
+  constexpr std::size_t usual_lanes = 48;   // in which rows are copied: a multiple of every usual number of ranks
   const std::size_t lanes = o.lanes.value_or(0) > 0 ? *o.lanes : usual_lanes;
   const std::size_t ranks = o.world.value().size;
   damage_rule rule{.policy = o.on_damage.policy, .in_a_row = o.on_damage.in_a_row, .stages = o.on_damage.stages};

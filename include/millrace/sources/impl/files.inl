@@ -90,7 +90,7 @@ MILLRACE_INLINE files_source::files_source(named_files files, const files_option
                          .unreadable_at_most = o.unreadable_at_most,
                          .storage = o.storage};
   if (o.folders_are_classes && data.classes.empty()) {
-    data.classes = classes_of(files);   // before `where`, so that two parts of a set agree
+    data.classes = classes_of(files);   // before `where` removes files: all parts of a set have the same numbers
     if (data.classes.empty())
       throw setup_error("the files have no classes: no key has a folder, for example '" +
                             printable(std::string_view(files.paths.front()).substr(files.root_bytes)) + "'",

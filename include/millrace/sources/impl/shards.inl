@@ -113,7 +113,7 @@ MILLRACE_INLINE shard_reader shards_source::open(std::size_t shard, std::uint64_
 }
 
 MILLRACE_INLINE std::uint64_t shards_source::stated_samples(std::size_t shard) const {
-  if (!reader_options_.having.empty()) return 0;   // that file does not count the samples with these fields
+  if (!reader_options_.having.empty()) return 0;   // the file counts all samples, not only those with these fields
   const std::uint64_t samples = declared_samples(files_.name(shard), files_.at()).samples;
   return samples > max_stated_samples ? 0 : samples;
 }

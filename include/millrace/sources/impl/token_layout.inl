@@ -181,7 +181,7 @@ MILLRACE_INLINE token_layout layout_of_tokens(const token_file_head& file, const
     check_token_bytes(file, l, options);
     return l;
   }
-  // Bytes of text are tokens of one byte. Anything else that is recognized is not meant as numbers.
+  // A text is a valid file of one-byte tokens. A file of any other known kind contains no tokens.
   const bool is_bytes = type_of(file, options).bytes == 1;
   if (kind != file_kind::unknown && !(is_bytes && is_textual(kind))) fail_as_container(file, kind);
   check_width(file, options);

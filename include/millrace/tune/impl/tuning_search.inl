@@ -62,8 +62,8 @@ MILLRACE_INLINE tuning_window tuning_window_of(const flow_statistics& f) {
       }
     }
   }
-  // levels.mean_outstanding() is too low: its last level counts everything above it. For the same reason these levels
-  // say little about contention if many reads ended in the last one.
+  // levels.mean_outstanding() is too low, because the last level also counts all larger numbers of reads. For the same
+  // reason, the levels say little about contention if many reads ended in the last level.
   const auto& top = f.reads_at_once.at(read_levels::max_level);
   const stage_statistics* const read = f.find(stage_kind::read);
   if (read && f.reads_at_once.busy_ns() > 0)

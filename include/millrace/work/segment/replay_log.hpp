@@ -8,8 +8,8 @@
 //
 // The restart point depends on the flow. If the stages buffer no items, reading restarts at the sample of the last row.
 // Otherwise, if the stages are empty at the start of a pass, reading restarts at the start of the pass; otherwise at
-// the start of the run. Samples move by less than the shuffle window. Therefore, when reading is more than a window
-// beyond the end of a shard, all samples of the shard have been delivered, and the log removes its entry.
+// the start of the run. Samples move by less than the shuffle window. When reading is more than a window beyond the end
+// of a shard, all samples of the shard have been delivered. The log then removes the entry of the shard.
 // Memory: one entry for each batch between the entrance of the last segment and the trainer, and one entry for each
 // shard that these batches still need.
 // Threads: any thread may call the functions. Calls that must be in order must not be concurrent.

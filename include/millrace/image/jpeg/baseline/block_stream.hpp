@@ -9,10 +9,10 @@
 //
 // A step is one lookup. No branch depends on the result of a lookup; the end of a block is handled by arithmetic. Each
 // lookup of a stream depends on the previous one. Therefore a single stream waits for its lookups, whereas two streams
-// hide each other's latency. Rare cases, such as a long code or an entry that extends into the next block, end the
-// loop. decode_rare() handles one such symbol, then the loop is entered again. The loop also ends at the end of a
-// segment, where the stream uses a table that has only slow entries. The decoder accepts arbitrary bits. It writes only
-// to the slots' coefficients and to the spare space after them.
+// hide each other's latency. Rare cases, such as a long code or a symbol that extends into the next block, have slow
+// entries in the table. A slow entry ends the loop. decode_rare() handles the symbol, then the caller enters the loop
+// again. The loop also ends at the end of a segment, where the stream uses a table that has only slow entries. The
+// decoder accepts arbitrary bits. It writes only to the slots' coefficients and to the spare space after them.
 // Units: positions are bit addresses, 8 * address + bit, which saves a register for the base. Source of the codes:
 // ITU-T T.81 F.2.2. Threads: any; streams share no state.
 #pragma once

@@ -42,8 +42,8 @@ inline void append_followed(std::uint16_t* to, std::size_t count, std::uint16_t 
                             const std::uint16_t* followers) noexcept {
   for (std::size_t i = 0; i < count; ++i) {
     const auto both = static_cast<std::uint16_t>(first + followers[i]);
-    // The combined advance is an advance of up to 63 plus another one. Its bit 6, bit 14 of the word, is set if it is
-    // 64 or more, also if the second entry ends the block.
+    // The sum of the advances is too large if it is 64 or more, or if the second entry ends the block. Bit 14 of the
+    // word is set in both cases.
     const auto too_far = static_cast<std::uint16_t>(0U - (both >> 14 & 1U));
     to[i] = static_cast<std::uint16_t>((both & ~too_far) | (first & too_far));
   }

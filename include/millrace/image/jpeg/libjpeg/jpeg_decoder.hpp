@@ -123,8 +123,8 @@ class jpeg_decoder : private jpeg_input {
     return true;
   }
 
-  /// Reads on to the end of the image, so that surplus bytes before the end are counted as in a progressive file.
-  /// Errors have no effect here, because the pixels are already decoded.
+  /// Continues to read to the end of the image, so that surplus bytes before the end are counted as in a progressive
+  /// file. Errors have no effect here, because the pixels are already decoded.
   void read_end() noexcept {
     if (setjmp(escape_) != 0) return;
     reads_end_ = true;

@@ -97,12 +97,12 @@ MILLRACE_INLINE picture picture::resize(std::size_t height, std::size_t width) c
 
 MILLRACE_INLINE picture picture::resize_shorter(std::size_t side) const {
   const std::size_t h = height(), w = width();
-  const std::size_t limited = side < 1'000'000 ? side : 1'000'000;   // resize() rejects it; no product overflows
+  const std::size_t limited = side < 1'000'000 ? side : 1'000'000;   // resize() rejects more; no product overflows
   return w <= h ? resize(limited * h / w, limited) : resize(limited, limited * w / h);
 }
 
 MILLRACE_INLINE picture picture::resize_within(const picture_size& size) const {
-  constexpr std::size_t limit = 1'000'000;   // resize() rejects it; no product overflows
+  constexpr std::size_t limit = 1'000'000;   // resize() rejects more; no product overflows
   const std::size_t h = height(), w = width();
   const std::size_t max_height = std::min(size.height, limit), max_width = std::min(size.width, limit);
   return h * max_width <= w * max_height ? resize(std::max<std::size_t>(1, max_width * h / w), max_width)
@@ -166,7 +166,7 @@ MILLRACE_INLINE picture picture::pad_to(const picture_size& size, const padding_
 }
 
 MILLRACE_INLINE picture picture::crop_beyond(const outer_box& box, const padding_fill& fill) const {
-  static constexpr std::int64_t most = std::int64_t{1} << 40;   // pad() rejects it; no sum overflows
+  static constexpr std::int64_t most = std::int64_t{1} << 40;   // pad() rejects more; no sum overflows
   const auto before = [](std::int64_t begin) {
     return static_cast<std::size_t>(-std::clamp<std::int64_t>(begin, -most, 0));
   };
@@ -186,7 +186,7 @@ MILLRACE_INLINE picture picture::crop_beyond(const outer_box& box, const padding
 }
 
 MILLRACE_INLINE picture picture::letterbox(const picture_size& size, const letterbox_options& options) const {
-  constexpr std::size_t limit = 1'000'000;   // resize() rejects it; no product overflows
+  constexpr std::size_t limit = 1'000'000;   // resize() rejects more; no product overflows
   const std::size_t w = width(), h = height();
   picture next = *this;
   if (options.enlarge || w > size.width || h > size.height) {
@@ -226,7 +226,7 @@ class row_operations final : public row_operation {
   const std::shared_ptr<const row_operation> first_, then_;
 };
 
-/// Reduces the outputs of an axis to those that its padding and the image show, and returns their positions.
+/// Reduces an axis to the pixels that the padded image shows, and returns their positions.
 MILLRACE_INLINE padded_axis render_padded(plan_axis& axis, padding_mode mode) noexcept {
   std::int64_t begin = axis.count, end = 0;   // in source order
   for (std::int64_t k = -axis.before; k < axis.count + axis.after; ++k)
@@ -298,7 +298,7 @@ MILLRACE_INLINE void picture::orient(int orientation) noexcept {
 
 MILLRACE_INLINE unsigned picture::eighths() const noexcept {
   if (file_.options.quality == picture_quality::exact || !file_.format->decodes_smaller) return 8;
-  if (rows_.filter == resize_filter::opencv_linear) return 8;   // a smaller image is antialiased
+  if (rows_.filter == resize_filter::opencv_linear) return 8;   // decoding at a smaller size would antialias
   for (const unsigned part : {1U, 2U, 4U}) {
     const auto covers = [part](const detail::plan_axis& a) {
       return a.length * part >= a.target * a.denominator * 8;

@@ -56,7 +56,7 @@ MILLRACE_INLINE void rgba_picture::render_together(std::span<const rgba_picture*
         continue;
       }
       detail::picture_job job = p.job_for(p.target_of(to, false));
-      job.operation = nullptr;   // it works on colors without the alpha weight
+      job.operation = nullptr;   // runs later, on colors that are not premultiplied
       const bool weighed = use == detail::alpha_use::alone || pictures[i]->is_resized();
       if (has_alpha) job.alpha = weighed ? use : detail::alpha_use::ignored;
       if (job.padding && use == detail::alpha_use::alone) job.padding->fill.color = {255, 255, 255};

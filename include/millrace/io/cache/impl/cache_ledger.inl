@@ -128,7 +128,7 @@ MILLRACE_INLINE bool cache_ledger::create_root() {
   };
   if (::mkdir(root_.c_str(), 0700) != 0 && errno != EEXIST) return fails("cannot create");
   if (::lstat(root_.c_str(), &status) != 0) return fails("cannot read");
-  // Another owner of the folder could supply any bytes, with right checksums.
+  // Another owner of the folder could supply any bytes, with correct checksums.
   errno = ENOTDIR;
   if (!S_ISDIR(status.st_mode)) return fails("cannot use");
   errno = EPERM;
@@ -165,7 +165,7 @@ MILLRACE_INLINE std::optional<std::uint64_t> cache_ledger::read_used() const noe
 MILLRACE_INLINE void cache_ledger::write_used(std::uint64_t used) noexcept {
   const std::uint64_t numbers[2] = {used, mix_bits(used + 1)};
   if (::pwrite(file_.get(), numbers, sizeof numbers, 0) == sizeof numbers) return;
-  // Without a number each block begins with a scan of all files, which is slow but correct.
+  // Without a stored number, each new block causes a scan of all files, which is slow but correct.
   if (::ftruncate(file_.get(), 0) != 0) usable_ = false;
 }
 
@@ -241,7 +241,7 @@ MILLRACE_INLINE bool cache_ledger::reserve(int file, std::uint64_t bytes) {
   const scoped_lock lock(*this, lock_patience_ns);
   struct ::stat status {};
   if (!lock || posix_files::stat_open(file, status) != 0) return false;
-  // A process that was killed while it wrote this part has counted it.
+  // A process that was killed while it wrote this part had already added its bytes to the sum.
   const std::uint64_t abandoned = disk_bytes(static_cast<std::uint64_t>(status.st_size)), needed = disk_bytes(bytes);
   std::uint64_t used = used_bytes();
   int reason = abandoned > 0 && ::ftruncate(file, 0) != 0 ? errno : 0;

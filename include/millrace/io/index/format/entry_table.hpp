@@ -4,9 +4,9 @@
 //   mr::byte_range where = entries.range_of(member);      // in the index file; 0 bytes: the payload has none
 //
 // An entry point is a position in a payload at which its decoder may start. This library stores the entry points of a
-// payload as bytes, its entries. Only the function that builds them and the decoder know their format. In the file, a
-// CRC-32C over payload and entries precedes the entries. Entries are never longer than their payload, and all entries
-// of a shard together have less than 4 GiB.
+// payload as a sequence of bytes, called its entries. Only the function that builds them and the decoder know their
+// format. In the file, a CRC-32C over payload and entries precedes the entries. Entries are never longer than their
+// payload, and all entries of a shard together have less than 4 GiB.
 // Memory: 4 bytes for each member of a shard with entries. The entries themselves stay in the file.
 // Errors: none. Threads: not synchronized.
 #pragma once

@@ -12,7 +12,7 @@
 // With heads_only, a shard of a storage needs only one request if the index is stored next to the shard. Its head has
 // `identified` = false, because the size of the shard is compared with the index only when the shard is opened. All
 // other shards of a storage are read completely; before that, a notice reports how many requests and bytes this needs.
-// If a shard has the size but not the modification time in its index, the index is built again with the known
+// If a shard has the size but not the modification time that its index records, the index is built again with the known
 // checksums. Therefore reading a sample that was edited in place is an error.
 // Several shards are processed in parallel. Several processes may concurrently build the indexes of the same shards,
 // and share the stored files. An index that cannot be stored (a read-only folder) is still used, and counted. A damaged

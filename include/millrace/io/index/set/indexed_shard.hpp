@@ -123,7 +123,7 @@ class indexed_shard {
     if (now) return *now;
     auto created = std::make_unique<state>();
     if (used_.compare_exchange_strong(now, created.get())) return *created.release();
-    return *now;   // of another thread
+    return *now;   // created by another thread
   }
 
   std::atomic<state*> used_{nullptr};

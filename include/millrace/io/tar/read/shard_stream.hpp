@@ -99,7 +99,7 @@ class shard_stream {
   const compression* compression_after_skippable_frames(std::span<const std::byte>& start);
   void open_decompressor(const compression& method);
   std::span<const std::byte> read_source();
-  /// Reads once: into `place`, and the next few bytes of the source into the own buffer. Returns the filled part of
+  /// Reads once: into `place`, and the next few bytes of the source into its own buffer. Returns the filled part of
   /// `place`.
   std::span<const std::byte> read_into(std::span<std::byte> place);
 

@@ -86,7 +86,7 @@ MILLRACE_INLINE void check_raw(const bytes& field) {
   const std::span<const std::byte> all = field;
   const file_kind kind =
       kind_of_file({.front = all.first(std::min(all.size(), max_inspected_bytes)), .file_bytes = all.size()});
-  // A count and increasing offsets may also be raw integers.
+  // An offset table is a count and increasing offsets, and raw integers may have such values too.
   if (kind == file_kind::unknown || kind == file_kind::offset_table) return;
   throw_no_array(field,
                  "does not contain raw numbers: got " + std::string(name_of(kind)) +

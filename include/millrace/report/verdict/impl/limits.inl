@@ -48,7 +48,8 @@ MILLRACE_INLINE stage_limit reading_limit(const flow_statistics& f, std::size_t 
 
   const double storage_busy_s = 1e-9 * static_cast<double>(f.reads_at_once.busy_ns()) / c.storage_speed;
   if (storage_busy_s > 0) {
-    // Unknown contention: the run had no other numbers of reads. More threads add at most in proportion.
+    // If the contention is unknown, all reads ran at one number of threads. More threads raise the speed at most in
+    // proportion.
     const std::optional<double> contention = f.reads_at_once.contention();
     double faster = contention ? read_levels::speed(threads, *contention) / f.reads_at_once.mean_speed(*contention)
                                : std::max(1.0, c.io_threads);
@@ -65,7 +66,7 @@ MILLRACE_INLINE stage_limit reading_limit(const flow_statistics& f, std::size_t 
   const double in_turn_s = static_cast<double>(f.in_turn_ns) * (reading_s + unpacking_s) / all_ns;
   const double one = static_cast<double>(f.in_turn_samples) / read.items_per_sample / in_turn_s;
   in_turn.samples_per_s = one * (1 + *useful * (threads - 1));
-  // Prefers this limit if both are about as low: it includes the reason.
+  // Prefers `in_turn` if both limits are about equal, because it names the reason.
   if (in_turn.samples_per_s >= 1.1 * out.samples_per_s) return out;
   in_turn.samples_per_s = std::min(in_turn.samples_per_s, out.samples_per_s);
   return in_turn;

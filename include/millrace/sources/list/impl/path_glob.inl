@@ -43,7 +43,7 @@ MILLRACE_INLINE bool path_matches(std::string_view pattern, std::string_view pat
     const std::string_view glob = take_component(pattern);
     if (glob == "**") {
       if (pattern_ends) pattern = "*";
-      // Two of them in a row match the same folders as one.
+      // "**/**" matches the same folders as "**".
       while (pattern.starts_with("**/")) pattern.remove_prefix(3);
       if (pattern == "**") pattern = "*";
       for (;;) {

@@ -87,7 +87,7 @@ MILLRACE_INLINE std::vector<std::string> glob_matches(const std::string& pattern
   return paths;
 }
 
-/// Returns the files that a folder means.
+/// Returns the files that a folder selects.
 MILLRACE_INLINE std::vector<std::string> files_of_folder(const std::string& folder, const folder_rule& rule) {
   if (!rule.recursive) return shards_in(folder, rule);
   std::vector<std::string> paths = files_below(folder, rule);
@@ -124,7 +124,7 @@ MILLRACE_INLINE std::string unreadable_because(const std::string& path) {
   return S_ISREG(status.st_mode) ? "" : "not a regular file";
 }
 
-/// Returns where relative paths begin, for hints.
+/// Returns advice that names the working directory, where relative paths begin.
 MILLRACE_INLINE std::string working_directory_hint(std::string_view path) {
   if (path.starts_with('~')) return "The shell expands ~ only outside quotes. Write the home folder instead of ~";
   if (path.starts_with('/')) return "Check the path";

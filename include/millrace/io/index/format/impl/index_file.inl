@@ -182,8 +182,8 @@ MILLRACE_INLINE std::uint64_t bytes_before_entries(std::span<const std::byte> fi
   return valid ? std::min(bytes, front.bytes_before_entries()) : bytes;
 }
 
-/// Returns a file in memory that has the front of a stored index, and the size of all of it; none without an index.
-/// `front_bytes` are requested at once. Its entries are not copied.
+/// Returns a file in memory that contains the front of a stored index, without its entries, and has the size of the
+/// complete index. Returns no file without an index. The first request fetches `front_bytes`.
 MILLRACE_INLINE unique_fd copy_of_stored(const storage& at, const std::string& name, std::size_t front_bytes,
                                          bool heads_only) {
   const auto file = at->open_front(name, front_bytes);
@@ -283,7 +283,7 @@ MILLRACE_INLINE bool merge_checksums(const shard_index& before, shard_index& ind
   return has_new;
 }
 
-/// Replaces `before` with the index. Its entries are `entries`, or those of `before`.
+/// Replaces the file `before` with the file of `index`. Its entries are `entries`, or else the entries of `before`.
 MILLRACE_INLINE void replace_index(const unique_fd& before, const std::string& path, const shard_index& index,
                                    const entry_pieces* entries) {
   try {

@@ -202,7 +202,7 @@ MILLRACE_INLINE void indexed_reader::fill_block() {
   const std::size_t tail_end = lead + payload_bytes_ + tail_bytes_;
   std::size_t previous_head_at = 0, fetched = at;
   for (const block_sample& planned : planned_) {
-    // The payloads have just passed through the cache, so the memory after them is not cached.
+    // Reading the payloads has evicted the memory after them from the cache.
     for (const std::size_t end = std::min(at + prefetch_bytes, tail_end); fetched < end; fetched += alignment)
       __builtin_prefetch(base + fetched, 1);
     const indexed_sample& sample = planned.entry;
@@ -251,8 +251,8 @@ MILLRACE_INLINE std::size_t indexed_reader::read_piece(std::size_t number, std::
     while (i + 1 < end && parts_[i + 1].at - parts_[i].at == distance(i)) ++i;   // together in memory, too
     const part& here = parts_[i];
     const std::size_t gap = i + 1 < end ? static_cast<std::size_t>(distance(i)) - here.size : 0;
-    // The next payloads overwrite a gap that is read after its payload: this halves the number of places for the system
-    // to fill.
+    // A gap is read together with the payload before it, and the next payload overwrites it. This halves the number of
+    // buffers for the system to fill.
     const bool together = gap <= gap_.size() && here.at + here.size + gap <= payload_bytes_;
     if (const std::size_t size = here.at - first.at + here.size + (together ? gap : 0); size > 0)
       places_.emplace_back(payloads + first.at, size);
@@ -319,7 +319,7 @@ MILLRACE_INLINE void indexed_reader::check_entries(const run_of_parts& parts, bl
 
 MILLRACE_INLINE void indexed_reader::read_alone(std::size_t position, std::uint32_t number) {
   try {
-    // A damaged header may look right to a reader that has not read the preceding ones, so it reads up to the damage.
+    // A header may look valid to a reader that has not read the previous ones. Therefore this reads them, too.
     part_of_shard alone{.number = number, .offset_bytes = index_->sample(number).offset_bytes};
     if (index_->state() == shard_index::shard_state::damaged) alone.end_bytes = index_->facts().damage_offset_bytes;
     auto sample = reader_of(alone).next();

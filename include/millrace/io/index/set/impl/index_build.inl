@@ -212,7 +212,7 @@ MILLRACE_INLINE void index_builder::try_to_add_entries(const std::string& path, 
 MILLRACE_INLINE void index_builder::add_entries(const std::string& path, const std::string& index_file,
                                                 shard_index& index) {
   if (index.state() == shard_index::shard_state::compressed) return;
-  { const atomic_file<> can_be_written(index_file); }   // else all payloads would be read in vain
+  { const atomic_file<> can_be_written(index_file); }   // throws before all payloads are read in vain
   const auto done = [this](std::uint64_t samples, std::uint64_t payload_bytes) {
     const std::lock_guard lock(mutex_);
     result_.counts.entries_inspected += samples;
@@ -244,7 +244,7 @@ MILLRACE_INLINE void index_builder::use_stored(std::size_t shard, const shard_id
                                                 loaded_index& index) const {
   try {
     loaded_index stored = load_stored_index(options_.files.storage, shards_[shard]);
-    // A copy has another time than the shard that the index records.
+    // A copied shard has another modification time than its index records.
     if (stored.state != index_file_state::good || stored.index.identity().size_bytes != identity.size_bytes) return;
     stored.index.identify(identity);
     index = std::move(stored);

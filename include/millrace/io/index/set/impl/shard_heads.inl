@@ -44,7 +44,7 @@ MILLRACE_INLINE std::optional<set_index> load_set_index(const name_list& shards,
     text = text_of_set_index(at, path);
   } catch (const io_error&) {   // some stores return an error for files that do not exist
   }
-  // Web servers return a page for unknown names. The user did not name this file.
+  // Web servers return a page for unknown names. Ignore the page, because the user did not name this file.
   if (!text || !set_index::has_mark(*text)) return std::nullopt;
   return set_index::parse(std::move(*text), path);
 }

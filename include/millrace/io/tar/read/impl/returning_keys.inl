@@ -58,7 +58,7 @@ MILLRACE_INLINE void report_returning_keys(event_counts& counts, std::uint64_t s
                          "such shards are only counted",
                  .where = {.stage = "tar", .shard = std::string(shard)}});
   } catch (const std::bad_alloc&) {
-    // The event was counted.
+    // The event was counted, although the notice failed.
   }
 }
 

@@ -21,7 +21,7 @@ MILLRACE_INLINE void report_missing_end_marker(event_counts& counts, std::string
                          "reports a missing marker as an error",
                  .where = {.stage = "tar", .shard = std::string(shard)}});
   } catch (const std::bad_alloc&) {
-    // The event was counted.
+    // The event was counted, although the notice failed.
   }
 }
 

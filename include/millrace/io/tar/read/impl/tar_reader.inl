@@ -31,7 +31,7 @@ MILLRACE_INLINE tar_reader::tar_reader(std::unique_ptr<byte_source> source, bloc
 MILLRACE_INLINE std::optional<tar_member> tar_reader::next() {
   if (!opened_) open();
   else skip_payload();
-  // libarchive does not report that the payload of a sparse member is cut, nor that its map does not fit.
+  // libarchive does not report that the payload of a sparse member is truncated, or that its map of holes does not fit.
   if (stream_offset() % tar_block_bytes != 0)
     throw_damage(damage("has a payload that ends inside a block", member_.offset_bytes));
   const std::uint64_t offset_bytes = stream_offset();
@@ -115,7 +115,7 @@ MILLRACE_INLINE void tar_reader::read(std::span<std::byte> buffer) {
 
 MILLRACE_INLINE void tar_reader::open() {
   opened_ = true;
-  in_header_ = true;   // saves a file that is shorter than a header
+  in_header_ = true;   // read_chunk() then stores the bytes, even if they are fewer than a header
   const int result = ::archive_read_open1(handle_.get());
   in_header_ = false;
   if (result != ARCHIVE_OK) {
