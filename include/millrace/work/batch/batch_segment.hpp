@@ -95,7 +95,9 @@ class batch_segment final : public batch_rows {
     dispatcher_->set_limit(rows_.batches->open_free() * rows_.rows);
   }
 
-  row_target* rows() noexcept override { return mixer::mixes ? nullptr : this; }
+  row_target* rows() noexcept override {
+    return mixer::mixes ? nullptr : &static_cast<row_target&>(*this);   // a reference: g++ 14 warns of `this` == null
+  }
   std::size_t max_row_bytes() const noexcept override { return columns_.max_row_bytes(); }
   bool has_sample(std::uint64_t ticket) const noexcept override {
     const sample<input>& s = input_.peek(ticket);
