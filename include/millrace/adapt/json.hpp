@@ -212,7 +212,7 @@ bool read_json(const simdjson::dom::element& from, T& to) {
 }
 
 /// The parser of a worker, with its last document. A document is parsed only once, because callers often request
-/// several fields of one record in turn.
+/// several fields of one record, one after the other.
 class json_document {
  public:
   /// Parses a document. Returns simdjson's error code and does not throw it.

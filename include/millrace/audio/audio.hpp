@@ -100,11 +100,11 @@ class audio {
 
   /// Crops to `length` from the second `begin`. Throws data_error if the crop is not inside the audio.
   audio crop(audio_length begin, audio_length length) const;
-  /// Crops to `frames` frames from the frame `first`. Throws the same error.
+  /// Crops to `frames` frames from the frame `first`. Throws the error of crop().
   audio crop_frames(std::size_t first, std::size_t frames) const;
-  /// Crops to `length` in the middle, rounded down to a frame. Throws the same error.
+  /// Crops to `length` in the middle, rounded down to a frame. Throws the error of crop().
   audio center_crop(audio_length length) const;
-  /// Crops to `length` at a random frame; all of them are equally likely. Throws the same error.
+  /// Crops to `length` at a random frame; all frames are equally likely. Throws the error of crop().
   audio random_crop(audio_length length, rng& random) const;
   /// Appends zeros up to `length`; a longer audio does not change. Throws data_error above audio_limits::max_frames.
   audio pad(audio_length length) const;

@@ -80,7 +80,7 @@ class source_weight {
   /// Returns whether the weight is the same at all positions.
   bool is_constant() const noexcept { return !function_ && points_.size() == 1; }
   /// Returns the points of steps() or linear(), one point for a constant weight, and no points for a function.
-  /// A weight in a mix within a mix has the points of all its factors.
+  /// A weight in a mix within a mix has the points of all weights from which it is computed.
   const std::vector<point>& points() const noexcept { return points_; }
 
   /// Returns whether a function of the user determines the weight, so that it may change at any position.
@@ -99,9 +99,9 @@ class source_weight {
     return before.weight + part * (next->weight - before.weight);
   }
 
-  /// Returns the mean weight of the positions [begin, end). No point may be between them. If the weight is linear(), or
-  /// has a linear() factor in a mix within a mix, the result is the mean of its values at both ends. Otherwise it is
-  /// at(begin).
+  /// Returns the mean weight of the positions [begin, end). No point of the weight may be inside this interval. If the
+  /// weight is linear(), or has a linear() factor in a mix within a mix, the result is the mean of its values at both
+  /// ends. Otherwise it is at(begin).
   double mean(std::uint64_t begin, std::uint64_t end) const {
     return linear_ ? (at(begin) + at(end - 1)) / 2 : at(begin);
   }

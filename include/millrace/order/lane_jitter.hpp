@@ -9,7 +9,7 @@
 // Sample i of a lane gets the key i + U(seed, pass, lane, i) * w, where w is the window and U is uniform in [0, 1).
 // Samples are in the order of their keys. If keys are equal, the lower i is first. The unit of keys and w is 1/65536 of
 // a sample. The order can be entered at any ordinal j, because every sample up to j - w precedes ordinal j, and every
-// sample from j + w on follows it. Therefore the 2 w keys between these samples determine the rest.
+// sample from j + w on follows it. Therefore only the keys of the 2 w samples between these determine sample j.
 // Cost: a walk stores about w samples at its start, and about w / 2 samples later. at(j) costs O(w). A window of at
 // most one sample changes nothing.
 // Errors: none; j must be below the length, and next() must not be called after the end of the lane.

@@ -84,7 +84,7 @@ class mix_pattern {
   static std::vector<std::uint64_t> shares_of(const std::vector<double>& weights);
   /// Throws setup_error if a weight is not above 0, or not finite.
   static void check_weight(double weight);
-  /// Returns the shares of sources with constant weights. Errors: as above.
+  /// Returns the shares of sources with constant weights. Throws the errors of the other shares_of().
   static std::vector<std::uint64_t> shares_of(const std::vector<mix_source_spec>& sources);
 
  private:

@@ -3,7 +3,7 @@
 //   mr::detail::pass_layout layout({.counts = counts, .shards = {2, 0, 1}, .dropped = 5, .dropped_at = 40});
 //   layout.length();                    // delivered samples: all but the dropped ones
 //   layout.find(17);                    // {shard, index} of delivered sample 17
-//   layout.dropped();                   // shard and index of the other samples
+//   layout.dropped();                   // shard and index of each dropped sample
 //
 // `counts` contains the number of samples of each shard, in the order of the user's list. `shards` is a permutation of
 // that list. Shards may be empty. The dropped samples form one block at any offset.

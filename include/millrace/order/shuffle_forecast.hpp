@@ -87,7 +87,7 @@ class shuffle_forecast {
     const auto all = static_cast<double>(length);
     const double window = plan.lane_window();
     if (std::min(window, all) <= 4 * static_cast<double>(s.rows * s.step)) {
-      // If there are few candidates, each choice depends on the others, and computing the exact order costs little.
+      // With few candidates, the choices would depend on each other. Computing the exact order then costs little.
       lane_walk walk(plan.lane_of(s.pass, s.lane), s.ordinal);
       for (std::uint64_t i = 0; i < s.rows; ++i) {
         while (walk.ordinal() < s.ordinal + i * s.step) static_cast<void>(walk.next());

@@ -31,7 +31,7 @@ struct memory_budget {
   std::size_t window = 0;    ///< samples of the shuffle window
   bool withholds = false;    ///< the complete window is in memory at the start of the run
   double sample_bytes = 0;   ///< mean encoded size of the samples read so far
-  std::size_t neighbor_bytes = 0;   ///< bytes of small samples that were read early, together with others
+  std::size_t neighbor_bytes = 0;   ///< bytes of small samples that were read early, with their neighbors
 
   /// Returns the default number of batches to prefetch on the host: 2 to 4 within 64 MiB, and up to 16 small batches
   /// within 1 MiB. More batches reduce wake-ups between the trainer and the workers, but more bytes would evict the

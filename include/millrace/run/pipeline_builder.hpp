@@ -4,8 +4,8 @@
 //   auto& first = builder.build<mr::record>(std::move(flow.stages));    // a sample_sink<record> for the read stage
 //   builder.nodes();                                                    // the pipeline nodes to start and stop
 //
-// Consecutive maps become fused maps. A segment ends at an expanding stage, at a stage that runs serially, and at
-// batch. Fused maps that contain a blocking map run on their own threads instead of the workers.
+// Consecutive maps become fused maps (one function). A segment ends at an expanding stage, at a stage that runs
+// serially, and at batch. Fused maps that contain a blocking map run on their own threads instead of the workers.
 #pragma once
 
 #include <millrace/order/batch_numbers.hpp>

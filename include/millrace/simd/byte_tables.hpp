@@ -112,7 +112,7 @@ class shuffled_byte_table {
     for (std::size_t k = 0; k < 4; ++k) part_[k] = vld1q_u8_x4(entries + 64 * k);
   }
 
-  /// Indices beyond a part yield 0 in the first look-up, and change nothing in the others.
+  /// Indices beyond a part yield 0 in the first look-up, and change nothing in the other look-ups.
   MILLRACE_SIMD bytes of(bytes v) const noexcept {
     uint8x16_t result = vqtbl4q_u8(part_[0], (uint8x16_t)v);
     result = vqtbx4q_u8(result, part_[1], (uint8x16_t)(v - bytes_of(64)));

@@ -155,7 +155,7 @@ MILLRACE_SIMD void weighted_means(quads* sums, bytes x, bytes y, bytes z) noexce
 MILLRACE_SIMD bytes narrowed_bytes(const quads* q) noexcept {
   return clamped_bytes(clamped_words(q[0], q[1]), clamped_words(q[2], q[3]));
 }
-/// Returns four vectors of the numbers 0 and -1 as bytes, in the same order.
+/// Returns four vectors of the numbers 0 and -1 as bytes, in the order of narrowed_bytes().
 MILLRACE_SIMD bytes narrowed_masks(const quads* q) noexcept {
   return reinterpret_cast<bytes>(__builtin_ia32_packsswb256(clamped_words(q[0], q[1]), clamped_words(q[2], q[3])));
 }
@@ -267,8 +267,8 @@ struct pair_products {
   }
 };
 
-/// The same with AVX-512 VNNI, for functions whose target includes avx512vl and avx512vnni. Uses inline assembly,
-/// because a compiler accepts a builtin only in a function with a matching target.
+/// The same operations with AVX-512 VNNI, for functions whose target includes avx512vl and avx512vnni. Uses inline
+/// assembly, because a compiler accepts a builtin only in a function with a matching target.
 template <int...>
 struct vnni_products {
   template <int of_x, int of_y>

@@ -46,7 +46,7 @@ namespace millrace { inline namespace MILLRACE_ABI {
 /// Options of mix_rows().
 struct mix_rows_options {
   double mixup_alpha = 0;            ///< lambda is distributed as Beta(alpha, alpha); 1/1024 to 1024; 0: no mixup
-  double cutmix_alpha = 0;           ///< the same for cutmix
+  double cutmix_alpha = 0;           ///< Beta(alpha, alpha) for cutmix, before the box is clipped; 0: no cutmix
   double switch_probability = 0.5;   ///< probability of cutmix, if both alphas are set
   double probability = 1;            ///< probability that a pair is mixed
   /// Minimum and maximum side of the cutmix box, as fractions of the image's sides, as in timm. {}: determined by

@@ -68,7 +68,7 @@ class device_sums {
   virtual void add_rows(std::size_t metric, const device_rows& rows) = 0;
 
   /// Begins a group of adds, which may be queued together at the end of the group. Until then, their views must stay
-  /// valid. Returns false if a group has begun before, which continues.
+  /// valid. Returns false if a group has already begun; that group continues.
   virtual bool begin_group() { return false; }
   /// Ends the group, and queues its adds.
   virtual void end_group() {}

@@ -7,8 +7,8 @@
 //
 // A pass sets each byte to (inside * sum of its box + end * the two bytes next to the box + 2^23) >> 24. Beyond the
 // image's boundary, the outermost bytes are repeated. Each pass rounds to bytes, as Pillow does. The cost does not
-// depend on the radius. Rows are rearranged so that pixels of ten rows are adjacent, and both directions use the same
-// kernel.
+// depend on the radius. For the passes along rows, the pixels of ten rows are stored next to each other, so that both
+// directions use the same kernel.
 // Source: Gwosdek, Grewenig, Bruhn, Weickert: Theoretical Foundations of Gaussian Convolution by Extended Box
 // Filtering, SSVM 2011; the arithmetic is Pillow's.
 #pragma once
@@ -29,7 +29,7 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 /// A box filter with fractional ends. Weights have 24 fraction bits.
 struct box_weights {
   std::size_t radius = 0;
-  std::uint32_t inside = 1U << 24, end = 0;   ///< weights of bytes inside the box, and of the two next to its ends
+  std::uint32_t inside = 1U << 24, end = 0;   ///< weights of bytes inside the box, and of two bytes next to it
 
   bool changes_nothing() const noexcept { return radius == 0 && end == 0; }
 };

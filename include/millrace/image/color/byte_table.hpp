@@ -49,7 +49,7 @@ inline byte_table composed(const byte_table& first, const byte_table& second) no
   return table_of([&](int value) { return second[first[static_cast<std::size_t>(value)]]; });
 }
 
-/// Changes the brightness if `background` is 0, and the contrast if `background` is the mean of L.
+/// Changes the brightness if `background` is 0, and the contrast if `background` is the mean gray value.
 inline byte_table blend_table(int background, float factor) noexcept {
   return table_of([&](int value) { return blended(background, value, factor); });
 }

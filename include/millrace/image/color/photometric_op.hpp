@@ -21,9 +21,9 @@ enum class warp_filter : std::uint8_t { nearest, bilinear, bicubic };
 /// The kinds of operations. The comments name the members of photometric_op that each kind uses.
 enum class photometric_kind : std::uint8_t {
   brightness,         ///< value: the factor, |factor| <= 2^20
-  contrast,           ///< as brightness
-  saturation,         ///< as brightness
-  sharpness,          ///< as brightness
+  contrast,           ///< value: the factor, |factor| <= 2^20
+  saturation,         ///< value: the factor, |factor| <= 2^20
+  sharpness,          ///< value: the factor, |factor| <= 2^20
   hue,                ///< value: a fraction of the color circle, -1 to 1
   grayscale,
   invert,
@@ -35,8 +35,8 @@ enum class photometric_kind : std::uint8_t {
   pillow_blur,        ///< value: the radius, 0 to 1000
   torchvision_blur,   ///< value: sigma, above 0; numbers[0]: the kernel's size, odd
   rotate,             ///< value: degrees, counter-clockwise; filter, fill
-  shear_x,            ///< value: columns for each row; filter, fill
-  shear_y,            ///< value: rows for each column; filter, fill
+  shear_x,            ///< value: columns of shear per row; filter, fill
+  shear_y,            ///< value: rows of shear per column; filter, fill
   translate,          ///< value, second: pixels to the right and down; filter, fill
   erase,              ///< numbers: left, top, width and height of a box; fill
   mix,                ///< numbers: number of chains, number of entries that follow, weight of the image

@@ -8,8 +8,8 @@
 // Up to `slack_bytes` may be read beyond `from` and `above`, and written beyond `to`.
 // Pixels have 1, 2, 3, 4, 6 or 8 bytes. Each pixel depends on the pixel before it, so a row is a chain of dependent
 // steps. Therefore several consecutive Paeth rows, which are frequent in photographs, are processed at once.
-// The kernels of a word layer (unfilter_body.inc) run if the CPU supports them, else portable code. Both produce the
-// same bytes.
+// Kernels for AVX2 or NEON (unfilter_body.inc) run if the CPU supports them, else portable code. Both produce the same
+// bytes.
 // Errors: none. Threads: any thread, if no two calls share an output. Source: ISO/IEC 15948, 9.2.
 #pragma once
 

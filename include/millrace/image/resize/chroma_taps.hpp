@@ -6,7 +6,8 @@
 //
 // Let L(x) be the weight of luma sample x. The weight of chroma sample k for the same output is then
 //   (L(2k-1) + 3 L(2k) + 3 L(2k+1) + L(2k+2)) / 4.
-// This is libjpeg's fancy upsampling, with 3/4 and 1/4, followed by the resize, without the upsampling's rounding.
+// This is libjpeg's fancy upsampling, with the weights 3/4 and 1/4, followed by the resize, without the upsampling's
+// rounding.
 // At the image's edge libjpeg repeats the last sample, so weights beyond the edge are added to that sample's weight.
 // The weights of an output sum to 2^14 exactly, because the running sum is rounded. Bicubic weights may be negative.
 // Errors: none. Threads: any thread, if no two calls share `into`. Source of the rule: fancy_upsampling.hpp.

@@ -267,7 +267,7 @@ class avx2_columns {
 
   template <bool OneWindow, bool Clamps>
   void run_medium(const column_rows& r) const noexcept {
-    const __m256i two_samples_later = _mm256_set1_epi16(2);   // bytes that yield zero still do so
+    const __m256i two_samples_later = _mm256_set1_epi16(2);   // 0x80 still yields zero
     const __m256i half = _mm256_set1_epi32(32 + (r.offset << 6));
     const __m256i least = _mm256_set1_epi16(static_cast<short>(r.offset));
     const __m256i largest = _mm256_set1_epi16(static_cast<short>(r.offset + largest_column_sum));

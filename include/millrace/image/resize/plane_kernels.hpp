@@ -1,9 +1,9 @@
-// The kernels of a plane_resizer with the vector instructions of the processor, where it has a word layer.
+// The kernels of a plane_resizer with the vector instructions of the processor, AVX2 or NEON.
 //
 //   mr::detail::basic_plane_resizer<mr::detail::vector_plane_kernels> r;   // only if cpu_has_word_layer()
 //
-// The rows, the colors and the numbers have the same method for AVX2 and NEON: see upsampling_body.inc, rows_body.inc
-// and numbers_body.inc. The columns have separate files.
+// The kernels for rows, colors and numbers use the same method for AVX2 and NEON: see upsampling_body.inc,
+// rows_body.inc and numbers_body.inc. The columns have separate files.
 // Shapes, units, errors, threads: see pixel_target.hpp, fancy_upsampling.hpp, column_kernels.hpp, row_kernels.hpp.
 #pragma once
 

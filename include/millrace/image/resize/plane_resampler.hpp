@@ -36,7 +36,7 @@ struct resample_options {
   std::size_t first_row = 0;   ///< first row that will be pushed; at most rows.source_begin()
   std::size_t planes = 1;
   bool flipped = false;        ///< whether the columns are flipped
-  int offset = 0;              ///< added to each Q7 value
+  int offset = 0;              ///< added to each value, in 128ths
 };
 
 /// Four rows of each of up to three planes.

@@ -32,7 +32,8 @@ constexpr std::int64_t reach_of(resize_filter filter) noexcept { return filter =
 //   x.flip();
 //
 // Units: source pixels. The box has rational edges, begin / denominator and (begin + length) / denominator.
-// Output o of `target` outputs begins at (begin + o * length / target) / denominator. Taps stay inside
+// Output o of `target` outputs begins at (begin + o * length / target) / denominator. Taps, the source pixels of an
+// output, stay inside
 // [clip_begin, clip_end). This range is the extent of the planned image at the call of resize().
 // A padded axis has additional outputs before and after the rendered outputs. They are not resampled. A later crop may
 // hide all of them and also rendered outputs; `before` or `after` is then negative. A resize keeps the scale and the
@@ -128,7 +129,7 @@ struct plan_axis {
                           "Call pixels() in between, or crop and resize only once");
     }
     target = outputs;
-    // The outputs whose centers are inside the image. A center at its edge is in the padding.
+    // The outputs whose centers are inside the image. A center at the image's edge is in the padding.
     std::int64_t begin_output = (2 * outputs * before + current) / (2 * current);
     std::int64_t end_output = (2 * outputs * (before + count) + current - 1) / (2 * current);
     if (begin_output >= end_output) {   // an image that is much smaller than its padding becomes one output
@@ -156,7 +157,8 @@ struct plan_axis {
   }
 };
 
-/// Returns how far the filter of an axis reaches from the center of an output, if half a source pixel is `step`.
+/// Returns how far the filter of an axis reaches from the center of an output, in units of which half a source pixel is
+/// `step`.
 constexpr std::int64_t reach_of(const plan_axis& axis, std::int64_t step) noexcept {
   const bool antialiased = axis.filter != resize_filter::opencv_linear;
   return 2 * reach_of(axis.filter) * (antialiased ? std::max(axis.length, step) : step);

@@ -1,15 +1,17 @@
-// The vertical half of a resize: weighted sums of Q7 rows, rounded to bytes, and converted to RGB if needed.
+// The vertical half of a resize: weighted sums of rows in Q7 (7 fraction bits), rounded to bytes and converted to RGB
+// if needed.
 //
 //   mr::detail::row_taps t{.rows = {a, b}, .weights = {6000, 10384}, .count = 2,
 //                          .plane_stride = 224};                     // R, G, B next to each other
 //   mr::detail::portable_rows::blend_rgb(t, {.bytes = row, .columns = 224});
 //   mr::detail::portable_rows::blend_ycc(luma, chroma, {.bytes = row, .columns = 224});
 //
-// The column kernels of the same implementation write the input rows. Weights have 14 bits, and their sum represents 1.
-// Each product is rounded to the precision of the rows (mulhrs: (a * b + 2^14) >> 15), so 16 bits are enough. Sums that
-// overshoot saturate at the largest 16-bit number, which is white anyway. Therefore negative weights must be first, and
-// no weight may be above 1.
-// blend_ycc works in Q6. Centered chroma is weighted with 1.772 and 1.402 at the same time, so that
+// The column kernels of the same implementation write the input rows. Weights have 14 fraction bits, and their sum is
+// 1. Each product is rounded to the precision of the rows (mulhrs: (a * b + 2^14) >> 15), so 16 bits are enough. A sum
+// saturates at the largest 16-bit number, which is white, and a negative weight must not reduce a saturated sum.
+// Therefore negative weights must be first. No weight may be above 1.
+// blend_ycc computes in Q6 (6 fraction bits). The weights of centered chroma U' and V' include the factors 1.772 and
+// 1.402, so that
 // G = Y - 0.34414/1.772 U' - 0.71414/1.402 V'. Colors are clamped after the resize. A decoder that converts to RGB
 // first would clamp before the resize. Samples that overshoot are clamped before the conversion to colors.
 // A gray image is RGB with a plane_stride of 0.

@@ -28,7 +28,7 @@ struct alignas(64) short_column_group {
   std::int8_t high[2][64], low[2][64];
   std::int32_t base[lanes], wide_base;
 
-  /// Computes the wide parts. Returns whether one window contains the samples of all outputs.
+  /// Computes the members for one window of 64 bytes. Returns whether one window contains the samples of all outputs.
   bool widen() noexcept {
     wide_base = *std::min_element(base, base + lanes);
     int last = 0;

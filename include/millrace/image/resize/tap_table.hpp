@@ -9,8 +9,8 @@
 // For a bicubic resize, cubic_kernel.hpp computes the raw weight. These are the filters of Pillow and torchvision
 // ("antialias"). For resize_filter::opencv_linear, m replaces max(n, m). Here the box may begin at any position.
 // The weights of an output sum to 2^14 exactly, because the running sum is rounded and the weights are its differences.
-// This also prevents the errors of long filters from accumulating. A bicubic weight may be negative or above 2^14, but
-// never above 1.25 * 2^14. All numbers are integers, so the table is identical with every compiler and flag.
+// This rounding also prevents the errors of long filters from accumulating. A bicubic weight may be negative or above
+// 2^14, but never above 1.25 * 2^14. All numbers are integers, so the table is identical with every compiler and flag.
 #pragma once
 
 #include <millrace/image/resize/cubic_kernel.hpp>

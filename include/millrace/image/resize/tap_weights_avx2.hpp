@@ -1,7 +1,7 @@
 // Computes the weights of tap_table.hpp with AVX2: identical numbers, eight outputs at a time, if each output has few
 // weights.
 //
-//   mr::detail::avx2_taps::build(table, axis);        // any axis; long or large ones are left to tap_table
+//   mr::detail::avx2_taps::build(table, axis);        // any axis; tap_table computes long filters and large sides
 //
 // tap_table computes a reciprocal by integer division. This kernel divides doubles, rounds the quotient down, and
 // corrects it by the remainder, which doubles represent exactly. Therefore the reciprocal is the same for every

@@ -54,8 +54,8 @@ class axis_warp {
     bool is_steady() const noexcept { return rest > 1e-6 && rest < 1 - 1e-6; }
 
     /// Returns whether all numbers computed from this distance are exact in float. Weights of a linear interpolation
-    /// have as many bits as the fraction, weights of a cubic interpolation three times as many. Bytes and sums add 9
-    /// bits.
+    /// have as many bits as the distance's fraction, weights of a cubic interpolation three times as many. Bytes and
+    /// sums add 9 bits.
     bool is_short(bool cubic) const noexcept {
       const double scaled = rest * (cubic ? 16 : 32'768);
       return scaled == std::floor(scaled);

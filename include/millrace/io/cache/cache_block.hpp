@@ -24,7 +24,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// How objects are divided into blocks. Only tests use other numbers.
+/// How objects are divided into blocks. Only tests change the numbers.
 struct cache_layout {
   std::uint64_t block_bytes = std::uint64_t{8} << 20;
   std::uint64_t chunk_bytes = std::uint64_t{64} << 10;   ///< unit of one checksum

@@ -12,7 +12,7 @@
 // - ragged, for rows of varying length (item/tensor/ragged.hpp); also a type such as audio/audio_row.hpp with length(),
 //   options() of type ragged_options, shape() of the longest possible row, and render(row, scratch&) for length()
 // - a type with size() (the height and width of its row) and options(): image/picture/ragged_picture.hpp
-// - a list of items with length(), options() and list_mark, whose items join a group.
+// - a list of items with length(), options() and list_mark, whose items join a group, as described below.
 // A type that renders several rows at once in less time than one by one may also have `static constexpr std::size_t
 // together` and `static void render_together(std::span<const T* const>, std::span<const std::span<element>>,
 // scratch&)`. render_together() is called with 2 to `together` rows. The bits of a row must not depend on the other
@@ -47,7 +47,8 @@ class columns : public column_places<member_type<Members>...> {
   using typename places::delivered;
   using item = std::tuple_element_t<0, std::tuple<member_owner<Members>...>>;
 
-  /// The preferred number of samples in a claim: the largest number of rows that a column renders at once.
+  /// The preferred number of samples that a worker claims at once: the largest number of rows that a column renders at
+  /// once.
   static constexpr std::size_t together = rows_together<member_type<Members>...>();
 
   /// The name of rendering in reports: the name that a column defines, or else "render".

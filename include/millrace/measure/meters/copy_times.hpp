@@ -63,7 +63,7 @@ class copy_times {
     const arrival& a = arrivals_[batch % arrivals_.size()];
     if (a.batch.load(std::memory_order_acquire) != batch) return 0;
     const std::uint64_t at_ns = a.at_ns.load(std::memory_order_acquire);
-    return a.batch.load(std::memory_order_relaxed) == batch ? at_ns : 0;   // else a later copy overwrites this entry
+    return a.batch.load(std::memory_order_relaxed) == batch ? at_ns : 0;   // else a later copy has overwritten it
   }
   std::vector<span_ring::span> spans() const { return spans_.snapshot(); }
 

@@ -101,8 +101,7 @@ class worker_times {
 
   void add_to(stage_statistics& s, std::uint64_t now_ns) const noexcept;
 
-  /// The measured times: processor time, and the length of the stays in which it was measured; the same for the run
-  /// delay.
+  /// The measured times: processor time and run delay, each with the length of the stays in which it was measured.
   struct measured_times {
     std::uint64_t cpu_ns = 0, cpu_of_ns = 0, delay_ns = 0, delay_of_ns = 0;
 

@@ -1,4 +1,5 @@
-// One source of a mix without an index. It delivers the samples of its passes in its own order, and reads one ahead.
+// One source of a mix without an index. It delivers the samples of its passes in its own order, and reads one sample
+// ahead.
 //
 //   mr::detail::mix_stream<mr::detail::shards_source> one(source, {.seed = 7, .window = 8192});
 //   one.begin_pass(3);

@@ -92,7 +92,7 @@ struct interleaved_read_stage_options {
   std::size_t read_ahead_bytes = std::size_t{256} << 20;
   std::size_t window_bytes = ~std::size_t{0};   ///< maximum bytes in the shuffle windows of all lanes
   std::vector<lane_start> lanes{};              ///< lanes of this rank in the order of their turns. Lanes may
-                                                ///< start in pass k or k + 1; the latter have ended pass k
+                                                ///< start in pass k, or in pass k + 1 if they have ended pass k
   std::size_t turn = 0;                         ///< lane of the next sample, unless it has ended the pass
   std::uint64_t first_ordinal = 0;                ///< ordinal of the first sample among the samples of this rank
   lost_shards* lost = nullptr;                    ///< as in reorder_buffer_options

@@ -6,8 +6,8 @@
 //   bool moved = buffer.pass_on();                     // passes on as many samples as the next segment has space for
 //
 // The shards of all epochs form one sequence. Each shard stores its samples in its own queue until the previous shards
-// are done. Then its samples enter the jitter order. Each sample is passed to the next segment as soon as its ordinal
-// is certain.
+// are done. Then its samples enter the jitter_order (order/shard_order.hpp). Each sample is passed to the next segment
+// as soon as its ordinal is certain.
 // A resumed run opens only the shards that are still needed. The buffer drops the samples of these shards before the
 // resume point (first_sample, first_ordinal).
 // Errors: an error of a shard ends the run. All samples before it are passed on; then the error replaces the next

@@ -138,9 +138,9 @@ class batch_segment final : public batch_rows {
   void publish(std::uint64_t first, std::size_t count) noexcept override { rows_done(first / rows_.rows, count); }
 
  private:
-  /// Prefetches the records of the next rows into the cache, because another core read them long ago. Waiting for all
-  /// of them at once is faster than for each. (Always inlined, because otherwise g++ 12 removes the call, which has no
-  /// other effect.)
+  /// Prefetches the records of the next rows into the cache, because another core read them long ago. Waiting once for
+  /// all of them is faster than waiting for each. (Always inlined, because otherwise g++ 12 removes the call, which has
+  /// no other effect.)
   [[gnu::always_inline]] void fetch_ahead(std::uint64_t first, std::size_t count) const noexcept {
     if constexpr (requires(const input& i) { i.prefetch_head(); }) {
       if (first < early_.size()) return;   // samples of make_early()

@@ -41,8 +41,8 @@ class replay_log {
   struct batch_end {
     std::uint64_t pass = 0, ordinal = 0;   ///< pass and ordinal of the row's sample
     std::uint64_t rows_of_ordinal = 0;     ///< rows of that sample up to and including this row
-    std::uint64_t rows_of_pass = 0;   ///< the same for the rows of the pass
-    std::uint64_t rows_of_run = 0;   ///< the same for the rows of the run
+    std::uint64_t rows_of_pass = 0;   ///< rows of the pass up to and including this row
+    std::uint64_t rows_of_run = 0;   ///< rows of the run up to and including this row
     std::uint64_t buffered_tokens = 0;   ///< tokens in a packing stage when the sample arrived
     bool ends_pass = false;              ///< true if it is the last row of the pass
   };

@@ -68,7 +68,7 @@ class serial_segment final : public pipeline_node, public space_listener, public
   std::string waits(std::uint64_t now_ns) const override {
     const std::uint64_t since = asleep_since_ns_.load(std::memory_order_acquire);
     const std::uint64_t removed = removed_.load();
-    const bool in_progress = removed > 0 && (since == 0 || asleep_for_space_);   // otherwise it waits for the next one
+    const bool in_progress = removed > 0 && (since == 0 || asleep_for_space_);   // otherwise it waits for a sample
     std::string text = std::string(Stage::name) + " (one thread): at sample " + std::to_string(removed - in_progress);
     if (since != 0)
       text += (asleep_for_space_ ? ", waits for space since " : ", waits for input since ") +

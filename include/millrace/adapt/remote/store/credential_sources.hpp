@@ -2,7 +2,7 @@
 //
 //   mr::detail::credential_sources sources(env, {.profile = "train"});
 //   if (auto provided = sources.from_environment()) use(provided->keys);
-//   sources.find();       // all of them in turn
+//   sources.find();       // searches all sources, in order
 //
 // A source that is not configured returns an empty optional. Errors: setup_error or io_error for a source that is
 // configured but invalid. Messages contain neither secrets nor responses of credential servers. Threads: one at a time.

@@ -64,7 +64,7 @@ enum class answer_kind : std::uint8_t {
   nothing,    ///< the object is empty
   replaced,   ///< the object differs from the object that was read before
   wrong,      ///< the response does not match the request
-  other       ///< a redirect, a refusal
+  other       ///< a redirect or a refusal
 };
 
 /// The classification of a response.

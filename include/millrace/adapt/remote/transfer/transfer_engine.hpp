@@ -88,7 +88,7 @@ class transfer_engine {
   std::vector<job_pointer> submitted_;
   bool ending_ = false, sweeping_ = false;
 
-  // Only the network thread uses these.
+  // Only the network thread uses the following members.
   std::deque<job_pointer> waiting_;
   std::unordered_map<CURL*, attempt_pointer> running_;
   std::vector<curl_easy> idle_;

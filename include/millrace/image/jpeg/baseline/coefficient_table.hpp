@@ -23,8 +23,9 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// `slow_advance` is the `advance` of an entry that huffman_code must decode. Like every advance beyond a block's end,
-/// it sets bit 6 (beyond_block) of the coefficient number. Bit 7 (ends_block) indicates that the block has ended.
+/// `slow_advance` is the `advance` of an entry whose symbol huffman_code must decode. Like every advance beyond a
+/// block's end, it sets bit 6 (beyond_block) of the coefficient number. Bit 7 (ends_block) indicates that the block has
+/// ended.
 enum : unsigned { slow_advance = 192, beyond_block = 64, ends_block = 128 };
 
 struct alignas(8) coefficient_entry {
@@ -33,7 +34,7 @@ struct alignas(8) coefficient_entry {
   std::uint8_t shift;       // shift of the window to the last symbol's magnitude: 64 - bits
   std::uint8_t magnitude;   // size of the magnitude in bits; shift and magnitude together are the control word of BEXTR
   std::int16_t bias;        // added to the magnitude bits: 1 - 2^size if the sign bit is 0, or the value itself
-  std::int8_t value;        // first symbol's coefficient, if it is within the index
+  std::int8_t value;        // first symbol's coefficient, if the index contains all its bits
   std::uint8_t run;         // zeros before the first symbol's coefficient
 };
 

@@ -4,9 +4,10 @@
 //   bool tame = k.pair[3](coefficients, q, {samples, stride_bytes});    // 8 x 8 samples of each of two blocks
 //   // k.pair[0], [1], [2]: 1, 2 x 2 and 4 x 4 samples of each block
 //
-// The results and the detection of wild values are identical to the portable functions. However, the vector functions
-// also write the samples of a wild pair. inverse_dct_body.inc and reduced_dct_body.inc contain the method, which is the
-// same for AVX2 and NEON. Threads: pure functions; any thread.
+// The results are the same as of the portable functions. The return value is false for the same pairs, those with a
+// wild value (inverse_dct.hpp), but the vector functions also write the samples of such a pair. inverse_dct_body.inc
+// and reduced_dct_body.inc contain the method, which is the same for AVX2 and NEON. Threads: pure functions; any
+// thread.
 #pragma once
 
 #include <millrace/image/jpeg/baseline/inverse_dct_avx512.hpp>
@@ -56,8 +57,8 @@ struct dct_kernels {
       std::int16_t* coefficients, const dequantiser& q, sample_target to) noexcept {
     return avx2::pair_to_eight<avx2::pair_products>(coefficients, q, to);
   }
-  /// The same with VNNI, which multiplies and adds in one instruction. The 512-bit registers of inverse_dct_avx512.hpp
-  /// are slower if the processor reduces its clock frequency for them.
+  /// The same code with VNNI, which multiplies and adds in one instruction. The 512-bit registers of
+  /// inverse_dct_avx512.hpp are slower if the processor reduces its clock frequency for them.
   [[gnu::target("avx2,fma,f16c,avx512f,avx512bw,avx512vl,avx512vnni"), gnu::noinline]] static bool vnni_dct(
       std::int16_t* coefficients, const dequantiser& q, sample_target to) noexcept {
     return avx2::pair_to_eight<avx2::vnni_products>(coefficients, q, to);

@@ -28,7 +28,7 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 struct entry_walk_options {
   /// Number of MCUs between entries if an MCU has six blocks. The number is proportionally larger for smaller MCUs.
   std::size_t every_mcus = 4;
-  std::size_t max_per_thousand = 35;   ///< maximum bytes per 1000 of the file; larger lists are halved
+  std::size_t max_per_thousand = 35;   ///< maximum bytes of entries per 1000 bytes of the file; larger lists are halved
   std::ptrdiff_t fewest_entries = 8;    ///< minimum; a shorter list is dropped
 };
 

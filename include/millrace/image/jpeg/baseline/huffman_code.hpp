@@ -63,7 +63,7 @@ class huffman_code {
     return first_marked(numbers_above(limits_.data(), static_cast<std::int32_t>(next)));
   }
 
-  alignas(16) std::array<std::int32_t, 16> limits_{};    // for each length, the first larger word, as 16 bits
+  alignas(16) std::array<std::int32_t, 16> limits_{};    // for each length, the first 16-bit number above its words
   std::array<std::uint32_t, 16> offsets_{};
   std::array<std::uint8_t, 16> counts_{};
   std::array<std::uint8_t, 256> symbols_{};

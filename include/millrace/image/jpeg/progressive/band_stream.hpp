@@ -5,10 +5,10 @@
 //   if (!decode_first<mr::detail::portable_sets, true>(s, run)) return damaged;
 //
 // For a block outside the region, only the set of its nonzero coefficients is stored, because refinement scans require
-// it. For a block within the region, the coefficients are stored as well. Each correction bit belongs to a coefficient
-// that is already nonzero. Therefore the size of a set is the number of correction bits before a new coefficient, and
-// one operation deposits all of these bits to the set. The decoder accepts arbitrary bits. After each block, it checks
-// that the position is not beyond `end_bit`.
+// this set. For a block within the region, the coefficients are stored as well. A refinement scan contains one
+// correction bit for each coefficient that is already nonzero. Before a new coefficient there are as many correction
+// bits as such coefficients. One operation deposits all of these bits to the set. The decoder accepts arbitrary bits.
+// After each block, it checks that the position is not beyond `end_bit`.
 // Threads: any; calls share no state. Source: ITU-T T.81 G.1.2.2 and G.1.2.3. The use of sets instead of loops is the
 // author's own method.
 #pragma once
@@ -136,7 +136,7 @@ template <class Sets, bool store>
     } else {
       const coefficient_set zeros = ~run.sets[i] & band;
       coefficient_set nonzero = 0, place = 0;
-      int zeros_left = static_cast<int>(size_of(zeros)) - 1;   // zeros after the next one
+      int zeros_left = static_cast<int>(size_of(zeros)) - 1;   // zeros to skip after the next zero
       std::uint64_t window = window_at(bit);
       do {
         band_entry e = table[window];
@@ -164,7 +164,7 @@ template <class Sets, bool store>
           corrected |= Sets::spread(bits_at(bit + e.bits, count), passed);
         }
         bit += e.bits + count;
-        constexpr unsigned left_at_least = band_table::index_bits + 21;   // an index after word, sign and these bits
+        constexpr unsigned left_at_least = band_table::index_bits + 21;   // 21 bits of this entry, then an index
         window = __builtin_expect(count <= 57 - left_at_least, 1) ? window << e.bits << count : window_at(bit);
       } while (place != last);
       run.sets[i] |= nonzero;

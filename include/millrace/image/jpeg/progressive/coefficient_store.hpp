@@ -1,5 +1,5 @@
-// Stores the state of a progressive JPEG between scans: the coefficients of a region, and the nonzero sets of all
-// blocks.
+// Stores the state of a progressive JPEG between scans: the coefficients of a region, and the set of nonzero
+// coefficients of every block.
 //
 //   mr::detail::coefficient_store store;                          // reused for all images
 //   store.lay_out(header, region);

@@ -1,5 +1,5 @@
-// Decodes the DC scans of a progressive JPEG. A scan contains either the first bits, predicted from block to block, or
-// one more bit of each block.
+// Decodes the DC scans of a progressive JPEG. A scan contains either the first bits of each DC coefficient, as the
+// difference from the previous block, or one more bit of each.
 //
 //   const mr::detail::scan_grid grid(header, scan);
 //   mr::detail::dc_scan dc(scan, grid, codes, store);            // codes: one for each component of the scan

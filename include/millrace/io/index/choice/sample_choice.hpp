@@ -7,7 +7,7 @@
 //   of_shard.number(0);   of_shard.repeat(0);    // for position 0: the sample's number; its earlier uses
 //
 // The positions of a shard form rounds. The first round contains all chosen samples in the order of the shard. The
-// second round contains the samples with two or more uses, and so on. This separates the repeats of a sample.
+// second round contains the samples with two or more uses, and so on. Rounds separate the repeats of a sample.
 // Memory: 4 bytes for each position; none if all samples of a shard are used once. Time: one search in each list for
 // each sample. Errors: setup_error for a shard with 2^32 positions or more. Threads: a choice_search belongs to one
 // thread; chosen_samples are immutable.

@@ -89,7 +89,7 @@ class set_index {
 
   std::string text_;
   std::vector<std::uint32_t> lines_;   // start of each shard's line
-  std::size_t slashes_ = 0;            // the most slashes of a name
+  std::size_t slashes_ = 0;            // largest number of slashes in a name
 };
 
 /// Returns the common folder of all names, with its last slash; empty if there is none.

@@ -93,7 +93,7 @@ struct index_columns {
   std::string_view damage() const noexcept;
   std::span<const std::byte> bytes() const noexcept;
 
-  static constexpr std::uint32_t in_pieces = ~std::uint32_t{0};   // value of a payload block without an offset
+  static constexpr std::uint32_t in_pieces = ~std::uint32_t{0};   // the offset of a payload in several pieces
 };
 
 /// The index of one shard.

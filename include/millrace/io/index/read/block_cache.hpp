@@ -5,7 +5,7 @@
 //   cache.take({.shard = 3, .number = 7}, offsets, places, read);   // *places[i] becomes record offsets[i] of block 7
 //   cache.held_bytes();
 //
-// The cache is for small samples, because reading each sample separately would dominate its cost. `read` fills a vector
+// The cache is for small samples, because a separate read for each would dominate their cost. `read` fills a vector
 // with the records of a complete block. A record that `read` leaves empty is returned empty; the caller determines the
 // reason. Each record is returned once, and a block without records is removed. The next pass reads the block again. If
 // the limit is exceeded, the cache evicts the least recently requested block. An eviction costs another read, but never

@@ -22,7 +22,7 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 /// The order in which samples will be requested.
 struct expected_order {
   std::uint64_t window = 0;           ///< how far a shuffle moves a sample, counted in samples of all lanes read here
-  std::uint64_t lanes = 1;            ///< lanes that are read concurrently
+  std::uint64_t lanes = 1;            ///< lanes (parts of the order) that are read concurrently
   std::size_t max_held_bytes = 0;    ///< maximum memory for samples that are read before their turn
 };
 

@@ -77,12 +77,12 @@ class indexed_reader {
   /// Returns one sample. Throws the error of the sample if it cannot be read.
   record read_one(std::uint32_t number);
 
-  /// Throws the error of shard_reader after the last good sample. Call this for a shard that is damaged according to
-  /// its index.
+  /// Throws the error that shard_reader throws after the last good sample. Call this for a shard that is damaged
+  /// according to its index.
   [[noreturn]] void throw_damage();
 
-  /// Throws the error of shard_reader with the option strict. Call this for a shard that has no end marker according to
-  /// its index.
+  /// Throws the error that shard_reader throws with the option strict. Call this for a shard that has no end marker
+  /// according to its index.
   [[noreturn]] void throw_missing_end_marker();
 
   /// Returns the counts so far.

@@ -6,9 +6,9 @@
 //   // after heads_only, where indexes[k] may be null
 //   auto one = mr::detail::index_of(shards[k], all.heads[k], options);
 //
-// With heads_only, build_indexes() reads only the head of an index that is good and whose shard is complete. 1,281
-// indexes then need 10 ms instead of 70 ms. index_of() reads the rest later, and builds the index again if the index
-// file is damaged.
+// With heads_only, build_indexes() reads only the head (the part of fixed size) of an index that is good and whose
+// shard is complete. 1,281 indexes then need 10 ms instead of 70 ms. index_of() reads the rest later, and builds the
+// index again if the index file is damaged.
 // With heads_only, a shard of a storage needs only one request if the index is stored next to the shard. Its head has
 // `identified` = false, because the size of the shard is compared with the index only when the shard is opened. All
 // other shards of a storage are read completely; before that, a notice reports how many requests and bytes this needs.
@@ -99,7 +99,7 @@ struct shard_indexes {
   index_build_counts counts{};
   std::vector<std::size_t> damaged{};                    ///< damaged shards whose index is from before the damage
   std::uint64_t requests = 0;                            ///< requests of indexes in a storage
-  std::vector<std::size_t> touched{};                    ///< shards with the size, but not the time, in their index
+  std::vector<std::size_t> touched{};                    ///< shards whose index has their size but another time
   std::string store_failure{};                            ///< the reason for the first index that was not stored
 };
 

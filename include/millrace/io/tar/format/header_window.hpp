@@ -62,7 +62,7 @@ class basic_header_window {
     filled_ = 0;   // stays 0 if the source throws
     filled_ = read_fully(*source_, offset_bytes, {block_.get()->data(), size});
     const auto read_ns = static_cast<double>(clock_() - start_ns);
-    if (filled_ < size) return;   // a read at the end of the shard does not indicate the cost of others
+    if (filled_ < size) return;   // a read at the end of the shard does not show the cost of other reads
     if (large) follow(large_ns_per_byte_, read_ns / double(size));
     else follow(small_ns_, read_ns);
   }
