@@ -4,11 +4,12 @@
 #   python3 tests/contract/readme/readme.py            # run the checks
 #   python3 tests/contract/readme/readme.py list       # list the blocks of C++, and the program or recipe of each
 #
-# A block of C++ has the name of its file and its number there, such as images_2. A block is either compiled and run,
-# with clang++ and g++, by the program in programs.cpp that begins with `// program: NAME BLOCK` and includes
-# snippet.hpp; or recipes.cpp includes it and compiles it; or a test contains its lines (IN_TESTS). Two programs are
-# built header-only, the others with the compiled library. README.md has at most 200 lines and its first program 16. A
-# file of the guide has at most 300, and each of the seven usual recipes 20.
+# A block of C++ has the name of its file and its number there, such as images_2. A block is either compiled and run by
+# the program in programs.cpp that begins with `// program: NAME BLOCK` and includes snippet.hpp; or recipes.cpp
+# includes it and compiles it; or a test contains its lines (IN_TESTS). Two programs are built header-only, the others
+# with the compiled library. g++ compiles half of the programs, clang++ the others, in turn with each commit
+# (checks.py); after a change of programs.cpp, both compile all. README.md has at most 200 lines and its first program
+# 16. A file of the guide has at most 300, and each of the seven usual recipes 20.
 #
 # The messages of mistakes.md are those of the headers and of mistakes.cpp. All Python of the guide compiles, and the
 # programs of migration.md run if an interpreter has their packages: one of MILLRACE_BENCH_PYTHON (several are
@@ -24,8 +25,8 @@ import tempfile
 CONTRACT = pathlib.Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(CONTRACT.parent), str(CONTRACT / "lint")]
 import hints
-from checks import (COMPILED, COMPILERS, ROOT, WARNINGS, RememberedPasses, Report, compiled_library, in_parallel,
-                    library_flags, linked_program)
+from checks import (COMPILED, COMPILERS, ROOT, WARNINGS, RememberedPasses, Report, compiled_library, have_changed,
+                    in_parallel, is_due, library_flags, linked_program)
 
 PROGRAMS = pathlib.Path(__file__).with_name("programs.cpp")
 RECIPES = pathlib.Path(__file__).with_name("recipes.cpp")
@@ -264,7 +265,8 @@ def main(arguments):
     report.add("all links and anchors of the documents resolve", broken_links())
     passes = RememberedPasses()
     jobs = [(program, source, blocks.get(block, ""), compiler, passes) for program, block, source in programs()
-            for compiler in COMPILERS]
+            for compiler in COMPILERS if (program, compiler) in HEADER_ONLY or have_changed(PROGRAMS) or
+            is_due(program) == (compiler == COMPILERS[0])]
     for (program, _, _, compiler, _), problem in in_parallel(problem_with, jobs):
         report.add(f"{program} {compiler}", problem)
     compiled = {name: blocks[name] for names in recipes().values() for name in names if name in blocks}

@@ -1,6 +1,6 @@
 # Checks on an emulated aarch64: kernels, images, a session and the number of instructions per image.
 #
-#   python3 tests/system/aarch64/aarch64.py                    # the leg aarch64: 3 minutes on two cores
+#   python3 tests/system/aarch64/aarch64.py                    # the leg aarch64: 2 minutes on two cores
 #   python3 tests/system/aarch64/aarch64.py kernels session    # these parts
 #   python3 tests/system/aarch64/aarch64.py --all unit_read    # unit tests in a Meson build; without names all of them
 #
@@ -20,7 +20,8 @@ from concurrent.futures import ThreadPoolExecutor
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 sys.path.insert(0, str(ROOT / "tests"))
 import join
-from checks import JOBS, QUICK_COMPILER, WARNINGS, Broken, Report, StepFailed, launcher, library_flags
+from checks import (JOBS, QUICK_COMPILER, WARNINGS, Broken, Report, StepFailed, have_changed, is_due, launcher,
+                    library_flags)
 from leg import BUILD, DOCTEST_LINE, Leg, failed_assertions
 
 HERE = pathlib.Path(__file__).parent
@@ -29,9 +30,10 @@ UNIT = ROOT / "tests" / "unit"
 GCC, CLANG = ["aarch64-linux-gnu-g++"], ["clang++", "--target=aarch64-linux-gnu"]
 PACKAGES = {"aarch64-linux-gnu-g++": "g++-aarch64-linux-gnu", "qemu-aarch64": "qemu-user", "clang++": "clang"}
 LIBRARIES = ["-ltbb", "-ljpeg", "-larchive", "-lz"]
-# Kernels by compiler. Both compile the decoder and the resizer: clang++ for `images`.
-JPEG_KERNELS = ["simd/*_test.cpp", "image/jpeg/baseline/*_test.cpp", "image/jpeg/progressive/*_test.cpp",
-                "image/resize/*_test.cpp"]
+# Kernels by compiler. Both compile the decoder and the resizer: clang++ for `images`, g++ for `instructions`. They are
+# half of the leg's time, so one of `images` and the tests of the decoder is due, in turn with each commit.
+JPEG_KERNELS = ["simd/*_test.cpp", "image/resize/*_test.cpp"]
+JPEG_DECODER = ["image/jpeg/baseline/*_test.cpp", "image/jpeg/progressive/*_test.cpp"]
 OTHER_KERNELS = ["base/checksums_test.cpp", "device/mix_pixels_test.cpp", "device/normalize_test.cpp",
                  "image/augment/photometric_runner_test.cpp", "image/color/*_test.cpp",
                  "image/png/inflate_test.cpp", "image/png/unfilter_test.cpp", "image/warp/*_test.cpp"]
@@ -113,7 +115,8 @@ class Machine:
 
 
 def jpeg_kernels(machine):
-    return machine.unit_tests("jpeg_kernels", GCC, "-O1", JPEG_KERNELS, SCALAR)
+    decoder = JPEG_DECODER if have_changed() or is_due("jpeg_decoder") else []
+    return machine.unit_tests("jpeg_kernels", GCC, "-O1", JPEG_KERNELS + decoder, SCALAR)
 
 
 def other_kernels(machine):
@@ -249,7 +252,8 @@ def main(names):
     if unknown:
         print(f"unknown part {unknown[0]}; the parts are: {', '.join(PARTS)}")
         return 2
-    return run_parts(names or list(PARTS))
+    due = [name for name in PARTS if name != "images" or have_changed() or not is_due("jpeg_decoder")]
+    return run_parts(names or due)
 
 
 if __name__ == "__main__":
