@@ -2,10 +2,15 @@
 import re
 import shutil
 
-from checks import COMPILED, COMPILERS, ROOT, WARNINGS, StepFailed, compiled_library, launcher
+from checks import COMPILED, COMPILERS, ROOT, WARNINGS, StepFailed, compiled_library, have_changed, is_due, launcher
 
 HERE = ROOT / "tests" / "contract" / "install"
 LIBRARIES = ["-ltbb", "-ljpeg", "-larchive", "-lz"]
+
+
+def due_compilers(check):
+    """One, in turn with each commit; both with MILLRACE_CHECKS=all."""
+    return COMPILERS if have_changed() else COMPILERS[is_due(check):][:1]
 
 
 def consumers_of_the_library(leg, prefix, consumer, pkg_config_path):
@@ -19,7 +24,7 @@ def consumers_of_the_library(leg, prefix, consumer, pkg_config_path):
             leg.expect(name, None)
         except StepFailed as problem:
             leg.expect(name, str(problem))
-    for compiler in COMPILERS:
+    for compiler in due_compilers("two_files"):
         two_files(leg, prefix, compiler)
 
 
@@ -53,8 +58,8 @@ def through_a_subproject(leg, prefix, consumer, pkg_config_path):
 
 
 def by_a_copy(leg, prefix, consumer, pkg_config_path):
-    """Both compilers compile compiled.cpp as in the README. Without it the program does not link."""
-    for compiler in COMPILERS:
+    """The compiler compiles compiled.cpp as in the README. Without it the program does not link."""
+    for compiler in due_compilers("by_a_copy"):
         folder = consumer / f"copied_library_{compiler}"
         folder.mkdir()
         leg.run(f"compile a consumer with {compiler} and copied headers", [
