@@ -17,26 +17,17 @@ from concurrent.futures import ThreadPoolExecutor
 
 import join
 
-from checks import COMPILED, COMPILERS, ROOT, WARNINGS, StepFailed, compiled_library, launcher, library_flags
+from checks import (COMPILED, COMPILERS, ROOT, WARNINGS, StepFailed, compiled_library, have_changed, is_due, launcher,
+                    library_flags)
 from contract.install.consumers import install
 from leg import BUILD, INTERRUPTED, Leg
+from selection import CONTRACTED_UNITS, PLAIN_UNITS, THREADED_UNITS, omitted_programs
 
 LEGS_AT_ONCE = 2
 SANITIZED = ["-Dcuda=disabled", "-Dtests=enabled", "-Djoined_tests=true", "-Dexamples=disabled", "-Dbench=disabled",
-             "-Doptimization=0", "-Ddebug=false", "-Db_lundef=false"]
-# The other units use memory in the same ways as these.
-ARITHMETIC_UNITS = [f"unit_{name}" for name in "examples order report run_allocation run_resume tune".split()]
-# g++'s build does not repeat the tests of AddressSanitizer's build, except pixels, digests, kernels and half floats,
-# which the compilers contract and order differently.
-CONTRACTED_UNITS = [f"unit_{name}" for name in
-                    "base device device_cuda fake_cuda_values gpu_network image image_jpeg nvtx run_frozen "
-                    "simd train_cuda transcode".split()]
-GCC_EXAMPLES = ["dlib_trainer", "torch_trainer"]   # clang++ 14 does not compile dlib's headers, nor LibTorch's
+             "-Doptimization=0", "-Ddebug=false", "-Db_lundef=false", "-Dfake_cuda=true"]
 # Trainers may use C++23. All other tests compile the headers as C++20.
 IMAGES_IN_CXX23 = "-Dimage_tests_std=c++2b"
-THREADED_UNITS = [f"unit_{name}" for name in
-                  "adapt_tbb cuda_contract deliver deliver_cuda device_cuda fake_cuda measure read run run_damage "
-                  "sources sync train train_cuda work".split()]
 
 
 def steady_addresses():
@@ -109,7 +100,7 @@ def readme(leg):
 
 
 def bench(leg):
-    """clang++ compiles every benchmark without a warning; bench/run.sh builds them"""
+    """clang++ compiles the benchmarks without a warning: all that can be joined, and the others that are due"""
     define = ['-DMILLRACE_BENCH_FLAGS=""', '-DMILLRACE_BENCH_PEERS="peers"', "-DMILLRACE_BENCH_LOOPS=loops"]
     renamed = {"normalize_loops.cpp": ["-Dv0_1=v0_1_loops"], "resize_loops.cpp": ["-Dv0_1=v0_1_loops"]}
 
@@ -124,7 +115,8 @@ def bench(leg):
     together = BUILD / "bench_sources" / "joined.cpp"
     together.parent.mkdir(parents=True, exist_ok=True)
     together.write_text(join.joined([sources[name] for name in to_join], ROOT, together.parent))
-    commands = {name: command_for(source) for name, source in sources.items() if name not in to_join}
+    commands = {name: command_for(source) for name, source in sources.items()
+                if name not in to_join and is_due(name, source)}
     outputs = leg.run_concurrently(commands | {"the others as one file": command_for(together)}, may_fail=True)
     joined = outputs.pop("the others as one file")
     outputs |= {name: "" for name in to_join}
@@ -132,8 +124,8 @@ def bench(leg):
         # Compiles each file separately to find the broken one, if it is also broken alone.
         each = leg.run_concurrently({name: command_for(sources[name]) for name in to_join}, may_fail=True)
         outputs |= each if any(each.values()) else {name: joined for name in to_join}
-    for name in sources:
-        leg.expect(name, outputs[name])
+    for name, problem in outputs.items():
+        leg.expect(name, problem)
 
 
 def fast_unit(leg):
@@ -147,27 +139,23 @@ def unit(leg, among=lambda name: True):
     # Most of the time is compilation, so only selected files are optimized, and there is no debug information.
     # The sanitizers' builds have no CUDA, so that both kinds are built.
     every = os.environ.get("MILLRACE_GCC") == "all"
-    is_selected = None if every else lambda name: among(name) and name not in GCC_EXAMPLES and (
-        not name.startswith("unit_") or name in (*ARITHMETIC_UNITS, *CONTRACTED_UNITS))
+    omitted = () if every else omitted_programs()
+    is_selected = None if every else lambda name: among(name) and name not in omitted and (
+        not name.startswith("unit_") or name in (*PLAIN_UNITS, *CONTRACTED_UNITS))
     programs = leg.build(["-Dcuda=auto", "-Dgpu_arch=sm_90", "-Dtests=enabled", "-Djoined_tests=true",
                           "-Dexamples=enabled", "-Dbench=disabled", "-Doptimization=0", "-Ddebug=false",
                           "-Dcompiled_optimization=1", IMAGES_IN_CXX23], is_selected, CXX="g++")
-    # The leg header_only compiles GCC_EXAMPLES, which mostly consist of other libraries' headers.
     leg.run_tests((), None if every else [
-        name for name in leg.tests_of(programs) if among(name) and name not in GCC_EXAMPLES])
+        name for name in leg.tests_of(programs) if among(name) and name not in omitted])
 
 
 def header_only(leg):
-    """builds every example without the compiled library: with clang++, or g++ if a library needs it; runs the latter"""
-    # clang++ needs half the time.
+    """builds all examples that clang++ compiles, as one program, without the compiled library"""
+    # clang++ needs half the time. It compiles neither dlib's headers nor LibTorch's: the leg unit does.
     options = ["-Dheader_only=true", "-Dcuda=disabled", "-Dtests=enabled", "-Dexamples=enabled", "-Dbench=disabled",
                "-Doptimization=0", "-Ddebug=false"]
-    programs = leg.build(options, lambda name: name == "every_example", CXX="clang++")
-    by_gcc = leg.build(options, lambda name: name in GCC_EXAMPLES, folder="header_only_gcc", CXX="g++")
-    for program in programs + by_gcc:
+    for program in leg.build(options, lambda name: name == "every_example", CXX="clang++"):
         leg.expect(f"{program} builds header-only", None)
-    if by_gcc:
-        leg.run_tests((), by_gcc)
 
 
 def bare(leg):
@@ -190,7 +178,7 @@ def bare(leg):
 
 
 def digest(leg):
-    """the same digest header-only with -Ofast -ffast-math -march=native (g++, clang++), and at -O0 with the library"""
+    """the same digest header-only with -Ofast -ffast-math -march=native, and at -O0 with the library (g++, clang++)"""
     source = ROOT / "tests" / "unit" / "run" / "digest.cpp"
     if not source.exists():
         leg.skip("digest", "tests/unit/run/digest.cpp does not exist")
@@ -200,7 +188,8 @@ def digest(leg):
     programs, compilations, links = {}, {}, {}
     # g++'s compiled library is not built only for this: unit_run_frozen, in the leg unit, compares its digests with
     # recorded ones. -Ofast does not add -ffast-math if g++'s pragmas select another level.
-    native = [(compiler, ["-Ofast", "-ffast-math", "-march=native"], []) for compiler in COMPILERS]
+    compilers = COMPILERS if have_changed() else COMPILERS[:1]   # clang++ needs no pragmas
+    native = [(compiler, ["-Ofast", "-ffast-math", "-march=native"], []) for compiler in compilers]
     for compiler, flags, mode in [*native, ("clang++", ["-O0"], [COMPILED])]:
         name = " ".join([compiler, *flags, *mode])
         program = programs[name] = folder / re.sub(r"\W+", "_", name)
@@ -224,8 +213,8 @@ def aarch64(leg):
 
 
 def fuzz(leg):
-    """two minutes of libFuzzer's inputs for every parser and a second one; concurrently, 60,000 undamaged crops"""
-    leg.run_checks("system/fuzz/fuzz.py", "unit/image/corpus.py --crops 60000 --entries 3000")
+    """a minute of libFuzzer's inputs for every parser and a second one; concurrently, 20,000 undamaged crops"""
+    leg.run_checks("system/fuzz/fuzz.py", "unit/image/corpus.py --crops 20000 --entries 1500")
 
 
 def exact(leg):
@@ -272,11 +261,11 @@ def planted(leg):
 def clang(leg):
     """clang++ with AddressSanitizer (leaks too), UndefinedBehaviorSanitizer and the standard library's assertions"""
     # All programs with MILLRACE_ASAN=all. AddressSanitizer itself reports null pointers and reads through overflowed
-    # pointers; the fuzzers, whose inputs cause overflows, check pointer arithmetic, too. Programs that are mostly
-    # engines do not check alignment. The others do, including stages and text, which lay out batches. In engines,
+    # pointers; the fuzzers, whose inputs cause overflows, check pointer arithmetic, too. UndefinedBehaviorSanitizer
+    # checks the compiled library and the tests that loop over bytes and pixels. The others are mostly engines, where
     # AddressSanitizer's checks are function calls, which compile faster.
     every = os.environ.get("MILLRACE_ASAN") == "all"
-    lighter = [] if every else ["-Dengine_tests_args=-fno-sanitize=alignment,-mllvm,"
+    lighter = [] if every else ["-Dunoptimised_tests_args=-fno-sanitize=undefined,-mllvm,"
                                 "-asan-instrumentation-with-call-threshold=0"]
     unchecked = "null,vptr" if every else "null,vptr,pointer-overflow"
     units = leg.build([*SANITIZED, *lighter, "-Db_sanitize=address,undefined", "-Dcompiled_optimization=1",
@@ -284,7 +273,8 @@ def clang(leg):
                        f"-Dcpp_args=-D_GLIBCXX_ASSERTIONS -funsigned-char {line_tables()} "
                        f"-fno-sanitize-recover=all -fno-sanitize={unchecked}",
                        "-Dcpp_link_args=-fno-sanitize-recover=all"],
-                      lambda name: name.startswith("unit_") and (every or name not in ARITHMETIC_UNITS), CXX="clang++")
+                      lambda name: name.startswith("unit_") and (
+                          every or name not in (*PLAIN_UNITS, *THREADED_UNITS)), CXX="clang++")
     leg.run_tests(steady_addresses(), units, ASAN_OPTIONS=asan_options(),
                   UBSAN_OPTIONS="halt_on_error=1:print_stacktrace=1",
                   MILLRACE_BRIEF="1", MILLRACE_DIGEST_SEEDS="1", MILLRACE_PAIRS="150")   # unit tests all of them
@@ -299,7 +289,8 @@ def tsan(leg):
                    # Children of fork() start threads in the tests of fork().
                    "TSAN_OPTIONS": "halt_on_error=1:second_deadlock_stack=1:die_after_fork=0"}
     wrapper = steady_addresses()
-    # All programs with MILLRACE_TSAN=all; without it, those that test threads. Others only use them.
+    # All programs with MILLRACE_TSAN=all; without it, those that test threads. Others only use them. The library is not
+    # optimized: that costs less to compile than its checks cost to run.
     every = os.environ.get("MILLRACE_TSAN") == "all"
 
     folder = BUILD / "tsan"
@@ -313,7 +304,7 @@ def tsan(leg):
         reported = "WARNING: ThreadSanitizer: data race" in output
         leg.expect(name, None if reported == bool(define) and (leg.returncode == 0) == (not define) else output)
 
-    units = leg.build([*SANITIZED, "-Db_sanitize=thread", "-Dcompiled_optimization=1", f"-Dcpp_args={line_tables()}"],
+    units = leg.build([*SANITIZED, "-Db_sanitize=thread", "-Dcompiled_optimization=0", f"-Dcpp_args={line_tables()}"],
                       lambda name: name.startswith("unit_") and (every or name in THREADED_UNITS), CXX="clang++",
                       **environment)
     leg.run_tests(wrapper, units, **environment)

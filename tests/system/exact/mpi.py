@@ -30,7 +30,7 @@ def mpi_flags(*what):
 class Training:
     def __init__(self, folder):
         self.folder = folder
-        self.program = compiled("mpi_train", ROOT / "examples/mpi_train.cpp",
+        self.program = compiled("mpi_train", ROOT / "examples/mpi_train.cpp", level="-O1",
                                 flags=["-DOMPI_SKIP_MPICXX=1", *mpi_flags("--cflags")], libraries=mpi_flags("--libs"))
         make_shapes = compiled("make_shapes", ROOT / "examples/make_shapes.cpp")
         run([make_shapes, folder / "data", "--samples", 960, "--shards", 8])

@@ -1,7 +1,7 @@
 # Runs every parser of untrusted bytes for a limited time: the targets NAME_fuzz.cpp with libFuzzer, AddressSanitizer
 # and UndefinedBehaviorSanitizer. Each compares the library with a second, slower implementation.
 #
-#   python3 tests/system/fuzz/fuzz.py                          # all targets one after the other, two minutes in all
+#   python3 tests/system/fuzz/fuzz.py                          # all targets one after the other, one minute in all
 #   python3 tests/system/fuzz/fuzz.py tar --runs 100000000     # one of them; rates are in bench/history.md
 #   python3 tests/system/fuzz/fuzz.py --replay build/fuzz/tar-crash-0123 [--smaller]
 #
@@ -31,8 +31,9 @@ SANITIZERS = "-fsanitize=address,undefined"
 COMPILE = ["-gline-tables-only", "-DNDEBUG", SANITIZERS, "-fsanitize-coverage=inline-8bit-counters,pc-table",
            "-fno-sanitize-recover=all", f"-I{ROOT / 'include'}"]
 LIBRARIES = ["-ltbb", "-larchive", "-lz", "-ljpeg"]
-SMOKE_SECONDS = 120
-SMOKE_LEVEL, LEVEL = "-O1", "-O2"   # for two minutes, -O2 costs more time to compile than it saves
+SMOKE_SECONDS = 60
+LEVEL = "-O2"
+SMOKE_LEVELS = {4: "-O1", 0: "-O0"}   # by seconds: for fewer, a higher level costs more time to compile than it saves
 LEAST_PART = 0.01            # of an idle core's rate
 FINDING = re.compile(r"^(?:FOUND|ERROR|==\d+==\s*ERROR|.*: runtime error|Test unit written to).*", re.MULTILINE)
 PAIR_COUNTERS = re.compile(r"(\d+) files: the built-in decoder decoded (\d+), (\d+) of them progressive, .*; "
@@ -128,7 +129,8 @@ def unreached_paths(printed):
 
 def fuzz(name, report, runs, seconds):
     """Runs a target `runs` times or, if that is None, for `seconds`."""
-    program = compiled(name, LEVEL if runs else SMOKE_LEVEL)
+    smoke_level = next(level for least, level in SMOKE_LEVELS.items() if seconds >= least)
+    program = compiled(name, LEVEL if runs else smoke_level)
     amount = f"-runs={runs}" if runs else f"-max_total_time={seconds}"
     for folder in ("corpus", "seeds"):
         (FOLDER / name / folder).mkdir(exist_ok=True)

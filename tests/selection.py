@@ -1,0 +1,34 @@
+# The programs that the legs unit, clang and tsan compile, unless MILLRACE_GCC, MILLRACE_ASAN or MILLRACE_TSAN is `all`.
+#
+#   programs = leg.build(options, lambda name: name in THREADED_UNITS)
+#
+# Each unit is compiled once: by g++ in the leg unit, with ThreadSanitizer, or with AddressSanitizer, whose units use
+# memory in all ways.
+import shutil
+import subprocess
+
+from checks import ROOT, is_due
+
+PLAIN_UNITS = [f"unit_{name}" for name in "examples fake_cuda_values gpu_network nvtx order report run_allocation "
+                                          "run_frozen run_resume simd tune".split()]
+# g++ and AddressSanitizer's build both run the kernels, which the compilers contract and order differently.
+CONTRACTED_UNITS = [f"unit_{name}" for name in "device device_cuda image_kernels".split()]
+# Their subject is threads. ThreadSanitizer also reports uses after free.
+THREADED_UNITS = [f"unit_{name}" for name in "adapt_tbb deliver deliver_cuda fake_cuda measure read_stage run sync "
+                                             "train_log work".split()]
+# Half of them are due at each commit.
+EXAMPLES_OF_ONE_TEST = {"audio": ["make_tones", "train_audio"], "evaluate": ["evaluate"],
+                        "masks": ["train_segmentation", "train_views"], "text": ["tokenize_shards", "train_text"],
+                        "opencv_pictures": ["opencv_pictures"], "torch_trainer": ["torch_trainer"],
+                        "dlib_trainer": ["dlib_trainer"]}
+
+
+def omitted_programs():
+    """Programs and tests that the leg unit omits: examples that are not due, that of the leg exact, and programs that
+    would skip their tests without a GPU."""
+    has_gpu = shutil.which("nvidia-smi") and subprocess.run(["nvidia-smi", "-L"], capture_output=True).returncode == 0
+    omitted = {"mpi_train", *([] if has_gpu else ["gpu_contract", "gpu_rows"])}
+    for test, programs in EXAMPLES_OF_ONE_TEST.items():
+        if not is_due(test, *(ROOT / "examples" / f"{program}.cpp" for program in programs)):
+            omitted |= {test, *programs}
+    return omitted
