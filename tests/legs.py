@@ -21,7 +21,7 @@ from checks import (COMPILED, COMPILERS, ROOT, WARNINGS, StepFailed, compiled_li
                     library_flags)
 from contract.install.consumers import install
 from leg import BUILD, INTERRUPTED, Leg
-from selection import CONTRACTED_UNITS, PLAIN_UNITS, THREADED_UNITS, omitted_programs
+from selection import CONTRACTED_UNITS, PLAIN_UNITS, THREADED_UNITS, omitted_programs, unchecked_units
 
 LEGS_AT_ONCE = 2
 SANITIZED = ["-Dcuda=disabled", "-Dtests=enabled", "-Djoined_tests=true", "-Dexamples=disabled", "-Dbench=disabled",
@@ -263,10 +263,11 @@ def clang(leg):
     # All programs with MILLRACE_ASAN=all. AddressSanitizer itself reports null pointers and reads through overflowed
     # pointers; the fuzzers, whose inputs cause overflows, check pointer arithmetic, too. UndefinedBehaviorSanitizer
     # checks the compiled library and the tests that loop over bytes and pixels. The others are mostly engines, where
-    # AddressSanitizer's checks are function calls, which compile faster.
+    # AddressSanitizer's checks are function calls, which compile faster. Half of the large programs have no checks.
     every = os.environ.get("MILLRACE_ASAN") == "all"
     lighter = [] if every else ["-Dunoptimised_tests_args=-fno-sanitize=undefined,-mllvm,"
-                                "-asan-instrumentation-with-call-threshold=0"]
+                                "-asan-instrumentation-with-call-threshold=0",
+                                f"-Dunchecked_units={','.join(unchecked_units())}"]
     unchecked = "null,vptr" if every else "null,vptr,pointer-overflow"
     units = leg.build([*SANITIZED, *lighter, "-Db_sanitize=address,undefined", "-Dcompiled_optimization=1",
                        IMAGES_IN_CXX23,

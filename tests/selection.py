@@ -7,7 +7,7 @@
 import shutil
 import subprocess
 
-from checks import ROOT, is_due
+from checks import ROOT, have_changed, history, is_due
 
 PLAIN_UNITS = [f"unit_{name}" for name in "examples fake_cuda_values gpu_network nvtx order report run_allocation "
                                           "run_frozen run_resume simd tune".split()]
@@ -16,11 +16,19 @@ CONTRACTED_UNITS = [f"unit_{name}" for name in "device device_cuda image_kernels
 # Their subject is threads. ThreadSanitizer also reports uses after free.
 THREADED_UNITS = [f"unit_{name}" for name in "adapt_tbb deliver deliver_cuda fake_cuda measure read_stage run sync "
                                              "train_log work".split()]
+# Large units of AddressSanitizer's build. It checks the accesses of one half of them, in turn with each commit. It always
+# checks the library, memcpy() and similar functions, free() and leaks.
+CHECKED_IN_TURN = ("cuda_contract image io sources transcode".split(),
+                   "adapt_remote_store adapt_remote_transfer image_jpeg image_png read run_damage run_flows".split())
 # Half of them are due at each commit.
 EXAMPLES_OF_ONE_TEST = {"audio": ["make_tones", "train_audio"], "evaluate": ["evaluate"],
                         "masks": ["train_segmentation", "train_views"], "text": ["tokenize_shards", "train_text"],
                         "opencv_pictures": ["opencv_pictures"], "torch_trainer": ["torch_trainer"],
                         "dlib_trainer": ["dlib_trainer"]}
+
+
+def unchecked_units():
+    return [] if have_changed() else CHECKED_IN_TURN[history()[0] % 2]
 
 
 def omitted_programs():

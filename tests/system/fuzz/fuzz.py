@@ -34,7 +34,8 @@ LIBRARIES = ["-ltbb", "-larchive", "-lz", "-ljpeg"]
 SMOKE_SECONDS = 60
 LEVEL = "-O2"
 SMOKE_LEVELS = {4: "-O1", 0: "-O0"}   # by seconds: for fewer, a higher level costs more time to compile than it saves
-LEAST_PART = 0.01            # of an idle core's rate
+LEAST_PART = 0.01            # of an idle core's rate at -O2
+LEAST_PART_OF_LOW_LEVEL = 0.001
 FINDING = re.compile(r"^(?:FOUND|ERROR|==\d+==\s*ERROR|.*: runtime error|Test unit written to).*", re.MULTILINE)
 PAIR_COUNTERS = re.compile(r"(\d+) files: the built-in decoder decoded (\d+), (\d+) of them progressive, .*; "
                            r"(\d+) images, (\d+) errors, (\d+) accepted though damaged, "
@@ -149,7 +150,8 @@ def fuzz(name, report, runs, seconds):
         return
     counters = COUNTERS.search(printed) or PAIR_COUNTERS.search(printed)
     print(f"{name}: {executed} executions; {counters[0]}", flush=True)
-    least = runs or LEAST_PART * TARGETS[name].rate * seconds
+    part = LEAST_PART_OF_LOW_LEVEL if smoke_level == "-O0" else LEAST_PART
+    least = runs or part * TARGETS[name].rate * seconds
     problem = f"{executed} executions in {seconds_used:.0f} seconds" if executed < least else None
     report.add(f"{name}: it is fast enough", problem)
     report.add(f"{name}: inputs reached every path", unreached_paths(printed))
