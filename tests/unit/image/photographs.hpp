@@ -14,7 +14,7 @@
 
 namespace slow {
 
-inline std::vector<std::byte> file_bytes(const std::string& path) {
+inline std::vector<std::byte> bytes_in_file(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   const std::vector<char> text{std::istreambuf_iterator<char>(file), {}};
   const auto* begin = reinterpret_cast<const std::byte*>(text.data());
@@ -36,7 +36,7 @@ void for_each_photograph(const Use& use) {
     if (entry.is_regular_file() && (extension == ".jpg" || extension == ".jpeg")) paths.push_back(entry.path());
   }
   std::sort(paths.begin(), paths.end());
-  for (const auto& path : paths) use(path, file_bytes(path));
+  for (const auto& path : paths) use(path, bytes_in_file(path));
 }
 
 }  // namespace slow
