@@ -16,8 +16,8 @@ CONTRACTED_UNITS = [f"unit_{name}" for name in "device device_cuda image_kernels
 # Their subject is threads. ThreadSanitizer also reports uses after free.
 THREADED_UNITS = [f"unit_{name}" for name in "adapt_tbb deliver deliver_cuda fake_cuda measure read_stage run sync "
                                              "train_log work".split()]
-# Large units of AddressSanitizer's build. It checks the accesses of one half of them, in turn with each commit. It always
-# checks the library, memcpy() and similar functions, free() and leaks.
+# Large units of AddressSanitizer's build. It checks the accesses of one half of them, in turn with each commit. It
+# always checks the library, memcpy() and similar functions, free() and leaks.
 CHECKED_IN_TURN = ("cuda_contract image io sources transcode".split(),
                    "adapt_remote_store adapt_remote_transfer image_jpeg image_png read run_damage run_flows".split())
 # Half of them are due at each commit.
