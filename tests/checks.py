@@ -77,30 +77,35 @@ def launcher():
 
 @functools.lru_cache
 def history():
-    """(number of commits, files that the last 20 of them and the working tree changed); None without git."""
+    """(number of commits, files that the last 8 of them and the working tree changed); None without git."""
     def git(*arguments):
         return output_of(["git", "-C", ROOT, *arguments])
 
     try:
         changed = git("diff", "--name-only", "HEAD")
         if git("rev-parse", "--is-shallow-repository").strip() == "false":
-            changed += git("log", "-20", "--format=", "--name-only")
+            changed += git("log", "-8", "--format=", "--name-only")
         return int(git("rev-list", "--count", "HEAD")), frozenset(changed.split())
     except (OSError, subprocess.CalledProcessError):
         return None
 
 
-def have_changed(*files):
-    """Whether one of the files did. True with MILLRACE_CHECKS=all or without git."""
+def have_changed(*paths):
+    """Whether one of the files or folders did. True with MILLRACE_CHECKS=all or without git."""
     if os.environ.get("MILLRACE_CHECKS") == "all" or not history():
         return True
-    return any(str(pathlib.Path(file).relative_to(ROOT)) in history()[1] for file in files)
+    names = [str(pathlib.Path(path).relative_to(ROOT)) for path in paths]
+    return any(file == name or file.startswith(f"{name}/") for name in names for file in history()[1])
 
 
-def is_due(name, *files):
-    """Whether a check of many similar ones runs now: those of changed files, and half of the others, which alternate
-    with each commit."""
-    return have_changed(*files) or (zlib.crc32(name.encode()) + history()[0]) % 2 == 0
+def is_turn(number):
+    """Whether the checks with this number are due: 0 and 1, in turn with each commit."""
+    return have_changed() or history()[0] % 2 == number
+
+
+def is_due(name, *paths):
+    """Whether a check of many similar ones is due: those of changed files or folders, and half of the others."""
+    return have_changed(*paths) or is_turn(zlib.crc32(name.encode()) % 2)
 
 
 # With it, headers only declare code that does not depend on the user's types: a third of the compile time.

@@ -17,11 +17,11 @@ from concurrent.futures import ThreadPoolExecutor
 
 import join
 
-from checks import (COMPILED, COMPILERS, ROOT, WARNINGS, StepFailed, compiled_library, have_changed, is_due, launcher,
-                    library_flags)
+from checks import (COMPILED, COMPILERS, ROOT, WARNINGS, StepFailed, compiled_library, have_changed, is_due, is_turn,
+                    launcher, library_flags)
 from contract.install.consumers import install
 from leg import BUILD, INTERRUPTED, Leg
-from selection import CONTRACTED_UNITS, PLAIN_UNITS, THREADED_UNITS, omitted_programs, unchecked_units
+from selection import CONTRACTED_UNITS, PLAIN_UNITS, THREADED_UNITS, is_unit_due, omitted_programs
 
 LEGS_AT_ONCE = 2
 SANITIZED = ["-Dcuda=disabled", "-Dtests=enabled", "-Djoined_tests=true", "-Dexamples=disabled", "-Dbench=disabled",
@@ -141,7 +141,7 @@ def unit(leg, among=lambda name: True):
     every = os.environ.get("MILLRACE_GCC") == "all"
     omitted = () if every else omitted_programs()
     is_selected = None if every else lambda name: among(name) and name not in omitted and (
-        not name.startswith("unit_") or name in (*PLAIN_UNITS, *CONTRACTED_UNITS))
+        not name.startswith("unit_") or is_unit_due(name) and name in (*PLAIN_UNITS, *CONTRACTED_UNITS))
     programs = leg.build(["-Dcuda=auto", "-Dgpu_arch=sm_90", "-Dtests=enabled", "-Djoined_tests=true",
                           "-Dexamples=enabled", "-Dbench=disabled", "-Doptimization=0", "-Ddebug=false",
                           "-Dcompiled_optimization=1", IMAGES_IN_CXX23], is_selected, CXX="g++")
@@ -213,7 +213,7 @@ def aarch64(leg):
 
 
 def fuzz(leg):
-    """a minute of libFuzzer's inputs for every parser and a second one; concurrently, 20,000 undamaged crops"""
+    """45 seconds of libFuzzer's inputs for parsers and a second one of each; concurrently, 20,000 undamaged crops"""
     leg.run_checks("system/fuzz/fuzz.py", "unit/image/corpus.py --crops 20000 --entries 1500")
 
 
@@ -223,9 +223,11 @@ def exact(leg):
 
 
 def python(leg):
-    """the Python door: the batches of C++, CUDA streams, several modules, recipes, package, PyTorch; needs NumPy"""
-    leg.run_checks(*(f"system/python/{name}.py"
-                     for name in ("exact", "streams", "recipes", "package", "clash", "life", "frameworks")))
+    """the Python door: the batches of C++, CUDA streams, and in turn modules, recipes, package, PyTorch; needs NumPy"""
+    always, in_turn = ("exact", "streams", "life"), ("recipes", "package", "clash", "frameworks")
+    python = ROOT / "include" / "python"
+    due = [name for number, name in enumerate(in_turn) if have_changed(python) or is_turn(number % 2)]
+    leg.run_checks(*(f"system/python/{name}.py" for name in (*always, *due)))
 
 
 def remote(leg):
@@ -263,11 +265,10 @@ def clang(leg):
     # All programs with MILLRACE_ASAN=all. AddressSanitizer itself reports null pointers and reads through overflowed
     # pointers; the fuzzers, whose inputs cause overflows, check pointer arithmetic, too. UndefinedBehaviorSanitizer
     # checks the compiled library and the tests that loop over bytes and pixels. The others are mostly engines, where
-    # AddressSanitizer's checks are function calls, which compile faster. Half of the large programs have no checks.
+    # AddressSanitizer's checks are function calls, which compile faster.
     every = os.environ.get("MILLRACE_ASAN") == "all"
     lighter = [] if every else ["-Dunoptimised_tests_args=-fno-sanitize=undefined,-mllvm,"
-                                "-asan-instrumentation-with-call-threshold=0",
-                                f"-Dunchecked_units={','.join(unchecked_units())}"]
+                                "-asan-instrumentation-with-call-threshold=0"]
     unchecked = "null,vptr" if every else "null,vptr,pointer-overflow"
     units = leg.build([*SANITIZED, *lighter, "-Db_sanitize=address,undefined", "-Dcompiled_optimization=1",
                        IMAGES_IN_CXX23,
@@ -275,7 +276,7 @@ def clang(leg):
                        f"-fno-sanitize-recover=all -fno-sanitize={unchecked}",
                        "-Dcpp_link_args=-fno-sanitize-recover=all"],
                       lambda name: name.startswith("unit_") and (
-                          every or name not in (*PLAIN_UNITS, *THREADED_UNITS)), CXX="clang++")
+                          every or is_unit_due(name) and name not in (*PLAIN_UNITS, *THREADED_UNITS)), CXX="clang++")
     leg.run_tests(steady_addresses(), units, ASAN_OPTIONS=asan_options(),
                   UBSAN_OPTIONS="halt_on_error=1:print_stacktrace=1",
                   MILLRACE_BRIEF="1", MILLRACE_DIGEST_SEEDS="1", MILLRACE_PAIRS="150")   # unit tests all of them
@@ -306,7 +307,8 @@ def tsan(leg):
         leg.expect(name, None if reported == bool(define) and (leg.returncode == 0) == (not define) else output)
 
     units = leg.build([*SANITIZED, "-Db_sanitize=thread", "-Dcompiled_optimization=0", f"-Dcpp_args={line_tables()}"],
-                      lambda name: name.startswith("unit_") and (every or name in THREADED_UNITS), CXX="clang++",
+                      lambda name: name.startswith("unit_") and (
+                          every or is_unit_due(name) and name in THREADED_UNITS), CXX="clang++",
                       **environment)
     leg.run_tests(wrapper, units, **environment)
 

@@ -7,7 +7,7 @@
 import shutil
 import subprocess
 
-from checks import ROOT, have_changed, history, is_due
+from checks import ROOT, have_changed, is_due, is_turn
 
 PLAIN_UNITS = [f"unit_{name}" for name in "examples fake_cuda_values gpu_network nvtx order report run_allocation "
                                           "run_frozen run_resume simd tune".split()]
@@ -16,10 +16,10 @@ CONTRACTED_UNITS = [f"unit_{name}" for name in "device device_cuda image_kernels
 # Their subject is threads. ThreadSanitizer also reports uses after free.
 THREADED_UNITS = [f"unit_{name}" for name in "adapt_tbb deliver deliver_cuda fake_cuda measure read_stage run sync "
                                              "train_log work".split()]
-# Large units of AddressSanitizer's build. It checks the accesses of one half of them, in turn with each commit. It
-# always checks the library, memcpy() and similar functions, free() and leaks.
-CHECKED_IN_TURN = ("cuda_contract image io sources transcode".split(),
-                   "adapt_remote_store adapt_remote_transfer image_jpeg image_png read run_damage run_flows".split())
+# Large units. One half of them is due, in turn with each commit, and those in whose folder a test or a header changed.
+UNITS_IN_TURN = ("adapt_remote_store deliver_cuda examples image_png io_cache run_flows train transcode".split(),
+                 "adapt_remote_transfer cuda_contract fake_cuda gpu_rows image image_jpeg read read_stage run_damage "
+                 "sources".split())
 # Half of them are due at each commit.
 EXAMPLES_OF_ONE_TEST = {"audio": ["make_tones", "train_audio"], "evaluate": ["evaluate"],
                         "masks": ["train_segmentation", "train_views"], "text": ["tokenize_shards", "train_text"],
@@ -27,8 +27,13 @@ EXAMPLES_OF_ONE_TEST = {"audio": ["make_tones", "train_audio"], "evaluate": ["ev
                         "dlib_trainer": ["dlib_trainer"]}
 
 
-def unchecked_units():
-    return [] if have_changed() else CHECKED_IN_TURN[history()[0] % 2]
+def is_unit_due(unit):
+    name = unit.removeprefix("unit_")
+    folder = name.partition("_")[0]
+    folder = {"cuda": "device", "fake": "device", "gpu": "device", "transcode": "examples"}.get(folder, folder)
+    if have_changed(ROOT / "tests" / "unit" / folder, ROOT / "include" / "millrace" / folder, ROOT / folder):
+        return True
+    return not any(name in units and not is_turn(turn) for turn, units in enumerate(UNITS_IN_TURN))
 
 
 def omitted_programs():

@@ -4,7 +4,7 @@ import re
 import shutil
 import subprocess
 
-from checks import ROOT, WARNINGS, StepFailed, have_changed
+from checks import ROOT, WARNINGS, StepFailed, have_changed, is_turn
 from contract.install.library import consumers_of_the_library, library_is_not_there
 
 ADAPTERS = {"json": "simdjson", "opencv": "OpenCV", "python": "Python.h", "remote": "libcurl",
@@ -57,7 +57,8 @@ def install(leg):
     through_cmake(leg, prefix, consumer)
     as_a_part_by_cmake(leg, consumer)
     consumers_of_the_library(leg, prefix, consumer, pkg_config_path)
-    leg.run_checks("contract/install/plug_ins.py", "contract/install/flags.py")
+    if is_turn(1):
+        leg.run_checks("contract/install/plug_ins.py", "contract/install/flags.py")
     try:
         leg.run("build a consumer with copied headers", [
             "g++", *WARNINGS, f"-I{prefix / 'include'}", consumer / "consumer.cpp", "-ltbb", "-ljpeg", "-larchive",
@@ -193,17 +194,19 @@ def as_a_part_by_cmake(leg, consumer):
 
 
 def consumer_of_remote_names(leg, prefix, consumer, also):
-    """Header-only, or with `also` the compiled library."""
+    """Header-only through CMake or pkg-config, in turn, or with `also` the compiled library through both."""
     build, package = consumer / f"cmake_remote{also}", f"millrace-{also and also + '-'}remote"
-    output = leg.run("build a consumer of remote names", [
-        "sh", "-c", f"cmake -S {consumer} -B {build} -DCMAKE_PREFIX_PATH={prefix} -DCOMPONENT=remote -DALSO={also} && "
-                    f"cmake --build {build} && {build}/consumer"], may_fail=True)
-    leg.expect(f"CMake's component remote {also}".rstrip(), output if leg.returncode != 0 else None)
-    output = leg.run("build it through pkg-config", [
-        "sh", "-c", f"g++ {' '.join(WARNINGS)} -O0 {consumer}/remote_consumer.cpp -o {consumer}/{package} "
-                    f"$(pkg-config --cflags --libs {package}) && {consumer}/{package}"],
-        may_fail=True, PKG_CONFIG_PATH=str(prefix / "share" / "pkgconfig"))
-    leg.expect(f"pkg-config's {package}", output if leg.returncode != 0 else None)
+    if also or is_turn(0):
+        output = leg.run("build a consumer of remote names", [
+            "sh", "-c", f"cmake -S {consumer} -B {build} -DCMAKE_PREFIX_PATH={prefix} -DCOMPONENT=remote "
+                        f"-DALSO={also} && cmake --build {build} && {build}/consumer"], may_fail=True)
+        leg.expect(f"CMake's component remote {also}".rstrip(), output if leg.returncode != 0 else None)
+    if also or is_turn(1):
+        output = leg.run("build it through pkg-config", [
+            "sh", "-c", f"g++ {' '.join(WARNINGS)} -O0 {consumer}/remote_consumer.cpp -o {consumer}/{package} "
+                        f"$(pkg-config --cflags --libs {package}) && {consumer}/{package}"],
+            may_fail=True, PKG_CONFIG_PATH=str(prefix / "share" / "pkgconfig"))
+        leg.expect(f"pkg-config's {package}", output if leg.returncode != 0 else None)
 
 
 def through_cmake(leg, prefix, consumer):

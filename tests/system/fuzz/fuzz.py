@@ -1,7 +1,7 @@
 # Runs every parser of untrusted bytes for a limited time: the targets NAME_fuzz.cpp with libFuzzer, AddressSanitizer
 # and UndefinedBehaviorSanitizer. Each compares the library with a second, slower implementation.
 #
-#   python3 tests/system/fuzz/fuzz.py                          # all targets one after the other, one minute in all
+#   python3 tests/system/fuzz/fuzz.py                          # those that are due, 45 seconds in all
 #   python3 tests/system/fuzz/fuzz.py tar --runs 100000000     # one of them; rates are in bench/history.md
 #   python3 tests/system/fuzz/fuzz.py --replay build/fuzz/tar-crash-0123 [--smaller]
 #
@@ -20,7 +20,7 @@ import sys
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
-from checks import ROOT, WARNINGS, Report, launcher
+from checks import ROOT, WARNINGS, Report, is_due, launcher
 from legs import steady_addresses
 
 FOLDER = ROOT / "build" / "fuzz"
@@ -31,7 +31,7 @@ SANITIZERS = "-fsanitize=address,undefined"
 COMPILE = ["-gline-tables-only", "-DNDEBUG", SANITIZERS, "-fsanitize-coverage=inline-8bit-counters,pc-table",
            "-fno-sanitize-recover=all", f"-I{ROOT / 'include'}"]
 LIBRARIES = ["-ltbb", "-larchive", "-lz", "-ljpeg"]
-SMOKE_SECONDS = 60
+SMOKE_SECONDS = 45
 LEVEL = "-O2"
 SMOKE_LEVELS = {4: "-O1", 0: "-O0"}   # by seconds: for fewer, a higher level costs more time to compile than it saves
 LEAST_PART = 0.01            # of an idle core's rate at -O2
@@ -188,7 +188,11 @@ def main():
     if options.replay:
         replay(options.replay, report, options.smaller)
         return report.close()
-    names = [options.name] if options.name else [*TARGETS]
+    # Without a name and a time, half of the small targets are due, in turn with each commit.
+    every = options.name or options.runs or options.seconds != SMOKE_SECONDS
+    due = [name for name, target in TARGETS.items()
+           if every or target.share > 8 or is_due(f"fuzz {name}", SOURCES / f"{name}_fuzz.cpp")]
+    names = [options.name] if options.name else due
     for name in names:
         if is_missing(TARGETS[name].optional_library):
             report.skip(name, f"{TARGETS[name].optional_library} is not installed")
