@@ -43,31 +43,40 @@ struct picture_axis {
   std::int64_t count = 0;
   fraction image_begin{}, image_end{};   // padding is outside
   fraction least{}, most{};              // pixels that a resize may read
+  std::pair<fraction, fraction> resized;   // the extent at the last resize
 
-  explicit picture_axis(std::int64_t length) : count(length), image_end{length, 1}, most{length, 1} {}
+  explicit picture_axis(std::int64_t length)
+      : count(length), image_end{length, 1}, most{length, 1}, resized{fraction{}, fraction{length, 1}} {}
   fraction end() const { return begin + fraction{count, 1} * step; }
+  std::pair<fraction, fraction> extent() const {
+    return step.over < 0 ? std::pair{end(), begin} : std::pair{begin, end()};
+  }
   void crop(std::int64_t offset, std::int64_t size) {
     begin = begin + fraction{offset, 1} * step;
     count = size;
   }
   void resize(std::int64_t outputs) {
     limit();
-    if (least < image_begin) least = image_begin;
-    if (image_end < most) most = image_end;
+    // Consecutive resizes are one resize from the source, with the limits of the first one.
+    if (const auto now = extent(); now.first < resized.first || resized.first < now.first ||
+                                   now.second < resized.second || resized.second < now.second) {
+      if (least < image_begin) least = image_begin;
+      if (image_end < most) most = image_end;
+      resized = now;
+    }
     step = step * fraction::of(count, outputs);
     count = outputs;
     // The outputs that show the image are its new extent.
     std::int64_t first = 0, last = count - 1;
     while (first < last && !shows(first)) ++first;
     while (first < last && !shows(last)) --last;
-    if (last - first == count - 1 || visible_count() == 0) return;
+    if (visible_count() == 0) return;
     image_begin = begin + fraction{step.over < 0 ? last + 1 : first, 1} * step;
     image_end = begin + fraction{step.over < 0 ? first : last + 1, 1} * step;
   }
   /// The image ends at the edges of the visible part.
   void limit() {
-    fraction low = begin, high = end();
-    if (step.over < 0) std::swap(low, high);
+    const auto [low, high] = extent();
     if (image_begin < low) image_begin = low;
     if (high < image_end) image_end = high;
   }
@@ -179,7 +188,11 @@ struct chained_picture {
                   .width = width, .height = height});
             break;
           }
-          case 1: resize(d.below(largest) + 1, d.below(largest) + 1); break;
+          case 1: {
+            const std::size_t height = d.below(largest) + 1, width = d.below(largest) + 1;   // in this order
+            resize(height, width);
+            break;
+          }
           case 2: flip(); break;
           default: pad_randomly(d);
         }

@@ -81,9 +81,10 @@ struct plan_axis {
     count = size;
     const bool is_source = denominator == 1 && target == length;
     if (!is_source) return;
-    clip_begin = begin += first;
+    begin += first;
     length = target = size;
-    clip_end = begin + length;
+    clip_begin = std::max(clip_begin, begin);   // an earlier crop may have a narrower range
+    clip_end = std::min(clip_end, begin + length);
     first = 0;
   }
 

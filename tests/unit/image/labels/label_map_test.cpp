@@ -71,6 +71,19 @@ TEST_CASE("a map of numbers, rendered by any chain of steps in any orientation, 
   }
 }
 
+TEST_CASE("steps after a crop never show removed pixels, also where resizes return to the scale of the source") {
+  const auto file = slow::with_orientation(mr::encode_jpeg(mr::image({50, 24, 3})), 8);
+  slow::chained_picture p(mr::jpeg(slow::view(file), {.apply_orientation = true}), 8);
+  p.crop({.left = 0, .top = 2, .width = 48, .height = 19});
+  p.pad({.left = 7, .top = 4, .right = 1, .bottom = 10});
+  p.resize(111, 21);
+  p.resize(46, 43);
+  p.resize(54, 56);   // 56 columns as before the resizes; the last one shows a part of the padding
+  p.resize(97, 47);
+  const std::string map = slow::npy(slow::labels::of_numbers(24, 50), 16);
+  CHECK(holds_numbers(mr::labels<std::uint16_t>(named(map)).apply(p.picture.geometry()), p.axes, 24));
+}
+
 TEST_CASE("a map that was drawn on the turned image is rendered by the upright geometry") {
   mr::rng d({.seed = 22});
   for (int orientation = 1; orientation <= 8; ++orientation)
