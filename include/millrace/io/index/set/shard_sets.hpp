@@ -44,7 +44,11 @@ class shard_sets {
   read_meter& reads() const noexcept { return reads_; }
 
  protected:
-  explicit shard_sets(std::vector<std::shared_ptr<shard_data>> sets) : sets_(std::move(sets)) {}
+  /// The sets keep at most 512 files open between reads, all together.
+  explicit shard_sets(std::vector<std::shared_ptr<shard_data>> sets) : sets_(std::move(sets)) {
+    const auto files = std::make_shared<idle_files>(512);
+    for (const auto& set : sets_) set->share(files);
+  }
   ~shard_sets() = default;
 
   const std::vector<std::shared_ptr<shard_data>> sets_;

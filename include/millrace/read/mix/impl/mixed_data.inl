@@ -7,8 +7,6 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 MILLRACE_INLINE mixed_data::mixed_data(std::vector<std::shared_ptr<shard_data>> sets, mix_rule rule)
     : shard_sets(std::move(sets)), rule_(std::move(rule)) {
-  const auto files = std::make_shared<idle_files>(512);
-  for (const auto& set : sets_) set->share(files);
   std::uint64_t of_data = sets_.size(), of_rule = static_cast<std::uint64_t>(rule_.on_exhausted);
   for (std::size_t i = 0; i < sets_.size(); ++i) {
     if (rule_.sources[i].name.empty()) rule_.sources[i].name = "source " + std::to_string(i);
