@@ -23,6 +23,8 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstddef>
+#include <exception>
 #include <memory>
 #include <string>
 #include <type_traits>
@@ -61,16 +63,26 @@ class mixed_shards : public mix_streams<Streams> {
   /// Returns the sources, one for each source of the rule.
   const std::vector<shards_source>& sources() const noexcept { return sources_; }
 
-  /// Returns whether a run uses the indexes of the sources. Throws the errors of the sources.
+  /// Returns whether a run uses the indexes of the sources. The first source without an index, or with an error,
+  /// decides; later sources do not matter. Throws the errors of the sources.
   bool uses_index(const index_use& use) const {
-    std::atomic<bool> all = true;
+    std::atomic<std::size_t> first = sources_.size();   // that decides
+    std::vector<std::exception_ptr> errors(sources_.size());
     const bool one_by_one = sources_.size() < concurrent_sources ||   // functions of the user: on this thread
                             std::any_of(sources_.begin(), sources_.end(),
                                         [](const shards_source& source) { return source.calls_functions(); });
     run_concurrently(sources_.size(), one_by_one ? 1 : 16, [&](std::size_t i) {
-      if (all && !sources_[i].uses_index(use)) all = false;
+      if (i > first) return;
+      try {
+        if (sources_[i].uses_index(use)) return;
+      } catch (...) {
+        errors[i] = std::current_exception();
+      }
+      std::size_t now = first;
+      while (i < now && !first.compare_exchange_weak(now, i)) {}
     });
-    if (all) return true;
+    if (first == sources_.size()) return true;
+    if (errors[first]) std::rethrow_exception(errors[first]);
     for (const shards_source& source : sources_) check_streams(source);
     return false;
   }
