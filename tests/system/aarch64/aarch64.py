@@ -1,6 +1,6 @@
 # Checks on an emulated aarch64: kernels, images, a session and the number of instructions per image.
 #
-#   python3 tests/system/aarch64/aarch64.py                    # the leg aarch64: 2 minutes on two cores
+#   python3 tests/system/aarch64/aarch64.py                    # the leg aarch64: the parts that are due (checks.py)
 #   python3 tests/system/aarch64/aarch64.py kernels session    # these parts
 #   python3 tests/system/aarch64/aarch64.py --all unit_read    # unit tests in a Meson build; without names all of them
 #
@@ -20,8 +20,7 @@ from concurrent.futures import ThreadPoolExecutor
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 sys.path.insert(0, str(ROOT / "tests"))
 import join
-from checks import (JOBS, QUICK_COMPILER, WARNINGS, Broken, Report, StepFailed, have_changed, is_due, launcher,
-                    library_flags)
+from checks import JOBS, QUICK_COMPILER, WARNINGS, Broken, Report, StepFailed, is_turn, launcher, library_flags
 from leg import BUILD, DOCTEST_LINE, Leg, failed_assertions
 
 HERE = pathlib.Path(__file__).parent
@@ -30,8 +29,8 @@ UNIT = ROOT / "tests" / "unit"
 GCC, CLANG = ["aarch64-linux-gnu-g++"], ["clang++", "--target=aarch64-linux-gnu"]
 PACKAGES = {"aarch64-linux-gnu-g++": "g++-aarch64-linux-gnu", "qemu-aarch64": "qemu-user", "clang++": "clang"}
 LIBRARIES = ["-ltbb", "-ljpeg", "-larchive", "-lz"]
-# Kernels by compiler. Both compile the decoder and the resizer: clang++ for `images`, g++ for `instructions`. They are
-# half of the leg's time, so one of `images` and the tests of the decoder is due, in turn with each commit.
+# Kernels by compiler. Both compile the decoder and the resizer: clang++ for `images`, g++ for `instructions`.
+# The tests of the decoder are due at every second commit, and at the others `images`.
 JPEG_KERNELS = ["simd/*_test.cpp", "image/resize/*_test.cpp"]
 JPEG_DECODER = ["image/jpeg/baseline/*_test.cpp", "image/jpeg/progressive/*_test.cpp"]
 OTHER_KERNELS = ["base/checksums_test.cpp", "device/mix_pixels_test.cpp", "device/normalize_test.cpp",
@@ -115,7 +114,7 @@ class Machine:
 
 
 def jpeg_kernels(machine):
-    decoder = JPEG_DECODER if have_changed() or is_due("jpeg_decoder") else []
+    decoder = JPEG_DECODER if is_turn(1) else []
     return machine.unit_tests("jpeg_kernels", GCC, "-O1", JPEG_KERNELS + decoder, SCALAR)
 
 
@@ -252,8 +251,8 @@ def main(names):
     if unknown:
         print(f"unknown part {unknown[0]}; the parts are: {', '.join(PARTS)}")
         return 2
-    due = [name for name in PARTS if name != "images" or have_changed() or not is_due("jpeg_decoder")]
-    return run_parts(names or due)
+    in_turn = {"images": 0, "wake_ups": 0, "session": 1}
+    return run_parts(names or [name for name in PARTS if name not in in_turn or is_turn(in_turn[name])])
 
 
 if __name__ == "__main__":

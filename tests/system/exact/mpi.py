@@ -92,7 +92,7 @@ def main():
                        else "the same model")
             _, status = run(training.command(5, training.folder / "5.bin"), **training.environment)
             report.add("5 ranks are refused", None if status != 0 else "they are not")
-            kill_count, kills, chains, started = times("MILLRACE_KILLS", 6), 0, 0, time.monotonic()
+            kill_count, kills, chains, started = times("MILLRACE_KILLS", 4), 0, 0, time.monotonic()
             while kills < kill_count:
                 chains += 1
                 final, new_kills, story = training.killed_and_resumed(seeded(chains), kill_count - kills)
