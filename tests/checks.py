@@ -77,22 +77,25 @@ def launcher():
 
 @functools.lru_cache
 def history():
-    """(number of commits, files that the last 8 of them and the working tree changed); None without git."""
+    """(a number whose last bit alternates with each commit, files that the last 8 commits and the working tree
+    changed). A shallow clone has a random bit for each commit, a copy without git one for each state of include/."""
     def git(*arguments):
         return output_of(["git", "-C", ROOT, *arguments])
 
     try:
         changed = git("diff", "--name-only", "HEAD")
-        if git("rev-parse", "--is-shallow-repository").strip() == "false":
-            changed += git("log", "-8", "--format=", "--name-only")
+        if git("rev-parse", "--is-shallow-repository").strip() == "true":
+            return int(git("rev-parse", "HEAD"), 16), frozenset(changed.split())
+        changed += git("log", "-8", "--format=", "--name-only")
         return int(git("rev-list", "--count", "HEAD")), frozenset(changed.split())
-    except (OSError, subprocess.CalledProcessError):
-        return None
+    except (OSError, ValueError, subprocess.CalledProcessError):
+        sizes = sorted((str(path), path.stat().st_size) for path in (ROOT / "include").rglob("*.*"))
+        return zlib.crc32(repr([(path.removeprefix(str(ROOT)), size) for path, size in sizes]).encode()), frozenset()
 
 
 def have_changed(*paths):
-    """Whether one of the files or folders did. True with MILLRACE_CHECKS=all or without git."""
-    if os.environ.get("MILLRACE_CHECKS") == "all" or not history():
+    """Whether one of the files or folders did. True with MILLRACE_CHECKS=all."""
+    if os.environ.get("MILLRACE_CHECKS") == "all":
         return True
     names = [str(pathlib.Path(path).relative_to(ROOT)) for path in paths]
     return any(file == name or file.startswith(f"{name}/") for name in names for file in history()[1])

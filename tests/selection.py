@@ -9,8 +9,9 @@ import subprocess
 
 from checks import ROOT, have_changed, is_due, is_turn
 
-PLAIN_UNITS = [f"unit_{name}" for name in "examples fake_cuda_values gpu_network nvtx order report run_allocation "
-                                          "run_frozen run_resume simd tune".split()]
+# They include those that replace operator new, which skip their tests with a sanitizer.
+PLAIN_UNITS = [f"unit_{name}" for name in "device_refusals examples fake_cuda_values gpu_network nvtx order report "
+                                          "run_allocation run_frozen run_refusals run_resume simd tune".split()]
 # g++ and AddressSanitizer's build both run the kernels, which the compilers contract and order differently.
 CONTRACTED_UNITS = [f"unit_{name}" for name in "device device_cuda image_kernels".split()]
 # Their subject is threads. ThreadSanitizer also reports uses after free.
