@@ -146,7 +146,8 @@ def unit(leg, among=lambda name: True):
                           "-Dexamples=enabled", "-Dbench=disabled", "-Doptimization=0", "-Ddebug=false",
                           "-Dcompiled_optimization=1", IMAGES_IN_CXX23], is_selected, CXX="g++")
     leg.run_tests((), None if every else [
-        name for name in leg.tests_of(programs) if among(name) and name not in omitted])
+        name for name in leg.tests_of(programs) if among(name) and name not in omitted],
+        **({} if every else {"MILLRACE_PAIRS": "150", "MILLRACE_DIGEST_SEEDS": "2"}))
 
 
 def header_only(leg):
