@@ -137,7 +137,7 @@ def fast_unit(leg):
 def unit(leg, among=lambda name: True):
     """g++: builds examples and some tests without a warning and runs them; all tests with MILLRACE_GCC=all"""
     # Most of the time is compilation, so only selected files are optimized, and there is no debug information.
-    # The sanitizers' builds have no CUDA, so that both kinds are built.
+    # The sanitizers' builds use the fake CUDA runtime, this one the toolkit if it is installed.
     every = os.environ.get("MILLRACE_GCC") == "all"
     omitted = () if every else omitted_programs()
     is_selected = None if every else lambda name: among(name) and name not in omitted and (
