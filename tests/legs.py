@@ -26,6 +26,7 @@ from selection import CONTRACTED_UNITS, PLAIN_UNITS, THREADED_UNITS, is_unit_due
 LEGS_AT_ONCE = 2
 SANITIZED = ["-Dcuda=disabled", "-Dtests=enabled", "-Djoined_tests=true", "-Dexamples=disabled", "-Dbench=disabled",
              "-Doptimization=0", "-Ddebug=false", "-Db_lundef=false", "-Dfake_cuda=true"]
+NOT_DUE = "it is due at the next commit, or with MILLRACE_CHECKS=all"
 # Trainers may use C++23. All other tests compile the headers as C++20.
 IMAGES_IN_CXX23 = "-Dimage_tests_std=c++2b"
 
@@ -141,7 +142,8 @@ def unit(leg, among=lambda name: True):
     every = os.environ.get("MILLRACE_GCC") == "all"
     omitted = () if every else omitted_programs()
     is_selected = None if every else lambda name: among(name) and name not in omitted and (
-        not name.startswith("unit_") or is_unit_due(name) and name in (*PLAIN_UNITS, *CONTRACTED_UNITS))
+        not name.startswith("unit_") or is_unit_due(name) and name in (
+            *PLAIN_UNITS, *(CONTRACTED_UNITS if is_turn(0) else [])))
     programs = leg.build(["-Dcuda=auto", "-Dgpu_arch=sm_90", "-Dtests=enabled", "-Djoined_tests=true",
                           "-Dexamples=enabled", "-Dbench=disabled", "-Doptimization=0", "-Ddebug=false",
                           "-Dcompiled_optimization=1", IMAGES_IN_CXX23], is_selected, CXX="g++")
@@ -153,6 +155,8 @@ def unit(leg, among=lambda name: True):
 def header_only(leg):
     """builds all examples that clang++ compiles, as one program, without the compiled library"""
     # clang++ needs half the time. It compiles neither dlib's headers nor LibTorch's: the leg unit does.
+    if not is_turn(1):
+        return leg.skip("header-only examples", NOT_DUE)
     options = ["-Dheader_only=true", "-Dcuda=disabled", "-Dtests=enabled", "-Dexamples=enabled", "-Dbench=disabled",
                "-Doptimization=0", "-Ddebug=false"]
     for program in leg.build(options, lambda name: name == "every_example", CXX="clang++"):
@@ -184,6 +188,8 @@ def digest(leg):
     if not source.exists():
         leg.skip("digest", "tests/unit/run/digest.cpp does not exist")
         return
+    if not is_turn(0):   # then the leg header_only runs
+        return leg.skip("digest", NOT_DUE)
     folder = BUILD / "digest"
     folder.mkdir(parents=True, exist_ok=True)
     programs, compilations, links = {}, {}, {}
@@ -219,8 +225,9 @@ def fuzz(leg):
 
 
 def exact(leg):
-    """the same samples and bytes with MPI ranks, after kill -9 and resume, and with Python's readers"""
-    leg.run_checks("system/exact/mpi.py", "system/exact/kill.py", "system/exact/reader.py")
+    """the same samples and bytes after kill -9 and resume, and, in turn, with MPI ranks or with Python's readers"""
+    leg.run_checks("system/exact/kill.py", *(["system/exact/mpi.py"] if is_turn(0) else []),
+                   *(["system/exact/reader.py"] if is_turn(1) else []))
 
 
 def python(leg):
@@ -234,8 +241,10 @@ def python(leg):
 def remote(leg):
     """objects from misbehaving servers, nginx, and independent stores: moto and rclone's server"""
     leg.run_checks("system/remote/object_stores.py", "system/remote/web.py")
-    leg.run_checks("system/remote/first_batch.py", "system/remote/spoiled_runs.py")
-    leg.run_check("system/remote/cache_kills.py")
+    if is_turn(0):
+        leg.run_checks("system/remote/first_batch.py", "system/remote/spoiled_runs.py")
+    if is_turn(1):
+        leg.run_check("system/remote/cache_kills.py")
 
 
 def faults(leg):
@@ -245,17 +254,18 @@ def faults(leg):
 
 
 def kills(leg):
-    """kill -9 at random moments to all writers of files; memory, threads and descriptors of long runs"""
+    """kill -9 at random moments to all writers of files; in turn memory, threads and descriptors of long runs"""
     leg.count("kills.py", leg.run("kills.py", [sys.executable, ROOT / "tests" / "system" / "kills" / "kills.py",
                                                "--kills", "100"], may_fail=True))
-    leg.count("soak.py", leg.run("soak.py", [sys.executable, ROOT / "tests" / "system" / "soak" / "soak.py",
-                                             "--samples", "2000000", "--pictures", "20000", "--sessions", "150",
-                                             "--tolerance", "0.5"], may_fail=True))
+    if is_turn(0):
+        leg.count("soak.py", leg.run("soak.py", [sys.executable, ROOT / "tests" / "system" / "soak" / "soak.py",
+                                                 "--samples", "2000000", "--pictures", "20000", "--sessions", "150",
+                                                 "--tolerance", "0.5"], may_fail=True))
 
 
 def planted(leg):
     """bugs planted one by one in the CUDA path: each makes its test program fail"""
-    # One for each test program; all of them with MILLRACE_PLANTED=all.
+    # One for each test program that is due; all of them with MILLRACE_PLANTED=all.
     brief = {} if os.environ.get("MILLRACE_PLANTED") == "all" else {"MILLRACE_BRIEF": "1"}
     leg.run_check("cuda/planted/planted_test.py")
     leg.run_check("cuda/planted/planted.py", **brief)
@@ -277,7 +287,8 @@ def clang(leg):
                        f"-fno-sanitize-recover=all -fno-sanitize={unchecked}",
                        "-Dcpp_link_args=-fno-sanitize-recover=all"],
                       lambda name: name.startswith("unit_") and (
-                          every or is_unit_due(name) and name not in (*PLAIN_UNITS, *THREADED_UNITS)), CXX="clang++")
+                          every or is_unit_due(name) and name not in (
+                              *PLAIN_UNITS, *THREADED_UNITS, *([] if is_turn(1) else CONTRACTED_UNITS))), CXX="clang++")
     leg.run_tests(steady_addresses(), units, ASAN_OPTIONS=asan_options(),
                   UBSAN_OPTIONS="halt_on_error=1:print_stacktrace=1",
                   MILLRACE_BRIEF="1", MILLRACE_DIGEST_SEEDS="1", MILLRACE_PAIRS="150")   # unit tests all of them

@@ -12,15 +12,16 @@ from checks import ROOT, have_changed, is_due, is_turn
 # They include those that replace operator new, which skip their tests with a sanitizer.
 PLAIN_UNITS = [f"unit_{name}" for name in "device_refusals examples fake_cuda_values gpu_network nvtx order report "
                                           "run_allocation run_frozen run_refusals run_resume simd tune".split()]
-# g++ and AddressSanitizer's build both run the kernels, which the compilers contract and order differently.
+# g++ and AddressSanitizer's build run the kernels in turn: the compilers contract and order them differently.
 CONTRACTED_UNITS = [f"unit_{name}" for name in "device device_cuda image_kernels".split()]
 # Their subject is threads. ThreadSanitizer also reports uses after free.
 THREADED_UNITS = [f"unit_{name}" for name in "adapt_tbb deliver deliver_cuda fake_cuda measure read_stage run sync "
                                              "train_log work".split()]
 # Large units. One half of them is due, in turn with each commit, and those in whose folder a test or a header changed.
-UNITS_IN_TURN = ("adapt_remote_store deliver_cuda examples image_png io_cache run_flows train transcode".split(),
-                 "adapt_remote_transfer cuda_contract fake_cuda gpu_rows image image_jpeg read read_stage run_damage "
-                 "sources".split())
+UNITS_IN_TURN = ("adapt_remote_store deliver_cuda examples image_png io_cache report run_flows train "
+                 "transcode".split(),
+                 "adapt_remote_transfer cuda_contract fake_cuda gpu_rows image image_jpeg order read read_stage "
+                 "run_damage sources".split())
 # Half of them are due at each commit.
 EXAMPLES_OF_ONE_TEST = {"audio": ["make_tones", "train_audio"], "evaluate": ["evaluate"],
                         "masks": ["train_segmentation", "train_views"], "text": ["tokenize_shards", "train_text"],

@@ -18,7 +18,7 @@ import sys
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
 import planting
 from bugs import BUGS
-from checks import ROOT, RememberedPasses, Report, in_parallel, library_flags
+from checks import ROOT, RememberedPasses, Report, in_parallel, is_due, library_flags
 from planting import INCLUDE, TESTS, Broken, Build, folder_for, plant
 
 FAKE_CUDA = TESTS / "cuda" / "fake"
@@ -65,7 +65,7 @@ def main(words):
     bugs = [bug for bug in BUGS if all(word in bug.name for word in words)]
     brief = os.environ.get("MILLRACE_BRIEF") and not words
     if brief:
-        bugs = list({bug.program: bug for bug in BUGS}.values())
+        bugs = [bug for bug in {bug.program: bug for bug in BUGS}.values() if is_due(f"planted {bug.program}")]
     if not bugs:
         report.add("planted", "no bug has such a name")
         return report.close()

@@ -22,7 +22,7 @@ import sys
 import tempfile
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
-from checks import JOBS, QUICK_COMPILER, ROOT, WARNINGS, Report, in_parallel, linked_program
+from checks import JOBS, QUICK_COMPILER, ROOT, WARNINGS, Report, in_parallel, is_due, linked_program
 from cells import KINDS, Cell, Outcome, cells_of, files_below, verdict
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -181,7 +181,7 @@ def try_scenario(runs, report, name):
 
 def main():
     words = argparse.ArgumentParser()
-    words.add_argument("--quick", action="store_true")
+    words.add_argument("--quick", action="store_true", help="few runs of the stages that are due (checks.py)")
     words.add_argument("--stages", type=lambda text: text.split(","))
     words.add_argument("--calls", type=lambda text: text.split(","), default=list(KINDS))
     words.add_argument("--most", type=int, default=ALL, help="runs for the allocations of a stage")
@@ -194,7 +194,8 @@ def main():
             return one_cell(runs, options.cell)
         report, matrix = Report(), Matrix()
         stages, scenarios = runs.names("stage"), runs.names("scenario")
-        for name in options.stages or [*scenarios, *stages]:
+        due = [stage for stage in stages if not options.quick or is_due(f"faults {stage}")]
+        for name in options.stages or [*scenarios, *due]:
             if name in scenarios:
                 try_scenario(runs, report, name)
             else:
