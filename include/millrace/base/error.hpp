@@ -90,7 +90,7 @@ class late_data_error : public data_error {
   enum class suspect_samples {
     not_said,    ///< not yet determined by the code that knows the order of the run
     none,        ///< no sample of the shard was delivered
-    some,        ///< samples from an unknown position on, or from before this session
+    some,        ///< the first wrong sample is unknown, or is from before this session
     since        ///< samples from first_suspect() on
   };
 

@@ -37,7 +37,8 @@ class shuffled_byte_table {
   }
 
  private:
-  /// Returns the results for bytes in `count` rows, beginning with row `first`. `bits` selects by bit 4, 5 and 6.
+  /// Returns the results for bytes in `count` rows, beginning with row `first`. `bits[i]` has bit 4 + i of each byte in
+  /// the highest bit.
   template <std::size_t count>
   MILLRACE_SIMD bytes of_rows(std::size_t first, bytes v, const bytes* bits) const noexcept {
     if constexpr (count == 1) {

@@ -43,7 +43,7 @@ MILLRACE_SIMD four_doubles rounded_down(four_doubles v) noexcept { return _mm256
 MILLRACE_SIMD quad_block truncated(four_doubles v) noexcept {
   return reinterpret_cast<quad_block>(_mm256_cvttpd_epi32(v));
 }
-/// Returns a * b, rounded, + c, rounded.
+/// Returns a * b + c. The product is rounded, then the sum.
 MILLRACE_SIMD four_doubles sum_of_product(four_doubles a, four_doubles b, four_doubles c) noexcept {
   four_doubles product = a * b;
   asm("" : "+x"(product));   // the compiler cannot optimize across this
@@ -90,7 +90,7 @@ MILLRACE_SIMD void transpose(floats (&v)[4]) noexcept {
   v[3] = _mm256_shuffle_ps(b, d, 0xee);
 }
 
-/// Returns a vector whose block b contains four times number first + b.
+/// Returns a vector whose block b contains the number at first + b four times.
 template <int first>
 MILLRACE_SIMD floats spread(float_block v) noexcept {
   const __m128 two = first == 0 ? _mm_unpacklo_ps(v, v) : _mm_unpackhi_ps(v, v);

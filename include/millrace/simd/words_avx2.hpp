@@ -202,7 +202,8 @@ MILLRACE_SIMD unsigned_words high_products(unsigned_words a, unsigned_words b) n
 MILLRACE_SIMD floats to_floats(quads v) noexcept { return _mm256_cvtepi32_ps(reinterpret_cast<__m256i>(v)); }
 MILLRACE_SIMD quads truncated(floats v) noexcept { return reinterpret_cast<quads>(_mm256_cvttps_epi32(v)); }
 MILLRACE_SIMD quads nearest(floats v) noexcept { return reinterpret_cast<quads>(_mm256_cvtps_epi32(v)); }
-/// Returns a * b, rounded, + c, rounded. Compilers also fuse intrinsics if the target or the program's flags allow it.
+/// Returns a * b + c. The product is rounded, then the sum. Compilers also fuse intrinsics if the target or the
+/// program's flags allow it.
 MILLRACE_SIMD floats sum_of_product(floats a, floats b, floats c) noexcept {
   floats product = a * b;
   asm("" : "+x"(product));   // the compiler cannot optimize across this
@@ -279,7 +280,7 @@ struct vnni_products {
     asm("vpdpwssd %2%{1to8%}, %1, %0" : "+v"(sum) : "v"(xy), "m"(factors));
     return sum;
   }
-  /// A blend instruction can use only half of the registers.
+  /// Uses a logic instruction, because a blend instruction can use only half of the registers.
   template <int bits>
   MILLRACE_SIMD static words narrowed(quads low, quads high) noexcept {
     quads joint = low >> bits;

@@ -103,7 +103,8 @@ class joined_data : public shard_sets {
   }
   std::string name_of(std::size_t set) const;
   void check_fields() const;
-  /// Finds the partner in `set` of every sample of the first set. `none`: it has no partner.
+  /// Finds the partner in `set` of every sample of the first set. Stores the place `none` for a sample without a
+  /// partner.
   void find_partners(std::size_t set);
   /// Throws setup_error if no sample has a partner in `set`, or if a sample has none and join_options::missing is
   /// `error`.

@@ -10,9 +10,10 @@
 // Set session_options::rows to such an object. A row is a pure function of the flow, the order, the epoch and the
 // position. Therefore any machine can compute any row, and a lost row only costs time. The workers of the session claim
 // rows first. The session requests the other rows while free_rows() allows it. It computes a requested row itself if
-// the storage drops the row_slots, or if the answer is late and no other row is left. Each row is written once, by the
-// first that has it; later answers have no effect. Order, digests and resume points do not depend on the storage. The
-// session reads all samples, because it may need them, and because they have the digests and keys of the rows.
+// the storage drops the row_slots, or if the answer is late and the workers have no other row to compute. The first
+// result for a row is used; later results have no effect. Order, digests and resume points do not depend on the
+// storage. The session reads all samples, because it may need them, and because they have the digests and keys of the
+// rows.
 // A row consists of the bytes of its columns, in the order of batch<...>, little-endian and without padding. In a
 // ragged column, the length precedes the elements as an int32; height and width precede them if both sides vary.
 // Errors: open() throws setup_error to refuse the run. If free_rows() or read_rows() throws, the session sends one

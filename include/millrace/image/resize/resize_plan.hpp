@@ -33,8 +33,7 @@ constexpr std::int64_t reach_of(resize_filter filter) noexcept { return filter =
 //
 // Units: source pixels. The box has rational edges, begin / denominator and (begin + length) / denominator.
 // Output o of `target` outputs begins at (begin + o * length / target) / denominator. Taps, the source pixels of an
-// output, stay inside
-// [clip_begin, clip_end). This range is the extent of the planned image at the call of resize().
+// output, stay inside [clip_begin, clip_end). This range is the extent of the planned image at the call of resize().
 // A padded axis has additional outputs before and after the rendered outputs. They are not resampled. A later crop may
 // hide all of them and also rendered outputs; `before` or `after` is then negative. A resize keeps the scale and the
 // position of the padded image: an output is padding if its center is in the padding.
@@ -158,8 +157,7 @@ struct plan_axis {
   }
 };
 
-/// Returns how far the filter of an axis reaches from the center of an output, in units of which half a source pixel is
-/// `step`.
+/// Returns how far the filter of an axis reaches from the center of an output. Half a source pixel is `step` units.
 constexpr std::int64_t reach_of(const plan_axis& axis, std::int64_t step) noexcept {
   const bool antialiased = axis.filter != resize_filter::opencv_linear;
   return 2 * reach_of(axis.filter) * (antialiased ? std::max(axis.length, step) : step);

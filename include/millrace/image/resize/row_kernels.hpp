@@ -53,7 +53,7 @@ struct row_output {
   bool planar = false;
   std::size_t plane_bytes = 0;   ///< distance between the lines of a planar row
   bool streams = false;          ///< stores bypass the cache; `bytes` is aligned to 32, columns a multiple of 32
-  bool three_way_logic = false;  ///< allows three-way logic: fewer operations, same streamed bytes
+  bool three_way_logic = false;  ///< allows instructions for three-way logic; streamed bytes are the same
   bool wide_vectors = false;     ///< allows registers of 512 bits: cpu_has_wide_vectors()
 };
 

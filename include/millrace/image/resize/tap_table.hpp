@@ -7,7 +7,8 @@
 // With source length n and target m, the distance of source pixel i from the center of output o is
 // x = |(2i + 1) m - (2o + 1) n| / (2 max(n, m)). The raw weight of the pixel is max(0, 1 - x) for a bilinear resize.
 // For a bicubic resize, cubic_kernel.hpp computes the raw weight. These are the filters of Pillow and torchvision
-// ("antialias"). For resize_filter::opencv_linear, m replaces max(n, m). Here the box may begin at any position.
+// ("antialias"). For resize_filter::opencv_linear, m replaces max(n, m). The formulas are for a box that begins at 0;
+// an axis may have any box.
 // The weights of an output sum to 2^14 exactly, because the running sum is rounded and the weights are its differences.
 // This rounding also prevents the errors of long filters from accumulating. A bicubic weight may be negative or above
 // 2^14, but never above 1.25 * 2^14. All numbers are integers, so the table is identical with every compiler and flag.

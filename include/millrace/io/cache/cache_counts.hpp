@@ -47,7 +47,7 @@ class cache_counts {
     add(refusals);
     if (!trouble_reported_.exchange(true)) report(reason);
   }
-  /// Counts a file without a version, and reports the first such file.
+  /// Counts a file for which the storage returned no version, and reports the first such file.
   void report_unversioned(const std::string& name) {
     add(files_without_version);
     if (!unversioned_reported_.exchange(true))

@@ -1,4 +1,5 @@
-// The positions at which the batches of a session begin and end, for the entrance of the last segment.
+// The positions at which the batches of a session begin and end, for the input of the last segment (the stage that
+// fills batches).
 //
 //   mr::detail::ticket_input<mr::record> in({.group = 256, .batches = &ring, .boundaries = order->boundaries()});
 #pragma once

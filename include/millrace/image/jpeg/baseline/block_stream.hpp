@@ -14,8 +14,8 @@
 // decode_rare() handles the symbol, then the caller enters the loop again. The loop also ends at the end of a segment,
 // where the stream uses a table that has only slow entries. The decoder accepts arbitrary bits. It writes only to the
 // coefficients to which the slots point, and to the spare space after them.
-// Units: positions are bit addresses, 8 * address + bit, which saves a register for the base. Source of the codes:
-// ITU-T T.81 F.2.2. Threads: any; streams share no state.
+// Units: a position is a bit address, 8 * address + bit. Thus no register is needed for a base address. Source of the
+// codes: ITU-T T.81 F.2.2. Threads: any; streams share no state.
 #pragma once
 
 #include <millrace/image/jpeg/baseline/component_tables.hpp>
@@ -29,7 +29,7 @@
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 /// Number of coefficients in the memory of a pair of adjacent blocks. Row i of the left block begins at 16 * i, row i
-/// of the right block at 16 * i + 8. Spare space for unneeded stores follows.
+/// of the right block at 16 * i + 8. The last 16 are spare; loops write unneeded values there.
 constexpr std::size_t pair_coefficients = 144;
 constexpr std::size_t right_block = 8;
 
@@ -57,7 +57,8 @@ constexpr std::array<std::uint8_t, 256> make_coefficient_order() noexcept {
 }
 alignas(256) inline constexpr std::array<std::uint8_t, 256> coefficient_order = make_coefficient_order();
 
-/// One block of a segment. Stored blocks and skipped blocks use different tables.
+/// One block of a segment. The decoder writes the coefficients of stored blocks. It only finds the end of skipped
+/// blocks, with other tables.
 struct block_slot {
   const void* ac;                    // table for the rest of this block
   const void* next_dc;               // table for the next block
@@ -287,7 +288,7 @@ template <class Steps, bool refill>
   if (__builtin_expect(is_beyond(next), 0)) return true;
   s.window <<= bits;
   s.bit += bits;
-  s.slot[1].begin_bit = s.bit;   // the last write before the next block stores the correct value
+  s.slot[1].begin_bit = s.bit;   // correct at the end of a block, and unused before
   Steps::next_block(s, advance, next);
   return false;
 }

@@ -4,9 +4,9 @@
 //   if (mr::detail::avx512_inverse_dct::usable())
 //     result = mr::detail::avx512_inverse_dct::quad(coefficients, q, {samples, stride_bytes});
 //
-// `coefficients` are two consecutive pairs; the function writes 32 columns of 8 rows. The results are identical to
-// transforming each pair separately. The method is the same as in inverse_dct_body.inc. Threads: pure functions; any
-// thread.
+// `coefficients` are two consecutive pairs of blocks; the function writes 32 columns of 8 rows. The results are
+// identical to transforming each pair separately. The method is the same as in inverse_dct_body.inc. Threads: pure
+// functions; any thread.
 #pragma once
 
 #include <millrace/image/jpeg/baseline/inverse_dct.hpp>
@@ -20,7 +20,8 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// The outcome for two pairs of blocks. `untouched` means that the caller must transform each pair separately.
+/// The outcome for two pairs of blocks: `tame` and `wild` as in inverse_dct.hpp. `untouched` means that the caller must
+/// transform each pair separately.
 enum class quad_result : std::uint8_t { tame, wild, untouched };
 
 #ifdef __x86_64__

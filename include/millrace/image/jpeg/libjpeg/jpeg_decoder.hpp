@@ -75,9 +75,9 @@ class jpeg_decoder : private jpeg_input {
   const jpeg_counts& counts() const noexcept { return counts_; }
 
  private:
-  /// Returns whether libjpeg produces the same pixels for a region of this image as for the full image. There are two
-  /// exceptions. libjpeg-turbo 2.1.5 reads uninitialized memory when it crops a scaled image with 4x2 luma sampling.
-  /// For images with several scans, block smoothing reads beyond the region.
+  /// Returns whether libjpeg produces the same pixels for a region of this image as for the full image. It does not in
+  /// two cases. libjpeg-turbo 2.1.5 reads uninitialized memory when it crops a scaled image with 4x2 luma sampling. For
+  /// images with several scans, block smoothing reads beyond the region.
   bool can_crop() const noexcept {
     if (jpeg_has_multiple_scans(const_cast<j_decompress_ptr>(&info_))) return false;
     if (info_.num_components == 1) return true;

@@ -6,9 +6,9 @@
 //
 // For a block outside the region, only the set of its nonzero coefficients is stored, because refinement scans require
 // this set. For a block within the region, the coefficients are stored as well. A refinement scan contains one
-// correction bit for each coefficient that is already nonzero. Before a new coefficient there are as many correction
-// bits as such coefficients. One operation deposits all of these bits to the set. The decoder accepts arbitrary bits.
-// After each block, it checks that the position is not beyond `end_bit`.
+// correction bit for each coefficient that is already nonzero. The correction bits of the nonzero coefficients before a
+// new coefficient are adjacent in the stream. One operation deposits all of them to the set. The decoder accepts
+// arbitrary bits. After each block, it checks that the position is not beyond `end_bit`.
 // Threads: any; calls share no state. Source: ITU-T T.81 G.1.2.2 and G.1.2.3. The use of sets instead of loops is the
 // author's own method.
 #pragma once

@@ -4,7 +4,7 @@
 //   mr::detail::progressive_scan scan;
 //   for (auto step = reader.next(2, scan); step.result == reader.at_scan; step = reader.next(data_end, scan))
 //     decode(scan);                                                          // its data: at scan.data_offset_bytes
-//   if (!reader.refined()) return mr::jpeg_refusal::unrefined;       // libjpeg decodes it, because it smooths
+//   if (!reader.refined()) return mr::jpeg_refusal::unrefined;       // libjpeg smooths such images
 //
 // Accepts 8-bit progressive Huffman coding, with the same layouts of components as scan_header.hpp. The bits of a
 // coefficient must be in the order that the standard requires: the topmost bits first, then one more bit in each scan.

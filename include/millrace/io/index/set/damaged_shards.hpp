@@ -34,8 +34,8 @@ class damaged_shards {
       first_shard_ = entry.shard;
       first_ = printable(entry.shard) + " keeps " + (entry.is_complete ? "all its " : "only its first ") +
                std::to_string(entry.samples) + " samples" +
-               (entry.is_complete ? "; unreadable ones count as damaged"
-                              : "; an index from before the damage keeps all");
+               (entry.is_complete ? "; unreadable samples count as damaged"
+                              : "; an index from before the damage would keep all");
     }
     return true;
   }

@@ -208,7 +208,7 @@ TEST_CASE("indexes or checksums that cannot be written are one notice, and the r
                                     "cannot write the index: No such file or directory (shard "), nowhere);
   CHECK_MESSAGE(nowhere.find(". Check the file and its permissions, or name another") != std::string::npos, nowhere);
   const std::string full = lines_of(f / "indexes", 4'096);
-  CHECK_MESSAGE(full.starts_with("learned checksums cannot be stored and will be learned again: "
+  CHECK_MESSAGE(full.starts_with("checksums cannot be stored in the index; later runs compute them again: "
                                  "cannot write the file: File too large (shard "), full);
   CHECK(lines_of(f / "indexes", RLIM_INFINITY).empty());
   CHECK(lines_of(f / "indexes", RLIM_INFINITY).empty());

@@ -319,7 +319,7 @@ MILLRACE_INLINE void indexed_reader::check_entries(const run_of_parts& parts, bl
 
 MILLRACE_INLINE void indexed_reader::read_alone(std::size_t position, std::uint32_t number) {
   try {
-    // A header may look valid to a reader that has not read the previous ones. Therefore this reads them, too.
+    // A header may look valid to a reader that has not read the previous ones. This reader reads all of them.
     part_of_shard alone{.number = number, .offset_bytes = index_->sample(number).offset_bytes};
     if (index_->state() == shard_index::shard_state::damaged) alone.end_bytes = index_->facts().damage_offset_bytes;
     auto sample = reader_of(alone).next();

@@ -99,7 +99,7 @@ MILLRACE_INLINE void shard_data::store_learned(std::size_t shard, std::optional<
     if (std::exchange(cleaned, folder) != folder) remove_abandoned_indexes(path);
     store_index(path, *index);
   } catch (const std::exception& e) {
-    report_not_stored(notices_, "learned checksums cannot be stored and will be learned again", e.what());
+    report_not_stored(notices_, "checksums cannot be stored in the index; later runs compute them again", e.what());
   }
 }
 
@@ -123,7 +123,7 @@ MILLRACE_INLINE std::string shard_data::start_text() const {
   return std::to_string(names_.size()) + " shards, found in " + seconds_text(start_ns_) +
          (options_.files.storage.is_local() ? "" : " with " + std::to_string(index_requests_) + " index request" +
                                                        (index_requests_ == 1 ? "" : "s")) +
-         "; " + std::to_string(bytes) + " bytes of memory for each, and its index from its first use";
+         "; " + std::to_string(bytes) + " bytes of memory for each; an index adds to this at the first use of a shard";
 }
 
 MILLRACE_INLINE std::vector<notice> shard_data::notices() const {
