@@ -69,8 +69,9 @@ class item_ring {
     used_item& operator=(const used_item&) = delete;
     ~used_item() {
       std::destroy_at(&value_);
-      // Not sequentially consistent, because that would require a locked instruction. A producer that waits for space
-      // reads a sequentially consistent counter before can_accept(). Consumers change that counter after this store.
+      // A release store suffices; a sequentially consistent store would require a locked instruction. A producer that
+      // waits for space reads a sequentially consistent counter before can_accept(). Consumers change that counter
+      // after this store.
       full_.store(false, std::memory_order_release);
     }
     T& operator*() const noexcept { return value_; }

@@ -17,8 +17,8 @@
 // busy, with Retry-After in seconds; 503 if the feeder ends. Each answer may have the header Millrace-Workers: the
 // number of rows that the feeder computes at the same time for this trainer.
 // A body consists of rows in the order of the request. Each row has a header of 9 bytes, little-endian: a status (0: a
-// row, 1: the feeder cannot compute the row), the size (u32), and the CRC-32C (u32) of the bytes that follow. These are
-// the row, or the reason.
+// row, 1: the feeder cannot compute the row), the size (u32), and the CRC-32C (u32) of the bytes that follow: the row,
+// or the reason.
 // Errors: setup_error for another run; data_error for a body or a path that is not valid. The messages name the feeder
 // and the row. Untrusted input is safe: no size is used before it has been checked against the handshake.
 // Threads: pure functions; a decoder is not synchronized. Cost: one copy of each row; no allocation after the

@@ -159,7 +159,7 @@ class shard_reader {
   bool sample_open_ = false;
   bool bad_sample_ = false;      // the current error concerns only the open sample
   bool sample_failed_ = false;   // the last next() threw the error of one sample
-  bool skips_sample_ = false;    // members with the builder's key belong to a sample that failed
+  bool skips_sample_ = false;    // the next members with the same key belong to a sample that failed
   bool ended_ = false;
   std::exception_ptr failure_;
 };
