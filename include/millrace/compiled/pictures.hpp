@@ -38,6 +38,7 @@
 #include <millrace/image/pnm/impl/pnm.inl>
 #include <millrace/image/pnm/impl/pnm_header.inl>
 #include <millrace/image/render/impl/jpeg_format.inl>
+#include <millrace/image/render/impl/picture_group.inl>
 #include <millrace/image/render/impl/picture_job.inl>
 #include <millrace/image/render/impl/pixel_rows.inl>
 #include <millrace/image/render/impl/row_finisher.inl>

@@ -13,6 +13,7 @@
 
 #include <millrace/base/impl/json_objects.inl>
 #include <millrace/sync/impl/batch_ring.inl>
+#include <millrace/sync/impl/notice_outlet.inl>
 #include <millrace/sync/impl/start_thread.inl>
 #include <millrace/order/impl/exact_order.inl>
 #include <millrace/order/impl/lane_cursor.inl>
@@ -20,6 +21,7 @@
 #include <millrace/order/impl/mix_pattern.inl>
 #include <millrace/order/impl/mix_plan.inl>
 #include <millrace/order/impl/mix_schedule.inl>
+#include <millrace/order/impl/pass_layout.inl>
 #include <millrace/order/impl/pass_permutation.inl>
 #include <millrace/order/impl/shard_order.inl>
 #include <millrace/order/impl/shuffle_forecast.inl>

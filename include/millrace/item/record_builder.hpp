@@ -22,7 +22,7 @@ namespace millrace { inline namespace MILLRACE_ABI {
 class record_builder {
  public:
   /// Allocates its blocks from `pool`, which must outlive the builder.
-  explicit record_builder(block_pool& pool) : pool_(&pool) {}
+  explicit record_builder(block_pool& pool);
 
   /// Begins a record; discards an unfinished record.
   void begin(std::string_view shard, std::string_view key, std::uint64_t offset_bytes);

@@ -11,12 +11,10 @@
 // that earlier samples left in a scratch.
 #pragma once
 
-#include <millrace/base/aligned_allocator.hpp>
 #include <millrace/base/version.hpp>
 #include <millrace/measure/values/event_counts.hpp>
 
 #include <cstdint>
-#include <memory>
 #include <vector>
 
 namespace millrace { inline namespace MILLRACE_ABI {
@@ -24,13 +22,17 @@ namespace millrace { inline namespace MILLRACE_ABI {
 /// Working memory: at most one object of each type.
 class scratch {
  public:
+  scratch() = default;
+  scratch(scratch&& other) noexcept;
+  scratch& operator=(scratch&&) = delete;
+  ~scratch();
+
   /// Returns the T of this scratch, default-constructed on first use.
   template <class T>
   T& get() {
     for (const auto& t : tools_)
-      if (t.type == &type_mark<T>) return *static_cast<T*>(t.object.get());
-    tools_.push_back({&type_mark<T>, detail::make_aligned_shared<T>()});
-    return *static_cast<T*>(tools_.back().object.get());
+      if (t.type == &type_mark<T>) return *static_cast<T*>(t.object);
+    return *static_cast<T*>(add({&type_mark<T>, new T(), [](void* object) { delete static_cast<T*>(object); }}));
   }
 
   /// Adds `times` to the event count of this name; `event` is a string literal.
@@ -43,13 +45,21 @@ class scratch {
  private:
   struct tool {
     const void* type;
-    std::shared_ptr<void> object;
+    void* object;
+    void (*destroy)(void*);
   };
   template <class T>
   static constexpr char type_mark = 0;
+
+  /// Owns the tool. Returns its object.
+  void* add(const tool& t);
 
   std::vector<tool> tools_;
   event_counts* counts_ = nullptr;
 };
 
 }}  // namespace millrace
+
+#ifndef MILLRACE_COMPILED
+#include <millrace/item/impl/scratch.inl>
+#endif

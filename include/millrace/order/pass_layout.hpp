@@ -33,16 +33,7 @@ class pass_layout {
   };
 
   pass_layout() = default;
-  explicit pass_layout(options o) : shards_(std::move(o.shards)), dropped_(o.dropped), dropped_at_(o.dropped_at) {
-    starts_.clear();
-    starts_.reserve(shards_.size() + 1);
-    std::uint64_t total = 0;
-    for (const std::size_t shard : shards_) {
-      starts_.push_back(total);
-      total += o.counts[shard];
-    }
-    starts_.push_back(total);
-  }
+  explicit pass_layout(options o);
 
   /// Returns the number of delivered samples.
   std::uint64_t length() const noexcept { return starts_.back() - dropped_; }
@@ -65,15 +56,7 @@ class pass_layout {
   }
 
   /// Returns the samples that are not delivered.
-  std::vector<located_sample> dropped() const {
-    std::vector<located_sample> left_out;
-    for (std::size_t k = 0; k < shards_.size(); ++k) {
-      const std::uint64_t end = std::min(starts_[k + 1], dropped_at_ + dropped_);
-      for (std::uint64_t ordinal = std::max(starts_[k], dropped_at_); ordinal < end; ++ordinal)
-        left_out.push_back({shards_[k], ordinal - starts_[k]});
-    }
-    return left_out;
-  }
+  std::vector<located_sample> dropped() const;
 
  private:
   std::vector<std::size_t> shards_;
@@ -82,3 +65,7 @@ class pass_layout {
 };
 
 }}}  // namespace millrace::detail
+
+#ifndef MILLRACE_COMPILED
+#include <millrace/order/impl/pass_layout.inl>
+#endif

@@ -30,7 +30,7 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 /// Counts the rows of each shard in a batch.
 class shard_counter {
  public:
-  explicit shard_counter(std::size_t shards) : rows_(shards, 0) {}
+  explicit shard_counter(std::size_t shards);
 
   void add(std::uint64_t shard);
   std::size_t rows() const noexcept { return all_; }

@@ -11,6 +11,7 @@
 // Errors: the errors of the tuning rule. Threads: not synchronized; only the trainer uses it.
 #pragma once
 
+#include <millrace/item/owner.hpp>
 #include <millrace/run/session_options.hpp>
 #include <millrace/tune/autotuner.hpp>
 
@@ -43,7 +44,7 @@ class concurrency {
  private:
   const std::shared_ptr<const tuning_rule> rule_;
   concurrency_limits limits_;
-  std::unique_ptr<autotuner> tuner_;
+  owner<autotuner> tuner_;
 };
 
 }}}  // namespace millrace::detail

@@ -15,6 +15,7 @@
 #include <millrace/base/error.hpp>
 #include <millrace/item/column/batch_origin.hpp>
 #include <millrace/item/on_damage.hpp>
+#include <millrace/item/owner.hpp>
 #include <millrace/measure/values/event_counts.hpp>
 #include <millrace/item/world.hpp>
 #include <millrace/sync/batch_ring.hpp>
@@ -22,7 +23,6 @@
 #include <atomic>
 #include <cstdint>
 #include <exception>
-#include <memory>
 #include <optional>
 #include <set>
 #include <string>
@@ -69,7 +69,7 @@ class damage_account {
 
   const damage_options options_;
   const world world_;
-  const std::unique_ptr<quarantine_list> quarantine_;   // null: no list
+  const owner<quarantine_list> quarantine_;   // null: no list
   std::uint64_t rows_ = 0, damaged_ = 0, in_a_row_ = 0, lost_shards_posted_ = 0;
   std::string first_, first_lost_;   // texts of the first errors of samples, and of lost shards
   std::set<std::string> lost_;       // names of the lost shards that caused damaged rows

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <millrace/deliver/batch.hpp>
+#include <millrace/item/owner.hpp>
 #include <millrace/run/pipeline_builder.hpp>
 #include <millrace/run/run_core.hpp>
 #include <millrace/run/session_order.hpp>
@@ -15,28 +16,23 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 /// The part of an engine that does not depend on the flow: everything that its session uses, except batches.
 class engine_base {
  public:
-  engine_base(const session_options& options, const run_settings& settings) : core_(options, settings) {}
+  engine_base(const session_options& options, const run_settings& settings);
   engine_base(const engine_base&) = delete;
   engine_base& operator=(const engine_base&) = delete;
-  virtual ~engine_base() = default;
+  virtual ~engine_base();
 
   const run_core& core() const noexcept { return core_; }
   /// Returns the order of the run.
   const planned_run& order() const noexcept { return *order_; }
   /// Waits at most `time_ns` nanoseconds for the next batch of a loop over `epoch`; see run_core.
-  bool wait_at_most(std::uint64_t time_ns, std::uint64_t epoch) {
-    const run_core::call here(core_);
-    return core_.wait_at_most(time_ns, epoch);
-  }
+  bool wait_at_most(std::uint64_t time_ns, std::uint64_t epoch);
   /// Throws the setup_error for the use of a session that was moved from.
   [[noreturn]] static void throw_moved_from();
 
   /// Destroys an engine. Does nothing in a forked child, because the parent's threads do not exist there: they cannot
   /// be joined, and may have locked mutexes.
   struct deleter {
-    void operator()(engine_base* e) const noexcept {
-      if (!e->core_.is_forked()) delete e;
-    }
+    void operator()(engine_base* e) const noexcept;
   };
 
  protected:
@@ -112,7 +108,7 @@ class engine final : public batch_engine<Batch> {
   }
 
  private:
-  std::unique_ptr<planned_run> plan(flow_facts& facts) {
+  owner<planned_run> plan(flow_facts& facts) {
     if constexpr (decides_at_start<source>) core_.start_of_run().enter("reads and builds indexes", true);
     facts.has_index = is_planned<Flow>(source_, core_.options().on_damage.policy != damage::fail, core_.notices());
     const start_steps::step planning(core_.start_of_run(), "plans the order", reads());
@@ -143,11 +139,11 @@ class engine final : public batch_engine<Batch> {
 
   // In this order, each member is destroyed before the members that it uses. All use the core, the base class.
   source source_;
-  const std::unique_ptr<planned_run> planned_;
+  const owner<planned_run> planned_;
   const std::shared_ptr<sample_names> names_;   // null: batches have no keys
   const damage_rule damaged_;
   pipeline_builder<layout> builder_;
-  std::unique_ptr<read_stage> read_stage_;
+  owner<read_stage> read_stage_;
 };
 
 }}}  // namespace millrace::detail

@@ -7,6 +7,7 @@
 // Errors: setup_error for stages, ranks and options that are incompatible. Threads: pure functions.
 #pragma once
 
+#include <millrace/item/owner.hpp>
 #include <millrace/read/run/indexed_run_options.hpp>
 #include <millrace/read/run/replayed_run.hpp>
 #include <millrace/run/session_options.hpp>
@@ -70,8 +71,7 @@ struct source_facts {
   std::string why_streamed{};   ///< as in replayed_run_options
 };
 /// Returns a run over a source without an index.
-std::unique_ptr<replayed_run> replayed_run_for(const flow_facts& f, const planning_options& o,
-                                               source_facts source);
+owner<replayed_run> replayed_run_for(const flow_facts& f, const planning_options& o, source_facts source);
 
 }}}  // namespace millrace::detail
 

@@ -8,6 +8,7 @@
 // serially, and at batch. Fused maps that contain a blocking map run on their own threads instead of the workers.
 #pragma once
 
+#include <millrace/item/owner.hpp>
 #include <millrace/order/batch_numbers.hpp>
 #include <millrace/stages/batch.hpp>
 #include <millrace/stages/shuffle.hpp>
@@ -110,14 +111,17 @@ class built_segments {
   final_segment& last() noexcept { return *last_; }
 
  protected:
-  built_segments(const options& o, batch_ring& batches) : options_(o), batches_(&batches) {}
+  built_segments(const options& o, batch_ring& batches);
+  built_segments(const built_segments&) = delete;
+  built_segments& operator=(const built_segments&) = delete;
+  ~built_segments();
 
   /// Builds a segment and owns it.
   template <class Segment, class... Args>
   Segment& emplace(Args&&... args) {
-    segments_.emplace_back();   // before the segment is created, so that it cannot leak
+    reserve_place();   // before the segment is created, so that it cannot leak
     auto* const segment = new Segment(std::forward<Args>(args)...);
-    segments_.back().reset(segment);
+    own(segment);
     return *segment;
   }
 
@@ -142,10 +146,13 @@ class built_segments {
   final_segment* last_ = nullptr;
 
  private:
+  void reserve_place();
+  void own(pipeline_node* segment) noexcept;
+
   // Declared before the segments, so that these threads are destroyed after the segments, whose dispatchers submit to
   // them.
-  std::vector<std::unique_ptr<thread_executor>> own_threads_;
-  std::vector<std::unique_ptr<pipeline_node>> segments_;   // from the last to the first
+  std::vector<owner<thread_executor>> own_threads_;
+  std::vector<owner<pipeline_node>> segments_;   // from the last to the first
 };
 
 /// Builds the segments of one session and owns them.

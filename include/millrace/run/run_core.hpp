@@ -12,6 +12,7 @@
 #pragma once
 
 #include <millrace/deliver/batch_lease.hpp>
+#include <millrace/item/owner.hpp>
 #include <millrace/measure/meters/run_statistics.hpp>
 #include <millrace/measure/values/timeline.hpp>
 #include <millrace/measure/meters/trace_range.hpp>
@@ -51,7 +52,7 @@ class run_core {
   run_core(const session_options& options, const run_settings& settings);
   run_core(const run_core&) = delete;
   run_core& operator=(const run_core&) = delete;
-  ~run_core() { shut_down(); }
+  ~run_core();
 
   /// Returns the executor of the workers; null without workers.
   worker_executor* arena() const noexcept { return arena_.get(); }
@@ -130,12 +131,7 @@ class run_core {
   /// Returns the current wait of the trainer and of each pipeline node, one line each, the trainer first.
   std::string waits() const;
   /// Returns the last events of the threads.
-  timeline events() const {
-    timeline t;
-    for (const pipeline_node* c : nodes_) c->add_to(t, times_.started_ns());
-    times_.add_to(t);
-    return t;
-  }
+  timeline events() const;
   /// Returns the number of slots that a batch can use.
   std::size_t slots() const noexcept { return output_->lease_slots(); }
   /// Returns the texts of the notices at the start.
@@ -186,10 +182,10 @@ class run_core {
   event_counts counts_;
   damage_account damaged_;
   lost_shards lost_;
-  std::unique_ptr<worker_executor> arena_;
+  owner<worker_executor> arena_;
   const std::shared_ptr<batch_output> output_;
   run_parts parts_;
-  std::unique_ptr<row_feed> rows_;   // null: the workers compute all rows
+  owner<row_feed> rows_;                // null: the workers compute all rows
   std::vector<pipeline_node*> nodes_;   // in the order of the flow
   std::size_t slot_bytes_ = 0;
   std::string description_;
@@ -211,7 +207,7 @@ class run_core {
   trainer_times times_;
   start_steps start_{times_};
   warm_up_statistics warm_ups_;
-  std::unique_ptr<stall_watcher> watcher_;
+  owner<stall_watcher> watcher_;
   const process_statistics at_start_;
 };
 

@@ -30,11 +30,11 @@
 #pragma once
 
 #include <millrace/base/version.hpp>
+#include <millrace/item/owner.hpp>
 #include <millrace/run/engine.hpp>
 
 #include <cstdint>
 #include <iterator>
-#include <memory>
 #include <optional>
 #include <string>
 
@@ -176,7 +176,7 @@ class session {
   }
   detail::batch_engine<batch>& engine() const { return static_cast<detail::batch_engine<batch>&>(running()); }
 
-  std::unique_ptr<detail::engine_base, detail::engine_base::deleter> engine_;   // a batch_engine<batch>
+  detail::owner<detail::engine_base, detail::engine_base::deleter> engine_;   // a batch_engine<batch>
 };
 
 template <auto... Members, class Source, class... Stages>

@@ -10,19 +10,19 @@
 // Errors: setup_error for ranks and resume points that the source does not support. Threads: pure functions.
 #pragma once
 
+#include <millrace/item/owner.hpp>
 #include <millrace/read/stage/shard_read_stage.hpp>
 #include <millrace/run/flow_facts.hpp>
 #include <millrace/run/pipeline_builder.hpp>
 
 #include <concepts>
-#include <memory>
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 /// A source with an index: its samples are known before the run.
 template <class Source>
 concept has_index = requires(const Source& source, const indexed_run_options& o) {
-  { source.plan(o) } -> std::convertible_to<std::unique_ptr<planned_run>>;
+  { source.plan(o) } -> std::convertible_to<owner<planned_run>>;
 };
 
 /// A source with an index that can also be read as a stream, for flows that change the number of rows.
@@ -164,10 +164,12 @@ flow_facts facts_of(const Flow& flow) {
 
 /// Returns the run over a source that is streamed.
 template <class Source>
-std::unique_ptr<replayed_run> streamed_run_for(const Source& source, const flow_facts& f, const planning_options& o) {
+owner<replayed_run> streamed_run_for(const Source& source, const flow_facts& f, const planning_options& o) {
   source_facts of{.data_set = fingerprint_of(source), .times = times_of(source),
                   .max_lanes = max_lanes<Source>(o.session.lanes.value_or(0)),
-                  .same_every_pass = requires { requires Source::same_every_pass; }};
+                  .same_every_pass = requires { requires Source::same_every_pass;
+}
+};
   if constexpr (requires { source.why_streamed(); }) of.why_streamed = source.why_streamed();
   auto run = replayed_run_for(f, o, std::move(of));
   if constexpr (requires { source.keep_older_order(); })
@@ -177,7 +179,7 @@ std::unique_ptr<replayed_run> streamed_run_for(const Source& source, const flow_
 
 /// Returns the run over the source of a flow. Throws setup_error for incompatible stages.
 template <class Flow, class Source>
-std::unique_ptr<planned_run> planned_run_for(const Source& source, const flow_facts& f, const planning_options& o) {
+owner<planned_run> planned_run_for(const Source& source, const flow_facts& f, const planning_options& o) {
   check_flow(f);
   if constexpr (may_be_planned<Flow>())
     if (f.has_index) return source.plan(indexed_options(f, o));
@@ -187,8 +189,8 @@ std::unique_ptr<planned_run> planned_run_for(const Source& source, const flow_fa
 
 /// Returns the read stage of a run that planned_run_for() returned for the same flow and facts.
 template <class Flow, class Source>
-std::unique_ptr<read_stage> read_stage_for(planned_run& run, const Source& source, const flow_facts& f,
-                                           shard_read_stage_options o, sample_sink<typename Source::item>& first) {
+owner<read_stage> read_stage_for(planned_run& run, const Source& source, const flow_facts& f,
+                                 shard_read_stage_options o, sample_sink<typename Source::item>& first) {
   if constexpr (may_be_planned<Flow>())
     if (f.has_index) {
       if constexpr (requires { source.read_by_index(run, o, first); })
@@ -198,5 +200,4 @@ std::unique_ptr<read_stage> read_stage_for(planned_run& run, const Source& sourc
   if constexpr (may_stream<Flow>()) return static_cast<replayed_run&>(run).read(source, std::move(o), first);
   else return nullptr;
 }
-
 }}}  // namespace millrace::detail

@@ -29,6 +29,7 @@
 
 #include <millrace/base/version.hpp>
 #include <millrace/flow/flow.hpp>
+#include <millrace/item/owner.hpp>
 #include <millrace/read/run/indexed_run.hpp>
 #include <millrace/sources/file_data.hpp>
 #include <millrace/sources/list/shard_list.hpp>
@@ -83,7 +84,7 @@ class files_source {
 
   files_source(named_files files, const files_options& o);
 
-  std::unique_ptr<planned> plan(const indexed_run_options& o) const { return std::make_unique<planned>(data_, o); }
+  owner<planned_run> plan(const indexed_run_options& o) const { return make_owner<planned>(data_, o); }
 
   // Every source needs these members. open() has no definition, because the session calls plan() instead.
   std::size_t shards() const noexcept { return data_->counts().size(); }

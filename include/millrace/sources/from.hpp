@@ -20,6 +20,7 @@
 
 #include <millrace/base/version.hpp>
 #include <millrace/flow/flow.hpp>
+#include <millrace/item/owner.hpp>
 #include <millrace/read/run/indexed_run.hpp>
 #include <millrace/sources/range_data.hpp>
 
@@ -71,10 +72,8 @@ struct range_source {
   std::size_t shards() const { return 1; }
   reader open(std::size_t, std::uint64_t) const { return {range, std::begin(*range), std::end(*range)}; }
   /// Returns a run in an exact order.
-  std::unique_ptr<planned> plan(const indexed_run_options& o) const
-    requires indexable_range<Range>
-  {
-    return std::make_unique<planned>(std::make_shared<range_data<Range>>(range), o);
+  owner<planned_run> plan(const indexed_run_options& o) const requires indexable_range<Range> {
+    return make_owner<planned>(std::make_shared<range_data<Range>>(range), o);
   }
 };
 

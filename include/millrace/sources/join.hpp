@@ -27,6 +27,7 @@
 #pragma once
 
 #include <millrace/base/version.hpp>
+#include <millrace/item/owner.hpp>
 #include <millrace/read/run/indexed_run.hpp>
 #include <millrace/sources/joined_data.hpp>
 #include <millrace/sources/shards.hpp>
@@ -54,7 +55,7 @@ class joined_source {
   /// setup_error for a set without an index, and the errors of joined_data.
   bool uses_index(const index_use& use) const;
   /// Requires that uses_index() was called for a session of this kind.
-  std::unique_ptr<planned> plan(const indexed_run_options& o) const;
+  owner<planned_run> plan(const indexed_run_options& o) const;
 
   // Every source needs these members. open() has no definition, because the session calls plan() instead.
   std::size_t shards() const noexcept { return sets_.front().shards(); }

@@ -13,6 +13,7 @@
 #pragma once
 
 #include <millrace/io/file/run_concurrently.hpp>
+#include <millrace/item/owner.hpp>
 #include <millrace/item/scratch.hpp>
 #include <millrace/read/mix/mix_streams.hpp>
 #include <millrace/read/mix/mixed_data.hpp>
@@ -92,13 +93,13 @@ class mixed_shards : public mix_streams<Streams> {
       if (std::string why = source.why_streamed(); !why.empty()) return why;
     return {};
   }
-  std::unique_ptr<planned> plan(const indexed_run_options& o) const {
+  owner<planned_run> plan(const indexed_run_options& o) const {
     if (o.window > 0)
       throw setup_error("a shuffle after mix() would change the shares of the sources",
                         "Put shuffle after each source: weighted{shards(...) | shuffle({...}), 0.7}");
     std::vector<std::shared_ptr<shard_data>> sets;
     for (const shards_source& source : sources_) sets.push_back(source.data(o.tolerates_damage));
-    return std::make_unique<planned>(std::make_shared<mixed_data>(std::move(sets), rule_), o);
+    return make_owner<planned>(std::make_shared<mixed_data>(std::move(sets), rule_), o);
   }
 
  private:

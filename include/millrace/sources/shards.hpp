@@ -35,6 +35,7 @@
 #include <millrace/io/file/file_list.hpp>
 #include <millrace/io/index/choice/key_list.hpp>
 #include <millrace/io/tar/read/shard_reader.hpp>
+#include <millrace/item/owner.hpp>
 #include <millrace/item/record.hpp>
 #include <millrace/read/run/indexed_run_options.hpp>
 #include <millrace/read/run/planned_run.hpp>
@@ -120,10 +121,9 @@ class shards_source {
   /// nothing to report.
   std::string why_streamed() const;
   /// Returns a run that uses the indexes. Requires that uses_index() returned true for a session of this kind.
-  std::unique_ptr<planned_run> plan(const indexed_run_options& o) const;
+  owner<planned_run> plan(const indexed_run_options& o) const;
   /// Returns the read stage of a run that plan() returned.
-  std::unique_ptr<read_stage> read_by_index(planned_run& run, shard_read_stage_options o,
-                                            sample_sink<record>& first) const;
+  owner<read_stage> read_by_index(planned_run& run, shard_read_stage_options o, sample_sink<record>& first) const;
   /// Returns the indexed shards. Requires that uses_index() returned true for a session of this kind.
   std::shared_ptr<shard_data> data(bool tolerates_damage) const;
 
@@ -197,8 +197,8 @@ extern template class interleaved_read_stage<shards_source>;
 extern template class shard_counts<shards_source>;
 extern template class counted_pass<shards_source>;
 extern template lane_starts find_lane_starts(const shards_source&, const lane_starts_options&);
-extern template std::unique_ptr<read_stage> replayed_run::read(const shards_source&, shard_read_stage_options,
-                                                               sample_sink<record>&);
+extern template owner<read_stage> replayed_run::read(const shards_source&, shard_read_stage_options,
+                                                     sample_sink<record>&);
 
 }}}  // namespace millrace::detail
 #endif

@@ -29,6 +29,7 @@
 #include <millrace/base/version.hpp>
 #include <millrace/flow/flow.hpp>
 #include <millrace/io/file/byte_source.hpp>
+#include <millrace/item/owner.hpp>
 #include <millrace/item/packed.hpp>
 #include <millrace/measure/values/event_counts.hpp>
 #include <millrace/read/run/indexed_run.hpp>
@@ -103,7 +104,7 @@ class token_files_source {
   /// Opens a file. The first reader of a file reads its .idx file; later passes use its documents again.
   token_reader open(std::size_t shard, std::uint64_t) const;
   /// Returns a run in an exact order.
-  std::unique_ptr<planned> plan(const indexed_run_options& o) const;
+  owner<planned_run> plan(const indexed_run_options& o) const;
 
  private:
   struct cached_documents {

@@ -18,21 +18,13 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 class notice_outlet {
  public:
   /// `to` receives the notices. If `to` is empty, notices are printed to stderr.
-  explicit notice_outlet(notice_function to = {}) : to_(std::move(to)) {}
+  explicit notice_outlet(notice_function to = {});
+  notice_outlet(const notice_outlet&) = delete;
+  notice_outlet& operator=(const notice_outlet&) = delete;
+  ~notice_outlet();
+
   /// Delivers a notice. Any thread may call this function.
-  void deliver(const notice& n) noexcept {
-    try {
-      const std::lock_guard lock(mutex_);
-      if (!to_) return print_notice(n.text);
-      to_(n);
-    } catch (const std::exception& e) {
-      print_notice(n.text);
-      print_notice("the notice function threw: ", e.what());
-    } catch (...) {
-      print_notice(n.text);
-      print_notice("the notice function threw an exception");
-    }
-  }
+  void deliver(const notice& n) noexcept;
   /// Returns whether the notices are printed to stderr.
   bool prints() const noexcept { return !to_; }
   /// Returns whether purely informational notices have an effect.
@@ -44,3 +36,7 @@ class notice_outlet {
 };
 
 }}}  // namespace millrace::detail
+
+#ifndef MILLRACE_COMPILED
+#include <millrace/sync/impl/notice_outlet.inl>
+#endif

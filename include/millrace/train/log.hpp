@@ -20,6 +20,7 @@
 #pragma once
 
 #include <millrace/base/error.hpp>
+#include <millrace/item/owner.hpp>
 #include <millrace/sync/notice_outlet.hpp>
 #include <millrace/train/sink.hpp>
 
@@ -61,7 +62,10 @@ namespace detail {
 /// The state that the log and its writer thread own together. It stays valid for a sink that hangs after close().
 class log_state {
  public:
-  log_state(log_options options, std::vector<std::unique_ptr<sink>> sinks);
+  log_state(log_options options, std::vector<owner<sink>> sinks);
+  log_state(const log_state&) = delete;
+  log_state& operator=(const log_state&) = delete;
+  ~log_state();
 
   bool put(row& r, bool may_drop);
 
@@ -110,7 +114,7 @@ class log_state {
 
   const log_options options_;
   notice_outlet notices_;
-  const std::vector<std::unique_ptr<sink>> sinks_;
+  const std::vector<owner<sink>> sinks_;
   std::vector<bool> reported_;   // used by the writer thread only
 
   mutable std::mutex mutex_;
@@ -133,8 +137,8 @@ class log {
   explicit log(log_options options, S... sinks) {
     if (options.queue_rows == 0)
       throw setup_error("log_options::queue_rows is 0", "Set it to at least 1; the default is 1024");
-    std::vector<std::unique_ptr<sink>> all;
-    (all.push_back(std::make_unique<S>(std::move(sinks))), ...);
+    std::vector<detail::owner<sink>> all;
+    (all.push_back(detail::make_owner<S>(std::move(sinks))), ...);
     state_ = std::make_shared<detail::log_state>(std::move(options), std::move(all));
     start();
   }

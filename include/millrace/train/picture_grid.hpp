@@ -15,6 +15,7 @@
 // Threads: no shared state.
 #pragma once
 
+#include <millrace/base/error.hpp>
 #include <millrace/base/version.hpp>
 #include <millrace/device/normalize_options.hpp>
 #include <millrace/image/jpeg/jpeg_encoder.hpp>

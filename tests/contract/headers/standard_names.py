@@ -50,8 +50,8 @@ iterator: random_access_iterator size sized_sentinel_for ssize
 limits: numeric_limits
 list: list erase_if begin end size
 map: map erase_if begin end size
-memory: addressof allocate_shared allocator construct_at destroy_at destroy_n enable_shared_from_this make_shared
-memory: make_unique static_pointer_cast
+memory: addressof allocate_shared allocator construct_at default_delete destroy_at destroy_n enable_shared_from_this
+memory: make_shared make_unique static_pointer_cast
 memory: make_unique_for_overwrite shared_ptr unique_ptr swap
 mutex: call_once lock_guard mutex once_flag recursive_mutex try_to_lock unique_lock
 new: align_val_t bad_alloc bad_array_new_length nothrow

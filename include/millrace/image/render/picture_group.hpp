@@ -22,9 +22,14 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 class picture_group {
  public:
-  void clear() noexcept { jobs_.clear(); }
-  void add(const picture_job& job) { jobs_.push_back(job); }
-  void render(scratch& s) const { render_pictures(jobs_, s); }
+  picture_group();
+  picture_group(const picture_group&) = delete;
+  picture_group& operator=(const picture_group&) = delete;
+  ~picture_group();
+
+  void clear() noexcept;
+  void add(const picture_job& job);
+  void render(scratch& s) const;
 
  private:
   std::vector<picture_job> jobs_;
@@ -40,3 +45,7 @@ void render_as_group(const Item& item, std::span<std::uint8_t> row, scratch& s) 
 }
 
 }}}  // namespace millrace::detail
+
+#ifndef MILLRACE_COMPILED
+#include <millrace/image/render/impl/picture_group.inl>
+#endif

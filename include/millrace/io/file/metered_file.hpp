@@ -7,6 +7,7 @@
 #pragma once
 
 #include <millrace/io/file/storage.hpp>
+#include <millrace/item/owner.hpp>
 #include <millrace/measure/meters/read_meter.hpp>
 
 #include <memory>
@@ -38,7 +39,7 @@ class metered_file final : public byte_source {
 
  private:
   read_meter* meter_;
-  std::unique_ptr<byte_source> file_;
+  owner<byte_source> file_;
 };
 
 }}}  // namespace millrace::detail

@@ -10,6 +10,8 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
+MILLRACE_INLINE record_builder::record_builder(block_pool& pool) : pool_(&pool) {}
+
 MILLRACE_INLINE void record_builder::begin(std::string_view shard, std::string_view key, std::uint64_t offset_bytes) {
   shard_ = shard;
   key_ = key;

@@ -28,21 +28,10 @@ class alignas(64) phase_times {
   }
 
   /// Adds this worker's times to the two phases of `s`. If `s` has no phases, creates them with these names.
-  void add_to(stage_statistics& s, const char* maps, const char* rendering) const {
-    if (s.phases.empty()) s.phases = {{.name = maps}, {.name = rendering}};
-    s.phases[0].service_ns += maps_ns_.snapshot();
-    s.phases[1].service_ns += rendering_ns_.snapshot();
-  }
+  void add_to(stage_statistics& s, const char* maps, const char* rendering) const;
   /// Divides the stage's busy time among its phases in the measured proportion. Call this function after the times of
   /// all workers were added.
-  static void divide(stage_statistics& s) noexcept {
-    double all = 0;
-    for (const auto& p : s.phases) all += static_cast<double>(p.service_ns.sum());
-    if (all <= 0) return;
-    for (auto& p : s.phases)
-      p.busy_ns = static_cast<std::uint64_t>(static_cast<double>(s.busy_ns) *
-                                             static_cast<double>(p.service_ns.sum()) / all);
-  }
+  static void divide(stage_statistics& s) noexcept;
 
  private:
   own_histogram maps_ns_, rendering_ns_;
@@ -50,3 +39,7 @@ class alignas(64) phase_times {
 };
 
 }}}  // namespace millrace::detail
+
+#ifndef MILLRACE_COMPILED
+#include <millrace/measure/meters/impl/phase_times.inl>
+#endif

@@ -10,6 +10,8 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
+MILLRACE_INLINE shard_counter::shard_counter(std::size_t shards) : rows_(shards, 0) {}
+
 MILLRACE_INLINE void shard_counter::add(std::uint64_t shard) {
   std::uint32_t& rows = rows_[shard];
   if (rows++ == 0) counted_shards_.push_back(shard);

@@ -15,6 +15,7 @@
 // Threads: the trainer calls account_for() and finish(); any thread may call everything else.
 #pragma once
 
+#include <millrace/item/owner.hpp>
 #include <millrace/item/position.hpp>
 #include <millrace/order/shard_order.hpp>
 #include <millrace/read/run/delivery_account.hpp>
@@ -62,7 +63,7 @@ class indexed_run final : public planned_run {
   /// Returns the stage that reads the run. It reads the indexed_source of this run instead of the `Source` of the data
   /// set.
   template <class Source>
-  std::unique_ptr<read_stage> read(const Source&, shard_read_stage_options o, sample_sink<typename Data::item>& next);
+  owner<read_stage> read(const Source&, shard_read_stage_options o, sample_sink<typename Data::item>& next);
   /// Returns the maximum bytes of samples that are read early, together with neighboring samples.
   std::size_t held_bytes() const noexcept override { return held_bytes_; }
   /// Returns the origin of the sample at position `at` of epoch `epoch`. Positions count over all ranks together.

@@ -126,11 +126,11 @@ MILLRACE_INLINE std::string indexed_run<Data>::describe() const {
 
 template <class Data>
 template <class Source>
-MILLRACE_INLINE std::unique_ptr<read_stage> indexed_run<Data>::read(const Source&, shard_read_stage_options o,
-                                                                    sample_sink<typename Data::item>& next) {
+MILLRACE_INLINE owner<read_stage> indexed_run<Data>::read(const Source&, shard_read_stage_options o,
+                                                          sample_sink<typename Data::item>& next) {
   o.first_epoch = start_.epoch;
   o.first_shard = source_.first_shard();
-  return std::make_unique<shard_read_stage<source_type>>(source_, shards_, o, next);
+  return make_owner<shard_read_stage<source_type>>(source_, shards_, o, next);
 }
 
 template <class Data>

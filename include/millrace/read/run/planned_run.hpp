@@ -1,6 +1,6 @@
 // The order of a run, as its session uses it. It is computed from an index, or replayed from the shards.
 //
-//   std::unique_ptr<mr::detail::planned_run> order = plan();             // an indexed_run or a replayed_run
+//   mr::detail::owner<mr::detail::planned_run> order = plan();              // an indexed_run or a replayed_run
 //   const mr::detail::batch_origin origin = order->account_for(batch);   // each batch once, in order
 //   order->finish();                                                     // no batch follows
 //

@@ -29,6 +29,7 @@
 #pragma once
 
 #include <millrace/base/error.hpp>
+#include <millrace/item/owner.hpp>
 #include <millrace/item/world.hpp>
 #include <millrace/read/run/data_identity.hpp>
 #include <millrace/read/run/planned_run.hpp>
@@ -37,7 +38,6 @@
 #include <millrace/read/stage/shard_read_stage.hpp>
 #include <millrace/work/segment/ticket_input.hpp>
 
-#include <memory>
 #include <optional>
 #include <string>
 
@@ -81,8 +81,7 @@ class replayed_run final : public planned_run {
   /// Returns the read stage, which begins at the first sample that the session reads. May block to count samples.
   /// Throws the errors of find_lane_starts().
   template <class Source>
-  std::unique_ptr<read_stage> read(const Source& source, shard_read_stage_options o,
-                                   sample_sink<typename Source::item>& next);
+  owner<read_stage> read(const Source& source, shard_read_stage_options o, sample_sink<typename Source::item>& next);
   /// Returns the start of the session and the ends of epochs, for the last segment.
   batch_boundaries boundaries() const override;
   batch_numbers numbers() const override;
@@ -120,13 +119,13 @@ class replayed_run final : public planned_run {
   std::uint32_t resumed_times_ = 0;   // hash of modification times in the resume point; 0: unknown
   const position start_;
   position now_;   // resume point after the last delivered batch
-  const std::unique_ptr<replay_log> log_;
+  const owner<replay_log> log_;
   std::uint64_t counted_ = 0;   // shards that were read through to count their samples
 };
 
 template <class Source>
-MILLRACE_INLINE std::unique_ptr<read_stage> replayed_run::read(const Source& source, shard_read_stage_options o,
-                                                               sample_sink<typename Source::item>& next) {
+MILLRACE_INLINE owner<read_stage> replayed_run::read(const Source& source, shard_read_stage_options o,
+                                                     sample_sink<typename Source::item>& next) {
   const replay_point& r = start_.replay;
   if (lanes_ > 1) {
     const std::uint64_t ordinal = options_.one_row ? start_.step * options_.rows : r.ordinal;
@@ -134,11 +133,16 @@ MILLRACE_INLINE std::unique_ptr<read_stage> replayed_run::read(const Source& sou
         source, {.order = order_.settings(), .lanes = lanes_, .world = options_.world, .ordinal = ordinal,
                  .threads = o.threads, .tolerates_damage = o.lost != nullptr});
     counted_ = starts.counted;
-    return std::make_unique<interleaved_read_stage<Source>>(
-        source, interleaved_read_stage_options{.threads = o.threads, .read_ahead_bytes = o.read_ahead_bytes,
-                                               .window_bytes = o.window_bytes, .lanes = std::move(starts.lanes),
-                                               .turn = starts.turn, .first_ordinal = ordinal,
-                                               .lost = o.lost}, next);
+    return make_owner<interleaved_read_stage<Source>>(source,
+                                                      interleaved_read_stage_options{.threads = o.threads,
+                                                                                     .read_ahead_bytes =
+                                                                                         o.read_ahead_bytes,
+                                                                                     .window_bytes = o.window_bytes,
+                                                                                     .lanes = std::move(starts.lanes),
+                                                                                     .turn = starts.turn,
+                                                                                     .first_ordinal = ordinal,
+                                                                                     .lost = o.lost},
+                                                      next);
   }
   if (options_.epoch_batches > 0) o.epochs = ~std::uint64_t{0};
   o.first_epoch = r.pass;
@@ -147,7 +151,7 @@ MILLRACE_INLINE std::unique_ptr<read_stage> replayed_run::read(const Source& sou
   o.first_ordinal = r.ordinal;
   o.take = options_.take;
   if (from_ == replay_start::sample) o.log = log_.get();
-  return std::make_unique<shard_read_stage<Source>>(source, order_, o, next);
+  return make_owner<shard_read_stage<Source>>(source, order_, o, next);
 }
 
 }}}  // namespace millrace::detail

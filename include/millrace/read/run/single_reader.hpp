@@ -10,6 +10,7 @@
 
 #include <millrace/base/digest.hpp>
 #include <millrace/base/error.hpp>
+#include <millrace/item/owner.hpp>
 #include <millrace/item/sample.hpp>
 #include <millrace/order/exact_order.hpp>
 
@@ -56,7 +57,7 @@ class single_reader {
   /// Returns the next item; nothing at the end of the block. Throws the error of a sample that cannot be read.
   std::optional<item> next() {
     if (at_ == samples_.size()) return std::nullopt;
-    if (!access_) access_ = std::make_unique<typename Data::access>(*data_, samples_);
+    if (!access_) access_ = make_owner<typename Data::access>(*data_, samples_);
     std::optional<item> one(access_->read(samples_[at_].sample));
     ++at_;
     return one;
@@ -78,7 +79,7 @@ class single_reader {
   std::shared_ptr<Data> data_;
   std::uint64_t positions_;
   std::vector<ordered_sample> samples_;
-  std::unique_ptr<typename Data::access> access_;
+  owner<typename Data::access> access_;
   std::size_t at_ = 0;
 };
 

@@ -18,12 +18,12 @@
 // Threads: `threads` I/O threads; with 0 threads advance() reads on the caller. Reads block only these threads.
 #pragma once
 
+#include <millrace/item/owner.hpp>
 #include <millrace/read/stage/read_stage_base.hpp>
 #include <millrace/sync/fifo.hpp>
 #include <millrace/work/schedule/segment.hpp>
 
 #include <algorithm>
-#include <memory>
 #include <mutex>
 #include <utility>
 #include <vector>
@@ -159,7 +159,7 @@ class interleaved_read_stage final : public read_stage_base<Source> {
   shard* idle_shard_of(lane& l);
 
   const options options_;
-  std::vector<std::unique_ptr<lane>> lanes_;
+  std::vector<owner<lane>> lanes_;
   std::vector<std::size_t> in_pass_;   // lanes that have not ended the pass, in the order of their turns
   std::size_t turn_ = 0;               // index in in_pass_ of the lane of the next sample
   std::uint64_t ordinal_;                // ordinal of the next sample among the samples of this rank

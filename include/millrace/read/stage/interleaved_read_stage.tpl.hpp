@@ -27,7 +27,7 @@ MILLRACE_INLINE interleaved_read_stage<Source>::interleaved_read_stage(const Sou
       ordinal_(options_.first_ordinal) {
   std::uint64_t pass = ~std::uint64_t{0};
   for (const lane_start& start : options_.lanes) {
-    lanes_.push_back(std::make_unique<lane>(start, options_));
+    lanes_.push_back(make_owner<lane>(start, options_));
     pass = std::min(pass, start.pass);
   }
   for (std::size_t i = 0; i < lanes_.size(); ++i) {

@@ -15,6 +15,7 @@
 #pragma once
 
 #include <millrace/base/error.hpp>
+#include <millrace/item/owner.hpp>
 #include <millrace/measure/values/event_counts.hpp>
 #include <millrace/order/shard_order.hpp>
 #include <millrace/read/stage/lost_shards.hpp>
@@ -25,7 +26,6 @@
 #include <atomic>
 #include <deque>
 #include <exception>
-#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -167,8 +167,8 @@ class reorder_buffer {
   event_counts* counts_ = nullptr;
 
   jitter_order<item> jitter_;
-  std::deque<std::unique_ptr<shard>> shards_;   // in the order of the run; the first one is the current shard
-  std::vector<std::unique_ptr<shard>> spare_shards_;
+  std::deque<owner<shard>> shards_;   // in the order of the run; the first one is the current shard
+  std::vector<owner<shard>> spare_shards_;
   std::atomic<std::size_t> queued_bytes_{0};
   std::vector<std::size_t> epoch_shards_;   // empty if shards are read as listed; an endless epoch has no last shard
   std::uint64_t epoch_;   // epoch of the shard to open next

@@ -33,7 +33,7 @@ MILLRACE_INLINE auto reorder_buffer<Source>::open_next() -> shard* {
   const bool begins = at_ == 0 || !begun_;
   if (!plan_->as_listed() && begins) epoch_shards_ = plan_->shards_of(epoch_);
   begun_ = true;
-  auto opened = spare_shards_.empty() ? std::make_unique<shard>() : std::move(spare_shards_.back());
+  auto opened = spare_shards_.empty() ? make_owner<shard>() : std::move(spare_shards_.back());
   if (!spare_shards_.empty()) spare_shards_.pop_back();
   opened->next_index = 0;
   opened->lost = nullptr;

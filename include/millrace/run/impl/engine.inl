@@ -38,4 +38,18 @@ MILLRACE_INLINE void engine_base::throw_moved_from() {
   throw setup_error("the session was moved from and has no run", "Use the session that it was moved to");
 }
 
+MILLRACE_INLINE engine_base::engine_base(const session_options& options, const run_settings& settings)
+    : core_(options, settings) {}
+
+MILLRACE_INLINE engine_base::~engine_base() = default;
+
+MILLRACE_INLINE bool engine_base::wait_at_most(std::uint64_t time_ns, std::uint64_t epoch) {
+  const run_core::call here(core_);
+  return core_.wait_at_most(time_ns, epoch);
+}
+
+MILLRACE_INLINE void engine_base::deleter::operator()(engine_base* e) const noexcept {
+  if (!e->core_.is_forked()) delete e;
+}
+
 }}}  // namespace millrace::detail

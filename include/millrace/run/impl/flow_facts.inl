@@ -82,7 +82,7 @@ MILLRACE_INLINE indexed_run_options indexed_options(const flow_facts& f, const p
           .max_held_bytes = std::min(std::size_t{256} << 20, o.budget_bytes / 8)};
 }
 
-MILLRACE_INLINE std::unique_ptr<replayed_run> replayed_run_for(const flow_facts& f, const planning_options& o,
+MILLRACE_INLINE owner<replayed_run> replayed_run_for(const flow_facts& f, const planning_options& o,
                                                                source_facts source) {
   const shard_order order({.seed = f.seed,
                            .shards = f.settings.shards,

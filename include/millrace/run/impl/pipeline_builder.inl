@@ -35,4 +35,13 @@ MILLRACE_INLINE built_segments::worker_counts built_segments::workers_for(unsign
   return {own_threads, own_threads_.back().get()};
 }
 
+MILLRACE_INLINE built_segments::built_segments(const options& o, batch_ring& batches)
+    : options_(o), batches_(&batches) {}
+
+MILLRACE_INLINE built_segments::~built_segments() = default;
+
+MILLRACE_INLINE void built_segments::reserve_place() { segments_.emplace_back(); }
+
+MILLRACE_INLINE void built_segments::own(pipeline_node* segment) noexcept { segments_.back().reset(segment); }
+
 }}}  // namespace millrace::detail

@@ -288,12 +288,10 @@ MILLRACE_INLINE batch_origin run_core::account_for(ready_batch& b) noexcept {
   return {};
 }
 
-MILLRACE_INLINE void run_core::end_of_run() {
-  try {
-    parts_.order->finish();
-  } catch (...) {
-    fail(std::current_exception());
-  }
+MILLRACE_INLINE void run_core::end_of_run() try {
+  parts_.order->finish();
+} catch (...) {
+  fail(std::current_exception());
 }
 
 MILLRACE_INLINE void run_core::fail(std::exception_ptr why) {
@@ -388,6 +386,15 @@ MILLRACE_INLINE std::string run_core::waits() const {
   for (std::size_t i = nodes_.size(); i-- > 0;)
     if (const std::string line = nodes_[i]->waits(now); !line.empty()) text += "\n" + line;
   return text;
+}
+
+MILLRACE_INLINE run_core::~run_core() { shut_down(); }
+
+MILLRACE_INLINE timeline run_core::events() const {
+  timeline t;
+  for (const pipeline_node* c : nodes_) c->add_to(t, times_.started_ns());
+  times_.add_to(t);
+  return t;
 }
 
 }}}  // namespace millrace::detail

@@ -36,9 +36,9 @@ MILLRACE_INLINE bool joined_source::uses_index(const index_use& use) const {
   return true;
 }
 
-MILLRACE_INLINE std::unique_ptr<joined_source::planned> joined_source::plan(const indexed_run_options& o) const {
+MILLRACE_INLINE owner<planned_run> joined_source::plan(const indexed_run_options& o) const {
   const std::lock_guard lock(joined_->mutex);
-  return std::make_unique<planned>(joined_->data[o.tolerates_damage], o);
+  return make_owner<planned>(joined_->data[o.tolerates_damage], o);
 }
 
 #ifdef MILLRACE_COMPILED

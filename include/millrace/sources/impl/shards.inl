@@ -98,11 +98,11 @@ MILLRACE_INLINE std::shared_ptr<shard_data> shards_source::data(bool tolerates_d
   return indexes_->data[tolerates_damage];
 }
 
-MILLRACE_INLINE std::unique_ptr<planned_run> shards_source::plan(const indexed_run_options& o) const {
+MILLRACE_INLINE owner<planned_run> shards_source::plan(const indexed_run_options& o) const {
   return std::make_unique<indexed_run<shard_data>>(data(o.tolerates_damage), o);
 }
 
-MILLRACE_INLINE std::unique_ptr<read_stage> shards_source::read_by_index(planned_run& run, shard_read_stage_options o,
+MILLRACE_INLINE owner<read_stage> shards_source::read_by_index(planned_run& run, shard_read_stage_options o,
                                                                          sample_sink<record>& first) const {
   return static_cast<indexed_run<shard_data>&>(run).read(*this, std::move(o), first);
 }
@@ -147,7 +147,7 @@ template class interleaved_read_stage<shards_source>;
 template class shard_counts<shards_source>;
 template class counted_pass<shards_source>;
 template lane_starts find_lane_starts(const shards_source&, const lane_starts_options&);
-template std::unique_ptr<read_stage> replayed_run::read(const shards_source&, shard_read_stage_options,
+template owner<read_stage> replayed_run::read(const shards_source&, shard_read_stage_options,
                                                         sample_sink<record>&);
 
 }  // namespace detail

@@ -95,11 +95,11 @@ MILLRACE_INLINE token_reader token_files_source::open(std::size_t shard, std::ui
   return reader;
 }
 
-MILLRACE_INLINE auto token_files_source::plan(const indexed_run_options& o) const -> std::unique_ptr<planned> {
+MILLRACE_INLINE auto token_files_source::plan(const indexed_run_options& o) const -> owner<planned_run> {
   const token_data_options data{.windows = token_options::windows_of(options_),
                                 .layout = token_options::layout_of(options_),
                                 .max_id = max_id_of(options_.vocabulary.value_or(0))};
-  return std::make_unique<planned>(std::make_shared<token_data>(files_, data), o);
+  return make_owner<planned>(std::make_shared<token_data>(files_, data), o);
 }
 
 MILLRACE_INLINE bool is_token_name(std::string_view name) noexcept {

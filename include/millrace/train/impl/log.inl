@@ -13,7 +13,7 @@ namespace millrace { inline namespace MILLRACE_ABI {
 
 namespace detail {
 
-MILLRACE_INLINE log_state::log_state(log_options options, std::vector<std::unique_ptr<sink>> sinks)
+MILLRACE_INLINE log_state::log_state(log_options options, std::vector<owner<sink>> sinks)
     : options_(std::move(options)), notices_(options_.notice), sinks_(std::move(sinks)), reported_(sinks_.size()) {}
 
 MILLRACE_INLINE bool log_state::put(row& r, bool may_drop) {
@@ -139,6 +139,8 @@ MILLRACE_INLINE void log_state::report(std::size_t index, const char* what) noex
     print_notice("a log's sink failed (it is retried; later failures are not reported): ", sinks_[index]->name());
   }
 }
+
+MILLRACE_INLINE log_state::~log_state() = default;
 
 }  // namespace detail
 

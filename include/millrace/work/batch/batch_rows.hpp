@@ -10,6 +10,7 @@
 #pragma once
 
 #include <millrace/base/aligned_allocator.hpp>
+#include <millrace/item/owner.hpp>
 #include <millrace/item/record.hpp>
 #include <millrace/measure/meters/phase_times.hpp>
 #include <millrace/sync/batch_ring.hpp>
@@ -22,7 +23,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <exception>
-#include <memory>
 #include <span>
 #include <vector>
 
@@ -83,7 +83,7 @@ class batch_rows : public worker_segment, public final_segment, public row_targe
   };
 
   batch_rows(const options& o, const row_kind& kind);
-  ~batch_rows() override = default;
+  ~batch_rows() override;
 
   std::size_t row_of(std::uint64_t batch, const row_ticket& of) const noexcept {
     return static_cast<std::size_t>(of.position - batch * rows_.rows);   // not a remainder: divisions are slow
@@ -95,6 +95,8 @@ class batch_rows : public worker_segment, public final_segment, public row_targe
   std::exception_ptr located(const row_ticket& of) const noexcept;
   /// Stores the current exception with the batch, either as the error of the batch or as a damaged row.
   void fail(std::uint64_t batch, row_ticket& of) noexcept;
+  /// Owns the next item of make_early(). Returns it.
+  early_row& add_early(early_row* row);
   /// Records a damaged sample of make_early(). Returns false, because a damaged sample does not define shapes.
   bool add_early_damage(const std::exception_ptr& error, bool in_later_epoch);
   /// Reports `count` finished rows. Closes the batch if all its rows are finished.
@@ -102,8 +104,8 @@ class batch_rows : public worker_segment, public final_segment, public row_targe
 
   const options rows_;
   const damage_rule damaged_;
-  std::vector<std::unique_ptr<early_row>> early_{};   // by position; constant after the workers have started
-  std::vector<std::unique_ptr<worker_rows>> groups_;   // by worker
+  std::vector<owner<early_row>> early_{};    // by position; constant after the workers have started
+  std::vector<owner<worker_rows>> groups_;   // by worker
   aligned_vector<phase_times> phases_;   // by worker
 
  private:

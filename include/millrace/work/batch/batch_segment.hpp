@@ -23,7 +23,6 @@
 #include <millrace/work/segment/fused_maps.hpp>
 #include <millrace/work/segment/ticket_input.hpp>
 
-#include <memory>
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
@@ -61,9 +60,7 @@ class batch_segment final : public batch_rows {
   /// position has no item. Throws the error of the sample, with its location.
   [[gnu::cold]] bool make_early(std::uint64_t position) override {
     row_ticket context{position};
-    std::unique_ptr<early_row> row(new early_item(input_.take(position, context.bytes)));
-    early_.push_back(std::move(row));
-    early_item& early = early_at(position);
+    auto& early = static_cast<early_item&>(add_early(new early_item(input_.take(position, context.bytes))));
     sample<input>& s = early.source;
     input_.freed(1, context.bytes);
     const bool in_later_epoch = s.epoch > early_at(0).source.epoch;

@@ -26,6 +26,7 @@
 #pragma once
 
 #include <millrace/base/aligned_allocator.hpp>
+#include <millrace/item/owner.hpp>
 #include <millrace/measure/meters/worker_times.hpp>
 #include <millrace/sync/doorbell.hpp>
 #include <millrace/work/schedule/worker_executor.hpp>
@@ -132,7 +133,7 @@ class dispatcher final : public worker_task,
   struct alignas(64) worker {
     std::size_t at_once = 1;
     bool is_running = false;   // guarded by mutex_
-    std::unique_ptr<worker_times> times{};
+    owner<worker_times> times{};
   };
 
   bool on_workers() const noexcept { return executor_ && executor_->shared(); }

@@ -33,6 +33,7 @@ class worker_segment : public dispatcher_work, public pipeline_node {
   explicit worker_segment(const options& o);
   worker_segment(const worker_segment&) = delete;
   worker_segment& operator=(const worker_segment&) = delete;
+  ~worker_segment() override;
 
   using pipeline_node::add_to;
   void add_to(timeline& t, std::uint64_t start_ns) const override;

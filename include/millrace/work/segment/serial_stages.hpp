@@ -8,6 +8,7 @@
 // Exceptions of the user's stage are passed on. Threads: one thread at a time.
 #pragma once
 
+#include <millrace/item/owner.hpp>
 #include <millrace/order/shard_order.hpp>
 #include <millrace/work/segment/parallel_segment.hpp>
 
@@ -89,7 +90,7 @@ class shuffling {
   static constexpr bool one_for_one = true;
 
   explicit shuffling(const shard_order& order, std::size_t max_bytes)
-      : plan_(std::make_unique<shard_order>(order)), order_(*plan_), max_bytes_(max_bytes) {}
+      : plan_(make_owner<shard_order>(order)), order_(*plan_), max_bytes_(max_bytes) {}
 
   /// Adds a sample and appends to `out` the samples that are ready. Throws setup_error if the buffer exceeds its
   /// budget.
@@ -110,7 +111,7 @@ class shuffling {
   }
 
  private:
-  std::unique_ptr<shard_order> plan_;   // on the heap, because order_ refers to it, and a shuffling may be moved
+  owner<shard_order> plan_;   // on the heap, because order_ refers to it, and a shuffling may be moved
   jitter_order<T> order_;
   std::size_t max_bytes_;
 };

@@ -27,7 +27,8 @@ class stage_passage {
     std::uint64_t inputs = 0, outputs = 0;
   };
 
-  stage_passage(std::string name, bool may_buffer) : name_(std::move(name)), may_buffer_(may_buffer) {}
+  stage_passage(std::string name, bool may_buffer);
+  ~stage_passage();
 
   void count_input() noexcept { ++now_.inputs; }
   void count_outputs(std::uint64_t items) noexcept { now_.outputs += items; }
@@ -55,6 +56,11 @@ class stage_passages {
     std::string stage{};     ///< name of the stage without outputs; may be empty
     bool nothing = false;    ///< true if a stage without a buffer received samples and emitted none
   };
+
+  stage_passages();
+  stage_passages(const stage_passages&) = delete;
+  stage_passages& operator=(const stage_passages&) = delete;
+  ~stage_passages();
 
   /// Adds the next stage of the flow. The name of the stage gets a number, for example "filter 2".
   stage_passage& add(const std::string& kind, stage_traits traits);

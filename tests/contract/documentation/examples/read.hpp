@@ -86,7 +86,7 @@ EXAMPLE
 }
 
 // ---- planned_run.hpp
-std::unique_ptr<mr::detail::planned_run> plan();
+mr::detail::owner<mr::detail::planned_run> plan();
 
 void show(mr::detail::ready_batch& batch) {
 EXAMPLE

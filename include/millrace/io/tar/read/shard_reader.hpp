@@ -30,6 +30,7 @@
 #include <millrace/io/tar/format/tar_member.hpp>
 #include <millrace/io/tar/format/selected_fields.hpp>
 #include <millrace/io/tar/read/returning_keys.hpp>
+#include <millrace/item/owner.hpp>
 #include <millrace/item/record_builder.hpp>
 #include <millrace/measure/values/event_counts.hpp>
 
@@ -142,7 +143,7 @@ class shard_reader {
   void count_skipped(const detail::member_name& name) noexcept;
   error_location where() const;
   std::string last_good() const;
-  std::unique_ptr<detail::tar_reader> tar_;
+  detail::owner<detail::tar_reader> tar_;
   record_builder builder_;
   detail::selected_fields selected_;
   required_fields having_;

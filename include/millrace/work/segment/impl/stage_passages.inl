@@ -68,4 +68,13 @@ MILLRACE_INLINE setup_error too_few_rows_error(const pass_rows& of, const stage_
           "Check the data set and the stages before batch"};
 }
 
+MILLRACE_INLINE stage_passage::stage_passage(std::string name, bool may_buffer)
+    : name_(std::move(name)), may_buffer_(may_buffer) {}
+
+MILLRACE_INLINE stage_passage::~stage_passage() = default;
+
+MILLRACE_INLINE stage_passages::stage_passages() = default;
+
+MILLRACE_INLINE stage_passages::~stage_passages() = default;
+
 }}}  // namespace millrace::detail

@@ -1,4 +1,6 @@
 #include <millrace/io/tar/write/shard_writer.hpp>
+#include <millrace/io/file/impl/atomic_file.inl>   // for writers of other Files
+#include <millrace/io/tar/write/impl/shard_writer.inl>
 #include <millrace/sources/list/shard_list.hpp>
 
 #include "../../tar_bytes.hpp"

@@ -8,6 +8,7 @@
 #include <millrace/base/error.hpp>
 #include <millrace/base/hex.hpp>
 #include <millrace/base/text.hpp>
+#include <millrace/io/file/abandoned_files.hpp>
 #include <millrace/io/file/atomic_file.hpp>
 #include <millrace/io/file/posix_files.hpp>
 

@@ -3,6 +3,7 @@
 
 #include <millrace/io/index/set/index_build.hpp>
 
+#include <millrace/base/error.hpp>
 #include <millrace/base/format.hpp>
 #include <millrace/base/machine.hpp>
 #include <millrace/io/file/atomic_file.hpp>
