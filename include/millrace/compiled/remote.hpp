@@ -1,4 +1,4 @@
-// Definitions for adapt/remote.hpp and the other headers of adapt/remote if MILLRACE_COMPILED is set.
+// Definitions for adapt/remote.hpp, adapt/feeders.hpp and the headers of adapt/remote if MILLRACE_COMPILED is set.
 //
 //   #include <millrace/compiled/remote.hpp>      // c++ -std=c++20 -O3 -DMILLRACE_COMPILED -c
 //
@@ -11,6 +11,9 @@
 #error "millrace/compiled/remote.hpp is for programs that are compiled with -DMILLRACE_COMPILED"
 #endif
 
+#include <millrace/adapt/feeders/impl/feeder_attempt.inl>
+#include <millrace/adapt/feeders/impl/feeder_client.inl>
+#include <millrace/adapt/feeders/impl/feeder_hosts.inl>
 #include <millrace/adapt/remote/store/impl/curl_fetch.inl>
 #include <millrace/adapt/remote/transfer/impl/fetch_attempt.inl>
 #include <millrace/adapt/remote/transfer/impl/fetch_errors.inl>
@@ -20,4 +23,5 @@
 #include <millrace/adapt/remote/transfer/impl/request_addresses.inl>
 #include <millrace/adapt/remote/transfer/impl/transfer_engine.inl>
 #include <millrace/adapt/remote/impl/remote_file.inl>
+#include <millrace/adapt/impl/feeders.inl>
 #include <millrace/adapt/impl/remote.inl>

@@ -22,8 +22,9 @@ from checks import COMPILED, ROOT, RememberedPasses, Report, in_parallel, librar
 INCLUDE = ROOT / "include"
 CONTEXTS = pathlib.Path(__file__).resolve().parent / "examples"
 # Excluded: they need optional libraries or nvcc, are part of another header, or contain all definitions.
-LEFT_OUT = re.compile(r"adapt/(torch|opencv|sentencepiece|json|sndfile|soxr|webp|python.*|remote.*)\.hpp|.*\.cuh|"
-                      r"run/engine\.hpp|src\.hpp|compiled/.*|device/(cuda|stream_name).*\.hpp")
+LEFT_OUT = re.compile(r"adapt/(feeders(/feeder_(attempt|client))?|torch|opencv|sentencepiece|json|sndfile|soxr|webp|"
+                      r"python.*|remote.*)\.hpp|.*\.cuh|run/engine\.hpp|src\.hpp|compiled/.*|"
+                      r"device/(cuda|stream_name).*\.hpp")
 ALONE = "void example() {\nEXAMPLE\n}\n"
 SECTION = re.compile(r"// ---- (\w+\.hpp)")
 

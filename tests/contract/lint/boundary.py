@@ -67,6 +67,8 @@ OPT_IN = {
     "adapt/dlpack.hpp": "to_dlpack from_dlpack dlpack_tensor dlpack_array dlpack_pointer",
     "adapt/tensors/dlpack_structs.hpp": "dlpack_data_type dlpack_device dlpack_managed dlpack_versioned dlpack_view",
     "adapt/feeders/row_storage.hpp": "row_range row_run row_slots row_storage",
+    "adapt/feeders.hpp": "feeders",
+    "adapt/feeders/feeder_options.hpp": "feeder_options feeder_statistics feeder_storage to_text",
     "adapt/json.hpp": "json_field json_tensor_options json_ragged_options",
     "adapt/tensors/shared_batch.hpp": "consumer_options",
     "adapt/opencv.hpp": "to_mat mat_pixels",

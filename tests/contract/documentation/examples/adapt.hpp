@@ -19,6 +19,18 @@ void example(mr::detail::dlpack_column column, std::shared_ptr<const void> share
 EXAMPLE
 }
 
+// ---- feeder_hosts.hpp
+void connect(const std::string& address);
+void example() {
+EXAMPLE
+}
+
+// ---- feeder_options.hpp
+void log(const std::string& address, double rows_per_second);
+void example(const std::string& token, const std::shared_ptr<mr::feeder_storage>& storage) {
+EXAMPLE
+}
+
 // ---- row_protocol.hpp
 void example(const mr::detail::run_identity& identity, const std::string& answer, const mr::row_range& range,
              std::span<const std::byte> piece, mr::row_slots& slots) {

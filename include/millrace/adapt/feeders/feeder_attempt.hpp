@@ -1,0 +1,133 @@
+// One HTTP request to a feeder and its answer, and the state of the feeder.
+//
+//   mr::detail::feeder_attempt a(feeder, part, {.path = path, .options = &options, .max_row_bytes = 150'528});
+//   curl_multi_add_handle(multi, a.handle());
+//   ...                                              // rows go to their places while libcurl performs
+//   const std::string problem = a.problem_of(code);  // empty: the answer is complete, with the status a.status()
+//
+// The window of a feeder is twice the product of its rate and its fastest answer, and at least four rows for each of
+// its workers. Requests contain half of the rows of a worker, so that the feeder never waits for the network.
+// Errors: std::bad_alloc. Threads: the network thread. Lifetime: the feeder must exist longer.
+#pragma once
+
+#include <millrace/adapt/feeders/feeder_hosts.hpp>
+#include <millrace/adapt/feeders/feeder_options.hpp>
+#include <millrace/adapt/feeders/row_protocol.hpp>
+#include <millrace/adapt/remote/store/curl_handle.hpp>
+#include <millrace/adapt/remote/transfer/retry_rule.hpp>
+#include <millrace/base/clock.hpp>
+
+#include <atomic>
+#include <memory>
+#include <utility>
+
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
+
+/// A host and one of its addresses.
+struct feeder_address {
+  feeder_host of{};
+  std::string numeric{};
+
+  std::string text() const { return of.name() + " (" + numeric + ")"; }
+};
+
+/// The rows of a request of the session.
+struct session_request {
+  row_range range;
+  row_slots slots;
+};
+
+/// A part of a request, which one feeder gets.
+struct feeder_part {
+  feeder_part(std::shared_ptr<session_request> r, std::atomic<std::size_t>& all, std::size_t at, std::size_t rows)
+      : of(std::move(r)), outstanding(all), first(at), count(rows) {}
+  ~feeder_part() { subtract(); }
+  /// Subtracts the rows from the outstanding ones, once.
+  void subtract() noexcept {
+    if (!std::exchange(is_subtracted, true)) outstanding.fetch_sub(count);
+  }
+
+  const std::shared_ptr<session_request> of;
+  std::atomic<std::size_t>& outstanding;
+  const std::size_t first;
+  std::size_t count;
+  int attempts = 0, running = 0;
+  bool is_hedged = false, is_done = false, is_subtracted = false;
+  const void* last = nullptr;   // the feeder of the last attempt
+};
+
+/// A feeder, as the trainer knows it.
+struct feeder_state {
+  static constexpr std::size_t least_window = 4, max_window = 128;   // for each worker
+
+  explicit feeder_state(feeder_address a) : at(std::move(a)) { statistics.address = at.text(); }
+
+  bool may_compute(std::int64_t now_ns) const noexcept { return is_listed && statistics.is_ready && due_ns <= now_ns; }
+  void record_hello() noexcept;
+  void record_answer(double seconds, std::size_t requested_rows, std::int64_t now_ns) noexcept;
+  /// Pauses the feeder. The maximum of the random pause doubles until an answer arrives.
+  void record_failure(const std::string& problem, double uniform, std::int64_t least_pause_ns);
+
+  const feeder_address at;
+  feeder_statistics statistics{};
+  bool is_listed = true;
+  std::size_t running = 0, greetings = 0;                   // requests; handshakes among them
+  std::int64_t due_ns = 0, progress_ns = 0, first_ns = 0;   // no request before due_ns
+  double rate = 0, least_seconds = 0, slowest_seconds = 0, total_seconds = 0;
+  std::uint64_t answers = 0;
+  retry_state retry{0};
+};
+
+/// A request for the rows of a part, or a handshake, and its answer.
+class feeder_attempt {
+ public:
+  static constexpr std::size_t max_body_bytes = std::size_t{64} << 10;
+  struct settings {
+    std::string path{};
+    const feeder_options* options = nullptr;
+    std::size_t max_row_bytes = 0;
+    bool is_hedge = false;
+  };
+
+  /// `of` is null for a handshake.
+  feeder_attempt(feeder_state& to, std::shared_ptr<feeder_part> of, const settings& s);
+  feeder_attempt(const feeder_attempt&) = delete;
+  feeder_attempt& operator=(const feeder_attempt&) = delete;
+
+  CURL* handle() const noexcept { return handle_.get(); }
+  feeder_state& to() const noexcept { return to_; }
+  const std::shared_ptr<feeder_part>& part() const noexcept { return part_; }
+  bool is_hedge() const noexcept { return is_hedge_; }
+  int status() const noexcept { return status_; }
+  std::int64_t pause_ns() const noexcept { return pause_ns_; }   ///< Retry-After
+  const std::string& body() const noexcept { return body_; }     ///< of an answer without rows
+  double seconds(std::int64_t now_ns) const noexcept { return 1e-9 * static_cast<double>(now_ns - sent_ns_); }
+  /// Returns the rows that the feeder had to compute when this request was sent.
+  std::size_t requested_rows() const noexcept { return requested_rows_; }
+  /// Returns why the answer is not complete or not valid; empty if it is.
+  std::string problem_of(CURLcode code) const;
+
+ private:
+  static std::size_t take_header(char* data, std::size_t, std::size_t count, void* to) noexcept;
+  static std::size_t take_body(char* data, std::size_t, std::size_t count, void* to) noexcept;
+  bool take_rows(std::span<const std::byte> bytes);
+
+  feeder_state& to_;
+  const std::shared_ptr<feeder_part> part_;
+  const bool is_hedge_;
+  const std::int64_t sent_ns_ = read_clock_ns(CLOCK_MONOTONIC);
+  std::size_t requested_rows_ = 0;
+  curl_easy handle_{};
+  curl_headers headers_{}, route_{};
+  int status_ = 0;
+  std::int64_t pause_ns_ = 0;
+  std::optional<feeder_row_decoder> rows_{};
+  std::string body_{}, problem_{};
+  char message_[CURL_ERROR_SIZE] = {};
+};
+
+}}}   // namespace millrace::detail
+
+#ifndef MILLRACE_COMPILED
+#include <millrace/adapt/feeders/impl/feeder_attempt.inl>
+#endif

@@ -1,0 +1,70 @@
+// Options and statistics of feeders.
+//
+//   mr::feeder_options{.hosts = {"node[01-04]:8717", "https://feeders.svc:443"}, .token = token};
+//   for (const mr::feeder_statistics& s : storage->statistics()) log(s.address, s.rows_per_second);
+//
+// Errors: mr::feeders() throws setup_error for invalid options. Threads: not synchronized.
+#pragma once
+
+#include <millrace/adapt/feeders/row_storage.hpp>
+#include <millrace/adapt/remote/transfer/remote_options.hpp>
+
+#include <cstdio>
+#include <string>
+#include <vector>
+
+namespace millrace { inline namespace MILLRACE_ABI {
+
+/// Options of feeders().
+struct feeder_options {
+  /// HOST:PORT or https://HOST:PORT. Lists of Slurm and braces are expanded: node[01-04,7]:8717, node{01..04}:8717.
+  std::vector<std::string> hosts{};
+  std::string token{};     ///< sent as the header Authorization: Bearer; empty: no header
+  std::string ca_file{};   ///< certificates of authorities for https://; empty: the system's certificates
+  std::size_t memory_bytes = std::size_t{64} << 20;   ///< maximum memory of answers that arrive at the same time
+  std::chrono::duration<double> connect_limit{5};     ///< timeout for establishing a connection
+  /// Maximum time without a byte from a feeder that computes rows; at least four times its slowest recent answer.
+  std::chrono::duration<double> stall_limit{5};
+  remote_hedging hedge{.least_wait = std::chrono::milliseconds(50)};   ///< when a second feeder gets a late request
+  notice_function notice{};   ///< receives notices, on another thread; empty: notices are written to stderr
+};
+
+/// The work of one feeder.
+struct feeder_statistics {
+  std::string address{};   ///< host and port, and the address to which the name was resolved
+  bool is_ready = false;
+  std::size_t workers = 1;     ///< number of rows that the feeder computes at the same time
+  std::size_t window = 0;      ///< maximum number of requested rows at present
+  std::size_t in_flight = 0;   ///< number of requested rows
+  std::uint64_t rows = 0;      ///< rows that reached a batch
+  std::uint64_t requests = 0, failures = 0, busy = 0, hedges_won = 0;   ///< busy: answers with status 429
+  double rows_per_second = 0;                                           ///< since its first request
+  double wait_seconds = 0;                                              ///< mean duration of its requests
+  std::string problem{};                                                ///< of its last failure
+};
+/// Returns one line for each feeder.
+inline std::string to_text(const std::vector<feeder_statistics>& all) {
+  std::string text;
+  for (const feeder_statistics& s : all) {
+    char line[300];
+    std::snprintf(line, sizeof line,
+                  "%llu rows, %.0f a second; %llu requests of %.1f ms; %zu of %zu rows in flight; "
+                  "%llu failures, %llu busy, %llu hedges won",
+                  static_cast<unsigned long long>(s.rows), s.rows_per_second,
+                  static_cast<unsigned long long>(s.requests), 1e3 * s.wait_seconds, s.in_flight, s.window,
+                  static_cast<unsigned long long>(s.failures), static_cast<unsigned long long>(s.busy),
+                  static_cast<unsigned long long>(s.hedges_won));
+    text += (text.empty() ? "feeder " : "\nfeeder ") + s.address + ": " + line +
+            (s.is_ready ? "" : "; not ready: " + s.problem);
+  }
+  return text;
+}
+
+/// A row storage whose rows feeders compute.
+class feeder_storage : public row_storage {
+ public:
+  /// Returns the statistics of all feeders, at most 0.1 s old.
+  virtual std::vector<feeder_statistics> statistics() const = 0;
+};
+
+}}   // namespace millrace

@@ -1,0 +1,148 @@
+// Definitions for feeder_attempt.hpp.
+#pragma once
+
+#include <millrace/adapt/feeders/feeder_attempt.hpp>
+
+#include <millrace/base/crc32c.hpp>
+#include <millrace/base/text.hpp>
+
+#include <algorithm>
+
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
+
+MILLRACE_INLINE void feeder_state::record_hello() noexcept {
+  statistics.is_ready = true;
+  statistics.window = std::max(statistics.window, least_window * statistics.workers);
+  due_ns = 0;
+}
+
+MILLRACE_INLINE void feeder_state::record_answer(double seconds, std::size_t requested_rows,
+                                                 std::int64_t now_ns) noexcept {
+  seconds = std::max(seconds, 1e-6);
+  feeder_statistics& s = statistics;
+  const double now_rate = static_cast<double>(requested_rows) / seconds;   // by Little's law
+  rate += answers == 0 ? now_rate : (now_rate - rate) / 8;
+  least_seconds = answers == 0 ? seconds : std::min(seconds, least_seconds + (seconds - least_seconds) / 64);
+  slowest_seconds = std::max(seconds, slowest_seconds - slowest_seconds / 16);
+  total_seconds += seconds;
+  s.wait_seconds = total_seconds / static_cast<double>(++answers);
+  s.rows_per_second = static_cast<double>(s.rows) / std::max(1e-9 * static_cast<double>(now_ns - first_ns), 1e-6);
+  const auto fit = static_cast<std::size_t>(rate * std::max(0.02, 2 * least_seconds));
+  s.window = std::clamp(fit, least_window * s.workers, max_window * s.workers);
+  retry = retry_state(0);
+}
+
+MILLRACE_INLINE void feeder_state::record_failure(const std::string& problem, double uniform,
+                                                  std::int64_t least_pause_ns) {
+  const std::int64_t now_ns = read_clock_ns(CLOCK_MONOTONIC);
+  ++statistics.failures;
+  statistics.problem = printable(problem, 300);
+  if (!std::exchange(statistics.is_ready, false) && due_ns > now_ns) return;   // the request was sent before the pause
+  const remote_retries rule{.attempts = 8,
+                            .limit = std::chrono::hours(24),
+                            .first_pause = std::chrono::milliseconds(20),
+                            .longest_pause = std::chrono::seconds(2)};
+  if (retry.attempts() == 0) retry = retry_state(now_ns);
+  const auto pause_ns = retry.next_pause_ns(rule, now_ns, uniform, least_pause_ns);
+  due_ns = now_ns + pause_ns.value_or(std::max<std::int64_t>(least_pause_ns, 2'000'000'000));
+}
+
+MILLRACE_INLINE feeder_attempt::feeder_attempt(feeder_state& to, std::shared_ptr<feeder_part> of, const settings& s)
+    : to_(to), part_(std::move(of)), is_hedge_(s.is_hedge) {
+  const feeder_options& o = *s.options;
+  const feeder_host& host = to.at.of;
+  const std::string url = host.scheme + "://" + host.name() + s.path;
+  if (part_)
+    rows_.emplace(
+        feeder_row_decoder::options{.rows = part_->count, .max_row_bytes = s.max_row_bytes, .feeder = to.at.text()});
+  if (!o.token.empty()) headers_.add("Authorization: Bearer " + o.token);
+  headers_.add("Accept:");
+  route_.add("::" + to.at.numeric + ":" + host.port);
+  handle_.set(CURLOPT_ERRORBUFFER, message_);
+  handle_.set(CURLOPT_URL, url.c_str());
+  handle_.set(CURLOPT_CONNECT_TO, route_.get());   // the URL keeps the name, which is in the certificate
+  handle_.set(CURLOPT_PROXY, "");
+  handle_.set(CURLOPT_PROTOCOLS_STR, "http,https");
+  handle_.set(CURLOPT_HTTPHEADER, headers_.get());
+  handle_.set(CURLOPT_NOSIGNAL, 1L);
+  handle_.set(CURLOPT_CONNECTTIMEOUT_MS, static_cast<long>(1'000 * o.connect_limit.count()));
+  handle_.set(CURLOPT_HTTP_VERSION, static_cast<long>(CURL_HTTP_VERSION_1_1));
+  handle_.set(CURLOPT_BUFFERSIZE, 64L << 10);
+  handle_.set(CURLOPT_TCP_KEEPALIVE, 1L);
+  handle_.set(CURLOPT_HTTP_CONTENT_DECODING, 0L);
+  handle_.set(CURLOPT_USERAGENT, "millrace");
+  handle_.set(CURLOPT_WRITEFUNCTION, &feeder_attempt::take_body);
+  handle_.set(CURLOPT_WRITEDATA, this);
+  handle_.set(CURLOPT_HEADERFUNCTION, &feeder_attempt::take_header);
+  handle_.set(CURLOPT_HEADERDATA, this);
+  if (!o.ca_file.empty()) handle_.set(CURLOPT_CAINFO, o.ca_file.c_str());
+  if (to.running++ == 0) to.progress_ns = sent_ns_;
+  if (!part_) {
+    ++to.greetings;
+    return;
+  }
+  if (to.statistics.requests++ == 0) to.first_ns = sent_ns_;
+  requested_rows_ = to.statistics.in_flight += part_->count;
+  ++part_->running;
+  part_->last = &to;
+}
+
+MILLRACE_INLINE std::string feeder_attempt::problem_of(CURLcode code) const {
+  if (!problem_.empty()) return problem_;
+  if (code != CURLE_OK) return message_[0] != '\0' ? message_ : curl_easy_strerror(code);
+  if (rows_ && status_ == 200) try {
+      rows_->finish();
+    } catch (const data_error& e) {
+      return e.message();
+    }
+  return {};
+}
+
+MILLRACE_INLINE std::size_t feeder_attempt::take_header(char* data, std::size_t, std::size_t count, void* to) noexcept {
+  auto& a = *static_cast<feeder_attempt*>(to);
+  const std::string_view line(data, count);
+  const auto number_after = [&](std::size_t at) {
+    std::string_view rest = line.substr(std::min(line.find_first_not_of(' ', at), line.size()));
+    return decimal_number(rest.substr(0, rest.find_first_not_of("0123456789"))).value_or(0);
+  };
+  const auto is = [&](std::string_view name) {
+    return line.size() > name.size() && line[name.size()] == ':' &&
+           std::equal(name.begin(), name.end(), line.begin(), [](char x, char y) { return (x | 32) == (y | 32); });
+  };
+  a.to_.progress_ns = read_clock_ns(CLOCK_MONOTONIC);
+  if (line.starts_with("HTTP/")) a.status_ = static_cast<int>(number_after(line.find(' ')) % 1'000);
+  if (is("Retry-After"))
+    a.pause_ns_ = 1'000'000'000 * static_cast<std::int64_t>(std::min<std::uint64_t>(number_after(12), 60));
+  if (is(workers_header))
+    a.to_.statistics.workers = std::clamp<std::uint64_t>(number_after(workers_header.size() + 1), 1, 4'096);
+  return count;
+}
+
+MILLRACE_INLINE std::size_t feeder_attempt::take_body(char* data, std::size_t, std::size_t count, void* to) noexcept {
+  auto& a = *static_cast<feeder_attempt*>(to);
+  a.to_.progress_ns = read_clock_ns(CLOCK_MONOTONIC);
+  try {
+    if (a.part_ && a.status_ == 200) return a.take_rows({reinterpret_cast<const std::byte*>(data), count}) ? count : 0;
+    if (a.body_.size() + count <= max_body_bytes) {
+      a.body_.append(data, count);
+      return count;
+    }
+    a.problem_ = "the answer is longer than 64 KiB";
+  } catch (const error& e) {
+    a.problem_ = e.message();
+  } catch (...) {   // exceptions cannot pass libcurl's frames
+  }
+  return 0;
+}
+
+MILLRACE_INLINE bool feeder_attempt::take_rows(std::span<const std::byte> bytes) {
+  rows_->add(bytes, [this](const row_answer& row) {
+    if (row.row + 1 == part_->count) part_->subtract();   // first: the session then requests other rows
+    if (!row.reason.empty()) return;                      // the session computes the row, and detects its damage
+    if (part_->of->slots.put(part_->first + row.row, row.bytes, row.crc)) ++to_.statistics.rows;
+    else if (crc32c(row.bytes) != row.crc) problem_ = "a row has a wrong checksum";
+  });
+  return problem_.empty();
+}
+
+}}}   // namespace millrace::detail

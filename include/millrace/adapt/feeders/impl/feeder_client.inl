@@ -1,0 +1,372 @@
+// Definitions for feeder_client.hpp.
+#pragma once
+
+#include <millrace/adapt/feeders/feeder_client.hpp>
+
+#include <millrace/measure/meters/read_meter.hpp>
+#include <millrace/sync/start_thread.hpp>
+
+#include <algorithm>
+
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
+
+MILLRACE_INLINE feeder_client::feeder_client(feeder_options o, feeder_lookup lookup)
+    : options_(std::move(o)),
+      hosts_(expand_hosts(options_.hosts)),
+      lookup_(std::move(lookup)),
+      notices_(options_.notice),
+      hedges_(options_.hedge) {
+  const auto expect = [](bool good, const char* what) {
+    if (!good) throw setup_error(std::string("feeder_options: ") + what, "Correct the option", {.stage = "feeders"});
+  };
+  expect(!hosts_.empty(), "hosts is empty: expected at least one host");
+  expect(std::all_of(options_.token.begin(), options_.token.end(), [](char c) { return c > ' ' && c <= '~'; }),
+         "token is invalid: expected printable ASCII characters without blanks");
+  expect(options_.connect_limit.count() > 0 && options_.stall_limit.count() > 0 && options_.hedge.share >= 0 &&
+             options_.hedge.share <= 0.5,
+         "a limit or hedge.share is out of range: expected more than 0 s, and a share of 0 to 0.5");
+  require_curl();
+  multi_.reset(curl_multi_init());
+  if (!multi_) throw std::bad_alloc();
+  curl_multi_setopt(multi_.get(), CURLMOPT_MAXCONNECTS, static_cast<long>(2 * max_requests));
+}
+
+MILLRACE_INLINE feeder_client::~feeder_client() {
+  if (!thread_.joinable()) return;
+  {
+    const std::lock_guard lock(book_->mutex);
+    book_->wakes = nullptr;
+    if (book_->is_resolving) resolver_.detach();   // a search for a name may last many seconds
+  }
+  book_->changed.notify_all();
+  if (resolver_.joinable()) resolver_.join();
+  {
+    const std::lock_guard lock(mutex_);
+    ending_ = true;
+  }
+  curl_multi_wakeup(multi_.get());
+  thread_.join();
+}
+
+MILLRACE_INLINE void feeder_client::open(const row_run& run) {
+  std::string text = hello_text(identity_of(run));
+  if (thread_.joinable()) {
+    if (text == hello_) return;
+    throw setup_error(
+        "a storage of mr::feeders() serves one run: got a session with other rows, expected the same "
+        "flow, seed, data and layout",
+        "Create a storage with mr::feeders() for each session", {.stage = "feeders"});
+  }
+  hello_ = std::move(text);
+  run_ = run_id(hello_);
+  max_row_bytes_ = run.max_row_bytes;
+  const std::size_t bytes_each = max_row_bytes_ + feeder_attempt::max_body_bytes;   // a row, and libcurl's buffer
+  request_limit_ = std::clamp<std::size_t>(options_.memory_bytes / bytes_each, 1, max_requests);
+  book_->wakes = multi_.get();
+  thread_ = start_thread([this] { this->run(); });
+  resolver_ = start_thread([hosts = hosts_, lookup = lookup_, book = book_] { resolve_names(hosts, lookup, *book); });
+}
+
+MILLRACE_INLINE std::size_t feeder_client::free_rows() {
+  const std::size_t capacity = capacity_.load();
+  return capacity - std::min(capacity, outstanding_.load());
+}
+
+MILLRACE_INLINE void feeder_client::read_rows(const row_range& range, row_slots slots) {
+  auto of = std::make_shared<session_request>(session_request{range, std::move(slots)});
+  outstanding_.fetch_add(range.count);
+  auto part = std::make_shared<feeder_part>(std::move(of), outstanding_, 0, range.count);
+  {
+    const std::lock_guard lock(mutex_);
+    submitted_.push_back(std::move(part));
+  }
+  curl_multi_wakeup(multi_.get());
+}
+
+MILLRACE_INLINE std::vector<feeder_statistics> feeder_client::statistics() const {
+  const std::lock_guard lock(mutex_);
+  return published_;
+}
+
+MILLRACE_INLINE void feeder_client::resolve_names(const std::vector<feeder_host>& hosts, const feeder_lookup& lookup,
+                                                  address_book& book) {
+  std::unique_lock lock(book.mutex);
+  while (book.wakes) {
+    const std::vector<feeder_address> before = book.all;
+    book.is_resolving = true;
+    lock.unlock();
+    std::vector<feeder_address> all;
+    std::vector<std::string> problems;
+    for (const feeder_host& host : hosts) {
+      try {
+        for (std::string& numeric : lookup.resolve(host)) all.push_back({host, std::move(numeric)});
+      } catch (const std::exception& e) {
+        problems.emplace_back(e.what());
+        for (const feeder_address& a : before)
+          if (a.of.name() == host.name()) all.push_back(a);
+      }
+    }
+    lock.lock();
+    book.is_resolving = false;
+    if (!book.wakes) return;
+    book.all = std::move(all);
+    book.problems = std::move(problems);
+    book.is_new = true;
+    curl_multi_wakeup(book.wakes);
+    book.changed.wait_for(lock, lookup.period, [&] { return !book.wakes; });
+  }
+}
+
+MILLRACE_INLINE void feeder_client::run() noexcept {
+  for (;;) {
+    try {
+      if (!run_once()) break;
+    } catch (...) {   // out of memory: the session computes the rows
+      waiting_.clear();
+    }
+  }
+  while (!running_.empty()) end(running_.begin()->first);
+  waiting_.clear();
+  submitted_.clear();
+}
+
+MILLRACE_INLINE bool feeder_client::run_once() {
+  {
+    const std::lock_guard lock(mutex_);
+    if (ending_) return false;
+    waiting_.insert(waiting_.end(), submitted_.begin(), submitted_.end());
+    submitted_.clear();
+  }
+  update_feeders();
+  const std::int64_t now_ns = read_clock_ns(CLOCK_MONOTONIC);
+  greet(now_ns);
+  assign(now_ns);
+  int running = 0, left = 0;
+  curl_multi_perform(multi_.get(), &running);
+  bool any_ended = false;
+  while (const CURLMsg* const message = curl_multi_info_read(multi_.get(), &left)) {
+    const CURLcode code = message->data.result;
+    if (const attempt_pointer a = end(message->easy_handle)) conclude(*a, code);
+    any_ended = true;
+  }
+  if (now_ns >= next_check_ns_) check(now_ns);
+  std::size_t capacity = 0;
+  for (const auto& f : feeders_)
+    if (f->may_compute(now_ns)) capacity += f->statistics.window;
+  capacity_.store(capacity);
+  if (any_ended) return true;   // other parts may start
+  const std::int64_t pause_ns = running_.empty() && waiting_.empty() ? 5 * tick_ns : tick_ns;
+  curl_multi_poll(multi_.get(), nullptr, 0, static_cast<int>(pause_ns / 1'000'000), nullptr);
+  return true;
+}
+
+MILLRACE_INLINE void feeder_client::update_feeders() {
+  std::vector<feeder_address> all;
+  std::vector<std::string> problems;
+  {
+    const std::lock_guard lock(book_->mutex);
+    if (!std::exchange(book_->is_new, false)) return;
+    all = book_->all;
+    problems = std::move(book_->problems);
+  }
+  was_resolved_ = true;
+  for (const std::string& problem : problems) post_once(problem, problem + ". Millrace repeats the search");
+  for (const auto& f : feeders_) f->is_listed = false;
+  for (feeder_address& a : all) {
+    const auto same = std::find_if(feeders_.begin(), feeders_.end(),
+                                   [&](const auto& f) { return f->statistics.address == a.text(); });
+    if (same == feeders_.end()) feeders_.push_back(std::make_unique<feeder_state>(std::move(a)));
+    else (*same)->is_listed = true;
+  }
+}
+
+MILLRACE_INLINE void feeder_client::greet(std::int64_t now_ns) {
+  std::erase_if(feeders_, [](const auto& f) { return !f->is_listed && f->running == 0; });
+  for (const auto& f : feeders_)
+    if (f->is_listed && !f->statistics.is_ready && f->greetings == 0 && f->due_ns <= now_ns) start(*f, nullptr);
+}
+
+MILLRACE_INLINE void feeder_client::assign(std::int64_t now_ns) {
+  while (!waiting_.empty()) {
+    const part_pointer p = waiting_.front();
+    feeder_state* best = nullptr;
+    std::size_t best_room = 0;
+    bool any_ready = false;
+    for (const auto& f : feeders_) {
+      any_ready = any_ready || (f->is_listed && f->statistics.is_ready);
+      if (!f->may_compute(now_ns) || f->statistics.in_flight >= f->statistics.window) continue;
+      // The feeder of the last attempt gets the part only if no other feeder has room.
+      const std::size_t room = p->last == f.get() ? 1 : 1 + f->statistics.window - f->statistics.in_flight;
+      if (room > best_room) best = f.get();
+      best_room = std::max(room, best_room);
+    }
+    if (!any_ready || !p->of->slots.is_needed()) {
+      waiting_.pop_front();   // the session computes the rows
+      continue;
+    }
+    if (!best || running_.size() >= request_limit_) return;
+    const feeder_statistics& s = best->statistics;
+    const std::size_t requests = std::max<std::size_t>(std::min(2 * s.workers, request_limit_ / feeders_.size()), 1);
+    const std::size_t most = std::clamp<std::size_t>(s.window / requests, 1, max_part_rows);
+    const std::size_t count = std::min({p->count, s.window - s.in_flight, most});
+    waiting_.pop_front();
+    if (count < p->count) {
+      waiting_.push_front(std::make_shared<feeder_part>(p->of, outstanding_, p->first + count, p->count - count));
+      waiting_.front()->attempts = p->attempts;
+      p->count = count;
+    }
+    start(*best, p);
+  }
+}
+
+MILLRACE_INLINE void feeder_client::start(feeder_state& f, part_pointer of, bool is_hedge) {
+  std::string path = hello_path(run_);
+  if (of) {
+    row_range range = of->of->range;
+    range.first += of->first * range.step;
+    range.count = of->count;
+    path = rows_path(run_, range);
+  }
+  auto a = std::make_unique<feeder_attempt>(f, std::move(of),
+                                            feeder_attempt::settings{.path = std::move(path),
+                                                                     .options = &options_,
+                                                                     .max_row_bytes = max_row_bytes_,
+                                                                     .is_hedge = is_hedge});
+  CURL* const handle = a->handle();
+  running_.emplace(handle, std::move(a));
+  if (curl_multi_add_handle(multi_.get(), handle) != CURLM_OK) end(handle);   // out of memory
+}
+
+MILLRACE_INLINE feeder_client::attempt_pointer feeder_client::end(CURL* handle) {
+  const auto entry = running_.find(handle);
+  if (entry == running_.end()) return nullptr;
+  attempt_pointer a = std::move(entry->second);
+  running_.erase(entry);
+  curl_multi_remove_handle(multi_.get(), handle);
+  --a->to().running;
+  if (!a->part()) {
+    --a->to().greetings;
+    return a;
+  }
+  --a->part()->running;
+  a->to().statistics.in_flight -= a->part()->count;
+  return a;
+}
+
+MILLRACE_INLINE void feeder_client::conclude(const feeder_attempt& a, CURLcode code) {
+  feeder_state& f = a.to();
+  const int status = a.status();
+  const std::string name = "the feeder " + printable(f.at.text(), 300);
+  const std::string problem = a.problem_of(code);
+  try {
+    if (problem.empty() && (status == 409 || (status == 200 && !a.part())))
+      check_hello({.mine = hello_, .theirs = a.body(), .feeder = f.at.text()});
+    if (!problem.empty()) {
+      fail(f, problem);
+    } else if (status == 200) {
+      return accept(a);
+    } else if (status == 429) {
+      ++f.statistics.busy;
+      f.statistics.window = std::max<std::size_t>(f.statistics.window / 2, 1);
+      f.due_ns = read_clock_ns(CLOCK_MONOTONIC) + std::max(a.pause_ns(), tick_ns);
+    } else if (status >= 500) {
+      fail(f, "the feeder answers status " + std::to_string(status), a.pause_ns());
+    } else if (status == 401 || status == 403) {
+      refuse(f, status,
+             name + " refuses the token: got status " + std::to_string(status) +
+                 ". Set feeder_options::token to the token of the feeders");
+    } else {
+      refuse(f, status,
+             name + " answers status " + std::to_string(status) +
+                 ", expected 200. Check that the address is that of a feeder");
+    }
+  } catch (const setup_error& e) {
+    refuse(f, 409, e.message() + ". " + e.hint());
+  } catch (const data_error& e) {
+    refuse(f, 409, name + " refuses the run: " + e.message() + ". " + e.hint());
+  }
+  retry(a.part());
+}
+
+MILLRACE_INLINE void feeder_client::accept(const feeder_attempt& a) {
+  feeder_state& f = a.to();
+  if (!a.part()) return f.record_hello();
+  const std::int64_t now_ns = read_clock_ns(CLOCK_MONOTONIC);
+  f.record_answer(a.seconds(now_ns), a.requested_rows(), now_ns);
+  hedges_.record_first_byte(a.seconds(now_ns));
+  if (std::exchange(a.part()->is_done, true)) return;
+  f.statistics.hedges_won += a.is_hedge();
+  std::vector<CURL*> others;
+  for (const auto& [handle, other] : running_)
+    if (other->part() == a.part()) others.push_back(handle);
+  for (CURL* const handle : others) end(handle);
+}
+
+MILLRACE_INLINE void feeder_client::refuse(feeder_state& f, int status, const std::string& problem) {
+  ++f.statistics.failures;
+  f.statistics.is_ready = false;
+  f.statistics.problem = problem;
+  f.due_ns = read_clock_ns(CLOCK_MONOTONIC) + refused_pause_ns;
+  post_once(f.at.of.name() + " " + std::to_string(status), problem + ". The run continues without this feeder");
+}
+
+MILLRACE_INLINE void feeder_client::retry(const part_pointer& p) {
+  if (!p || p->is_done || p->running > 0 || ++p->attempts >= max_attempts) return;
+  p->is_hedged = false;
+  waiting_.push_front(p);
+}
+
+MILLRACE_INLINE void feeder_client::check(std::int64_t now_ns) {
+  next_check_ns_ = now_ns + tick_ns;
+  std::vector<CURL*> silent, unneeded;
+  std::vector<part_pointer> late;
+  for (const auto& [handle, a] : running_) {
+    const feeder_state& f = a->to();
+    const part_pointer& p = a->part();
+    const double age = a->seconds(now_ns), pause = 1e-9 * static_cast<double>(now_ns - f.progress_ns);
+    if (std::min(age, pause) > std::max(options_.stall_limit.count(), 4 * f.slowest_seconds)) silent.push_back(handle);
+    else if (p && !p->of->slots.is_needed()) unneeded.push_back(handle);
+    else if (p && !p->is_hedged && age > hedges_.late_seconds()) late.push_back(p);
+  }
+  for (CURL* const handle : unneeded)   // the session has computed the rows, or has ended
+    if (const attempt_pointer a = end(handle)) fail(a->to(), "the answer was too late");
+  for (CURL* const handle : silent)
+    if (const attempt_pointer a = end(handle)) {
+      fail(a->to(),
+           "the feeder sent nothing for " + seconds_text(static_cast<std::uint64_t>(now_ns - a->to().progress_ns)));
+      retry(a->part());
+    }
+  for (const part_pointer& p : late) {
+    const auto other = std::find_if(feeders_.begin(), feeders_.end(), [&](const auto& f) {
+      return f->may_compute(now_ns) && f.get() != p->last && f->statistics.in_flight < f->statistics.window;
+    });
+    if (p->running != 1 || other == feeders_.end()) continue;
+    const bool is_idle = (*other)->statistics.in_flight == 0;
+    if (!is_idle && !hedges_.take(1, running_.size())) continue;
+    p->is_hedged = true;
+    start(**other, p, true);
+  }
+  report_none_ready(now_ns);
+  const std::lock_guard lock(mutex_);
+  published_.clear();
+  for (const auto& f : feeders_) published_.push_back(f->statistics);
+}
+
+MILLRACE_INLINE void feeder_client::report_none_ready(std::int64_t now_ns) {
+  std::string problem = "no name has an address";
+  for (const auto& f : feeders_) {
+    if (f->statistics.is_ready || f->statistics.failures == 0) last_ready_ns_ = now_ns;
+    problem = f->at.text() + ": " + f->statistics.problem;
+  }
+  if (!was_resolved_ || last_ready_ns_ == 0) last_ready_ns_ = now_ns;
+  if (now_ns - last_ready_ns_ > none_ready_ns)
+    post_once("none",
+              "no feeder is left (" + problem + "). The workers compute all rows. Feeders that return are used again");
+}
+
+MILLRACE_INLINE void feeder_client::post_once(const std::string& what, const std::string& text) {
+  if (!reported_.insert(what).second) return;
+  notices_.deliver({.kind = notice_kind::rows, .severity = notice_severity::warning, .text = text});
+}
+
+}}}   // namespace millrace::detail
