@@ -102,6 +102,9 @@ TEST_CASE("fields that match patterns are in the order of their numbers, of the 
   CHECK_THROWS_WITH_AS(r.fields("*.*"), doctest::Contains("a pattern of field names has two '*': got '*.*'"),
                        mr::setup_error);
 
+  CHECK_THROWS_AS(r.fields("*;*.*"), mr::setup_error);   // although all fields match the first pattern
+  CHECK_THROWS_WITH_AS(mr::record{}.fields("a;*b*;c"), doctest::Contains("got '*b*'"), mr::setup_error);
+  CHECK(r.fields("*;*").size() == stored.size());
   CHECK(names(r.fields({"10.jpg", "3.webp;3.png", "10.jpg"})) == texts{"10.jpg", "3.png", "10.jpg"});
   CHECK(names(r.fields(texts{"txt", "2.jpg"})) == texts{"txt", "2.jpg"});
   CHECK(r.fields(texts{}).empty());

@@ -17,12 +17,21 @@ MILLRACE_INLINE std::optional<std::string_view> matched_part(std::string_view pa
   const std::size_t star = pattern.find('*');
   if (star == std::string_view::npos) return pattern == name ? std::optional(name) : std::nullopt;
   const std::string_view before = pattern.substr(0, star), after = pattern.substr(star + 1);
-  if (after.find('*') != std::string_view::npos)
-    throw setup_error("a pattern of field names has two '*': got '" + printable(pattern) + "', expected at most one",
-                      "Separate several patterns by ';', such as \"*.jpg;*.png\"");
   if (name.size() < before.size() + after.size() || !name.starts_with(before) || !name.ends_with(after))
     return std::nullopt;
   return name.substr(before.size(), name.size() - before.size() - after.size());
+}
+
+/// Throws setup_error if one of the patterns, which are separated by ';', has a second '*'.
+MILLRACE_INLINE void check_patterns(std::string_view patterns) {
+  std::size_t stars = 0;
+  for (std::size_t begin = 0, at = 0; at < patterns.size(); ++at) {
+    if (patterns[at] == ';') stars = 0, begin = at + 1;
+    if (patterns[at] != '*' || ++stars < 2) continue;
+    const std::string_view pattern = patterns.substr(begin, patterns.find(';', begin) - begin);
+    throw setup_error("a pattern of field names has two '*': got '" + printable(pattern) + "', expected at most one",
+                      "Separate several patterns by ';', such as \"*.jpg;*.png\"");
+  }
 }
 
 /// Returns whether `a` precedes `b` if digits are compared as numbers, and all other bytes one by one.
@@ -59,6 +68,7 @@ MILLRACE_INLINE bytes record::field(std::size_t index) const noexcept {
 }
 
 MILLRACE_INLINE std::vector<bytes> record::fields(std::string_view patterns, order by) const {
+  detail::check_patterns(patterns);
   std::vector<std::pair<std::string_view, std::size_t>> matches;   // the text of '*', and the index of the field
   for (std::size_t i = 0; i < field_count(); ++i) {
     const std::string_view name = text(entries()[i].name_at, entries()[i].name_size);
