@@ -22,6 +22,8 @@
 // If a run omits or repeats samples, the text has the field `choice`, a checksum of the samples that the run uses.
 // If a run mixes rows (stages/mix_rows.hpp), the text has the field `stride`, the distance of the rows of a pair. Such
 // a run may resume with any number of ranks that divides the stride.
+// If a run packs samples into rows (stages/pack.hpp), the text has the fields `packed_row` (length or max_cost) and
+// `open_rows`. A text without them is from an earlier release, and fits any limits.
 // `shards` and `samples` state the size of the data set, for the error message if the data set has changed. Both fields
 // may be missing. If the program did not change `digest` after b.position(), it did not sum the digests of the ranks.
 // The text then has the field `shares`, the number of ranks. A run may resume from this text, but reports once that its
@@ -103,6 +105,15 @@ struct position {
   std::uint32_t rank = 0;            ///< the rank for which it is valid; equal to `ranks`: all ranks
   // In versions 4, 5, 7 and 8, which have no digest:
   std::uint32_t times = 0;           ///< hash of the modification times of the files; 0: unknown
+  // In versions 4, 5, 7 and 8, if the run packs samples into rows:
+  /// The limits of the rows of pack() and pack_best_fit(), because the content of the rows depends on them.
+  struct packing_limits {
+    std::uint64_t row = 0;         ///< tokens of a row (length), or its maximum cost (max_cost); 0: unknown
+    std::uint64_t open_rows = 0;   ///< number of rows that are filled at the same time
+
+    friend bool operator==(const packing_limits&, const packing_limits&) = default;
+  };
+  packing_limits packing{};
   digest_share share{};      ///< in versions 1 and 6 only
   data_counts counts{};      ///< size of the data set
 
@@ -166,6 +177,8 @@ void for_each_field(Position& p, const Visit& visit) {
 inline constexpr position_field choice_field{.name = "choice", .hexadecimal = true, .min = 1};
 inline constexpr position_field stride_field{.name = "stride", .max = std::numeric_limits<std::uint32_t>::max(),
                                              .min = 1};
+inline constexpr position_field packed_row_field{.name = "packed_row", .min = 1};
+inline constexpr position_field open_rows_field{.name = "open_rows", .min = 1};
 inline constexpr position_field shares_field{.name = "shares", .max = std::numeric_limits<std::uint32_t>::max(),
                                              .min = 2};
 inline constexpr position_field shards_field{.name = "shards", .min = 1};

@@ -38,6 +38,7 @@ struct flow_facts {
   std::size_t window = 0;            ///< samples in the window of a shuffle directly after the source; 0: none
   std::uint64_t take = endless;      ///< maximum of samples per pass, set by a take() directly after the source
   bool one_row_per_sample = true, packs = false, buckets = false, takes = false, joins_samples = false;
+  position::packing_limits packing{};          ///< of the last packing stage
   replay_start from = replay_start::sample;
   std::size_t rows = 1;              ///< rows per batch
   bool drop_last = true, pad_last = false, allow_empty = false;

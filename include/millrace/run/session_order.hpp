@@ -102,6 +102,8 @@ void add_settings(const Stage& stage, flow_facts& f) {
     f.allow_empty = stage.options.allow_empty;
     f.settings.batch_rows += stage.options.size;
     f.settings.keys = stage.options.keys;
+  } else if constexpr (requires { stage.expanding.limits(); }) {
+    f.packing = stage.expanding.limits();
   } else if constexpr (mixes_rows<Stage>) {
     f.stride = stage.options.stride.value_or(0);
   } else if constexpr (std::is_same_v<Stage, prefetch_stage>) {

@@ -13,7 +13,8 @@
 // pack_best_fit() cuts only documents that are longer than a row. Every other document, and the rest of a cut document,
 // is put uncut into the open row that it fits best. The free end of a row is padding. If the last piece of a document
 // fills a complete row, no separator follows.
-// Both stages fill the last rows of a pass with padding. A document without tokens adds nothing, not even a separator.
+// On one rank, both stages fill the last rows of a pass with padding. A document without tokens adds nothing, not even
+// a separator.
 // Segments: for each token, the number of its document in the row, from 1; padding has 0. Positions: for each token,
 // its offset from the beginning of its piece in the row; padding has 0. With both columns, a model can limit attention
 // to a document.
@@ -23,12 +24,17 @@
 // The order of the rows does not depend on the number of threads. A resumed run reads the pass again from its
 // beginning. As an exception, if pack() builds rows of tokens, and only map() and batch() follow, it starts at the
 // document in which the last delivered row ended.
-// Errors: setup_error for a length or max_cost of 0; data_error for an item that costs more than max_cost.
+// On several ranks, a rank packs the documents of the shards that it reads. Its rows continue over the end of a pass,
+// without padding. Its resume points are valid for this rank only, and for the same number of ranks. A resumed rank
+// reads the run again from its beginning, with the same exception.
+// Errors: setup_error for a length or max_cost of 0, and for a resume point of a run with another length, max_cost or
+// open_rows; data_error for an item that costs more than max_cost.
 // Threads: runs on its own thread.
 #pragma once
 
 #include <millrace/base/error.hpp>
 #include <millrace/item/packed.hpp>
+#include <millrace/item/position.hpp>
 #include <millrace/stages/expand.hpp>
 
 #include <algorithm>
@@ -145,6 +151,7 @@ class packing {
     if (row_) emit(take());
   }
 
+  position::packing_limits limits() const noexcept { return {.row = options_->length, .open_rows = 1}; }
   std::uint64_t fill_level() const noexcept { return row_ ? row_->used() : 0; }
   /// Restores the fill level of the first row; its content was delivered before the resume.
   void restore_fill_level(std::uint64_t tokens) {
@@ -194,6 +201,7 @@ class best_fit_packing {
   void finish(auto& emit) {
     while (!rows_.empty()) close(0, emit);
   }
+  position::packing_limits limits() const noexcept { return {.row = options_->length, .open_rows = open_rows_}; }
 
  private:
   std::size_t row_for(std::size_t tokens, auto& emit) {
@@ -222,7 +230,10 @@ class item_packing {
  public:
   using output = std::vector<Item>;
 
-  item_packing(Cost cost, const cost_options& o) : cost_(std::move(cost)), options_(o) { check_cost_options(o); }
+  item_packing(Cost cost, const cost_options& o)
+      : cost_(std::move(cost)), options_(o), open_rows_(std::max<std::size_t>(1, o.open_rows)) {
+    check_cost_options(o);
+  }
 
   std::size_t max_outputs(const Item&) const noexcept { return 2; }
   template <std::same_as<Item> Same>
@@ -233,7 +244,7 @@ class item_packing {
     const auto cost = static_cast<std::size_t>(returned);
     std::size_t row = best_row(rows_, cost);
     if (row == rows_.size()) {
-      if (row == std::max<std::size_t>(1, options_.open_rows)) close(best_row(rows_, 0), emit);
+      if (row == open_rows_) close(best_row(rows_, 0), emit);
       row = rows_.size();
       rows_.push_back({options_.max_cost, {}});
     }
@@ -244,6 +255,7 @@ class item_packing {
   void finish(auto& emit) {
     while (!rows_.empty()) close(0, emit);
   }
+  position::packing_limits limits() const noexcept { return {.row = options_.max_cost, .open_rows = open_rows_}; }
 
  private:
   struct open_row {
@@ -259,6 +271,7 @@ class item_packing {
 
   Cost cost_;
   cost_options options_;
+  std::size_t open_rows_;
   std::vector<open_row> rows_{};   // in the order in which they were opened
 };
 

@@ -79,7 +79,12 @@ bool is_resume_point(std::string_view text) {
   if (of_index && follows("choice=") && (follows("choice=0000000000000000") || !hexadecimal(next(), "choice", 16)))
     return false;
   if (follows("stride=") && decimal(next(), "stride", narrow).value_or(0) == 0) return false;
+  if (!of_index && follows("packed_row=") && (decimal(next(), "packed_row", wide).value_or(0) == 0 ||
+                                              decimal(next(), "open_rows", wide).value_or(0) == 0))
+    return false;
   if (of_index && follows("shares=") && decimal(next(), "shares", narrow).value_or(0) < 2) return false;
+  for (const std::string name : {"shards", "samples"})
+    if (follows((name + "=").c_str()) && decimal(next(), name, wide).value_or(0) == 0) return false;
   const std::size_t last = text.rfind(" crc32c=");
   if (last == std::string_view::npos) return false;
   char sum[9];
@@ -96,6 +101,8 @@ std::string valid_input(mr::rng& d) {
   });
   if (d.chance(0.3) && p.has_index()) p.choice = d.bits();
   if (d.chance(0.3)) p.stride = static_cast<std::uint32_t>(d.chance(0.5) ? d.bits() : d.below(9));
+  if (d.chance(0.3)) p.counts = {.shards = d.below(3), .samples = d.below(3)};
+  if (d.chance(0.3) && !p.has_index()) p.packing = {.row = d.bits() | 1, .open_rows = d.below(9) + 1};
   if (d.chance(0.3)) p.share = {.digest = p.digest, .ranks = static_cast<std::uint32_t>(d.below(5))};
   return std::string(1, static_cast<char>(d.below(4))) + mr::to_text(p) + (d.chance(0.2) ? "\n" : "");
 }
@@ -142,7 +149,7 @@ extern "C" std::size_t LLVMFuzzerCustomMutator(std::uint8_t* data, std::size_t s
   if (d.chance(0.3)) size = slow::text_mutator::restart_with(valid_input(d), data, max_size);
   return slow::text_mutator(d, LLVMFuzzerMutate,
                             {" shares=2", " stride=3", " choice=0000000000000001", " held=3", " times=00000000",
-                              " step=1", "=", " ", "ffffffffffffffff", "seed",
+                              " step=1", "=", " ", " packed_row=4", " open_rows=4", "ffffffffffffffff", "seed",
                              "rank", "\n"})
       .change(data, size, max_size, 1);
 }

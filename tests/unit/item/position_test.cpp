@@ -165,6 +165,26 @@ TEST_CASE("a run that packs records how many tokens precede the first row") {
         std::string::npos);
 }
 
+TEST_CASE("a run that packs records the limits of its rows, and a text without them fits any limits") {
+  mr::position packing = without_index;
+  packing.packing = {.row = 8'192, .open_rows = 64};
+  const std::string text = mr::to_text(packing);
+  CHECK(text.find(" packed_row=8192 open_rows=64 crc32c=") != std::string::npos);
+  CHECK(text.size() < 300);
+  CHECK(mr::parse_position(text) == packing);
+  for (const char* wrong : {"open_rows=0", "open_rows=064", "open_rows=x"})
+    CHECK(refusal_of(with_checksum(replaced(text, "open_rows=64", wrong))) ==
+          std::string(wrong) + " is not a valid number for that field");
+  mr::position other = packing;
+  other.packing = {.row = 8'191, .open_rows = 63};
+  const std::string refused = message_of([&] { mr::detail::check_same(packing, other); });
+  CHECK(refused.find("the row of pack() (length or max_cost) was 8192 and is 8191; open_rows of pack_best_fit() was 64 "
+                     "and is 63") != std::string::npos);
+  CHECK(message_of([&] { mr::detail::check_same(packing, without_index); }).find("was 8192 and is none") !=
+        std::string::npos);
+  mr::detail::check_same(without_index, packing);
+}
+
 TEST_CASE("the run's mix_rows distance is written, in every version, and no other text has the field") {
   for (const mr::position& plain : {usual, without_index}) {
     mr::position mixes = plain;

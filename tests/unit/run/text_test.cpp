@@ -243,6 +243,11 @@ TEST_CASE("a resume point of rows of another length is refused") {
   mr::session_options options = quiet(0, 2);
   for (const std::string& text : some.positions)
     if (mr::parse_position(text).replay.held >= 13) options.resume = text;
+  CHECK_THROWS_WITH_AS(run_rows(flow_of(c, 6, 13, 3), options),
+                       doctest::Contains("the row of pack() (length or max_cost) was 64 and is 13"), mr::setup_error);
+  mr::position older = mr::parse_position(options.resume);   // of a release that did not record the length
+  older.packing = {};
+  options.resume = mr::to_text(older);
   CHECK_THROWS_WITH_AS(run_rows(flow_of(c, 6, 13, 3), options), doctest::Contains("tokens in a row of 13"),
                        mr::data_error);
 }

@@ -72,6 +72,10 @@ MILLRACE_INLINE std::string to_text(const position& p) {
   detail::for_each_field(p, add);
   if (p.choice != 0) add(detail::choice_field, p.choice);
   if (p.stride != 0) add(detail::stride_field, p.stride);
+  if (p.packing.row != 0) {
+    add(detail::packed_row_field, p.packing.row);
+    add(detail::open_rows_field, p.packing.open_rows);
+  }
   if (p.is_share()) add(detail::shares_field, p.share.ranks);
   if (p.counts.shards != 0) add(detail::shards_field, p.counts.shards);
   if (p.counts.samples != 0) add(detail::samples_field, p.counts.samples);
@@ -94,6 +98,10 @@ MILLRACE_INLINE position parse_position(std::string_view text) {
     p.choice = reader.read(detail::choice_field);
   }
   if (reader.has(detail::stride_field)) p.stride = static_cast<std::uint32_t>(reader.read(detail::stride_field));
+  if (!p.has_index() && reader.has(detail::packed_row_field)) {
+    p.packing.row = reader.read(detail::packed_row_field);
+    p.packing.open_rows = reader.read(detail::open_rows_field);
+  }
   if (p.has_index() && reader.has(detail::shares_field)) {
     p.share = digest_share{.digest = p.digest,
                                    .ranks = static_cast<std::uint32_t>(reader.read(detail::shares_field))};
@@ -178,6 +186,11 @@ MILLRACE_INLINE void check_same(const position& from, const position& current) {
   compare("the rank (relevant without an index)", ranks_of(from), ranks_of(current));
   const auto stride_of = [](const position& p) { return p.stride == 0 ? "none" : std::to_string(p.stride); };
   compare("the stride of mixed rows", stride_of(from), stride_of(current));
+  if (from.packing.row != 0) {   // 0: an earlier release wrote the text
+    const auto limit_of = [](std::uint64_t n) { return n == 0 ? "none" : std::to_string(n); };
+    compare("the row of pack() (length or max_cost)", limit_of(from.packing.row), limit_of(current.packing.row));
+    compare("open_rows of pack_best_fit()", limit_of(from.packing.open_rows), limit_of(current.packing.open_rows));
+  }
   if (!differences.empty() && from.has_index() != current.has_index())
     throw setup_error("the resume point belongs to another run: " + differences,
                       from.has_index()

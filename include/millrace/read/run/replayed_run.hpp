@@ -59,6 +59,7 @@ struct replayed_run_options {
   std::uint64_t take = ~std::uint64_t{0};   ///< maximum samples to use in each pass
   bool takes = false;             ///< the flow has a take(), at the source or later
   bool packs = false;             ///< a stage has a state that one number describes (stages/pack.hpp)
+  position::packing_limits packing{};       ///< of the last packing stage
   std::optional<std::size_t> stride{};   ///< stride of mixed rows: read/run/row_stride.hpp
   bool buckets = false;           ///< a stage sets the number of rows of each batch (stages/bucket.hpp)
   millrace::world world{};

@@ -105,6 +105,7 @@ MILLRACE_INLINE owner<replayed_run> replayed_run_for(const flow_facts& f, const 
                                                             .take = f.take,
                                                             .takes = f.takes,
                                                             .packs = f.packs,
+                                                            .packing = f.packing,
                                                             .stride = f.stride,
                                                             .buckets = f.buckets,
                                                             .world = o.session.world.value(),

@@ -195,6 +195,7 @@ MILLRACE_INLINE position replayed_run::start_of_run() {
                              : lanes_ == 1 ? 0
                                            : world_size,
                      .times = o.times,
+                     .packing = o.packing,
                      .counts = {.shards = o.order.shards}};
   if (o.first_epoch > 0 && (o.epoch_batches > 0 || from_ == replay_start::run))
     throw setup_error("a run over this source can start in a later epoch only by reading all earlier epochs: got "
@@ -211,6 +212,7 @@ MILLRACE_INLINE position replayed_run::start_of_run() {
   position from = *resumed;
   check_same(from, now);
   from.version = now.version;
+  from.packing = now.packing;
   resumed_times_ = std::exchange(from.times, now.times);
   const replay_point& r = from.replay;
   if (r.shard >= o.order.shards || r.first > r.ordinal || from.step == 0)
