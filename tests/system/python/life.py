@@ -290,6 +290,7 @@ def errors(report, module, folder, shards):
 
 def no_memory(report, module, shards):
     """Each allocation of each function of the module fails once. A C++ exception in CPython would end the process."""
+    import numpy
     allow = ctypes.CDLL(module.__file__).allocations_that_succeed
     allow.argtypes = [ctypes.c_long]
 
@@ -323,27 +324,32 @@ def no_memory(report, module, shards):
         loops[-1].description
 
     sweep("the start", start)
-    loop, gotten, keep = iter(loader), [], []
-
-    def one():
-        gotten.append(next(loop))
-        keep.append(loader._session.position)
-
-    failed = 0
-    for count in range(60):
-        allow(count)
-        try:
-            one()
-        except MemoryError:
-            failed += 1
-        except StopIteration:
-            loop = iter(loader)
-        finally:
-            allow(-1)
-        del gotten[:]
-    next(iter(loader))   # the slots of the failed calls are free
-    report.add(f"_next: MemoryError for each allocation that fails, {failed} of them",
-               None if failed else "no failure")
+    loader.set_epoch(0)
+    plain = module.numbers(shards, 4, seed=7, wide=20_000, threads=1, notice=None)
+    expected = [batch.label.tolist() for _ in range(2) for batch in plain]
+    failures, labels = {}, []
+    for _ in range(2):
+        loop = iter(loader)
+        while True:
+            count, batch = 0, None
+            while batch is None:
+                allow(count)
+                try:
+                    batch = next(loop, "end")
+                except MemoryError:
+                    count += 1
+                finally:
+                    allow(-1)
+            if batch == "end":
+                break
+            failures[count] = failures.get(count, 0) + 1
+            labels.append(numpy.from_dlpack(batch.label).tolist())
+            del batch   # releases its slot
+    report.add(f"_next: MemoryError for each allocation that fails, up to {max(failures)} for a batch",
+               None if min(failures) > 0 else str(failures))
+    report.add("batches that failed for lack of memory are delivered by the next call",
+               None if labels == expected else f"{labels}, expected {expected}")
+    plain.close()
     loader.close()
     for other in loops:
         other.close()

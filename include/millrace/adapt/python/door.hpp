@@ -88,7 +88,10 @@ class door {
 
   virtual ~door() = default;
   virtual bool wait(std::uint64_t time_ns, std::uint64_t epoch) = 0;
+  /// Fills `out` with the next batch, and returns false at the end of the epoch. Until commit(), further calls return
+  /// the same batch, so that a call that failed can be repeated.
   virtual bool next(const request& r, delivered& out) = 0;
+  virtual void commit() noexcept = 0;
   /// Returns the property `name` as a new object of Python.
   virtual PyObject* get(const char* name) const = 0;
 };
@@ -122,7 +125,9 @@ class door_of final : public door {
  public:
   door_of(Flow flow, const session_options& o) : run_(std::move(flow), o) {}
 
-  bool wait(std::uint64_t t, std::uint64_t epoch) override { return run_.wait_for(std::chrono::nanoseconds(t), epoch); }
+  bool wait(std::uint64_t t, std::uint64_t epoch) override {
+    return has_batch_of(epoch) || run_.wait_for(std::chrono::nanoseconds(t), epoch);
+  }
   PyObject* get(const char* word) const override {
     const std::string_view name = word;
     if (name == "names") return to_python(names_);
@@ -138,22 +143,20 @@ class door_of final : public door {
   }
 
   bool next(const request& r, delivered& out) override {
-    if (r.starts || !at_) at_ = run_.epoch(r.epoch).begin();
-    else ++*at_;
-    if (*at_ == run_.end()) {
-      at_.reset();
-      return false;
+    if (!has_batch_of(r.epoch)) {
+      current_ = std::make_shared<counted_batch>(leased_);   // before the iterator returns a batch
+      if (r.starts || !at_) at_ = run_.epoch(r.epoch).begin();
+      else ++*at_;
+      if (*at_ == run_.end()) {
+        at_.reset();
+        return false;
+      }
+      current_->set(std::move(**at_));
     }
-    using batch = typename session_type::batch;
-    const bool copies = r.copies && leased_->load() + 1 >= run_.slots();
-    auto moved = std::make_unique<batch>(std::move(**at_));
-    leased_->fetch_add(1);   // before a shared_ptr, whose constructor calls the deleter if it has no memory
-    const std::shared_ptr<batch> lease(moved.release(), [count = leased_](batch* last) {
-      delete last;
-      count->fetch_sub(1);
-    });
-    const auto owner = std::make_shared<batch_owner>(lease);
-    const batch& b = *lease;
+    const batch& b = *current_->content;
+    const bool copies = r.copies && leased_->load() >= run_.slots();
+    const auto owner =
+        std::make_shared<batch_owner>(std::shared_ptr<batch_lease>(current_, std::addressof(*current_->content)));
     out.epoch = b.epoch();
     out.step = b.step();
     out.next = b.position();
@@ -179,12 +182,37 @@ class door_of final : public door {
     if (b.has_flags()) add(b.valid(), "valid");
     return true;
   }
+  void commit() noexcept override { current_.reset(); }
 
  private:
+  using batch = typename session_type::batch;
+  /// A batch that `count` counts while its slot is in use.
+  struct counted_batch {
+    std::shared_ptr<std::atomic<std::size_t>> count;
+    std::optional<batch> content{};
+
+    explicit counted_batch(std::shared_ptr<std::atomic<std::size_t>> c) : count(std::move(c)) {}
+    counted_batch(const counted_batch&) = delete;
+    ~counted_batch() {
+      if (!content) return;
+      content.reset();
+      count->fetch_sub(1);
+    }
+    void set(batch&& b) noexcept {
+      content.emplace(std::move(b));
+      count->fetch_add(1);
+    }
+  };
+
+  bool has_batch_of(std::uint64_t epoch) const {
+    return current_ && current_->content && current_->content->epoch() == epoch;
+  }
+
   const std::shared_ptr<std::atomic<std::size_t>> leased_ =   // the number of batches that tensors keep
       std::make_shared<std::atomic<std::size_t>>(0);
   session_type run_;
   std::optional<typename session_type::iterator> at_;
+  std::shared_ptr<counted_batch> current_;   // until commit()
   std::vector<std::string> names_;   // of the columns, after the first batch
 };
 

@@ -129,7 +129,7 @@ inline PyObject* batch_tuple(delivered& d, bool raw) {
     const bool marked = raw && c.tensor.type.code == dlpack_bool;   // for versions of torch whose DLPack has no bool
     if (marked) c.tensor.type.code = dlpack_uint;
     PyObject* object = raw ? capsule_of<dlpack_managed>(c, true)
-                           : new_capsule<column_name>(std::make_unique<column>(std::move(c)));
+                           : new_capsule<column_name>(std::make_unique<column>(c));
     if (marked && object) object = Py_BuildValue("(N)", object);
     if (!object || PyTuple_SetItem(columns.get(), i, object) != 0) return nullptr;
   }
@@ -153,6 +153,7 @@ inline PyObject* next_batch(running& s, const request& r, bool raw, PyObject* de
   if (!available) return Py_NewRef(Py_None);
   PyObject* const batch = batch_tuple(d, raw);
   if (!batch) return nullptr;
+  s.run->commit();
   s.epoch = d.epoch;
   s.step = d.step;
   s.last = std::move(d.next);
