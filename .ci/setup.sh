@@ -50,6 +50,7 @@ packages_for() {
     echo clang llvm doctest-dev python3 python3-dev python3-dbg python3-numpy python3-pil cmake dpkg-dev \
       gzip bzip2 xz-utils zstd lz4 \
       libopenmpi-dev openmpi-bin libsimdjson-dev libsentencepiece-dev libwebp-dev libsndfile1-dev libsoxr-dev \
+      libmicrohttpd-dev \
       doxygen libdlpack-dev \
       libcurl4-openssl-dev libssl-dev nginx-light openssl zlib1g-dev \
       libtorch-dev python3-torch python3-pip libopencv-core-dev libopencv-imgcodecs-dev \

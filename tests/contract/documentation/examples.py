@@ -24,6 +24,7 @@ CONTEXTS = pathlib.Path(__file__).resolve().parent / "examples"
 # Excluded: they need optional libraries or nvcc, are part of another header, or contain all definitions.
 LEFT_OUT = re.compile(r"adapt/(feeders(/feeder_(attempt|client))?|torch|opencv|sentencepiece|json|sndfile|soxr|webp|"
                       r"python.*|remote.*)\.hpp|.*\.cuh|run/engine\.hpp|src\.hpp|compiled/.*|"
+                      r"adapt/(feeders/)?(feed_rows|feed_rows_options|feeder_server)\.hpp|"
                       r"device/(cuda|stream_name).*\.hpp")
 ALONE = "void example() {\nEXAMPLE\n}\n"
 SECTION = re.compile(r"// ---- (\w+\.hpp)")

@@ -7,9 +7,9 @@ import subprocess
 from checks import ROOT, WARNINGS, StepFailed, have_changed, is_turn
 from contract.install.library import consumers_of_the_library, library_is_not_there
 
-ADAPTERS = {"json": "simdjson", "opencv": "OpenCV", "python": "Python.h", "remote": "libcurl",
-            "sentencepiece": "SentencePiece", "sndfile": "libsndfile", "soxr": "libsoxr", "tbb": "oneTBB",
-            "torch": "LibTorch", "webp": "libwebp"}
+ADAPTERS = {"feed_rows": "libmicrohttpd", "json": "simdjson", "opencv": "OpenCV", "python": "Python.h",
+            "remote": "libcurl", "sentencepiece": "SentencePiece", "sndfile": "libsndfile", "soxr": "libsoxr",
+            "tbb": "oneTBB", "torch": "LibTorch", "webp": "libwebp"}
 # Consumers of the compiled library, of copied headers and of CUDA are consumer.cpp. That of the other ways to find the
 # headers costs less.
 PARTS = "consumer.cpp" if have_changed() else "parts_consumer.cpp"
@@ -115,9 +115,9 @@ def without(folder, *hidden):
 
 def says_what_is_missing(leg, folder, prefix):
     """Without a library, the first error names it and its package."""
-    nothing = without(folder / "nothing", "ATen", "archive.h", "curl", "jpeglib.h", "oneapi", "opencv2",
-                      "python3.11", "python3.13", "sentencepiece_processor.h", "simdjson.h", "sndfile.h", "soxr.h",
-                      "webp", "zlib.h")
+    nothing = without(folder / "nothing", "ATen", "archive.h", "curl", "jpeglib.h", "microhttpd.h", "oneapi",
+                      "opencv2", "python3.11", "python3.13", "sentencepiece_processor.h", "simdjson.h", "sndfile.h",
+                      "soxr.h", "webp", "zlib.h")
     libraries = {"io/tar/read/archive.hpp": "libarchive", "io/tar/read/gzip_inflater.hpp": "zlib",
               "work/schedule/arena_executor.hpp": "oneTBB", "image/jpeg/libjpeg/libjpeg.hpp": "libjpeg"}
     libraries |= {f"adapt/{name}.hpp": library for name, library in ADAPTERS.items()}

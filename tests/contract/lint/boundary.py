@@ -66,6 +66,8 @@ MAX_REACHED_NAMES = 232   # these names with their options, parameters, results 
 OPT_IN = {
     "adapt/dlpack.hpp": "to_dlpack from_dlpack dlpack_tensor dlpack_array dlpack_pointer",
     "adapt/tensors/dlpack_structs.hpp": "dlpack_data_type dlpack_device dlpack_managed dlpack_versioned dlpack_view",
+    "adapt/feed_rows.hpp": "feed_rows",
+    "adapt/feeders/feed_rows_options.hpp": "feed_rows_options",
     "adapt/feeders/row_storage.hpp": "row_range row_run row_slots row_storage",
     "adapt/feeders.hpp": "feeders",
     "adapt/feeders/feeder_options.hpp": "feeder_options feeder_statistics feeder_storage to_text",

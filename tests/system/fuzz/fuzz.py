@@ -69,6 +69,7 @@ TARGETS = {
     "npy": Target(share=8, rate=20_000, largest_bytes=1024, poisoning=True),
     "pnm": Target(share=4, rate=5_000, largest_bytes=256, poisoning=True),
     "jpeg_header": Target(share=8, rate=40_000, poisoning=True),
+    "feeder_request": Target(share=4, rate=10_000, largest_bytes=256, poisoning=True),
     "json": Target(share=8, rate=30_000, largest_bytes=512, poisoning=True, optional_library="simdjson"),
     "store_text": Target(share=8, rate=30_000, largest_bytes=512, poisoning=True),
     "feeder_answer": Target(share=8, rate=30_000, largest_bytes=512, poisoning=True),

@@ -60,6 +60,10 @@ class indexed_run final : public planned_run {
 
   indexed_run(std::shared_ptr<Data> data, const options& o);
 
+  /// Returns the data set.
+  const std::shared_ptr<Data>& data() const noexcept { return data_; }
+  /// Returns the order.
+  const plan_type& plan() const noexcept { return plan_; }
   /// Returns the stage that reads the run. It reads the indexed_source of this run instead of the `Source` of the data
   /// set.
   template <class Source>

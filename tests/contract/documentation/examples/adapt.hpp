@@ -31,6 +31,32 @@ void example(const std::string& token, const std::shared_ptr<mr::feeder_storage>
 EXAMPLE
 }
 
+// ---- feeder_requests.hpp
+#include <millrace/adapt/feeders/row_protocol.hpp>
+using mr::detail::hello_text;
+void example(const std::string& secret, const mr::detail::run_identity& identity, const std::string& path,
+             const std::string& header, void compute(mr::row_range), void answer(unsigned, const std::string&)) {
+EXAMPLE
+}
+
+// ---- feeder_work.hpp
+void example(mr::detail::row_maker& rows, const mr::row_range& range,
+             void answer(unsigned, const std::vector<std::vector<std::byte>>&)) {
+EXAMPLE
+}
+
+// ---- row_maker.hpp
+template <class Flow>
+void example(Flow flow, const mr::session_options& options, std::size_t workers, mr::detail::notice_outlet& notices,
+             std::size_t worker, std::vector<std::byte>& body) {
+EXAMPLE
+}
+
+// ---- stop_signals.hpp
+void example(void work()) {
+EXAMPLE
+}
+
 // ---- row_protocol.hpp
 void example(const mr::detail::run_identity& identity, const std::string& answer, const mr::row_range& range,
              std::span<const std::byte> piece, mr::row_slots& slots) {

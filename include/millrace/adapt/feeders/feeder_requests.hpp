@@ -1,0 +1,69 @@
+// Decides how a feeder answers a request, as pure functions that know no server.
+//
+//   const mr::detail::feeder_rules rules{.token = secret, .hello = hello_text(identity), .max_rows = 64};
+//   const auto d = mr::detail::decide({.method = "GET", .path = path, .authorization = header}, rules);
+//   if (d.action == mr::detail::feeder_action::rows) compute(d.range);
+//   else answer(d.status, d.text);
+//
+// Requests are untrusted. No name of a file is read from them. The texts of refusals are safe to print.
+// Errors: none. parse_listen() throws setup_error. Threads: pure functions. Cost: the length of the token does not
+// influence the time of its comparison.
+#pragma once
+
+#include <millrace/adapt/feeders/row_protocol.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
+
+/// The parts of a request that decide about its answer.
+struct feeder_request {
+  std::string_view method{}, path{};
+  std::string_view authorization{};   ///< the value of the header; empty without it
+  bool has_body = false;
+};
+/// The settings of a feeder that decide about its answers.
+struct feeder_rules {
+  std::string token{};   ///< empty: no token is needed
+  std::string hello{};   ///< hello_text() of the feeder
+  std::string run{};     ///< run_id() of `hello`
+  std::size_t max_rows = 64;
+};
+/// Whether an answer is known immediately (`text`), or consists of computed rows or of current metrics.
+enum class feeder_action : std::uint8_t { text, rows, metrics, health };
+/// The answer to a request, or the range of its rows.
+struct feeder_decision {
+  feeder_action action = feeder_action::text;
+  unsigned status = 200;
+  std::string text{};
+  row_range range{};
+};
+
+/// Returns the answer to a request.
+feeder_decision decide(const feeder_request& request, const feeder_rules& rules);
+
+/// The counters of a feeder at one moment.
+struct feeder_metrics {
+  std::uint64_t rows = 0, failed_rows = 0, sent_bytes = 0, refused_requests = 0, busy_requests = 0, busy_ns = 0;
+  std::uint64_t closed_connections = 0;   ///< of slow clients
+  std::size_t workers = 0, requests = 0, max_requests = 0;   ///< requests in work
+  bool draining = false;
+};
+/// Returns the metrics in the text format of Prometheus.
+std::string metrics_text(const feeder_metrics& m);
+
+/// The parts of an address such as "0.0.0.0:8717" or "[::]:8717".
+struct listen_address {
+  std::string host{}, port{};
+};
+/// Throws setup_error unless the text is HOST:PORT.
+listen_address parse_listen(std::string_view text);
+
+}}}  // namespace millrace::detail
+
+#ifndef MILLRACE_COMPILED
+#include <millrace/adapt/feeders/impl/feeder_requests.inl>
+#endif

@@ -1,0 +1,338 @@
+// The HTTP server of a feeder.
+//
+//   mr::detail::feeder_server server(rows, {.listen = "127.0.0.1:0", .token = secret}, 8);
+//   server.address();                                    // 127.0.0.1:40123
+//   while (running) server.close_slow();                 // about once per second
+//   server.drain();                                      // completes the requests in work, and refuses others
+//
+// Opt-in: needs libmicrohttpd. Its threads receive requests and send answers; the workers of feeder_work compute rows.
+// A connection whose rows are computed is suspended, so that no thread waits for a client or for a worker.
+// Memory: at most `max_requests` bodies of at most 4 MiB, or of one row if it is larger. Each connection has 16 KiB.
+// Errors: the constructor throws setup_error for options that are not valid, and io_error if it cannot listen.
+// Threads: one thread calls close_slow() and drain(). Lifetime: the row_maker must outlive the server.
+#pragma once
+
+#if !__has_include(<microhttpd.h>)
+#error "millrace: libmicrohttpd is not installed: apt-get install libmicrohttpd-dev"
+#endif
+#include <microhttpd.h>
+
+#include <millrace/adapt/feeders/feed_rows_options.hpp>
+#include <millrace/adapt/feeders/feeder_requests.hpp>
+#include <millrace/adapt/feeders/feeder_work.hpp>
+#include <millrace/io/file/unique_fd.hpp>
+
+#include <netdb.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <iterator>
+#include <map>
+
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
+
+/// Answers requests for the rows of one run.
+class feeder_server {
+ public:
+  feeder_server(row_maker& rows, const feed_rows_options& options, std::size_t workers)
+      : options_(checked_options(options)),
+        max_requests_(options.max_requests > 0 ? options.max_requests : 2 * workers + 8),
+        workers_text_(std::to_string(workers)),
+        rules_(rules_of(rows, options.token)),
+        work_(rows, workers) {
+    listen();
+  }
+  ~feeder_server() {
+    if (!daemon_) return;
+    draining_.store(true);
+    MHD_quiesce_daemon(daemon_);   // otherwise, MHD_stop_daemon() closes the socket
+    work_.stop();   // resumes all connections, which MHD_stop_daemon() requires
+    MHD_stop_daemon(daemon_);
+  }
+  feeder_server(const feeder_server&) = delete;
+  feeder_server& operator=(const feeder_server&) = delete;
+
+  /// Returns the address and the port.
+  const std::string& address() const noexcept { return address_; }
+  /// Returns the number of requests that are computed or sent.
+  std::size_t requests() const noexcept { return requests_.load(); }
+
+  /// Closes the connections of clients that have not received an answer within `patience`.
+  void close_slow() noexcept {
+    const std::lock_guard lock(mutex_);
+    const std::uint64_t now = steady_now_ns();
+    for (auto& [request, to] : sending_)
+      if (to.socket >= 0 && now - to.since_ns > nanoseconds()) {
+        ::shutdown(std::exchange(to.socket, -1), SHUT_RDWR);
+        ++closed_;
+      }
+  }
+
+  /// Refuses further requests with the status 503, and waits at most `patience` until the others have been answered.
+  void drain() noexcept {
+    draining_.store(true);
+    const std::uint64_t end = steady_now_ns() + nanoseconds();
+    while (requests_.load() > 0 && steady_now_ns() < end) std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+
+ private:
+  /// A request, from its headers to the end of its answer.
+  struct request {
+    feeder_decision decision;
+    std::shared_ptr<feeder_job> job{};   // null: no rows
+    std::size_t body_bytes = 0;
+  };
+  struct sending {
+    int socket = -1;
+    std::uint64_t since_ns = 0;
+  };
+
+  static const feed_rows_options& checked_options(const feed_rows_options& o) {
+    if (o.certificate.empty() != o.key.empty())
+      throw setup_error("feed_rows_options has " + std::string(o.key.empty() ? "a certificate" : "a key") +
+                            " alone: expected both, or none for connections without TLS",
+                        "Set certificate and key to files in the PEM format");
+    if (!o.certificate.empty() && MHD_is_feature_supported(MHD_FEATURE_TLS) != MHD_YES)
+      throw setup_error("feed_rows_options::certificate needs a libmicrohttpd with TLS: got one without it",
+                        "Install the package of your system");
+    if (o.patience.count() < 1)
+      throw setup_error("feed_rows_options::patience is too short: got " + std::to_string(o.patience.count()) +
+                            " s, expected at least 1 s",
+                        "Omit it to wait 20 s");
+    for (const char c : o.token)
+      if (c <= ' ' || c > '~')
+        throw setup_error("feed_rows_options::token is not valid: got a space, a line end or another control "
+                          "character, expected printable ASCII characters",
+                          "Remove the line end if the token is from a file");
+    return o;
+  }
+  static feeder_rules rules_of(const row_maker& rows, const std::string& token) {
+    const std::size_t row_bytes = std::max<std::size_t>(rows.run().max_row_bytes, 1);
+    feeder_rules rules{.token = token, .hello = hello_text(identity_of(rows.run())),
+                       .max_rows = std::clamp<std::size_t>((std::size_t{4} << 20) / row_bytes, 1, 64)};
+    rules.run = run_id(rules.hello);
+    return rules;
+  }
+  static std::string content_of(const std::string& file) {
+    std::ifstream in(file, std::ios::binary);
+    std::string text{std::istreambuf_iterator<char>(in), {}};
+    if (!in || text.empty())
+      throw setup_error("feed_rows_options names a file that cannot be read: got \"" + printable(file) +
+                            "\", expected a file in the PEM format",
+                        "Check the path and the permissions");
+    return text;
+  }
+  std::uint64_t nanoseconds() const noexcept {
+    return static_cast<std::uint64_t>(options_.patience.count()) * 1'000'000'000;
+  }
+
+  static bool is_loopback(const sockaddr* address) noexcept {
+    if (address->sa_family == AF_INET) {
+      const auto* const v4 = reinterpret_cast<const sockaddr_in*>(address);
+      return ntohl(v4->sin_addr.s_addr) >> 24 == 127;
+    }
+    const auto* const v6 = reinterpret_cast<const sockaddr_in6*>(address);
+    return address->sa_family == AF_INET6 && IN6_IS_ADDR_LOOPBACK(&v6->sin6_addr);
+  }
+  [[noreturn]] void throw_cannot_listen(const std::string& reason) const {
+    throw io_error("the feeder cannot listen at " + printable(options_.listen, 300) + ": " + reason,
+                   "Use a free port and an address of this machine");
+  }
+
+  /// Returns a listening socket. Sets the address.
+  unique_fd open_socket() {
+    const listen_address at = parse_listen(options_.listen);
+    addrinfo hints{}, *all = nullptr;
+    hints.ai_socktype = SOCK_STREAM;
+    hints.ai_flags = AI_PASSIVE | AI_NUMERICSERV;
+    if (const int error = ::getaddrinfo(at.host.c_str(), at.port.c_str(), &hints, &all); error != 0)
+      throw_cannot_listen(::gai_strerror(error));
+    const std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)> first(all, &::freeaddrinfo);
+    if (options_.token.empty() && !is_loopback(first->ai_addr))
+      throw setup_error("a feeder that other machines can reach needs a token: got listen = \"" +
+                            printable(options_.listen, 300) + "\" without a token",
+                        "Set feed_rows_options::token to a secret of the run, or listen at 127.0.0.1");
+    unique_fd socket(::socket(first->ai_family, first->ai_socktype | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+    const int yes = 1;
+    if (!socket || ::setsockopt(socket.get(), SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes) != 0 ||
+        ::bind(socket.get(), first->ai_addr, first->ai_addrlen) != 0 || ::listen(socket.get(), SOMAXCONN) != 0)
+      throw_cannot_listen(std::strerror(errno));
+    sockaddr_storage bound{};
+    socklen_t size = sizeof bound;
+    ::getsockname(socket.get(), reinterpret_cast<sockaddr*>(&bound), &size);
+    is_v6_ = bound.ss_family == AF_INET6;
+    const auto port = is_v6_ ? reinterpret_cast<const sockaddr_in6&>(bound).sin6_port
+                             : reinterpret_cast<const sockaddr_in&>(bound).sin_port;
+    address_ = (is_v6_ ? "[" + at.host + "]" : at.host) + ":" + std::to_string(ntohs(port));
+    return socket;
+  }
+
+  void listen() {
+    const bool secure = !options_.certificate.empty();
+    const std::string certificate = secure ? content_of(options_.certificate) : "";
+    const std::string key = secure ? content_of(options_.key) : "";
+    socket_ = open_socket();
+    std::vector<MHD_OptionItem> more;
+    const auto add = [&more](MHD_OPTION option, std::intptr_t value, const void* pointer = nullptr) {
+      more.push_back({option, value, const_cast<void*>(pointer)});
+    };
+    if (secure) {
+      add(MHD_OPTION_HTTPS_MEM_CERT, 0, certificate.c_str());
+      add(MHD_OPTION_HTTPS_MEM_KEY, 0, key.c_str());
+      add(MHD_OPTION_HTTPS_PRIORITIES, 0, "NORMAL:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2");
+    }
+    // One thread sends about 3 GB per second without TLS, and about 1 GB with TLS.
+    const std::size_t threads = std::clamp<std::size_t>(work_.workers() / (secure ? 2 : 4), 1, 16);
+    if (threads > 1) add(MHD_OPTION_THREAD_POOL_SIZE, static_cast<std::intptr_t>(threads));
+    add(MHD_OPTION_END, 0);
+    const unsigned flags = MHD_USE_AUTO | MHD_USE_INTERNAL_POLLING_THREAD | MHD_ALLOW_SUSPEND_RESUME |
+                           (secure ? MHD_USE_TLS : MHD_NO_FLAG) | (is_v6_ ? MHD_USE_IPv6 : MHD_NO_FLAG);
+    daemon_ = MHD_start_daemon(
+        flags, 0, nullptr, nullptr, &on_request, this, MHD_OPTION_LISTEN_SOCKET, socket_.get(),
+        MHD_OPTION_NOTIFY_COMPLETED, &on_end, this, MHD_OPTION_UNESCAPE_CALLBACK, &keep_escapes, nullptr,
+        MHD_OPTION_CONNECTION_LIMIT, 512U, MHD_OPTION_PER_IP_CONNECTION_LIMIT, 256U,
+        MHD_OPTION_CONNECTION_MEMORY_LIMIT, std::size_t{16} << 10,
+        MHD_OPTION_CONNECTION_TIMEOUT, static_cast<unsigned>(options_.patience.count()),
+        MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_ARRAY, more.data(), MHD_OPTION_END);
+    if (!daemon_)
+      throw_cannot_listen(secure ? "libmicrohttpd did not start; the certificate or the key may not be valid"
+                                 : "libmicrohttpd did not start");
+  }
+
+  /// Leaves %XX in paths, because no path of a feeder has them.
+  static std::size_t keep_escapes(void*, MHD_Connection*, char* text) noexcept { return std::strlen(text); }
+
+  static MHD_Result on_request(void* self, MHD_Connection* connection, const char* path, const char* method,
+                               const char*, const char*, std::size_t*, void** state) noexcept {
+    auto& server = *static_cast<feeder_server*>(self);
+    try {
+      if (!*state) {
+        request& r = *new request{server.first_decision(connection, path, method)};
+        *state = &r;   // on_end() deletes it
+        // The answer to a request with a body is sent before the body arrives, and closes the connection.
+        return r.decision.status == 413 || r.decision.status == 405 ? server.answer(connection, r) : MHD_YES;
+      }
+      return server.answer(connection, *static_cast<request*>(*state));
+    } catch (...) {
+      return MHD_NO;   // out of memory: the connection is closed
+    }
+  }
+  static void on_end(void* self, MHD_Connection*, void** state, MHD_RequestTerminationCode code) noexcept {
+    const std::unique_ptr<request> of(static_cast<request*>(*state));
+    *state = nullptr;
+    if (of) static_cast<feeder_server*>(self)->end(*of, code == MHD_REQUEST_TERMINATED_COMPLETED_OK);
+  }
+
+  feeder_decision first_decision(MHD_Connection* connection, const char* path, const char* method) const {
+    const auto header = [connection](const char* name) {
+      return MHD_lookup_connection_value(connection, MHD_HEADER_KIND, name);
+    };
+    const char* const authorization = header(MHD_HTTP_HEADER_AUTHORIZATION);
+    const char* const length = header(MHD_HTTP_HEADER_CONTENT_LENGTH);
+    return decide({.method = method, .path = path, .authorization = authorization ? authorization : "",
+                   .has_body = (length && std::string_view(length) != "0") ||
+                               header(MHD_HTTP_HEADER_TRANSFER_ENCODING) != nullptr},
+                  rules_);
+  }
+
+  MHD_Result answer(MHD_Connection* connection, request& r) {
+    feeder_decision& d = r.decision;
+    const bool draining = draining_.load();
+    switch (d.action) {
+      case feeder_action::health: return send_text(connection, draining ? 503 : 200, draining ? "draining\n" : "ok\n");
+      case feeder_action::metrics: return send_text(connection, 200, metrics_text(metrics()));
+      case feeder_action::text:
+        if (d.status != 200) ++refused_;
+        return send_text(connection, draining ? 503 : d.status, d.text);
+      case feeder_action::rows: break;
+    }
+    if (r.job) return send_rows(connection, r);
+    auto job = std::make_shared<feeder_job>();
+    job->range = d.range;
+    job->done = [connection] { MHD_resume_connection(connection); };
+    feeder_work::jobs one{job};
+    if (draining || requests_.fetch_add(1) >= max_requests_) {
+      if (!draining) requests_.fetch_sub(1);
+      ++busy_;
+      return send_text(connection, draining ? 503 : 429, draining ? "the feeder ends\n" : "the feeder is busy\n");
+    }
+    r.job = std::move(job);   // from here on, end() subtracts the request
+    MHD_suspend_connection(connection);
+    work_.submit(one);
+    return MHD_YES;
+  }
+
+  MHD_Result send_text(MHD_Connection* connection, unsigned status, const std::string& text) {
+    return send(connection, status,
+                MHD_create_response_from_buffer(text.size(), const_cast<char*>(text.data()), MHD_RESPMEM_MUST_COPY));
+  }
+  MHD_Result send_rows(MHD_Connection* connection, request& r) {
+    feeder_job& job = *r.job;
+    if (job.status != 200) {
+      if (job.status == 400) ++refused_;
+      return send_text(connection, job.status, job.error + "\n");
+    }
+    std::vector<MHD_IoVec> parts;
+    for (const auto& part : job.parts) {
+      parts.push_back({part.data(), part.size()});
+      r.body_bytes += part.size();
+    }
+    auto owner = std::make_unique<std::shared_ptr<feeder_job>>(r.job);
+    MHD_Response* const response = MHD_create_response_from_iovec(
+        parts.data(), static_cast<unsigned>(parts.size()),
+        [](void* of) { delete static_cast<std::shared_ptr<feeder_job>*>(of); }, owner.get());
+    if (response) static_cast<void>(owner.release());
+    if (const auto* info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD)) {
+      const std::lock_guard lock(mutex_);
+      sending_[&r] = {info->connect_fd, steady_now_ns()};
+    }
+    return send(connection, 200, response);
+  }
+  MHD_Result send(MHD_Connection* connection, unsigned status, MHD_Response* response) {
+    if (!response) return MHD_NO;
+    MHD_add_response_header(response, std::string(workers_header).c_str(), workers_text_.c_str());
+    if (status == 429 || status == 503) MHD_add_response_header(response, MHD_HTTP_HEADER_RETRY_AFTER, "1");
+    if (status == 401) MHD_add_response_header(response, MHD_HTTP_HEADER_WWW_AUTHENTICATE, "Bearer");
+    if (status == 503) MHD_add_response_header(response, MHD_HTTP_HEADER_CONNECTION, "close");
+    const MHD_Result result = MHD_queue_response(connection, status, response);
+    MHD_destroy_response(response);   // the connection keeps it
+    return result;
+  }
+
+  void end(const request& r, bool complete) noexcept {
+    if (!r.job) return;
+    {
+      const std::lock_guard lock(mutex_);
+      sending_.erase(&r);
+    }
+    if (complete) sent_bytes_ += r.body_bytes;
+    requests_.fetch_sub(1);
+  }
+
+  feeder_metrics metrics() const noexcept {
+    return {.rows = work_.computed(), .failed_rows = work_.failed(), .sent_bytes = sent_bytes_.load(),
+            .refused_requests = refused_.load(), .busy_requests = busy_.load(), .busy_ns = work_.busy_ns(),
+            .closed_connections = closed_.load(), .workers = work_.workers(), .requests = requests_.load(),
+            .max_requests = max_requests_, .draining = draining_.load()};
+  }
+
+  const feed_rows_options options_;
+  const std::size_t max_requests_;
+  const std::string workers_text_;
+  const feeder_rules rules_;
+  std::atomic<bool> draining_{false};
+  std::atomic<std::size_t> requests_{0};
+  std::atomic<std::uint64_t> sent_bytes_{0}, refused_{0}, busy_{0}, closed_{0};
+  std::mutex mutex_;
+  std::map<const request*, sending> sending_;   // guarded by mutex_
+  std::string address_;
+  bool is_v6_ = false;
+  unique_fd socket_;
+  feeder_work work_;
+  MHD_Daemon* daemon_ = nullptr;
+};
+
+}}}  // namespace millrace::detail

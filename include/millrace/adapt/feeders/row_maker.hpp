@@ -1,0 +1,356 @@
+// Computes any row of a flow, as a feeder does: alone, without a session.
+//
+//   mr::detail::flow_rows<decltype(flow)> rows(std::move(flow), options, workers, notices);
+//   const auto samples = rows.samples_of({.epoch = 3, .first = 640, .count = 64, .step = 8});
+//   rows.compute(samples, worker, body);                 // appends the rows to a body (row_protocol.hpp)
+//
+// The order, the random numbers and the rendering are those of a session with the same flow and options. Therefore a
+// row has the same bytes. The first good sample of epoch 0 defines the shapes.
+// Errors: the constructor throws setup_error for rows that cannot be computed alone, and the errors of the source.
+// samples_of() throws setup_error for positions that do not exist. An error of a sample becomes a reason in the body.
+// Threads: samples_of() is synchronized; each worker may call compute() concurrently with its own number.
+// Cost: samples_of() computes the order of a pass at its first request in that pass.
+#pragma once
+
+#include <millrace/adapt/feeders/row_protocol.hpp>
+#include <millrace/base/aligned_allocator.hpp>
+#include <millrace/deliver/batch.hpp>
+#include <millrace/io/index/set/shard_data.hpp>
+#include <millrace/read/run/indexed_run.hpp>
+#include <millrace/run/session_errors.hpp>
+#include <millrace/run/session_order.hpp>
+#include <millrace/sources/shards.hpp>
+#include <millrace/sync/notice_outlet.hpp>
+
+#include <exception>
+#include <list>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
+
+/// Computes the rows of one run.
+class row_maker {
+ public:
+  virtual ~row_maker() = default;
+  /// Returns the run, as a session passes it to row_storage::open().
+  virtual const row_run& run() const noexcept = 0;
+  /// Returns the samples of a range.
+  virtual std::vector<ordered_sample> samples_of(const row_range& range) = 0;
+  /// Appends the rows of samples, or the reasons why they cannot be computed. Returns the number of reasons.
+  virtual std::size_t compute(std::span<const ordered_sample> samples, std::size_t worker,
+                              std::vector<std::byte>& body) = 0;
+};
+
+/// The planned_run of a source with an index.
+template <class Source>
+struct planned_run_of {
+  using type = typename Source::planned;
+};
+template <>
+struct planned_run_of<shards_source> {
+  using type = indexed_run<shard_data>;
+};
+
+/// The columns of a slot whose rows are read as column_places::set_row() writes them.
+template <class Columns>
+class readable_columns;
+template <auto... Members>
+class readable_columns<columns<Members...>> : public columns<Members...> {
+  using stored = column_places<member_type<Members>...>;
+
+ public:
+  /// Appends the bytes of a row.
+  void append_row(const std::byte* base, std::size_t row, std::vector<std::byte>& to) const {
+    std::apply([&](const auto&... place) { (append(place, base, row, to), ...); }, this->stored::places_);
+  }
+
+ private:
+  template <class T>
+  static void append(const column_place<T>& place, const std::byte* base, std::size_t row, std::vector<std::byte>& to) {
+    using element = typename column_place<T>::element;
+    const auto add = [&to](const void* from, std::size_t bytes) {
+      const auto* const first = static_cast<const std::byte*>(from);
+      to.insert(to.end(), first, first + bytes);
+    };
+    const std::byte* from = base + place.offset_bytes + row * place.row_elements * sizeof(element);
+    if constexpr (varying_item<T>) {
+      constexpr std::size_t numbers = column_place<T>::numbers;
+      const std::int32_t* const size = place.lengths(const_cast<std::byte*>(base)) + numbers * row;
+      add(size, numbers * sizeof(std::int32_t));
+      constexpr std::size_t sides = column_place<T>::sized ? 2 : 1;
+      std::size_t inner = sizeof(element) * place.row_elements;
+      for (std::size_t side = 0; side < sides; ++side) inner /= std::max<std::size_t>(place.shape[side], 1);
+      const std::size_t lines = sides == 2 ? static_cast<std::size_t>(size[0]) : 1;
+      const std::size_t line = static_cast<std::size_t>(size[numbers - 1]) * inner;
+      for (std::size_t y = 0; y < lines; ++y, from += place.shape[sides - 1] * inner) add(from, line);
+    } else {
+      add(from, place.row_elements * sizeof(element));
+    }
+  }
+};
+
+/// Returns the fused maps of `stages` up to batch. `Now` is the type of the items that the first stage receives.
+template <class In, class Now, class... Maps, class First, class... Rest>
+auto maps_before_batch(std::uint64_t seed, stage_list<Maps...>&& maps, stage_list<First, Rest...>&& stages) {
+  if constexpr (is_map<First>)
+    return maps_before_batch<In, typename First::template out<Now>>(
+        seed, append(std::move(maps), std::move(stages.first)), std::move(stages.rest));
+  else return fused_maps<In, Maps...>({.seed = seed}, std::move(maps));
+}
+
+/// Throws the setup_error for a flow whose rows cannot be computed alone.
+[[noreturn]] inline void throw_not_alone(const std::string& got) {
+  throw setup_error("feed_rows() needs rows that are known by their position and computed alone: got " + got +
+                        ", expected an index and one row for each sample",
+                    "Use plain tars, and a flow that consists of shuffle, map and batch");
+}
+
+/// Whether each row of a flow can be computed alone, if its source has an index.
+template <class Flow>
+constexpr bool makes_rows_alone() {
+  if constexpr (!may_be_planned<Flow>()) return false;
+  else
+    return has_one_row_per_sample(static_cast<const decltype(Flow::stages)*>(nullptr)) &&
+           requires { typename columns_of<typename Flow::item>::type; };
+}
+
+/// Computes the rows of a flow.
+template <class Flow>
+class flow_rows final : public row_maker {
+  using source = typename Flow::source_type;
+  using input = typename source::item;
+  using planned = typename planned_run_of<source>::type;
+  using reader = typename planned::source_type::reader;
+  using cursor = typename planned::plan_type::cursor;
+  using layout = typename columns_of<typename Flow::item>::type;
+  using item = typename layout::item;
+  using maps = decltype(maps_before_batch<input, input>(0, stage_list<>{},
+                                                        skip_planned_stages(std::declval<Flow>().stages)));
+  static constexpr std::size_t together = layout::together;
+
+ public:
+  /// `options` is a result of checked().
+  flow_rows(Flow flow, const session_options& options, std::size_t workers, notice_outlet& notices)
+      : flow_rows(std::move(flow), facts_of(flow), options, workers, notices) {}
+
+  const row_run& run() const noexcept override { return run_; }
+
+  std::vector<ordered_sample> samples_of(const row_range& range) override {
+    std::vector<ordered_sample> all;
+    all.reserve(range.count);
+    const std::lock_guard lock(mutex_);
+    cursor& at = cursor_for(range);
+    for (std::uint64_t position = range.first; all.size() < range.count; position += range.step) {
+      if (all.empty() || jumps()) at.move_to(range.epoch, position);
+      const std::optional<ordered_sample> next = at.next();
+      if (!next)
+        throw setup_error("a request for rows is not valid: got position " + std::to_string(position) +
+                              ", expected less than " + std::to_string(planned_->plan().positions()),
+                          "Use the same version of Millrace on all machines");
+      all.push_back(*next);
+    }
+    return all;
+  }
+
+  std::size_t compute(std::span<const ordered_sample> samples, std::size_t worker,
+                      std::vector<std::byte>& body) override {
+    reader from = reader_of(samples);
+    place& here = places_[worker];
+    std::size_t reasons = 0;
+    for (std::size_t done = 0; done < samples.size(); done += together) {
+      const std::size_t count = std::min(together, samples.size() - done);
+      std::optional<item> items[together];
+      error_location origins[together];
+      std::string failures[together];
+      for (std::size_t i = 0; i < count; ++i)
+        guarded(failures[i], samples[done + i], origins[i], [&](std::size_t& map) {
+          items[i] = item_of(from, here.memory, origins[i], map);
+          map = rendering;
+          columns_.check_shapes(*items[i]);
+        });
+      render({items, count}, samples.subspan(done), origins, failures, here);
+      for (std::size_t i = 0; i < count; ++i) {
+        if (!failures[i].empty()) {
+          append_reason(body, failures[i]);
+          ++reasons;
+          continue;
+        }
+        here.row.clear();
+        columns_.append_row(here.slot.data(), i, here.row);
+        append_row(body, here.row);
+      }
+    }
+    return reasons;
+  }
+
+ private:
+  static constexpr std::size_t rendering = ~std::size_t{0}, max_cursors = 64, max_permutations = 4;
+
+  /// The memory of a worker.
+  struct alignas(64) place {
+    scratch memory;
+    aligned_vector<std::byte> slot;
+    std::vector<std::byte> row;
+  };
+  struct known_cursor {
+    row_range key;   // the epoch, the rank and the number of ranks
+    cursor at;
+  };
+
+  flow_rows(Flow&& flow, flow_facts facts, const session_options& options, std::size_t workers, notice_outlet& notices)
+      : source_(std::move(flow.source)),
+        planned_(plan(facts, options, notices)),
+        maps_(maps_before_batch<input, input>(flow.seed, stage_list<>{}, skip_planned_stages(std::move(flow.stages)))),
+        places_(workers) {
+    learn_shapes(damage_rule_for(facts, options), facts.rows);
+    run_.order = planned_->order_text();
+    run_.max_row_bytes = columns_.max_row_bytes();
+    for (place& p : places_) p.slot.resize(columns_.batch_bytes());
+  }
+
+  std::unique_ptr<planned> plan(flow_facts& facts, const session_options& options, notice_outlet& notices) {
+    facts.has_index = is_planned<Flow>(source_, options.on_damage.policy != damage::fail, notices);
+    if (!facts.has_index) throw_not_alone("an order without an index");
+    // Without a budget, no memory is used to read neighbors of samples: a feeder may never need them.
+    std::unique_ptr<planned_run> run = planned_run_for<Flow>(source_, facts, {.session = options, .budget_bytes = 0});
+    return std::unique_ptr<planned>(static_cast<planned*>(run.release()));
+  }
+
+  /// Fixes the shapes as run_core::learn_shapes() does.
+  void learn_shapes(const damage_rule& damaged, std::size_t rows) {
+    std::uint64_t count = 0;
+    for (std::uint64_t position = 0;; ++position) {
+      const auto samples = samples_of({.first = position, .count = 1});
+      reader from = reader_of(samples);
+      error_location origin;
+      std::size_t map = 0;
+      try {
+        const item first = item_of(from, places_.front().memory, origin, map);
+        map = rendering;
+        layout described;
+        described.fix_shapes(first, rows);
+        run_.columns = described.describe();
+        columns_.fix_shapes(first, together);
+        return;
+      } catch (...) {
+        const std::exception_ptr error = located(samples.front(), origin, map);
+        if (!damaged.tolerates_damage() || (map > 0 && !damaged.accepts(error))) std::rethrow_exception(error);
+        damaged.add_early(count, error, position + 1 == planned_->plan().positions());
+      }
+    }
+  }
+
+  reader reader_of(std::span<const ordered_sample> samples) const {
+    return {planned_->data(), planned_->plan().positions(), {samples.begin(), samples.end()}};
+  }
+
+  item item_of(reader& from, scratch& memory, error_location& origin, std::size_t& map) const {
+    sample<input> s;
+    try {
+      s.item = from.next();
+    } catch (...) {
+      origin = from.failed();
+      from.skip();
+      throw;
+    }
+    from.stamp(s);
+    s.keep_origin();
+    origin = s.origin.where();
+    return maps_(std::move(*s.item), {.epoch = s.pass, .sample = s.id}, memory, map);
+  }
+
+  /// Returns the current exception with the location of the sample.
+  static std::exception_ptr located(const ordered_sample& of, const error_location& origin, std::size_t map) noexcept {
+    return located_by([&] {
+      error_location at = origin;
+      at.stage = map == rendering ? "batch" : map_name(map);
+      at.position = of.position;
+      return at;
+    });
+  }
+  /// Calls `act`, and sets `failure` to its error.
+  template <class Act>
+  static void guarded(std::string& failure, const ordered_sample& of, const error_location& origin, const Act& act) {
+    std::size_t map = 0;
+    try {
+      act(map);
+    } catch (...) {
+      try {
+        std::rethrow_exception(located(of, origin, map));
+      } catch (const std::exception& e) {
+        failure = e.what();
+      } catch (...) {
+      }
+      if (failure.empty()) failure = "unknown exception";
+    }
+  }
+
+  /// Renders the items without failure. If one of several fails, each is rendered alone.
+  void render(std::span<std::optional<item>> items, std::span<const ordered_sample> samples,
+              const error_location* origins, std::string* failures, place& here) const {
+    for (std::size_t i = 0; i < items.size();) {
+      const item* run[together];
+      std::size_t n = 0;
+      while (i + n < items.size() && failures[i + n].empty()) {
+        run[n] = &*items[i + n];
+        ++n;
+      }
+      std::string failure;
+      const auto render_rows = [&](std::size_t first, std::size_t rows, std::string& to) {
+        guarded(to, samples[i + first], origins[i + first], [&](std::size_t& map) {
+          map = rendering;
+          columns_.render({run + first, rows}, here.slot.data(), i + first, here.memory);
+        });
+      };
+      if (n > 0) render_rows(0, n, failure);
+      if (!failure.empty())
+        for (std::size_t r = 0; r < n; ++r) render_rows(r, 1, failures[i + r]);
+      i += n + 1;
+    }
+  }
+
+  /// Returns whether a cursor reaches any position at the same cost, because it contains the permutation of a pass.
+  bool jumps() const noexcept {
+    const auto& plan = planned_->plan();
+    if constexpr (requires { plan.permutes(); }) return plan.permutes();
+    else return false;
+  }
+  bool permutes() const noexcept {
+    const auto& plan = planned_->plan();
+    if constexpr (requires { plan.permutes(); }) {
+      return plan.permutes();
+    } else {
+      bool any = false;
+      for (std::size_t i = 0; i < plan.sources(); ++i) any = any || plan.source(i).permutes();
+      return any;
+    }
+  }
+  /// Returns the cursor that was used last for this epoch and rank, or a new one.
+  cursor& cursor_for(const row_range& range) {
+    const row_range key = jumps() ? row_range{.epoch = range.epoch}
+                                  : row_range{.epoch = range.epoch, .first = range.first % range.step,
+                                              .step = range.step};
+    const auto it = std::find_if(cursors_.begin(), cursors_.end(), [&](const auto& c) { return c.key == key; });
+    if (it != cursors_.end()) {
+      cursors_.splice(cursors_.begin(), cursors_, it);
+    } else {
+      const world rank{.rank = static_cast<std::size_t>(key.first), .size = key.step};
+      cursors_.push_front({key, cursor(planned_->plan(), {.world = rank, .epoch = range.epoch})});
+      if (cursors_.size() > (permutes() ? max_permutations : max_cursors)) cursors_.pop_back();
+    }
+    return cursors_.front().at;
+  }
+
+  const source source_;
+  const std::unique_ptr<planned> planned_;
+  const maps maps_;
+  readable_columns<layout> columns_;
+  row_run run_;
+  std::vector<place> places_;   // by worker
+  std::mutex mutex_;
+  std::list<known_cursor> cursors_;   // guarded by mutex_, the last used one first
+};
+
+}}}  // namespace millrace::detail
