@@ -38,4 +38,6 @@ CONTENDERS = [
     Contender("Pillow", "pillow.py", "tar", "torch", (TORCH,), note="the usual recipe"),
     Contender("SPDL", "spdl_io.py", "tar", "spdl", (["spdl", "spdl-io", "numpy"],), needs="ffmpeg",
               note="FFmpeg decodes and scales"),
+    Contender("TurboLoader", "turbo_loader.py", "tar", "turboloader", (["turboloader", "numpy"],),
+              pack="turbo_pack.py", note="delivers f32; a thread for each core"),
 ]

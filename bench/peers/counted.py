@@ -88,12 +88,12 @@ def resident_bytes(pids):
     return total
 
 
-def checked(s, pixels, labels):
+def checked(s, pixels, labels, delivers):
     """The mean of the pixels, 0 to 255, and the labels; ends the program if the batch has the wrong type or shape."""
     pixels, labels = np.asarray(pixels), np.asarray(labels).reshape(-1)
-    kinds = {"u8": np.uint8, "f16": np.float16}
+    kinds = {"u8": np.uint8, "f16": np.float16, "f32": np.float32}
     shapes = [(s.batch, SIZE, SIZE, 3), (s.batch, 3, SIZE, SIZE)]
-    if pixels.shape not in shapes or pixels.dtype != kinds[s.elements] or labels.shape != (s.batch,):
+    if pixels.shape not in shapes or pixels.dtype != kinds[delivers] or labels.shape != (s.batch,):
         sys.exit(f"the batch has the wrong type or shape: got {pixels.dtype} {pixels.shape} with {labels.shape} labels")
     # Every ninth pixel suffices.
     last = pixels.shape[-1] == 3
@@ -101,6 +101,8 @@ def checked(s, pixels, labels):
     means = some.mean(axis=(0, 1, 2) if last else (0, 2, 3), dtype=np.float64)
     if s.elements == "f16":
         means = (means * STD + MEAN) * 255
+    elif delivers == "f32":
+        means = means * 255
     return float(means.mean()), [int(n) for n in labels]
 
 
@@ -110,13 +112,14 @@ def touch(pixels):
     return int(flat[::4096].sum())
 
 
-def run(s, batches, versions):
+def run(s, batches, versions, delivers=None):
+    """`delivers`: the type of the pixels, if it is not that of the settings: "f32", in 0 to 1 in place of u8."""
     started = time.monotonic()
     means, labels, first_s = [], set(), None
     for _ in range(4):
         pixels, numbers = next(batches)
         first_s = first_s or time.monotonic() - started
-        mean, of_batch = checked(s, pixels, numbers)
+        mean, of_batch = checked(s, pixels, numbers, delivers or s.elements)
         means.append(mean)
         labels.update(of_batch)
     for _ in range(8):
