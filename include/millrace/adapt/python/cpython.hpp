@@ -40,7 +40,7 @@ struct release_reference {
 using reference = std::unique_ptr<PyObject, release_reference>;
 
 /// Calls `act` without Python's global lock. `act` must not throw. A destructor must not acquire the lock,
-/// because after the end of the interpreter this ends the calling thread by an exception.
+/// because acquiring it after the end of the interpreter ends the calling thread by an exception.
 template <class Act>
 void without_gil(const Act& act) {
   PyThreadState* const thread = PyEval_SaveThread();

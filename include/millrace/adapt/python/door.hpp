@@ -40,7 +40,7 @@ struct notice_queue {
 class batch_owner {
  public:
   explicit batch_owner(std::shared_ptr<batch_lease> b) : batch_(std::move(b)) {}
-  /// Declares that `stream` uses the batch, unless that is known.
+  /// Declares that `stream` uses the batch. Does nothing if this was declared before.
   void used_on(stream_view stream) {
     if (batch_->device_ordinal() < 0 || stream == batch_->stream() ||
         std::find(streams_.begin(), streams_.end(), stream) != streams_.end())

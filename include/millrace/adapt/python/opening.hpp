@@ -57,7 +57,7 @@ template <class Object, auto... Options>
 PyObject* parameters_of() {
   const Object defaults{};
   reference list(PyList_New(0));
-  bool required = true;   // up to the first option with a default: not an empty string or list
+  bool required = true;   // while all defaults so far are empty strings or lists
   const auto add = [&]<auto M>() {
     using type = member_type<M>;
     if constexpr (std::is_same_v<type, std::string> || is_vector<type>) required = required && (defaults.*M).empty();
@@ -109,7 +109,7 @@ inline std::unique_ptr<door> start(loader_entry::opener open, session_options o,
 }
 
 /// open(flow_options, session_options, deliver, checks): a capsule with the session; with `checks`, only checks the
-/// options. It is bound to a capsule with a loader_entry.
+/// options. The function is bound to a capsule with a loader_entry.
 inline PyObject* open_session(PyObject* self, PyObject* args) {
   PyObject *flow = nullptr, *run = nullptr, *deliver = nullptr;
   int checks = 0;

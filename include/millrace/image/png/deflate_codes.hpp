@@ -56,7 +56,7 @@ class deflate_codes {
   const std::uint32_t* distances() const noexcept { return distances_; }
 
  private:
-  // A second table with an index of k bits contains at least k + 1 code words.
+  // These sizes suffice, because a second table with an index of k bits contains at least k + 1 code words.
   static constexpr std::size_t literal_entries = (std::size_t{1} << literal_bits) + literal_symbols * 16 / 5 + 16;
   static constexpr std::size_t distance_entries = (std::size_t{1} << distance_bits) + distance_symbols * 64 / 7 + 64;
 
