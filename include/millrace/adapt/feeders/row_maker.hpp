@@ -16,6 +16,7 @@
 #include <millrace/base/aligned_allocator.hpp>
 #include <millrace/deliver/batch.hpp>
 #include <millrace/io/index/set/shard_data.hpp>
+#include <millrace/item/owner.hpp>
 #include <millrace/read/run/indexed_run.hpp>
 #include <millrace/run/session_errors.hpp>
 #include <millrace/run/session_order.hpp>
@@ -210,12 +211,12 @@ class flow_rows final : public row_maker {
     for (place& p : places_) p.slot.resize(columns_.batch_bytes());
   }
 
-  std::unique_ptr<planned> plan(flow_facts& facts, const session_options& options, notice_outlet& notices) {
+  owner<planned> plan(flow_facts& facts, const session_options& options, notice_outlet& notices) {
     facts.has_index = is_planned<Flow>(source_, options.on_damage.policy != damage::fail, notices);
     if (!facts.has_index) throw_not_alone("an order without an index");
     // Without a budget, no memory is used to read neighbors of samples: a feeder may never need them.
-    std::unique_ptr<planned_run> run = planned_run_for<Flow>(source_, facts, {.session = options, .budget_bytes = 0});
-    return std::unique_ptr<planned>(static_cast<planned*>(run.release()));
+    owner<planned_run> run = planned_run_for<Flow>(source_, facts, {.session = options, .budget_bytes = 0});
+    return owner<planned>(static_cast<planned*>(run.release()));
   }
 
   /// Fixes the shapes as run_core::learn_shapes() does.
@@ -344,7 +345,7 @@ class flow_rows final : public row_maker {
   }
 
   const source source_;
-  const std::unique_ptr<planned> planned_;
+  const owner<planned> planned_;
   const maps maps_;
   readable_columns<layout> columns_;
   row_run run_;
