@@ -13,6 +13,7 @@
 #include <millrace/image/jpeg/jpeg_encoder.hpp>
 #include <millrace/image/jpeg/jpeg_entries.hpp>
 #include <millrace/image/labels/label_map.hpp>
+#include <millrace/image/labels/mosaic_labels.hpp>
 #include <millrace/image/labels/u16_picture.hpp>
 #include <millrace/image/picture/interleaved.hpp>
 #include <millrace/image/picture/mosaic_picture.hpp>

@@ -126,6 +126,7 @@ OPT_IN = {
                                      "random_erasing_options trivial_augment_options warp_options",
     "image/augment/photometric_plan.hpp": "photometric_plan",
     "image/png/png_encoder.hpp": "encode_png",
+    "image/labels/mosaic_labels.hpp": "mosaic_labels",
     "image/picture/mosaic_picture.hpp": "mosaic_picture mosaic_options",
     "image/picture/padded_picture.hpp": "padded_picture padding_options",
     "image/picture/interleaved.hpp": "interleaved interleaved_row join_documents",

@@ -40,11 +40,14 @@ namespace letterboxes {
 namespace mosaics {
 #include "geometry_2.hpp"
 }
-namespace several_sizes {
+namespace mosaics_with_masks {
 #include "geometry_3.hpp"
 }
-namespace optical_flow {
+namespace several_sizes {
 #include "geometry_4.hpp"
+}
+namespace optical_flow {
+#include "geometry_5.hpp"
 }
 namespace same_geometry {
 #include "images_6.hpp"

@@ -49,6 +49,9 @@ void show(const mr::record& r, mr::rng& rng) {
 EXAMPLE 2
 }
 
+// ---- mosaic_labels.hpp
+EXAMPLE
+
 // ---- mosaic_picture.hpp
 #include <millrace/item/tensor/ragged.hpp>
 
