@@ -32,7 +32,12 @@ enum class soxr_quality : unsigned {
 
 namespace detail { namespace soxr_resamplers {
 
-inline void run(const resample_task& task, unsigned quality, scratch&) {
+/// The input after the end of a signal.
+struct silence {
+  std::vector<float> zeros = std::vector<float>(4'096);
+};
+
+inline void run(const resample_task& task, unsigned quality, scratch& s) {
   const soxr_io_spec_t io = soxr_io_spec(SOXR_FLOAT32_I, SOXR_FLOAT32_I);
   const soxr_quality_spec_t accuracy = soxr_quality_spec(quality, 0);
   const soxr_runtime_spec_t threads = soxr_runtime_spec(1);
@@ -40,7 +45,8 @@ inline void run(const resample_task& task, unsigned quality, scratch&) {
   const std::unique_ptr<struct ::soxr, void (*)(soxr_t)> resampler(
       soxr_create(task.from, task.to, static_cast<unsigned>(task.channels), &problem, &io, &accuracy, &threads),
       soxr_delete);
-  const std::vector<float> zeros(std::max<std::size_t>(4'096, task.channels));
+  std::vector<float>& zeros = s.get<silence>().zeros;
+  if (zeros.size() < task.channels) zeros.resize(task.channels);
   const std::size_t frames = task.out.size() / task.channels;
   const float* in = task.in.data();
   std::size_t count = task.in.size() / task.channels;

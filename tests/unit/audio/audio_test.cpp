@@ -174,6 +174,32 @@ TEST_CASE("lengths are seconds or durations, and decibels are factors") {
   CHECK(a.resample(16'000, {}).frames() == 40'000);   // nothing to do
 }
 
+TEST_CASE("resampled rows share the working memory of a worker, and no sample of another row remains in it") {
+  static const float* input_of_task = nullptr;
+  constexpr mr::audio_resampler observing{
+      .run = [](const mr::resample_task& t, unsigned quality, mr::scratch& s) {
+        input_of_task = t.in.data();
+        interpolate(t, quality, s);
+      },
+      .reach = 1};
+  const std::string loud = slow::wav_file(std::vector<std::int16_t>(40'000, 30'000)),
+                    quiet = slow::wav_file(std::vector<std::int16_t>(3'000, 1'000));
+  const mr::audio first = mr::wav(mr::bytes::borrowed(loud)).resample(8'000, observing);
+  const mr::audio second = mr::wav(mr::bytes::borrowed(quiet)).pad(0.5).resample(12'000, observing);
+  mr::scratch s;
+  std::vector<float> row(first.frames());
+  first.render(row, s);
+  const float* const input = input_of_task;
+  const std::vector<float> others(40'000);   // would get the memory of an input that was freed
+  first.render(row, s);
+  CHECK(input_of_task == input);
+  row.resize(second.frames());
+  second.render(row, s);
+  CHECK(input_of_task == input);
+  const auto alone = second.samples();
+  CHECK(std::equal(row.begin(), row.end(), alone.span().begin()));
+}
+
 TEST_CASE("random crops begin at every frame, and gains fill their range") {
   const std::string file = slow::wav_file({0, 1, 2, 3, 4, 5, 6, 7, 8, 9}, 10);
   const mr::audio a = mr::wav(mr::bytes::borrowed(file));

@@ -22,7 +22,7 @@ namespace detail { namespace audio_plans {
 
 /// Working memory of a worker.
 struct buffers {
-  std::vector<float> stored, resampled;
+  std::vector<float> stored, input, resampled;
 };
 
 /// Returns 10^(decibels / 20) with 32 significant bits.
@@ -215,18 +215,24 @@ void audio::render_resampled(std::span<T> to, scratch& s) const {
   const std::int64_t out_begin = in_begin / from * per;
   const std::int64_t last = r.audible_end / per * from + r.audible_end % per * from / per + 1;
   const std::int64_t in_end = std::min<std::int64_t>(last + reach, stored_.end - stored_.begin);
-  auto& [stored, resampled] = s.get<detail::audio_plans::buffers>();
+  auto& [stored, input, resampled] = s.get<detail::audio_plans::buffers>();
   const auto samples = [this](std::int64_t frames) { return static_cast<std::size_t>(frames) * channels(); };
 
-  std::vector<float> in(samples(std::max<std::int64_t>(0, in_end - in_begin)));
+  const std::size_t length = samples(std::max<std::int64_t>(0, in_end - in_begin));
+  if (input.size() < length) input.resize(length);
+  const std::span<float> in = std::span(input).first(length);
   const std::int64_t begin = std::clamp(stored_.audible_begin - stored_.begin, in_begin, std::max(in_begin, in_end));
   const std::int64_t end = std::clamp(stored_.audible_end - stored_.begin, begin, std::max(begin, in_end));
+  detail::audio_plans::fill_zeros(in.first(samples(begin - in_begin)));
   render_stored<float>(static_cast<std::uint64_t>(stored_.begin + begin),
-                       std::span(in).subspan(samples(begin - in_begin), samples(end - begin)), 1, s);
-  resampled.resize(samples(r.audible_end - out_begin));
-  resampler_.run({.from = file_.header.rate, .to = rate_, .channels = channels(), .in = in, .out = resampled},
+                       in.subspan(samples(begin - in_begin), samples(end - begin)), 1, s);
+  detail::audio_plans::fill_zeros(in.subspan(samples(end - in_begin)));
+  const std::size_t out_length = samples(r.audible_end - out_begin);
+  if (resampled.size() < out_length) resampled.resize(out_length);
+  const std::span<float> out = std::span(resampled).first(out_length);
+  resampler_.run({.from = file_.header.rate, .to = rate_, .channels = channels(), .in = in, .out = out},
                  resampler_.quality, s);
-  const std::span<float> part = std::span(resampled).subspan(samples(r.audible_begin - out_begin));
+  const std::span<float> part = out.subspan(samples(r.audible_begin - out_begin));
   if (factor_ != 1) detail::scale_samples(part, static_cast<float>(factor_));
   detail::store_samples(part, to);
 }
