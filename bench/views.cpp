@@ -188,6 +188,7 @@ class list_batches {
   explicit list_batches(const std::vector<mr::bytes>& files) : files_(files) {
     batch(0, [this](const Row& first) { columns_.fix_shapes(first, rows); }, 1);
     for (auto& slot : slots_) slot.reset(mr::detail::allocate_slot(columns_.batch_bytes()));
+    lists_ = columns_.new_lists();
   }
 
   /// Renders batch `number`, whose images are the same for every type of row.
@@ -199,9 +200,11 @@ class list_batches {
     for (std::size_t first = 0; first < rows; first += columns_.together) {
       claim.clear();
       for (std::size_t i = first; i < std::min(rows, first + columns_.together); ++i) claim.push_back(&all[i]);
-      columns_.render(claim, base, first, memory_);
+      columns_.place_lists(claim, first, *lists_);
+      columns_.render(claim, base, first, memory_, lists_.get());
     }
-    columns_.close(base, rows);
+    columns_.close(base, rows, lists_.get());
+    for (auto& places : *lists_) places.clear();
   }
 
  private:
@@ -228,6 +231,7 @@ class list_batches {
 
   const std::vector<mr::bytes>& files_;
   mr::detail::columns<&Row::images> columns_;
+  std::unique_ptr<typename mr::detail::columns<&Row::images>::batch_lists> lists_;
   std::array<std::unique_ptr<void, slot_deleter>, 4> slots_;
   mr::scratch memory_;
 };

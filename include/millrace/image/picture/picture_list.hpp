@@ -15,8 +15,10 @@
 // setup_error if an option is out of range; the same errors as `picture`. Threads: not synchronized. Lifetime: as for
 // `picture`.
 // Cost: a slot has space for max_pictures images in every row, but only the used part is copied to a device. Images of
-// several rows are decoded together, as in a column of single images. If a row has fewer images than max_pictures, the
-// rows after it are moved once within the slot. The move costs about 20 us per image of 224 x 224.
+// several rows are decoded together, as in a column of single images. A row is rendered at its final place if the maps
+// of all preceding rows of the batch have finished. Otherwise the rows from there on are moved once within the slot, at
+// about 20 us per image of 224 x 224. All rows are moved with on_damage = replace, with session_options::rows, and in a
+// column after another ragged column.
 #pragma once
 
 #include <millrace/base/error.hpp>

@@ -12,6 +12,7 @@
 #pragma once
 
 #include <millrace/item/column/column_traits.hpp>
+#include <millrace/item/column/list_places.hpp>
 
 #include <algorithm>
 #include <array>
@@ -87,6 +88,12 @@ struct column_place<T> {
     return aligned_column_bytes(elements * sizeof(element));
   }
 
+  /// Returns the place of a row of a list before close(), in items.
+  std::size_t first_item(std::size_t row, const list_places* places) const noexcept {
+    return places ? places->of(row) : row * shape[0];
+  }
+  std::size_t item_bytes() const noexcept { return row_elements / shape[0] * sizeof(element); }
+
   std::size_t max_row_bytes() const noexcept { return numbers * sizeof(std::int32_t) + row_elements * sizeof(element); }
   /// Writes a row, before close(), as the place of a fixed column does: the numbers of the row's size, then its
   /// elements. Returns false if a number is too large, or if bytes are missing.
@@ -115,18 +122,21 @@ struct column_place<T> {
 
   /// Pads the rows and moves them, without gaps, to the space directly after the first `used_bytes` bytes of the slot.
   /// Lists are not padded, and their lengths become offsets. Adds the bytes of the rows to `used_bytes`. Returns the
-  /// number for batch_extent::padded_to.
-  std::uint32_t close(std::byte* base, std::size_t rows, std::size_t& used_bytes) const noexcept {
+  /// number for batch_extent::padded_to. `places`: the places of the rows of a list; null if each row has space for the
+  /// longest.
+  std::uint32_t close(std::byte* base, std::size_t rows, std::size_t& used_bytes,
+                      [[maybe_unused]] const list_places* places = nullptr) const noexcept {
     auto* const numbers_of_rows = lengths(base);
     const auto length = [&](std::size_t i) { return static_cast<std::size_t>(numbers_of_rows[i]); };
     if constexpr (list) {
       const std::size_t inner = row_elements / shape[0];
-      line_mover move{base + used_bytes, base + offset_bytes};
+      line_mover move{base + used_bytes, nullptr};
       std::size_t total = 0;
       numbers_of_rows[-1] = 0;
       for (std::size_t i = 0; i < rows; ++i) {
         const std::size_t items = length(i);
-        move.next(items * inner, items * inner, row_elements);
+        move.from = base + offset_bytes + first_item(i, places) * item_bytes();
+        move.next(items * inner, items * inner, 0);
         numbers_of_rows[i] = static_cast<std::int32_t>(total += items);
       }
       used_bytes += bytes(rows, total);

@@ -6,7 +6,7 @@
 // In a slot, the columns of fixed shape precede the ragged columns. Each row of a ragged column is written with space
 // for the longest possible row. Then close() pads all rows to the longest row of the batch and removes the gaps between
 // them. Therefore the used part of a slot is contiguous. Columns of lists, and columns whose rows vary in height and
-// width, are ragged columns too.
+// width, are ragged columns too. list_places.hpp chooses the places of lists without gaps before they are written.
 // Units: bytes from the front of a slot. Errors: none. Threads: not synchronized; one thread closes a slot.
 #pragma once
 
@@ -33,6 +33,8 @@ class column_places {
 
   /// The number of ragged columns.
   static constexpr std::size_t ragged = (std::size_t{0} + ... + (varying_item<Types> ? 1 : 0));
+  /// Whether a column is a list.
+  static constexpr bool has_lists = (list_item<Types> || ...);
   static_assert(ragged <= batch_extent::max_ragged, "millrace: a batch has at most 8 ragged columns");
 
   /// Returns the number of rows of a full batch.

@@ -30,7 +30,10 @@
 #include <millrace/item/tensor/column_texts.hpp>
 
 #include <algorithm>
+#include <cstdint>
 #include <cstring>
+#include <memory>
+#include <span>
 #include <string>
 #include <tuple>
 
@@ -73,9 +76,22 @@ class columns : public column_places<member_type<Members>...> {
   /// first item.
   void check_shapes(const item& one) const { (check<Members>(one), ...); }
 
-  /// Writes items into consecutive rows of the batch at `base`, beginning with row `first`.
-  void render(std::span<const item* const> items, std::byte* base, std::size_t first, scratch& s) const {
-    (render_column<Members>(items, base, first, s), ...);
+  /// The places of the rows of one batch in each column of lists.
+  using batch_lists = std::array<list_places, sizeof...(Members)>;
+  /// Creates the places of the rows of a batch. The shapes must be fixed.
+  std::unique_ptr<batch_lists> new_lists() const {
+    return std::unique_ptr<batch_lists>(new batch_lists{{places_of_lists<Members>()...}});
+  }
+  /// Chooses the places of consecutive rows, beginning with row `first`. Null: a row without an item.
+  void place_lists(std::span<const item* const> items, std::size_t first, batch_lists& lists) const noexcept {
+    (add_lengths<Members>(items, first, lists[index_of<Members>]), ...);
+  }
+
+  /// Writes items into consecutive rows of the batch at `base`, beginning with row `first`. `lists`: the places of the
+  /// rows; null if each row of a list has space for the longest.
+  void render(std::span<const item* const> items, std::byte* base, std::size_t first, scratch& s,
+              const batch_lists* lists = nullptr) const {
+    (render_column<Members>(items, base, first, s, lists), ...);
   }
 
   /// Returns the elements of a row of column M. M must not be ragged.
@@ -105,10 +121,10 @@ class columns : public column_places<member_type<Members>...> {
   void clear_row(std::byte* base, std::size_t row) const noexcept { (clear_column_row<Members>(base, row), ...); }
 
   /// Pads ragged rows and removes the gaps between them; returns the used part of the slot. Only one thread may call
-  /// it, after all rows of the batch are written.
-  batch_extent close(std::byte* base, std::size_t rows) const noexcept {
+  /// it, after all rows of the batch are written. `lists`: as for render().
+  batch_extent close(std::byte* base, std::size_t rows, const batch_lists* lists = nullptr) const noexcept {
     batch_extent e{.used_bytes = ragged_at_bytes_};
-    (close_column<Members>(base, rows, e), ...);
+    (close_column<Members>(base, rows, e, lists), ...);
     return e;
   }
 
@@ -197,10 +213,45 @@ class columns : public column_places<member_type<Members>...> {
     place.lengths(base)[row] = static_cast<std::int32_t>(one.length());
   }
   template <auto M>
-  void close_column(std::byte* base, std::size_t rows, batch_extent& e) const noexcept {
+  void close_column(std::byte* base, std::size_t rows, batch_extent& e, const batch_lists* lists) const noexcept {
     if constexpr (is_ragged<M>)
       e.padded_to[places::template ragged_index<index_of<M>>()] =
-          std::get<index_of<M>>(places_).close(base, rows, e.used_bytes);
+          std::get<index_of<M>>(places_).close(base, rows, e.used_bytes, places_in<M>(lists));
+  }
+
+  // ---- columns of lists ----
+
+  template <auto M>
+  list_places places_of_lists() const {
+    if constexpr (is_list<M>) return list_places(rows_, std::get<index_of<M>>(places_).shape[0]);
+    else return list_places();
+  }
+  template <auto M>
+  static const list_places* places_in(const batch_lists* lists) noexcept {
+    return lists ? &(*lists)[index_of<M>] : nullptr;
+  }
+  template <auto M>
+  static void add_lengths(std::span<const item* const> items, std::size_t first, list_places& to) noexcept {
+    if constexpr (is_list<M>) {
+      std::array<std::uint32_t, 16> lengths;
+      for (std::size_t begin = 0; begin < items.size(); begin += lengths.size()) {
+        const auto part = items.subspan(begin, std::min(lengths.size(), items.size() - begin));
+        for (std::size_t i = 0; i < part.size(); ++i)
+          lengths[i] = part[i] ? static_cast<std::uint32_t>(member_of<M>(*part[i]).length()) : 0;
+        to.add(first + begin, std::span(lengths).first(part.size()));
+      }
+    }
+  }
+  /// Returns the elements of a row, before close().
+  template <auto M>
+  auto open_row(std::byte* base, std::size_t number, const batch_lists* lists) const noexcept {
+    if constexpr (is_list<M>) {
+      const auto& place = std::get<index_of<M>>(places_);
+      const std::size_t first = place.first_item(number, places_in<M>(lists));
+      return row<M>(base + first * place.item_bytes(), 0);
+    } else {
+      return row<M>(base, number);
+    }
   }
 
   template <auto M>
@@ -244,12 +295,14 @@ class columns : public column_places<member_type<Members>...> {
   }
 
   template <auto M>
-  void render_column(std::span<const item* const> items, std::byte* base, std::size_t first, scratch& s) const {
+  void render_column(std::span<const item* const> items, std::byte* base, std::size_t first, scratch& s,
+                     const batch_lists* lists) const {
     using type = member_type<M>;
     using traits = detail::column_traits<type>;
     using element = typename traits::element;
     if constexpr (has_group<M>) {
-      if constexpr (begins_group<M, Members...>()) render_group<typename group_of<type>::type>(items, base, first, s);
+      if constexpr (begins_group<M, Members...>())
+        render_group<typename group_of<type>::type>(items, base, first, s, lists);
       if constexpr (is_sized<M> || is_list<M>) write_sizes<M>(items, base, first);
     } else if constexpr (is_ragged<M>) {
       for (std::size_t i = 0; i < items.size(); ++i) render_ragged<M>(member_of<M>(*items[i]), base, first + i, s);
@@ -277,21 +330,22 @@ class columns : public column_places<member_type<Members>...> {
   static constexpr bool has_group = !std::is_void_v<typename group_of<member_type<M>>::type>;
 
   template <class Group>
-  void render_group(std::span<const item* const> items, std::byte* base, std::size_t first, scratch& s) const {
+  void render_group(std::span<const item* const> items, std::byte* base, std::size_t first, scratch& s,
+                    const batch_lists* lists) const {
     auto& group = s.get<Group>();
     for (std::size_t begin = 0; begin < items.size(); begin += together) {
       const std::size_t size = std::min(together, items.size() - begin);
       group.clear();
-      for (std::size_t i = begin; i < begin + size; ++i) (join<Members>(group, *items[i], base, first + i), ...);
+      for (std::size_t i = begin; i < begin + size; ++i) (join<Members>(group, *items[i], base, first + i, lists), ...);
       group.render(s);
     }
   }
 
   template <auto M, class Group>
-  void join(Group& group, const item& one, std::byte* base, std::size_t number) const {
+  void join(Group& group, const item& one, std::byte* base, std::size_t number, const batch_lists* lists) const {
     using type = member_type<M>;
     if constexpr (std::same_as<typename group_of<type>::type, Group>)
-      group_of<type>::join(member_of<M>(one), group, row<M>(base, number));
+      group_of<type>::join(member_of<M>(one), group, open_row<M>(base, number, lists));
   }
 
   template <auto M>

@@ -23,6 +23,8 @@
 #include <millrace/work/segment/fused_maps.hpp>
 #include <millrace/work/segment/ticket_input.hpp>
 
+#include <memory>
+#include <vector>
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
@@ -89,10 +91,14 @@ class batch_segment final : public batch_rows {
   /// Assigns free slots to the next batches and raises the limit of the dispatcher.
   void open_slots() override {
     if constexpr (mixer::mixes) mixer_.start(columns_, *rows_.batches);
+    if constexpr (Columns::has_lists)
+      if (lists_.empty() && places_lists_)
+        for (std::size_t i = 0; i < rows_.batches->count(); ++i) lists_.push_back(columns_.new_lists());
     dispatcher_->set_limit(rows_.batches->open_free() * rows_.rows);
   }
 
   row_target* rows() noexcept override {
+    places_lists_ = false;   // the rows of a storage have unknown lengths
     return mixer::mixes ? nullptr : &static_cast<row_target&>(*this);   // a reference: g++ 14 warns of `this` == null
   }
   std::size_t max_row_bytes() const noexcept override { return columns_.max_row_bytes(); }
@@ -177,10 +183,24 @@ class batch_segment final : public batch_rows {
     std::uint64_t digest = 0;
   };
 
-  batch_extent close_columns([[maybe_unused]] std::byte* base,
+  using batch_lists = typename Columns::batch_lists;
+  /// Returns the places of the lists of an open batch; null if each row has space for the longest list.
+  batch_lists* lists_of([[maybe_unused]] std::uint64_t batch) const noexcept {
+    if constexpr (Columns::has_lists)
+      if (!lists_.empty()) return lists_[batch % lists_.size()].get();
+    return nullptr;
+  }
+  batch_extent close_columns([[maybe_unused]] std::uint64_t batch, [[maybe_unused]] std::byte* base,
                              [[maybe_unused]] std::size_t rows) const noexcept override {
-    if constexpr (Columns::ragged > 0) return columns_.close(base, rows);
-    else return {};
+    if constexpr (Columns::ragged > 0) {
+      batch_lists* const lists = lists_of(batch);
+      const batch_extent used = columns_.close(base, rows, lists);
+      if (lists)
+        for (list_places& places : *lists) places.clear();
+      return used;
+    } else {
+      return {};
+    }
   }
   std::span<std::uint8_t> flags_at(std::byte* base) const noexcept override { return columns_.flags(base); }
   void copy_row(std::byte* base, std::size_t from, std::size_t to) const noexcept override {
@@ -214,6 +234,12 @@ class batch_segment final : public batch_rows {
     }
     const std::uint64_t mapped = phases ? steady_now_ns() : 0;
     std::byte* const base = rows_.batches->data(batch);
+    if constexpr (Columns::has_lists)
+      if (batch_lists* const lists = lists_of(batch)) {
+        const item* all[group_rows];
+        for (std::size_t i = 0; i < count; ++i) all[i] = items[i] ? &*items[i] : nullptr;
+        columns_.place_lists({all, count}, row_of(batch, contexts[0]), *lists);
+      }
     for (std::size_t i = 0; i < count;) {
       // Consecutive samples that did not fail are in consecutive rows.
       const item* run[group_rows];
@@ -295,7 +321,7 @@ class batch_segment final : public batch_rows {
   void render_run(scratch& memory, const finished_rows& of) noexcept {
     const std::size_t row = row_of(of.batch, of.contexts[0]);
     try {
-      columns_.render({of.items, of.count}, of.base, row, memory);
+      columns_.render({of.items, of.count}, of.base, row, memory, lists_of(of.batch));
       if constexpr (mixer::mixes) mixer_.rendered(of.batch, of.base, row, of.count);
       return;
     } catch (...) {
@@ -304,7 +330,7 @@ class batch_segment final : public batch_rows {
     // At least one of several rows failed. Rendering the rows separately determines which.
     for (std::size_t i = 0; i < of.count; ++i) {
       try {
-        columns_.render({of.items + i, 1}, of.base, row + i, memory);
+        columns_.render({of.items + i, 1}, of.base, row + i, memory, lists_of(of.batch));
         if constexpr (mixer::mixes) mixer_.rendered(of.batch, of.base, row + i, 1);
       } catch (...) {
         fail(of.batch, of.contexts[i]);
@@ -319,6 +345,9 @@ class batch_segment final : public batch_rows {
   const Maps maps_;
   Columns columns_;
   ticket_input<input> input_;
+  // By batch number; empty if lists have space for the longest: a replacement may be longer than the replaced row.
+  std::vector<std::unique_ptr<batch_lists>> lists_{};
+  bool places_lists_ = damaged_.policy != damage::replace;
   [[no_unique_address]] mixer mixer_;
 };
 

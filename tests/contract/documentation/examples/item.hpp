@@ -72,6 +72,13 @@ void show(const std::vector<float>& item, std::span<float> row, mr::scratch& scr
 EXAMPLE
 }
 
+// ---- list_places.hpp
+#include <array>
+
+void show(const std::array<std::uint32_t, 3>& lengths) {
+EXAMPLE
+}
+
 // ---- columns.hpp
 #include <millrace/image/picture/picture.hpp>
 

@@ -58,7 +58,7 @@ MILLRACE_INLINE void batch_rows::rows_done(std::uint64_t batch, std::size_t coun
     std::byte* const base = batches.data(batch);
     const std::size_t rows = batches.rows_of(batch), all = rows_.pad_last ? rows_.rows : rows;
     if (has_flags()) fill_rows(batch, base, rows);
-    extent = close_columns(base, all);
+    extent = close_columns(batch, base, all);
     extent.padding_rows = all - rows;
   }
   batches.set_ready(batch, extent);
