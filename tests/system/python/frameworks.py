@@ -32,8 +32,8 @@ def imported(report, *names):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             return [importlib.import_module(name) for name in names]
-    except ImportError as e:
-        report.skip(names[-1], f"not installed, or of another version: {e}")
+    except Exception as e:   # a package that does not suit another one's version raises errors of many types
+        report.skip(names[-1], f"not installed, or of another version: {type(e).__name__}: {e}")
         return None
 
 
