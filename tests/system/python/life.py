@@ -345,8 +345,8 @@ def no_memory(report, module, shards):
             failures[count] = failures.get(count, 0) + 1
             labels.append(numpy.from_dlpack(batch.label).tolist())
             del batch   # releases its slot
-    report.add(f"_next: MemoryError for each allocation that fails, up to {max(failures)} for a batch",
-               None if min(failures) > 0 else str(failures))
+    report.add(f"_next: MemoryError for each allocation that fails, up to {max(failures, default=0)} for a batch",
+               None if min(failures, default=0) > 0 else str(failures))
     report.add("batches that failed for lack of memory are delivered by the next call",
                None if labels == expected else f"{labels}, expected {expected}")
     plain.close()
