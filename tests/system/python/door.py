@@ -1,6 +1,8 @@
 # Parts of the tests of the Python door: the interpreter with NumPy, the module, the C++ loop, data, digests of batches.
 #
 # MILLRACE_PYTHON names the interpreter; otherwise it is this one or the system's, if it has NumPy and Python.h.
+import importlib.machinery
+import importlib.util
 import io
 import os
 import pathlib
@@ -41,6 +43,14 @@ def flows():
     import millrace
     return millrace.load(HERE / "module.cpp", compiled=compiled_library("g++"), cache=BUILD / "cache",
                          flags=["-O1", "-Wall", "-Wextra", "-Wpedantic", "-Werror"])
+
+
+def loaded(path):
+    """A compiled module of module.cpp."""
+    loader = importlib.machinery.ExtensionFileLoader("flows", path)
+    module = importlib.util.module_from_spec(importlib.util.spec_from_file_location("flows", path, loader=loader))
+    loader.exec_module(module)
+    return module
 
 
 def loop():

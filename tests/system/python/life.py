@@ -84,11 +84,19 @@ print("added", references() - before)
 """
 
 
+def debug_python():
+    """A debug build of Python with its headers, or None."""
+    debug = shutil.which("python3-dbg")
+    has_headers = "import sysconfig, os; os.stat(sysconfig.get_paths()['include'] + '/Python.h')"
+    if debug and subprocess.run([debug, "-c", has_headers], stderr=subprocess.DEVNULL).returncode == 0:
+        return debug
+    return None
+
+
 def references(report, folder, shards):
     """With a debug build of Python, which counts all references, and checks each use of an object."""
-    debug = shutil.which("python3-dbg")
-    if debug is None or subprocess.run([debug, "-c", "import sysconfig, os; os.stat(sysconfig.get_paths()['include'] + "
-                                        "'/Python.h')"], stderr=subprocess.DEVNULL).returncode != 0:
+    debug = debug_python()
+    if debug is None:
         report.skip("references in a debug build of Python", "python3-dbg is not installed")
         return
     start = START.format(here=str(HERE), package=sys.path[0], folder=folder, shards=shards)
