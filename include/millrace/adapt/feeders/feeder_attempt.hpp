@@ -5,8 +5,8 @@
 //   ...                                              // rows go to their places while libcurl performs
 //   const std::string problem = a.problem_of(code);  // empty: the answer is complete, with the status a.status()
 //
-// The window of a feeder is twice the product of its rate and its fastest answer, and at least four rows for each of
-// its workers. Requests contain half of the rows of a worker, so that the feeder never waits for the network.
+// The window of a feeder is the product of its rate and twice its fastest answer and 50 ms, and at least four rows for
+// each of its workers. Two requests for each worker fill it, so that the feeder never waits for the network.
 // Errors: std::bad_alloc. Threads: the network thread. Lifetime: the feeder must exist longer.
 #pragma once
 
@@ -58,10 +58,14 @@ struct feeder_part {
 
 /// A feeder, as the trainer knows it.
 struct feeder_state {
-  static constexpr std::size_t least_window = 4, max_window = 128;   // for each worker
+  static constexpr std::size_t least_window = 4, max_window = 128, requests_each = 2;   // for each worker
 
   explicit feeder_state(feeder_address a) : at(std::move(a)) { statistics.address = at.text(); }
 
+  /// Returns whether another request may be sent. More requests for single rows would be refused with 429.
+  bool has_room() const noexcept {
+    return statistics.in_flight < statistics.window && running < requests_each * statistics.workers + 4;
+  }
   bool may_compute(std::int64_t now_ns) const noexcept { return is_listed && statistics.is_ready && due_ns <= now_ns; }
   void record_hello() noexcept;
   void record_answer(double seconds, std::size_t requested_rows, std::int64_t now_ns) noexcept;

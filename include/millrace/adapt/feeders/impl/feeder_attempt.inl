@@ -14,6 +14,7 @@ MILLRACE_INLINE void feeder_state::record_hello() noexcept {
   statistics.is_ready = true;
   statistics.window = std::max(statistics.window, least_window * statistics.workers);
   due_ns = 0;
+  least_seconds = 0;   // the network may have changed
 }
 
 MILLRACE_INLINE void feeder_state::record_answer(double seconds, std::size_t requested_rows,
@@ -22,12 +23,12 @@ MILLRACE_INLINE void feeder_state::record_answer(double seconds, std::size_t req
   feeder_statistics& s = statistics;
   const double now_rate = static_cast<double>(requested_rows) / seconds;   // by Little's law
   rate += answers == 0 ? now_rate : (now_rate - rate) / 8;
-  least_seconds = answers == 0 ? seconds : std::min(seconds, least_seconds + (seconds - least_seconds) / 64);
+  least_seconds = least_seconds == 0 ? seconds : std::min(seconds, least_seconds);
   slowest_seconds = std::max(seconds, slowest_seconds - slowest_seconds / 16);
   total_seconds += seconds;
   s.wait_seconds = total_seconds / static_cast<double>(++answers);
   s.rows_per_second = static_cast<double>(s.rows) / std::max(1e-9 * static_cast<double>(now_ns - first_ns), 1e-6);
-  const auto fit = static_cast<std::size_t>(rate * std::max(0.02, 2 * least_seconds));
+  const auto fit = static_cast<std::size_t>(rate * (0.05 + 2 * least_seconds));
   s.window = std::clamp(fit, least_window * s.workers, max_window * s.workers);
   retry = retry_state(0);
 }

@@ -68,8 +68,8 @@ MILLRACE_INLINE void feeder_client::open(const row_run& run) {
 }
 
 MILLRACE_INLINE std::size_t feeder_client::free_rows() {
-  const std::size_t capacity = capacity_.load();
-  return capacity - std::min(capacity, outstanding_.load());
+  const std::size_t capacity = capacity_.load(), room = capacity - std::min(capacity, outstanding_.load());
+  return 8 * room < capacity ? 0 : room;   // no requests for single rows
 }
 
 MILLRACE_INLINE void feeder_client::read_rows(const row_range& range, row_slots slots) {
@@ -194,7 +194,7 @@ MILLRACE_INLINE void feeder_client::assign(std::int64_t now_ns) {
     bool any_ready = false;
     for (const auto& f : feeders_) {
       any_ready = any_ready || (f->is_listed && f->statistics.is_ready);
-      if (!f->may_compute(now_ns) || f->statistics.in_flight >= f->statistics.window) continue;
+      if (!f->may_compute(now_ns) || !f->has_room()) continue;
       // The feeder of the last attempt gets the part only if no other feeder has room.
       const std::size_t room = p->last == f.get() ? 1 : 1 + f->statistics.window - f->statistics.in_flight;
       if (room > best_room) best = f.get();
@@ -206,7 +206,9 @@ MILLRACE_INLINE void feeder_client::assign(std::int64_t now_ns) {
     }
     if (!best || running_.size() >= request_limit_) return;
     const feeder_statistics& s = best->statistics;
-    const std::size_t requests = std::max<std::size_t>(std::min(2 * s.workers, request_limit_ / feeders_.size()), 1);
+    const std::size_t requests = std::max<std::size_t>(std::min(feeder_state::requests_each * s.workers,
+                                                                request_limit_ / feeders_.size()),
+                                                       1);
     const std::size_t most = std::clamp<std::size_t>(s.window / requests, 1, max_part_rows);
     const std::size_t count = std::min({p->count, s.window - s.in_flight, most});
     waiting_.pop_front();
@@ -338,7 +340,7 @@ MILLRACE_INLINE void feeder_client::check(std::int64_t now_ns) {
     }
   for (const part_pointer& p : late) {
     const auto other = std::find_if(feeders_.begin(), feeders_.end(), [&](const auto& f) {
-      return f->may_compute(now_ns) && f.get() != p->last && f->statistics.in_flight < f->statistics.window;
+      return f->may_compute(now_ns) && f.get() != p->last && f->has_room();
     });
     if (p->running != 1 || other == feeders_.end()) continue;
     const bool is_idle = (*other)->statistics.in_flight == 0;
