@@ -63,7 +63,7 @@ struct feeder_state {
   explicit feeder_state(feeder_address a) : at(std::move(a)) { statistics.address = at.text(); }
 
   /// Returns whether another request may be sent. More requests for single rows would be refused with 429.
-  bool has_room() const noexcept {
+  bool accepts_request() const noexcept {
     return statistics.in_flight < statistics.window && running < requests_each * statistics.workers + 4;
   }
   bool may_compute(std::int64_t now_ns) const noexcept { return is_listed && statistics.is_ready && due_ns <= now_ns; }

@@ -260,12 +260,18 @@ TEST_CASE("each address of a name is a feeder, and a name is resolved again") {
 TEST_CASE("a late request is sent to a second feeder") {
   const reference_run& reference = fed_reference();
   using enum feeder_fault;
-  hostile_feeder slow(reference.feeder({none, none, none, silent})), fast(reference.feeder());
-  auto options = fast_options({slow.host(), fast.host()});
+  std::vector<feeder_fault> faults(64, none);
+  faults[0] = silent;
+  hostile_feeder slow(reference.feeder(faults));
+  auto settings = reference.feeder();
+  { settings.port = hostile_feeder(settings).port(); }
+  std::unique_ptr<hostile_feeder> fast;   // starts after the request that is late
+  auto options = fast_options({slow.host(), "127.0.0.1:" + std::to_string(settings.port)});
   options.stall_limit = std::chrono::seconds(60);
   options.hedge = {.share = 0.5, .least_wait = std::chrono::milliseconds(20)};
   const auto storage = mr::feeders(options);
   reference.check(run_fed(1, storage, [&] {
+    if (!fast && slow.requests > 0) fast = std::make_unique<hostile_feeder>(settings);
     const auto all = storage->statistics();
     return std::any_of(all.begin(), all.end(), [](const auto& s) { return s.hedges_won > 0; });
   }));

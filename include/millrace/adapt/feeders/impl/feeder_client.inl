@@ -194,7 +194,7 @@ MILLRACE_INLINE void feeder_client::assign(std::int64_t now_ns) {
     bool any_ready = false;
     for (const auto& f : feeders_) {
       any_ready = any_ready || (f->is_listed && f->statistics.is_ready);
-      if (!f->may_compute(now_ns) || !f->has_room()) continue;
+      if (!f->may_compute(now_ns) || !f->accepts_request()) continue;
       // The feeder of the last attempt gets the part only if no other feeder has room.
       const std::size_t room = p->last == f.get() ? 1 : 1 + f->statistics.window - f->statistics.in_flight;
       if (room > best_room) best = f.get();
@@ -340,7 +340,7 @@ MILLRACE_INLINE void feeder_client::check(std::int64_t now_ns) {
     }
   for (const part_pointer& p : late) {
     const auto other = std::find_if(feeders_.begin(), feeders_.end(), [&](const auto& f) {
-      return f->may_compute(now_ns) && f.get() != p->last && f->has_room();
+      return f->may_compute(now_ns) && f.get() != p->last && f->accepts_request();
     });
     if (p->running != 1 || other == feeders_.end()) continue;
     const bool is_idle = (*other)->statistics.in_flight == 0;
