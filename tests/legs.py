@@ -239,12 +239,13 @@ def python(leg):
 
 
 def remote(leg):
-    """objects from misbehaving servers, nginx, and independent stores: moto and rclone's server"""
+    """objects from misbehaving servers, nginx, moto and rclone's server; rows from feeders that are killed"""
     leg.run_checks("system/remote/object_stores.py", "system/remote/web.py")
     if is_turn(0):
         leg.run_checks("system/remote/first_batch.py", "system/remote/spoiled_runs.py")
     if is_turn(1):
         leg.run_check("system/remote/cache_kills.py")
+    leg.run_checks("system/feeders/feeders.py --quick")
 
 
 def faults(leg):
