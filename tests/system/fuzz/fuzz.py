@@ -73,6 +73,7 @@ TARGETS = {
     "json": Target(share=8, rate=30_000, largest_bytes=512, poisoning=True, optional_library="simdjson"),
     "store_text": Target(share=8, rate=30_000, largest_bytes=512, poisoning=True),
     "feeder_answer": Target(share=8, rate=30_000, largest_bytes=512, poisoning=True),
+    "fields": Target(share=8, rate=3_000, largest_bytes=256, poisoning=True),
     "wav": Target(share=8, rate=15_000, largest_bytes=512, poisoning=True),
     # Images have at most 65,536 pixels of 8 bytes.
     "png": Target(share=16, rate=4_000, max_megabytes=8, poisoning=True, optional_library="libpng"),
