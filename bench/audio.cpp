@@ -1,12 +1,18 @@
-// audio: WAV files to rows of a batch, without resampling, against memcpy
+// audio: WAV files to rows of a batch, against memcpy; resampled rows against libsoxr alone
 //
 // A batch has 256 files of 1 s at 16 kHz with one channel, which exceed the caches. The time includes the plan of each
 // file. memcpy copies as many bytes as a row reads and writes. Each measurement is followed by one of memcpy; the ratio
 // is that of such pairs.
+//
+// "resampled" resamples files of 1 s from 44.1 to 16 kHz. libsoxr alone has its input as f32 in memory and writes into
+// the row; the ratio is that of pairs. Without libsoxr-dev, this part is omitted.
 #include "../tests/unit/audio/wav_files.hpp"
 #include "harness.hpp"
 
 #include <millrace/audio/wav.hpp>
+#ifdef MILLRACE_BENCH_SOXR
+#include <millrace/adapt/soxr.hpp>
+#endif
 
 #include <cstring>
 #include <string>
@@ -18,11 +24,18 @@ namespace {
 
 constexpr std::size_t files = 256, frames = 16'000;
 
-mr::bytes wav_of(slow::coding coding) {
+mr::bytes wav_of(slow::coding coding, std::uint32_t rate = frames) {
   std::string data;
-  const auto data_bytes = static_cast<std::uint32_t>(frames * slow::bytes_of_coding[coding]);
+  const auto data_bytes = static_cast<std::uint32_t>(rate * slow::bytes_of_coding[coding]);
   for (std::uint32_t i = 0; i < data_bytes; ++i) data += static_cast<char>(i * 40'503 >> 9 & 63);
-  return mr::bytes::owned(slow::wav_file({.coding = coding, .rate = 16'000}, data));
+  return mr::bytes::owned(slow::wav_file({.coding = coding, .rate = rate}, data));
+}
+
+/// Returns the CPU seconds of `work`.
+double seconds(const auto& work) {
+  const double before = bench::seconds_of(CLOCK_THREAD_CPUTIME_ID);
+  work();
+  return bench::seconds_of(CLOCK_THREAD_CPUTIME_ID) - before;
 }
 
 template <class T>
@@ -37,11 +50,6 @@ void measure(bench::harness& run, const std::string& name, slow::coding coding, 
   char* const to = memory.data() + pages + 2'048;   // copies are slower between equal offsets in a page
   mr::scratch s;
   std::vector<double> shares;
-  const auto seconds = [](const auto& work) {
-    const double before = bench::seconds_of(CLOCK_THREAD_CPUTIME_ID);
-    work();
-    return bench::seconds_of(CLOCK_THREAD_CPUTIME_ID) - before;
-  };
   for (int round = run.quick() ? -11 : -51; round < 0; ++round) {
     const double own = seconds([&] {
       for (std::size_t i = 0; i < files; ++i)
@@ -57,6 +65,37 @@ void measure(bench::harness& run, const std::string& name, slow::coding coding, 
   run.result("audio_" + name, bench::median(shares), "%_of_memcpy", goal);
 }
 
+#ifdef MILLRACE_BENCH_SOXR
+void measure_resampled(bench::harness& run) {
+  constexpr std::size_t resampled_files = 32;
+  constexpr std::uint32_t rate = 44'100;
+  std::vector<mr::bytes> sources;
+  std::vector<mr::tensor<float, 2>> inputs;
+  for (std::size_t i = 0; i < resampled_files; ++i) {
+    sources.push_back(wav_of(slow::i16, rate));
+    inputs.push_back(mr::wav(sources.back()).samples());
+  }
+  std::vector<float> rows(resampled_files * frames);
+  const auto row = [&](std::size_t i) { return std::span(rows).subspan(i * frames, frames); };
+  const mr::audio_resampler resampler = mr::soxr();
+  mr::scratch s;
+  std::vector<double> shares;
+  for (int round = run.quick() ? -11 : -51; round < 0; ++round) {
+    const double own = seconds([&] {
+      for (std::size_t i = 0; i < resampled_files; ++i)
+        mr::wav(sources[i]).resample(frames, resampler).render(row(i), s);
+    });
+    const double alone = seconds([&] {
+      for (std::size_t i = 0; i < resampled_files; ++i)
+        resampler.run({.from = rate, .to = frames, .channels = 1, .in = inputs[i].span(), .out = row(i)},
+                      resampler.quality, s);
+    });
+    shares.push_back(alone / own);
+  }
+  run.result("audio_resampled", bench::median(shares), "of_libsoxr", bench::at_least(0.9));
+}
+#endif
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -67,6 +106,9 @@ int main(int argc, char** argv) {
     measure<float>(run, "f32_to_f32", slow::f32, bench::at_least(80));
     measure<float>(run, "i24_to_f32", slow::i24, {});
     measure<float>(run, "u8_to_f32", slow::u8, {});
+#ifdef MILLRACE_BENCH_SOXR
+    measure_resampled(run);
+#endif
     return run.finish();
   });
 }
