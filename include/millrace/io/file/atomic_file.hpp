@@ -10,13 +10,18 @@
 // thread-safe.
 #pragma once
 
+#include <millrace/base/error.hpp>
+#include <millrace/base/text.hpp>
+#include <millrace/io/file/abandoned_files.hpp>
 #include <millrace/io/file/posix_files.hpp>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {

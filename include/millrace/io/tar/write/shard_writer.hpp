@@ -14,8 +14,11 @@
 // Threads: one thread at a time.
 #pragma once
 
+#include <millrace/base/error.hpp>
 #include <millrace/base/text.hpp>
 #include <millrace/io/file/atomic_file.hpp>
+#include <millrace/io/tar/format/member_name.hpp>
+#include <millrace/io/tar/format/tar_header.hpp>
 #include <millrace/item/bytes.hpp>
 #include <millrace/item/owner.hpp>
 
