@@ -27,14 +27,14 @@ bitset: bitset
 cctype: isdigit tolower
 charconv: chars_format errc from_chars to_chars
 chrono: chrono::duration chrono::duration_cast chrono::milliseconds chrono::nanoseconds chrono::seconds
-chrono: chrono::system_clock
+chrono: chrono::hours chrono::system_clock
 cmath: abs ceil fabs floor fma fmod frexp isfinite nearbyint sqrt trunc
 concepts: constructible_from convertible_to copy_constructible derived_from floating_point integral invocable same_as
 concepts: signed_integral
 condition_variable: condition_variable
 csetjmp: jmp_buf longjmp
 cstddef: byte nullptr_t ptrdiff_t size_t to_integer
-cstdint: int8_t int16_t int32_t int64_t uint8_t uint16_t uint32_t uint64_t uintptr_t
+cstdint: int8_t int16_t int32_t int64_t intptr_t uint8_t uint16_t uint32_t uint64_t uintptr_t
 cstdio: FILE fclose ferror fgets fopen fprintf fputs fread snprintf sscanf size_t
 cstdlib: abs aligned_alloc free getenv strtoul strtoull size_t
 cstring: memchr memcmp memcpy memmove memset strcmp strerror strlen strncmp size_t

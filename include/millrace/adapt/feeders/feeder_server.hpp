@@ -20,6 +20,7 @@
 #include <millrace/adapt/feeders/feed_rows_options.hpp>
 #include <millrace/adapt/feeders/feeder_requests.hpp>
 #include <millrace/adapt/feeders/feeder_work.hpp>
+#include <millrace/io/file/read_file.hpp>
 #include <millrace/io/file/unique_fd.hpp>
 
 #include <netdb.h>
@@ -27,9 +28,8 @@
 #include <sys/socket.h>
 
 #include <cerrno>
+#include <cstdint>
 #include <cstring>
-#include <fstream>
-#include <iterator>
 #include <map>
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
@@ -116,15 +116,6 @@ class feeder_server {
     rules.run = run_id(rules.hello);
     return rules;
   }
-  static std::string content_of(const std::string& file) {
-    std::ifstream in(file, std::ios::binary);
-    std::string text{std::istreambuf_iterator<char>(in), {}};
-    if (!in || text.empty())
-      throw setup_error("feed_rows_options names a file that cannot be read: got \"" + printable(file) +
-                            "\", expected a file in the PEM format",
-                        "Check the path and the permissions");
-    return text;
-  }
   std::uint64_t nanoseconds() const noexcept {
     return static_cast<std::uint64_t>(options_.patience.count()) * 1'000'000'000;
   }
@@ -172,8 +163,8 @@ class feeder_server {
 
   void listen() {
     const bool secure = !options_.certificate.empty();
-    const std::string certificate = secure ? content_of(options_.certificate) : "";
-    const std::string key = secure ? content_of(options_.key) : "";
+    const std::string certificate(secure ? read_file(options_.certificate).text() : "");
+    const std::string key(secure ? read_file(options_.key).text() : "");
     socket_ = open_socket();
     std::vector<MHD_OptionItem> more;
     const auto add = [&more](MHD_OPTION option, std::intptr_t value, const void* pointer = nullptr) {
@@ -184,7 +175,7 @@ class feeder_server {
       add(MHD_OPTION_HTTPS_MEM_KEY, 0, key.c_str());
       add(MHD_OPTION_HTTPS_PRIORITIES, 0, "NORMAL:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2");
     }
-    // One thread sends about 3 GB per second without TLS, and about 1 GB with TLS.
+    // With TLS, a thread also encrypts the rows.
     const std::size_t threads = std::clamp<std::size_t>(work_.workers() / (secure ? 2 : 4), 1, 16);
     if (threads > 1) add(MHD_OPTION_THREAD_POOL_SIZE, static_cast<std::intptr_t>(threads));
     add(MHD_OPTION_END, 0);
