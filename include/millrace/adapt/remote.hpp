@@ -13,8 +13,8 @@
 // proxies of the environment are used.
 // With .cache, all processes and runs of a machine fetch each object only once (io/cache/cached.hpp).
 // Globs and folders need a store that can list its objects: s3:// and gs://.
-// Errors: io_error with the server's message, the number of attempts and the time; setup_error for missing keys and
-// invalid options.
+// Errors: io_error with the server's message, the number of attempts and the time; setup_error for missing
+// credentials and invalid options.
 // Threads: any. A dedicated thread transfers the bytes; it starts when the first name is opened.
 // Lifetime: open files keep the state of the storage alive.
 #pragma once

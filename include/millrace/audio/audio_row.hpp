@@ -8,8 +8,8 @@
 //
 //   auto& [speech, stereo] = b;     // f32 [B, longest of the batch] with i32 [B], and i16 [B, frames, 2]
 //
-// An audio_row<T> is f32 or i16 [frames], an audio_row<T, 2> is [frames, channels], interleaved. A ragged_audio is the
-// same as a ragged column, with lengths in frames.
+// An audio_row<T> is f32 or i16 [frames], an audio_row<T, 2> is [frames, channels], interleaved. A ragged_audio is a
+// ragged column whose lengths are in frames.
 // Rows of one channel need a plan of one channel: call mono() or channel(). All rows that are not ragged have the same
 // number of frames: call random_crop(), or pad() and crop().
 // Errors: data_error if the plan has several channels and the row has one; for ragged rows also the errors of ragged().
@@ -63,8 +63,8 @@ class ragged_audio {
   static constexpr std::size_t rank = Rank;
   static constexpr const char* rendering = audio::rendering;
 
-  /// Plans a row of at most `max_length` frames. Throws data_error if the plan is longer, unless `truncate` is set, or
-  /// if Rank is 1 and the plan has several channels; setup_error if an option is out of range.
+  /// Plans a row of at most `max_length` frames. Throws data_error if the plan is longer and `truncate` is not set.
+  /// Throws data_error if Rank is 1 and the plan has several channels. Throws setup_error if an option is out of range.
   ragged_audio(audio plan, const ragged_options<T>& options)
       : options_(options), row_(plan.crop_frames(0, detail::ragged_length(plan.frames(), options))),
         shape_(row_.shape()) {

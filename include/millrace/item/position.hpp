@@ -5,17 +5,17 @@
 //   mr::detail::check_same(from, current);             // setup_error that lists the differences: data set, seed, ...
 //
 // Format: fewer than 300 bytes, printable, without an end of line; parse_position() also accepts a text with an end of
-// line. Numbers are decimal; data, digest, times and checksum are hexadecimal. `crc32c` is the CRC-32C of the text
-// before it, so a damaged text is refused. The text contains all settings that affect the order, because a resumed run
-// must have the same values. It excludes the number of workers and the read-ahead, which may change.
+// line. Numbers are decimal; the fields `data`, `digest`, `times` and `crc32c` are hexadecimal. `crc32c` is the CRC-32C
+// of the text before it, so a damaged text is refused. The text contains all settings that affect the order, because a
+// resumed run must have the same values. It excludes the number of workers and the read-ahead, which may change.
 // Version 6 is for runs with an index, and is valid for any number of ranks. Version 7 is for runs without an index. It
 // adds the point at which reading begins again, the ranks of the run, and a hash of the modification times of the
 // files. Version 8 is version 7 for runs that pack samples into rows. It adds the number of tokens in the first row.
-// Versions 1, 4 and 5 are older forms of 6, 7 and 8: the order had 48 lanes by default, and a window of the complete
-// data set did not produce a uniform permutation. A run that resumes from an older version continues in the older
-// order, and its resume points keep the version.
-// Versions 2 and 3 are older forms of 4 and 5: lanes did not wait for each other between passes. With one lane the
-// order is the same, and these versions are accepted. With several lanes they are refused.
+// Versions 1, 4 and 5 are older forms of 6, 7 and 8. By default, they shuffled in 48 lanes (parts of the data set with
+// separate orders), and a window of the complete data set did not produce a uniform permutation. A run that resumes
+// from an older version continues in the older order, and its resume points keep the version.
+// Versions 2 and 3 are older forms of 4 and 5: a lane began its next pass before the others had ended. With one lane
+// the order is the same, and these versions are accepted. With several lanes they are refused.
 // With an index, the texts of all ranks differ only in `digest`. Each rank has the digest of its own samples. The
 // wrapping sum of the digests of all ranks is the digest of the run. Sum the digests before saving:
 //   MPI_Allreduce(MPI_IN_PLACE, &position.digest, 1, MPI_UINT64_T, MPI_SUM, MPI_COMM_WORLD);
@@ -25,9 +25,9 @@
 // If a run packs samples into rows (stages/pack.hpp), the text has the fields `packed_row` (length or max_cost) and
 // `open_rows`. A text without them is from an earlier release, and fits any limits.
 // `shards` and `samples` state the size of the data set, for the error message if the data set has changed. Both fields
-// may be missing. If the program did not change `digest` after b.position(), it did not sum the digests of the ranks.
-// The text then has the field `shares`, the number of ranks. A run may resume from this text, but reports once that its
-// digests will be meaningless.
+// may be missing. If `digest` is unchanged since b.position(), to_text() concludes that the program did not sum the
+// digests of the ranks. The text then has the field `shares`, the number of ranks. A run may resume from this text, but
+// reports once that its digests will be meaningless.
 // Errors: see the example. Untrusted text is safe: the result is always a position or a data_error. Threads: pure
 // functions; any thread.
 #pragma once
@@ -45,8 +45,8 @@ namespace millrace { inline namespace MILLRACE_ABI {
 /// The point at which a run without an index begins to read again, in order to continue after a batch.
 struct replay_point {
   std::uint64_t pass = 0;      ///< number of the pass through the source
-  std::uint64_t ordinal = 0;   ///< ordinal in that pass of the first sample to convert to rows
-  std::uint64_t rows = 0;      ///< number of rows from that sample on that were already delivered or dropped
+  std::uint64_t ordinal = 0;   ///< ordinal of the first sample to convert to rows, in this pass
+  std::uint64_t rows = 0;      ///< rows of these samples that were already delivered or dropped
   std::uint64_t shard = 0;     ///< ordinal of the first shard to open, in the pass's order of shards
   std::uint64_t first = 0;     ///< number of samples in the earlier shards of the pass
   std::uint64_t held = 0;      ///< tokens in the row of the packing stage when the sample at `ordinal` arrives
@@ -58,7 +58,7 @@ struct replay_point {
 /// struct, because it is not part of the progress of a run.
 struct digest_share {
   std::uint64_t digest = 0;
-  std::uint32_t ranks = 0;   ///< number of ranks; 0: no other rank had samples
+  std::uint32_t ranks = 0;   ///< number of ranks; 0 if the digest is complete, because no other rank had samples
 
   friend constexpr bool operator==(const digest_share&, const digest_share&) { return true; }
 };
@@ -81,7 +81,7 @@ struct position {
   static constexpr std::uint32_t older_index_version = 1;
   static constexpr std::uint32_t older_replay_version = 4;
   static constexpr std::uint32_t older_packing_version = 5;
-  /// The earlier versions of the two replay orders, in which lanes did not wait for each other between passes.
+  /// Versions before those of replay and packing, in which lanes did not wait for each other between passes.
   static constexpr std::uint32_t oldest_replay_version = 2;
   static constexpr std::uint32_t oldest_packing_version = 3;
 

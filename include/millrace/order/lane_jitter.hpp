@@ -1,4 +1,5 @@
-// Defines the order inside one lane: a sliding jitter that can be entered at any ordinal.
+// Defines the order inside one lane (a part of the data set with its own order): a shuffle within a sliding window. The
+// sample at any ordinal can be computed without those before it.
 //
 //   const std::uint64_t window = mr::detail::lane_jitter::places(170);
 //   mr::detail::lane_jitter order({.seed = 7, .pass = 2, .lane = 5, .length = 26'669, .window = window});
@@ -8,8 +9,8 @@
 //
 // Sample i of a lane gets the key i + U(seed, pass, lane, i) * w, where w is the window and U is uniform in [0, 1).
 // Samples are in the order of their keys. If keys are equal, the lower i is first. The unit of keys and w is 1/65536 of
-// a sample. The order can be entered at any ordinal j, because every sample up to j - w precedes ordinal j, and every
-// sample from j + w on follows it. Therefore only the keys of the 2 w samples between these determine sample j.
+// a sample. Samples with an index up to j - w have ordinals below j, and samples with an index from j + w on have
+// ordinals above j. Therefore only the keys of the 2 w samples between these determine which sample has ordinal j.
 // Cost: a walk stores about w samples at its start, and about w / 2 samples later. at(j) costs O(w). A window of at
 // most one sample changes nothing.
 // Errors: none; j must be below the length, and next() must not be called after the end of the lane.
@@ -60,8 +61,8 @@ class lane_jitter {
   /// Returns the index of the sample with this ordinal in the lane. Costs O(window).
   std::uint64_t at(std::uint64_t ordinal) const;
 
-  /// Fills `around` with the sample with ordinal `ordinal`, followed by the later samples that were examined, in any
-  /// order. Returns the first index that was not examined.
+  /// Fills `around`: first the sample at this ordinal, then, in any order, the later samples that this call examined.
+  /// Returns the first index that it did not examine.
   std::uint64_t gather(std::uint64_t ordinal, std::vector<entry>& around) const;
 
  private:

@@ -44,8 +44,7 @@ class pass_layout {
     return find_from(nearby, number);
   }
 
-  /// Returns the same as find(), but is faster if `nearby` is reused between calls, because consecutive numbers of a
-  /// lane are close together.
+  /// Returns the same as find(), but is faster if `nearby` is reused between calls with increasing numbers.
   located_sample find_from(std::size_t& nearby, std::uint64_t number) const noexcept {
     const std::uint64_t ordinal = number < dropped_at_ ? number : number + dropped_;
     if (ordinal < starts_[nearby] || ordinal >= starts_[nearby + 1]) {

@@ -157,7 +157,7 @@ class packing {
   void restore_fill_level(std::uint64_t tokens) {
     if (tokens >= options_->length)
       throw data_error("the resume point has " + std::to_string(tokens) + " tokens in a row of " +
-                           std::to_string(options_->length),
+                           std::to_string(options_->length) + ", expected fewer tokens than pack_options::length",
                        "Resume with the pack_options::length of the run that wrote the resume point");
     row_.reset();
     if (tokens > 0) row_.emplace(*options_).add(std::vector<std::uint32_t>(static_cast<std::size_t>(tokens)), false);

@@ -3,8 +3,8 @@
 //   const mr::detail::stop_signals stop;                 // before other threads start; its destructor unblocks
 //   while (!stop.wait_at_most(1'000)) work();            // milliseconds
 //
-// A thread that does not block these signals would end the process. Errors: none. Threads: the thread that creates the
-// object waits and destroys it.
+// All other threads must block these signals too: a signal ends the process if any thread accepts it. Errors: none.
+// Threads: the thread that creates the object waits and destroys it.
 #pragma once
 
 #include <millrace/base/version.hpp>

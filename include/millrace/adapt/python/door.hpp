@@ -1,4 +1,4 @@
-// A session without its type, as Python's objects use it. Only door_of is instantiated for each flow.
+// The type-erased session that Python's objects use. Only door_of is instantiated for each flow.
 //
 //   std::unique_ptr<door> run = ...;   delivered batch;
 //   while (!run->wait(50'000'000, 0)) check_signals();
@@ -66,7 +66,7 @@ struct column {
 struct delivered {
   std::vector<column> columns{};
   std::optional<std::vector<std::string>> keys{};
-  bool copied = false;      ///< all columns, because tensors keep nearly all slots
+  bool copied = false;      ///< all columns are copies, because tensors keep nearly all slots
   std::uint64_t epoch = 0, step = 0;
   position next{};
 };
@@ -76,7 +76,7 @@ struct request {
   std::uint64_t epoch = 0;
   bool starts = false;      ///< the loop begins
   bool copies = false;      ///< may copy all columns to new memory, which releases the slot
-  std::optional<stream_view> stream{};   ///< a stream that uses the batch; empty: each tensor names its stream
+  std::optional<stream_view> stream{};   ///< a stream that uses the batch; empty: __dlpack__() receives the stream
 };
 
 /// A session, independent of its flow.

@@ -162,10 +162,13 @@ MILLRACE_INLINE audio audio::resample(std::uint32_t rate, const audio_resampler&
     throw setup_error("an audio plan changes the rate twice: got " + std::to_string(rate) + " after " +
                           std::to_string(rate_),
                       "Call resample() once", where());
-  if (rate < 1 || rate > 10'000'000 || !with.run)
-    throw setup_error("resample() has an invalid argument: got " + std::to_string(rate) +
-                          " frames per second" + (with.run ? "" : " and no resampler") + ", expected 1 to 10000000",
-                      "Pass a rate and a resampler, such as mr::soxr() of <millrace/adapt/soxr.hpp>", where());
+  if (rate < 1 || rate > 10'000'000)
+    throw setup_error("resample() has an invalid rate: got " + std::to_string(rate) +
+                          " frames per second, expected 1 to 10000000",
+                      "Pass a rate such as 16'000", where());
+  if (!with.run)
+    throw setup_error("resample() has no resampler: got an empty audio_resampler, expected a function",
+                      "Pass a resampler, such as mr::soxr() of <millrace/adapt/soxr.hpp>", where());
   const std::uint64_t frames = (this->frames() * rate + rate_ - 1) / rate_;
   check_frames(frames);
   audio next = *this;

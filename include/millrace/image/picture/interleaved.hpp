@@ -128,9 +128,8 @@ struct join_documents_options {
 inline interleaved_row join_documents(const std::vector<interleaved>& documents,
                                       const join_documents_options& options) {
   if (documents.empty() || options.length == 0)
-    throw setup_error("a row of documents is empty: got " + std::to_string(documents.size()) +
-                          " documents and a length of " + std::to_string(options.length) +
-                          " tokens, expected at least 1",
+    throw setup_error("join_documents() has no documents or no length: got " + std::to_string(documents.size()) +
+                          " documents and " + std::to_string(options.length) + " tokens, expected at least 1 of each",
                       "Set join_documents_options::length, and pass the documents of a row");
   const interleaved_options first = documents.front().options();
   std::vector<std::uint32_t> ids, segments, positions;

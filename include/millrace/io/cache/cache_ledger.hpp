@@ -12,8 +12,8 @@
 // The bytes of a block are added to the sum before its file is resized. Therefore, if the process is killed, the sum
 // may be too large but never too small. A scan of all files corrects the sum at the start and before each eviction.
 // Blocks are evicted in the order of their last use, according to the times of their files, with a precision of one
-// second. Older versions of a file are evicted first. Open blocks, and parts (incomplete blocks) that are being
-// written, are not evicted. Parts of dead processes are removed. Files with other names stay.
+// second. Blocks of an older version of a remote file are evicted before all others. Open blocks, and parts (incomplete
+// blocks) that are being written, are not evicted. Parts of dead processes are removed. Files with other names stay.
 // Errors: none; a failure is reported once and counted, and reads bypass the cache. A lock that another process does
 // not release in time is also a failure. After a failure, all attempts pause for a second, so that a full disk does not
 // slow down reading.
@@ -69,7 +69,7 @@ class cache_ledger {
 
   /// Returns the cache's own subfolder.
   const std::string& root() const noexcept { return root_; }
-  /// Returns true if an attempt has failed permanently, or has failed within the last second.
+  /// Returns true if the cache cannot be used at all, or if an operation on it failed within the last second.
   bool is_paused() const noexcept;
   /// Evicts blocks if necessary, then sets the size of a file. Returns false if there is not enough space; the file is
   /// then empty.

@@ -52,8 +52,9 @@ MILLRACE_INLINE mix_schedule::mix_schedule(const mix_rule& rule, std::vector<std
     for (const source_weight::point& p : s.weight.points()) knots_.push_back(p.position);
   }
   if (weights_.size() > mix_pattern::longest_period)
-    throw setup_error("a mix with weights by position has too many sources: got " + std::to_string(weights_.size()) +
-                          ", expected at most " + std::to_string(mix_pattern::longest_period),
+    throw setup_error("a mix whose weights change during the run has too many sources: got " +
+                          std::to_string(weights_.size()) + ", expected at most " +
+                          std::to_string(mix_pattern::longest_period),
                       "Combine sources of equal weights into one list of shards");
   std::sort(knots_.begin(), knots_.end());
   knots_.erase(std::unique(knots_.begin(), knots_.end()), knots_.end());

@@ -7,8 +7,9 @@
 //   run.locate(epoch, position);                       // shard, key and offset of the sample at that position
 //
 // An epoch is an exact pass, a fixed number of batches, or endless (order/exact_order.hpp).
-// The digest in the resume point is this rank's share of the run's digest. Rank 0 continues from the digest of the
-// resume text. All other ranks begin at 0, so that the sum over the ranks is correct.
+// The digest of a run is a sum over its delivered samples. The resume point of a rank contains a part of it: rank 0
+// continues from the digest of the resume text, and all other ranks begin at 0. The sum over the ranks is the digest of
+// the run.
 // Errors: setup_error if the number of ranks or the resume point does not match the run; setup_error if the last batch
 // of an epoch has fewer rows than there are ranks and allow_empty is not set; data_error for a text that is not a
 // resume point; conservation_error from account_for() and finish().
@@ -64,11 +65,11 @@ class indexed_run final : public planned_run {
   const std::shared_ptr<Data>& data() const noexcept { return data_; }
   /// Returns the order.
   const plan_type& plan() const noexcept { return plan_; }
-  /// Returns the stage that reads the run. It reads the indexed_source of this run instead of the `Source` of the data
-  /// set.
+  /// Returns the stage that reads the run through its indexed_source. The argument only has the type of the flow's
+  /// source.
   template <class Source>
   owner<read_stage> read(const Source&, shard_read_stage_options o, sample_sink<typename Data::item>& next);
-  /// Returns the maximum bytes of samples that are read early, together with neighboring samples.
+  /// Returns the limit for samples that were read before their turn because they are stored next to others, in bytes.
   std::size_t held_bytes() const noexcept override { return held_bytes_; }
   /// Returns the origin of the sample at position `at` of epoch `epoch`. Positions count over all ranks together.
   error_location locate(std::uint64_t epoch, std::uint64_t at) const override;
@@ -139,7 +140,7 @@ class indexed_run final : public planned_run {
   }
 
   position start_of(const options& o, std::uint64_t data_set);
-  /// Returns the start of a run whose data set has grown, which is the start of its next epoch.
+  /// Returns where a run continues whose data set has grown: at the start of the next epoch.
   position start_of_grown(const position& from, position now) const;
   std::string resumed() const;
   void check_last_batch(const options& o) const;

@@ -8,7 +8,7 @@
 // sample into a row of a batch in one of `host_slots` slots. Copies are written to `device_slots` slots; if their
 // number is 0, the training step uses the host slots.
 // Unit: nanoseconds for each read, for the work on each sample, and for the copy and the step of each batch.
-// If all threads wait for the next shard in the order, the model has only those readers whose samples are used.
+// Some readers may read shards whose samples are not needed yet. The model only contains readers whose work is used.
 // Not modeled: serial stages on their own threads, and threads that share too few cores.
 // Errors: none. Threads: not synchronized.
 #pragma once
@@ -29,7 +29,7 @@ struct pipeline_model {
   double sample_bytes = 100'000;
   double batch_bytes = 0;      ///< size of a batch, which one copy transfers
   double contention = 0;       ///< slowdown of concurrent reads (measure/values/read_levels.hpp)
-  double useful_share = 1;     ///< share of the other readers' work that is used (flow_statistics.hpp)
+  double useful_share = 1;     ///< used share of the work of all readers but the first (flow_statistics.hpp)
   empirical_distribution read_ns{}, unpack_ns{}, work_ns{}, copy_ns{}, step_ns{};
   std::vector<std::pair<std::string, double>> phases{};   ///< phases of the work: names and shares
   std::uint64_t warm_up_batches = 20, batches = 200;     ///< `batches` batches are measured after the warm-up
@@ -40,8 +40,8 @@ struct pipeline_model {
   std::size_t useful_readers(std::size_t threads) const noexcept;
 };
 
-/// Returns the model of a recorded run. The distributions have the shapes of the histograms and the means of the busy
-/// times. If the contention of reads is unknown, the model has no contention.
+/// Returns the model of a recorded run. Each of its distributions has the shape of the recorded histogram and the mean
+/// of the recorded times. If the contention of reads is unknown, the model has no contention.
 pipeline_model model_of(const flow_statistics& f);
 
 }}}  // namespace millrace::detail

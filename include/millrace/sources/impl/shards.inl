@@ -62,8 +62,9 @@ MILLRACE_INLINE bool shards_source::uses_index(const index_use& use) const {
     throw setup_error(std::string("shards() with ") + (own.chooses ? "only, without, where or repeats" : "an index") +
                           " needs one row for each sample: got expand, filter, take, pack, bucket or a shuffle after "
                           "another stage, expected none of them",
-                      "Choose samples by .having, .where or .only, omit that stage, or stream the shards: .index "
-                      "= mr::index::off");
+                      own.chooses ? "Choose samples by .having or in filter(), or remove the other stage"
+                                  : "Choose samples by .having, .where or .only instead of that stage, or stream the "
+                                    "shards: .index = mr::index::off");
   }
   const std::lock_guard lock(own.mutex);
   std::shared_ptr<shard_data>& data = own.data[use.tolerates_damage];

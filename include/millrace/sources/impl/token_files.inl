@@ -76,7 +76,7 @@ MILLRACE_INLINE token_files_source::token_files_source(std::vector<std::string> 
   if (const std::size_t bytes = options.token_bytes.value_or(1); bytes > 8 || !std::has_single_bit(bytes))
     throw setup_error("token_files() does not support this token size: got " + std::to_string(bytes) +
                           " bytes, expected 1, 2, 4 or 8",
-                      "Omit token_bytes to use the header or the name of the file");
+                      "Omit token_bytes: the header or the name of the file then states the size");
 }
 
 MILLRACE_INLINE token_reader token_files_source::open(std::size_t shard, std::uint64_t) const {

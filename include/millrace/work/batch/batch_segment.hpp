@@ -1,5 +1,5 @@
-// The last segment of a flow. It runs the remaining maps and renders each sample into its row of a slot (memory of a
-// batch).
+// The last segment (stages that run without a queue between them) of a flow. It runs the maps of this segment, and
+// renders each sample into its row of a slot (memory of a batch).
 //
 //   using columns = mr::detail::columns<&example::pixels, &example::label>;
 //   mr::detail::batch_segment<decltype(maps), columns> last(maps, {.batch = {.rows = 256, .batches = &ring}});
@@ -98,8 +98,8 @@ class batch_segment final : public batch_rows {
   }
 
   row_target* rows() noexcept override {
-    places_lists_ = false;   // the rows of a storage have unknown lengths
-    return mixer::mixes ? nullptr : &static_cast<row_target&>(*this);   // a reference: g++ 14 warns of `this` == null
+    places_lists_ = false;   // the lengths of rows that other machines compute are not known in advance
+    return mixer::mixes ? nullptr : &static_cast<row_target&>(*this);   // g++ 14 warns if a pointer is converted
   }
   std::size_t max_row_bytes() const noexcept override { return columns_.max_row_bytes(); }
   bool has_sample(std::uint64_t ticket) const noexcept override {
@@ -141,9 +141,9 @@ class batch_segment final : public batch_rows {
   void publish(std::uint64_t first, std::size_t count) noexcept override { rows_done(first / rows_.rows, count); }
 
  private:
-  /// Prefetches the records of the next rows into the cache, because another core read them long ago. Waiting once for
-  /// all of them is faster than waiting for each. (Always inlined, because otherwise g++ 12 removes the call, which has
-  /// no other effect.)
+  /// Prefetches the records of the next rows, which are not in this core's cache: an I/O thread wrote them. Waiting
+  /// once for all of them is faster than waiting for each. (Always inlined, because otherwise g++ 12 removes the call,
+  /// which has no other effect.)
   [[gnu::always_inline]] void fetch_ahead(std::uint64_t first, std::size_t count) const noexcept {
     if constexpr (requires(const input& i) { i.prefetch_head(); }) {
       if (first < early_.size()) return;   // samples of make_early()
@@ -155,7 +155,8 @@ class batch_segment final : public batch_rows {
   }
 
   static constexpr std::size_t together = Columns::together;
-  // Workers claim many cheap tickets at once. If items are small, several tickets share the cost of a group.
+  // A worker claims several tickets (numbers of samples) at once, and processes the rows of a group together. Groups of
+  // small items are larger, because each group has a fixed cost.
   static constexpr std::size_t group_rows = std::max<std::size_t>(together, sizeof(item) <= 256 ? 8 : 1);
 
   // Number of cheap tickets to prefetch at once. It keeps the memory busy, and the prefetched data fits into the cache.
@@ -184,7 +185,8 @@ class batch_segment final : public batch_rows {
   };
 
   using batch_lists = typename Columns::batch_lists;
-  /// Returns the places of the lists of an open batch; null if each row has space for the longest list.
+  /// Returns the places of the list columns (such as picture_list) of an open batch. Null: each row has space for the
+  /// longest list.
   batch_lists* lists_of([[maybe_unused]] std::uint64_t batch) const noexcept {
     if constexpr (Columns::has_lists)
       if (!lists_.empty()) return lists_[batch % lists_.size()].get();
@@ -345,7 +347,8 @@ class batch_segment final : public batch_rows {
   const Maps maps_;
   Columns columns_;
   ticket_input<input> input_;
-  // By batch number; empty if lists have space for the longest: a replacement may be longer than the replaced row.
+  // For each open batch; empty if each row has space for the longest list. With damage::replace it has, because the
+  // row that replaces a damaged one may be longer.
   std::vector<std::unique_ptr<batch_lists>> lists_{};
   bool places_lists_ = damaged_.policy != damage::replace;
   [[no_unique_address]] mixer mixer_;

@@ -79,7 +79,8 @@ MILLRACE_INLINE std::string hello_text(const run_identity& of) {
 MILLRACE_INLINE std::array<std::string_view, hello_names.size()> hello_values(std::string_view text) {
   std::array<std::string_view, hello_names.size()> values;
   const auto refuse = [](const std::string& problem) {
-    throw data_error("the answer of a feeder is not valid: " + problem, "Check that the address is that of a feeder");
+    throw data_error("the answer of a feeder is not valid: " + problem,
+                     "Check that the host and the port are those of a program that calls feed_rows()");
   };
   if (text.size() > max_hello_bytes) refuse("got " + std::to_string(text.size()) + " bytes, expected at most 65536");
   for (std::size_t i = 0; i < values.size(); ++i) {

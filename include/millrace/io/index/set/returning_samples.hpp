@@ -21,7 +21,7 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 /// The samples that were counted and not yet reported.
 class returning_samples {
  public:
-  /// Counts the samples of a shard once after its index is loaded. Returns the index.
+  /// Adds the number of samples of a shard whose key returned later, at the first use of its index. Returns the index.
   shard_index& count(shard_index& index, indexed_shard& shard, std::size_t number) noexcept {
     if (const std::uint64_t samples = shard.exchange_returning_keys(); samples > 0) [[unlikely]] {
       first_shard_ = number;
@@ -30,7 +30,7 @@ class returning_samples {
     return index;
   }
 
-  /// Counts the samples as events, with a notice that names a shard.
+  /// Reports the samples: adds them to the counts of events, and sends a notice that names a shard.
   void report(event_counts& counts, const name_list& names) noexcept {
     if (samples_.load(std::memory_order_relaxed) == 0) return;
     if (const std::uint64_t samples = samples_.exchange(0); samples > 0)
@@ -42,7 +42,8 @@ class returning_samples {
   std::atomic<std::size_t> first_shard_{0};
 };
 
-/// Returns the first piece of the sample `key` that does not begin at `own_offset_bytes`; nothing if there is none.
+/// Returns the first other part of a sample whose key returned later: an entry of the index with this `key` that does
+/// not begin at `own_offset_bytes`. Returns nothing if there is none.
 inline std::optional<other_piece> find_other_piece(const shard_index& index, std::string_view key,
                                                    std::uint64_t own_offset_bytes) {
   constexpr std::size_t max_text_bytes = 200;

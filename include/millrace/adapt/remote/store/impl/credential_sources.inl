@@ -114,7 +114,7 @@ MILLRACE_INLINE std::string credential_sources::empty_file() {
 
 MILLRACE_INLINE void credential_sources::fail_status(const std::string& who, int status) {
   throw io_error(who + " returned no keys: got status " + std::to_string(status) + ", expected 200",
-                 "Check the role of this machine", {.stage = "remote"});
+                 "Check the permissions of the role (IAM) that is attached to this machine", {.stage = "remote"});
 }
 
 MILLRACE_INLINE provided_keys credential_sources::checked(provided_keys provided) {
