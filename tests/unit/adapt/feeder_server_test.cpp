@@ -1,5 +1,6 @@
 // The server of a feeder: it refuses other runs and tokens, and hostile or slow clients do not harm others.
 #include "../../eventually.hpp"
+#include "../../temporary_folder.hpp"
 #include "feeder_rows.hpp"
 
 #include <doctest/doctest.h>
@@ -8,6 +9,7 @@
 
 #include <condition_variable>
 #include <csignal>
+#include <fstream>
 
 namespace mr = millrace;
 using feeder_rows::maker_of;
@@ -137,7 +139,13 @@ TEST_CASE("addresses beyond the loopback interface need a token, and options are
   CHECK_THROWS_WITH_AS(start({.listen = "127.0.0.1:0", .certificate = "c.pem"}), doctest::Contains("expected both"),
                        mr::setup_error);
   CHECK_THROWS_WITH_AS(start({.listen = "127.0.0.1:0", .certificate = "/nothing/c.pem", .key = "/nothing/k.pem"}),
-                       doctest::Contains("/nothing/c.pem"), mr::setup_error);
+                       doctest::Contains("/nothing/c.pem"), mr::io_error);
+  for (const auto patience : {std::chrono::seconds(0), std::chrono::seconds::max()})
+    CHECK_THROWS_WITH_AS(start({.patience = patience}), doctest::Contains("patience is out of range"), mr::setup_error);
+  const temporary_folder folder;
+  for (const char* name : {"c.pem", "k.pem"}) std::ofstream(folder / name) << "no certificate";
+  CHECK_THROWS_WITH_AS(start({.listen = "127.0.0.1:0", .certificate = folder / "c.pem", .key = folder / "k.pem"}),
+                       doctest::Contains("cannot start with the certificate"), mr::setup_error);
   mr::detail::feeder_server first(*rows, {.listen = "127.0.0.1:0"}, 1);
   CHECK_THROWS_WITH_AS(start({.listen = first.address()}), doctest::Contains("cannot listen at"), mr::io_error);
 }

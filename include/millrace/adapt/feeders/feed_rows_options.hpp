@@ -26,6 +26,7 @@ struct feed_rows_options {
   /// 8, and 2 for each worker.
   std::size_t max_requests = 0;
   /// Maximum time in which a client receives an answer, and maximum duration of the requests in work after SIGTERM.
+  /// At most one day.
   std::chrono::seconds patience{20};
 };
 

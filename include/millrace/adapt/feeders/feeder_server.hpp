@@ -8,7 +8,8 @@
 // Opt-in: needs libmicrohttpd. Its threads receive requests and send answers; the workers of feeder_work compute rows.
 // A connection whose rows are computed is suspended, so that no thread waits for a client or for a worker.
 // Memory: at most `max_requests` bodies of at most 4 MiB, or of one row if it is larger. Each connection has 16 KiB.
-// Errors: the constructor throws setup_error for options that are not valid, and io_error if it cannot listen.
+// Errors: the constructor throws setup_error for options that are not valid, and io_error if it cannot listen
+// or read a file.
 // Threads: one thread calls close_slow() and drain(). Lifetime: the row_maker must outlive the server.
 #pragma once
 
@@ -90,6 +91,8 @@ class feeder_server {
     std::uint64_t since_ns = 0;
   };
 
+  static constexpr std::chrono::seconds max_patience{86'400};
+
   static const feed_rows_options& checked_options(const feed_rows_options& o) {
     if (o.certificate.empty() != o.key.empty())
       throw setup_error("feed_rows_options has " + std::string(o.key.empty() ? "a certificate" : "a key") +
@@ -98,9 +101,9 @@ class feeder_server {
     if (!o.certificate.empty() && MHD_is_feature_supported(MHD_FEATURE_TLS) != MHD_YES)
       throw setup_error("feed_rows_options::certificate needs a libmicrohttpd with TLS: got one without it",
                         "Install the package of your system");
-    if (o.patience.count() < 1)
-      throw setup_error("feed_rows_options::patience is too short: got " + std::to_string(o.patience.count()) +
-                            " s, expected at least 1 s",
+    if (o.patience.count() < 1 || o.patience > max_patience)
+      throw setup_error("feed_rows_options::patience is out of range: got " + std::to_string(o.patience.count()) +
+                            " s, expected 1 to " + std::to_string(max_patience.count()) + " s",
                         "Omit it to wait 20 s");
     for (const char c : o.token)
       if (c <= ' ' || c > '~')
@@ -188,9 +191,12 @@ class feeder_server {
         MHD_OPTION_CONNECTION_MEMORY_LIMIT, std::size_t{16} << 10,
         MHD_OPTION_CONNECTION_TIMEOUT, static_cast<unsigned>(options_.patience.count()),
         MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_ARRAY, more.data(), MHD_OPTION_END);
-    if (!daemon_)
-      throw_cannot_listen(secure ? "libmicrohttpd did not start; the certificate or the key may not be valid"
-                                 : "libmicrohttpd did not start");
+    if (daemon_) return;
+    static_cast<void>(socket_.release());   // libmicrohttpd has closed it
+    if (!secure) throw_cannot_listen("libmicrohttpd did not start");
+    throw setup_error("the feeder cannot start with the certificate " + printable(options_.certificate, 300) +
+                          " and the key " + printable(options_.key, 300) + ": expected a pair in the PEM format",
+                      "Check that the files are not exchanged, and that the key belongs to the certificate");
   }
 
   /// Leaves %XX in paths, because no path of a feeder has them.
@@ -271,26 +277,25 @@ class feeder_server {
       parts.push_back({part.data(), part.size()});
       r.body_bytes += part.size();
     }
+    if (const auto* info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD)) {
+      const std::lock_guard lock(mutex_);
+      sending_[&r] = {info->connect_fd, steady_now_ns()};
+    }
     auto owner = std::make_unique<std::shared_ptr<feeder_job>>(r.job);
     MHD_Response* const response = MHD_create_response_from_iovec(
         parts.data(), static_cast<unsigned>(parts.size()),
         [](void* of) { delete static_cast<std::shared_ptr<feeder_job>*>(of); }, owner.get());
     if (response) static_cast<void>(owner.release());
-    if (const auto* info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD)) {
-      const std::lock_guard lock(mutex_);
-      sending_[&r] = {info->connect_fd, steady_now_ns()};
-    }
     return send(connection, 200, response);
   }
   MHD_Result send(MHD_Connection* connection, unsigned status, MHD_Response* response) {
     if (!response) return MHD_NO;
+    const std::unique_ptr<MHD_Response, decltype(&MHD_destroy_response)> own(response, &MHD_destroy_response);
     MHD_add_response_header(response, std::string(workers_header).c_str(), workers_text_.c_str());
     if (status == 429 || status == 503) MHD_add_response_header(response, MHD_HTTP_HEADER_RETRY_AFTER, "1");
     if (status == 401) MHD_add_response_header(response, MHD_HTTP_HEADER_WWW_AUTHENTICATE, "Bearer");
     if (status == 503) MHD_add_response_header(response, MHD_HTTP_HEADER_CONNECTION, "close");
-    const MHD_Result result = MHD_queue_response(connection, status, response);
-    MHD_destroy_response(response);   // the connection keeps it
-    return result;
+    return MHD_queue_response(connection, status, response);   // the connection shares it
   }
 
   void end(const request& r, bool complete) noexcept {

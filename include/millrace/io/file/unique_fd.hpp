@@ -32,6 +32,8 @@ class unique_fd {
   explicit operator bool() const noexcept { return file_ != -1; }
   /// Returns the descriptor; -1: none.
   int get() const noexcept { return file_; }
+  /// Returns the descriptor, which the caller then owns.
+  [[nodiscard]] int release() noexcept { return std::exchange(file_, -1); }
 
  private:
   int file_ = -1;
