@@ -15,7 +15,8 @@
 // which needs no token. At most max_requests requests are in work; others are refused with 429. A slow client occupies
 // one request at most for `patience`.
 // SIGTERM and SIGINT: the feeder completes the requests in work, refuses others with 503, and feed_rows() returns.
-// Call feed_rows() before other threads start, or block these signals in them.
+// Call feed_rows() on the main thread, before other threads start: a signal ends the process if another thread, such as
+// one of mr::remote(), accepts it.
 // Errors: setup_error for rows that cannot be computed alone (streams without an index, pack, bucket, mix_rows).
 // setup_error for missing shards, and for an address beyond the loopback interface without a token. io_error if the
 // address is in use. An error of a sample is sent to the trainer, which computes its row again.

@@ -98,6 +98,8 @@ class feeder_attempt {
   feeder_attempt(const feeder_attempt&) = delete;
   feeder_attempt& operator=(const feeder_attempt&) = delete;
 
+  /// Counts the request and its rows. To be called once, before libcurl performs.
+  void count() noexcept;
   CURL* handle() const noexcept { return handle_.get(); }
   feeder_state& to() const noexcept { return to_; }
   const std::shared_ptr<feeder_part>& part() const noexcept { return part_; }

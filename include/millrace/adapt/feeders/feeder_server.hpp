@@ -187,7 +187,7 @@ class feeder_server {
     daemon_ = MHD_start_daemon(
         flags, 0, nullptr, nullptr, &on_request, this, MHD_OPTION_LISTEN_SOCKET, socket_.get(),
         MHD_OPTION_NOTIFY_COMPLETED, &on_end, this, MHD_OPTION_UNESCAPE_CALLBACK, &keep_escapes, nullptr,
-        MHD_OPTION_CONNECTION_LIMIT, 512U, MHD_OPTION_PER_IP_CONNECTION_LIMIT, 256U,
+        MHD_OPTION_CONNECTION_LIMIT, 1024U, MHD_OPTION_PER_IP_CONNECTION_LIMIT, 768U,   // 8 ranks have one address
         MHD_OPTION_CONNECTION_MEMORY_LIMIT, std::size_t{16} << 10,
         MHD_OPTION_CONNECTION_TIMEOUT, static_cast<unsigned>(options_.patience.count()),
         MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_ARRAY, more.data(), MHD_OPTION_END);

@@ -66,7 +66,8 @@ MILLRACE_INLINE feeder_attempt::feeder_attempt(feeder_state& to, std::shared_ptr
   handle_.set(CURLOPT_PROTOCOLS_STR, "http,https");
   handle_.set(CURLOPT_HTTPHEADER, headers_.get());
   handle_.set(CURLOPT_NOSIGNAL, 1L);
-  handle_.set(CURLOPT_CONNECTTIMEOUT_MS, static_cast<long>(1'000 * o.connect_limit.count()));
+  handle_.set(CURLOPT_CONNECTTIMEOUT_MS,   // 0 is libcurl's default, 300 s
+              static_cast<long>(std::clamp(1'000 * o.connect_limit.count(), 1.0, 86'400'000.0)));
   handle_.set(CURLOPT_HTTP_VERSION, static_cast<long>(CURL_HTTP_VERSION_1_1));
   handle_.set(CURLOPT_BUFFERSIZE, 64L << 10);
   handle_.set(CURLOPT_TCP_KEEPALIVE, 1L);
@@ -77,15 +78,18 @@ MILLRACE_INLINE feeder_attempt::feeder_attempt(feeder_state& to, std::shared_ptr
   handle_.set(CURLOPT_HEADERFUNCTION, &feeder_attempt::take_header);
   handle_.set(CURLOPT_HEADERDATA, this);
   if (!o.ca_file.empty()) handle_.set(CURLOPT_CAINFO, o.ca_file.c_str());
-  if (to.running++ == 0) to.progress_ns = sent_ns_;
+}
+
+MILLRACE_INLINE void feeder_attempt::count() noexcept {
+  if (to_.running++ == 0) to_.progress_ns = sent_ns_;
   if (!part_) {
-    ++to.greetings;
+    ++to_.greetings;
     return;
   }
-  if (to.statistics.requests++ == 0) to.first_ns = sent_ns_;
-  requested_rows_ = to.statistics.in_flight += part_->count;
+  if (to_.statistics.requests++ == 0) to_.first_ns = sent_ns_;
+  requested_rows_ = to_.statistics.in_flight += part_->count;
   ++part_->running;
-  part_->last = &to;
+  part_->last = &to_;
 }
 
 MILLRACE_INLINE std::string feeder_attempt::problem_of(CURLcode code) const {

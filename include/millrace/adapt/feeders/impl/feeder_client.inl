@@ -235,7 +235,7 @@ MILLRACE_INLINE void feeder_client::start(feeder_state& f, part_pointer of, bool
                                                                      .max_row_bytes = max_row_bytes_,
                                                                      .is_hedge = is_hedge});
   CURL* const handle = a->handle();
-  running_.emplace(handle, std::move(a));
+  running_.emplace(handle, std::move(a)).first->second->count();
   if (curl_multi_add_handle(multi_.get(), handle) != CURLM_OK) end(handle);   // out of memory
 }
 
