@@ -18,6 +18,8 @@
 // serves one run. Cost: a copy and a checksum for each row.
 #pragma once
 
+#include <millrace/base/version.hpp>
+
 #if !__has_include(<curl/curl.h>)
 #error "millrace: libcurl is not installed: apt-get install libcurl4-openssl-dev"
 #endif
