@@ -60,8 +60,9 @@ EXAMPLE
 // ---- row_protocol.hpp
 void example(const mr::detail::run_identity& identity, const std::string& answer, const mr::row_range& range,
              std::span<const std::byte> piece, mr::row_slots& slots) {
-EXAMPLE
+EXAMPLE 1
 }
+// block 2 is a table of requests
 
 // ---- row_storage.hpp
 #include <millrace/base/crc32c.hpp>
