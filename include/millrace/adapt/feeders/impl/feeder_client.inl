@@ -280,7 +280,7 @@ MILLRACE_INLINE void feeder_client::conclude(const feeder_attempt& a, CURLcode c
     } else {
       refuse(f, status,
              name + " answers status " + std::to_string(status) +
-                 ", expected 200. Check that the address is that of a feeder");
+                 ", expected 200. Check that the host and the port are those of a program that calls feed_rows()");
     }
   } catch (const setup_error& e) {
     refuse(f, 409, e.message() + ". " + e.hint());
