@@ -12,6 +12,7 @@
 #include <millrace/base/version.hpp>
 
 #include <concepts>
+#include <cstddef>
 #include <memory>
 #include <utility>
 
@@ -27,8 +28,8 @@ class owner {
   owner(owner&& other) noexcept : object_(other.release()) {}
   /// Accepts the owner, or the std::unique_ptr, of an object of a derived class.
   template <class Other>
-    requires std::convertible_to<decltype(std::declval<Other&>().release()), T*> owner(Other other)
-  noexcept : object_(other.release()) {}
+    requires std::convertible_to<decltype(std::declval<Other&>().release()), T*>
+  owner(Other other) noexcept : object_(other.release()) {}
   owner& operator=(owner&& other) noexcept {
     reset(other.release());
     return *this;
