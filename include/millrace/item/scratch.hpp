@@ -58,6 +58,19 @@ class scratch {
   event_counts* counts_ = nullptr;
 };
 
+namespace detail {
+
+/// Renders a plan now, into a new tensor of this shape, with its own working memory.
+template <class Tensor, class Plan, class Shape>
+Tensor rendered(const Plan& plan, const Shape& shape) {
+  scratch own;
+  Tensor values(shape);
+  plan.render(values.span(), own);
+  return values;
+}
+
+}  // namespace detail
+
 }}  // namespace millrace
 
 #ifndef MILLRACE_COMPILED

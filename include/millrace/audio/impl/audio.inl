@@ -6,8 +6,10 @@
 #include <millrace/audio/sample_kernels.hpp>
 #include <millrace/base/fixed_point.hpp>
 #include <millrace/item/record.hpp>
+#include <millrace/item/scratch.hpp>
 
 #include <algorithm>
+#include <array>
 #include <numeric>
 #include <string>
 #include <type_traits>
@@ -264,10 +266,7 @@ MILLRACE_INLINE void audio::render(std::span<float> row, scratch& s) const { ren
 MILLRACE_INLINE void audio::render(std::span<std::int16_t> row, scratch& s) const { render_checked(row, s); }
 
 MILLRACE_INLINE tensor<float, 2> audio::samples() const {
-  scratch own;
-  tensor<float, 2> all({frames(), channels()});
-  render(all.span(), own);
-  return all;
+  return detail::rendered<tensor<float, 2>>(*this, std::array{frames(), channels()});
 }
 
 }}  // namespace millrace

@@ -101,12 +101,7 @@ class label_map {
   void render(std::span<T> row, scratch& s) const { plan_.render(row, s); }
 
   /// Renders now and returns the labels, [height, width].
-  tensor<T, 2> values() const {
-    scratch own;
-    tensor<T, 2> labels(shape());
-    render(labels.span(), own);
-    return labels;
-  }
+  tensor<T, 2> values() const { return detail::rendered<tensor<T, 2>>(*this, shape()); }
 
  private:
   detail::label_plan plan_;

@@ -65,12 +65,7 @@ class mosaic_labels {
     }
   }
   /// Renders now and returns the labels, [height, width].
-  tensor<T, 2> values() const {
-    scratch own;
-    tensor<T, 2> labels(shape());
-    render(labels.span(), own);
-    return labels;
-  }
+  tensor<T, 2> values() const { return detail::rendered<tensor<T, 2>>(*this, shape()); }
 
  private:
   struct quarter {

@@ -74,12 +74,7 @@ class u16_picture {
   void render(std::span<std::uint16_t> row, scratch& s) const;
 
   /// Decodes now and returns the samples, [height, width, 3]. Throws data_error if the file is damaged.
-  tensor<std::uint16_t, 3> values() const {
-    scratch own;
-    tensor<std::uint16_t, 3> samples(shape());
-    render(samples.span(), own);
-    return samples;
-  }
+  tensor<std::uint16_t, 3> values() const { return detail::rendered<tensor<std::uint16_t, 3>>(*this, shape()); }
 
  private:
   error_location where() const;
