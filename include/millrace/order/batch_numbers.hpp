@@ -1,11 +1,11 @@
-// Computes the positions of the rows of a session's batches. Positions do not depend on the number of ranks.
+// // Computes the position of each row of a session's batches in its epoch.
 //
 //   const mr::detail::batch_numbers numbers{.first_epoch = 3, .first_batch = 20, .epoch_batches = 100,
 //                                           .rows = 64, .mine = {.rank = 1, .size = 4}};
 //   const auto where = numbers.of(5);                        // the session's sixth batch: epoch 3, batch 25 in it
 //   numbers.position(where, 2);                              // of its third row: (25 * 64 + 2) * 4 + 1
 //
-// Positions count from the beginning of their epoch, over the rows of all ranks.
+// Positions count the rows of all ranks from the beginning of their epoch. They do not depend on the number of ranks.
 // Errors: none. Threads: not synchronized.
 #pragma once
 
@@ -17,30 +17,33 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// The number of a batch in its epoch.
+/// The epoch of a batch, and the number of the batch in that epoch.
 struct batch_number {
   std::uint64_t epoch = 0, batch = 0;
   friend bool operator==(const batch_number&, const batch_number&) = default;
 };
 
-/// The state of a run when its session starts.
+/// The state of a run when its session starts, from which the numbers of all later batches follow.
 struct batch_numbers {
   std::uint64_t first_epoch = 0;     ///< epoch of the resume point
-  std::uint64_t first_batch = 0;     ///< batches of that epoch before the resume point
-  std::uint64_t epoch_batches = 0;   ///< 0: an epoch is a pass; its end is known only after it is read
+  std::uint64_t first_batch = 0;     ///< batches of first_epoch that were delivered before the resume point
+  /// 0: an epoch is one pass over the data, so its number of batches is unknown until it is read
+  std::uint64_t epoch_batches = 0;
   std::size_t rows = 1;              ///< rows of a full batch of one rank
   world mine{};
-  std::size_t stride = 0;            ///< distance of the two rows of a mixed pair, in rows over all ranks; 0: no pairs
+  /// distance of the two rows of a mixed pair (mixup, cutmix), in rows over all ranks; 0: no pairs
+  std::size_t stride = 0;
 
-  /// Returns the number of a batch of the session, if epochs have a fixed number of batches.
+  /// For epochs with a fixed number of batches: returns the number of batch `batch` of the session.
   batch_number of(std::uint64_t batch) const noexcept {
     const std::uint64_t number = first_batch + batch;
     return {first_epoch + number / epoch_batches, number % epoch_batches};
   }
-  /// Returns the number of a batch of the session, if an epoch is a pass. `epoch` is the epoch of its samples. `start`
-  /// is the first batch of that epoch, if the epoch begins in this session.
+  /// For epochs that are passes: returns the number of batch `batch` of the session. `epoch` is the epoch of the
+  /// batch's samples. `start` is the number in the session of that epoch's first batch, if the epoch begins in this
+  /// session.
   batch_number of(std::uint64_t batch, std::uint64_t epoch, std::optional<std::uint64_t> start) const noexcept {
-    // If the resume point is at the end of a pass, first_batch belongs to that pass; the next epoch begins with batch
+    // If the resume point is at the end of a pass, first_batch belongs to that pass. The next epoch begins with batch
     // 0.
     return {epoch, start ? batch - *start : batch + (epoch == first_epoch ? first_batch : 0)};
   }
@@ -48,7 +51,7 @@ struct batch_numbers {
   std::uint64_t position(const batch_number& in, std::size_t row) const noexcept {
     return (in.batch * rows + row) * mine.size + mine.rank;
   }
-  /// Returns the stride in rows of this rank.
+  /// Returns the stride in rows of one rank.
   std::size_t own_stride() const noexcept { return stride / mine.size; }
 };
 

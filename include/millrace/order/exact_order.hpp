@@ -1,27 +1,29 @@
-// Maps each position of an epoch to a sample, if the number of samples in each shard is known.
+// Maps each position of an epoch to a sample. Requires the number of samples in each shard.
 //
 //   mr::detail::exact_order order({.seed = 7, .counts = counts, .window = 8192, .global_batch = 1024});
 //   order.batches();                                   // batches of an epoch, the same number for every rank
-//   order.sample_at(3, 70'000);                        // epoch 3, position 70,000: its shard, its index in the shard
+//   order.sample_at(3, 70'000);   // the sample of epoch 3 at position 70,000: its shard, and its index in the shard
 //   mr::detail::lane_cursor mine(order, {.world = r, .epoch = 3, .position = 70'000});   // from there, one by one
 //
-// Order: (seed, pass) determines a permutation of the shards. The concatenation of the permuted shards is the sequence
-// of the pass. A sliding jitter (order/lane_jitter.hpp) shuffles the sequence and moves a sample by less than `window`
-// positions. If the window has at least as many samples as the data set, the pass is a uniform permutation instead
-// (order/pass_permutation.hpp). The sequence of a large set with many shards is divided into lanes, whose lengths
-// differ by at most one sample. Each lane is shuffled with its share of the window. Position p is ordinal p div lanes
-// of lane p mod lanes. With lanes, each rank reads only some of the shards. The number of lanes depends on samples,
-// shards and window (automatic_lanes()), never on the ranks. Position p is also row p mod global_batch of batch p div
-// global_batch. Rank r of R has the positions p with p mod R = r. R must divide the global batch. The order is the same
-// for every R. If R does not divide the number of lanes, ranks share lanes: each rank computes the order of the
-// complete lane and uses its own positions. Without a shuffle, position p is sample p in the order of the user's list.
+// Order of a pass: (seed, pass) determines a permutation of the shards. The concatenation of the permuted shards is the
+// sequence of the pass. A sliding jitter (order/lane_jitter.hpp) shuffles the sequence, and moves a sample by less than
+// `window` places. If the window has at least as many samples as the data set, the pass is a uniform permutation
+// instead (order/pass_permutation.hpp). Without a shuffle, the shards and samples are in the order of the user's list.
+// Lanes: the sequence of a large set with many shards is divided into lanes (consecutive parts, whose lengths differ by
+// at most one sample). Each lane is shuffled separately, with its share of the window. Positions alternate between the
+// lanes: with L lanes, position p is sample p div L in the order of lane p mod L. The number of lanes depends on
+// samples, shards and window (automatic_lanes()), never on the ranks. With lanes, each rank reads only some of the
+// shards.
+// Ranks: rank r of R ranks has the positions p with p mod R = r. The order is the same for every R. R must divide the
+// global batch (the batch of all ranks together). If R does not divide the number of lanes, ranks share lanes: each
+// rank computes the order of the complete lane, and uses its own positions.
 //
-// Epoch: an epoch is one exact pass (each sample once), a fixed number of batches, or endless. The last samples of an
-// exact pass may not fill a batch. These samples are dropped, or delivered as a short batch. With a shuffle, each pass
-// drops different samples: one block of consecutive samples before the shuffle. In a short batch, rank r may have fewer
-// rows than rank 0, or none. If an epoch has a fixed number of batches or is endless, exact passes follow each other
-// across batches and epochs, and nothing is dropped. Stages that draw random numbers use the pass as the epoch of their
-// rng. Therefore a sample gets different random numbers in each pass.
+// Epoch: an epoch is one exact pass (each sample once), a fixed number of batches, or endless. If the last samples of
+// an exact pass do not fill a batch, they are dropped, or delivered as a short batch. In a short batch, rank r may have
+// fewer rows than rank 0, or none. With a shuffle, each pass drops different samples: one block of consecutive samples
+// before the shuffle. If an epoch has a fixed number of batches or is endless, nothing is dropped, and a pass may end
+// inside a batch. Random numbers of stages depend on the pass. Therefore a sample gets different random numbers in each
+// pass.
 // Errors: setup_error if an epoch has no batch, or if the world size does not divide the global batch.
 // Threads: immutable; any thread may call any member.
 #pragma once
@@ -48,11 +50,12 @@ struct exact_order_options {
   std::uint64_t seed = 0;
   std::vector<std::uint64_t> counts{};   ///< samples of each shard, in the order of the user's list
   bool shuffled = true;
-  std::size_t window = 8192;          ///< samples of all lanes together
+  std::size_t window = 8192;          ///< shuffle window in samples, over all lanes
   std::size_t lanes = 0;              ///< 0: automatic_lanes()
   std::size_t global_batch = 1;       ///< rows of a batch over all ranks
   bool drop_last = true;              ///< drops the samples of an exact pass that do not fill a batch
-  bool permutes = true;               ///< false: the order of version 1 of resume points: shuffles inside lanes
+  /// false: shuffles inside lanes also if the window covers the data set, as version 1 of resume points
+  bool permutes = true;
   std::uint64_t epoch_batches = exact_pass;   ///< exact_pass, endless, or a number of batches
 };
 
@@ -65,15 +68,16 @@ struct ordered_sample {
   friend bool operator==(const ordered_sample&, const ordered_sample&) = default;
 };
 
-/// Returns a suitable number of lanes for an order. The result is 1 for fewer than 2^18 samples, and if the window is
-/// more than 1/32 of the samples. Otherwise it is the greatest divisor of 48 that leaves each lane at least 8 shards
-/// and a window of 128 samples.
+/// Returns a suitable number of lanes for an order. Returns 1 for fewer than 2^18 samples, and if the window is more
+/// than 1/32 of the samples. Otherwise returns the greatest divisor of 48 with at least 8 shards and a window of 128
+/// samples per lane.
 std::size_t automatic_lanes(const exact_order_options& o);
 
-/// Returns a warning if each of `lanes` lanes gets less than 2 samples of a shuffle window; otherwise an empty string.
-/// `remedy` is the last sentence of the warning.
+/// Returns a warning if the window has less than 2 samples for each of `lanes` lanes, or an empty string. `remedy` is
+/// the last sentence of the warning.
 std::string narrow_window_notice(std::size_t window, std::size_t lanes, std::string_view remedy);
-/// Returns the remedy for narrow_window_notice(): for lanes of a resume point of version 1, or for lanes of the user.
+/// Returns the remedy for narrow_window_notice(). `older_order`: a resume point of version 1 determines the lanes, not
+/// the user.
 std::string_view remedy_for_lanes(bool older_order) noexcept;
 
 class lane_cursor;
@@ -89,15 +93,14 @@ class exact_order {
 
   /// Returns the options, with the actual number of lanes.
   const options& settings() const noexcept { return options_; }
-  /// Returns whether a pass is a uniform permutation, because the window covers the data set.
+  /// Returns whether each pass is a uniform permutation, because the window covers the data set.
   bool permutes() const noexcept { return permutes_; }
-  /// Returns the same order with another window. Automatic lanes follow the window.
+  /// Returns the same order with another window. Recomputes the number of lanes if it is automatic.
   exact_order with_window(std::size_t window) const;
-  /// Returns the window of one lane: a sample moves by less than this number of samples. Returns the length of the pass
-  /// if it is permuted.
+  /// Returns the window of one lane in samples: a sample moves by less than this number of places in its lane. If each
+  /// pass is a uniform permutation, returns the length of the pass.
   double lane_window() const noexcept;
-  /// Returns a warning if the window is too small for the lanes, so that samples hardly move; otherwise an empty
-  /// string.
+  /// Returns a warning if the window is so small for the number of lanes that samples hardly move, or an empty string.
   std::string window_notice() const;
   /// Returns whether an epoch is an exact pass.
   bool exact() const noexcept { return options_.epoch_batches == options::exact_pass; }
@@ -118,37 +121,35 @@ class exact_order {
   std::uint64_t batches() const noexcept;
   /// Returns the number of rows that one rank delivers in this batch of an epoch.
   std::size_t rows(std::uint64_t batch, const world& mine) const noexcept;
-  /// Returns the number of positions that belong to one rank, out of `positions` consecutive positions, the first of
-  /// which begins a batch.
+  /// Returns the number of positions of one rank among `positions` consecutive positions from the start of a batch.
   static std::uint64_t share(std::uint64_t positions, const world& mine) noexcept;
 
   /// Throws setup_error if the world is invalid, or its size does not divide the global batch.
   void check(const world& r) const;
 
-  /// A position as an ordinal in a pass through the data.
+  /// A position as a pass, and the ordinal (number in the order) in that pass.
   struct spot {
     std::uint64_t pass = 0, number = 0;
   };
-  /// Returns the pass and the ordinal in it. Throws setup_error if the epoch or the position does not exist.
+  /// Throws setup_error if the epoch or the position does not exist.
   spot spot_of(std::uint64_t epoch, std::uint64_t position) const;
 
   /// Returns the shards of a pass in their order. Costs O(shards).
   pass_layout layout_of(std::uint64_t pass) const;
-  /// Returns the order of a pass that is permuted. Costs O(samples).
+  /// Returns the table of a pass that is a uniform permutation. Costs O(samples).
   pass_permutation permutation_of(std::uint64_t pass) const;
-  /// Returns the step between the lanes that contain the samples of one rank: lane, lane + step, ...
+  /// Returns the step between the lanes of one rank, which are lane, lane + step, ...
   std::size_t lane_step(const world& mine) const noexcept;
-  /// Returns the order inside one lane.
+  /// Returns the order inside one lane of a pass.
   lane_jitter lane_of(std::uint64_t pass, std::uint64_t lane) const noexcept;
-  /// Returns the start of a lane in the sequence of the pass.
+  /// Returns the number in the pass's sequence of the first sample of a lane.
   std::uint64_t lane_begin(std::uint64_t lane) const noexcept;
 
-  /// Returns the sample at a position. Costs O(shards + window / lanes), or O(samples) if the pass is permuted.
-  /// Therefore it is suitable for single queries, not for iteration. Throws setup_error if the epoch or the position
-  /// does not exist.
+  /// Returns the sample at a position. Costs O(shards + window / lanes), or O(samples) if each pass is a uniform
+  /// permutation. For iteration, use a lane_cursor. Throws setup_error if the epoch or the position does not exist.
   ordered_sample sample_at(std::uint64_t epoch, std::uint64_t position) const;
 
-  /// Returns the samples that an epoch drops: fewer than a batch. Only exact passes with drop_last drop samples.
+  /// Returns the samples that an epoch drops: fewer than a batch. Only an exact pass with drop_last drops samples.
   std::vector<located_sample> dropped(std::uint64_t epoch) const;
 
  private:

@@ -1,18 +1,18 @@
-// Iterates over the positions of one rank in order, starting at any position.
+// Iterates over the positions of one rank in an exact_order, starting at any position.
 //
 //   mr::detail::lane_cursor mine(order, {.world = {.rank = 1, .size = 4}, .epoch = 3, .position = resumed_at});
 //   while (auto s = mine.next()) read(s->sample.shard, s->sample.index);     // to the end of the epoch
 //   mine.move_to(4, 0);                                                      // continues with the next epoch
 //
-// Iteration from position p delivers the same samples as the rest of an iteration from the start of the epoch.
-// Therefore p is the complete state of a resume. A rank starts at its first position at or after p. Several cursors may
-// use one exact_order independently, for example one cursor for reading ahead and one for delivery. Each cursor stores
-// the shards of one pass, and the walks of the rank's lanes (memory: order/lane_jitter.hpp), or the permutation of the
-// pass. A cursor enters a lane only when it needs the lane's first sample, so the first next() waits for one lane only.
-// If ranks share a lane, each rank walks the complete lane, including the samples of other ranks, at about 0.1 us per
-// sample.
-// Errors: setup_error for a world size that does not divide the global batch, and for positions beyond the end of the
-// epoch. The end itself is a valid position, after which nothing follows. Threads: not thread-safe.
+// An iteration from position p delivers the same samples as the rest of an iteration from the start of the epoch.
+// Therefore p is the complete state of a resumed run. The iteration begins with the rank's first position at or after
+// p. Several cursors may use one exact_order independently, for example one for reading ahead and one for delivery.
+// Memory: the shards of one pass, and the walks of the rank's lanes (order/lane_jitter.hpp), or the permutation of the
+// pass. A lane is an interleaved substream of the order. The first next() computes only the start of one lane, because
+// a cursor enters a lane when it needs the lane's first sample. If ranks share a lane, each rank walks the complete
+// lane, including the samples of other ranks, at about 0.1 us per sample.
+// Errors: setup_error for a world size that does not divide the global batch, and for a position after the end of the
+// epoch. The end itself is a valid position, where next() returns nothing. Threads: not thread-safe.
 // Lifetime: the exact_order must outlive the cursor.
 #pragma once
 
@@ -34,11 +34,11 @@ class lane_cursor {
  public:
   using options = lane_cursor_options;
 
-  /// Throws setup_error if the world size does not divide the global batch, or the position is beyond the end of the
+  /// Throws setup_error if the world size does not divide the global batch, or the position is after the end of the
   /// epoch.
   explicit lane_cursor(const exact_order& plan, const options& o = {});
 
-  /// Moves to the rank's first position at or after `position`. Throws setup_error beyond the end of the epoch.
+  /// Moves to the rank's first position at or after `position`. Throws setup_error after the end of the epoch.
   void move_to(std::uint64_t epoch, std::uint64_t position);
 
   /// Returns the current epoch.
@@ -46,7 +46,7 @@ class lane_cursor {
   /// Returns the position of the sample that next() returns.
   std::uint64_t position() const noexcept { return position_; }
 
-  /// Returns the next sample of the rank, or nothing at the end of the epoch until move_to() is called.
+  /// Returns the next sample of the rank. At the end of the epoch, returns nothing until move_to() is called.
   std::optional<ordered_sample> next() {
     if (position_ >= plan_->positions()) return std::nullopt;
     const exact_order::spot s = plan_->spot_of(epoch_, position_);
@@ -66,7 +66,7 @@ class lane_cursor {
 
   void load(std::uint64_t pass);
   located_sample find(std::uint64_t number);
-  /// Moves the walk of a lane to an ordinal.
+  /// Moves the walk of a lane to an ordinal (the number of a sample in the order of the lane).
   void enter(open_lane& at, std::uint64_t lane, std::uint64_t ordinal);
 
   const exact_order* plan_;
@@ -76,7 +76,7 @@ class lane_cursor {
   std::size_t lane_step_ = 1;   // step between the rank's lanes
   bool loaded_ = false;
   pass_layout layout_;
-  pass_permutation permutation_;   // empty unless the pass is permuted
+  pass_permutation permutation_;   // empty unless the pass is a uniform permutation
   std::vector<open_lane> lanes_;
 };
 

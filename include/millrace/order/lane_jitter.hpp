@@ -1,19 +1,19 @@
-// Defines the order inside one lane (a part of the data set with its own order): a shuffle within a sliding window. The
-// sample at any ordinal can be computed without those before it.
+// Defines the order inside one lane (a part of a pass with its own order): a shuffle within a sliding window. The
+// sample at any ordinal (its number in the shuffled order) can be computed without the samples before it.
 //
 //   const std::uint64_t window = mr::detail::lane_jitter::places(170);
 //   mr::detail::lane_jitter order({.seed = 7, .pass = 2, .lane = 5, .length = 26'669, .window = window});
-//   order.at(1'000);                                // index in the lane of the sample with ordinal 1,000
-//   mr::detail::lane_walk walk(order, 1'000);       // from there on, one by one
+//   order.at(1'000);   // the index in the lane, before the shuffle, of the sample with ordinal 1,000
+//   mr::detail::lane_walk walk(order, 1'000);       // the same for ordinals 1,000, 1,001, ...
 //   walk.next();
 //
 // Sample i of a lane gets the key i + U(seed, pass, lane, i) * w, where w is the window and U is uniform in [0, 1).
-// Samples are in the order of their keys. If keys are equal, the lower i is first. The unit of keys and w is 1/65536 of
-// a sample. Samples with an index up to j - w have ordinals below j, and samples with an index from j + w on have
-// ordinals above j. Therefore only the keys of the 2 w samples between these determine which sample has ordinal j.
+// Samples are sorted by key, and samples with equal keys by i. The unit of keys and w is 1/65536 of a sample. Samples
+// with an index up to j - w have ordinals below j. Samples with an index from j + w on have ordinals above j. Therefore
+// the sample with ordinal j depends only on the keys of the 2 w samples between j - w and j + w.
 // Cost: a walk stores about w samples at its start, and about w / 2 samples later. at(j) costs O(w). A window of at
 // most one sample changes nothing.
-// Errors: none; j must be below the length, and next() must not be called after the end of the lane.
+// Errors: none. j must be below the length, and next() must not be called after the end of the lane.
 // Threads: a lane_jitter is immutable; a lane_walk is not thread-safe.
 #pragma once
 
@@ -25,7 +25,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// The order inside one lane, as a pure function of its options.
+/// The order inside one lane. It depends only on its options.
 class lane_jitter {
  public:
   struct options {
@@ -61,8 +61,8 @@ class lane_jitter {
   /// Returns the index of the sample with this ordinal in the lane. Costs O(window).
   std::uint64_t at(std::uint64_t ordinal) const;
 
-  /// Fills `around`: first the sample at this ordinal, then, in any order, the later samples that this call examined.
-  /// Returns the first index that it did not examine.
+  /// Stores in `around` the sample at this ordinal, followed in any order by the other samples that the call examined.
+  /// Returns the first index that the call did not examine.
   std::uint64_t gather(std::uint64_t ordinal, std::vector<entry>& around) const;
 
  private:
@@ -79,10 +79,10 @@ class lane_walk {
 
   /// Returns the ordinal of the sample that next() returns.
   std::uint64_t ordinal() const noexcept { return ordinal_; }
-  /// Returns whether the lane has no more samples.
+  /// Returns whether next() has returned all samples of the lane.
   bool done() const noexcept { return ordinal_ >= order_.settings().length; }
 
-  /// Returns the index in the lane of the next sample.
+  /// Returns the index of the next sample in the lane.
   std::uint64_t next() {
     if (!order_.moves()) return ordinal_++;
     while (waiting_.arrived() < order_.settings().length && !waiting_.is_certain())

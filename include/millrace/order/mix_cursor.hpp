@@ -1,12 +1,12 @@
-// Iterates in order over the positions that one rank has in a mix, starting at any position.
+// Iterates over the positions of one rank in a mix (several sources by weight), starting at any position.
 //
 //   mr::detail::mix_cursor mine(plan, {.world = {.rank = 1, .size = 4}, .epoch = 3, .position = resumed_at});
 //   while (auto s = mine.next()) read(s->sample.shard, s->sample.index);     // to the end of the epoch
 //   mine.move_to(4, 0);                                                      // continues with the next epoch
 //
-// Works like lane_cursor, and has one lane_cursor for each source. It walks all positions and skips the positions of
-// other ranks. The member `pass` of a sample counts the passes of its source.
-// Errors: the same as for lane_cursor. Threads: not thread-safe. Lifetime: the mix_plan must outlive the cursor.
+// Works like lane_cursor, and has one lane_cursor for each source. A mix_cursor walks all positions, and skips those of
+// other ranks. The member `pass` of a sample counts the passes of the sample's source.
+// Errors: as lane_cursor. Threads: not thread-safe. Lifetime: the mix_plan must outlive the cursor.
 #pragma once
 
 #include <millrace/order/lane_cursor.hpp>
@@ -19,7 +19,7 @@ class mix_cursor {
  public:
   using options = lane_cursor_options;
 
-  /// Throws setup_error if the world size does not divide the global batch, or the position is beyond the end of the
+  /// Throws setup_error if the world size does not divide the global batch, or the position is after the end of the
   /// epoch.
   explicit mix_cursor(const mix_plan& plan, const options& o = {}) : plan_(&plan), world_(o.world) {
     plan.check(world_);
@@ -27,7 +27,7 @@ class mix_cursor {
     move_to(o.epoch, o.position);
   }
 
-  /// Moves to the rank's first position at or after `position`. Throws setup_error beyond the end of the epoch.
+  /// Moves to the rank's first position at or after `position`. Throws setup_error after the end of the epoch.
   void move_to(std::uint64_t epoch, std::uint64_t position) {
     const std::vector<std::uint64_t> counts = plan_->counts_before(epoch, position);
     for (std::size_t i = 0; i < sources_.size(); ++i) sources_[i].move_to(0, counts[i]);
@@ -43,7 +43,7 @@ class mix_cursor {
   /// Returns the position of the sample that next() returns.
   std::uint64_t position() const noexcept { return position_; }
 
-  /// Returns the next sample of the rank, or nothing at the end of the epoch until move_to() is called.
+  /// Returns the next sample of the rank. At the end of the epoch, returns nothing until move_to() is called.
   std::optional<ordered_sample> next() {
     if (position_ >= plan_->positions()) return std::nullopt;
     while (walked_ < position_) static_cast<void>(walk());
@@ -76,7 +76,8 @@ class mix_cursor {
   world world_;
   std::vector<lane_cursor> sources_;
   std::uint64_t epoch_ = 0, position_ = 0;
-  std::uint64_t walked_ = 0, ordinal_ = 0;   // next position of the walk: in the epoch, and as mix_plan::ordinal_of()
+  // next position of the walk: in the epoch, and as a result of mix_plan::ordinal_of()
+  std::uint64_t walked_ = 0, ordinal_ = 0;
   mix_plan::phase phase_;
   std::uint64_t in_period_ = 0, phase_left_ = 0;
 };

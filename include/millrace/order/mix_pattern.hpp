@@ -1,22 +1,22 @@
 // Assigns each position to one of several sources, so that every interval of positions contains the sources in
 // proportion to their shares.
 //
-//   mr::detail::mix_pattern pattern({7, 3});           // of ten positions, source 0 has seven and source 1 three
-//   pattern.source_at(1'000'003);                      // a pure function of the position
-//   pattern.counts_before(1'000'003);                  // positions of each source before this one
-//   pattern.position_of(1, 300'000);                   // position of sample 300,000 of source 1, counted from 0
+//   mr::detail::mix_pattern pattern({7, 3});           // source 0 gets seven of ten positions, source 1 gets three
+//   pattern.source_at(1'000'003);   // the source of position 1,000,003: a pure function of the position
+//   pattern.counts_before(1'000'003);                  // for each source, the number of its positions below 1,000,003
+//   pattern.position_of(1, 300'000);   // position of the sample of source 1 with number 300,000, from 0
 //   mr::detail::mix_pattern::shares_of({0.7, 0.3});    // {7, 3}
 //
-// Shares are integers. Therefore the pattern repeats exactly after as many positions as their sum, on every machine.
-// Among the first n positions, each source has n * share / sum positions, with an error below 1. With k sources the
-// error is at most 1 - 1 / (2 k - 2). Among any n consecutive positions, the error is at most 1 with two sources, and
-// at most 2 - 1 / (k - 1) with more sources. With three sources, an error of at most 1 is impossible in general: no
-// such sequence of length ten exists for the shares 7, 3 and 1.
+// Shares are integers. Therefore the pattern repeats after a number of positions that is the sum of the shares, on
+// every machine. Among the first n positions, a source has n * share / sum positions, with an error below 1. With k > 1
+// sources this error is at most 1 - 1 / (2 k - 2). Among any n consecutive positions, the error is at most 1 with two
+// sources, and at most 2 - 1 / (k - 1) with more. With three sources, an error of at most 1 is not always possible: no
+// sequence of ten positions achieves it for the shares 7, 3 and 1.
 // Reference: R. Tijdeman, The chairman assignment problem, Discrete Mathematics 32 (1980): among the eligible sources,
-// select the one with the earliest deadline. This version uses integers. If deadlines are equal, it selects the first
-// source.
-// Cost: 2 bytes for each position of the period; the period is at most 65,536, in a mix_schedule 262,144. source_at()
-// is a table access. The other members scan a period.
+// select the source with the earliest deadline. This version uses integers. If deadlines are equal, it selects the
+// source with the lowest number.
+// Cost: 2 bytes for each position of the period. The period is at most 65,536, or 262,144 in a mix_schedule.
+// source_at() reads one element of a table. The other members scan a period.
 // Errors: shares_of() throws setup_error for invalid weights. Threads: immutable.
 #pragma once
 
@@ -35,7 +35,7 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 //   mix_rule rule{.sources = {{.weight = 0.7, .name = "photos"}, {.weight = 0.3}},
 //                 .on_exhausted = mr::exhausted::repeat};
 //
-// order/mix_plan.hpp describes the effect of each value of `exhausted`.
+// order/mix_plan.hpp describes each value of `exhausted`.
 
 /// One source of a mix: its weight, the seed and window of its shuffle, and its sample counts.
 struct mix_source_spec {
@@ -78,13 +78,13 @@ class mix_pattern {
   /// Returns the position of sample `number` of a source, counted from 0.
   std::uint64_t position_of(std::size_t source, std::uint64_t number) const noexcept;
 
-  /// Returns integers in the proportion of the weights. Uses the smallest sum for which every share is an integer to
-  /// within one millionth. If no sum up to longest_period fulfills this, rounds the shares to the sum longest_period.
-  /// Throws setup_error if no weight is given, a weight is not above 0, or a share is below 1 / longest_period.
+  /// Returns integers in the proportion of the weights: those with the smallest sum that match all shares to within one
+  /// millionth. If no sum up to longest_period is sufficient, rounds the shares to the sum longest_period. Throws
+  /// setup_error if `weights` is empty, a weight is not above 0, or a share is below 1 / longest_period.
   static std::vector<std::uint64_t> shares_of(const std::vector<double>& weights);
   /// Throws setup_error if a weight is not above 0, or not finite.
   static void check_weight(double weight);
-  /// Returns the shares of sources with constant weights. Throws the errors of the other shares_of().
+  /// Returns the shares of sources with constant weights. Throws the same errors as the other shares_of().
   static std::vector<std::uint64_t> shares_of(const std::vector<mix_source_spec>& sources);
 
  private:

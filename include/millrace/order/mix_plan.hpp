@@ -3,23 +3,24 @@
 //   mr::detail::mix_plan plan({.sources = {{.weight = 0.7, .counts = a}, {.weight = 0.3, .counts = b}},
 //                              .global_batch = 1024});
 //   plan.spot_of(3, 70'000);                  // epoch 3, position 70,000: the source, and the ordinal in the source
-//   plan.sample_at(3, 70'000);                // the same as shard and index; shards are numbered across all sources
+//   plan.sample_at(3, 70'000);   // the same sample as a shard and an index; shards are numbered across all sources
 //   plan.counts_before(3, 70'000);            // samples of each source since the start of the run
 //
 // A mix_pattern determines the source of each position. The exact_order of that source determines the sample. The mix
-// does not change the order within a source; its samples are numbered across passes. When a source runs out:
+// does not change the order within a source. When a source runs out (all samples of its pass are delivered):
 // - stop: the epoch ends after the last sample of the first source that runs out. Each epoch begins a pass of every
 //   source.
-// - reweight: the other sources continue in proportion to their weights until all sources have run out. An epoch is one
-//   pass of all sources.
-// - repeat: the source continues with its next pass, in the middle of an epoch if necessary. No source restarts at the
-//   start of an epoch. An epoch ends when each source has completed at least one pass, rounded up to batches.
-//   Therefore each sample occurs at least once in the first epoch. `epoch_batches` sets another length.
+// - reweight: the other sources continue in proportion to their weights, until all sources have run out. An epoch is
+//   one pass of all sources.
+// - repeat: the source continues with its next pass, even in the middle of an epoch. The start of an epoch does not
+//   restart a source. An epoch ends with the batch in which the last source completes its first pass. Therefore each
+//   sample occurs at least once in the first epoch. `epoch_batches` sets another length.
 //
-// Weights that change with the position (order/mix_schedule.hpp) count the positions of the run, and need repeat.
-// With stop and reweight, an incomplete last batch of an epoch is dropped or short, as in exact_order. Rank r of R has
-// the positions p with p mod R = r; the order is the same for every R. Sample n of a source may belong to any rank, so
-// every rank walks all positions. Therefore the planning of each delivered sample costs R times as much.
+// Weights that change with the position (order/mix_schedule.hpp) are functions of the position in the run, and require
+// repeat. With stop and reweight, an incomplete last batch of an epoch is dropped or short, as in exact_order. Rank r
+// of R ranks has the positions p with p mod R = r. The order is the same for every R. Any rank may have sample n of a
+// source, so every rank walks all positions. Therefore each delivered sample costs R times as much planning as without
+// ranks.
 // Errors: setup_error for a source without samples, and if an epoch has no batch.
 // Threads: immutable; any thread may call any member.
 #pragma once
@@ -63,14 +64,15 @@ class mix_plan {
   std::vector<std::uint64_t> shares() const {
     return phases_.empty() ? std::vector<std::uint64_t>{} : phases_.front().pattern.shares();
   }
-  /// Returns the sum of the shuffle windows of all sources, in samples; 0: no source is shuffled.
+  /// Returns the sum of the shuffle windows of all sources, in samples. 0: no source is shuffled.
   std::uint64_t window() const noexcept;
-  /// Returns the first warning of a source about its window (exact_order::window_notice()); otherwise an empty string.
+  /// Returns a source's warning about its window (exact_order::window_notice()), of the first source that has a
+  /// warning. Otherwise returns an empty string.
   std::string window_notice() const;
-  /// Returns the index of a source's first shard in the list of all sources' shards, one source after the other.
+  /// Returns the number of shards of all sources before this source.
   std::uint64_t first_shard(std::size_t source) const noexcept { return first_shards_[source]; }
-  /// Returns the source that determines the length of an epoch. With stop, it is the first source that runs out; with
-  /// reweight, the last. With repeat, it is the source with the longest pass.
+  /// Returns the source that determines the length of an epoch. With stop, this is the first source that runs out. With
+  /// reweight, it is the last. With repeat, it is the source with the longest pass.
   std::size_t measure() const noexcept { return measure_; }
 
   /// Returns the number of positions of an epoch.
@@ -86,17 +88,17 @@ class mix_plan {
   /// Throws setup_error if the world is invalid, or its size does not divide the global batch.
   void check(const world& r) const;
 
-  /// An interval of an epoch with one pattern, up to the point where the next source runs out. With repeat, an interval
-  /// of the run.
+  /// An interval of positions with one pattern. With stop and reweight, it ends where a source runs out, and positions
+  /// count from the start of the epoch. With repeat, positions count from the start of the run.
   using phase = std::shared_ptr<const mix_phase>;
-  /// Returns the phase that contains `at`, which is a result of ordinal_of(). The last phase has no end.
+  /// Returns the phase that contains `at`, a result of ordinal_of(). The last phase has no end.
   phase phase_at(std::uint64_t at) const;
-  /// Returns the argument of phase_at() for a position: the position in the epoch or, with repeat, the position in the
-  /// run. Throws setup_error beyond the end of the epoch.
+  /// Converts a position to the argument of phase_at(): the position in the epoch or, with repeat, in the run. Throws
+  /// setup_error after the end of the epoch.
   std::uint64_t ordinal_of(std::uint64_t epoch, std::uint64_t position) const;
 
-  /// Returns, for each source, the number of its samples before this position of the run. The position may be the end
-  /// of the epoch.
+  /// Returns, for each source, the number of its samples before this position of the run. `position` may be the end of
+  /// the epoch.
   std::vector<std::uint64_t> counts_before(std::uint64_t epoch, std::uint64_t position) const;
 
   /// Returns, for each source, the number of samples of one rank in the positions [begin, end) of an epoch. With
@@ -109,12 +111,11 @@ class mix_plan {
     std::size_t source = 0;
     std::uint64_t number = 0;   ///< ordinal among all samples that the source delivers in the run
   };
-  /// Returns the source of a position, and the ordinal in that source. Throws setup_error if the position does not
-  /// exist.
+  /// Throws setup_error if the position does not exist.
   spot spot_of(std::uint64_t epoch, std::uint64_t position) const;
 
-  /// Returns the sample at a position. Costs O(shards + window + period of the pattern). Therefore it is suitable for
-  /// single queries only. Throws setup_error if the position does not exist.
+  /// Returns the sample at a position. Costs O(shards + window + period of the pattern). For iteration, use a
+  /// mix_cursor. Throws setup_error if the position does not exist.
   ordered_sample sample_at(std::uint64_t epoch, std::uint64_t position) const;
 
  private:
@@ -122,7 +123,8 @@ class mix_plan {
 
   [[noreturn]] void throw_out_of_range(std::uint64_t position) const;
 
-  /// Returns the source with a share above 0 that runs out first in the phase, and the number of positions until then.
+  /// Returns the source of phase `p` that runs out first, among those with a share above 0. Also returns the number of
+  /// positions until then.
   std::pair<std::size_t, std::uint64_t> first_exhausted(const mix_phase& p) const;
   void compute_phases(std::vector<std::uint64_t> shares);
   void set_length();

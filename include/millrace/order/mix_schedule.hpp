@@ -1,23 +1,26 @@
-// Assigns each position to a source, if the weights of the sources change with the position, or if there are many.
+// Assigns each position to one of several sources, if the weights of the sources change, or if there are many sources.
 //
-//   const auto schedule = mr::detail::mix_schedule::of(rule, samples);   // null: a mix_pattern is enough
+// null: no schedule is necessary, a mix_pattern suffices
+//   const auto schedule = mr::detail::mix_schedule::of(rule, samples);
 //   const auto phase = schedule->phase_at(70'000);              // the block of positions that contains 70,000
 //   phase->pattern.source_at(70'000 - phase->begin);            // the source of the position
-//   schedule->counts_of({.rank = 1, .size = 4}, 0, 70'000);     // samples of each source for this rank
+// for each source, the number of its samples on this rank
+//   schedule->counts_of({.rank = 1, .size = 4}, 0, 70'000);
 //
 // The positions are divided into blocks of 256. With more than 64 sources, the size of a block is the lowest power of
-// two that is at least four times the number of sources. A block also ends at each point of steps() and linear().
-// Between two points, a block has at most 1/64 of their distance, but at least 16 positions. Weights are evaluated once
-// per block: a linear weight by its mean, a function at the first position. A share is an integer in units of 2^-32.
-// The lag of a source is its expected number of samples minus its actual number. Each block distributes its positions
-// by lag: integer parts first, then the largest remainders. A mix_pattern distributes the samples inside the block.
-// Therefore the result is the same on every machine, and a resume needs no state. With stop and reweight, positions
-// count from the start of an epoch; a block also ends where a source runs out, and all lags are 0 after it.
-// At the end of a block, a source is less than one sample early. It is less than one sample late with two sources, and
-// otherwise at most 1 + ln(sources) samples late. This is the bound of the game in which a player always empties the
-// fullest of several cups.
-// Cost: a resume walks over the blocks before it, at about 30 ns per source and block: 0.4 s to position 10^9 of three
-// sources, 0.5 s to 10^8 of 1,600. Memory: 4 MiB for positions from which a walk can continue.
+// two that is at least four times the number of sources. A block also ends at each point of steps() and linear()
+// (functions that define changing weights). Between two points, a block has at most 1/64 of their distance, but at
+// least 16 positions. Weights are evaluated once per block: a linear weight by its mean, a function at the first
+// position of the block.
+// A share is an integer in units of 2^-32. The lag of a source is its expected number of samples minus its actual
+// number. Each block distributes its positions by lag: first the integer parts, then the largest remainders. A
+// mix_pattern distributes the samples inside the block. Therefore the result is the same on every machine, and a resume
+// needs no state. With stop and reweight, positions count from the start of an epoch. A block then also ends where a
+// source runs out, and all lags are 0 after that.
+// At the end of a block, a source is less than one sample early. With two sources, it is less than one sample late, and
+// otherwise at most 1 + ln(sources) samples late.
+// Cost: a resume walks over all earlier blocks, at about 30 ns per source and block: 0.4 s to position 10^9 with three
+// sources, 0.5 s to position 10^8 with 1,600 sources. Memory: 4 MiB for checkpoints of the walk.
 // Errors: setup_error for invalid weights, for weights that are all 0 at a position, and for weights that change
 // although sources do not repeat.
 // Threads: any thread may call any member.
@@ -32,7 +35,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// An interval of positions with one pattern, which begins with the interval.
+/// An interval of positions with one pattern. The first position of the interval is position 0 of the pattern.
 struct mix_phase {
   std::uint64_t begin = 0;
   mix_pattern pattern;
@@ -40,20 +43,21 @@ struct mix_phase {
   std::uint64_t end = ~std::uint64_t{0};
 };
 
-/// The sources of all positions, block by block.
+/// The source of each position, computed block by block.
 class mix_schedule {
  public:
-  /// Maximum number of sources with constant weights for which a mix_pattern is used instead.
+  /// Maximum number of sources with constant weights without a schedule.
   static constexpr std::size_t pattern_sources = 64;
 
-  /// Returns the schedule of a mix; null if a mix_pattern is enough. `samples` are the samples of each source's pass;
-  /// if they are unknown, weights that do not change need no schedule.
+  /// Returns the schedule of a mix, or null if a mix_pattern suffices. `samples` are the numbers of samples in a pass
+  /// of each source. If they are empty (unknown), constant weights need no schedule.
   static std::shared_ptr<const mix_schedule> of(const mix_rule& rule, std::vector<std::uint64_t> samples);
-  /// Returns a hash of each source's weight. If a mix_pattern is enough, returns the shares, and throws the errors of
-  /// mix_pattern::shares_of(); otherwise throws setup_error for a constant weight that is not above 0.
+  /// If a mix_pattern suffices, returns the shares, and throws the errors of mix_pattern::shares_of(). Otherwise
+  /// returns a hash of each source's weight, and throws setup_error for a constant weight that is not above 0.
   static std::vector<std::uint64_t> weight_keys(const std::vector<mix_source_spec>& sources);
 
-  /// With stop and reweight, no source delivers more than its samples.
+  /// `samples`: number of samples in a pass of each source; with stop and reweight, a source delivers no more than
+  /// these.
   mix_schedule(const mix_rule& rule, std::vector<std::uint64_t> samples);
 
   /// Returns the block that contains a position.
@@ -63,8 +67,8 @@ class mix_schedule {
   /// continues the interval of the previous call computes only the new positions.
   std::vector<std::uint64_t> counts_of(const world& mine, std::uint64_t begin, std::uint64_t end) const;
 
-  /// Returns the source that completes its first pass last (with stop: first), and the number of positions until then.
-  /// Throws setup_error if that requires more than 2^32 positions.
+  /// Returns the source that completes its first pass last, and the number of positions until then. With stop, returns
+  /// the source that completes its first pass first. Throws setup_error if this requires more than 2^32 positions.
   std::pair<std::size_t, std::uint64_t> first_pass() const;
 
  private:
@@ -83,7 +87,7 @@ class mix_schedule {
   };
   /// Moves a walk to its next block. After the end of an epoch of stop or reweight, the block has no end.
   void advance(walk& at) const;
-  /// Ends a block where the first source runs out, if one does.
+  /// If a source runs out in a block, ends the block at that position.
   void cut(walk& at) const;
   /// Returns the end of the block that begins at a position.
   std::uint64_t block_end(std::uint64_t begin) const;
@@ -91,10 +95,11 @@ class mix_schedule {
   void move_to(std::uint64_t position) const;
   walk start() const;
 
-  static constexpr std::uint64_t longest_epoch = std::uint64_t{1} << 32;   // in positions, if a pass determines it
+  // in positions, for epochs that end with a pass
+  static constexpr std::uint64_t longest_epoch = std::uint64_t{1} << 32;
   /// Returns whether the weights are the same at all positions from `begin` on.
   bool has_final_weights(std::uint64_t begin) const;
-  /// Returns whether the first pass of a source certainly ends after the longest epoch, if the weights are final.
+  /// Returns whether the first pass of a source certainly ends after the longest epoch. Requires final weights.
   bool cannot_complete(const walk& at, std::size_t source) const;
 
   struct rank_counts {
@@ -107,7 +112,7 @@ class mix_schedule {
   std::vector<std::uint64_t> samples_;
   std::vector<source_weight> weights_;
   std::vector<std::string> names_;
-  std::vector<std::uint64_t> knots_;   // positions of all points, in ascending order
+  std::vector<std::uint64_t> knots_;   // positions of all points of steps() and linear(), in ascending order
   std::uint64_t block_ = 256;
   mutable std::mutex mutex_;
   mutable walk walk_;
@@ -115,7 +120,7 @@ class mix_schedule {
   mutable std::uint64_t spacing_ = 1 << 16, next_checkpoint_ = 0;   // in positions
   mutable std::shared_ptr<const mix_phase> last_;
   mutable std::mutex counts_mutex_;
-  mutable std::array<rank_counts, 2> counted_;   // of this epoch, and of complete epochs
+  mutable std::array<rank_counts, 2> counted_;   // of the current epoch, and of complete epochs
   mutable std::size_t oldest_counted_ = 0;
 };
 

@@ -1,14 +1,14 @@
-// Describes one pass through the data set before any shuffle: the concatenated shards in their order.
+// Describes the order of one pass before the shuffle: the samples of all shards, shard after shard.
 //
 //   mr::detail::pass_layout layout({.counts = counts, .shards = {2, 0, 1}, .dropped = 5, .dropped_at = 40});
-//   layout.length();                    // delivered samples: all but the dropped ones
+//   layout.length();                    // number of delivered samples: all except the dropped samples
 //   layout.find(17);                    // {shard, index} of delivered sample 17
 //   layout.dropped();                   // shard and index of each dropped sample
 //
 // `counts` contains the number of samples of each shard, in the order of the user's list. `shards` is a permutation of
-// that list. Shards may be empty. The dropped samples form one block at any offset.
-// Errors: none; the argument of find() must be below length(). Threads: immutable; the `nearby` variable of find_from()
-// belongs to one thread.
+// the indices of that list. Shards may be empty. The dropped samples form one block at any offset.
+// Errors: none. The argument of find() must be below length(). Threads: immutable. The `nearby` argument of find_from()
+// must not be shared between threads.
 #pragma once
 
 #include <millrace/item/sample.hpp>
@@ -29,7 +29,7 @@ class pass_layout {
     std::span<const std::uint64_t> counts{};   ///< number of samples of each shard; read during construction only
     std::vector<std::size_t> shards{};   ///< the shards in the order of the pass
     std::uint64_t dropped = 0;   ///< number of samples that are not delivered
-    std::uint64_t dropped_at = 0;   ///< number of delivered samples before the dropped ones
+    std::uint64_t dropped_at = 0;   ///< number of delivered samples before the dropped samples
   };
 
   pass_layout() = default;
@@ -44,7 +44,8 @@ class pass_layout {
     return find_from(nearby, number);
   }
 
-  /// Returns the same as find(), but is faster if `nearby` is reused between calls with increasing numbers.
+  /// Returns the same as find(). Faster if the caller passes the same `nearby` variable (initially 0) for increasing
+  /// numbers.
   located_sample find_from(std::size_t& nearby, std::uint64_t number) const noexcept {
     const std::uint64_t ordinal = number < dropped_at_ ? number : number + dropped_;
     if (ordinal < starts_[nearby] || ordinal >= starts_[nearby + 1]) {

@@ -1,11 +1,11 @@
-// A uniform permutation of the samples of one pass: the order if the shuffle window covers the data set.
+// A uniform permutation of the samples of one pass. It is the order if the shuffle window covers the data set.
 //
 //   const mr::detail::pass_permutation order({.seed = 7, .pass = 2, .length = 40});
-//   order[17];                                    // the index in the sequence of the sample with ordinal 17
+//   order[17];                                    // the index before the shuffle of the sample with ordinal 17
 //
 // Method: Fisher-Yates with counter-based random numbers of (seed, pass).
-// Cost: 4 bytes for each sample (8 from 2^32 samples on). The construction needs 2 ns per sample if these bytes fit in
-// the cache, and up to 20 ns otherwise. A lookup reads one element.
+// Cost: 4 bytes for each sample, or 8 bytes for 2^32 samples or more. The construction needs 2 ns per sample if these
+// bytes fit in the cache, and up to 20 ns otherwise. A lookup reads one element.
 // Errors: std::bad_alloc. Threads: immutable.
 #pragma once
 
@@ -29,7 +29,7 @@ class pass_permutation {
   pass_permutation() = default;
   explicit pass_permutation(const options& o);
 
-  /// Returns the index of the sample with this ordinal, which must be below the length.
+  /// Returns the index before the shuffle of the sample with this ordinal (number in the order, below the length).
   std::uint64_t operator[](std::uint64_t ordinal) const noexcept {
     return wide_.empty() ? narrow_[ordinal] : wide_[ordinal];
   }

@@ -1,17 +1,17 @@
-// Computes the order of the shards in an epoch, and the jitter of the samples. It uses no threads and no I/O.
+// Computes the order of the shards in an epoch, and shuffles their samples within a window. Uses no threads and no I/O.
 //
 //   mr::detail::shard_order order({.seed = 7, .shards = 147, .shuffled = true, .window = 8192});
 //   order.shards_of(epoch)[k];                              // the k-th shard to read in that epoch
 //   mr::detail::jitter_order<mr::record> window(order);     // receives samples in that order, returns them shuffled
 //
-// (seed, epoch) determines a permutation of the shards (Fisher-Yates with counter-based random numbers). Sample i of
-// the epoch's sequence gets the key i + U(seed, epoch, i) * window, where U is uniform in [0, 1). Samples are returned
-// in the order of their keys: a sliding jitter. A sample moves by less than `window` ordinals, and the jitter stores
-// about half a window of samples. An epoch of at most `window` samples is a uniform permutation instead. Nothing else
-// affects the order. Without a shuffle, the order is the order of the user's list.
+// (seed, epoch) determines a permutation of the shards (Fisher-Yates with counter-based random numbers). The samples of
+// the shards in that order are the epoch's sequence. Sample i of the sequence gets the key i + U(seed, epoch, i) *
+// window, where U is uniform in [0, 1). Samples are returned in the order of their keys. This shuffle is a sliding
+// jitter: a sample moves by less than `window` places, and the jitter buffers about half a window of samples. If an
+// epoch has at most `window` samples, its order is a uniform permutation instead. Without a shuffle, the order is the
+// order of the user's list.
 // The length of the first epoch is unknown. Therefore the jitter withholds all samples until more than a window has
-// arrived, or the epoch has ended. If all epochs have the same samples, the jitter withholds no samples in later
-// epochs.
+// arrived, or the epoch has ended. If all epochs have the same samples, later epochs withhold no samples.
 // Errors: setup_error from end_epoch(). Threads: a shard_order is immutable; a jitter_order is not thread-safe.
 #pragma once
 
@@ -38,7 +38,7 @@ class shard_order {
     std::size_t window = 1;   ///< shuffle window in samples
     std::size_t lane = 0;     ///< lane l owns shards l, l + lanes, l + 2 * lanes, ... of the epoch's order
     std::size_t lanes = 1;
-    bool permutes = true;       ///< false: the order of versions 4 and 5, in which short epochs are jittered
+    bool permutes = true;       ///< false: short epochs are jittered too, as in versions 4 and 5 of resume points
     bool equal_epochs = false;  ///< all epochs have the same samples
   };
 
@@ -47,13 +47,13 @@ class shard_order {
   /// Returns the options.
   const options& settings() const noexcept { return options_; }
 
-  /// Returns the lowest sample index that may be at or after ordinal `ordinal`. All lower indices are before it,
-  /// regardless of the random numbers.
+  /// Returns the lowest sample index in the sequence that may have an ordinal (place after the shuffle) of at least
+  /// `ordinal`. All samples with lower indices precede that ordinal, regardless of the random numbers.
   std::uint64_t first_needed_for(std::uint64_t ordinal) const noexcept;
 
   /// Returns whether each epoch reads all shards as listed. In this case, callers do not need shards_of().
   bool as_listed() const noexcept { return !options_.shuffled && options_.lanes == 1; }
-  /// Returns the shards of the lane in the order of an epoch.
+  /// Returns the shards of the lane (an interleaved substream of the order) in the order of an epoch.
   std::vector<std::size_t> shards_of(std::uint64_t epoch) const;
 
   /// Returns the key of sample `index` of the epoch's sequence, in 1/65536 of a sample.
@@ -62,7 +62,7 @@ class shard_order {
   bool jitters() const noexcept { return options_.shuffled && options_.window > 1; }
   /// Returns whether an epoch of at most `window` samples is a uniform permutation.
   bool permutes() const noexcept { return jitters() && options_.permutes; }
-  /// Returns the key of sample `index` in an epoch that is a uniform permutation: 64 random bits.
+  /// Returns the key of sample `index` if the order of the epoch is a uniform permutation: 64 random bits.
   std::uint64_t permutation_key(std::uint64_t epoch, std::uint64_t index) const noexcept;
 
  private:
@@ -78,7 +78,7 @@ class shard_order {
   options options_;
 };
 
-/// Receives the samples of an epoch in sequence, and returns them in jittered order when that order is final.
+/// Receives the samples of an epoch in sequence. Returns each sample when its place in the shuffled order is final.
 template <class T>
 class jitter_order {
  public:
@@ -116,16 +116,16 @@ class jitter_order {
     return s;
   }
 
-  /// Marks the sequence as complete, so that all buffered samples become ready. Throws setup_error if the epoch must be
-  /// a uniform permutation, but samples were released before the end of the epoch.
+  /// Marks the sequence as complete, so that all buffered samples become ready. Throws setup_error if the order of the
+  /// epoch must be a uniform permutation, but release() was called during the epoch.
   void end_epoch() {
     ended_ = true;
     length_ = order_.arrived();
     if (withholds_) permute();
     else if (released_ && length_ <= plan_->settings().window) throw released_error();
   }
-  /// Prepares for the sequence of the next epoch. `without` is the number of samples that are missing at its start.
-  /// Requires empty().
+  /// Prepares for the sequence of the next epoch. `without`: number of samples that are missing at its start. Requires
+  /// empty().
   void begin_epoch(std::uint64_t without = 0) noexcept {
     ended_ = released_ = false;
     // If the first samples of an epoch are missing, the epoch has more than a window of samples.
@@ -133,7 +133,7 @@ class jitter_order {
     withholds_ = plan_->permutes() && !is_long;
     order_.start(without);
   }
-  /// Stops withholding samples, because memory is short. Returns false if none were withheld.
+  /// Stops withholding samples, because memory is short. Returns false if no samples were withheld.
   bool release() noexcept {
     released_ = released_ || withholds_;
     return std::exchange(withholds_, false);

@@ -1,20 +1,21 @@
-// Forecasts the shuffle quality of an order before anything is read: the largest share of one shard in a batch.
+// Forecasts the shuffle quality of an order before any sample is read: the largest share of one shard in a batch.
 //
 //   mr::detail::shuffle_forecast forecast(order);
-//   forecast.share();               // 0.031: on average 8 of 256 rows are from one shard
-//   forecast.ideal_share();         // 0.014: the same for a complete shuffle of the data set
-//   forecast.window_within(0.10);   // the window with a share within 10 % of the ideal
+//   forecast.share();               // 0.031: on average, 8 of the 256 rows of a batch are from the same shard
+//   forecast.ideal_share();         // 0.014: the same if the complete data set is shuffled uniformly
+//   forecast.window_within(0.10);   // the window whose share exceeds the ideal share by at most 10 %
 //
-// A batch is by default the batch of all ranks together, because their gradients are combined in one step. If a world
-// is given, a batch is the rows of one rank. If a rank has its own lanes, these lanes contain only a part of the data.
-// Shares are means over batches, from 0 to 1. A window that covers the complete data set is a complete shuffle.
+// Without a world, a batch is the batch of all ranks together, because their gradients are combined in one step. With a
+// world, a batch is the rows of one rank. If a rank has its own lanes (interleaved substreams of the order), it reads
+// only a part of the data. Shares are means over batches, from 0 to 1. A window that covers the data set is a complete
+// shuffle.
 // Method: the ideal share is estimated from random batches, drawn without replacement from the complete data set. The
-// share is also a random estimate. With window w, a sample with key t has its index anywhere in [t - w, t] with equal
-// probability. The key of ordinal j follows from the number of samples with keys up to t. This number is t^2 / 2w at
-// the beginning of the lane, and then grows by 1 per sample. The end of the lane mirrors its beginning. The forecast
-// examines only the first passes. All random streams are fixed, so the same settings produce the same estimates. The
-// estimates are accurate to about 3 %.
-// Cost: about 10 ms for one estimate, and 20 estimates for window_within(). Errors: the constructor throws setup_error
+// share is also a random estimate. Let w be the window. A sample with key t (order/lane_jitter.hpp) has any index in [t
+// - w, t] with equal probability. The key of the sample with ordinal j is the t for which j samples have lower keys.
+// This number is t^2 / 2w at the beginning of the lane, and later grows by 1 per sample. The end of the lane mirrors
+// its beginning. The forecast examines only the first passes. Random streams are fixed, so the same settings produce
+// the same estimates, with an error of about 3 %.
+// Cost: about 10 ms for one estimate. window_within() computes 20 estimates. Errors: the constructor throws setup_error
 // for a world size that does not divide the global batch. Threads: immutable; starts no threads. Lifetime: the
 // exact_order must outlive the forecast.
 #pragma once
@@ -50,7 +51,7 @@ class shuffle_forecast {
   /// Throws setup_error if the world size does not divide the global batch.
   explicit shuffle_forecast(const exact_order& plan, const world& mine = {});
 
-  /// Returns the mean share of the largest shard in a batch under a complete shuffle.
+  /// Returns the mean share of the largest shard in a batch if the complete data set is shuffled uniformly.
   double ideal_share() const;
 
   /// Returns the mean share of the largest shard in a batch with the order's own window.
@@ -59,9 +60,9 @@ class shuffle_forecast {
   /// Returns the mean share of the largest shard in a batch for a window of this many samples.
   double share(std::size_t window) const { return share_of(plan_->with_window(window)); }
 
-  /// Returns the smallest window, with a tolerance of 5 %, whose share is at most (1 + excess) times the ideal. Returns
-  /// nothing if no window achieves that. This occurs in an order of version 1, where a batch with fewer rows than lanes
-  /// contains only a part of the data.
+  /// Returns the smallest window, with a tolerance of 5 %, whose share is at most (1 + excess) times the ideal share.
+  /// Returns nothing if no window achieves this: in an order of version 1, a batch with fewer rows than lanes contains
+  /// only a part of the data.
   std::optional<std::size_t> window_within(double excess) const;
 
  private:
@@ -76,7 +77,7 @@ class shuffle_forecast {
   }
   double mean_share(const exact_order& plan) const;
 
-  /// The rows of a batch that one rank has in one lane: `rows` ordinals with a distance of `step`.
+  /// The rows of a batch that one rank has in one lane: the ordinals ordinal, ordinal + step, ... (`rows` numbers).
   struct block {
     std::uint64_t pass, lane, ordinal, rows, step;
   };
@@ -87,7 +88,7 @@ class shuffle_forecast {
     const auto all = static_cast<double>(length);
     const double window = plan.lane_window();
     if (std::min(window, all) <= 4 * static_cast<double>(s.rows * s.step)) {
-      // With few candidates, the choices would depend on each other. Computing the exact order then costs little.
+      // With few candidates, the random choices would not be independent. The exact order is then cheap.
       lane_walk walk(plan.lane_of(s.pass, s.lane), s.ordinal);
       for (std::uint64_t i = 0; i < s.rows; ++i) {
         while (walk.ordinal() < s.ordinal + i * s.step) static_cast<void>(walk.next());
@@ -109,8 +110,8 @@ class shuffle_forecast {
     }
   }
 
-  /// Returns the key at which `delivered` samples of a lane have been delivered. If the window is wider than the lane,
-  /// all indices are equally likely in a range of keys. Any key in this range is suitable.
+  /// Returns the key that separates the first `delivered` samples of a lane from the others. If the window is wider
+  /// than the lane, any key in a range is suitable, because all indices are equally likely there.
   static double key_of(double delivered, double window, double all) noexcept;
 
   const exact_order* plan_;

@@ -1,17 +1,17 @@
-// Measures the shuffle quality of a rank's samples during a run, for comparison with the forecast.
+// Measures the shuffle quality of one rank's samples during a run, for comparison with the forecast.
 //
 //   mr::detail::shuffle_quality live(order, mine);
 //   live.add(planned);                 // each sample of this rank, in the order of positions
 //   auto f = live.statistics();           // session::shuffle_quality() also fills in expected_share and ideal_share
-//   f.share;                           // the largest share of one shard in a batch, mean
-//   f.neighbor_distance;              // positions between two samples that are shard neighbors, mean
-//   f.ideal_neighbor_distance;        // the same for a complete shuffle
+//   f.share;                           // mean over batches of the largest share of one shard
+//   f.neighbor_distance;              // mean number of positions between two samples that were adjacent in their shard
+//   f.ideal_neighbor_distance;        // the same if the complete data set is shuffled uniformly
 //
 // order/shuffle_forecast.hpp explains shares, and computes the effect of another window. Neighbors in a shard are often
 // similar, such as the frames of a video or the images of one photographer. Therefore their distance after the shuffle
-// matters. This distance is about a third of the window; ideally, a third of the data set. In each pass, up to about
-// 2,048 batches and 4,096 pairs are observed, the same in every run. A rank does not see a pair of neighbors if another
-// rank has one of the two samples.
+// matters. The mean distance is about a third of the window, and a third of the data set after a complete shuffle. In
+// each pass, the object observes up to about 2,048 batches and 4,096 pairs of neighbors, which are the same in every
+// run. A rank cannot observe a pair if another rank has one of its samples.
 // Cost: 1 to 3 ns per sample, and 4 bytes for each shard. Errors: none. Threads: not thread-safe.
 // Lifetime: the exact_order must outlive the object.
 #pragma once

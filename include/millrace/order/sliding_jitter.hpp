@@ -1,9 +1,9 @@
-// Returns entries in the order of their keys as soon as no later arrival can precede them.
+// A queue that returns entries in the order of their keys, each as soon as no later arrival can precede it.
 //
 //   struct entry { std::uint64_t key = 0, index = 0; };
 //   mr::detail::sliding_jitter<entry> order;
 //   while (!order.is_certain() && order.arrived() < length) order.push({.key = key_of(order.arrived())});
-//   entry next = order.pop();                        // with its index: the number of its arrival
+//   entry next = order.pop();                        // next.index is the number of earlier arrivals
 //
 // Entries arrive one by one. The unit of keys is 1/65536 of a sample, and entry i has a key of at least i * 65536.
 // Therefore the lowest key is final once it is at most 65536 times the number of arrived entries. If keys are equal,
@@ -21,7 +21,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// `Entry` is a struct with `key` and `index`, and any other members.
+/// `Entry` is a struct with the members `key` and `index`, and any other members.
 template <class Entry>
 class sliding_jitter {
  public:
@@ -30,19 +30,19 @@ class sliding_jitter {
     return (a.key > b.key) | ((a.key == b.key) & (a.index > b.index));   // no branches, which are hard to predict
   }
 
-  /// Starts with no waiting entries: all entries with an index below `arrived` have left.
+  /// Starts with an empty queue, after the first `arrived` entries have arrived and left.
   void start(std::uint64_t arrived) noexcept {
     arrived_ = arrived;
     waiting_.clear();
   }
-  /// Starts with waiting entries: all entries with an index below `arrived` are in `waiting` or have left.
+  /// Starts after the first `arrived` entries have arrived. Those in `waiting` have not left yet.
   void start(std::uint64_t arrived, std::vector<Entry> waiting) {
     arrived_ = arrived;
     waiting_ = std::move(waiting);
     std::make_heap(waiting_.begin(), waiting_.end(), later());
   }
 
-  /// Returns how many entries have arrived, which is the index of the next entry.
+  /// Returns the number of entries that have arrived, which is the index of the next entry.
   std::uint64_t arrived() const noexcept { return arrived_; }
   bool empty() const noexcept { return waiting_.empty(); }
   std::size_t size() const noexcept { return waiting_.size(); }
@@ -68,8 +68,8 @@ class sliding_jitter {
   void clear() noexcept { waiting_.clear(); }
 
  private:
-  // The heap functions keep the greatest element at the front, so sorts_after() is their less-than. It is passed as an
-  // object, because g++ would call a function through its address for each comparison.
+  // The heap functions of the library put the greatest element at the front, so they need sorts_after() as their
+  // less-than. The functor is an object, because g++ would call a function through its address for each comparison.
   struct later {
     bool operator()(const Entry& a, const Entry& b) const noexcept { return sorts_after(a, b); }
   };

@@ -54,7 +54,7 @@ MILLRACE_INLINE std::string narrow_window_notice(std::size_t window, std::size_t
 }
 
 MILLRACE_INLINE std::string_view remedy_for_lanes(bool older_order) noexcept {
-  return older_order ? "Only this older order requires lanes; a new run does not"
+  return older_order ? "Start a new run: only the order of this old resume point has lanes"
                      : "Omit session_options::lanes, or use a larger shuffle window";
 }
 
@@ -109,7 +109,7 @@ MILLRACE_INLINE exact_order::spot exact_order::spot_of(std::uint64_t epoch, std:
   if (position >= positions())
     throw setup_error("position " + std::to_string(position) + " is out of range: an epoch has " +
                           std::to_string(positions()) + " positions",
-                      "Positions are numbered from 0");
+                      "Choose a position from 0 to the last one of the epoch");
   if (exact()) return {epoch, position};
   const bool one_epoch = options_.epoch_batches == options::endless;
   if (one_epoch ? epoch > 0 : epoch > max_positions / positions())

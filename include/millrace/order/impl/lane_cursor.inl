@@ -12,7 +12,7 @@ MILLRACE_INLINE lane_cursor::lane_cursor(const exact_order& plan, const options&
 }
 
 MILLRACE_INLINE void lane_cursor::move_to(std::uint64_t epoch, std::uint64_t position) {
-  // The end of an epoch means the start of the next. Positions beyond the end are errors.
+  // The end of an epoch is the start of the next epoch. Later positions are errors.
   if (position != plan_->positions()) static_cast<void>(plan_->spot_of(epoch, position));
   epoch_ = epoch;
   position_ = position + (world_.rank + world_.size - position % world_.size) % world_.size;
@@ -37,7 +37,7 @@ MILLRACE_INLINE located_sample lane_cursor::find(std::uint64_t number) {
 }
 
 MILLRACE_INLINE void lane_cursor::enter(open_lane& at, std::uint64_t lane, std::uint64_t ordinal) {
-  // Fewer samples than the number of ranks are between two of this rank's samples in a lane. Other ranks own them.
+  // A lane has fewer samples of other ranks between two samples of this rank than there are ranks.
   if (!at.entered || at.walk.ordinal() > ordinal || ordinal - at.walk.ordinal() >= world_.size) {
     at.walk = lane_walk(plan_->lane_of(pass_, lane), ordinal);
     at.begin = plan_->lane_begin(lane);

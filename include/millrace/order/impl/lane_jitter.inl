@@ -31,8 +31,8 @@ MILLRACE_INLINE std::uint64_t lane_jitter::gather(std::uint64_t ordinal, std::ve
   around.clear();
   around.reserve(static_cast<std::size_t>(end - begin));
   for (std::uint64_t i = begin; i < end; ++i) around.push_back({key(i), i});
-  // Samples before `begin` have already been delivered, and so have the first `ordinal - begin` entries in the order of
-  // their keys.
+  // Samples before `begin` have already been delivered. The first `ordinal - begin` entries by key have been delivered
+  // too.
   const auto here = around.begin() + static_cast<std::ptrdiff_t>(ordinal - begin);
   std::nth_element(around.begin(), here, around.end(), [](const entry& a, const entry& b) {
     return sliding_jitter<entry>::sorts_after(b, a);

@@ -26,7 +26,7 @@ MILLRACE_INLINE std::vector<std::uint64_t> mix_pattern::counts(std::uint64_t beg
                                                                std::uint64_t stride) const {
   std::vector<std::uint64_t> totals(shares_.size(), 0);
   if (begin >= end) return totals;
-  // After `cycle` strides the walk is at the same point of the pattern again.
+  // After `cycle` strides, the walk reaches the same point of the pattern again.
   const std::uint64_t steps = (end - begin - 1) / stride + 1, cycle = period() / std::gcd(period(), stride);
   const auto add = [&](std::uint64_t first, std::uint64_t count) {
     for (std::uint64_t at = (begin + first % cycle * stride) % period(); count > 0; --count) {

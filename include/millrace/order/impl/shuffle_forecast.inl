@@ -65,9 +65,9 @@ MILLRACE_INLINE double shuffle_forecast::ideal_share() const {
 
 MILLRACE_INLINE std::optional<std::size_t> shuffle_forecast::window_within(double excess) const {
   const double target = ideal_share() * (1 + excess);
-  // The complete data set. In an order of version 1 a window of 32 times as many samples is about the same.
+  // The complete data set. In an order of version 1, a window of 32 times as many samples has about the same effect.
   const std::size_t widest = static_cast<std::size_t>(plan_->samples()) * (plan_->settings().permutes ? 1 : 32);
-  // The search begins at the order's window, the most likely result.
+  // The search begins at the window of the order, which is the most likely result.
   std::size_t too_small = 1, enough = std::clamp<std::size_t>(plan_->settings().window, 1, widest);
   while (share(enough) > target) {
     if (enough >= widest) return std::nullopt;
@@ -93,7 +93,8 @@ MILLRACE_INLINE double shuffle_forecast::mean_share(const exact_order& plan) con
   shard_counter counter(plan.settings().counts.size());
   const std::uint64_t batch = std::min<std::uint64_t>(plan.settings().global_batch, plan.pass_length());
   const std::size_t lanes = plan.settings().lanes, ranks = world_.size;
-  // One rank has every ranks-th position: in each of its lanes, ordinals with a distance of `step`.
+  // One rank has every position p with p mod ranks = rank. In each of its lanes, these are ordinals with a distance of
+  // `step`.
   const std::uint64_t step = ranks / plan.lane_step(world_), turn = lanes * step;
   double sum = 0;
   for (std::size_t round = 0; round < rounds_; ++round) {

@@ -24,8 +24,8 @@ MILLRACE_INLINE void shuffle_quality::add(const ordered_sample& s) {
       ++statistics_.batches;
     }
   }
-  // Pairs are (0, 1), (2, 3), ... of a shard. The selection depends on the shard. Otherwise pair 0 of each shard would
-  // be watched: too many pairs in a set of small shards.
+  // Pairs are the samples (0, 1), (2, 3), ... of a shard. The selection of pairs depends on the shard. Otherwise pair 0
+  // of each shard would be selected, which is too many pairs in a set of small shards.
   const std::uint64_t pair = s.sample.index / 2;
   if (((pair + s.sample.shard) & pair_mask_) == 0) watch(s);
 }
