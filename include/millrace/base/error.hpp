@@ -6,7 +6,7 @@
 //     quarantine(e.where().shard, e.where().key);
 //   }
 //
-// There are five kinds. The kind determines who has to act:
+// There are five kinds. The kind determines who has to correct the problem:
 // - setup_error: the caller, because an option or a call is wrong.
 // - data_error: the producer of the data. late_data_error: samples delivered earlier may also be wrong.
 // - io_error: the operator of the machine or its storage.
@@ -100,7 +100,7 @@ class late_data_error : public data_error {
   /// Returns the position of the first sample that may be wrong, or error_location::unknown.
   std::uint64_t first_suspect() const noexcept { return first_; }
 
-  bool is_exact() const noexcept { return exact_; }   ///< false: first_suspect() may be before the shard's first sample
+  bool is_exact() const noexcept { return exact_; }   ///< false if first_suspect() may precede the shard's first sample
 
   /// Sets which samples may be wrong, and sets the hint for resuming accordingly.
   void suspect(suspect_samples samples, std::uint64_t first = error_location::unknown, bool exact = true);

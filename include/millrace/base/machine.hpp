@@ -24,7 +24,8 @@ namespace detail {
 /// Returns the first line of a small file; empty if it cannot be read.
 std::string first_line(const std::string& path);
 
-/// Returns the quota in cores from the text of cgroup v2's cpu.max ("200000 100000" or "max 100000"); 0: no quota.
+/// Returns the quota in cores from the text of cgroup v2's cpu.max ("200000 100000" or "max 100000"); 0 without a
+/// quota.
 double cores_of_cpu_max(const std::string& text);
 
 /// Returns the path in a line of /proc/self/cgroup; empty for the root and for lines that do not match. Without a
@@ -54,12 +55,12 @@ std::size_t usable_memory_bytes();
 struct machine_view {
   unsigned machine_cores = 1;              ///< cores of the machine
   unsigned own_cores = 1;                  ///< cores in the affinity mask
-  unsigned parent_cores = 0;               ///< cores in the parent's affinity mask; 0: unknown
-  bool parent_starts_all = false;          ///< the parent started all processes of this machine, as torchrun does
-  double quota_cores = 0;                  ///< quota of the cgroup; 0: none
-  bool quota_is_shared = true;             ///< the same quota applies to the parent
+  unsigned parent_cores = 0;               ///< cores in the parent's affinity mask; 0 if unknown
+  bool parent_starts_all = false;          ///< whether the parent started all processes here, as torchrun does
+  double quota_cores = 0;                  ///< quota of the cgroup; 0 without a quota
+  bool quota_is_shared = true;             ///< whether the same quota applies to the parent
   std::size_t memory_bytes = 0;
-  bool memory_is_shared = true;            ///< the same limit applies to the parent, or no limit is set
+  bool memory_is_shared = true;            ///< whether the same limit applies to the parent, or no limit is set
 
   /// Returns the values for this process.
   static machine_view now(bool parent_starts_all);

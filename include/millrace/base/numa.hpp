@@ -1,7 +1,7 @@
 // Reads the NUMA node of a PCI device and the cores of a node from sysfs.
 //
 //   if (const auto node = mr::detail::numa_node_of_pci_device("0000:81:00.0"))   // empty on a machine with one node
-//     const mr::detail::core_scope here(mr::detail::cores_of_numa_node(*node));  // threads started here stay there too
+//     const mr::detail::core_scope here(mr::detail::cores_of_numa_node(*node));  // binds new threads too
 //
 // The functions accept the root of sysfs, so that tests can pass their own tree.
 // Errors: none; the result is empty if a value cannot be read. Threads: any thread; a core_scope belongs to one thread.

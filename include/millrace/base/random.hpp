@@ -60,8 +60,8 @@ class rng {
   struct key {
     std::uint64_t seed = 0;
     std::uint64_t epoch = 0;
-    /// Identity of the sample in the data set, not its position in the epoch. As an exception, mix_rows uses a position
-    /// here, the position of a pair's first row.
+    /// Identity of the sample in the data set, not its position in the epoch. As an exception, mix_rows uses the
+    /// position of the first row of a pair.
     std::uint64_t sample = 0;
     std::uint64_t stage = 0;    ///< ordinal among the stages that use random numbers
   };

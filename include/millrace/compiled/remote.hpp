@@ -2,7 +2,8 @@
 //
 //   #include <millrace/compiled/remote.hpp>      // c++ -std=c++20 -O3 -DMILLRACE_COMPILED -c
 //
-// One of the two parts of the library millrace-compiled-remote; remote.cpp includes it. Needs libcurl and stores.cpp.
+// The library millrace-compiled-remote has two parts. remote.cpp includes this part, which needs libcurl and
+// stores.cpp.
 #pragma once
 
 #include <millrace/base/version.hpp>

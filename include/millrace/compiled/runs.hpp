@@ -1,4 +1,5 @@
-// Definitions for the headers of all other folders if MILLRACE_COMPILED is set.
+// Definitions for the headers that are in neither files.hpp, pictures.hpp, stores.hpp nor remote.hpp, if
+// MILLRACE_COMPILED is set.
 //
 //   #include <millrace/compiled/runs.hpp>      // c++ -std=c++20 -O3 -DMILLRACE_COMPILED -c
 //

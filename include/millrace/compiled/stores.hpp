@@ -2,7 +2,8 @@
 //
 //   #include <millrace/compiled/stores.hpp>      // c++ -std=c++20 -O3 -DMILLRACE_COMPILED -c
 //
-// One of the two parts of millrace-compiled-remote; stores.cpp includes it. Needs libcrypto, but not libcurl.
+// The library millrace-compiled-remote has two parts. stores.cpp includes this part, which needs libcrypto, but not
+// libcurl.
 #pragma once
 
 #include <millrace/base/version.hpp>

@@ -67,10 +67,10 @@ class batch_of : public batch_lease {
     }(std::make_index_sequence<sizeof...(Members)>{});
   }
 
-  /// Returns u8 [size()]: 1 for each row that contains a sample or a copy of one, 0 for a masked row. Throws
-  /// setup_error if neither session_options::on_damage nor batch({.pad_last = true}) is set.
+  /// Returns a flag for each row, u8 [size()]: 1 if the row contains a sample or a copy of a sample, 0 if it is masked.
+  /// Throws setup_error if neither session_options::on_damage nor batch({.pad_last = true}) is set.
   tensor_view<const std::uint8_t, 1> valid() const { return flags(places::row_flags::valid); }
-  /// Returns u8 [size()]: 1 for each row that is a copy of another row because its own sample is damaged, otherwise 0.
+  /// Returns a flag for each row, u8 [size()]: 1 if the row is a copy of another row because its own sample is damaged.
   /// Throws setup_error in the same cases as valid().
   tensor_view<const std::uint8_t, 1> replaced() const { return flags(places::row_flags::replaced); }
 

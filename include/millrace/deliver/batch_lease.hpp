@@ -1,9 +1,9 @@
-// Defines the lease on the memory of a batch, with all members that do not depend on the columns. batch_of<...> adds
-// the columns.
+// Defines the lease of a batch: the user's ownership of its slot (the memory of a batch) until release(). A batch_lease
+// has the members that do not depend on the columns. batch_of<...> adds the columns.
 //
 //   mr::batch_lease b = run.next();
 //   log(b.size(), b.epoch(), b.step());      // rows; numbers of the epoch and of the batch in the run
-//   b.release();                             // the slot is free after the work of the streams that use it
+//   b.release();                             // frees the slot after the work of all streams that use it
 //
 // A lease is move-only. Errors: all members that access the batch throw setup_error after the lease was released or
 // moved from. A lease that never had a batch, such as the result of next() at the end of a run, has size() 0.
@@ -57,7 +57,7 @@ class batch_lease {
   std::size_t global_size() const;
   /// Returns the number of the epoch, from 0.
   std::uint64_t epoch() const { return checked("epoch()").meta_.epoch; }
-  /// Returns the number of batches before this one in the run, including those before a resume.
+  /// Returns the number of earlier batches of the run, including the batches before a resume.
   std::uint64_t step() const { return checked("step()").origin_.first_step + meta_.batch; }
   /// Returns the resume point after this batch.
   const millrace::position& position() const { return checked("position()").origin_.next; }

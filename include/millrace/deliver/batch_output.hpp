@@ -1,7 +1,8 @@
-// Converts READY host batches to leases. This is the last step of a batch on its way from the workers to the trainer.
+// Delivers finished batches to the trainer (the thread that calls next()) as leases. A lease is the user's ownership
+// of a slot (the memory of a batch). sync/batch_ring.hpp describes the states READY, IN_USE and FREE of a slot.
 //
-//   host device:    the lease is the host slot itself, READY -> IN_USE -> FREE: host_batch_output
-//   other devices:  a stager copies host slots into a ring of device slots: deliver/device_batch_output.hpp
+//   host_batch_output      host device: the lease is the host slot itself, READY -> IN_USE -> FREE
+//   device_batch_output    other devices: a stager (a thread) copies host slots into a ring of device slots
 //
 // Threads: one trainer calls take(). Any thread may call release(); slots may be released in any order.
 // Lifetime: leases share ownership of the batch_output, which owns all slot memory. Therefore a batch may outlive its
@@ -41,7 +42,7 @@ class batch_output : public pipeline_node {
   /// on the device. With `stop_at_epoch`, the function does not return the first batch of an epoch.
   virtual batch_ring::take_result take(std::uint64_t batch, bool stop_at_epoch) = 0;
   /// Returns whether take() would return something other than not_yet. Never calls the device, because the trainer
-  /// evaluates it while it waits for bell().
+  /// calls can_take() while it waits for bell().
   virtual bool can_take(std::uint64_t batch, bool stop_at_epoch) const = 0;
   /// Lets another stream wait for the arrival of a leased batch, as the trainer's stream does.
   virtual void used_on(std::size_t slot, stream_view stream) = 0;

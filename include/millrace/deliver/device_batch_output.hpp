@@ -1,14 +1,14 @@
-// Delivers batches to devices with their own memory, through a ring of device slots.
+// Delivers batches to devices with their own memory, through a ring of device slots (a slot is the memory of a batch).
 //
-//   host    READY -> IN_USE(until its copy is done) -> FREE
-//   device  RELEASED(events) -> READY(its copy is queued) -> IN_USE(lease) -> RELEASED(events)
+//   host slot    READY -> IN_USE (until it is copied) -> FREE
+//   device slot  RELEASED (with events) -> READY (the copy is queued) -> IN_USE (leased by the user) -> RELEASED
 //
-// A stager copies host slots into the ring; a second thread waits for the copies.
-// A copy into a released device slot waits on the device for the release events. A batch is delivered as soon as its
-// copy is queued; the user's stream waits for the copy. Therefore neither the trainer nor the stager waits for a
-// training step. The second thread frees a host slot after its copy. If a copy waits for earlier training steps, this
-// thread waits, too; it has no other task. All slots, all events and the copy stream are created at the start. With
-// `fixed_slots`, batch n is always in slot n % device_slots, at the same address.
+// The stager (a thread) queues copies of host slots into the ring. A second thread waits for the copies. A copy into a
+// released device slot waits on the device for the release events. A batch is delivered as soon as its copy is queued,
+// and the user's stream waits for the copy. Therefore neither the trainer nor the stager waits for a training step. The
+// second thread frees a host slot after its copy. If a copy waits for earlier training steps, only this second thread
+// waits. All slots, all events and the copy stream are created at the start. With `fixed_slots`, batch n is always in
+// slot n % device_slots, at the same address.
 // Errors: an error of the device is delivered in place of the next batch. After the error, nothing is copied. A host
 // slot whose copy may still be running is not freed. take() throws if no further batch can arrive. Threads and
 // lifetime: as in deliver/batch_output.hpp.
@@ -32,8 +32,8 @@ class device_batch_output final : public batch_output {
   struct options {
     std::size_t device_slots = 3;
     stream_view stream{};       ///< stream of the training step
-    bool threaded = true;       ///< false: advance() copies
-    bool fixed_slots = false;   ///< batch n is in slot n % device_slots
+    bool threaded = true;       ///< if false, advance() performs the copies
+    bool fixed_slots = false;   ///< if true, batch n is in slot n % device_slots
   };
 
   device_batch_output(std::shared_ptr<device_backend> backend, options o);
@@ -105,7 +105,8 @@ class device_batch_output final : public batch_output {
   bool finish_oldest() noexcept;
   bool try_to_wait(device_event& event) noexcept;
 
-  /// Must be called inside a catch block. The trainer receives the first error only.
+  /// Records the current exception as the error of the device, unless it has an earlier error. Returns the recorded
+  /// error. Call it only inside a catch block.
   std::exception_ptr lose_device() noexcept;
 
   /// Returns the slot for the next batch. Among several free slots, it selects the slot that was released first,

@@ -82,9 +82,9 @@ template <class F>
   requires requires { &F::operator(); }
 struct first_parameter<F> : first_parameter<decltype(&F::operator())> {};
 
-// Parameter types of overloads that catch a bare number instead of options, or an option under the name that other
-// libraries use. The error names the right option. The member with the other name has no default, so `{}` selects the
-// real options.
+// The next structs are parameter types of overloads that catch a mistake: a bare number instead of options, or an
+// option under its name in another library. The error names the right option. A member with a wrong name has no default
+// value. Therefore `{}` selects the overload with the real options.
 /// Catches batch<...>(256).
 struct batch_of_a_number {
   template <std::integral N>

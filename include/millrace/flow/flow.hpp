@@ -1,11 +1,11 @@
-// A flow is a source and its stages as one type; `|` joins them.
+// A flow combines a source and its stages in one type. The operator `|` appends a stage.
 //
 //   auto flow = mr::from(clips) | mr::map(prepare) | mr::batch<&window::pixels, &window::id>({.size = 16});
 //   using item = decltype(flow)::item;      // the item type at the end of the flow
 //   auto run = mr::session{std::move(flow)};
 //
 // A flow only stores its source and its stages; it does not run them. Move the flow into the session that runs it.
-// Errors: each mistake is a compile-time error at the '|' and is described in one sentence (flow/refusals.hpp).
+// Errors: each mistake is a compile-time error at the '|', with a message of one sentence (flow/refusals.hpp).
 #pragma once
 
 #include <millrace/flow/refusals.hpp>
@@ -35,7 +35,7 @@ struct flow : detail::refusals_of<Item, Stages...> {
 };
 
 /// Returns the flow with one more stage. Each stage type has these members:
-///   template <class In> static constexpr diagnose::mistake mistake_on;   // none: it can follow a flow of In
+///   template <class In> static constexpr diagnose::mistake mistake_on;   // mistake::none if it can follow In items
 ///   template <class In> using out = ...;                                 // the item type that it creates from In
 template <class Item, class Source, class... Stages,
           follows<Item, !(detail::creates_items<Stages> || ...)> Stage>

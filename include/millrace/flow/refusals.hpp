@@ -13,7 +13,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// `batch` marks its items. Only stages with the same mark may follow it.
+/// `batch` marks its output type. Only stages with the same mark may follow `batch`.
 template <class Item>
 concept ends_in_batch = requires {
   typename Item::batch_mark;
@@ -22,7 +22,7 @@ template <class Stage>
 concept accepts_batches = requires {
   typename Stage::batch_mark;
 };
-/// `bucket` also marks its items. Only `batch` accepts them.
+/// `bucket` also marks its output type. Only `batch` accepts that type.
 template <class Item>
 concept ends_in_bucket = requires {
   typename Item::bucket_mark;
@@ -42,7 +42,8 @@ concept accepts_buckets = requires {
   typename Stage::takes_buckets_mark;
 };
 
-/// Returns the mistake in adding a stage to a flow of `Item`. IsOfSource: no earlier stage creates new items.
+/// Returns the mistake in adding a stage to a flow of `Item`. `IsOfSource` is true if no earlier stage creates new
+/// items.
 template <class Stage, class Item, bool IsOfSource>
 constexpr diagnose::mistake mistake_at() {
   using diagnose::mistake;
@@ -69,14 +70,14 @@ concept refused = mistake_at<Stage, Item, IsOfSource>() == Mistake;
 
 namespace diagnose {
 
-/// The overloads of operator| for each mistake; every flow derives from this.
+/// The overloads of operator| for each mistake. Every flow derives from this class.
 template <class Item, bool IsOfSource>
 struct refusals : flow_tag {
   broken_flow operator|(const broken_stage&) const;
 
   template <detail::refused<Item, IsOfSource, mistake::not_a_stage> Stage>
-  __attribute__((unavailable("millrace: the operand after '|' is not a stage. Put a callable into map(...), an "
-                             "expanding type into expand(...).")))
+  __attribute__((unavailable("millrace: the operand after '|' is not a stage. Put a callable into map(...), or "
+                             "an expanding type into expand(...).")))
   broken_after<Stage> operator|(const Stage&) const;
 
   template <detail::refused<Item, IsOfSource, mistake::stage_after_batch> Stage>

@@ -7,9 +7,8 @@
 //
 // Units: a position counts the samples of the run over all ranks, across epochs: step * batch size * ranks. A weight is
 // relative to the weights of the other sources at the same position. A constant weight must be above 0. A weight at a
-// point, or from a function, may be 0.
-// Before the first point and after the last point, the weight is that of the nearest point. In a mix within a mix, the
-// position is the same for the weights of both mixes: the position of the run.
+// point, or from a function, may be 0. Before the first point and after the last point, the weight is that of the
+// nearest point. In a mix within a mix, the weights of both mixes depend on the position of the run.
 // Errors: setup_error for points that are empty or not in ascending order, and for weights that are negative or not
 // finite. Exceptions of a function end the run.
 // Threads: immutable. A function must depend on the position only, and any thread may call it at the same time.
@@ -145,7 +144,7 @@ class source_weight {
       const auto& [position, weight] = points_[i];
       if (!detail::is_finite(weight) || weight < 0)
         throw setup_error("the weight of a source is invalid at position " + std::to_string(position) + ": got " +
-                              std::to_string(weight),
+                              std::to_string(weight) + ", expected a finite number",
                           "Set a weight of at least 0");
       if (i > 0 && position <= points_[i - 1].position)
         throw setup_error("the points of a source's weight are not in ascending order: got position " +
@@ -160,7 +159,7 @@ class source_weight {
   }
 
   std::vector<point> points_{};
-  std::shared_ptr<const any_function> function_{};   // null: points
+  std::shared_ptr<const any_function> function_{};   // null if `points_` define the weight
   bool linear_ = false, of_user_ = false;
 };
 
@@ -170,7 +169,7 @@ inline source_weight weight_within(const source_weight& outer, const std::vector
                                    std::size_t inner) {
   const auto at = [outer, of_inner, inner](std::uint64_t position) {
     const double weight = outer.at(position), own = of_inner[inner].at(position);
-    if (weight == 0 || own == 0) return 0.0;   // also if no other source has a weight
+    if (weight == 0 || own == 0) return 0.0;   // avoids 0 / 0 if all weights are 0
     double all = 0;
     for (const source_weight& one : of_inner) all += one.at(position);
     return weight * (own / all);

@@ -1,19 +1,6 @@
 // START HERE to write a source or a stage: there is no base class, no macro and no registration.
 //
-// Terms used in all comments:
-//   sample, record, field, key    as in WebDataset
-//   shard, lane, window           a file; one of N interleaved substreams of the order; the distance a sample may move
-//   pass, epoch                   one traversal of the data; the unit of session_options::epochs
-//   rank, world size              as in MPI; `world {rank, size}` has both
-//   ticket, claim                 a position; tickets that a worker claims together
-//   slot, batch ring, lease       the memory of a batch; the ring of slots; the user's ownership of a batch
-//   worker, reader, I/O thread    a worker renders samples; a reader reads shards on an I/O thread
-//   stager, dispatcher            the thread that copies to the device; the object that hands claims to workers
-//   stage, segment                a step of a flow; stages that run together, between two thread boundaries
-//   pipeline node                 a group of threads of a session, such as the readers
-//   rng                           the random stream of one sample
-//   plan, order                   the recorded operations of an image; the position of each sample
-//   trainer, step                 the thread that calls next(); its training step
+// The glossary of include/millrace/README.md explains the terms of all comments, such as pass, lane, ticket and lease.
 //
 // 1. A one-to-one stage is any callable. Pass it to map(). Its parameters determine the arguments: the item, then
 // optionally the sample's rng, then optionally the worker's scratch memory. Many threads call it concurrently, so it
@@ -23,7 +10,8 @@
 //      auto flow = mr::shards("train-{000..146}.tar") | mr::map(prepare) | mr::batch<&example::pixels>({.size = 64});
 //
 // 2. An expanding stage creates any number of items from one item. Pass it to expand(). A stage with a const push() and
-// without finish() runs in parallel; any other runs on one thread, in order. Outputs keep the order of their inputs.
+// without finish() runs in parallel. Any other expanding stage runs on one thread, in order. The outputs have the order
+// of their inputs.
 //
 //      struct windows_of {
 //        using output = window;
@@ -80,9 +68,9 @@ class scratch;
 
 namespace detail {
 
-/// Base of every stage: operator| recognizes stages by it.
+/// Base class of every stage, by which operator| recognizes stages.
 struct stage_tag {};
-/// Base of every flow: operator| recognizes flows by it.
+/// Base class of every flow, by which operator| recognizes flows.
 struct flow_tag {};
 
 /// A type that derives from stage_tag.
@@ -121,7 +109,7 @@ template <class F, class In>
 using call_result = decltype(call_with_context(std::declval<const F&>(), std::declval<In>(), std::declval<rng&>(),
                                                std::declval<scratch&>()));
 
-/// An emitter for checks of push() by the compiler; it is never called.
+/// An emitter with which concepts check push() at compile time. It is never called.
 template <class Output>
 struct any_emitter {
   void operator()(Output) {}

@@ -5,7 +5,7 @@
 //   std::string_view text = jpg.text();   // mr::text(jpg) is a std::string, checked to be UTF-8
 //   auto label = record["cls"].as<std::int32_t>();   // the number in a text (item/scalar.hpp)
 //   jpg.name();                           // "jpg": the field's name, for error messages
-//   jpg.entries();                        // entry points for this field in the shard's index; mostly none
+//   jpg.entries();                        // points at which its decoder may start; mostly empty
 //   auto file = mr::bytes::owned(text);   // a copy of a std::string; of files: io/file/read_file.hpp
 //
 // Threads: several threads may share a block; the last owner recycles it, on any thread. Only one thread at a time may
@@ -45,12 +45,12 @@ class bytes;
 
 namespace detail {
 
-/// Returns the error location of the record of a field; empty for bytes of any other origin.
+/// Returns the error location of the record that contains `field`; empty if `field` is not part of a record.
 error_location location_of(const bytes& field);
 
 struct pool_state;
 
-/// The location of the entry points of one field, as offsets into the block.
+/// The location of the entry points of one field (positions at which its decoder may start), as offsets into the block.
 struct entries_place {
   std::size_t data_at, data_size, entries_at, entries_size;
 };
@@ -58,8 +58,8 @@ struct entries_place {
 /// The header of a block; the payload follows it in memory.
 struct block {
   std::atomic<std::uint32_t> holders{0};
-  /// Offset of the table of entries_place, in units of its alignment. The table is a length, then that many rows in the
-  /// order of data_at. 0: no field in this block has entries.
+  /// Offset of the table of entries_place, in units of its alignment. The table is the number of its rows, followed by
+  /// the rows in ascending order of data_at. The offset is 0 if no field in this block has entry points.
   std::uint32_t entries_table = 0;
   std::size_t capacity_bytes = 0;
   std::uint32_t size_class = 0;
@@ -75,12 +75,12 @@ constexpr std::size_t entries_table_bytes(std::size_t rows) noexcept {
   return rows == 0 ? 0 : 2 * alignof(entries_place) + rows * sizeof(entries_place);
 }
 
-/// Writes the table of entry points at the first aligned offset from `at`, in a space of entries_table_bytes(). `rows`
-/// are in the order of data_at. Writes nothing if there are no rows or if `at` is beyond 32 GiB. Returns the offset
-/// after the table.
+/// Writes the table of entry points at the first aligned offset from `at` on, where the block must have space for
+/// entries_table_bytes(). `rows` must be in ascending order of data_at. Writes nothing if there are no rows or if `at`
+/// is beyond 32 GiB. Returns the offset after the table.
 std::size_t put_entries_table(block& b, std::size_t at, std::span<const entries_place> rows) noexcept;
 
-/// Returns the entry points of the field that consists of exactly these bytes.
+/// Returns the entry points of the field that consists of exactly the bytes in `view`.
 std::span<const std::byte> find_entries(block& b, std::span<const std::byte> view) noexcept;
 
 inline void poison([[maybe_unused]] block& b) noexcept {

@@ -1,11 +1,12 @@
-// item_or_error: contains a value, an exception_ptr, or nothing. It is one byte larger than its larger alternative.
+// item_or_error: contains a value, an exception_ptr, or nothing. Its size is the size of the larger alternative plus
+// one byte.
 //
 //   mr::detail::item_or_error<mr::record> read = reader.next();   // from an item, an optional item, or an error
 //   if (!read && read.error()) std::rethrow_exception(read.error());
 //   mr::record r = std::move(*read);
 //   read.reset();                                                 // now neither an item nor an error
 //
-// If it is a [[no_unique_address]] member, the next members can use its unused last bytes.
+// If an item_or_error is a [[no_unique_address]] member, the next members can use its unused last bytes.
 // Errors: the exceptions of the item's constructors. Threads: not synchronized.
 #pragma once
 
@@ -45,7 +46,7 @@ class item_or_error {
   T* operator->() noexcept { return &item_; }
   const T* operator->() const noexcept { return &item_; }
 
-  /// Returns the error instead of an item; null if there is none.
+  /// Returns the error; null if there is an item or nothing.
   std::exception_ptr error() const noexcept { return is_error() ? error_ : nullptr; }
   /// Returns whether there is an error.
   bool is_error() const noexcept { return content_ == content::error; }

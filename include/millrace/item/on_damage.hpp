@@ -6,15 +6,15 @@
 //
 // A sample is damaged if its source cannot read it, or if a stage throws a data_error for it. The row of a damaged
 // sample is filled after all other rows of its batch. `mask` fills the row with zeros and sets its b.valid() to 0.
-// `replace` copies another row into it, and sets its b.replaced() to 1. The other row is the nearest good row of the
-// same global batch whose distance is a multiple of 48 rows (or of session_options::lanes). If no row qualifies, as in
-// every global batch of at most 48 rows, `replace` masks the row.
+// `replace` copies another row into it, and sets its b.replaced() to 1. The other row belongs to the same global batch
+// (the rows of one step on all ranks). It is the nearest good row whose distance is a multiple of 48 rows, or of
+// session_options::lanes. If no row qualifies, as in every global batch of at most 48 rows, `replace` masks the row.
 // Therefore batches are full, all ranks have equal batches, and no other sample changes its position. A masked row
 // counts as a row of the batch. If a shard cannot be opened or ends early, the rest of the shard is lost. The lost
 // samples are treated as damaged if an index or a sidecar file of the shard (sizes.json, a DALI index) states their
-// number. Otherwise the pass has fewer samples. If a limit is exceeded, the run ends with an error that shows the first
-// five damaged samples. Each rank counts its own damaged samples, from the start of its session and in the order of its
-// rows. Therefore the same data produce the same error.
+// number. Otherwise the pass has fewer samples. If a limit of damage_options is exceeded, the run ends with an error
+// that shows the first five damaged samples. Each rank counts its own damaged samples, from the start of its session
+// and in the order of its rows. Therefore the same data produce the same error.
 // Threads: not synchronized.
 #pragma once
 
@@ -40,11 +40,11 @@ struct damage_options {
   std::optional<std::uint64_t> at_most{};      ///< maximum number of damaged samples
   double at_most_share = 0.01;                 ///< maximum damaged share of all rows, if more than ten are damaged
   std::uint64_t in_a_row = 100;                ///< maximum number of consecutive damaged samples
-  std::uint64_t shards_at_most = 10;           ///< maximum lost shards; the other limits do not count their samples
-  /// Start of the name of the quarantine list: "run1/quarantine" is run1/quarantine-0.jsonl on rank 0. Empty: no list.
-  /// The list has a line for each damaged sample (run/quarantine_list.hpp).
+  std::uint64_t shards_at_most = 10;           ///< maximum number of lost shards; other limits exclude their samples
+  /// Prefix of the path of the quarantine list: with "run1/quarantine", rank 0 writes run1/quarantine-0.jsonl. If the
+  /// prefix is empty, no list is written. The list has a line for each damaged sample (run/quarantine_list.hpp).
   std::string quarantine{};
-  std::vector<std::string> stages{};           ///< stages whose exceptions all count as damage, such as "map 1"
+  std::vector<std::string> stages{};           ///< stages of which every exception counts as damage, such as "map 1"
 };
 
 }}  // namespace millrace

@@ -2,10 +2,10 @@
 //
 //   mr::detail::owner<std::pair<int, int>> ends = mr::detail::make_owner<std::pair<int, int>>(1, 2);
 //   ends->first = 0;
-//   ends = std::make_unique<std::pair<int, int>>(3, 4);   // a std::unique_ptr passes its object on
+//   ends = std::make_unique<std::pair<int, int>>(3, 4);   // receives the object of a std::unique_ptr
 //
-// std::unique_ptr<T> instantiates a tuple and about 30 other templates for each T: 1.4 MB of memory and 13 ms of g++
-// 12, in each file that includes this library. An owner costs 0.05 MB.
+// std::unique_ptr<T> instantiates a tuple and about 30 other templates for each T. They cost g++ 12 1.4 MB of memory
+// and 13 ms in each file that includes this library. An owner costs 0.05 MB.
 // Errors: none. Threads: not thread-safe. Lifetime: the owner deletes its object.
 #pragma once
 

@@ -15,7 +15,8 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
-/// A row of tokens. If `segments` and `positions` were requested, they are as long as `ids`; otherwise they are empty.
+/// A row of tokens. If `segments` (the document of each token) or `positions` (the position of each token in its
+/// document) were requested, they are as long as `ids`. Otherwise they are empty.
 struct packed {
   std::vector<std::uint32_t> ids{};
   std::vector<std::uint32_t> segments{};

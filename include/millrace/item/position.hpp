@@ -6,28 +6,30 @@
 //
 // Format: fewer than 300 bytes, printable, without an end of line; parse_position() also accepts a text with an end of
 // line. Numbers are decimal; the fields `data`, `digest`, `times` and `crc32c` are hexadecimal. `crc32c` is the CRC-32C
-// of the text before it, so a damaged text is refused. The text contains all settings that affect the order, because a
-// resumed run must have the same values. It excludes the number of workers and the read-ahead, which may change.
-// Version 6 is for runs with an index, and is valid for any number of ranks. Version 7 is for runs without an index. It
-// adds the point at which reading begins again, the ranks of the run, and a hash of the modification times of the
-// files. Version 8 is version 7 for runs that pack samples into rows. It adds the number of tokens in the first row.
-// Versions 1, 4 and 5 are older forms of 6, 7 and 8. By default, they shuffled in 48 lanes (parts of the data set with
-// separate orders), and a window of the complete data set did not produce a uniform permutation. A run that resumes
-// from an older version continues in the older order, and its resume points keep the version.
-// Versions 2 and 3 are older forms of 4 and 5: a lane began its next pass before the others had ended. With one lane
-// the order is the same, and these versions are accepted. With several lanes they are refused.
-// With an index, the texts of all ranks differ only in `digest`. Each rank has the digest of its own samples. The
-// wrapping sum of the digests of all ranks is the digest of the run. Sum the digests before saving:
+// of the text before this field, so a damaged text is refused. The text contains all settings that affect the order,
+// because a resumed run must have the same values. It excludes the number of workers and the read-ahead, which may
+// change. Versions:
+// - 6: for runs with an index; valid for any number of ranks.
+// - 7: for runs without an index. It adds the point at which reading begins again, the ranks of the run, and a hash of
+//   the modification times of the files.
+// - 8: for runs without an index that pack samples into rows. It adds the number of tokens in the first row to version
+//   7.
+// - 1, 4 and 5: older forms of 6, 7 and 8. By default, they shuffled in 48 lanes (parts of the data set with separate
+//   orders), and a window of the complete data set did not produce a uniform permutation. A run that resumes from an
+//   older version continues in the older order, and its resume points have the older version.
+// - 2 and 3: older forms of 4 and 5, in which a lane began its next pass before the other lanes had ended theirs. With
+//   one lane the order is the same, and these versions are accepted. With several lanes they are refused. With an
+//   index, the texts of all ranks differ only in `digest`. `digest` is a checksum of the delivered samples of the rank.
+//   The sum of the digests of all ranks, modulo 2^64, is the digest of the run. Sum the digests before saving:
 //   MPI_Allreduce(MPI_IN_PLACE, &position.digest, 1, MPI_UINT64_T, MPI_SUM, MPI_COMM_WORLD);
-// If a run omits or repeats samples, the text has the field `choice`, a checksum of the samples that the run uses.
-// If a run mixes rows (stages/mix_rows.hpp), the text has the field `stride`, the distance of the rows of a pair. Such
-// a run may resume with any number of ranks that divides the stride.
-// If a run packs samples into rows (stages/pack.hpp), the text has the fields `packed_row` (length or max_cost) and
-// `open_rows`. A text without them is from an earlier release, and fits any limits.
-// `shards` and `samples` state the size of the data set, for the error message if the data set has changed. Both fields
-// may be missing. If `digest` is unchanged since b.position(), to_text() concludes that the program did not sum the
-// digests of the ranks. The text then has the field `shares`, the number of ranks. A run may resume from this text, but
-// reports once that its digests will be meaningless.
+// If a run omits or repeats samples, the text has the field `choice`, a checksum of the samples that the run uses. If a
+// run mixes rows (stages/mix_rows.hpp), the text has the field `stride`, the distance of the rows of a pair. Such a run
+// may resume with any number of ranks that divides the stride. If a run packs samples into rows (stages/pack.hpp), the
+// text has the fields `packed_row` (length or max_cost) and `open_rows`. A text without these fields is from an earlier
+// release, and is accepted for any limits. `shards` and `samples` state the size of the data set, for the error message
+// if the data set has changed. Both fields may be missing. If `digest` is unchanged since b.position(), to_text()
+// concludes that the program did not sum the digests of the ranks. The text then has the field `shares`, the number of
+// ranks. A run may resume from this text, but reports once that its digests will be meaningless.
 // Errors: see the example. Untrusted text is safe: the result is always a position or a data_error. Threads: pure
 // functions; any thread.
 #pragma once
@@ -46,7 +48,7 @@ namespace millrace { inline namespace MILLRACE_ABI {
 struct replay_point {
   std::uint64_t pass = 0;      ///< number of the pass through the source
   std::uint64_t ordinal = 0;   ///< ordinal of the first sample to convert to rows, in this pass
-  std::uint64_t rows = 0;      ///< rows of these samples that were already delivered or dropped
+  std::uint64_t rows = 0;      ///< rows of the samples from `ordinal` on that were already delivered or dropped
   std::uint64_t shard = 0;     ///< ordinal of the first shard to open, in the pass's order of shards
   std::uint64_t first = 0;     ///< number of samples in the earlier shards of the pass
   std::uint64_t held = 0;      ///< tokens in the row of the packing stage when the sample at `ordinal` arrives
@@ -66,7 +68,7 @@ struct digest_share {
 /// The size of the data set of a run, for errors. Comparisons ignore this struct, because it is not part of the
 /// progress of a run.
 struct data_counts {
-  std::uint64_t shards = 0, samples = 0;   ///< 0: unknown
+  std::uint64_t shards = 0, samples = 0;   ///< 0 if unknown
 
   friend constexpr bool operator==(const data_counts&, const data_counts&) { return true; }
 };
@@ -81,7 +83,8 @@ struct position {
   static constexpr std::uint32_t older_index_version = 1;
   static constexpr std::uint32_t older_replay_version = 4;
   static constexpr std::uint32_t older_packing_version = 5;
-  /// Versions before those of replay and packing, in which lanes did not wait for each other between passes.
+  /// Versions before older_replay_version and older_packing_version, in which lanes did not wait for each other between
+  /// passes.
   static constexpr std::uint32_t oldest_replay_version = 2;
   static constexpr std::uint32_t oldest_packing_version = 3;
 
@@ -89,26 +92,26 @@ struct position {
   std::uint64_t seed = 0;
   std::uint64_t epoch = 0;
   std::uint64_t next_position = 0;   ///< the epoch's first position that was not delivered
-  std::uint32_t lanes = 0;           ///< 0: a mix, in which each source has its own number of lanes
-  std::uint64_t window = 0;          ///< shuffle window in samples; 0: not shuffled
+  std::uint32_t lanes = 0;           ///< 0 for a mix, in which each source has its own number of lanes
+  std::uint64_t window = 0;          ///< shuffle window in samples; 0 if not shuffled
   std::uint64_t global_batch = 0;    ///< rows of a batch, summed over all ranks
-  std::uint64_t epoch_batches = 0;   ///< batches of an epoch; 0: an epoch is one pass; 2^64 - 1: endless
+  std::uint64_t epoch_batches = 0;   ///< batches of an epoch; 0 if an epoch is one pass, 2^64 - 1 if it is endless
   bool drop_last = true;
   std::uint64_t data_set = 0;        ///< fingerprint of names, sizes and counts
-  std::uint64_t choice = 0;          ///< with an index: checksum of the selected samples; 0: each sample once
-  std::uint32_t stride = 0;          ///< distance of the rows that are mixed with each other; 0: rows are not mixed
+  std::uint64_t choice = 0;          ///< with an index: checksum of the choice; 0 if each sample is used once
+  std::uint32_t stride = 0;          ///< distance of the rows that are mixed with each other; 0 if rows are not mixed
   std::uint64_t digest = 0;          ///< digest of the delivered samples: of this rank, or the sum over ranks
   // In all versions but 1 and 6:
   std::uint64_t step = 0;            ///< number of batches of the run so far
   replay_point replay{};
-  std::uint32_t ranks = 0;           ///< number of ranks for which the point is valid; 0: any
-  std::uint32_t rank = 0;            ///< the rank for which it is valid; equal to `ranks`: all ranks
+  std::uint32_t ranks = 0;           ///< number of ranks for which the point is valid; 0 if any number
+  std::uint32_t rank = 0;            ///< the rank for which the point is valid; equal to `ranks` if all ranks
   // In versions 4, 5, 7 and 8, which have no digest:
-  std::uint32_t times = 0;           ///< hash of the modification times of the files; 0: unknown
+  std::uint32_t times = 0;           ///< hash of the modification times of the files; 0 if unknown
   // In versions 4, 5, 7 and 8, if the run packs samples into rows:
   /// The limits of the rows of pack() and pack_best_fit(), because the content of the rows depends on them.
   struct packing_limits {
-    std::uint64_t row = 0;         ///< tokens of a row (length), or its maximum cost (max_cost); 0: unknown
+    std::uint64_t row = 0;         ///< tokens of a row (length), or its maximum cost (max_cost); 0 if unknown
     std::uint64_t open_rows = 0;   ///< number of rows that are filled at the same time
 
     friend bool operator==(const packing_limits&, const packing_limits&) = default;

@@ -36,8 +36,8 @@ struct record_head {
   std::uint64_t offset_bytes;
   std::size_t head_at;                   // offset of the head itself
   std::size_t held_bytes;                // the record's share of the block
-  mutable std::uint64_t checksums = 0;   // checksum of all payloads; 0: not computed
-  std::size_t next_at = 0;               // the head of the next record in this block; 0: none
+  mutable std::uint64_t checksums = 0;   // checksum of all payloads; 0 if not computed
+  std::size_t next_at = 0;               // offset of the head of the next record; 0 if none
 
   const std::byte* payload() const noexcept { return reinterpret_cast<const std::byte*>(this) - head_at; }
 };
@@ -105,12 +105,12 @@ class record {
   /// Returns the fields that match one of `patterns`, which are separated by ';'. The result may be empty. A pattern is
   /// a field name, in which one '*' matches any text. The default order compares the texts that '*' matches, and
   /// compares numbers in them by value: 2.jpg precedes 10.jpg, and 3.png is between 2.jpg and 4.jpg. Fields with equal
-  /// texts keep the order of the shard; with order::shard, all fields keep this order. "*.jpg" does not match the field
-  /// "jpg". Throws setup_error if a pattern has a second '*'.
+  /// texts keep the order of the shard. With order::shard, all fields keep the order of the shard. "*.jpg" does not
+  /// match the field "jpg". Throws setup_error if a pattern has a second '*'.
   std::vector<bytes> fields(std::string_view patterns, order by = order::number) const;
 
-  /// Returns one field for each name, in the order of the names, such as names in the JSON of the sample. A name may
-  /// have alternatives as in has(). Throws data_error if the record does not have one of the fields.
+  /// Returns one field for each name, in the order of the names. The names are for example a list in the sample's JSON.
+  /// A name may have alternatives, as in has(). Throws data_error if the record does not have one of the fields.
   template <class Names>
     requires requires(const Names& names) { std::string_view(*names.begin()); }
   std::vector<bytes> fields(const Names& names) const {

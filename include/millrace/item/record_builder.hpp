@@ -69,12 +69,12 @@ class record_builder {
 
 namespace detail {
 
-/// The records that become one record, which has the fields of all parts, in their order, and the key, shard and offset
-/// of the first part. It keeps the blocks of all parts alive, so that no payload is copied.
+/// Joins several records (the parts) to one record. The joined record has the fields of all parts in order, and the
+/// key, shard and offset of the first part. It keeps the blocks of all parts alive. Therefore no payload is copied.
 /// Cost: one small block, about 0.1 us.
 struct record_join {
   std::span<const record> parts;                 ///< the first is not empty; an empty record adds no fields
-  std::span<const std::string> prefixes = {};    ///< texts before the names of the fields of each part; may be shorter
+  std::span<const std::string> prefixes = {};    ///< prefix of the field names of each part; missing prefixes are empty
 
   /// Returns the joined record, in a block of `pool`.
   record run(block_pool& pool) const;

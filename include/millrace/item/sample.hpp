@@ -17,7 +17,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// Returns the base of the identities of all samples of a shard: combine_keys(id_key(shard), index).
+/// Returns the key of a shard. The identity of sample `index` of the shard is combine_keys(id_key(shard), index).
 constexpr std::uint64_t id_key(std::uint64_t shard) noexcept { return combine_keys(0, shard); }
 /// Returns the identity of sample `index` of a shard; `shard` is its ordinal in the user's list.
 constexpr std::uint64_t sample_id(std::uint64_t shard, std::uint64_t index) noexcept {
@@ -52,23 +52,26 @@ record origin_of(const T& item) noexcept {
   else return {};
 }
 
-/// An item in a running flow, or one of the marks between items. Samples pass from one core to another. Therefore a
-/// sample whose item is one word fits into one cache line.
+/// An item in a running flow, or a mark between items. A sample whose item is one word fits into one cache line,
+/// because samples pass from one core to another.
 template <class T>
 struct sample {
-  /// void_row: a row without a sample. batch_end: the end of a batch. epoch_end: the end of a pass at which stages
-  /// finish. pass_end: the end of a pass at which stages keep their content. damaged: a sample that could not be read.
-  /// failed: the end of the run. `damaged` and `failed` have an error instead of an item.
+  /// - void_row: a row without a sample
+  /// - batch_end: the end of a batch
+  /// - epoch_end: the end of a pass, at which stages call finish()
+  /// - pass_end: the end of a pass, at which stages keep their content
+  /// - damaged: a sample that could not be read, with an error instead of an item
+  /// - failed: the end of the run, with an error instead of an item
   enum class kind : std::uint8_t { item, void_row, batch_end, epoch_end, pass_end, damaged, failed };
 
   [[no_unique_address]] item_or_error<T> item{};
   kind what = kind::item;
   std::uint64_t epoch : 48 = 0;
-  std::uint64_t pass = 0;     ///< number of the pass through the data set; the rng uses it as its epoch
+  std::uint64_t pass = 0;     ///< number of the pass through the data set, which is the epoch of the rng
   std::uint64_t id = 0;
   std::uint64_t digest = 0;   ///< added to the digest of the run, if the run has one
-  std::uint64_t ordinal = 0;    ///< ordinal of the source's sample in its pass; derived items keep it
-  std::uint64_t held = 0;     ///< tokens in the packing stage when that sample arrived
+  std::uint64_t ordinal = 0;    ///< ordinal of the source's sample in its pass; the same in derived items
+  std::uint64_t held = 0;     ///< tokens in the packing stage when the source's sample arrived
   record origin{};
 
   /// Sets the origin from the item, if the item has an origin. Call it before the item is moved away.

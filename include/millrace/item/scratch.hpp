@@ -51,7 +51,7 @@ class scratch {
   template <class T>
   static constexpr char type_mark = 0;
 
-  /// Owns the tool. Returns its object.
+  /// Stores the tool and returns its object.
   void* add(const tool& t);
 
   std::vector<tool> tools_;
@@ -60,7 +60,7 @@ class scratch {
 
 namespace detail {
 
-/// Renders a plan now, into a new tensor of this shape, with its own working memory.
+/// Renders a plan, such as a mr::picture, immediately into a new tensor of this shape. Uses a temporary scratch.
 template <class Tensor, class Plan, class Shape>
 Tensor rendered(const Plan& plan, const Shape& shape) {
   scratch own;

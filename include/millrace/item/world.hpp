@@ -6,12 +6,11 @@
 //   mr::world alone = mr::single_process;                // one process, even if a launcher started others
 //
 // world_from_launcher() reads the environment. Without a launcher it returns rank 0 of 1. If several launchers have set
-// variables, the variables of the innermost launcher are used. This is torchrun if its agent is active
-// (TORCHELASTIC_RUN_ID). Otherwise MPI precedes Flux, HPE PALS, jsrun and Slurm, because their jobs may have started
-// MPI. Any other disagreement is an error. A rank without a world size is also an error; PMIx and ALPS do not set the
-// size.
-// Slurm applies only inside a step of srun. A batch script and the shell of salloc have the variables of the complete
-// job (SLURM_PROCID=0, SLURM_NTASKS=64), although each of them is one process.
+// variables, the variables of the innermost launcher are used: torchrun if its agent is active (TORCHELASTIC_RUN_ID is
+// set). Otherwise MPI precedes Flux, HPE PALS, jsrun and Slurm, because jobs of these launchers may have started MPI.
+// Any other contradiction of two launchers is an error. A rank without a world size is also an error: PMIx and ALPS,
+// for example, do not set the size. Slurm applies only inside a step of srun. A batch script and the shell of salloc
+// have the variables of the complete job (SLURM_PROCID=0, SLURM_NTASKS=64), although each of them is one process.
 // Errors: throws setup_error that names the variable. Causes: the rank or the world size is missing, a value is not a
 // number, a rank is not less than the world size, or two launchers contradict each other.
 // Threads: the functions read the environment; no thread may change it during a call.
@@ -35,7 +34,7 @@ struct world {
   std::size_t size = 1;
   std::size_t local_rank = 0;   ///< rank among the processes on this machine; 0 if the launcher does not set it
   std::size_t local_size = 0;   ///< number of the run's processes on this machine; 0 if the launcher does not set it
-  const char* launcher = "";    ///< name of the launcher; empty: set by the program
+  const char* launcher = "";    ///< name of the launcher, or empty
 
   /// Returns "rank 1 of 4", followed by the launcher and the local rank if there is a launcher.
   std::string describe() const;
@@ -53,10 +52,11 @@ world world_from_launcher();
 
 namespace detail {
 
-/// Throws the setup_error for a session without a world. The error names the choices and the `cause`.
+/// Throws the setup_error for a session without a world. The message has the `cause`, and the hint lists possible
+/// worlds.
 [[noreturn]] void throw_world_unset(const std::string& cause);
 
-/// Returns the number at index `node` of Slurm's list of tasks per node, such as "2(x3),1"; 0: none.
+/// Returns the number at index `node` of Slurm's list of tasks per node, such as "2(x3),1"; 0 if the list is too short.
 std::size_t tasks_of_node(std::string_view list, std::size_t node) noexcept;
 
 /// Reads the variables of all launchers. `Getenv` is getenv, or a replacement in a test.
@@ -73,7 +73,8 @@ class launcher_reader {
     for (const char* name : {"Horovod", "Open MPI", "MVAPICH2", "MPICH"}) {
       if (std::string_view(name) == "MPICH" && !set("PMI_RANK") && set("PALS_RANKID")) continue;
       const std::optional<world> next = read_one(launcher_named(name));
-      const bool of_job = next && step && std::string_view(name) == "MPICH" && agree(*next, *step);   // the job's PMI
+      // Slurm also sets the variables of MPICH, to the same values.
+      const bool of_job = next && step && std::string_view(name) == "MPICH" && agree(*next, *step);
       if (!next || of_job) continue;
       if (result && !agree(*result, *next)) disagree(*result, *next);
       if (!result) result = next;
@@ -106,7 +107,7 @@ class launcher_reader {
   }
 
  private:
-  /// Reads the variables of the job's own launcher. Launchers that may run inside another are tried first.
+  /// Reads the variables of the job's own launcher. Launchers that may run inside another launcher are tried first.
   std::optional<world> read_job() const {
     if (auto flux = read_one(launcher_named("Flux"))) {
       const std::size_t nodes = set("FLUX_JOB_NNODES") ? number("FLUX_JOB_NNODES") : 0;
@@ -130,7 +131,7 @@ class launcher_reader {
     return with_local_size(*step);
   }
 
-  /// Ignores an impossible number of processes on this machine.
+  /// Returns `w`; its local_size is 0 if the launcher's number was impossible.
   static world with_local_size(world w) noexcept {
     if (w.local_size > w.size || w.local_size <= w.local_rank) w.local_size = 0;
     return w;
@@ -207,8 +208,8 @@ class launcher_reader {
   const Getenv& getenv_;
 };
 
-/// Returns the world of a session whose options specify none: one process. Throws setup_error, which names the choices,
-/// if the environment indicates several processes or is contradictory.
+/// Returns the world of a session whose options do not specify a world: one process. Throws setup_error if the
+/// environment indicates several processes or is contradictory.
 world world_by_default();
 
 /// Returns the number of the run's processes on this machine. Reads it from the world, or else from the environment; 1

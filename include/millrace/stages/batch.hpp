@@ -6,12 +6,11 @@
 //             | mr::to_device({.device = mr::best_device()});
 //
 // item/column/columns.hpp lists the allowed types of columns. The worker that created an item writes its row directly
-// into the slot. The run's first sample defines the shapes.
-// Evaluation: pad_last fills up the last batch of an epoch with masked rows. Then every batch has `size` rows on every
-// rank, and each sample occurs exactly once over all ranks. b.valid() is 1 for rows with a sample. Masked rows follow
-// the rows with a sample. They contain zeros (length 0 in a ragged column) and have an empty key.
-// prefetch sets the maximum number of batches on the host that are ready or in preparation. The default is 2 to 4;
-// for small batches up to 16, if they have at most 1 MiB together.
+// into the slot. The run's first sample defines the shapes. Evaluation: pad_last fills up the last batch of an epoch
+// with masked rows. Then every batch has `size` rows on every rank, and each sample occurs exactly once over all ranks.
+// b.valid() is 1 for rows with a sample. Masked rows follow the rows with a sample. They contain zeros (length 0 in a
+// ragged column) and have an empty key. prefetch sets the maximum number of batches on the host that are ready or in
+// preparation. The default is 2 to 4, or up to 16 small batches that have at most 1 MiB together.
 #pragma once
 
 #include <millrace/base/version.hpp>
@@ -25,10 +24,10 @@ namespace millrace { inline namespace MILLRACE_ABI {
 /// Options of batch().
 struct batch_options {
   std::size_t size = 32;   ///< rows in a batch
-  bool drop_last = true;   ///< true: a short last batch of an epoch is dropped and not decoded; false: it is delivered
-  bool pad_last = false;   ///< true: masked rows fill up the short last batch, and drop_last has no effect
-  bool allow_empty = false;   ///< true: a rank may have no row of a short batch; false: this is a setup_error
-  bool keys = false;       ///< true: b.keys() contains the key of each row's sample
+  bool drop_last = true;   ///< whether a short last batch of an epoch is dropped without being decoded
+  bool pad_last = false;   ///< whether masked rows fill up the short last batch; if true, drop_last has no effect
+  bool allow_empty = false;   ///< whether a rank may have no row of a short batch; if false, this is a setup_error
+  bool keys = false;       ///< whether b.keys() contains the key of each row's sample
 };
 
 namespace detail {
@@ -155,7 +154,7 @@ detail::broken_stage batch(detail::diagnose::batch_by_another_name);
 
 /// Options of prefetch().
 struct prefetch_options {
-  std::optional<std::size_t> batches{};   ///< maximum on the host; empty: 2 to 4, or up to 16 if the batches are small
+  std::optional<std::size_t> batches{};   ///< maximum on the host; by default 2 to 4, or up to 16 small batches
 };
 
 namespace detail {

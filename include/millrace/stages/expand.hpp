@@ -22,15 +22,16 @@ namespace millrace { inline namespace MILLRACE_ABI {
 namespace detail {
 
 /// A stage whose state between two inputs can be restored from one number. `fill_level()` returns the number,
-/// `restore_fill_level()` restores the state. After that, the first output may differ, and the later outputs are the
-/// same.
+/// `restore_fill_level()` restores the state. After a restore, the first output may differ, but all later outputs are
+/// the same.
 template <class C>
 concept has_fill_level = requires(C& c, const C& same, std::uint64_t number) {
   { same.fill_level() } -> std::same_as<std::uint64_t>;
   c.restore_fill_level(number);
 };
 
-/// These two templates access members lazily, so that a type without them gets its own error message first.
+/// These two templates access members lazily, so that a type without these members causes its specific error message
+/// first.
 template <class C, class>
 struct output_of {
   using type = typename C::output;
@@ -43,7 +44,7 @@ template <class C, class In>
   requires requires { sizeof(decltype(&C::push)); }
 struct push_parameter<C, In> : diagnose::first_parameter<decltype(&C::push)> {};
 
-/// `Bounded`: expand_options has the bound, so the stage needs no max_outputs().
+/// `Bounded` is true if expand_options has the bound. Then the stage does not need max_outputs().
 template <class C, class In, bool Bounded>
 constexpr diagnose::mistake mistake_of_expanding() {
   using diagnose::mistake;
@@ -71,7 +72,8 @@ struct output_bound {
   bool promised;
 };
 
-/// The result of expand(). `Bounded`: expand_options has the bound, so the stage needs no max_outputs().
+/// The result of expand(). `Bounded` is true if expand_options has the bound. Then the stage does not need
+/// max_outputs().
 template <class C, bool Bounded = false>
 struct expand_stage : stage_tag {
   C expanding;

@@ -7,9 +7,9 @@
 //
 // The callable receives the item. It may have two more parameters, in this order: the sample's random stream (mr::rng&)
 // and the worker's scratch memory (mr::scratch&).
-// Errors: next() throws an exception of the callable at the sample's batch, and adds shard, key and position.
+// Errors: next() throws an exception of the callable in place of the sample's batch, with shard, key and position.
 // Threads: several threads call the callable at once, so it must be callable through a const reference. Set `.blocking`
-// for a callable that waits (network, locks): it runs on its own threads, so that the workers never wait.
+// for a callable that waits for a network or a lock. It then runs on separate threads, and the workers never wait.
 // Lifetime: the callable is moved, never copied. A flow with a move-only callable is moved into the session.
 #pragma once
 
@@ -23,8 +23,8 @@ namespace millrace { inline namespace MILLRACE_ABI {
 
 /// Options of map().
 struct map_options {
-  bool blocking = false;   ///< true: the callable waits, and runs on its own threads
-  unsigned threads = 8;    ///< number of these threads; used only if blocking
+  bool blocking = false;   ///< whether the callable waits, and therefore runs on separate threads
+  unsigned threads = 8;    ///< number of separate threads of a blocking callable
 };
 
 namespace detail {

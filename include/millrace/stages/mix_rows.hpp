@@ -12,20 +12,19 @@
 //
 // This stage needs millrace/mix_rows.hpp. The first column contains the rows to mix, such as images, as u8, f16, bf16
 // or f32. The second column contains their labels, which are numbers: get<&example::label>() is label_a.
-// device/mix_rows.hpp provides mr::dense_labels() for losses over dense rows.
-// Pairs: rows p and p + stride of the global batch are a pair if floor(p / stride) is even. The default stride is the
-// number of ranks: a rank mixes its rows 0 and 1, 2 and 3, and so on. Both rows of a pair have the same lambda and the
-// same box. A row without a partner is not changed: it has lambda 1 and its own label as label_b. The same applies to
-// both rows of a pair if one of them is damaged (session_options::on_damage). A replaced row is a copy of another row
-// after mixing.
-// Draws: random numbers depend on (seed, epoch, position of the pair's first row in the epoch, stage). Other stages use
-// the identity of a sample instead of a position, but a pair has two samples. Workers and resumes do not affect the
-// numbers.
-// Ranks: the resume point stores the stride, and restores it if `.stride` is empty. Every number of ranks that divides
-// the stride produces the same rows. Any other number of ranks is an error.
-// The worker that renders the second row of a pair mixes both rows while they are in its cache, by the formulas of
-// item/column/row_mix.hpp. With `.deferred`, rows are not changed. Then mr::mix_rows(pixels, b.row_mixes()) mixes them:
-// on the host (device/mix_rows.hpp), or by a kernel with bit-identical results (device/mix_rows.cuh).
+// device/mix_rows.hpp provides mr::dense_labels() for losses over dense rows. Pairs: rows p and p + stride of the
+// global batch (the rows of all ranks in one step) are a pair if floor(p / stride) is even. The default stride is the
+// number of ranks. With this stride, a rank mixes its rows 0 and 1, 2 and 3, and so on. Both rows of a pair have the
+// same lambda and the same box. A row without a partner is not changed: it has lambda 1 and its own label as label_b.
+// The same applies to both rows of a pair if one of them is damaged (session_options::on_damage). A row that replaces a
+// damaged row is a copy of a row that has already been mixed. Draws: random numbers depend on (seed, epoch, position of
+// the pair's first row in the epoch, stage). Other stages use the identity of a sample instead of a position, but a
+// pair has two samples. Workers and resumes do not affect the numbers. Ranks: the resume point contains the stride,
+// which a resumed run uses if `.stride` is empty. Every number of ranks that divides the stride produces the same rows.
+// Any other number of ranks is an error. The worker that renders the second row of a pair mixes both rows while they
+// are in its cache, by the formulas of item/column/row_mix.hpp. With `.deferred`, the worker does not mix rows. Call
+// mr::mix_rows(pixels, b.row_mixes()) to mix them on the host (device/mix_rows.hpp), or by a GPU kernel with
+// bit-identical results (device/mix_rows.cuh).
 // Errors: setup_error for options out of range, for cutmix of rows without a height and a width, and for a stride that
 // is not a multiple of the ranks.
 #pragma once
@@ -45,18 +44,18 @@ namespace millrace { inline namespace MILLRACE_ABI {
 
 /// Options of mix_rows().
 struct mix_rows_options {
-  double mixup_alpha = 0;            ///< lambda is distributed as Beta(alpha, alpha); 1/1024 to 1024; 0: no mixup
-  double cutmix_alpha = 0;           ///< Beta(alpha, alpha) for cutmix, before the box is clipped; 0: no cutmix
+  double mixup_alpha = 0;            ///< lambda has the distribution Beta(alpha, alpha); 1/1024 to 1024; 0: no mixup
+  double cutmix_alpha = 0;           ///< the same for cutmix, before the box is clipped; 0 for no cutmix
   double switch_probability = 0.5;   ///< probability of cutmix, if both alphas are set
   double probability = 1;            ///< probability that a pair is mixed
-  /// Minimum and maximum side of the cutmix box, as fractions of the image's sides, as in timm. {}: determined by
-  /// alpha.
+  /// Minimum and maximum side of the cutmix box, as fractions of the image's sides, as in timm. By default, alpha
+  /// determines the sides.
   std::array<double, 2> cutmix_minmax{};
-  std::optional<std::size_t> stride{};        ///< distance of a pair's rows in the global batch; empty: world size
+  std::optional<std::size_t> stride{};        ///< distance of a pair's rows in the global batch; default: world size
   std::optional<std::uint64_t> off_epoch{};   ///< from this epoch on, rows are not mixed
   /// Axis order of three-dimensional rows. Default: [H, W, C] for u8, and [C, H, W] for other types.
   std::optional<image_layout> layout{};
-  bool deferred = false;             ///< true: only adds labels and lambda; call mr::mix_rows(pixels, b.row_mixes())
+  bool deferred = false;             ///< if true, rows are not mixed; call mr::mix_rows(pixels, b.row_mixes())
 };
 
 /// Options of mixup().

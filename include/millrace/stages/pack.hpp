@@ -9,24 +9,20 @@
 //   auto lists = documents | mr::pack_best_fit(cost, {.max_cost = 8'192});    // std::vector of documents, not cut
 //
 // pack() puts documents one after the other, each followed by the separator if one is set. It cuts a document wherever
-// a row is full.
-// pack_best_fit() cuts only documents that are longer than a row. Every other document, and the rest of a cut document,
-// is put uncut into the open row that it fits best. The free end of a row is padding. If the last piece of a document
-// fills a complete row, no separator follows.
-// On one rank, both stages fill the last rows of a pass with padding. A document without tokens adds nothing, not even
-// a separator.
-// Segments: for each token, the number of its document in the row, from 1; padding has 0. Positions: for each token,
-// its offset from the beginning of its piece in the row; padding has 0. With both columns, a model can limit attention
-// to a document.
+// a row is full. pack_best_fit() cuts only documents that are longer than a row. Every other document, and the rest of
+// a cut document, is put uncut into the open row (a row that is not full yet) that it fits best. The free end of a row
+// is padding. If the last piece of a document fills a complete row, no separator follows. On one rank, both stages fill
+// the last rows of a pass with padding. A document without tokens adds nothing, not even a separator. Segments: for
+// each token, the number of its document in the row, from 1; padding has 0. Positions: for each token, its offset from
+// the beginning of its piece in the row; padding has 0. With both columns, a model can limit attention to a document.
 // With a function from an item to its cost, both stages produce lists of items, std::vector<Item>. The costs of a list
 // add up to max_cost at most. The stages never cut an item. pack() closes a row when the next item does not fit;
-// pack_best_fit() puts each item into the open row that it fits best.
-// The order of the rows does not depend on the number of threads. A resumed run reads the pass again from its
-// beginning. As an exception, if pack() builds rows of tokens, and only map() and batch() follow, it starts at the
-// document in which the last delivered row ended.
-// On several ranks, a rank packs the documents of the shards that it reads. Its rows continue over the end of a pass,
-// without padding. Its resume points are valid for this rank only, and for the same number of ranks. A resumed rank
-// reads the run again from its beginning, with the same exception.
+// pack_best_fit() puts each item into the open row that it fits best. The order of the rows does not depend on the
+// number of threads. A resumed run reads the pass again from its beginning. As an exception, if pack() builds rows of
+// tokens, and only map() and batch() follow, the resumed run starts at the document in which the last delivered row
+// ended. On several ranks, a rank packs the documents of the shards that it reads. Its rows continue over the end of a
+// pass, without padding. Its resume points are valid for this rank only, and for the same number of ranks. A resumed
+// rank reads the run again from its beginning, with the same exception.
 // Errors: setup_error for a length or max_cost of 0, and for a resume point of a run with another length, max_cost or
 // open_rows; data_error for an item that costs more than max_cost.
 // Threads: runs on its own thread.
@@ -72,7 +68,8 @@ struct cost_options {
 
 namespace detail {
 
-/// Returns the index of the row with the least free space that is at least `size`; the number of rows if none has it.
+/// Returns the index of the row with the least free space that is at least `size`; the number of rows if no row has
+/// enough space.
 template <class Row>
 std::size_t best_row(const std::vector<Row>& rows, std::size_t size) noexcept {
   std::size_t best = rows.size();
@@ -121,8 +118,8 @@ class partial_row {
 
 const pack_options& checked(const pack_options& o);
 
-/// Puts documents one after the other. Between two documents, its state is the fill level of its row. The number of
-/// tokens restores this state, because the content of that row was delivered before the resume.
+/// Puts documents one after the other. Between two documents, its state is the fill level (the number of tokens) of its
+/// row. This number alone restores the state, because the tokens of the row were delivered before the resume.
 class packing {
  public:
   using output = packed;
@@ -153,7 +150,7 @@ class packing {
 
   position::packing_limits limits() const noexcept { return {.row = options_->length, .open_rows = 1}; }
   std::uint64_t fill_level() const noexcept { return row_ ? row_->used() : 0; }
-  /// Restores the fill level of the first row; its content was delivered before the resume.
+  /// Restores the fill level of the first row, whose tokens were delivered before the resume.
   void restore_fill_level(std::uint64_t tokens) {
     if (tokens >= options_->length)
       throw data_error("the resume point has " + std::to_string(tokens) + " tokens in a row of " +

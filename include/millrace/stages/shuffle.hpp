@@ -3,13 +3,13 @@
 //   auto flow = mr::shards("train-{000..146}.tar", {.seed = 7}) | mr::shuffle({.window = 8192});
 //
 // Directly after a source, shuffle changes the order of reading. It permutes the shards by (seed, epoch). Then sample i
-// of that sequence gets the key i + U(seed, epoch, i) * window, where U is uniform in [0, 1). Samples are delivered in
-// the order of their keys ("sliding jitter"). A sample moves by less than `window` positions. If the window has at
-// least as many samples as an epoch, the order is a uniform permutation of the epoch. In any other position, shuffle
-// buffers up to `window` finished items and applies the same rule to them.
-// With an index the order is computed, and nothing is buffered. Without one, about half a window of encoded samples is
-// buffered at a time. The first epoch buffers a complete window before its first batch, because only then is it known
-// whether the window covers the epoch. If the memory budget is too small for that, delivery begins earlier.
+// of the permuted shards gets the key i + U(seed, epoch, i) * window, where U is uniform in [0, 1). Samples are
+// delivered in the order of their keys ("sliding jitter"). A sample moves by less than `window` positions. If the
+// window has at least as many samples as an epoch, the order is a uniform permutation of the epoch. In any other
+// position, shuffle buffers up to `window` finished items and applies the same rule to them. With an index the order is
+// computed, and nothing is buffered. Without an index, about half a window of encoded samples is buffered at a time.
+// The first epoch buffers a complete window before its first batch, because only then is it known whether the window
+// covers the epoch. If the memory budget is too small for that, delivery begins earlier.
 // Errors: setup_error at the end of an epoch, if the window covers the epoch but exceeded the memory budget.
 #pragma once
 
@@ -20,7 +20,7 @@ namespace millrace { inline namespace MILLRACE_ABI {
 
 /// Options of shuffle().
 struct shuffle_options {
-  std::size_t window = 8192;   ///< window in samples; 1: only the shards are permuted
+  std::size_t window = 8192;   ///< window in samples; 1 permutes only the shards
 };
 
 namespace detail {

@@ -4,9 +4,9 @@
 //   auto some = mr::shards("train-{00..99}.tar") | mr::shuffle() | mr::take(10'000);    // other samples in each epoch
 //   auto long_ones = mr::lines("huge.txt.gz") | mr::filter(is_long) | mr::take(500);    // the first 500 long ones
 //
-// Directly after a source, or after the source's shuffle, the stage ends the pass after `count` items, so later damage
-// has no effect. In any other position, the rest of the pass is read and dropped, and a resumed run reads the pass
-// again from its beginning.
+// Directly after a source, or after the source's shuffle, the stage ends the pass after `count` items. Therefore damage
+// in later items has no effect. In any other position, the rest of the pass is read and dropped, and a resumed run
+// reads the pass again from its beginning.
 // Errors: setup_error for a count of 0, for an indexed source, and for several ranks, because each rank counts its own
 // passes.
 #pragma once

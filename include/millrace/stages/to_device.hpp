@@ -4,11 +4,11 @@
 //   auto on_host = batches | mr::to_device({.device = mr::host_device()});
 //   auto on_gpu = batches | mr::to_device({.device = gpu, .stream = my_stream, .slots = 3});
 //
-// `stream` is the stream that the training step uses. The stream waits for the copy of a batch, and the slot is reused
-// after the work of the stream; no thread waits. Pass a stream of the trainer rather than the legacy stream, in which
-// each event is a barrier for all blocking streams of the process. Therefore Millrace records no times in the legacy
-// stream, and the statistics use the host's clock. `slots` limits the batches in device memory: copies in progress and
-// batches in use. The host device has no separate slots; it uses the host slots.
+// `stream` is the stream that the training step uses. The stream waits for the copy of a batch. The slot (the memory of
+// a batch) is reused after the work of the stream. No thread waits for the stream. Pass a stream of the trainer rather
+// than the legacy stream, in which each event is a barrier for all blocking streams of the process. Therefore Millrace
+// records no times in the legacy stream, and the statistics use the host's clock. `slots` limits the batches in device
+// memory: copies in progress and batches in use. The host device has no separate slots; it uses the host slots.
 // Lifetime: the stream must live until the last batch is released. cudaStreamPerThread names a different stream on each
 // thread. Therefore it works only if each batch is released on the thread that received it.
 #pragma once
@@ -24,7 +24,7 @@ struct to_device_options {
   millrace::device device = best_device();
   stream_view stream{};    ///< stream of the training step; default: the device's legacy default stream
   std::size_t slots = 3;   ///< maximum number of batches in device memory
-  /// True: batch n is in slot n % session::slots(), always at the same address, as a captured CUDA graph requires.
+  /// If true, batch n is in slot n % session::slots(), always at the same address, as a captured CUDA graph requires.
   bool fixed_slots = false;
 };
 

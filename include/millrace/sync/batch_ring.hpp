@@ -1,5 +1,5 @@
-// Implements a ring with a fixed number of host batches. The ring manages the slot of each batch and the state of each
-// slot.
+// Implements a ring with a fixed number of slots (a slot is the memory of a host batch). The ring assigns slots to
+// batches and manages the state of each slot.
 //
 //   FREE -> FILLING(batch, missing rows) -> READY -> IN_USE (leased, or its copy is under way) -> FREE
 //
@@ -61,7 +61,7 @@ class batch_ring {
     std::size_t rows = 1;               ///< rows per batch
     std::vector<std::byte*> memory{};   ///< one memory block per slot; owned by the caller
     std::size_t slot_bytes = 0;         ///< size of a block; AddressSanitizer reports access to a FREE slot
-    bool fixed = false;                 ///< batch n uses slot n % count
+    bool fixed = false;                 ///< if true, batch n uses slot n % count
     bool keys = false;                  ///< each batch contains the keys of its rows
   };
   static constexpr std::uint64_t unknown = std::numeric_limits<std::uint64_t>::max();
@@ -76,7 +76,7 @@ class batch_ring {
   std::uint64_t open_free();
 
   /// Returns the memory of an open batch. This member and the following ones, up to set_ready(), are for workers that
-  /// have claimed a ticket of the batch.
+  /// have claimed a ticket (the position of a row) of the batch.
   std::byte* data(std::uint64_t batch) noexcept { return at(batch).data; }
   batch_keys& keys(std::uint64_t batch) noexcept { return at(batch).keys; }
   void set_epoch(std::uint64_t batch, std::uint64_t epoch) noexcept { at(batch).epoch = epoch; }

@@ -1,5 +1,5 @@
-// Implements a bounded ring of entries that are addressed by ticket. One producer adds items in order; any thread
-// removes them by ticket.
+// Implements a bounded ring of entries that are addressed by ticket (the number of an item, from 0). One producer adds
+// items in order. Any thread removes them by ticket.
 //
 //   mr::detail::item_ring<mr::detail::sample<mr::record>> ring(512);
 //   if (ring.can_accept(ticket)) ring.put(ticket, std::move(s));   // producer: tickets increase one by one

@@ -1,10 +1,11 @@
-// The interface that sets the number of workers and reads of a running session. tune/tuning.hpp implements it.
+// The interface of objects that set the numbers of workers and reads of a running session. tune/tuning.hpp implements
+// it.
 //
 //   mr::session run{std::move(flow), {.tuning = mr::tuning()}};     // a tuning_rule, which creates an autotuner
 //
-// The session creates rule.max() workers and I/O threads, but only the open workers and threads are active. At its
-// start, the session opens the numbers that the user requested. Whenever due() returns true in next(), the session
-// passes its metrics since the start to evaluate(), and opens the returned numbers of workers and reads.
+// The session creates as many workers and I/O threads as rule.max() returns, but only open ones are active. At its
+// start, the session opens the numbers of workers and reads that the user requested. If due() returns true in next(),
+// the session passes its metrics since the start to evaluate(), and opens the numbers that it returns.
 // Errors: next() throws the errors of evaluate() and does not change the session. The user may call next() again, and
 // no batch is lost. Threads: the training thread.
 #pragma once

@@ -1,8 +1,8 @@
 // Searches for the smallest sufficient numbers of workers and reads. The search computes moves (changes of the numbers)
-// from windows of a run. It has neither a thread nor a clock.
+// from windows (short measured parts) of a run. It has neither a thread nor a clock.
 //
 //   mr::detail::tuning_search search({.open = {.workers = 2, .reads = 4}, .max = {.workers = 16, .reads = 32}});
-//   if (auto d = search.evaluate(window))  apply(d->to), log(d->text());   // none: nothing to decide yet
+//   if (auto d = search.evaluate(window))  apply(d->to), log(d->text());   // empty before a decision
 //
 // The reachable rate is the lowest of four rates: the rates of the training step, of the stages that are not tuned, of
 // all workers, and of the reads at their knee. Beyond the knee, twice as many reads gain little. The target is the
@@ -14,9 +14,9 @@
 // - After the third move, no number falls while the trainer does not wait, because the step may need it.
 //
 // If the model has no explanation for a wait, a second window must confirm the wait. A search that has ended restarts
-// after three consecutive windows with one of two findings. The first: the trainer waits for data, and more workers or
-// reads would help. The second: the step, the work or the reads have changed by more than a quarter. Otherwise the
-// numbers do not change.
+// after three consecutive windows in which one of these conditions is true:
+// - The trainer waits for data, and more workers or reads would help.
+// - The time of the step, of the work or of the reads has changed by more than a quarter.
 // Errors: none. Threads: not synchronized.
 // Source: flow_statistics.hpp for the utilization law; the stage-based autotuning of tf.data for the target.
 #pragma once
@@ -71,7 +71,7 @@ tuning_window tuning_window_of(const flow_statistics& f);
 struct tuning_decision {
   std::uint64_t batches = 0;   ///< batches delivered so far
   std::size_t moves = 0;       ///< moves of this search so far
-  bool settled = false;        ///< the search has ended
+  bool settled = false;        ///< whether the search has ended
   concurrency_counts from{}, to{};
   double data_wait = 0;        ///< wait for data in the window, as a share of the time
   std::string why{};

@@ -147,8 +147,8 @@ TEST_CASE("a text of version 2 or 3 is read, and accepted as 4 or 5 if it has on
     now.version = version + 2;
     CHECK(message_of([&] { mr::detail::check_same(of_lanes, now); }) ==
           "this resume point has version " + std::to_string(version) +
-              ", whose order of lanes is no longer supported: got 24 lanes that change passes "
-              "independently, expected version " + std::to_string(version + 2) + ", where lanes wait for each other");
+              ", whose sample order is no longer supported for more than one lane: got 24 lanes, expected version " +
+              std::to_string(version + 2));
   }
 }
 

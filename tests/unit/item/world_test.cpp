@@ -182,7 +182,7 @@ TEST_CASE("contradicting variables are refused by name") {
 
 const std::string choices =
     ". Set .world = mr::world_from_launcher() to share the samples among the ranks, or .world = mr::single_process to "
-    "deliver all of them in this process, for example in a validation on one rank";
+    "deliver all samples in this process, for example in a validation on one rank";
 
 TEST_CASE("a session without a world is one process, or an error that names both choices") {
   for (const mr::detail::launcher& l : mr::detail::launchers) {

@@ -165,11 +165,11 @@ TEST_CASE("a resume point of a stream is refused by name if the order is exact, 
   CHECK_NOTHROW(run(shards, {.threads = 1, .resume = stream, .keys = false, .source = {.index = mr::index::off}}));
   CHECK_THROWS_WITH_AS(run(shards, {.threads = 1, .resume = stream}),
                        doctest::Contains(
-                           "Set .index = mr::index::off of shards() to continue a run that streamed the shards"),
+                           "Set .index = mr::index::off in shards() to continue a run without an index"),
                        mr::setup_error);
   CHECK_THROWS_WITH_AS(run(shards, {.threads = 1, .resume = exact, .source = {.index = mr::index::off}}),
                        doctest::Contains(
-                           "Remove .index = mr::index::off of shards() to continue a run with an index"),
+                           "Remove .index = mr::index::off from shards() to continue a run with an index"),
                        mr::setup_error);
 }
 

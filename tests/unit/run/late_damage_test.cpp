@@ -50,8 +50,8 @@ TEST_CASE("damage that only the end of a part reveals: the first position whose 
     CHECK(listed.suspects == since);
     CHECK(listed.first == 41);
     CHECK(listed.earliest == 41);
-    CHECK(listed.text.find("position 61). Samples of this shard delivered since position 41 (its first) may be wrong: "
-                           "resume from a point before it") != std::string::npos);
+    CHECK(listed.text.find("position 61). Samples of this shard delivered since position 41 (its first sample) may be "
+                           "wrong: resume from a point before this position") != std::string::npos);
     const outcome shuffled = run_into_damage(flow(source, 24), quiet(threads));
     CHECK(shuffled.suspects == since);
     CHECK_FALSE(shuffled.exact);
@@ -73,7 +73,7 @@ TEST_CASE("damage that only the end of a part reveals: the first position whose 
                             mr::map(with_draw) | mr::batch<&numbered_row::number, &numbered_row::draw>({.size = 7}),
                         quiet(threads), 1'000);
     CHECK(expanded.suspects == some);
-    CHECK(expanded.text.find("delivered before may be wrong: resume from a point before its first") !=
+    CHECK(expanded.text.find("already delivered may be wrong: resume from a point before its first sample") !=
           std::string::npos);
   }
   // Resumed after some of them, the others are known to be older.

@@ -176,7 +176,7 @@ TEST_CASE("a defect of the first sample ends the run before any other sample is 
           : kind == bad::setup ? "start after 0 batches: setup_error millrace: the first is refused (stage map 1, "
                                  "position 0)"
                                : "next after 0 batches: stage_error millrace: the first threw (stage map 1, position "
-                                 "0). The callable of this stage threw; see cause()";
+                                 "0). Correct the callable of this stage; cause() returns its exception";
       std::atomic<int> calls{0};
       CHECK(end_of([&] {
               return mr::session{mr::from(numbers(256)) | mr::map([&](int n) {

@@ -82,17 +82,17 @@ MILLRACE_INLINE void late_data_error::suspect(suspect_samples samples, std::uint
   suspects_ = samples;
   first_ = first;
   exact_ = exact;
-  const std::string since = std::to_string(first) + (exact ? " (its first)" : " (its first, or one before it)");
+  const std::string since = std::to_string(first) + (exact ? " (its first sample)" : " (its first sample or earlier)");
   advise(samples == suspect_samples::none ? "No sample of the shard was delivered. Copy or download the shard again"
          : samples == suspect_samples::since
              ? "Samples of this shard delivered since position " + since +
-                   " may be wrong: resume from a point before it, with a good copy of the shard"
-             : "Samples of this shard that were delivered before may be wrong: resume from a point before its "
-               "first, with a good copy of the shard");
+                   " may be wrong: resume from a point before this position, with a good copy of the shard"
+             : "Samples of this shard that were already delivered may be wrong: resume from a point before its "
+               "first sample, with a good copy of the shard");
 }
 
 MILLRACE_INLINE stage_error::stage_error(std::string message, std::exception_ptr cause, error_location where)
-    : error(std::move(message), "The callable of this stage threw; see cause()", std::move(where)),
+    : error(std::move(message), "Correct the callable of this stage; cause() returns its exception", std::move(where)),
       cause_(std::move(cause)) {}
 
 namespace detail {

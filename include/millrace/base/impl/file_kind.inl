@@ -70,15 +70,15 @@ struct reader {
   }
 };
 
-/// RFC 1952: the method is 8, three flags are reserved. Compressors write the byte 0, 2 or 4 before the byte for the
-/// system.
+/// Checks a header of RFC 1952: the method is 8, and three reserved flags are 0. Compressors write 0, 2 or 4 into the
+/// byte before the number of the system.
 MILLRACE_INLINE bool is_gzip(const reader& r) noexcept {
   const unsigned extra = r.u8(8), system = r.u8(9);
   return r.u16(0) == 0x8b1f && r.u8(2) == 8 && r.u8(3) < 0x20 && (extra == 0 || extra == 2 || extra == 4) &&
          (system <= 13 || system == 255) && r.file_bytes >= 18;
 }
 
-/// RFC 8878: the reserved bit is 0; the first block has a valid type and at most 128 KiB.
+/// Checks a frame of RFC 8878: the reserved bit is 0, and the first block has a valid type and at most 128 KiB.
 MILLRACE_INLINE bool is_zstd_frame(const reader& r, std::size_t at) noexcept {
   if (r.u32(at) != 0xfd2fb528) return false;
   const unsigned flags = r.u8(at + 4), single = flags >> 5 & 1, size_code = flags >> 6;
@@ -89,7 +89,8 @@ MILLRACE_INLINE bool is_zstd_frame(const reader& r, std::size_t at) noexcept {
   return (flags & 8) == 0 && (head >> 1 & 3) != 3 && (head >> 3) <= 128u << 10;
 }
 
-/// LZ4 frame format 1.6: version 1, reserved bits 0, a block size of 64 KiB to 4 MiB. Legacy frames: blocks of 8 MiB.
+/// Checks a frame of the LZ4 frame format 1.6: version 1, reserved bits 0, a block size of 64 KiB to 4 MiB. Also
+/// accepts legacy frames, with blocks of 8 MiB.
 MILLRACE_INLINE bool is_lz4_frame(const reader& r, std::size_t at) noexcept {
   const unsigned flags = r.u8(at + 4), block = r.u8(at + 5);
   if (r.u32(at) == 0x184d2204) return (flags & 0xc2) == 0x40 && (block & 0x8f) == 0 && block >= 0x40;
@@ -97,7 +98,7 @@ MILLRACE_INLINE bool is_lz4_frame(const reader& r, std::size_t at) noexcept {
   return r.u32(at) == 0x184c2102 && bytes > 0 && bytes <= (8u << 20) + (64u << 10) && bytes + 8 <= r.file_bytes;
 }
 
-/// Some compressors, such as pzstd, put a skippable frame before the first compressed frame.
+/// Returns the kind of a file that begins with a skippable frame, as written by pzstd and other compressors.
 MILLRACE_INLINE file_kind kind_after_skippable_frame(const reader& r) noexcept {
   const std::uint32_t mark = r.u32(0), bytes = r.u32(4);
   if (mark >> 4 != 0x184d2a5 || bytes > r.front.size()) return file_kind::unknown;
@@ -105,19 +106,20 @@ MILLRACE_INLINE file_kind kind_after_skippable_frame(const reader& r) noexcept {
   return is_zstd_frame(r, next) ? file_kind::zstd : is_lz4_frame(r, next) ? file_kind::lz4 : file_kind::unknown;
 }
 
-/// A local header: the version is at most 6.3, the method is a known one, the name fits.
+/// Checks a local header: the version is at most 6.3, the compression method is known, and the name fits into the file.
 MILLRACE_INLINE bool is_zip(const reader& r) noexcept {
   constexpr std::array<unsigned, 9> methods{0, 8, 9, 12, 14, 93, 95, 98, 99};
   return r.u32(0) == 0x04034b50 && r.u16(4) <= 63 &&
          std::find(methods.begin(), methods.end(), r.u16(8)) != methods.end() && r.u16(26) > 0 && r.u16(26) < 4096;
 }
 
-/// The first page: its type, then its size, as fields of the Thrift compact protocol.
+/// Checks the first page: its type, then its size, as fields of the Thrift compact protocol.
 MILLRACE_INLINE bool is_parquet(const reader& r) noexcept {
   return r.text(0, 4) == "PAR1" && r.u8(4) == 0x15 && r.u8(5) <= 6 && r.u8(5) % 2 == 0 && r.u8(6) == 0x15;
 }
 
-/// A stream of messages: a marker, the size of the metadata, and a FlatBuffers table with its list of fields.
+/// Checks the first message of a stream: a marker, the size of the metadata, and a FlatBuffers table with its list of
+/// fields.
 MILLRACE_INLINE bool is_arrow_stream(const reader& r) noexcept {
   const std::uint32_t metadata = r.u32(4), root = r.u32(8);
   if (r.u32(0) != 0xffffffff || metadata % 8 != 0 || metadata + std::uint64_t{8} > r.file_bytes) return false;
@@ -129,25 +131,25 @@ MILLRACE_INLINE bool is_arrow_stream(const reader& r) noexcept {
   return list_bytes >= 4 && list_bytes <= 64 && list_bytes % 2 == 0 && table_bytes >= 4 && table_bytes <= 256;
 }
 
-/// A length and its masked CRC-32C, as TensorFlow writes them.
+/// Checks a length and its masked CRC-32C, as TensorFlow writes them.
 MILLRACE_INLINE bool is_tfrecord(const reader& r) noexcept {
   if (r.front.size() < 12 || r.file_bytes < 16 || r.u64(0) > r.file_bytes - 16) return false;
   const std::uint32_t crc = crc32c(r.front.first(8));
   return r.u32(8) == (crc >> 15 | crc << 17) + 0xa282ead8;
 }
 
-/// The size of a JSON header, then that header.
+/// Checks the size of a JSON header and the beginning of the header.
 MILLRACE_INLINE bool is_safetensors(const reader& r) noexcept {
   return r.file_bytes > 12 && r.u64(0) <= std::min<std::uint64_t>(r.file_bytes - 8, 100'000'000) && r.u64(0) >= 4 &&
          r.text(8, 2) == "{\"" && r.u8(10) >= 0x20 && r.u8(10) < 0x7f && r.u8(11) >= 0x20 && r.u8(11) < 0x7f;
 }
 
-/// The first meta page of LMDB: a page number of 0, the flag of meta pages, the magic number and the version.
+/// Checks the first meta page of LMDB: page number 0, the flag of meta pages, the magic number and the version.
 MILLRACE_INLINE bool is_lmdb(const reader& r) noexcept {
   return r.u32(16) == 0xbeefc0de && r.u32(20) >= 1 && r.u32(20) <= 999 && r.u32(0) == 0 && (r.u16(10) & 8) != 0;
 }
 
-/// The header of a .beton file of version 2: a number of fields, a page size that is a power of two, a number of
+/// Checks the header of a .beton file of version 2: a number of fields, a page size that is a power of two, a number of
 /// samples, and the offset of the table of allocations.
 MILLRACE_INLINE bool is_ffcv(const reader& r) noexcept {
   const std::uint32_t page = r.u32(4);
@@ -155,7 +157,7 @@ MILLRACE_INLINE bool is_ffcv(const reader& r) noexcept {
          r.u64(8) < std::uint64_t{1} << 40 && r.u64(16) >= 24 && r.u64(16) <= r.file_bytes;
 }
 
-/// The file begins with the number of samples, at least 16, then the offset of each sample and of the end.
+/// Checks that a file begins with a number of samples of at least 16, then the offset of each sample and of the end.
 MILLRACE_INLINE bool is_offset_table(const reader& r) noexcept {
   const std::uint64_t samples = r.u32(0), table = 4 * (samples + 2);
   const std::size_t visible = r.front.size() / 4;
@@ -168,7 +170,8 @@ MILLRACE_INLINE bool is_offset_table(const reader& r) noexcept {
   return offsets > samples ? last == r.file_bytes : last > r.u32(4) && last <= r.file_bytes;
 }
 
-/// Protocols 4 and 5 begin with a frame; 2 and 3 with a list, a dictionary, a tuple or a global name.
+/// Checks the begin of a pickle: a frame in protocols 4 and 5; a list, a dictionary, a tuple or a global name in 2 and
+/// 3.
 MILLRACE_INLINE bool is_pickle(const reader& r) noexcept {
   const unsigned protocol = r.u8(1);
   if (r.u8(0) != 0x80 || protocol < 2 || protocol > 5) return false;
@@ -181,7 +184,8 @@ MILLRACE_INLINE bool is_pickle(const reader& r) noexcept {
                      [](char c) { return (c >= 'a' && c <= 'z') || c == '_' || c == '.'; });
 }
 
-/// llm.c and the trainers that adopted its format: a magic number, a version, a count, and zeros up to 256 words.
+/// Checks a header of llm.c and of trainers that adopted its format: a magic number, a version, a number of tokens, and
+/// zeros up to 256 words.
 MILLRACE_INLINE bool is_llm_c(const reader& r) noexcept {
   constexpr std::size_t words = 256, used = 16;
   const std::uint32_t magic = r.u32(0);
@@ -210,7 +214,8 @@ MILLRACE_INLINE bool begins_with(std::string_view text, std::string_view word) n
   return true;
 }
 
-/// Numbers of a narrow range can consist of printable bytes, but then, for example, their highest bytes hardly differ.
+/// Returns whether printable bytes vary as in a text. Binary numbers of a narrow range may consist of printable bytes
+/// too, but their highest bytes hardly differ.
 MILLRACE_INLINE bool is_varied(std::string_view text, bool digits) noexcept {
   const std::size_t stride = digits ? 1 : 4;
   for (std::size_t first = 0; first < stride; ++first) {

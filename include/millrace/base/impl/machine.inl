@@ -73,7 +73,7 @@ namespace detail {
 
 /// The lowest limit of a cgroup, and its folder.
 struct cgroup_limit {
-  double amount = 0;   // 0: none
+  double amount = 0;   // 0 without a limit
   std::string folder{};
 
   void tighten(double limit, const std::string& at) {

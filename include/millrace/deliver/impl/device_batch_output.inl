@@ -48,7 +48,7 @@ MILLRACE_INLINE batch_ring::take_result device_batch_output::take(std::uint64_t 
     if (!slot && lost_) std::rethrow_exception(lost_);
     if (!slot) return {batch_ring::outcome::not_yet, {}};
   }
-  backend_->check_stream(options_.stream);   // first, so that the call may be repeated
+  backend_->check_stream(options_.stream);   // may throw; the caller can then repeat the call
   {
     const std::lock_guard lock(mutex_);
     slot->now = state::in_use;
@@ -73,7 +73,7 @@ MILLRACE_INLINE bool device_batch_output::can_take(std::uint64_t batch, bool sto
 
 MILLRACE_INLINE void device_batch_output::used_on(std::size_t slot, stream_view stream) {
   backend_->check_stream(stream);
-  backend_->check_owner(stream, *ring_[slot].released[0]);   // its last record has been waited for
+  backend_->check_owner(stream, *ring_[slot].released[0]);   // the last record of this event is complete
   backend_->stream_waits_for(stream, *ring_[slot].copied);
 }
 
@@ -294,7 +294,7 @@ MILLRACE_INLINE void device_batch_output::enter_thread(const char* name) {
   try {
     backend_->enter_thread();
   } catch (...) {
-    lose_device();   // the first batch reports it
+    lose_device();   // the first batch reports the error
   }
 }
 

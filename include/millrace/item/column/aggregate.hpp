@@ -3,9 +3,9 @@
 //   struct example { mr::picture pixels; std::int32_t label; };
 //   static_assert(mr::detail::member_count<example>() == 2);
 //
-// An aggregate has one to 16 members, none of them a built-in array, and no base classes. A constant of the aggregate
-// is declared but never defined. The addresses of its members are constant expressions. The names of members and the
-// indices of member pointers are derived from these addresses.
+// An aggregate must have one to 16 members, no built-in arrays as members, and no base classes. A constant of the
+// aggregate is declared but never defined. The addresses of its members are constant expressions. The names of members
+// and the indices of member pointers are derived from these addresses.
 // Errors: none; member_count() is 0 for any other type. Threads: pure functions; any thread.
 // Source of the technique: the documentation of Boost.PFR.
 #pragma once

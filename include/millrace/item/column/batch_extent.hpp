@@ -1,4 +1,5 @@
-// batch_extent: the used part and the padding of a slot. Both are known only after the last row is written.
+// batch_extent: the used part and the padding of a slot (the memory of a batch), which are known only after its last
+// row is written.
 //
 //   mr::detail::batch_extent e = layout.close(base, rows);     // pads ragged rows and removes gaps
 //   backend.copy_to_device(to, base, e.used_bytes);
@@ -21,7 +22,7 @@ struct batch_extent {
   /// The padded row length of each ragged column, in the order of batch<...>. If both sides of the rows vary, the
   /// number is height * 65536 + width. For a column of lists, it is the number of items of all rows.
   std::array<std::uint32_t, max_ragged> padded_to{};
-  std::size_t used_bytes = ~std::size_t{0};             ///< bytes from the front of the slot; default: all
+  std::size_t used_bytes = ~std::size_t{0};             ///< bytes from the front of the slot; all bytes by default
   std::size_t padding_rows = 0;   ///< masked rows after the rows of samples
 };
 

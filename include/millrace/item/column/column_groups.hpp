@@ -1,4 +1,4 @@
-// Determines which columns of a batch render several rows at once, either alone or in groups of several columns.
+// Determines which columns of a batch render several rows at once, alone or together with other columns.
 //
 //   static_assert(mr::detail::joins_groups<mr::picture>);
 //   static_assert(mr::detail::rows_together<std::array<mr::picture, 8>, std::int32_t>() == mr::picture::together);
@@ -67,7 +67,8 @@ constexpr std::size_t rows_together() {
   return largest;
 }
 
-/// Returns the name of rendering in reports: the name that one of these column types defines, or else "render".
+/// Returns the name in reports of the step that renders rows: the name that one of these column types defines, or else
+/// "render".
 template <class... Columns>
 constexpr const char* rendering_name() {
   const char* name = "render";

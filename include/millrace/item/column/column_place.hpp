@@ -1,4 +1,5 @@
-// The place of a column in a slot: the shape of its rows, their offset, and the padding of ragged rows.
+// The place of a column in a slot (the memory of a batch): the shape and offset of its rows, and the padding of ragged
+// rows.
 //
 //   mr::detail::column_place<mr::ragged<float, 2>> place;
 //   place.shape = {100, 4}, place.row_elements = 400, place.options = first.options();
@@ -7,8 +8,8 @@
 //
 // In a column of lists, close() replaces the length of row i by offset i + 1. Offset 0 is stored before the lengths.
 //
-// Units: bytes from the front of a slot; elements of a row. Errors: none. Threads: not synchronized; one thread closes
-// a slot.
+// Units: offsets are bytes from the front of a slot; lengths are elements of a row. Errors: none. Threads: not
+// synchronized; one thread closes a slot.
 #pragma once
 
 #include <millrace/item/column/column_traits.hpp>
@@ -56,7 +57,7 @@ template <varying_item T>
 struct column_place<T> {
   using element = typename T::element;
   static constexpr bool sized = sized_item<T>, list = list_item<T>;
-  static constexpr std::size_t numbers = sized ? 2 : 1;   ///< how many numbers describe the size of a row
+  static constexpr std::size_t numbers = sized ? 2 : 1;   ///< numbers that describe the size of a row
 
   std::array<std::size_t, column_traits<T>::rank> shape{};
   std::size_t row_elements = 1;
@@ -122,8 +123,8 @@ struct column_place<T> {
 
   /// Pads the rows and moves them, without gaps, to the space directly after the first `used_bytes` bytes of the slot.
   /// Lists are not padded, and their lengths become offsets. Adds the bytes of the rows to `used_bytes`. Returns the
-  /// number for batch_extent::padded_to. `places`: the places of the rows of a list; null if each row has space for the
-  /// longest.
+  /// number for batch_extent::padded_to. `places` are the places of the rows of a list; null if each row has space for
+  /// the longest list.
   std::uint32_t close(std::byte* base, std::size_t rows, std::size_t& used_bytes,
                       [[maybe_unused]] const list_places* places = nullptr) const noexcept {
     auto* const numbers_of_rows = lengths(base);

@@ -1,4 +1,4 @@
-// The places of the columns of a batch in its slot, and the views of a delivered batch.
+// The places of the columns of a batch in its slot (the memory of a batch), and the views of a delivered batch.
 //
 //   mr::detail::column_places<mr::picture, std::int32_t> places;        // columns<...> fills it from the first item
 //   auto labels = places.view<1>({.base = slot, .rows = 256}, "example::label");
@@ -48,8 +48,9 @@ class column_places {
   std::size_t max_row_bytes() const noexcept {
     return std::apply([](const auto&... place) { return (std::size_t{0} + ... + place.max_row_bytes()); }, places_);
   }
-  /// Writes a row of a batch, before close(): the bytes of each column in order, in ragged columns after the numbers of
-  /// the row's size. Returns false if `from` is not a row; the content of the row is then unspecified.
+  /// Writes a row of a batch, before close(). `from` has the bytes of each column in order. In a ragged column, the
+  /// numbers of the row's size precede the bytes. Returns false if `from` is not a row, after which the content of the
+  /// row is unspecified.
   bool set_row(std::byte* base, std::size_t row, std::span<const std::byte> from) const noexcept {
     return std::apply([&](const auto&... place) { return (place.set_row(base, row, from) && ...); }, places_) &&
            from.empty();
@@ -108,9 +109,9 @@ class column_places {
     }
   }
 
-  /// The two kinds of flags in columns::flags().
+  /// The two kinds of flags of a row: valid (it has a sample) and replaced (it is a copy of another row).
   enum class row_flags : std::uint8_t { valid, replaced };
-  /// Returns the flags of one kind, `[rows]`; nothing if slots have no flags.
+  /// Returns the flags of one kind, `[rows]`; std::nullopt if slots have no flags.
   std::optional<tensor_view<const std::uint8_t, 1>> flags_view(row_flags kind, const delivered& b) const noexcept {
     if (flags_at_bytes_ == no_flags) return std::nullopt;
     const std::size_t at_bytes = flags_at_bytes_ + (kind == row_flags::valid ? 0 : rows_);

@@ -1,17 +1,18 @@
-// columns: the columns of a batch (struct of arrays), and how items become their rows.
+// columns: the columns of a batch (struct of arrays), which write items into their rows.
 //
 //   struct example { mr::picture pixels; std::int32_t label; };
 //   using both = mr::detail::columns<&example::pixels, &example::label>;    // [B, H, W, 3] u8 and [B] i32
 //
 // A column type is one of these:
 // - a number; std::array<number, N>; std::vector<number>
-// - bytes, such as a field of a record: they become u8 and are copied once, from the read buffer into their row
+// - bytes, such as a field of a record: u8 elements, copied once, from the read buffer into the row
 // - a type with shape() and span(), such as an image or a tensor
 // - a type with `using element`, shape(), and render(std::span<element> row) or render(row, scratch&)
 // - std::array of N items of one of these types, all of one shape: a row is [N, ...], such as N crops of one image
-// - ragged, for rows of varying length (item/tensor/ragged.hpp); also a type such as audio/audio_row.hpp with length(),
-//   options() of type ragged_options, shape() of the longest possible row, and render(row, scratch&) for length()
-// - a type with size() (the height and width of its row) and options(): image/picture/ragged_picture.hpp
+// - ragged, for rows of varying length (item/tensor/ragged.hpp)
+// - a type such as audio/audio_row.hpp, with length(), options() of type ragged_options, shape() of the longest
+//   possible row, and render(row, scratch&), which writes a row of length()
+// - a type with size() (the height and width of its row) and options(), such as image/picture/ragged_picture.hpp
 // - a list of items with length(), options() and list_mark, whose items join a group, as described below.
 // A type that renders several rows at once in less time than one by one may also have `static constexpr std::size_t
 // together` and `static void render_together(std::span<const T* const>, std::span<const std::span<element>>,
@@ -54,12 +55,12 @@ class columns : public column_places<member_type<Members>...> {
   /// once.
   static constexpr std::size_t together = rows_together<member_type<Members>...>();
 
-  /// The name of rendering in reports: the name that a column defines, or else "render".
+  /// The name in reports of the step that renders rows: the name that a column defines, or else "render".
   static constexpr const char* rendering = rendering_name<member_type<Members>...>();
 
-  /// Fixes all shapes from the first item. `flags`: slots also store a `valid` flag and a `replaced` flag for each row.
-  /// `more_bytes`: space in a slot for a derived class. Throws data_error if a ragged column of the item has no
-  /// max_length.
+  /// Fixes all shapes from the first item. If `flags` is true, slots also store a `valid` flag and a `replaced` flag
+  /// for each row. `more_bytes` is the space in a slot that a derived class needs. Throws data_error if a ragged column
+  /// of the item has no max_length.
   void fix_shapes(const item& first, std::size_t rows, bool flags = false, std::size_t more_bytes = 0) {
     rows_ = rows;
     bytes_ = 0;
@@ -72,8 +73,7 @@ class columns : public column_places<member_type<Members>...> {
     }
   }
 
-  /// Throws data_error if the shape of a column, or its ragged_options, differ from the shape or the options in the
-  /// first item.
+  /// Throws data_error if the shape or the ragged_options of a column differ from those in the first item.
   void check_shapes(const item& one) const { (check<Members>(one), ...); }
 
   /// The places of the rows of one batch in each column of lists.
@@ -82,13 +82,13 @@ class columns : public column_places<member_type<Members>...> {
   std::unique_ptr<batch_lists> new_lists() const {
     return std::unique_ptr<batch_lists>(new batch_lists{{places_of_lists<Members>()...}});
   }
-  /// Chooses the places of consecutive rows, beginning with row `first`. Null: a row without an item.
+  /// Chooses the places of consecutive rows, beginning with row `first`. A null pointer is a row without an item.
   void place_lists(std::span<const item* const> items, std::size_t first, batch_lists& lists) const noexcept {
     (add_lengths<Members>(items, first, lists[index_of<Members>]), ...);
   }
 
-  /// Writes items into consecutive rows of the batch at `base`, beginning with row `first`. `lists`: the places of the
-  /// rows; null if each row of a list has space for the longest.
+  /// Writes items into consecutive rows of the batch at `base`, beginning with row `first`. `lists` are the places of
+  /// the rows; null if each row of a list has space for the longest list.
   void render(std::span<const item* const> items, std::byte* base, std::size_t first, scratch& s,
               const batch_lists* lists = nullptr) const {
     (render_column<Members>(items, base, first, s, lists), ...);
@@ -121,7 +121,7 @@ class columns : public column_places<member_type<Members>...> {
   void clear_row(std::byte* base, std::size_t row) const noexcept { (clear_column_row<Members>(base, row), ...); }
 
   /// Pads ragged rows and removes the gaps between them; returns the used part of the slot. Only one thread may call
-  /// it, after all rows of the batch are written. `lists`: as for render().
+  /// close(), after all rows of the batch are written. `lists` as for render().
   batch_extent close(std::byte* base, std::size_t rows, const batch_lists* lists = nullptr) const noexcept {
     batch_extent e{.used_bytes = ragged_at_bytes_};
     (close_column<Members>(base, rows, e, lists), ...);

@@ -4,10 +4,11 @@
 //   places.add(0, lengths);                      // rows 0, 1, ...: their lengths are known after the maps
 //   const std::size_t first_item = places.of(0);
 //
-// The lengths of lists are known before their items are decoded. If those of all preceding rows are known, a row gets
-// its final place, and close() moves nothing. Workers process the rows of a batch concurrently, so a preceding row may
-// be unknown. Then the row gets a place with space for the longest possible list in each unknown row. Places never
-// overlap, and no place is before the final one. Therefore close() moves rows only towards the front.
+// The length of a list is known before its items are decoded. If the lengths of all preceding rows are known, a row
+// gets its final place, and close() does not move it. Workers process the rows of a batch concurrently, so the length
+// of a preceding row may be unknown. In this case, the place of the row leaves space for the longest possible list in
+// each unknown row. Places never overlap, and no row is placed before its final place. Therefore close() moves rows
+// only towards the front.
 //
 // Units: items of the column. Errors: none. Threads: any thread may call add(); of() is for the thread that added the
 // row, or for all threads after the last row is rendered. Cost: a lock per call of add(), no allocation.
@@ -33,7 +34,7 @@ class list_places {
   /// Chooses the places of consecutive rows, beginning with row `first`, from their numbers of items.
   void add(std::size_t first, std::span<const std::uint32_t> lengths) noexcept {
     const std::lock_guard lock(mutex_);
-    std::size_t gap = first;   // the first of the unknown rows that precede
+    std::size_t gap = first;   // the first of the unknown rows directly before `first`
     while (gap > 0 && places_[gap - 1].end == unknown) --gap;
     std::uint32_t next = gap > 0 ? places_[gap - 1].end : 0;
     next += static_cast<std::uint32_t>((first - gap) * longest_);

@@ -98,7 +98,7 @@ constexpr std::string_view argument_after(std::string_view before, std::string_v
   const std::size_t begin = function.find(before) + before.size();
   return function.substr(begin, function.find_first_of(";]", begin) - begin);
 }
-/// Returns the compiler's text for the argument of this function, for use in reports.
+/// Returns the compiler's text for the template argument M, for use in reports.
 template <auto M>
 constexpr std::string_view compiler_text() {
   return argument_after("M = ", __PRETTY_FUNCTION__);

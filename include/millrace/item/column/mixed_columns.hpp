@@ -1,11 +1,11 @@
-// The columns of a batch whose rows are mixed: the user's columns, the partner's label, lambda, and the row_mix of each
-// row.
+// The columns of a batch whose rows are mixed in pairs: the columns of the user, and for each row the label of its
+// partner (the other row of the pair), lambda (the share of the row itself), and the row_mix.
 //
 //   using mixed = mr::detail::mixed_columns<&example::pixels, &example::label, &example::pixels, &example::label>;
 //   mixed c;
 //   c.fix_shapes(first, 256);
-//   c.start_row(base, 4);                      // after row 4 is rendered: it is unmixed, with lambda 1
-//   c.pair_rows(base, {4, 5}, how, 0.7F);      // after both rows are written: each gets the other's label
+//   c.start_row(base, 4);                      // after row 4 is rendered: marks it as unmixed, with lambda 1
+//   c.pair_rows(base, {4, 5}, how, 0.7F);      // after both rows are written: each gets the label of the other
 //
 // The added columns are stored in the slot after the columns of fixed shape, and are copied to the device together with
 // those columns.
@@ -25,7 +25,8 @@ concept mixable_rows = column_type<T> && !varying_item<T> && mixable_element<typ
 template <class T>
 concept mixable_label = tensor_element<T>;
 
-/// The offsets of the columns that mixing adds, from the start of their part of a slot.
+/// The offsets of the columns that mixing adds, in bytes from the first of these columns in a slot (the memory of a
+/// batch).
 template <mixable_label Label>
 struct mixed_part {
   std::size_t lambda_at_bytes = 0, mixes_at_bytes = 0, bytes = 0;
@@ -41,7 +42,7 @@ struct mixed_part {
   row_mix* mixes(std::byte* base) const noexcept { return reinterpret_cast<row_mix*>(base + mixes_at_bytes); }
 };
 
-/// The columns of a batch in which rows of `Pixels` are mixed, and have labels in `Label`.
+/// The columns of a batch in which rows of the column `Pixels` are mixed. The column `Label` contains their labels.
 template <auto Pixels, auto Label, auto... Members>
 class mixed_columns : public columns<Members...> {
   using plain = columns<Members...>;
@@ -62,7 +63,7 @@ class mixed_columns : public columns<Members...> {
     plain::fix_shapes(first, rows, flags, part_.bytes);
   }
 
-  /// Returns the elements of a row's pixels, and the shape of the row.
+  /// Return the elements of a row of `Pixels`, and the shape of such a row.
   auto pixels(std::byte* base, std::size_t row) const noexcept { return plain::template row<Pixels>(base, row); }
   const auto& pixels_shape() const noexcept { return plain::template row_shape<Pixels>(); }
 
@@ -83,8 +84,8 @@ class mixed_columns : public columns<Members...> {
     enter(rows.first, rows.second);
     enter(rows.second, rows.first);
   }
-  /// Same as columns::copy_row(). The copy has the labels and lambda of the original, and is later mixed like the
-  /// original.
+  /// Same as columns::copy_row(). The copy has the labels and the lambda of the original, and is later mixed with the
+  /// same partner.
   void copy_row(std::byte* base, std::size_t from, std::size_t to) const noexcept {
     plain::copy_row(base, from, to);
     label_b(base)[to] = label_b(base)[from];

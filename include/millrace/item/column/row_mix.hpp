@@ -5,12 +5,13 @@
 //   const std::uint8_t mixed = mr::detail::mixed_element(own, other, mr::detail::mix_weights(by_mixup.weight));
 //
 // Both rows of a pair have the same weight and the same box. Each row is mixed with the elements that the other row had
-// before the mix. The host and the kernels use the same formulas, so both produce the same bits:
+// before the mix. The host and the GPU kernels use the same formulas and produce the same bits. In these formulas, a is
+// an element of the row, and b the element of its partner:
 // - bytes: (a * weight + b * (65536 - weight) + 32768) >> 16
 // - f32, f16 and bf16: fma(weight / 65536, a, rounded((65536 - weight) / 65536 * b)) as f32, then rounded to the type
-// A weight is even. Therefore a CPU that multiplies 16-bit numbers with 15 fraction bits produces the same bytes. If a
-// row is a copy that replaces a damaged row (session_options::on_damage), `next_copy` of the original is the number of
-// the copy.
+// All weights are even. Therefore CPU instructions that multiply 16-bit numbers with 15 fraction bits produce the same
+// bytes. If a row replaces a damaged row (session_options::on_damage), it is a copy, and `next_copy` of the original is
+// the number of the copy.
 // Errors: none. Threads: pure functions; any thread. A .cu file may include this header, because it is cheap to
 // compile.
 #pragma once
@@ -28,10 +29,10 @@ struct row_mix {
   static constexpr std::int32_t none = -1;
   static constexpr std::uint32_t full_weight = 65'536;   ///< a weight of 1
 
-  std::int32_t partner = none;     ///< the row with which this row is mixed; none: unmixed
-  std::int32_t next_copy = none;   ///< the first copy of this row; in a copy: the next copy of the same row
+  std::int32_t partner = none;     ///< number of the row with which this row is mixed; `none` if unmixed
+  std::int32_t next_copy = none;   ///< row of the first copy of this row; in a copy, row of the next copy
   std::uint32_t weight = full_weight;    ///< weight of this row's elements in 65536ths, even; the partner gets the rest
-  /// The box of the partner's pixels: rows top to bottom - 1, columns left to right - 1. Empty: no box.
+  /// The box of pixels from the partner: rows top to bottom - 1, columns left to right - 1; empty for mixup.
   std::uint16_t left = 0, top = 0, right = 0, bottom = 0;
 
   /// Returns whether mixing changes the row.
@@ -60,7 +61,8 @@ MILLRACE_BOTH_SIDES inline std::uint8_t mixed_element(std::uint8_t own, std::uin
                                                       const mix_weights& w) noexcept {
   return static_cast<std::uint8_t>((own * w.own + other * w.other + 32'768) >> 16);
 }
-/// The compiler cannot fuse the product, because the product is the summand of the fused multiply-add.
+/// Overload for floating point. The compiler cannot fuse the second product with an addition, because the product is a
+/// summand of the fused multiply-add.
 template <training_element T>
 MILLRACE_BOTH_SIDES T mixed_element(T own, T other, const mix_weights& w) noexcept {
 #ifdef __CUDA_ARCH__

@@ -12,7 +12,8 @@
 #include <cerrno>
 
 #if defined(__linux__)
-// Null without AddressSanitizer. The program may use it although the compiled library does not.
+// This function is null without AddressSanitizer. The program may use AddressSanitizer even if the compiled library
+// does not.
 extern "C" __attribute__((weak)) void* __asan_region_is_poisoned(void* begin, std::size_t bytes);
 #endif
 
@@ -50,8 +51,8 @@ MILLRACE_INLINE void borrowed_guard::check_borrowed(const bytes& data, const cha
 #endif
   if (!is_freed && checksum_of(data) == checksum_) return;
   throw setup_error(std::string("the bytes of ") + name + (is_freed ? " were freed" : " changed") +
-                        " before it was decoded: bytes::borrowed() keeps no memory alive, and decoding runs after the "
-                        "function that creates the plan has returned",
+                        " before it was decoded: bytes::borrowed() does not keep memory alive, and images are decoded "
+                        "after the callable in map() has returned",
                     "Pass bytes that own their memory: mr::bytes::owned(text), or mr::read_file(path)", where);
 }
 

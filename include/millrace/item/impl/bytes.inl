@@ -99,7 +99,7 @@ MILLRACE_INLINE detail::block_ref block_pool::take(std::size_t bytes) {
 }
 
 MILLRACE_INLINE bytes bytes::owned(std::span<const std::byte> data, std::string_view name) {
-  auto block = block_pool(0).take(data.size() + name.size());   // is freed to the heap
+  auto block = block_pool(0).take(data.size() + name.size());   // a pool without idle blocks frees it to the heap
   std::byte* const base = block.get()->data();
   if (!data.empty()) std::memcpy(base, data.data(), data.size());
   if (!name.empty()) std::memcpy(base + data.size(), name.data(), name.size());

@@ -141,10 +141,9 @@ MILLRACE_INLINE std::string counts_text(const data_counts& counts) {
 
 MILLRACE_INLINE void check_same(const position& from, const position& current) {
   if (from.is_oldest() && from.lanes > 1 && !current.has_index())
-    throw setup_error("this resume point has version " + std::to_string(from.version) + ", whose order of lanes is "
-                          "no longer supported: got " + std::to_string(from.lanes) + " lanes that change passes "
-                          "independently, expected version " + std::to_string(current.version) +
-                          ", where lanes wait for each other",
+    throw setup_error("this resume point has version " + std::to_string(from.version) + ", whose sample order is "
+                          "no longer supported for more than one lane: got " + std::to_string(from.lanes) +
+                          " lanes, expected version " + std::to_string(current.version),
                       "Resume with the release of Millrace that wrote it, or start without it");
   std::string differences;
   const auto compare = [&](const char* setting, const std::string& then, const std::string& now) {
@@ -194,15 +193,15 @@ MILLRACE_INLINE void check_same(const position& from, const position& current) {
   if (!differences.empty() && from.has_index() != current.has_index())
     throw setup_error("the resume point belongs to another run: " + differences,
                       from.has_index()
-                          ? "Remove .index = mr::index::off of shards() to continue a run with an index"
-                          : "Set .index = mr::index::off of shards() to continue a run that streamed the shards");
+                          ? "Remove .index = mr::index::off from shards() to continue a run with an index"
+                          : "Set .index = mr::index::off in shards() to continue a run without an index");
   if (!differences.empty())
     throw setup_error("the resume point belongs to another run: " + differences,
                       from.has_index() && has_grown(from.counts, current.counts)
                           ? "Set session_options::grown to continue with the next epoch over the larger data set, or "
                             "pass the previous shards"
-                          : "Use equal values, or start without the resume point. The number of workers may change; "
-                            "with an index, so may the number of ranks, if the global batch is the same");
+                          : "Use equal values, or start without the resume point. The number of workers may change. "
+                            "With an index, the number of ranks may change too if the global batch is the same");
 }
 
 }  // namespace detail

@@ -45,8 +45,8 @@ MILLRACE_INLINE std::size_t tasks_of_node(std::string_view list, std::size_t nod
 MILLRACE_INLINE void throw_world_unset(const std::string& cause) {
   throw setup_error("session_options::world is not set" + cause,
                     "Set .world = mr::world_from_launcher() to share the samples among the ranks, or "
-                    ".world = mr::single_process to deliver all of them in this process, for example in a validation "
-                    "on one rank");
+                    ".world = mr::single_process to deliver all samples in this process, for example in a "
+                    "validation on one rank");
 }
 
 inline constexpr auto read_variable = [](const char* variable) -> const char* { return std::getenv(variable); };
@@ -58,7 +58,7 @@ MILLRACE_INLINE std::size_t processes_of_machine(const world& mine) noexcept {
   try {
     if (count == 0) count = world_from_launcher().local_size;
   } catch (...) {
-    // world_from_launcher() reports it to callers that need the world.
+    // world_from_launcher() reports this error to callers that need the world.
   }
   return count > 1 ? count : 1;
 }

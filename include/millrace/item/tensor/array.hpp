@@ -61,7 +61,7 @@ struct npy_element {
   std::size_t size_bytes = 0;
   std::string_view name{};      // "f32"
   std::string type{};           // NumPy's name: "<f4"
-  std::string_view synonym{};   // another accepted name of NumPy; empty: none
+  std::string_view synonym{};   // another accepted name of NumPy, or empty
 
   /// Returns whether elements of NumPy's type `npy` can be read as this type.
   bool is(std::string_view npy) const noexcept { return npy == type || (!synonym.empty() && npy == synonym); }
@@ -85,7 +85,7 @@ class npy_header_parser {
  public:
   explicit npy_header_parser(std::string_view text) : text_(text) {}
 
-  /// Returns nothing if the text is not such a dictionary.
+  /// Returns std::nullopt if the text is not such a dictionary.
   std::optional<npy_header> parse();
 
  private:
@@ -117,7 +117,7 @@ array_layout layout_of(const bytes& field) { return layout_of(field, npy_element
 
 template <array_element T>
 std::vector<T> elements_of(const array_layout& layout) {
-  if constexpr (std::same_as<T, std::uint8_t>) {   // bytes can be read in place, so no zeros are written first
+  if constexpr (std::same_as<T, std::uint8_t>) {   // constructed from the bytes, without writing zeros first
     const auto* const first = reinterpret_cast<const std::uint8_t*>(layout.payload.data());
     return {first, first + layout.count};
   } else {

@@ -38,7 +38,7 @@ class bad_element_access : public std::exception {
   std::size_t size_ = 0;
 };
 
-/// Checks an index in debug builds. Checks nothing in a kernel, which cannot throw.
+/// Checks an index in debug builds, except in GPU kernels, which cannot throw.
 constexpr void check_index([[maybe_unused]] const char* column, [[maybe_unused]] std::size_t index,
                            [[maybe_unused]] std::size_t extent) {
 #if !defined NDEBUG && !defined __CUDA_ARCH__

@@ -1,4 +1,4 @@
-// ragged: a column whose rows vary in length (words, boxes, sound); each batch pads them to a rectangle.
+// ragged: a column whose rows vary in length, such as words, boxes or sound. Each batch pads its rows to one length.
 //
 //   struct example { mr::picture pixels; mr::ragged<std::uint32_t> words; std::int32_t label; };
 //   example prepare(const mr::record& r) {
@@ -36,8 +36,8 @@ template <class T>
 struct ragged_options {
   std::size_t max_length = 0;     ///< maximum length; required, because every row of a slot has space for it
   T padding{};                    ///< value of the padding elements
-  bool truncate = false;          ///< true: truncates longer rows; false: a longer row is a data_error
-  bool fixed = false;             ///< true: pads every batch to max_length, not to its longest row
+  bool truncate = false;          ///< if true, longer rows are truncated; if false, a longer row is a data_error
+  bool fixed = false;             ///< if true, every batch is padded to max_length, not to its longest row
   std::size_t multiple_of = 1;    ///< the padded length is a multiple of this number, or max_length
 
   friend bool operator==(const ragged_options&, const ragged_options&) = default;
@@ -66,7 +66,7 @@ std::size_t ragged_length(std::size_t length, const ragged_options<T>& o) {
       o.max_length > static_cast<std::size_t>(std::numeric_limits<std::int32_t>::max()))
     throw setup_error("the options of a ragged column are out of range: got max_length " +
                           std::to_string(o.max_length) + " and multiple_of " + std::to_string(o.multiple_of) +
-                          ", expected 1 to 2147483647 and at least 1",
+                          ", expected max_length from 1 to 2147483647 and multiple_of of at least 1",
                       "Set ragged_options::max_length to the length that no row exceeds");
   if (length > o.max_length && !o.truncate)
     throw data_error("a ragged row is too long: got length " + std::to_string(length) +

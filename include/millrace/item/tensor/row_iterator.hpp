@@ -2,8 +2,8 @@
 //
 //   for (auto image : b.get<&example::pixels>()) use(image.shape[0], image.data);     // [H, W, C] each
 //
-// Rows are views, returned by value; they refer to the memory of the complete view. A .cu file may include this header,
-// because it is cheap to compile. Threads: not synchronized.
+// Rows are views that are returned by value and refer to the memory of the complete view. A .cu file may include this
+// header, because it is cheap to compile. Threads: not synchronized.
 #pragma once
 
 #include <millrace/base/version.hpp>

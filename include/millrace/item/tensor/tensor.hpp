@@ -34,7 +34,7 @@ namespace detail {
 template <class T, std::size_t N>
 [[noreturn]] void throw_not_on_host(const tensor_view<T, N>& view) {
   throw setup_error("the column " + std::string(view.name) + " is in GPU memory, which the host cannot read",
-                    "Copy it to the host first, or use to_device({.device = host_device()})");
+                    "Copy the batch with to_host() first, or use to_device({.device = host_device()})");
 }
 
 /// A type that elements of a column may have: a number of fixed size, f16 or bf16.

@@ -41,7 +41,7 @@ namespace detail {
 template <class T, std::size_t N>
 [[noreturn]] void throw_not_on_host(const tensor_view<T, N>& view);   // item/tensor/tensor.hpp
 
-/// Returns the row-major offset. Checks indices in debug builds, never in a kernel.
+/// Returns the row-major offset of an element. Checks the indices in debug builds, except in GPU kernels.
 template <std::size_t N>
 constexpr std::size_t element_offset(const std::array<std::size_t, N>& index, const std::array<std::size_t, N>& shape,
                                      const char* column) {
@@ -158,7 +158,7 @@ struct padded_view {
     row.shape[0] = static_cast<std::size_t>(lengths[i]);
     return row;
   }
-  /// Does not compile: the error names the spans with and without padding.
+  /// Declared only for its error message, which names the spans with and without padding.
   __attribute__((unavailable("millrace: a ragged column has padding: got words.span(), expected the span of a row. Use "
                              "words[i].span() for row i without it, words.values.span() for all rows with it.")))
   std::span<T> span() const;

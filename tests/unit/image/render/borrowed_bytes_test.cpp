@@ -55,11 +55,11 @@ std::string message_of(const Act& act) {
   return "no setup_error";
 }
 const std::string changed =
-    "the bytes of an image changed before it was decoded: bytes::borrowed() keeps no memory alive, and decoding runs "
-    "after the function that creates the plan has returned";
+    "the bytes of an image changed before it was decoded: bytes::borrowed() does not keep memory alive, and images are "
+    "decoded after the callable in map() has returned";
 const std::string freed =
-    "the bytes of an image were freed before it was decoded: bytes::borrowed() keeps no memory alive, and decoding "
-    "runs after the function that creates the plan has returned";
+    "the bytes of an image were freed before it was decoded: bytes::borrowed() does not keep memory alive, and images "
+    "are decoded after the callable in map() has returned";
 
 }  // namespace
 

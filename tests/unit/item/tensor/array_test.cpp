@@ -110,7 +110,7 @@ TEST_CASE("another type, order or version is an error that names both") {
     return npy("{'descr': '" + type + "', 'fortran_order': " + order + ", 'shape': (2, 3), }", raw(six));
   };
   CHECK(message_of(with("<f8", "False")) ==
-        "the field 'npy' contains elements of another type: got '<f8', expected '<f4' (f32)");
+        "the field 'npy' has the wrong element type: got '<f8', expected '<f4' (f32)");
   CHECK(message_of(with(">f4", "False")).find("'>f4'") != std::string::npos);
   CHECK(message_of(with("|O", "False")).find("'|O'") != std::string::npos);
   CHECK(message_of(with("<f4", "True")).find("Fortran order") != std::string::npos);
@@ -213,7 +213,7 @@ TEST_CASE("bools are bytes, and two raw bytes are a bf16, as ml_dtypes writes it
   CHECK(mr::array<std::uint8_t>(mr::bytes::borrowed(bools)).data == std::vector<std::uint8_t>{1, 0});
   CHECK(mr::array<std::uint8_t, 1>(mr::bytes::borrowed(bools))(0) == 1);
   CHECK(message_of<std::int8_t>(bools) ==
-        "the field 'npy' contains elements of another type: got '|b1', expected '|i1' (i8)");
+        "the field 'npy' has the wrong element type: got '|b1', expected '|i1' (i8)");
   CHECK_THROWS_WITH_AS((void)mr::array<std::int8_t>(mr::bytes::borrowed(bools)),
                        doctest::Contains("Read bools as std::uint8_t"), mr::data_error);
   for (const char* type : {"<V2", "|V2"}) {

@@ -86,7 +86,8 @@ MILLRACE_INLINE void check_raw(const bytes& field) {
   const std::span<const std::byte> all = field;
   const file_kind kind =
       kind_of_file({.front = all.first(std::min(all.size(), max_inspected_bytes)), .file_bytes = all.size()});
-  // An offset table is a count and increasing offsets, and raw integers may have such values too.
+  // An offset table (a number of offsets, then increasing offsets) is accepted, because raw integers may have the same
+  // values.
   if (kind == file_kind::unknown || kind == file_kind::offset_table) return;
   throw_no_array(field,
                  "does not contain raw numbers: got " + std::string(name_of(kind)) +
@@ -130,9 +131,9 @@ MILLRACE_INLINE std::pair<npy_header, std::size_t> read_npy_header(const bytes& 
   auto header = npy_header_parser(all.substr(header_at, header_bytes)).parse();
   if (!header)
     throw_no_array(field,
-                   "is a .npy file with a header of another kind: " +
+                   "is a .npy file with an unsupported header: got " +
                        printable(all.substr(header_at, std::min<std::size_t>(header_bytes, 80))),
-                   "Only plain arrays are read: no structured types");
+                   "Save a plain array: structured types are not supported");
   return {*std::move(header), header_at + header_bytes};
 }
 
@@ -140,12 +141,12 @@ MILLRACE_INLINE std::pair<npy_header, std::size_t> read_npy_header(const bytes& 
 MILLRACE_INLINE void check_elements(const bytes& field, const npy_header& header, const npy_element& element) {
   if (!element.is(header.type))
     throw_no_array(field,
-                   "contains elements of another type: got '" + printable(header.type) + "', expected '" +
+                   "has the wrong element type: got '" + printable(header.type) + "', expected '" +
                        element.type + "' (" + std::string(element.name) + ")",
-                   header.type.starts_with('>') ? "Big-endian data are not read: use astype() before saving"
-                   : header.type.find('O') < 2  ? "Python objects are never read: save a plain array"
+                   header.type.starts_with('>') ? "Convert the big-endian elements by astype() before saving"
+                   : header.type.find('O') < 2  ? "Save a plain array: Python objects are not supported"
                    : header.type == "|b1"       ? "Read bools as std::uint8_t, with values 0 and 1"
-                   : header.type.find('V') < 2  ? "Elements of two raw bytes are read as bf16"
+                   : header.type.find('V') < 2  ? "Request bf16 if the elements are two raw bytes"
                                                 : "Request the type of the file, or save astype()");
   if (header.fortran_order)
     throw_no_array(field, "has the wrong order: got Fortran order, expected C order",

@@ -15,7 +15,7 @@ MILLRACE_INLINE bad_element_access bad_element_access::index(const char* column,
 
 MILLRACE_INLINE bad_element_access bad_element_access::memory(const char* column) noexcept {
   bad_element_access e;
-  e.add_name(column).add(" is in GPU memory: got an element access by the host, expected one by a kernel. Copy it "
+  e.add_name(column).add(" is in GPU memory: got an element access by the host, expected by a kernel. Copy it "
                          "with to_host() of the batch first, or use to_device({.device = host_device()})");
   return e;
 }
