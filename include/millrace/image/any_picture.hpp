@@ -4,8 +4,8 @@
 //   mr::picture q = mr::any_picture(r["jpg;png;webp"], {.also = &webp});      // mr::webp_pictures of adapt/webp.hpp
 //
 // Formats: JPEG, PNG, PNM, and one more format that the caller supplies. The alpha channel of a PNG is dropped.
-// Errors: the errors of the detected format; data_error for an unsupported format, which the message names if possible.
-// Threads: the same rules as for `picture`.
+// Errors: the errors of the detected format. An unsupported format is a data_error, whose message names the format if
+// it is known. Threads: not synchronized, as `picture`.
 #pragma once
 
 #include <millrace/base/version.hpp>
@@ -17,16 +17,16 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
-/// A reader for one more format of any_picture().
+/// Functions that recognize and read one more format in any_picture().
 struct picture_reader {
-  bool (*takes)(std::span<const std::byte> file) noexcept = nullptr;       ///< whether the file has this format
+  bool (*takes)(std::span<const std::byte> file) noexcept = nullptr;       ///< returns true if the file has this format
   picture (*read)(bytes file, const jpeg_options& options) = nullptr;      ///< returns a plan of the full image
 };
 
 /// Options of any_picture().
 struct any_picture_options {
   jpeg_options jpeg{};                    ///< other formats use only the orientation and the pixel limit
-  const picture_reader* also = nullptr;   ///< one more format; null: none
+  const picture_reader* also = nullptr;   ///< one more format; null for none
 };
 
 /// Returns a plan of the full image in `data`. Reads only the header.

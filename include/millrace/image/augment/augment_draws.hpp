@@ -1,9 +1,9 @@
 // Draws the operations of automatic augmentations.
 //
 //   std::vector<mr::detail::photometric_op> ops;
-//   mr::detail::draw_rand_augment({.width = 224, .height = 224}, random, {}, ops);   // appends up to two
+//   mr::detail::draw_rand_augment({.width = 224, .height = 224}, random, {}, ops);   // appends up to 2
 //
-// Magnitudes are bit-identical to the library's own: for torchvision, the values of torch.linspace in float.
+// Magnitudes are bit-identical to those of torchvision (the values of torch.linspace in float) and of timm.
 // Errors: setup_error if an option is outside its range. Threads: any thread; do not share an rng between threads.
 #pragma once
 

@@ -3,10 +3,10 @@
 //   mr::detail::basic_photometric_runner<mr::detail::portable_color_kernels> runner;   // reused for all images
 //   runner.run(ops, pixels);
 //
-// Operations on single bytes are deferred, and their tables are composed. When a later operation needs the pixels, the
-// tables are applied part by part, each part just before that operation processes the part. Equalize needs only a
-// histogram, which is computed from the original bytes and mapped through the tables. The result is bit-identical to
-// running the operations one by one.
+// An operation on single bytes is a table of 256 bytes. The runner defers such operations, and composes their tables
+// into one per channel. When a later operation needs the pixels, the runner applies the tables to one part of the image
+// at a time, just before that operation processes the part. Equalize needs only a histogram, which is computed from the
+// original bytes and mapped through the tables. The result is bit-identical to running the operations one by one.
 // Errors: throws std::bad_alloc. Threads: not thread-safe; one thread at a time.
 #pragma once
 

@@ -110,7 +110,7 @@ struct rand_augment_options {
   augment_numbers numbers = augment_numbers::torchvision;   ///< the library
   std::size_t count = 2;                                    ///< operations per image
   double magnitude = 9;                                     ///< torchvision: a bin, counted from 0; timm: a level
-  std::size_t bins = 31;                                    ///< torchvision: number of bins
+  std::size_t bins = 31;                                    ///< torchvision: number of bins (steps of the magnitude)
   double deviation = 0.5;      ///< timm: standard deviation of the level; above 100: uniform, 0 to magnitude
   bool increasing = true;      ///< timm: a higher level increases the effect of all operations ("inc1")
   double probability = 0.5;    ///< timm: probability of each operation
@@ -147,7 +147,7 @@ struct auto_augment_options {
 
 /// Options of AugMix, with torchvision's parameters and alpha = 1.
 struct aug_mix_options {
-  std::size_t severity = 3;   ///< magnitudes are drawn from this many of the lowest bins, 1 to 10
+  std::size_t severity = 3;   ///< number of the lowest bins from which magnitudes are drawn, 1 to 10
   std::size_t width = 3;      ///< number of chains that are mixed
   std::optional<std::size_t> depth{};               ///< operations per chain; empty: uniform, 1 to 3
   bool all_operations = true;                       ///< includes brightness, contrast, color and sharpness

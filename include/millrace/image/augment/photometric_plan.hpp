@@ -109,7 +109,7 @@ class photometric_plan {
   /// RandAugment (Cubuk et al. 2020) for images of this size. torchvision: draws each operation and its sign. timm:
   /// draws all operations, then for each operation whether to run it, its level, its sign and the interpolation.
   photometric_plan& rand_augment(picture_size size, rng& random, const rand_augment_options& options = {});
-  /// TrivialAugmentWide (Mueller, Hutter 2021). Draws the operation, its bin and its sign.
+  /// TrivialAugmentWide (Mueller, Hutter 2021). Draws the operation, its bin (the step of its magnitude) and its sign.
   photometric_plan& trivial_augment(picture_size size, rng& random, const trivial_augment_options& options = {});
   /// AutoAugment (Cubuk et al. 2019). Draws the pair of operations, then the details of each operation as in
   /// rand_augment().

@@ -3,7 +3,7 @@
 //   const mr::detail::timm_levels space{.width = 224, .height = 224, .increasing = true};
 //   mr::detail::timm_op(space, mr::detail::augment_op::solarize, 9.2, random);   // draws a sign if it has one
 //
-// A level is a number from 0 to 10. Products are rounded before they are added, with every compiler.
+// A level is a number from 0 to 10. With every compiler, products are rounded before they are added.
 // Errors: none. Threads: any thread; do not share an rng between threads.
 #pragma once
 
@@ -34,7 +34,8 @@ struct timm_levels {
   rgb_color fill = mean_color;
 };
 
-/// Draws a level around `level` with this standard deviation, clamped to 0 to 10. Above 100: uniform, 0 to `level`.
+/// Draws a level around `level` with this standard deviation, clamped to 0 to 10. If the deviation is above 100, the
+/// level is uniform from 0 to `level`.
 inline double timm_level(rng& random, double level, double deviation) noexcept {
   if (deviation > 100) return random.uniform(0, level);
   if (deviation > 0) level += unfused(deviation * (static_cast<double>(fixed_normal(random)) * 0x1p-32));

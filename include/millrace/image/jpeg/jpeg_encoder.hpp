@@ -28,8 +28,8 @@ struct jpeg_encode_options {
   chroma_sampling sampling = chroma_sampling::yuv420;        ///< ignored for gray and keep_rgb
   bool progressive = false;                                  ///< several scans instead of one
   bool arithmetic = false;                                   ///< arithmetic instead of Huffman coding
-  bool optimize_tables = true;                               ///< tables for this image: a few percent smaller, slower
-  unsigned restart_rows = 0;                                 ///< rows of MCUs between restart markers; 0: no markers
+  bool optimize_tables = true;                               ///< own Huffman tables: slower, a few percent smaller
+  unsigned restart_rows = 0;                                 ///< rows of coding units between restart markers; 0: none
   bool keep_rgb = false;                                     ///< stores RGB instead of YCbCr: larger, more exact
 };
 

@@ -4,12 +4,12 @@
 //   std::vector<std::byte> fewer = mr::jpeg_entries(file, {.every_mcus = 8});
 //   std::printf("%zu bytes for a file of %zu\n", entries.size(), file.size()); // at most 3.5 %
 //
-// The bytes are opaque. They contain a version and, for every few MCUs, the position in the file and the DC predictors.
-// Entries are valid for this file only; the decoder refuses entries of a file of another size. Wrong entries result in
-// wrong pixels. Therefore store a checksum of the file and its entries with the entries, as a shard index does. Correct
-// entries do not change any pixel. They do not hide damage either, because jpeg_entries() returns no entries for a
-// damaged file. It also returns none for files that libjpeg decodes, for small images, and for files with enough
-// restart markers.
+// The bytes are opaque. They contain a version and the state of the decoder (position and DC predictors) at every few
+// MCUs; an MCU is the coding unit of a JPEG, such as 16 x 16 pixels. Entries are valid for this file only; the decoder
+// refuses entries of a file of another size. Wrong entries result in wrong pixels. Therefore store a checksum of the
+// file and its entries with the entries, as a shard index does. Correct entries do not change any pixel. They do not
+// hide damage either, because jpeg_entries() returns no entries for a damaged file. It also returns no entries for
+// files that only libjpeg can decode, for small images, and for files with enough restart markers.
 // Errors: throws std::bad_alloc. Threads: any; each thread passes its own scratch.
 #pragma once
 

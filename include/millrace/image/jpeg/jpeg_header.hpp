@@ -35,8 +35,7 @@ namespace detail {
 /// Detects the format of a file from its first bytes. Returns the name of the format; empty if unknown.
 std::string_view sniff_format(std::span<const std::byte> data) noexcept;
 
-/// The detected format of a file: the name of the format with an article, and advice. Both are empty if the format is
-/// unknown.
+/// The detected format of a file: its name with an article, such as "a PNG" (empty if unknown), and advice.
 struct picture_format_hint {
   std::string_view name{};
   std::string advice{};

@@ -13,7 +13,7 @@
 // Each output is the sample of the source pixel that contains the output's center. The index of this pixel is computed
 // in integers as floor((2 begin target + (2 o + 1) length) / (2 target denominator)), where o is the index of the
 // output; resize/resize_plan.hpp defines the other terms. Therefore the map stays aligned with the image after any
-// crops, resizes, flips and orientation. Maps of `fast` images equal maps of `exact` images.
+// crops, resizes, flips and orientation. The quality of the image (`exact` or `fast`) does not change its map.
 // The map must have the same size as the stored image. The image's EXIF orientation also rotates the map. For a map
 // that was drawn on the rotated image, use p.geometry().upright().
 // Formats: see label_source.hpp. Without apply(), the full map is rendered.
@@ -39,7 +39,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
-/// Options of labels(): which samples are classes, and the label of all others.
+/// Options of labels(): which samples (stored numbers) are classes, and the label of all other samples.
 struct label_options {
   std::optional<std::uint32_t> classes{};   ///< samples >= this number are not classes; empty: all samples are classes
   std::uint32_t ignore = 255;               ///< label of samples that are not a class, and of padding

@@ -10,16 +10,16 @@
 //     return mr::join_documents(documents, {.length = 8'192});
 //   }
 //
-// An image occupies one token for each square of merge x merge patches. Therefore the length of a document is known
-// from the headers of its images, and nothing is decoded before batch() renders the row.
+// A patch has patch x patch pixels. An image occupies one token for each square of merge x merge patches. The headers
+// of the images therefore determine the length of a document. The images are decoded when batch() renders the row.
 // Columns of a row:
 // - ids [length], with image_id for the tokens of images
 // - segments [length], the number of the document in the row, from 1; 0 for padding
-// - positions [length], the offset in the document; 0 for padding
+// - positions [length], the offset of the token in its document; 0 for padding
 // - places: for each image, the index of its first token in the row, and the number of its tokens
 // - grids and patches of the images (patch_list.hpp)
-// The patches of an image are in reading order for every `merge`. Reorder them in the step if the model expects the
-// patches of a token one after the other, as Qwen2-VL does.
+// The patches of an image are in reading order, also if `merge` is above 1. Some models, such as Qwen2-VL, expect the
+// patches of a token one after the other. For these models, reorder the patches in the training step.
 // Errors: data_error for an image whose sides are not multiples of patch * merge, and for documents that are too long
 // for a row; setup_error if an option is out of range; the errors of patch_list. Threads: not synchronized.
 #pragma once
@@ -109,7 +109,7 @@ class interleaved {
   std::vector<std::array<std::int32_t, 2>> places_{};
 };
 
-/// A row of documents; batch<interleaved_row>() has all columns.
+/// A row of documents. batch<interleaved_row>() creates a column for each member.
 struct interleaved_row {
   std::vector<std::uint32_t> ids, segments, positions;   ///< [length] each
   ragged<std::int32_t, 2> places;                        ///< [images, 2]: first token, number of tokens
@@ -123,8 +123,8 @@ struct join_documents_options {
   std::uint32_t padding = 0;    ///< id of the tokens after the last document
 };
 
-/// Returns the row of these documents, one after the other. Throws data_error if they have more than `length` tokens or
-/// different options, and setup_error without documents or length.
+/// Returns a row with these documents, one after the other. Throws data_error if the documents have more than `length`
+/// tokens in all, or different options. Throws setup_error if `documents` is empty or `length` is 0.
 inline interleaved_row join_documents(const std::vector<interleaved>& documents,
                                       const join_documents_options& options) {
   if (documents.empty() || options.length == 0)

@@ -12,13 +12,13 @@
 //     return {all, mr::ragged(boxes.rows<float>(), {.max_length = 400})};
 //   }
 //
-// Images 0 and 1 are above the center, 2 and 3 below; 0 and 2 are to its left. Each image touches the center with a
-// corner, is not scaled, and is cropped to its quarter of the row. All other pixels have one color. Resize the images
-// before, for example with resize_within({.width = 640, .height = 640}).
-// The center is uniform in the middle of the row, from min_center to 1 - min_center of each side.
-// Errors: setup_error if an option is out of range or an image has padding of another kind; the same errors as
-// `picture`. Threads: not synchronized. Cost: only the shown part of each image is decoded; JPEGs are decoded two at a
-// time. Source of the rule: Mosaic of Ultralytics, which afterwards scales and moves the row.
+// Images 0 and 1 are above the center, images 2 and 3 below it. Images 0 and 2 are to its left, images 1 and 3 to its
+// right. Each image touches the center with a corner, is not scaled, and is cropped to its quarter of the row. All
+// other pixels have one color. Resize the images first, for example with resize_within({.width = 640, .height = 640}).
+// The center is drawn uniformly between min_center and 1 - min_center, as fractions of each side of the row.
+// Errors: setup_error if an option is out of range or an image already has other padding; the same errors as `picture`.
+// Threads: not synchronized. Cost: only the shown part of each image is decoded; JPEGs are decoded two at a time.
+// Source of the rule: Mosaic of Ultralytics, which afterwards scales and moves the row.
 #pragma once
 
 #include <millrace/base/error.hpp>
@@ -49,7 +49,7 @@ class mosaic_picture {
   static constexpr const char* rendering = picture::rendering;
   static constexpr std::size_t together = picture::together / 4;
 
-  /// Draws the center, first its row. Throws setup_error if an option is out of range.
+  /// Draws the center, first vertically. Throws setup_error if an option is out of range.
   mosaic_picture(const std::array<picture, 4>& images, const mosaic_options& options, rng& random)
       : size_(checked(options)), top_(draw_center(size_.height, options.min_center, random)),
         left_(draw_center(size_.width, options.min_center, random)),

@@ -13,8 +13,8 @@
 //   auto erased = mr::normalized_picture<mr::f16>(mr::jpeg(r["jpg"]).resize(224, 224), imagenet)
 //                     .random_erase(rng, as_timm);
 //
-// Use this type to train on the host. To train on a GPU, copy u8 images and normalize them there (normalize.cuh): two
-// to four times as many u8 images can be copied per second.
+// Use this type to train on the host. To train on a GPU, copy u8 images, which have a half or a quarter of the bytes,
+// and normalize them on the GPU (normalize.cuh).
 // Units: mean and std are relative to full scale (0..1), as in torchvision.
 // Errors: the same errors as `picture`; setup_error if a std is not positive or a number is not finite. Threads: not
 // synchronized.
@@ -59,8 +59,8 @@ class normalized_picture {
   /// Returns the plan of the u8 image.
   const picture& plan() const noexcept { return picture_; }
 
-/// Erases a random box with the probability of the options. A later call replaces the box of an earlier one. Throws
-/// setup_error if an option is out of range.
+  /// Erases a random box with the probability of the options. A later call replaces the box of an earlier call. Throws
+  /// setup_error if an option is out of range.
   normalized_picture random_erase(rng& random, const random_erase_options& options = {}) const {
     normalized_picture next = *this;
     const picture_size size{.width = picture_.width(), .height = picture_.height()};
@@ -69,8 +69,8 @@ class normalized_picture {
     return next;
   }
 
-/// Decodes into `row`, which must have 3 * height * width elements. Throws setup_error if the row has another size,
-/// data_error if the file is damaged.
+  /// Decodes into `row`, which must have 3 * height * width elements. Throws setup_error if the row has another size,
+  /// data_error if the file is damaged.
   void render(std::span<T> row, scratch& s) const {
     picture::render_alone(job_for(row), s);
     erase(row);

@@ -1,4 +1,4 @@
-// Images of different sizes as patches, as vision transformers with native resolution need.
+// The images of a sample, of any sizes, as a list of patches (squares of pixels), for vision transformers.
 //
 //   struct document { mr::patch_list patches; mr::ragged<std::int32_t, 2> grids; };
 //   document prepare(const mr::record& r) {
@@ -10,7 +10,7 @@
 //   }
 //
 //   auto [patches, offsets] = b.get<&document::patches>();   // u8 [total, 14, 14, 3] and i32 [B + 1]
-//   auto [grids, counts] = b.get<&document::grids>();        // i32 [B, most images, 2]: rows and columns of patches
+//   auto [grids, counts] = b.get<&document::grids>();        // i32 [B, max. images, 2]: rows and columns of patches
 //
 // Row i has the patches offsets[i] to offsets[i + 1] - 1: the patches of its first image, of its second image, and so
 // on. The patches of an image are ordered from left to right, then from top to bottom. The batch has no padding.
@@ -18,7 +18,7 @@
 // Errors: data_error for more than max_patches patches (unless `truncate`) and for an image whose sides are not
 // multiples of a patch; setup_error if an option is out of range; the same errors as `picture`. Threads: not
 // synchronized. Lifetime: as for `picture`.
-// Cost: as for picture_list.hpp, and one more copy of each image within the cache.
+// Cost: the cost that picture_list.hpp states, and one more copy of each image within the CPU's cache.
 // Source of the rule of resize_to_patches(): smart_resize() of Qwen2-VL.
 #pragma once
 
@@ -41,8 +41,8 @@ namespace millrace { inline namespace MILLRACE_ABI {
 struct patch_list_options {
   std::size_t patch = 14;        ///< side of a patch in pixels
   std::size_t max_patches = 0;   ///< maximum number of patches in a row; required, because it sets the size of slots
-  bool truncate = false;         ///< true: drops the first image that does not fit and all later ones; false: a
-                                 ///< data_error
+  bool truncate = false;         ///< true: drops the first image that does not fit and all later images;
+                                 ///< false: throws data_error
 
   friend bool operator==(const patch_list_options&, const patch_list_options&) = default;
   /// Returns "patch 14, max_patches 4096", for messages.
@@ -149,10 +149,10 @@ struct resize_to_patches_options {
   std::size_t max_patches = 1'024;  ///< larger images are reduced to at most this number of patches
 };
 
-/// Resizes to sides that are multiples of a patch: each side is rounded to the nearest multiple, and a tie to the even
-/// multiple. An image with too many patches is first scaled to max_patches, then its sides are rounded down. An image
-/// with too few patches is first scaled to min_patches, then its sides are rounded up. The shorter side of a long image
-/// is one patch.
+/// Resizes to sides that are multiples of a patch. Each side is rounded to the nearest multiple; a tie is rounded to
+/// the even multiple. An image with too many patches is scaled to max_patches, and then its sides are rounded down. An
+/// image with too few patches is scaled to min_patches, and then its sides are rounded up. Each side has at least one
+/// patch.
 /// Throws setup_error if an option or the size is out of range.
 inline picture resize_to_patches(const picture& image, const resize_to_patches_options& options) {
   const std::size_t patch = options.patch, fewest = options.min_patches, most = options.max_patches;

@@ -7,18 +7,18 @@
 //
 // Result: u8 RGB [height, width, 3]; gray and CMYK files become RGB. Each call returns a new plan. The result is the
 // same as if each call changed the pixels immediately, in the order of the calls.
-// Nothing is decoded until the plan is rendered. Rendering is one pass, which decodes only the rows and columns that
-// the result needs. Then one antialiased resize, bilinear or bicubic, writes the result to its destination, flipped if
-// requested. Several resizes are merged into one resize from the source.
-// An `exact` image differs by at most 1 from "decode, crop, resize, flip" with Pillow or torchvision (antialias). A
-// resize does not read pixels outside an earlier crop, but may read pixels outside a later one. A bicubic resize clamps
-// values after it resizes the columns and again after it resizes the rows, as Pillow does. Millrace always resizes
-// columns first: the stored columns if EXIF rotates the image. Pillow 13 resizes the rows of tall images first, so
-// clamped pixels differ there.
+// Nothing is decoded until the plan is rendered. Rendering decodes only the rows and columns that the result needs.
+// Then one resize, antialiased by default, writes the result to its destination, flipped if requested. If a plan has
+// several resizes, they are merged into one resize from the source.
+// jpeg_options::quality is `exact` or `fast`. An `exact` image differs by at most 1 from "decode, crop, resize, flip"
+// with Pillow or torchvision (antialias). A resize does not read pixels outside an earlier crop, but it may read pixels
+// outside a later crop. A bicubic resize clamps values after it resizes the columns and again after it resizes the
+// rows, as Pillow does. Millrace always resizes the stored columns first. Pillow 13 resizes the rows of tall images
+// first; clamped pixels of tall images therefore differ from Pillow's.
 // A `fast` image is decoded at 1/8, 2/8 or 4/8 of its size if that size still covers the target. Otherwise its chroma
 // is resized before the conversion to RGB. jpeg_options.hpp states the accuracy.
-// pad(), crop_beyond() and letterbox() add pixels around the image. Boxes, points and label maps of the plan's geometry
-// move with the image:
+// pad(), crop_beyond() and letterbox() add pixels around the image. The plan's geometry() maps boxes, points and label
+// maps to the padded image:
 //   p = mr::jpeg(r["jpg"]).letterbox({.width = 640, .height = 640}).random_flip(rng);       // detectors
 //   q = mr::png(r["png"]).pad(4).random_crop(32, rng).random_flip(rng);                     // CIFAR
 // Decoding stops below the crop, so damage below the crop is not detected.
@@ -98,7 +98,7 @@ class picture {
   /// Throws setup_error if a side of the result is outside 1..65535.
   picture resize_shorter(std::size_t side) const;
 
-  /// Sets the filter of all resizes of the plan; default: bilinear. The last call counts.
+  /// Sets the filter of all resizes of the plan; the default is bilinear. A later call replaces the filter.
   picture filter(resize_filter with) const {
     picture next = *this;
     next.rows_.filter = next.columns_.filter = with;
@@ -160,8 +160,8 @@ class picture {
   /// Crops, resizes and flips run before all operations, even if apply() is called first.
   picture apply(std::shared_ptr<const row_operation> operation) const;
 
-  /// Returns the plan of the 16-bit samples of a PNG, which are data: see u16_picture.hpp, which must be included.
-  /// Throws data_error if the file is not a PNG of 16-bit RGB.
+  /// Returns the plan of the 16-bit values of a PNG that contains data, not colors. Include u16_picture.hpp to call
+  /// this function. Throws data_error if the file is not a PNG of 16-bit RGB.
   u16_picture u16() const;
 
   /// Decodes into `row`, which has height * width * 3 bytes. The bits depend only on the file and the plan.
@@ -198,11 +198,11 @@ class picture {
   void resize_here(std::size_t height, std::size_t width);
   void pad_here(const padding_sides& sides, const padding_fill& fill);
   bool is_padded() const noexcept { return rows_.is_padded() || columns_.is_padded(); }
-  /// Removes from padded axes the output pixels that a crop has hidden. Throws data_error if the plan shows only
-  /// padding.
+  /// Removes the output pixels that a crop has hidden from the plan's padded axes. Throws data_error if only padding
+  /// remains.
   void remove_hidden();
 
-  /// Returns half of the margin. An odd margin is halved and rounded to even, as in torchvision.
+  /// Returns half of the margin total - part. Half of an odd margin is rounded to even, as in torchvision.
   static std::size_t middle(std::size_t total, std::size_t part) noexcept;
   error_location where() const;
   void start_plan();
@@ -236,7 +236,7 @@ class picture {
   detail::borrowed_guard guard_;
   detail::picture_file file_;
   detail::plan_axis columns_, rows_;   // of the stored image
-  std::shared_ptr<const row_operation> operation_;   // null: none
+  std::shared_ptr<const row_operation> operation_;   // null for none
   bool transposed_ = false;    // true: stored rows are columns of the result
   padding_fill padding_{};     // of padded axes
 };

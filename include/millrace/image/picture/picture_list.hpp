@@ -14,11 +14,11 @@
 // Errors: data_error for more than max_pictures images (unless `truncate`) and for an image of another size;
 // setup_error if an option is out of range; the same errors as `picture`. Threads: not synchronized. Lifetime: as for
 // `picture`.
-// Cost: a slot has space for max_pictures images in every row, but only the used part is copied to a device. Images of
-// several rows are decoded together, as in a column of single images. A row is rendered at its final place if the maps
-// of all preceding rows of the batch have finished. Otherwise the rows from there on are moved once within the slot, at
-// about 20 us per image of 224 x 224. All rows are moved with on_damage = replace, with session_options::rows, and in a
-// column after another ragged column.
+// Cost: a slot (the memory of a batch) has space for max_pictures images in every row, but only the used part is copied
+// to a device. Images of several rows are decoded together, as in a column of single images. A row is rendered at its
+// final place if map() has finished for all preceding rows of the batch. Otherwise this row and all later rows are
+// moved once within the slot, which costs about 20 us per image of 224 x 224. All rows are moved with
+// on_damage = replace, with session_options::rows, and in a column after another column of variable length.
 #pragma once
 
 #include <millrace/base/error.hpp>
@@ -39,7 +39,7 @@ namespace millrace { inline namespace MILLRACE_ABI {
 struct picture_list_options {
   std::size_t max_pictures = 0;   ///< maximum number of images in a row; required, because it sets the size of slots
   picture_size size{};            ///< size of every image; required, because the first row may have no image
-  bool truncate = false;          ///< true: drops the images after max_pictures; false: more images are a data_error
+  bool truncate = false;          ///< true: drops the images after max_pictures; false: throws data_error
 
   /// Compares all numbers.
   friend bool operator==(const picture_list_options& a, const picture_list_options& b) noexcept {

@@ -12,7 +12,7 @@
 // change. Photometric operations change only colors.
 // Alpha is 255 for an image without alpha, and for an image that is composited over a background. Formats with alpha:
 // PNG and WebP.
-// Errors: the same errors as `picture`. Threads: not synchronized. Memory: two rows of RGB for each image that is
+// Errors: the same errors as `picture`. Threads: not synchronized. Memory: two RGB images for each image that is
 // rendered at the same time.
 #pragma once
 

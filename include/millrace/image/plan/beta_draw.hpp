@@ -1,13 +1,14 @@
 // Draws from the symmetric Beta distribution, Beta(alpha, alpha), with integers only.
 //
 //   const mr::detail::beta_draw mixup(0.8);
-//   const std::uint64_t share = mixup(random);        // in [0, 2^32]; 2^31 is one half
+//   const std::uint64_t share = mixup(random);        // the drawn value, in [0, 2^32]; 2^31 is one half
 //
 // The same random numbers produce the same shares on every machine and compiler. base/fixed_point.hpp computes
 // logarithms and powers. The error of a share is about 2^-30. The error of a rejection probability is about 2^-31.
-// Alpha below 1: Joehnk's rule (Metrika 8, 1964). Draw x = U^(1/alpha), y = V^(1/alpha) until x + y <= 1; the share is
-// x / (x + y). The share is computed from the difference of the logarithms, because for a small alpha both powers are
-// often below 2^-32. Alpha above 1: draw a uniform x until U <= (4 x (1 - x))^(alpha - 1). Alpha = 1: a uniform x.
+// U and V are uniform in (0, 1). Alpha below 1: Joehnk's rule (Metrika 8, 1964) draws x = U^(1/alpha) and
+// y = V^(1/alpha) until x + y <= 1. The share is x / (x + y), computed from the difference of the logarithms, because
+// for a small alpha both powers are often below 2^-32. Alpha above 1: the rule draws a uniform x and U until
+// U <= (4 x (1 - x))^(alpha - 1); the share is x. Alpha = 1: the share is uniform.
 // Errors: setup_error if alpha is outside [1/1024, 1024]. Threads: immutable; do not share an rng between threads.
 #pragma once
 

@@ -3,7 +3,7 @@
 //
 //   mr::picture p = mr::jpeg(r["jpg"]).random_resized_crop(224, rng).random_flip(rng);
 //   const mr::geometry g = p.geometry();               // with the random draws of p
-//   auto mask = mr::labels(r["pgm"]).apply(g);         // label_map.hpp; a column of the batch like p
+//   auto mask = mr::labels(r["pgm"]).apply(g);         // label_map.hpp; a column of the batch, as p is
 //   auto [boxes, indices] = g.boxes(objects, {.min_size = 2});
 //   auto [joints, inside] = g.points(skeleton, {.pixel_centers = true});
 //   if (g.mirrored()) swap_left_and_right(joints);
@@ -98,7 +98,7 @@ struct moved_points {
 class geometry {
  public:
   geometry() = default;
-  /// Stores a plan, which includes this EXIF orientation (1: none), for a stored image of this size.
+  /// Stores a plan for a stored image of this size. The plan includes this EXIF orientation; 1 changes nothing.
   geometry(const detail::resize_plan& plan, picture_size stored, int orientation) noexcept
       : plan_(plan), source_(stored), orientation_(orientation) {}
 
@@ -141,7 +141,7 @@ namespace detail {
 /// Returns the same axis for a mirrored source of `extent` pixels.
 plan_axis mirrored_axis(const plan_axis& axis, std::int64_t extent) noexcept;
 
-/// Returns the position to which the axis maps an edge. 0 is the beginning of the first output or of the padding.
+/// Returns the position to which the axis maps an edge. Position 0 is the edge of the result, padding included.
 double edge_on(const plan_axis& axis, double edge) noexcept;
 
 /// The outputs [begin, end) of an axis that show a source pixel; the others are padding of a constant color.
@@ -149,9 +149,9 @@ struct shown_outputs {
   std::size_t begin = 0, end = 0;
 };
 
-/// Writes, for each output in storage order, the source pixel that contains the output's center. A center exactly
-/// between two pixels belongs to the second pixel in source order. Padding shows the pixel of the output that it
-/// repeats. Outputs of a constant color are undefined.
+/// Writes, for each output pixel in storage order, the source pixel that contains the output's center. A center exactly
+/// between two pixels belongs to the second pixel in source order. An output in the padding gets the source pixel that
+/// it repeats. The entries of padding of a constant color are undefined.
 shown_outputs nearest_pixels(const plan_axis& axis, padding_mode padding, std::vector<std::uint32_t>& pixels);
 
 /// The source pixels of both axes of a plan; reused for all plans.

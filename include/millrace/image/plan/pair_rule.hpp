@@ -1,16 +1,17 @@
-// Draws how a pair of rows is mixed: the method (mixup or cutmix), the share, and for cutmix the box.
+// Draws how a pair of rows is mixed: the method (mixup or cutmix), the share (the part of each row that remains its
+// own), and for cutmix the box.
 //
 //   const mr::detail::pair_rule rule({.mixup_alpha = 0.8, .cutmix_alpha = 1.0, .switch_probability = 0.5});
 //   const mr::detail::pair_mix how = rule.draw(random, {.width = 224, .height = 224});
 //
-// Order of the draws: whether to mix the pair, whether to use cutmix (only if both alphas are set), and the share. For
-// cutmix, the center of the box follows: first its column, then its row. With cutmix_minmax, the height, width, top and
-// left of the box follow instead.
+// Order of the draws: whether to mix the pair, whether to use cutmix (only if both methods are enabled), and the share.
+// For cutmix, the center of the box follows: first its column, then its row. With cutmix_minmax, the height, width, top
+// and left of the box follow instead.
 // Mixup: the share is Beta(alpha, alpha), rounded to 32768ths.
-// Cutmix: the box extends floor(side * sqrt(1 - share) / 2) to both sides of a center that is uniform in the image, and
-// is clipped to the image. This is the rule of torchvision's CutMix and of timm's Mixup, which agree because
+// Cutmix: the box extends floor(side * r / 2) to both sides of a center that is uniform in the image, where r is
+// sqrt(1 - share). The box is clipped to the image. Torchvision's CutMix and timm's Mixup have the same rule, because
 // floor(floor(side * r) / 2) = floor(side * r / 2). Box and share are drawn with integers.
-// Cutmix with a minimum and a maximum side is timm's cutmix_minmax: height and width are uniform in
+// Cutmix with cutmix_minmax follows timm: height and width are uniform in
 // [floor(minimum * side), floor(maximum * side)), and the box is inside the image. In both variants of cutmix, lambda
 // is the part of the image outside the box.
 // Source: torchvision/transforms/v2/_augment.py, timm/data/mixup.py.
@@ -29,11 +30,11 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 /// Options of a pair_rule.
 struct pair_rule_options {
-  double mixup_alpha = 0;    ///< 0: no mixup
-  double cutmix_alpha = 0;   ///< 0: no cutmix
-  double switch_probability = 0.5;   ///< probability of cutmix, if both alphas are set
+  double mixup_alpha = 0;    ///< 0 disables mixup
+  double cutmix_alpha = 0;   ///< 0 disables cutmix, unless cutmix_minmax is set
+  double switch_probability = 0.5;   ///< probability of cutmix, if both methods are enabled
   double probability = 1;            ///< probability of mixing a pair
-  std::array<double, 2> cutmix_minmax{};   ///< minimum and maximum side of the box, as fractions; 0: use alpha
+  std::array<double, 2> cutmix_minmax{};   ///< minimum and maximum side of the box, as fractions; 0 disables this rule
 };
 
 /// How a pair of rows is mixed.
@@ -48,7 +49,7 @@ class pair_rule {
  public:
   using options = pair_rule_options;
 
-  /// Throws setup_error if an option is out of range, or if both mixup_alpha and cutmix_alpha are 0.
+  /// Throws setup_error if an option is out of range, or if mixup_alpha, cutmix_alpha and cutmix_minmax are all 0.
   explicit pair_rule(const options& o);
 
   /// Returns whether pairs may be mixed by cutmix, which needs rows with a height and a width.

@@ -31,8 +31,8 @@ struct crop_box {
 
 /// The areas and aspect ratios that a random crop may have.
 struct random_crop_options {
-  double scale_min = 0.08;        ///< minimum area, as a fraction of the image's; 0 < scale_min <= scale_max
-  double scale_max = 1.0;         ///< maximum area, as a fraction of the image's; at most 1
+  double scale_min = 0.08;        ///< minimum area, as a fraction of the image's area; 0 < scale_min <= scale_max
+  double scale_max = 1.0;         ///< maximum area, as a fraction of the image's area; at most 1
   double ratio_min = 3.0 / 4.0;   ///< minimum width / height; 1/1024 <= ratio_min <= ratio_max
   double ratio_max = 4.0 / 3.0;   ///< maximum width / height; at most 1024
 };

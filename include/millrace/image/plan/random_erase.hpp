@@ -5,9 +5,9 @@
 //   const mr::detail::erased_box box = mr::detail::random_erase_box({.width = 224, .height = 224}, random, as_timm);
 //   box.erase(numbers, {.width = 224, .height = 224});       // f16 [3, 224, 224]
 //
-// The rule has up to ten attempts; each one draws a uniform share of the area and a log-uniform ratio height / width. A
-// box that is lower and narrower than the image gets a uniform position. If no attempt fits, nothing is erased. All
-// arithmetic uses integers, as in image/plan/random_crop.hpp.
+// The rule has up to ten attempts. Each attempt draws a uniform share of the area and a log-uniform ratio
+// height / width. A box that is lower and narrower than the image gets a uniform position. If no box fits, nothing is
+// erased. All arithmetic uses integers, as in image/plan/random_crop.hpp.
 // Noise is normal with variance 1. Each value is the number of ones among 48 random bits plus a fraction of 16 more
 // bits, centered and scaled. This sum has an excess kurtosis of -0.04. Rendering computes the noise from a key that is
 // drawn together with the box, so that the same random numbers produce the same noise on every machine.
@@ -33,8 +33,8 @@ enum class erase_fill : std::uint8_t { zero, noise };
 /// Options of normalized_picture::random_erase(). The defaults are timm's.
 struct random_erase_options {
   double probability = 0.5;       ///< probability of erasing
-  double scale_min = 0.02;        ///< minimum area, as a fraction of the image's; 0 < scale_min <= scale_max
-  double scale_max = 1.0 / 3;     ///< maximum area, as a fraction of the image's; at most 1
+  double scale_min = 0.02;        ///< minimum area, as a fraction of the image's area; 0 < scale_min <= scale_max
+  double scale_max = 1.0 / 3;     ///< maximum area, as a fraction of the image's area; at most 1
   double ratio_min = 0.3;         ///< minimum height / width; 1/1024 <= ratio_min <= ratio_max
   double ratio_max = 1 / 0.3;     ///< maximum height / width; at most 1024
   erase_fill fill = erase_fill::zero;
@@ -48,7 +48,7 @@ inline float normal_noise(std::uint64_t key, std::uint64_t index) noexcept {
   const auto ones = static_cast<std::int32_t>(std::popcount(bits >> 16));
   const auto fraction = static_cast<std::int32_t>(bits & 0xffff);
   const std::int32_t twice = 2 * (ones * 65'536 + fraction) - (48 * 65'536 + 65'535);   // symmetric about 0
-  return static_cast<float>(twice) * 2.1948088e-06F;   // 1 / (2^17 sqrt(12 + 1/12)); one product: nothing to fuse
+  return static_cast<float>(twice) * 2.1948088e-06F;   // 1 / (2^17 sqrt(12 + 1/12)); no sum to fuse with
 }
 
 /// A box to erase in an image's values.

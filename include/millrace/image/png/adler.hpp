@@ -23,7 +23,7 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 struct adler_sums {
   static constexpr std::uint32_t modulus = 65'521;
   static constexpr std::size_t block_bytes = 64;       ///< vector code adds blocks
-  static constexpr std::size_t max_at_once = 5'504;    ///< bytes that cannot overflow 32 bits; complete blocks
+  static constexpr std::size_t max_at_once = 5'504;    ///< maximum bytes whose sums fit into 32 bits
 
   std::uint64_t first = 1, second = 0;
 

@@ -58,7 +58,8 @@ class inflater {
   /// Begins a stream. `input` must outlive the last call of run() and finish().
   void begin(inflate_input& input) noexcept;
 
-  /// Writes output at `out` and advances `out` until it reaches `limit`. Matches may copy output from `begin` or later.
+  /// Writes output at `out`, and advances `out` until it reaches `limit`. A match (a copy of earlier output) must not
+  /// begin before `begin`.
   inflate_status run(const std::uint8_t* begin, std::uint8_t*& out, const std::uint8_t* limit) noexcept;
 
   /// Continues to the end of the stream. Returns `more` if the stream contains more output.

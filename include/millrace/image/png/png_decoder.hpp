@@ -5,7 +5,7 @@
 //   d.start({.left = 60, .top = 40, .right = 300, .bottom = 200}, {.layout = mr::detail::png_layout::rgbx});
 //   while (const std::uint8_t* row = d.next()) use(row, d.row_bytes()); // 160 rows of 240 pixels
 //   d.finish();
-//   d.decode(region, options, use_row);              // all of it in one call: use_row(std::size_t y, std::span row)
+//   d.decode(region, options, use_row);              // or in one call, with use_row(std::size_t y, std::span row)
 //
 // Supports all color types and depths of PNG, and interlaced images. For layouts, see png_pixels.hpp.
 // Rows above the region are inflated, because filters need them, but they are not converted. Decoding stops at the end

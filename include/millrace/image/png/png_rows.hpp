@@ -59,7 +59,7 @@ class png_rows {
   struct part {
     std::size_t row_bytes = 0;   ///< 1 or more
     std::size_t rows = 0;
-    unsigned pass = 0;           ///< 1 to 7 in an interlaced image, for messages
+    unsigned pass = 0;           ///< 1 to 7 in an interlaced image, else 0; for messages
   };
 
   png_rows() = default;

@@ -1,4 +1,4 @@
-// The JPEG format for image plans. picture_renderer.hpp renders it.
+// The JPEG format for image plans. picture_renderer.hpp renders its images.
 //
 //   mr::picture p(file, mr::detail::picture_file{.format = &mr::detail::jpeg_format, .header = header});
 //
@@ -11,7 +11,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// Renders JPEG jobs with the picture_renderer of the scratch.
+/// Renders JPEG jobs (one per image) with the picture_renderer in `s`, the worker's working memory.
 void render_jpegs(std::span<const picture_job> jobs, scratch& s);
 
 inline constexpr picture_format jpeg_format{.name = "jpeg", .render = render_jpegs, .decodes_smaller = true};

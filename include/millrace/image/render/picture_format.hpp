@@ -35,7 +35,7 @@ struct picture_format {
   /// Renders jobs of this format.
   void (*render)(std::span<const picture_job> jobs, scratch& s) = nullptr;
   bool has_alpha = false;        ///< whether the format supports values other than alpha_use::ignored
-  bool decodes_smaller = false;  ///< whether `fast` images are decoded at a reduced size
+  bool decodes_smaller = false;  ///< whether images of quality `fast` are decoded at a reduced size
 };
 
 /// The header of an image file, and how to render the file.
@@ -46,7 +46,7 @@ struct picture_file {
   std::uint32_t format_options = 0;   ///< options that only this format interprets
 };
 
-/// Encodes the color over which transparent pixels are composited, for picture_file::format_options. 0: no color.
+/// Encodes the color over which transparent pixels are composited, for picture_file::format_options. 0 means none.
 constexpr std::uint32_t number_of(const std::optional<rgb_color>& background) noexcept {
   if (!background) return 0;
   const auto& [red, green, blue] = *background;

@@ -31,10 +31,10 @@ struct picture_job {
   const jpeg_header* header = nullptr;
   std::uint32_t format_options = 0;   ///< see picture_file
   alpha_use alpha = alpha_use::ignored;   ///< other values only for formats with alpha
-  resize_plan plan{};       ///< in pixels of the image at its decoding size
-  unsigned eighths = 8;     ///< decoding size in eighths of the stored size: 1, 2, 4 or 8
+  resize_plan plan{};       ///< in pixels of the decoded image, see eighths
+  unsigned eighths = 8;     ///< size of the decoded image, in eighths of the stored size: 1, 2, 4 or 8
   pixel_target target{};
-  const row_operation* operation = nullptr;   ///< runs on the rendered bytes; null: none
+  const row_operation* operation = nullptr;   ///< runs on the rendered bytes; null for none
   std::optional<job_padding> padding{};       ///< the padding around the rendered image
 };
 

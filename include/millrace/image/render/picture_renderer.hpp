@@ -6,11 +6,11 @@
 //   renderer.render({&job, 1}, scratch);                    // several jobs per call are faster
 //
 // Each worker has one renderer. The built-in decoder processes the files that it supports: baseline files two at a
-// time, progressive files one at a time. The planes of a file are resized as soon as they are complete. If the built-in
-// decoder refuses a file, libjpeg decodes that file from the start. libjpeg alone then decides between pixels, a
-// warning and an error. The built-in decoder decodes every row of MCUs that libjpeg would read for the crop, so both
-// detect the same damage. The exception is damage in restart intervals that the crop does not need, which the built-in
-// decoder skips.
+// time, progressive files one at a time. The planes of a file (luma and chroma) are resized when they are complete. If
+// the built-in decoder refuses a file, libjpeg decodes the file from the start, and its result is used: pixels, pixels
+// with a warning, or an error. The built-in decoder decodes every row of MCUs (the coding units of a JPEG) that libjpeg
+// would read for the crop. Therefore both detect the same damage, with one exception: the built-in decoder skips
+// restart intervals that the crop does not need, and does not detect damage in these intervals.
 // Images of the same JPEG (several crops of one file) share the decoded planes if the built-in decoder decodes the
 // file.
 // Both decoders produce the same bits for an `exact` image and for a `fast` image decoded at a reduced size, because

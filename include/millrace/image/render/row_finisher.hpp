@@ -6,10 +6,10 @@
 //   resizer.render(planes);
 //   last.finish(job, memory);
 //
-// A job without padding, operations and patches is rendered directly to its target, and finish() does nothing. Any
-// other job is rendered as bytes, and finish() converts them. The values equal normalize() of the same bytes.
-// Errors: the errors of the operations. Threads: not thread-safe; one thread at a time. Memory: up to
-// two rows of bytes.
+// A job (one image) without padding, operations and patches is rendered directly to its target, and finish() does
+// nothing. Any other job is rendered as bytes, which finish() converts. The values equal normalize() of the same bytes.
+// Errors: the errors of the operations. Threads: not thread-safe; one thread at a time. Memory: up to two images of
+// bytes.
 #pragma once
 
 #include <millrace/image/resize/pixel_target.hpp>

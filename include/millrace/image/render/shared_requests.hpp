@@ -1,4 +1,5 @@
-// Joins requests for the same JPEG, so that the JPEG is decoded once and all its images share the planes.
+// Joins requests for the same JPEG, so that the JPEG is decoded once, and all images that are rendered from it share
+// the decoded planes (luma and chroma).
 //
 //   mr::detail::shared_requests all;                  // reused for all batches
 //   all.begin(jobs.size());
@@ -13,8 +14,8 @@
 // request, it would also accept each separate request. If the decoder refuses the joined request, a separate request
 // may still succeed.
 // Boxes far from each other are not joined, because decoding the area between them would cost more.
-// The longest request is first. Two requests are decoded at a time. When one request of the last pair ends, the rest of
-// the other is decoded alone, which is slower. Therefore the last request should be short.
+// The request that needs the most time is first. Two requests are decoded at a time. When one request of the last pair
+// ends, the rest of the other request is decoded alone, which is slower. Therefore the last request should be short.
 // Errors: std::bad_alloc. Threads: not thread-safe; one thread at a time.
 #pragma once
 
@@ -106,8 +107,8 @@ class shared_requests {
     std::size_t job = none, coded_bytes = 0;
   };
 
-  /// Estimates the decoding time in units of skipped pixels. All rows above the bottom edge of the box are decoded,
-  /// unless the request has entries. Pixels of the box are also transformed and stored, which costs three more units.
+  /// Estimates the decoding time. The unit is the time to skip one pixel. All rows above the bottom edge of the box are
+  /// decoded, unless the request has entry points. Pixels in the box are also transformed and stored: three more units.
   static std::uint64_t time_of(const jpeg_planes_request& request, const plane_size& size) noexcept {
     const std::uint64_t bottom = std::min(request.bottom, size.height), right = std::min(request.right, size.width);
     const std::uint64_t box = (bottom - request.top) * (right - request.left);

@@ -3,8 +3,9 @@
 //   mr::detail::basic_plane_resizer<mr::detail::portable_plane_kernels> r;
 //   r.start(job);                                   // then as in plane_resizer.hpp, which describes the results
 //
-// Work proceeds row by row. Four source rows are computed or received, and resized to the output's columns. Then each
-// output row whose last source row is available is blended into the result. Errors, threads: see plane_resizer.hpp.
+// Work proceeds by rows. Four source rows are computed or received, and resized to the output's columns. Then each
+// output row whose last source row is available is computed, as a weighted sum of source rows. Errors, threads: see
+// plane_resizer.hpp.
 #pragma once
 
 #include <millrace/image/resize/chroma_taps.hpp>

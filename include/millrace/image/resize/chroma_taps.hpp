@@ -1,5 +1,5 @@
-// Computes the weights of a resize along one axis for chroma of half the resolution. The weights combine upsampling and
-// resize.
+// Computes the weights of a resize along one axis, for chroma of half the resolution. These weights perform the chroma
+// upsampling and the resize in one step.
 //
 //   mr::detail::tap_table chroma;
 //   mr::detail::compose_chroma(luma, 188, chroma);       // 188 chroma samples correspond to 375 luma samples

@@ -4,10 +4,11 @@
 //   columns.build({.taps = taps, .origin = 100, .flipped = true});  // rows begin at source column 100
 //   columns.run({.rows = {a, b, c, d}, .out = sums, .stride = 672, .offset = -16384});
 //
-// A sum is the value times 128 (Q7), plus `offset`, which centers chroma: (sum p[i] w[i] + 32) >> 6, with weights of 13
-// fraction bits. For rows that are already Q7 (run_wide), the sum is (sum q[i] w[i] + 4096) >> 13.
-// The weights are those of a tap_table, with the running sum rounded to 13 bits. If weights overshoot (are negative or
-// above 1), the column kernels clamp values to 0..255, before the rows are resized, as in Pillow.
+// A sum is the value times 128 (Q7), plus `offset`, which centers chroma: (sum p[i] w[i] + 32) >> 6, where p are the
+// samples, and w their weights with 13 fraction bits. For input rows q that are already Q7 (run_wide), the sum is
+// (sum q[i] w[i] + 4096) >> 13. The samples of an output with their weights are its taps. The weights are those of a
+// tap_table, with the running sum rounded to 13 bits. If weights overshoot (are negative or above 1), the column
+// kernels clamp values to 0..255 before the rows are resized, as in Pillow.
 // Outputs are in memory order, flipped if requested. Each implementation has its own order of the outputs in `out`; the
 // row kernels of the same implementation restore the natural order. The portable implementation uses the natural order.
 // Units: `out` has columns.padded() elements for each row; rows are `stride` elements apart. Each call processes four

@@ -4,14 +4,15 @@
 //   columns.build({.taps = taps, .origin = 100, .flipped = true});
 //   columns.run({.rows = {a, b, c, d}, .out = sums, .stride = 672});
 //
-// There are three kinds of kernels with the same results. The first kind whose conditions are met is used:
+// There are three kinds of kernels with the same results; a tap is one weighted sample of an output. The first kind
+// whose conditions are met is used:
 // - short: up to 4 taps, and 8 neighboring outputs use at most 16 samples. One load and a byte shuffle move two taps
 //   to each of 8 outputs. A 13-bit weight is split into 64 * high + low, both of 8 bits, for multiply-add of bytes.
 //   The high parts sum to 128, and the running sums of the low parts stay within 32, so no sum exceeds 16 bits.
 // - medium: up to 10 taps, and 4 neighboring outputs begin within 15 samples. It works like short, on words of 16 bits.
 //   If the 4 outputs use at most 16 samples, one load serves all their taps.
 // - long: any number of taps, 16 at a time for each output. The products are added across the vector at the end.
-// Weights that overshoot use medium or long, whose sums have 32 bits. These kernels then clamp the results.
+// Weights that overshoot (are negative or above 1) use medium or long, whose sums have 32 bits, and clamp the results.
 // Order in `out`: in each 32 columns the first vector contains columns 0-7 and 16-23, the second vector 8-15 and 24-31.
 // Packing two vectors to bytes works in lanes of 128 bits, and thereby restores the natural order.
 // Shapes, units, errors, threads: see column_kernels.hpp.

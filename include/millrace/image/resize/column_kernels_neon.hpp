@@ -4,13 +4,14 @@
 //   columns.build({.taps = taps, .origin = 100, .flipped = true});
 //   columns.run({.rows = {a, b, c, d}, .out = sums, .stride = 672});
 //
-// There are three kinds of kernels with the same results. The first kind whose conditions are met is used:
+// There are three kinds of kernels with the same results; a tap is one weighted sample of an output. The first kind
+// whose conditions are met is used:
 // - bytes: 8 neighboring outputs use at most 64 samples. A table look-up moves two taps to each of 8 outputs. A 13-bit
 //   weight is split into 2^b * high + low, both unsigned, for multiply-add of bytes. The sums of both parts have 16
 //   bits if the low parts of an output sum to at most 257. With up to 5 taps, b is 6, and the low parts sum to a
 //   multiple of 64 below 5 * 64. With more taps, b is 5.
-// - words: as bytes, but a look-up moves one tap to each output, and sums have 32 bits. For more taps, and for weights
-//   that are negative or above 1.
+// - words: a look-up moves one tap to each output, and sums have 32 bits. Used for more taps, and for weights that are
+//   negative or above 1.
 // - long: any number of taps, 16 at a time for each output. The products are added across the vector at the end.
 // Shapes, units, errors, threads: see column_kernels.hpp.
 #pragma once

@@ -6,11 +6,11 @@
 //   kernels::color_half({.luma = y, .blue = sums_u, .red = sums_v, .count = 64, .rgb = {red, green, blue}});
 //
 // A chroma sample is centered between two pixels. On each subsampled axis, a pixel is therefore 3/4 of the nearer
-// sample plus 1/4 of the farther one. `sums` are i16 and four times as large as samples. The sum of a row that is not
-// subsampled vertically is 4 * sample. A pixel's chroma is then (3 * own + neighbor + bias) >> 4. Even pixels use the
-// left neighbor, odd pixels the right neighbor. The biases equal libjpeg's (jdsample.c). If both axes are subsampled
-// (h2v2), the bias is 8 for even and 7 for odd pixels. If only the horizontal axis is subsampled (h2v1), the bias is 4
-// for even and 8 for odd pixels.
+// sample plus 1/4 of the farther one. `sums` are i16 numbers, four times as large as samples. The sum of a row that is
+// not subsampled vertically is 4 * sample. A pixel's chroma is then (3 * own + neighbor + bias) >> 4, where own and
+// neighbor are sums. Even pixels use the left neighbor, odd pixels the right neighbor. The biases equal libjpeg's
+// (jdsample.c). If both axes are subsampled (h2v2), the bias is 8 for even and 7 for odd pixels. If only the horizontal
+// axis is subsampled (h2v1), the bias is 4 for even and 8 for odd pixels.
 // Colors: R = y + 1.402 v, G = y - 0.34414 u - 0.71414 v, B = y + 1.772 u in 16-bit fixed point. Each sum is rounded as
 // in jdcolor.c, and clamped. The vector versions (plane_kernels.hpp) produce the same bits.
 // Units: samples. `sums` need the elements [-1] and [ceil(count / 2)]. Kernels may write and read up to 31 samples

@@ -1,4 +1,5 @@
-// A horizontal resize with up to 10 taps per output, with AVX-512: 32 outputs at a time, in two halves of 16.
+// A horizontal resize with up to 10 taps (weighted samples) per output, with AVX-512: 32 outputs at a time, in two
+// halves of 16.
 //
 //   mr::detail::avx512_medium_columns medium;
 //   if (mr::detail::cpu_has_wide_vectors() && medium.build({.taps = taps, .origin = 100}, 224))

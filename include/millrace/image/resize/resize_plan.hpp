@@ -32,11 +32,12 @@ constexpr std::int64_t reach_of(resize_filter filter) noexcept { return filter =
 //   x.flip();
 //
 // Units: source pixels. The box has rational edges, begin / denominator and (begin + length) / denominator.
-// Output o of `target` outputs begins at (begin + o * length / target) / denominator. Taps, the source pixels of an
-// output, stay inside [clip_begin, clip_end). This range is the extent of the planned image at the call of resize().
-// A padded axis has additional outputs before and after the rendered outputs. They are not resampled. A later crop may
-// hide all of them and also rendered outputs; `before` or `after` is then negative. A resize keeps the scale and the
-// position of the padded image: an output is padding if its center is in the padding.
+// An output is a pixel of the result. Output o of `target` outputs begins at (begin + o * length / target) /
+// denominator. Taps, the source pixels of an output, stay inside [clip_begin, clip_end), which is the extent of the
+// planned image at the call of resize().
+// A padded axis has additional outputs before and after the rendered outputs, which are not resampled. A later crop may
+// hide all outputs of the padding and also rendered outputs; `before` or `after` is then negative. A resize keeps the
+// scale and the position of the padded image: an output is padding if its center is in the padding.
 // All numbers are integers, so plans are identical with every compiler.
 // Errors: resize() throws setup_error. Threads: not synchronized.
 

@@ -1,10 +1,12 @@
-// Tables for 32 outputs of a horizontal resize with up to 4 taps each, and their kernel in registers of 512 bits.
+// Tables for 32 outputs of a horizontal resize with up to 4 taps (weighted samples) each, and their kernel in registers
+// of 512 bits.
 //
 //   if (mr::detail::cpu_has_wide_vectors() && group.widen())       // column_kernels_avx2.hpp builds the group
 //     mr::detail::avx512_short_columns::run({&group, 1}, rows, 2);
 //
-// A lane contains 8 outputs. `pick` selects their samples from the 16 bytes that begin at base[lane]. Outputs 0-7,
-// 16-23, 8-15 and 24-31 are lanes 0 to 3. Byte permutations allow all lanes to use one window of 64 bytes.
+// A lane (128 bits of a register) contains 8 outputs. `pick` selects their samples from the 16 bytes that begin at
+// base[lane]. Outputs 0-7, 16-23, 8-15 and 24-31 are lanes 0 to 3. Byte permutations allow all lanes to use one window
+// of 64 bytes.
 // Shapes, units, errors, threads: see column_kernels.hpp.
 #pragma once
 

@@ -1,4 +1,4 @@
-// Computes the weights of an antialiased resize along one axis, in integers.
+// Computes the weights of an antialiased resize along one axis, in integers. A tap is a source pixel with its weight.
 //
 //   mr::detail::tap_table t;
 //   t.build(axis);                         // reuses its memory

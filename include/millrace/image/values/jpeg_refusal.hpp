@@ -15,9 +15,9 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
-/// The reason why the built-in decoder does not decode an image. The first values are for images that the decoder does
-/// not receive, the next values for types of files that it does not support. The last values are detected during
-/// decoding; libjpeg then decodes the image, and may report an error.
+/// The reason why the built-in decoder does not decode an image; libjpeg decodes it instead, and may report an error.
+/// Order: images that the built-in decoder does not receive, then types of files that it does not support, then
+/// properties that it detects during decoding.
 enum class jpeg_refusal : std::uint8_t {
   none,
   not_asked,         ///< the user requested libjpeg
@@ -30,13 +30,13 @@ enum class jpeg_refusal : std::uint8_t {
   sampling,          ///< other than 4:4:4, 4:2:2, 4:4:0 or 4:2:0
   several_scans,     ///< more than one scan
   colors,           ///< RGB, or possibly not YCbCr
-  unusual_header,    ///< rare markers or fields, or ones that libjpeg warns about
+  unusual_header,    ///< rare markers or fields, or markers that libjpeg warns about
   tables,            ///< missing or invalid tables
-  damaged,           ///< bad codes, short data, a missing marker, bytes between the intervals
+  damaged,           ///< bad codes, short data, a missing marker, bytes between restart intervals
   wild_values,       ///< impossible coefficients, on which decoders overflow in different ways
   progressive,       ///< the baseline decoder's result for progressive files, see progressive_decoder.hpp
-  unrefined,         ///< progressive, and no scan contains some coefficient bits; libjpeg smooths such images
-  limits             ///< progressive, and exceeds the maximum scans or memory
+  unrefined,         ///< progressive, and some coefficient bits are in no scan; libjpeg smooths such images
+  limits             ///< progressive, and exceeds the maximum number of scans or the memory limit
 };
 
 namespace detail {

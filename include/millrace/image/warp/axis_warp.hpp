@@ -1,12 +1,14 @@
-// Shears or translates an image along one axis, where most sources are between two pixels.
+// Shears or translates an image along one axis. The source of a pixel (a point of the old image) is then usually
+// between two adjacent pixels of one row or column.
 //
 //   mr::detail::axis_warp<mr::detail::portable_warping> w;    // reused for all images
 //   if (!w.run(from, pixels, mr::detail::shear_x_of(0.3), mr::detail::warp_filter::bicubic, fill)) go_the_plain_way();
 //
 // On the other axis, each source is at a pixel's center, so Pillow's rule uses only one row or column of neighbors. All
-// sources of a row sheared in x, or of a column sheared in y, have the same distance from a center. Pillow's distances
-// differ by less than 2^-31, because its positions are rounded sums. Therefore the distance is computed once per row or
-// column. Results that the difference might change are recomputed by the general kernels (warp_kernels.hpp).
+// sources of a row sheared in x, or of a column sheared in y, have the same distance from a pixel's center. Pillow's
+// distances differ from it by less than 2^-31, because Pillow sums and rounds positions. Therefore the distance is
+// computed once per row or column, and the general kernels (warp_kernels.hpp) recompute results that this difference
+// might change.
 // Errors: throws std::bad_alloc. Threads: not thread-safe; one thread at a time.
 #pragma once
 

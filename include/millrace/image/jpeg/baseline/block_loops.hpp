@@ -3,10 +3,10 @@
 //
 //   const auto loops = mr::detail::block_loops::best();
 //   loops.run(stream);                           // until its segment ends
-//   loops.run(stream, other);                    // or: until the segment of one of them ends
+//   loops.run(stream, other);                    // or: until the segment of one of the two ends
 //
-// Each pair of modes (store or skip) has its own loop. Each member function declares its target, so a build for any
-// x86-64 contains all of them.
+// Blocks of a stream are stored or skipped; each pair of modes has its own loop. Each member function declares its
+// instruction set, so a build for any x86-64 contains all of them.
 // Threads: any; calls share no state.
 #pragma once
 

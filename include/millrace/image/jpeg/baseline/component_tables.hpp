@@ -7,8 +7,8 @@
 //
 // Most files use the codes of T.81 annex K. The store recognizes codes by comparing their bytes. It builds the tables
 // for a new code in a few microseconds.
-// Lifetime: a job shares ownership of its tables, so tables that the store drops remain valid while a job uses them.
-// The store reuses the memory of tables that no job uses.
+// Lifetime: a job (the decoding of one image) shares ownership of its tables, so tables that the store drops remain
+// valid while a job uses them. The store reuses the memory of tables that no job uses.
 // Threads: one store per worker.
 #pragma once
 
@@ -91,7 +91,7 @@ class component_table_store {
   static constexpr std::size_t most_ = 16;   // 52 KiB each
 
   struct entry {
-    std::vector<std::uint8_t> key{};   // empty: no tables
+    std::vector<std::uint8_t> key{};   // empty without tables
     std::size_t dc_bytes = 0;
     std::shared_ptr<component_tables> tables{};
 

@@ -4,10 +4,10 @@
 //   bool tame = k.pair[3](coefficients, q, {samples, stride_bytes});    // 8 x 8 samples of each of two blocks
 //   // k.pair[0], [1], [2]: 1, 2 x 2 and 4 x 4 samples of each block
 //
-// The results are the same as of the portable functions. The return value is false for the same pairs, those with a
-// wild value (inverse_dct.hpp), but the vector functions also write the samples of such a pair. inverse_dct_body.inc
-// and reduced_dct_body.inc contain the method, which is the same for AVX2 and NEON. Threads: pure functions; any
-// thread.
+// All versions produce the same samples. They return false for a pair of blocks with a "wild" (too large) value, see
+// inverse_dct.hpp. The vector versions also write the samples of such a pair, the portable versions do not.
+// inverse_dct_body.inc and reduced_dct_body.inc contain the method, which is the same for AVX2 and NEON.
+// Threads: pure functions; any thread.
 #pragma once
 
 #include <millrace/image/jpeg/baseline/inverse_dct_avx512.hpp>

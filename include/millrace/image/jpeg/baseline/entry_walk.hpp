@@ -1,7 +1,7 @@
-// Decodes a JPEG once, and lists the entries at which later decoding can begin.
+// Decodes a JPEG once, and lists its entries: the positions at which later decoding can begin.
 //
 //   mr::detail::entry_walk walk;                                   // in a worker's scratch
-//   std::vector<std::byte> entries = walk.run(file, {});           // one every four MCUs, packed
+//   std::vector<std::byte> entries = walk.run(file, {});           // one for every four MCUs, packed
 //   decoder.decode({.bytes = file, .left = 200, .entries = entries});
 //
 // The result is empty for a file that the built-in decoder does not support. It is also empty for a file that is

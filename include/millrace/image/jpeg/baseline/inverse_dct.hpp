@@ -5,7 +5,7 @@
 //
 // block_stream.hpp defines the layout of `pair`. The function sets the pair to zero for the next blocks while it is in
 // the L1 cache. It returns false if a value is "wild", that is, so large that the results of implementations differ.
-// The samples are then undefined. A value is wild in two cases. Values of real 8-bit images are far below both limits:
+// The samples are then undefined. Values of real 8-bit images are far from wild. A value is wild in two cases:
 // - The sum of the magnitudes of a column's dequantized coefficients exceeds `max_in_column`. Then 16 bits may overflow
 // in the first pass.
 // - A sample is outside -512 .. 511 before clamping. Such values wrap around in libjpeg's C code, but not in its SIMD

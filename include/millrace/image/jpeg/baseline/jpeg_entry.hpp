@@ -1,4 +1,4 @@
-// Describes a position, other than the first MCU, at which the decoding of a JPEG can begin.
+// Describes a position at which the decoding of a JPEG can begin, other than the first MCU (coding unit).
 //
 //   const mr::detail::jpeg_entry e{.mcu = 4, .offset_bytes = 1'720, .bit = 3, .dc = {112, -4, 9}};
 //   stream.enter(e);                             // mcu_stream.hpp: decodes MCU 4 next

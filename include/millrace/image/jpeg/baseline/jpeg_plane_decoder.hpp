@@ -6,7 +6,7 @@
 //
 // Two images that are decoded together hide each other's latency of memory lookups. The result for an image never
 // depends on the other image. decode_each() processes a longer list and always keeps two images in progress. The
-// decoder neither decodes nor checks restart intervals without a requested MCU, but it checks their markers. Lifetime:
+// decoder skips restart intervals without a requested MCU (coding unit), and checks only their markers. Lifetime:
 // planes are valid until the decoder's next call.
 // Errors: throws only std::bad_alloc. The decoder refuses unusual or damaged files; libjpeg then decides whether the
 // outcome is pixels, a warning or an error. Threads: one decoder per worker. baseline/plane_job.hpp describes the

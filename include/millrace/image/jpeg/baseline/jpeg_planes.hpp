@@ -30,8 +30,8 @@ struct jpeg_planes {
   int components = 0;                                    ///< 1 (gray) or 3 (Y, Cb, Cr)
   int horizontal_sampling = 1, vertical_sampling = 1;    ///< luma samples per chroma sample: 1 or 2
   int left = 0, top = 0;                                 ///< luma pixel at the region's origin
-  int image_width = 0, image_height = 0;                 ///< size of the image at its decoding size
-  bool repeats_chroma = false;                           ///< whether upsampling repeats samples: at 1/8 of the size
+  int image_width = 0, image_height = 0;                 ///< size of the decoded image
+  bool repeats_chroma = false;                           ///< whether upsampling repeats samples, as at 1/8 of the size
 };
 
 }}}  // namespace millrace::detail

@@ -34,7 +34,7 @@ struct jpeg_planes_request {
   std::span<const std::byte> bytes{};
   std::size_t left = 0, top = 0, right = all, bottom = all;   ///< luma pixels
   int eighths = 8;   ///< decoding size in eighths: 1, 2, 4 or 8; other values are refused
-  std::span<const std::byte> entries{};   ///< result of jpeg_entries() for these bytes, or none
+  std::span<const std::byte> entries{};   ///< result of jpeg_entries() for these bytes; may be empty
   int max_scans = picture_limits{}.max_scans;   ///< limit for a progressive JPEG; files with more scans are refused
   std::size_t max_memory_bytes = picture_limits{}.max_memory_bytes;   ///< limit for libjpeg's memory
 };

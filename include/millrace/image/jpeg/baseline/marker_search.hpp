@@ -1,7 +1,7 @@
 // Finds markers in entropy-coded bytes without decoding them.
 //
-//   const std::uint8_t* at = mr::detail::find_marker(from, file_end);         // file_end: no marker
-//   const std::uint8_t* begin = mr::detail::find_restart(from, file_end, 2, 6);   // after RST2 to RST5; null: damaged
+//   const std::uint8_t* at = mr::detail::find_marker(from, file_end);         // returns file_end without a marker
+//   const std::uint8_t* begin = mr::detail::find_restart(from, file_end, 2, 6);   // after RST2 to 5; null if damaged
 //
 // Errors: none. Threads: pure functions. Source: ITU-T T.81 B.1.1.2 and B.2.1.
 #pragma once

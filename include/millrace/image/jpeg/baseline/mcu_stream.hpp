@@ -1,10 +1,10 @@
-// Decodes the MCUs of a JPEG, segment by segment. The stream handles restart intervals, markers, DC predictors and the
-// end of the data.
+// Decodes the MCUs (coding units) of a JPEG, segment by segment; a segment is several MCUs of one row. The stream
+// handles restart intervals, markers, DC predictors and the end of the data.
 //
 //   mr::detail::mcu_stream m;
 //   if (const auto why = m.read_header(bytes, store); why != mr::jpeg_refusal::none) return why;
 //   m.begin_scan();
-//   const std::size_t mcus = m.begin_segment(16, false, stop);    // skips MCUs; true: stores them
+//   const std::size_t mcus = m.begin_segment(16, false, stop);    // skips MCUs; true would store them
 //   loops.run(m.blocks());                                        // block_loops.hpp
 //   if (!m.end_segment()) return damaged;
 //   if (!m.add_skipped_differences()) return wild;

@@ -5,13 +5,14 @@
 //   mr::detail::packed_entries p;
 //   if (p.open(bytes, of)) stream.enter(p.at(17));       // entry of MCU 68
 //
-// Layout, in little-endian order: u8 version (1); u8 MCUs between entries; u32 size of the file in bytes; four u8
-// widths in bits, of distances and of the predictors of three components; u16 minimum distance; three i16 minimum
-// predictors; then the distances; then, from the next byte on, the predictors of all components, entry by entry.
-// Fields are packed from the lowest bit up. Each field contains the difference from the minimum. A distance is a number
-// of bits in the file, including stuffed bytes. It is measured from the previous entry, and for the first entry from
-// the end of the headers. There is an entry for each `every`th MCU except MCU 0, so the number of entries is not
-// stored.
+// An entry has a distance and three predictors. Layout, in little-endian order:
+// - u8 version (1), u8 MCUs between entries, u32 size of the file in bytes
+// - four u8: widths in bits of a distance and of the predictors of three components
+// - u16 minimum distance, three i16 minimum predictors
+// - the distances of all entries; then, from the next byte on, the predictors, entry by entry
+// Distances and predictors are packed from the lowest bit up, as differences from their minimum. A distance is a number
+// of bits in the file, including stuffed bytes, from the previous entry, or from the end of the headers for the first
+// entry. Each `every`th MCU except MCU 0 has an entry, so the number of entries is not stored.
 // Errors: none. If the bytes are not from pack_entries(), open() refuses them, or the entries are arbitrary. Lifetime:
 // packed_entries points into the bytes. Threads: one thread at a time. Requires a little-endian machine.
 #pragma once

@@ -6,9 +6,9 @@
 //   auto coded = bytes.subspan(h.data_offset_bytes);                   // of h.width x h.height pixels
 //
 // Accepts 8-bit baseline or extended sequential Huffman coding with one interleaved scan, which contains all components
-// in frame order. Accepts gray, and YCbCr with 4:4:4, 4:2:2, 4:4:0 or 4:2:0 sampling. Also refuses files about which
-// libjpeg would warn, or which libjpeg interprets differently from the standard. A refusal affects only speed, because
-// libjpeg then decodes the file.
+// in frame order: gray, or YCbCr with 4:4:4, 4:2:2, 4:4:0 or 4:2:0 sampling. Refuses all other files, and files about
+// which libjpeg would warn or which libjpeg interprets differently from the standard. A refusal affects only speed,
+// because libjpeg then decodes the file.
 // Errors: none; refusals are return values. Lifetime: the header points into the bytes.
 // Format: ITU-T T.81 annex B. The color space is determined in the same way as in libjpeg.
 #pragma once
@@ -37,7 +37,7 @@ struct scan_component {
 struct scan_header {
   int width = 0, height = 0, components = 0;
   std::array<scan_component, 3> component{};
-  unsigned restart_interval = 0;            // MCUs, or 0
+  unsigned restart_interval = 0;            // in MCUs; 0 without restart markers
   int rows_together = 1;                    // rows of MCUs that libjpeg decodes together, with one set of warnings
   std::size_t data_offset_bytes = 0;
 };

@@ -1,10 +1,10 @@
 // Copies a JPEG's entropy-coded bytes up to a requested position, without the zero that is stuffed after each 0xff.
 //
 //   mr::detail::unstuffer u;
-//   u.begin(file, scan_begin, memory);           // memory: a byte_memory that it may enlarge
+//   u.begin(file, scan_begin, memory);           // memory: a byte_memory, which may grow
 //   u.reach(from, bytes);                        // continues until `bytes` follow `from`, or the interval ends
-//   const std::uint8_t* end = u.end();           // of the copied bytes; u.ended(): that is all of the interval
-//   bool begun = u.next_interval(number);        // skips the marker RSTn; false: it is missing
+//   const std::uint8_t* end = u.end();           // of the copied bytes; u.ended() if the interval is complete
+//   bool begun = u.next_interval(number);        // skips the marker RSTn; false if it is missing
 //   u.seek(from);                                // or: continues at another byte of the file
 //
 // The next `slack_bytes` after the copied bytes are readable, but undefined. A decoder that has read these bytes

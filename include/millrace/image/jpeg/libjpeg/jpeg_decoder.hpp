@@ -22,7 +22,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// Rows [top, bottom) and columns [left, right) of the image at its decoding size.
+/// Rows [top, bottom) and columns [left, right), in pixels of the decoded image.
 struct decode_region {
   std::size_t left = 0, top = 0, right = 0, bottom = 0;
 };
@@ -75,9 +75,9 @@ class jpeg_decoder : private jpeg_input {
   const jpeg_counts& counts() const noexcept { return counts_; }
 
  private:
-  /// Returns whether libjpeg produces the same pixels for a region of this image as for the full image. It does not in
-  /// two cases. libjpeg-turbo 2.1.5 reads uninitialized memory when it crops a scaled image with 4x2 luma sampling. For
-  /// images with several scans, block smoothing reads beyond the region.
+  /// Returns whether libjpeg produces the same pixels for a region of this image as for the full image. The pixels may
+  /// differ in two cases: libjpeg-turbo 2.1.5 reads uninitialized memory when it crops a scaled image with 4x2 luma
+  /// sampling, and block smoothing of images with several scans reads beyond the region.
   bool can_crop() const noexcept {
     if (jpeg_has_multiple_scans(const_cast<j_decompress_ptr>(&info_))) return false;
     if (info_.num_components == 1) return true;
@@ -131,8 +131,8 @@ class jpeg_decoder : private jpeg_input {
     jpeg_finish_decompress(&info_);
   }
 
-  /// Converts CMYK to RGB. JPEG files store inverted CMYK values, as Adobe introduced them. The formula is the same as
-  /// in Pillow: rounded products of 8-bit fractions.
+  /// Converts CMYK to RGB. JPEG files store CMYK values inverted, which is a convention of Adobe. The formula is the
+  /// same as in Pillow: rounded products of 8-bit fractions.
   static void cmyk_to_rgb(std::uint8_t* pixels, std::size_t count) noexcept {
     for (std::size_t i = 0; i < count; ++i) {
       std::uint8_t* p = pixels + 4 * i;

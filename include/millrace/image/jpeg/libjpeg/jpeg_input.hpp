@@ -64,7 +64,7 @@ class jpeg_input {
   void abandon() noexcept { jpeg_abort_decompress(&info_); }
 
  protected:
-  /// `damage_hint` is a string literal. Errors that report damage append it to the hint to fetch the file again.
+  /// `damage_hint` is a string literal. Errors that report damage append it to their hint "Fetch the file again".
   explicit jpeg_input(const char* damage_hint) noexcept : damage_hint_(damage_hint) {}
   ~jpeg_input() { jpeg_destroy_decompress(&info_); }
 

@@ -55,7 +55,7 @@
 #define UINT16 millrace_libjpeg_u16
 
 #if !__has_include(<jpeglib.h>)
-#error "millrace: libjpeg is not installed: apt-get install libjpeg-dev; millrace/text.hpp alone needs none"
+#error "millrace: libjpeg is not installed: apt-get install libjpeg-dev; millrace/text.hpp does not need it"
 #endif
 #include <jpeglib.h>
 

@@ -4,7 +4,7 @@
 //   const auto loops = mr::detail::band_loops::best();
 //   bool intact = loops.run(scan.refines, stored, stream, blocks);  // false: the data is damaged
 //
-// Each member function declares its target, so a build for any x86-64 contains all of them.
+// Each member function declares its instruction set, so a build for any x86-64 contains all of them.
 // Threads: any; calls share no state.
 #pragma once
 
@@ -51,7 +51,7 @@ class band_loops {
     return portable();
   }
 
-  /// Returns whether the CPU deposits bits by a fast instruction.
+  /// Returns whether the CPU has a fast instruction that moves bits to the positions of a mask (PDEP or BDEP).
   static bool has_fast_code() noexcept { return cpu_has_fast_deposit(); }
 
   bool run(bool refines, bool stored, band_stream& s, const block_run& blocks) const {

@@ -4,11 +4,12 @@
 //   const mr::detail::block_run run{.sets = sets, .pairs = pairs, .first = 0, .count = 63};
 //   if (!decode_first<mr::detail::portable_sets, true>(s, run)) return damaged;
 //
-// For a block outside the region, only the set of its nonzero coefficients is stored, because refinement scans require
-// this set. For a block within the region, the coefficients are stored as well. A refinement scan contains one
-// correction bit for each coefficient that is already nonzero. The correction bits of the nonzero coefficients before a
-// new coefficient are adjacent in the stream. One operation deposits all of them to the set. The decoder accepts
-// arbitrary bits. After each block, it checks that the position is not beyond `end_bit`.
+// An AC scan contains bits of a band, which is a range of coefficients other than the first (DC) one. For a block
+// outside the requested region, only the set of its nonzero coefficients (coefficient_set.hpp) is stored, because
+// refinement scans require this set. For a block within the region, the coefficients are stored as well. A refinement
+// scan contains one correction bit for each coefficient that is already nonzero. The correction bits of the nonzero
+// coefficients before a new coefficient are adjacent in the stream, so one operation moves all of them to the set. The
+// decoder accepts arbitrary bits. After each block, it checks that the position is not beyond `end_bit`.
 // Threads: any; calls share no state. Source: ITU-T T.81 G.1.2.2 and G.1.2.3. The use of sets instead of loops is the
 // author's own method.
 #pragma once

@@ -1,9 +1,8 @@
-// Tables that map the next 10 bits of a progressive scan to one symbol and the sign of its
-// coefficient.
+// Tables that map the next 10 bits of a progressive scan to one symbol and the sign of its coefficient.
 //
 //   mr::detail::band_table table;
 //   if (!table.build(scan.ac, {.kind = mr::detail::band_kind::first_ac, .low = scan.low})) return tables;
-//   mr::detail::band_entry e = table[window];             // the stream's next bits, from the topmost down
+//   mr::detail::band_entry e = table[window];             // the stream's next bits; the first bit is topmost
 //   if (e.kind == mr::detail::band_entry::long_word) e = table.find(window);
 //   k += e.run;
 //   int value = static_cast<int>(window >> (e.shift & 63) & ((1 << e.magnitude) - 1)) + e.bias;

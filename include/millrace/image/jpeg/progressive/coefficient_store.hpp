@@ -5,13 +5,13 @@
 //   store.lay_out(header, region);
 //   std::int16_t* dc = store.block(c, row, column);               // null outside the region
 //   mr::detail::block_run run = store.run(c, row, from, to);      // adjacent; all within the region or none
-//   store.for_each_row([](const mr::detail::stored_row& r) { /* ... */ });   // for the inverse DCT, which leaves zeros
+//   store.for_each_row([](const mr::detail::stored_row& r) { /* ... */ });   // for the inverse DCT, which clears them
 //   store.mark_zeroed();                                          // declares that all coefficients are zeros
 //
 // Rows and columns count a component's blocks in the full image, padded to complete MCUs.
 // Memory: 8 bytes for each block, and 144 bytes more for each block of the region. Memory beyond `retained_bytes` is
 // freed when the next smaller image arrives.
-// Errors: throws std::bad_alloc. Threads: not thread-safe; one per job.
+// Errors: throws std::bad_alloc. Threads: not thread-safe; one per decoder.
 #pragma once
 
 #include <millrace/image/jpeg/baseline/plane_region.hpp>

@@ -1,5 +1,5 @@
-// Decodes the DC scans of a progressive JPEG. A scan contains either the first bits of each DC coefficient, as the
-// difference from the previous block, or one more bit of each.
+// Decodes the DC scans of a progressive JPEG. Such a scan contains either the first bits of each block's first (DC)
+// coefficient, as the difference from the previous block, or one more bit of each DC coefficient.
 //
 //   const mr::detail::scan_grid grid(header, scan);
 //   mr::detail::dc_scan dc(scan, grid, codes, store);            // codes: one for each component of the scan
@@ -7,7 +7,7 @@
 //   if (const auto why = dc.decode(bit, end_bit, row, 0, grid.columns); why != none) return why;    // moves `bit`
 //
 // Blocks outside the region are decoded only for the prediction, and their additional bits are skipped.
-// Threads: not thread-safe; one per job. Source: ITU-T T.81 G.1.2.1.
+// Threads: not thread-safe; one per decoder. Source: ITU-T T.81 G.1.2.1.
 #pragma once
 
 #include <millrace/image/jpeg/baseline/segment_slots.hpp>

@@ -5,11 +5,11 @@
 //   if (result) use(result.planes); else by_libjpeg(request, result.refusal);   // `refusal` is the reason
 //
 // The decoder decodes all scans of the full image, as libjpeg does before it returns the first row. Therefore both
-// detect the same damage. Coefficients are stored and transformed only for the requested region. Like plane_job.hpp,
-// this decoder refuses files for which libjpeg might warn or produce another value. It also refuses files whose scans
-// omit bits of coefficients, because libjpeg smooths such images, and files that exceed the request's limits for scans
-// or memory.
-// The memory limit applies to the memory in which libjpeg would store the coefficients of the full image.
+// detect the same damage. Coefficients are stored and transformed only for the requested region. The decoder refuses
+// three kinds of files, which libjpeg must then decode:
+// - files for which libjpeg might warn or produce another value, as in plane_job.hpp
+// - files whose scans omit bits of coefficients, because libjpeg smooths such images
+// - files that exceed the request's limits for scans or for memory (in which libjpeg would store all coefficients)
 // Lifetime: planes are valid until the next call of the decoder. Errors: throws only std::bad_alloc.
 // Threads: one decoder per worker. Source: ITU-T T.81 annex G.
 #pragma once

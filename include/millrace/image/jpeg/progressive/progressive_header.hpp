@@ -28,12 +28,12 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 struct progressive_scan {
   std::size_t components = 0;
   std::array<std::size_t, 3> component{};   // indices in the frame, ascending
-  unsigned first = 0, last = 0;             // coefficients, in zigzag order; 0 and 0: DC
+  unsigned first = 0, last = 0;             // coefficients, in zigzag order; 0 and 0 for a DC scan
   unsigned low = 0;                         // position of the lowest bit that this scan contains
   bool refines = false;                     // whether the scan contains only this bit
   std::array<code_bytes, 3> dc{};           // codes of the scan's components; empty if not used
   code_bytes ac{};
-  unsigned restart_interval = 0;            // MCUs, or 0
+  unsigned restart_interval = 0;            // in MCUs; 0 without restart markers
   std::size_t data_offset_bytes = 0;
 };
 

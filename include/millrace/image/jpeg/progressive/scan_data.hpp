@@ -1,7 +1,8 @@
-// Copies the restart intervals of one scan's data, one complete interval at a time, without the stuffed zeros.
+// Copies the restart intervals of one scan's data, one complete interval at a time, without the zero that a JPEG
+// inserts after each 0xff.
 //
 //   mr::detail::scan_data data;
-//   data.begin(file, scan.data_offset_bytes, memory);       // memory: a byte_memory that it may enlarge
+//   data.begin(file, scan.data_offset_bytes, memory);       // memory: a byte_memory, which may grow
 //   std::uintptr_t bit = data.begin_bit();                   // bits up to data.end_bit() belong to the interval
 //   if (!data.next_interval(bit)) return damaged;            // `bit` is the position of the decoder
 //   if (!data.ends_at(bit)) return damaged;                  // the scan's end
