@@ -5,10 +5,10 @@
 //   a.frames(), a.rate(), a.seconds();      // of the result
 //   mr::tensor<float, 2> samples = a.samples();         // decodes now; a batch renders directly into its row instead
 //
-// Result: f32 [frames], one channel. Samples of integer files are in [-1, 1), as in soundfile and torchaudio. For other
-// rows see audio_row.hpp: i16, several channels, and varying lengths. Each call returns a new plan. The result is the
-// same as if each call changed the samples immediately, in the order of the calls, except for rounding: channels are
-// mixed before the samples are resampled, and gains are multiplied after that.
+// Result: f32 [frames], one channel; a frame has one sample of each channel. Samples of integer files are in [-1, 1),
+// as in soundfile and torchaudio. audio_row.hpp has other rows: i16, several channels, and varying lengths. Each call
+// returns a new plan. The result is the same as if each call changed the samples immediately, in the order of the
+// calls, except for rounding: channels are mixed first, then the samples are resampled, then gains are applied.
 // Nothing is decoded until the plan is rendered. Rendering decodes only the frames that the result needs. Lengths are
 // seconds, or a std::chrono::duration, and are rounded to the nearest frame at the current rate. If files have
 // different rates, resample them before a crop, so that all rows have the same number of frames.
@@ -104,9 +104,9 @@ class audio {
   audio crop_frames(std::size_t first, std::size_t frames) const;
   /// Crops to `length` in the middle, rounded down to a frame. Throws the error of crop().
   audio center_crop(audio_length length) const;
-  /// Crops to `length` at a random frame; all frames are equally likely. Throws the error of crop().
+  /// Crops to `length` at a random frame; all positions are equally likely. Throws the error of crop().
   audio random_crop(audio_length length, rng& random) const;
-  /// Appends zeros up to `length`; a longer audio does not change. Throws data_error above audio_limits::max_frames.
+  /// Appends zeros up to `length`; a longer audio does not change. Throws data_error if the result exceeds max_frames.
   audio pad(audio_length length) const;
 
   /// Amplifies by this number of decibels: 6.02 doubles the samples, -6.02 halves them. Samples of f32 are not limited;
@@ -118,8 +118,8 @@ class audio {
   }
 
   /// Resamples to `rate` frames per second: ceil(frames * rate / old rate) frames. If the audio has this rate, returns
-  /// the same plan. Throws setup_error if the plan already changes the rate, and data_error above
-  /// audio_limits::max_frames. Cost: that of the resampler, such as adapt/soxr.hpp.
+  /// the same plan. Throws setup_error if the plan already changes the rate, and data_error if the result exceeds
+  /// audio_limits::max_frames. Cost: the cost of the resampler, see adapt/soxr.hpp.
   audio resample(std::uint32_t rate, const audio_resampler& with) const;
 
   /// Decodes into `row`, which has frames() * channels() elements; channels are interleaved. The bits depend only on
@@ -151,7 +151,7 @@ class audio {
   detail::borrowed_guard guard_;
   detail::audio_file file_;
   detail::audio_range stored_, resampled_;   // positions at the file's rate, and at rate_
-  audio_resampler resampler_{};              // run: null if the rate does not change
+  audio_resampler resampler_{};              // its run is null if the rate does not change
   std::uint32_t rate_ = 0;
   std::size_t channel_ = all_channels;
   double factor_ = 1;

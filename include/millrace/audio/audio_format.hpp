@@ -32,7 +32,7 @@ struct audio_header {
   std::uint64_t frames = 0;
 };
 
-/// The task of an audio_resampler: resamples `in` to `out`. After its end, the input counts as zeros.
+/// The task of an audio_resampler: resamples `in` to `out`. The signal is zero after the end of `in`.
 struct resample_task {
   std::uint32_t from = 0, to = 0;   ///< rates
   std::size_t channels = 0;
@@ -44,7 +44,7 @@ struct resample_task {
 struct audio_resampler {
   void (*run)(const resample_task& task, unsigned quality, scratch& s) = nullptr;
   unsigned quality = 0;                                                ///< is passed to run()
-  /// Number of input frames on each side of an output frame that affect it, in frames of the lower rate.
+  /// The number of frames before and after an output frame that affect the output frame, at the lower of the two rates.
   std::size_t reach = 0;
 };
 
@@ -66,7 +66,7 @@ struct audio_format {
   void (*read)(const part& p, std::span<float> samples, scratch& s) = nullptr;
   /// Same as read(), but writes i16; null if this is not faster than a conversion from f32.
   void (*read_i16)(const part& p, std::span<std::int16_t> samples, scratch& s) = nullptr;
-  bool reads_parts = false;   ///< several short reads cost as much as a long one
+  bool reads_parts = false;   ///< several short reads cost as much as one long read
 };
 
 /// An audio file whose header has been read.
@@ -74,8 +74,8 @@ struct audio_file {
   const audio_format* format = nullptr;
   audio_header header{};
   audio_limits limits{};
-  std::uint64_t data_at = 0;   ///< for the format: the offset of the samples
-  unsigned coding = 0;         ///< for the format: the type of the samples
+  std::uint64_t data_at = 0;   ///< offset of the samples; only the format uses it
+  unsigned coding = 0;         ///< type of the samples; only the format uses it
 };
 
 }  // namespace detail

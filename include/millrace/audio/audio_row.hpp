@@ -9,9 +9,9 @@
 //   auto& [speech, stereo] = b;     // f32 [B, longest of the batch] with i32 [B], and i16 [B, frames, 2]
 //
 // An audio_row<T> is f32 or i16 [frames], an audio_row<T, 2> is [frames, channels], interleaved. A ragged_audio is a
-// ragged column whose lengths are in frames.
-// Rows of one channel need a plan of one channel: call mono() or channel(). All rows that are not ragged have the same
-// number of frames: call random_crop(), or pad() and crop().
+// row of varying length (item/tensor/ragged.hpp); its length is a number of frames.
+// Rows of one channel need a plan of one channel: call mono() or channel(). All rows of an audio_row column must have
+// the same number of frames: call random_crop(), or pad() and crop().
 // Errors: data_error if the plan has several channels and the row has one; for ragged rows also the errors of ragged().
 // Threads and lifetime: those of audio.
 #pragma once

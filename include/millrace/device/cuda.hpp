@@ -1,4 +1,4 @@
-// Provides an NVIDIA GPU as a device, with pinned host slots, a separate copy stream and events.
+// Provides an NVIDIA GPU as a device, with pinned host slots (the memory of batches), a copy stream and events.
 //
 //   auto flow = ... | mr::to_device({.device = mr::cuda_device(1), .stream = my_stream, .slots = 3});
 //   mr::best_device();                       // the GPU of this process's local rank, or the host without a GPU
@@ -15,8 +15,8 @@
 // On a machine with several NUMA nodes, host slots are allocated on the node of the GPU while that node has free
 // memory. The name of the device includes this node, or the reason why the slots are not bound to it.
 // Pinning memory is slow. Therefore up to 1 GiB of a session's host slots remain for the next session on the same
-// `device` object, for example a validation in each epoch. These slots are freed with this object and its last session,
-// and before a session allocates slots of another size.
+// `device` object, for example a validation in each epoch. These slots are freed after the end of this object and of
+// its last session, and before a session allocates slots of another size.
 // Errors: setup_error if the device does not exist or the stream is being captured; io_error with CUDA's own message
 // for other failures.
 // Threads: any; each thread keeps its current device. A graph capture on the user's thread is not disturbed.

@@ -13,7 +13,7 @@
 #include <millrace/base/error.hpp>
 
 #if !__has_include(<cuda_runtime_api.h>)
-#error "millrace: MILLRACE_CUDA is set, and the CUDA toolkit is not installed, or not where -I looks"
+#error "millrace: MILLRACE_CUDA is set, but cuda_runtime_api.h is missing: install the CUDA toolkit, or add its -I flag"
 #endif
 #include <cuda_runtime_api.h>
 

@@ -1,12 +1,12 @@
-// Defines the interface of a device: memory, events and copies. to_device and the stager use devices only through this
-// interface.
+// Defines the interface of a device: memory, events and copies. to_device and the stager (the thread that copies
+// batches to the device) use devices only through this interface.
 //
 //   mr::device host = mr::host_device();
 //   mr::device best = mr::best_device();              // a GPU if there is one, else the host
 //   auto flow = mr::from(examples) | mr::batch<&example::features>({.size = 256})
 //             | mr::to_device({.device = best});
 //
-// Terms: a *stream* is a queue of work on the device; an *event* is a mark in a stream.
+// Terms: a *slot* is the memory of a batch; a *stream* is a queue of work on the device; an *event* is a mark in it.
 // In these comments, "waits" means that a stream of the device waits, not a thread. Two functions block the calling
 // thread: wait(), which has a dedicated thread, and copy_to_host(), which must not be called in the path of a training
 // step.

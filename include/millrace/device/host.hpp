@@ -5,7 +5,7 @@
 //   mr::session run{std::move(flow)};
 //   for (auto& b : run) step(b.get<&example::features>(), b.stream());   // the stream is an empty handle
 //
-// Slot states, leases and calls are the same as for a GPU.
+// Sessions and batches have the same functions as with a GPU. Threads: any. Errors: std::bad_alloc.
 #pragma once
 
 #include <millrace/base/version.hpp>

@@ -1,12 +1,12 @@
-// Allocates memory for host slots. Large slots use huge pages if the system provides them.
+// Allocates memory for host slots; a slot is the memory of a batch. Large slots use huge pages if the system has them.
 //
-//   void* slot = mr::detail::allocate_slot(38'535'168);   // std::bad_alloc; at a multiple of 4096 bytes or more
+//   void* slot = mr::detail::allocate_slot(38'535'168);   // aligned to 4096 bytes or more; throws std::bad_alloc
 //   mr::detail::free_slot(slot);
 //
 // Each row is written once and read once, in sequence. Therefore each page of 4 KiB costs one walk through the page
 // tables, or two walks in a virtual machine; huge pages need fewer walks. Huge pages are requested only for the part of
 // a slot that consists of complete huge pages. Therefore the slot uses no more memory than its size. All huge pages
-// become resident, even if the rows of a ragged column leave gaps.
+// become resident, even if rows of variable length leave gaps.
 // Huge pages require Linux with "madvise" or "always" selected in /sys/kernel/mm/transparent_hugepage/enabled.
 // Elsewhere the slots use normal pages.
 // Threads: any.

@@ -17,7 +17,7 @@ namespace millrace { inline namespace MILLRACE_ABI {
 
 /// A handle to a stream; it does not own the stream.
 struct stream_view {
-  CUstream_st* handle = nullptr;   ///< null: the legacy default stream of the device
+  CUstream_st* handle = nullptr;   ///< null for the legacy default stream of the device
 
   constexpr stream_view() = default;
   constexpr stream_view(CUstream_st* stream) noexcept : handle(stream) {}

@@ -6,8 +6,8 @@
 //   }
 //
 // These are the operations of words_avx2.hpp for functions whose target includes AVX-512 and VNNI. All functions are
-// inlined. Some use inline assembly, because the builtins differ between compilers. In the comments below, a quarter is
-// 128 bits of a register.
+// inlined. Some use inline assembly, because the builtins differ between compilers. Numbers of 16, 32 and 64 bits are
+// called words, quads and octs. A quarter is 128 bits of a register.
 // Threads: any; all functions except stores are pure.
 #pragma once
 

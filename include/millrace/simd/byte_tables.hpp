@@ -1,5 +1,6 @@
-// Tables of 256 bytes and sets of bytes for the word layers. Each instruction set has its own code, because one AVX2
-// instruction selects one of 16 bytes, and one instruction of AVX-512 or NEON one of 64.
+// Tables of 256 bytes and sets of bytes for the word layers (the vector operations that words.hpp includes). Each
+// instruction set has its own code: an AVX2 instruction selects one of 16 bytes, and an instruction of AVX-512 or NEON
+// one of 64 bytes.
 //
 //   const mr::detail::word_layer::shuffled_byte_table table(entries);     // 256 bytes
 //   store(bytes, table.of(load_bytes(bytes)));                            // one result per byte

@@ -1,4 +1,5 @@
-// Vectors of f32 for the word layers (words.hpp): conversions from bytes, loads from and stores as f32, f16 and bf16.
+// Vectors of f32 for the word layers (the vector operations that words.hpp includes): conversions from bytes, and loads
+// and stores as f32, f16 and bf16.
 //
 //   using namespace mr::detail::neon;
 //   const floats scale = floats_of(2.0F), bias = floats_of(1.0F);

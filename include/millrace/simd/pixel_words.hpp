@@ -1,4 +1,5 @@
-// Operations of the word layers for the kernels of the resizer: sums that become bytes, and pixels in memory.
+// Operations of the word layers (words.hpp) for the kernels of the resizer: sums that become bytes, and pixels in
+// memory. A block is 128 bits of a register.
 //
 //   const mr::detail::neon::rgb_writer<> writer;                       // avx2::rgb_writer<false, false>
 //   writer.put(red, green, blue, to);                                  // 3 * vector_bytes interleaved bytes

@@ -1,11 +1,11 @@
-// Operations of the word layers for the points of a transformed image: coordinates in double, and the neighbors of each
-// point in float.
+// Operations of the word layers (words.hpp) for the points of a transformed image: coordinates in double, and the
+// neighbors of each point in float.
 //
 //   const mr::detail::neon::four_doubles x = mr::detail::neon::four_of(0.5, 1.5, 2.5, 3.5);
 //   mr::detail::neon::rounded_down(x + mr::detail::neon::four_of(0.25));
 //
-// A register contains `blocks` points, one per block. All functions are inlined, and may be called only from functions
-// with the target of the layer. Threads: any; all functions except stores are pure.
+// A block is 128 bits. A register contains `blocks` points, one per block. All functions are inlined, and may be called
+// only from functions with the target of the layer. Threads: any; all functions except stores are pure.
 #pragma once
 
 #include <millrace/simd/floats.hpp>

@@ -1,11 +1,11 @@
-// Includes the word layers of the target: words_avx2.hpp or words_neon.hpp.
+// Includes the word layer of the target, which is a set of vector operations: words_avx2.hpp or words_neon.hpp.
 //
 //   #include <millrace/simd/words.hpp>
 //   #define MILLRACE_KERNELS <millrace/image/resize/rows_body.inc>
 //   #include <millrace/simd/for_each_layer.inc>              // compiles the kernels for each layer
 //
-// `word_layer` is the namespace of the layer. cpu_has_word_layer() of cpu_features.hpp returns whether this CPU has its
-// instructions. Other targets than x86-64 and aarch64 have no layer.
+// `word_layer` is the namespace of the layer. cpu_has_word_layer() of cpu_features.hpp returns whether this CPU has the
+// layer's instructions. Targets other than x86-64 and aarch64 do not have a layer.
 // Threads: not applicable.
 #pragma once
 

@@ -1,13 +1,13 @@
-// The word layer of AVX2: operations on 256-bit registers of words (16 bits), quads (32 bits), octs and bytes.
+// The word layer of AVX2: operations on 256-bit registers of words (16 bits), quads (32), octs (64) and bytes.
 //
 //   using namespace mr::detail::avx2;
 //   [[gnu::target("avx2")]] words means(words a, words b) { return (a + b) >> 1; }   // compiler operators
 //   [[gnu::target("avx2")]] bytes limited(words a, words b) { return clamped_bytes(a, b); }
 //
-// Kernels are written once, for all layers (words_avx2.hpp, words_neon.hpp), and compiled by
-// for_each_layer.inc. All layers have the same operations with the same results per block. A block is 128 bits: NEON
-// registers have one, AVX2 registers two. No operation moves data between blocks, except where
-// its comment says so. `blocks`, `vector_words` and similar constants are the sizes of a layer.
+// Kernels are written once, for all layers (words_avx2.hpp, words_neon.hpp), and compiled by for_each_layer.inc. All
+// layers have the same operations with the same results per block. A block is 128 bits: NEON registers have one, AVX2
+// registers two. No operation moves data between blocks, except where its comment says so. `blocks`, `vector_words` and
+// similar constants are the sizes of a layer.
 // All functions are inlined, and may be called only from functions with the same target. Threads: any; all functions
 // except stores are pure.
 #pragma once
