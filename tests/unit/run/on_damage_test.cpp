@@ -223,7 +223,7 @@ TEST_CASE("a shard that is cut after its index was built costs its samples after
         std::string::npos);
   damaged_run o{.threads = 0, .damaged_shards_at_most = 1};
   const run_trace reference = run_with(shards, o);
-  CHECK(reference.description.find("1 of 5 shards are damaged: " + cut_shard + " keeps all its 70 samples") !=
+  CHECK(reference.description.find("1 of 5 shards are damaged: " + cut_shard + " delivers all its 70 samples") !=
         std::string::npos);
   std::set<int> lost;
   for (int label = 70; label < 140; ++label) lost.insert(label);
@@ -275,6 +275,6 @@ TEST_CASE("a shard that is cut after its index was built costs its samples after
   CHECK(message_of([&] { run_with(shards, o); }).find("too many shards are damaged: got 2, expected at most 1") !=
         std::string::npos);
   o.damaged_shards_at_most = 2;   // the samples of the first one are no longer known
-  const std::string expected = "2 of 5 shards are damaged: " + (folder / "s-0.tar") + " keeps only its first";
+  const std::string expected = "2 of 5 shards are damaged: " + (folder / "s-0.tar") + " delivers only its first";
   CHECK(run_with(shards, o).description.find(expected) != std::string::npos);
 }

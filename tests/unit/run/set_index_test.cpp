@@ -198,7 +198,7 @@ TEST_CASE("a named set index serves shards that are stored elsewhere, and local 
         std::vector<std::string>{"cellar://lists/mine"});
   named.set_index = "cellar://lists/none";
   CHECK(message_of([&] { load_indexes(data.remote, named); })
-            .find("the storage has no such set index") != std::string::npos);
+            .find("the storage lacks this set index") != std::string::npos);
 
   mr::shards_options local{};
   local.set_index = data.folder / "set.millrace-index";

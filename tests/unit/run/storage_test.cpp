@@ -167,7 +167,7 @@ TEST_CASE("a file that a storage lacks, replaces or cuts is one error that names
             .find("the storage lacks 4 of 4 files: 'cellar://box/a.tar', 'cellar://box/b.tar', 'cellar://box/c.tar', "
                   "...") != std::string::npos);
   CHECK(message_of([&] { load_indexes("cellar://box/none.tar", {.storage = plain}); })
-            .find("the storage has no such file") != std::string::npos);
+            .find("the storage does not contain this file") != std::string::npos);
   CHECK(message_of([&] { (void)mr::shards("cellar://box/*.tar", {.index = mr::index::off, .storage = plain}); })
             .find("cannot list names") != std::string::npos);
   CHECK(message_of([&] { (void)mr::shards("cellar://box/*.zip", {.index = mr::index::off, .storage = listing}); })

@@ -1,14 +1,14 @@
-// cache_block: one file of a cache. It contains a block of an object, the name and version of the object, and
-// checksums.
+// cache_block: one file of a cache on a local disk. The file contains one block (8 MiB) of an object (a file of a
+// remote storage), the name and version of the object, and checksums.
 //
 //   mr::detail::cache_block block = mr::detail::open_cache_block(path);
-//   if (!block.belongs_to(object, 7, layout)) return;                     // another object, or a damaged head
-//   const auto got = block.read_at(offset_in_block, buffer);      // nothing: a checksum is wrong
+//   if (!block.belongs_to(object, 7, layout)) return;                     // another block, or a damaged head
+//   const auto got = block.read_at(offset_in_block, buffer);      // returns nothing if a checksum is wrong
 //
-// A file consists of a head, zeros up to a multiple of 4 KiB, and the data. The head contains its own CRC-32C and a
-// CRC-32C for each 64 KiB of data. Each read checks the chunks that it touches, so damaged data is never returned. The
-// numbers in the head have the byte order of the machine. Therefore a cache cannot be moved to a machine with another
-// byte order.
+// A file consists of a head, zeros up to a multiple of 4 KiB, and the data. The head contains its own CRC-32C, and a
+// CRC-32C for each chunk (64 KiB) of data. Each read checks the chunks that it reads from, so damaged data is never
+// returned. The numbers in the head have the byte order of the machine. Therefore a cache cannot be moved to a machine
+// with another byte order.
 // Errors: none; an unreadable block counts as damaged. Threads: one thread at a time per open block.
 #pragma once
 
@@ -24,13 +24,13 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// How objects are divided into blocks. Only tests change the numbers.
+/// The sizes of blocks and chunks. Only tests change them.
 struct cache_layout {
   std::uint64_t block_bytes = std::uint64_t{8} << 20;
   std::uint64_t chunk_bytes = std::uint64_t{64} << 10;   ///< unit of one checksum
 };
 
-/// One version of a file in a storage.
+/// One version of a file in a remote storage.
 struct cached_object {
   std::string name{};
   file_identity identity{};
@@ -38,18 +38,18 @@ struct cached_object {
   friend bool operator==(const cached_object&, const cached_object&) = default;
 };
 
-/// The numbers and texts before the data of a block.
+/// The head of a block's file.
 struct cache_block_head {
   cached_object object{};
   std::uint64_t number = 0;       ///< the block begins at number * block_bytes
   std::uint64_t block_bytes = 0;
   std::uint64_t chunk_bytes = 0;
-  std::uint64_t data_bytes = 0;   ///< less than block_bytes only at the end of the object
+  std::uint64_t data_bytes = 0;   ///< smaller than block_bytes only in the last block of the object
   std::vector<std::uint32_t> checksums{};   ///< CRC-32C of each chunk
 };
 
-/// Returns the bytes of the head, with zeros up to the data. The length depends only on the lengths of its texts and on
-/// the number of checksums.
+/// Returns the bytes of the head, including the zeros before the data. Their number depends only on the lengths of name
+/// and version, and on the number of checksums.
 std::string bytes_of_head(const cache_block_head& head);
 /// Returns the checksum of each chunk of `data`.
 std::vector<std::uint32_t> checksums_of_chunks(std::span<const std::byte> data, std::uint64_t chunk_bytes);
@@ -57,21 +57,21 @@ std::vector<std::uint32_t> checksums_of_chunks(std::span<const std::byte> data, 
 /// A block that is open for reading. The shared lock on its file shows other processes that the block is in use.
 class cache_block {
  public:
-  /// Creates an empty object: no file is open.
+  /// Creates an object without a file.
   cache_block() = default;
   /// Becomes the owner of an open file, and reads its head.
   explicit cache_block(unique_fd file);
 
   /// Returns whether a file is open.
   explicit operator bool() const noexcept { return static_cast<bool>(file_); }
-  /// Returns whether the head is valid; false if the file ends early.
+  /// Returns whether the head is valid. Returns false if the file ends early.
   bool has_valid_head() const noexcept { return head_.has_value(); }
   /// Returns the head. Requires has_valid_head().
   const cache_block_head& head() const noexcept { return *head_; }
-  /// Returns whether this is block `number` of `object`.
+  /// Returns whether this is block `number` of `object`, with the sizes of `layout`.
   bool belongs_to(const cached_object& object, std::uint64_t number, const cache_layout& layout) const noexcept;
-  /// Reads up to the end of the block. Returns how many bytes it read; nothing if a checksum is wrong. Requires a valid
-  /// head, and an offset within the data.
+  /// Reads up to the end of the block. Returns the number of bytes read, or nothing if a checksum is wrong. Requires a
+  /// valid head, and an offset within the data.
   std::optional<std::size_t> read_at(std::uint64_t offset_bytes, std::span<std::byte> buffer);
   /// Returns whether every checksum is correct. Requires a valid head.
   bool check_all();
@@ -86,11 +86,11 @@ class cache_block {
   unique_fd file_;
   std::optional<cache_block_head> head_;
   std::uint64_t data_at_ = 0;
-  std::vector<std::byte> chunk_{};         // the bytes of the last chunk that was read only in part
+  std::vector<std::byte> chunk_{};         // the chunk of the last read that needed only a part of a chunk
   std::uint64_t chunk_number_ = ~std::uint64_t{0};
 };
 
-/// Opens a block, and locks its file for readers. Returns no block if the file does not exist.
+/// Opens a block, and locks its file for readers. Returns an object without a file if the file does not exist.
 cache_block open_cache_block(const std::string& path);
 
 }}}  // namespace millrace::detail

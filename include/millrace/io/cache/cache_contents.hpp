@@ -1,11 +1,11 @@
-// Inspects a cache on a disk: its files, how much of each is cached, and whether the checksums are right.
+// Inspects a cache on a local disk: its files, the cached share of each file, and whether the checksums are right.
 //
 //   const mr::cache_contents contents = mr::contents_of_cache("/scratch/mr");
 //   for (const auto& file : contents.files)
 //     std::printf("%s: %.1f %%\n", mr::printable(file.name).c_str(), 100 * file.share());
 //
-// The function inspects the cache of the user who runs the program. It changes nothing, and may run while other
-// processes use the cache.
+// The function inspects only the cache of the current user. It changes nothing, and may run while other processes use
+// the cache.
 // Errors: setup_error if the folder has no cache of this user. Threads: any thread.
 #pragma once
 
@@ -37,12 +37,13 @@ struct cache_contents {
   std::vector<cache_contents_file> files{};   ///< sorted by name and version
   std::uint64_t disk_bytes = 0;       ///< all bytes that the cache uses on the disk
   std::uint64_t blocks = 0;           ///< all blocks
-  std::uint64_t damaged_blocks = 0;   ///< all blocks with a wrong checksum or head; `files` omits wrong heads
-  std::uint64_t parts = 0;            ///< incomplete blocks: being written, or left by a killed process
+  /// All blocks with a wrong checksum or head; those with a wrong head are not in `files`.
+  std::uint64_t damaged_blocks = 0;
+  std::uint64_t parts = 0;            ///< incomplete blocks, which a process is writing, or which a killed process left
 };
 
-/// Returns the contents of the cache in a folder. If `check` is false, it reads only the heads of blocks, not their
-/// data. Throws setup_error.
+/// Returns the contents of the cache in a folder. If `check` is false, the function does not check the data of blocks,
+/// only their heads. Throws setup_error.
 cache_contents contents_of_cache(const std::string& folder, bool check = true);
 
 }}  // namespace millrace

@@ -1,4 +1,4 @@
-// The runtime counters of a cache, and its notices.
+// The counters of a cache during a run, and its notices.
 //
 //   mr::detail::cache_counts counts(options.notice);
 //   counts.hits.fetch_add(1, std::memory_order_relaxed);
@@ -19,7 +19,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// Counters that any thread adds to.
+/// The counters. All threads add to the same counters.
 class cache_counts {
  public:
   using counter = std::atomic<std::uint64_t>;
@@ -42,12 +42,12 @@ class cache_counts {
             .refusals = read(refusals), .files_without_version = read(files_without_version)};
   }
 
-  /// Counts a block that cannot be stored, and reports the first reason.
+  /// Counts a block that cannot be stored. Reports the reason in the first call only.
   void report_trouble(const std::string& reason) {
     add(refusals);
     if (!trouble_reported_.exchange(true)) report(reason);
   }
-  /// Counts a file for which the storage returned no version, and reports the first such file.
+  /// Counts a file for which the storage returned no version. Reports the file in the first call only.
   void report_unversioned(const std::string& name) {
     add(files_without_version);
     if (!unversioned_reported_.exchange(true))

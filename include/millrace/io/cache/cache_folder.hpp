@@ -1,16 +1,17 @@
-// cache_folder: the blocks in the folder of a cache. One process fetches a block, and the other processes wait for it.
+// cache_folder: the blocks in the folder of a cache. One process fetches a block from the remote storage, and the other
+// processes wait for the block.
 //
 //   mr::detail::cache_folder folder(options, layout, counts);
-//   const mr::detail::cache_block block = folder.open(object, 7);             // empty: fetch it
+//   const mr::detail::cache_block block = folder.open(object, 7);             // empty: the block is not cached
 //   mr::detail::cache_turn turn = folder.acquire_turn(object, 7);
-//   if (turn.is_mine()) folder.store(turn, object, 7, data);                  // else: open again, or bypass the cache
+//   if (turn.is_mine()) folder.store(turn, object, 7, data);   // otherwise: open it again, or bypass the cache
 //
-// A block is written as "NAME.part", under an exclusive lock, and renamed when it is complete. The system releases the
-// lock when the process ends, so a part without a lock belongs to a dead process. The next process that needs the block
-// writes it again. Nothing is flushed to the disk, because checksums detect data that was lost in a crash of the
-// machine.
-// Errors: none; a failure is reported once and counted, and the read bypasses the cache. Threads: any number; threads
-// of one process wait for each other as processes do.
+// A part is an incomplete block: a file "NAME.part" with an exclusive lock, which is renamed when it is complete. The
+// system releases the lock when the process ends, so a part without a lock belongs to a dead process. The next process
+// that needs the block overwrites the part. The cache does not flush files to the disk, because checksums detect data
+// that was lost in a crash of the machine.
+// Errors: none. A failure is counted, the first failure is reported, and the read bypasses the cache. Threads: any
+// number. Threads of one process wait for each other in the same way as processes do.
 #pragma once
 
 #include <millrace/io/cache/cache_block.hpp>
@@ -23,8 +24,8 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// The right to fetch a block, or the reason why this thread does not have it. The destructor of an unused turn removes
-/// its part file.
+/// The right to fetch a block, or the reason why this thread does not have the right. The destructor removes the part
+/// if it was not completed.
 class cache_turn {
  public:
   enum class kind { mine, appeared, bypass };
@@ -42,14 +43,14 @@ class cache_turn {
 
   /// Returns whether this thread has to fetch the block.
   bool is_mine() const noexcept { return kind_ == kind::mine; }
-  /// Returns whether another thread or process has fetched the block in the meantime.
+  /// Returns whether another thread or process has fetched the block since the caller last tried to open it.
   bool has_appeared() const noexcept { return kind_ == kind::appeared; }
 
  private:
   friend class cache_folder;
 
   kind kind_;
-  cache_ledger* ledger_ = nullptr;   // null: without a part file
+  cache_ledger* ledger_ = nullptr;   // null without a part
   unique_fd part_{};
   std::string path_{};
 };
@@ -64,20 +65,20 @@ class cache_folder {
   const cache_layout& layout() const noexcept { return layout_; }
   /// Returns the cache's own subfolder.
   const std::string& root() const noexcept { return ledger_.root(); }
-  /// Returns the length of a block.
+  /// Returns the size of a block.
   std::uint64_t block_bytes(const cached_object& object, std::uint64_t number) const noexcept;
   /// Returns whether the cache has a block.
   bool has(const cached_object& object, std::uint64_t number) const;
-  /// Opens a block for reading, and records its use. Returns an empty block if it is not cached. Removes a damaged
-  /// block.
+  /// Opens a block for reading, and records its use. Returns an empty block if it is not cached, or damaged. Removes a
+  /// damaged block.
   cache_block open(const cached_object& object, std::uint64_t number);
-  /// Removes a block that is damaged.
+  /// Removes a damaged block.
   void drop_damaged(const cached_object& object, std::uint64_t number, const cache_block& block);
-  /// Waits for one of three results: this thread has to fetch the block, another thread or process has fetched it, or
-  /// the wait limit is reached. Evicts other blocks if the new block needs their space. If `waits` is false, a block
-  /// that another process is fetching counts as cached.
+  /// Waits until this thread has to fetch the block, another thread or process has fetched it, or the wait limit is
+  /// reached. Evicts other blocks if the new block needs their space. If `waits` is false, does not wait for another
+  /// process that is fetching the block, and treats the block as cached.
   cache_turn acquire_turn(const cached_object& object, std::uint64_t number, bool waits = true);
-  /// Writes the block of a turn for which is_mine() is true. Returns false if the write fails.
+  /// Writes a block. Requires that the turn's is_mine() is true. Returns false if the write fails.
   bool store(cache_turn& turn, const cached_object& object, std::uint64_t number, std::span<const std::byte> data);
 
  private:

@@ -1,22 +1,23 @@
-// cache_ledger: manages the disk space of a cache. It counts the bytes in use and evicts blocks when new blocks need
-// space.
+// cache_ledger: manages the disk space of a cache. It counts the bytes in use, and evicts blocks (parts of remote
+// files, each in its own file) when new blocks need space.
 //
 //   mr::detail::cache_ledger ledger(options, counts);
-//   const bool fits = ledger.reserve(part.get(), bytes);       // the file now has its size; blocks may be evicted
+//   const bool fits = ledger.reserve(part.get(), bytes);       // sets the size of the file; may evict blocks
 //   ledger.publish("ab/x.part", "ab/x");                       // renames
 //   ledger.remove("ab/x", damaged.file());
 //
-// All processes of one user share the subfolder "millrace-cache-USER-1" of the folder. They coordinate through its file
-// "ledger", which contains the bytes in use. Each change locks that file. The system releases the lock when the process
-// ends.
+// All processes of one user share the subfolder "millrace-cache-USER-1" of the cache's folder. The file "ledger" in
+// this subfolder contains the bytes in use. A process locks this file before each change. The system releases the lock
+// when the process ends.
 // The bytes of a block are added to the sum before its file is resized. Therefore, if the process is killed, the sum
 // may be too large but never too small. A scan of all files corrects the sum at the start and before each eviction.
 // Blocks are evicted in the order of their last use, according to the times of their files, with a precision of one
-// second. Blocks of an older version of a remote file are evicted before all others. Open blocks, and parts (incomplete
-// blocks) that are being written, are not evicted. Parts of dead processes are removed. Files with other names stay.
-// Errors: none; a failure is reported once and counted, and reads bypass the cache. A lock that another process does
-// not release in time is also a failure. After a failure, all attempts pause for a second, so that a full disk does not
-// slow down reading.
+// second. Blocks of an older version of a remote file are evicted before all others. Open blocks are not evicted, and
+// neither are parts (incomplete blocks) that a process is writing. Parts of dead processes are removed. Files with
+// other names stay.
+// Errors: none. A failure is counted, the first failure is reported, and reads bypass the cache. It is also a failure
+// if another process does not release the lock in time. After a failure, all attempts pause for a second, so that a
+// full disk does not slow down reading.
 // Threads: any number of threads.
 #pragma once
 
@@ -44,7 +45,7 @@ struct cache_file_name {
 
 /// Returns "ab/<object>-<version>-<number>", where ab are the first two digits of the object's digest.
 std::string text_of(const cache_file_name& name);
-/// Returns the parsed name of a file in a subfolder; nothing for any other file.
+/// Returns the parsed name of a file in a subfolder, or nothing if it is not the file of a block.
 std::optional<cache_file_name> parse_cache_file(std::string_view file) noexcept;
 
 /// A file of a cache.
@@ -52,7 +53,7 @@ struct cache_entry {
   std::string path{};
   cache_file_name name{};
   std::uint64_t bytes = 0;    ///< size of the file on the disk
-  std::int64_t used_ns = 0;   ///< time of its last use
+  std::int64_t used_ns = 0;   ///< time of the last use, in ns since 1970
 };
 
 /// Returns all files of a cache, in no particular order. `root` is the cache's own subfolder.
@@ -69,16 +70,16 @@ class cache_ledger {
 
   /// Returns the cache's own subfolder.
   const std::string& root() const noexcept { return root_; }
-  /// Returns true if the cache cannot be used at all, or if an operation on it failed within the last second.
+  /// Returns whether the cache cannot be used at all, or an operation on it failed within the last second.
   bool is_paused() const noexcept;
-  /// Evicts blocks if necessary, then sets the size of a file. Returns false if there is not enough space; the file is
-  /// then empty.
+  /// Evicts blocks if necessary, and sets the size of a file. If there is not enough space, empties the file and
+  /// returns false.
   bool reserve(int file, std::uint64_t bytes);
-  /// Renames a part. Returns false if the rename fails; the part then still exists.
+  /// Renames a part to the name of its block. Returns false if the rename fails. The part then still exists.
   bool publish(const std::string& part, const std::string& path);
-  /// Removes a file, unless the path now names another file.
+  /// Removes the open file `file`, unless the path now names another file.
   void remove(const std::string& path, int file);
-  /// Reports a failure, and pauses.
+  /// Reports a failure, and starts a pause. `reason` is an errno.
   void report_failure(const std::string& problem, int reason);
 
  private:
@@ -104,9 +105,9 @@ class cache_ledger {
   std::optional<std::uint64_t> read_used() const noexcept;
   void write_used(std::uint64_t used) noexcept;
   std::uint64_t used_bytes();
-  /// Returns how many bytes must be evicted before `needed` more fit.
+  /// Returns the number of bytes that must be evicted so that `needed` more bytes fit.
   std::uint64_t excess(std::uint64_t used, std::uint64_t needed) const noexcept;
-  /// Scans all files, and evicts blocks. Returns the bytes in use.
+  /// Scans all files, and evicts blocks: at least `at_least` bytes of them. Returns the bytes in use.
   std::uint64_t evict(std::uint64_t needed, std::uint64_t at_least);
 
   const std::string root_;

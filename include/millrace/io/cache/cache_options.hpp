@@ -21,32 +21,34 @@ namespace millrace { inline namespace MILLRACE_ABI {
 struct cache_options {
   std::string folder{};   ///< a folder on a local disk; the cache creates its own subfolder there. Empty: no cache
   std::optional<std::uint64_t> bytes{};   ///< maximum bytes of the cache on the disk
-  double keep_free_share = 0.05;   ///< the share of the file system that stays free, from 0 to 1
-  /// How long a read waits for another process that fetches the same bytes.
+  double keep_free_share = 0.05;   ///< minimum free share of the file system, from 0 to 1
+  /// Maximum time that a read waits for another process that is fetching the same bytes.
   std::chrono::nanoseconds wait_limit = std::chrono::seconds(30);
   unsigned prefetched_files = 2;   ///< files that are prefetched concurrently; 0: no prefetching
-  std::uint64_t prefetched_bytes = 16'000'000'000;   ///< maximum of prefetched, unread bytes; at most half of `bytes`
+  /// Maximum of prefetched bytes that no reader has read yet; at most half of `bytes`.
+  std::uint64_t prefetched_bytes = 16'000'000'000;
   notice_function notice{};   ///< receives each notice, on any thread; empty: stderr
 };
 
-/// Statistics of one cache in this process.
+/// Statistics of one cache, as this process used it.
 struct cache_statistics {
-  std::uint64_t delivered_bytes = 0;   ///< bytes delivered to readers, from the cache and from the storage
-  std::uint64_t fetched_bytes = 0;     ///< bytes read from the underlying storage to be cached
+  std::uint64_t delivered_bytes = 0;   ///< bytes that readers received, from the cache and from the storage
+  std::uint64_t fetched_bytes = 0;     ///< bytes read from the remote storage and stored in the cache
   std::uint64_t prefetched_bytes = 0;  ///< prefetched part of fetched_bytes
-  std::uint64_t uncached_bytes = 0;    ///< bytes read from the underlying storage and not cached
+  std::uint64_t uncached_bytes = 0;    ///< bytes read from the remote storage and not cached
   std::uint64_t written_bytes = 0;     ///< bytes written to the cache, including the heads of blocks
   std::uint64_t hits = 0;              ///< requested blocks that the cache contained
   std::uint64_t misses = 0;            ///< blocks that were fetched
-  std::uint64_t waits = 0;             ///< blocks that a read waited for because another thread or process fetched them
+  std::uint64_t waits = 0;             ///< blocks for which a read waited while another thread or process fetched them
   std::uint64_t waits_given_up = 0;    ///< waits that ended at wait_limit
   std::uint64_t evictions = 0;         ///< evicted blocks
   std::uint64_t evicted_bytes = 0;     ///< bytes of the evicted blocks
   std::uint64_t damaged_blocks = 0;    ///< blocks with a wrong checksum; each was removed
   std::uint64_t refusals = 0;          ///< blocks that did not fit or could not be written
-  std::uint64_t files_without_version = 0;   ///< opened files not cached because the storage returned no version
+  /// Opened files that were not cached because the storage returned no version.
+  std::uint64_t files_without_version = 0;
 
-  /// Returns the share of delivered_bytes that was not read from the underlying storage; 0 if delivered_bytes is 0.
+  /// Returns the share of delivered_bytes that was read from the cache. Returns 0 if delivered_bytes is 0.
   double share() const noexcept {
     const double delivered = static_cast<double>(delivered_bytes);
     const double below = static_cast<double>(fetched_bytes) + static_cast<double>(uncached_bytes);

@@ -1,15 +1,15 @@
-// The files that readers will open, and the next files to prefetch into the cache.
+// Determines the files to prefetch into a cache, from the lists of files that readers will open.
 //
 //   mr::detail::cache_plan plan(limit_bytes);
-//   plan.expect(names);                                    // called by each reader
+//   plan.expect(names);                                    // each reader announces its files
 //   while (const auto name = plan.next())                  // on a prefetching thread
 //     for (const std::uint64_t bytes : blocks)
 //       if (plan.wait_for_room(*name)) plan.add(*name, bytes);
-//   plan.closed(names[0]);                                 // a reader has finished a file
+//   plan.closed(names[0]);                                 // a reader has finished the file
 //
-// Each call of expect() adds a list. The plan alternates between the lists and keeps the order of each list. The
-// prefetched bytes of files that no reader has closed yet stay below the limit. Prefetching more would evict blocks
-// that are needed sooner.
+// Each call of expect() adds a list. The plan alternates between the lists and keeps the order of each list. It limits
+// the prefetched bytes of files that no reader has closed yet. Otherwise prefetching could evict blocks that readers
+// need sooner.
 // Errors: none. Threads: any number of threads.
 #pragma once
 
@@ -33,17 +33,17 @@ class cache_plan {
  public:
   explicit cache_plan(std::uint64_t limit_bytes) : limit_bytes_(limit_bytes) {}
 
-  /// Adds a list. Retains only the latest lists, and therefore discards the lists of readers that stopped early.
+  /// Adds a list. Discards the oldest lists, which may belong to readers that stopped early, if there are too many.
   void expect(std::span<const std::string> names);
-  /// Waits for the next file and returns it. Returns nothing when the plan is stopped.
+  /// Waits for the next file and returns its name. Returns nothing after stop().
   std::optional<std::string> next();
-  /// Waits until one more block may be prefetched. Returns false if prefetching this file is no longer useful.
+  /// Waits until one more block may be prefetched. Returns false if a reader has finished the file, or after stop().
   bool wait_for_room(const std::string& name);
   /// Counts a prefetched block of a file.
   void add(const std::string& name, std::uint64_t bytes);
-  /// Reports that a reader has finished a file. The bytes of the file then no longer count as prefetched.
+  /// Reports that a reader has finished a file. The bytes of the file then count as read.
   void closed(const std::string& name);
-  /// Ends all waits permanently.
+  /// Ends all current and later waits.
   void stop();
 
  private:

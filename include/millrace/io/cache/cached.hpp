@@ -4,11 +4,12 @@
 //   auto flow = mr::shards("vault:train-{000..146}.tar", {.storage = data});
 //   std::puts(data.statistics().text().c_str());           // 99.1 % of 1.3 TB read from the cache: ...
 //
-// All processes of a machine and later runs share the folder. Therefore each block of 8 MiB is fetched only once.
-// Blocks are evicted when the cache reaches its maximum size, or when the disk has too little free space. Files for
-// which the storage returns no version are not cached, and one notice reports this. A full or failing disk is reported
-// once, and the run continues without the cache. The folder may be removed at any time.
-// Errors: setup_error for invalid options; otherwise the errors of the storage.
+// All processes of a machine, and later runs, share the folder. Therefore each block (8 MiB) is fetched only once.
+// Blocks are evicted when the cache reaches its maximum size, or when the disk has too little free space. If the
+// storage returns no version of a file, the file is not cached, and a notice reports the first such file. If the disk
+// is full or fails, a notice reports it, and the run continues without the cache. The folder may be removed at any
+// time.
+// Errors: setup_error for invalid options, and the errors of the storage.
 // Threads: any number of threads. Lifetime: a copy refers to the same cache.
 #pragma once
 
@@ -24,7 +25,7 @@ namespace millrace { inline namespace MILLRACE_ABI {
 /// A storage that caches the files of another storage on a local disk.
 class cached : public storage {
  public:
-  /// Caches the files of `over`. Throws setup_error if `over` is the local file system, no folder is named, or
+  /// Caches the files of `over`. Throws setup_error if `over` is the local file system, `o.folder` is empty, or
   /// keep_free_share is not in [0, 1].
   cached(const storage& over, const cache_options& o)
       : cached(std::make_shared<detail::cached_storage>(over.implementation(), o)) {}

@@ -1,26 +1,27 @@
-// A storage with a cache on a local disk: each byte is fetched once for all processes and runs of a machine.
+// A storage with a cache on a local disk. Each byte is fetched once for all processes and runs of a machine.
 //
 //   auto cache = std::make_shared<mr::detail::cached_storage>(below, mr::cache_options{.folder = "/scratch/mr"});
 //   auto flow = mr::shards("vault:train-000.tar", {.storage = mr::storage(cache)});
-//   cache->statistics().share();                      // cached share of all bytes that were read
+//   cache->statistics().share();                      // share of the delivered bytes that were read from the cache
 //
 // A file of the underlying storage is divided into blocks of 8 MiB. Each block is a separate file (cache_block.hpp),
-// which is renamed when it is complete. One sparse file per object would instead need a table of blocks that stays
-// valid if the process is killed at any moment, and holes for evicted blocks. Separate files need neither, and a cache
-// of 500 GB has only 60,000 files. If a run reads only parts of a shard, only the blocks of these parts are fetched.
-// The name of a block contains the name, the size and the version of its object. The underlying storage returns size
-// and version at each open(). Therefore the cache treats a replaced object as a new object. Files without a version are
-// not cached. Each read checks the checksums of its block. A damaged block is a miss: it is removed and fetched again.
-// The checksums also detect data that was lost in a crash of the machine, so nothing is flushed to the disk.
-// One process fetches a block, and other processes wait for the block, up to a time limit (cache_folder.hpp).
-// Blocks that are not open are evicted, least recently used first. The limits include blocks that are being written
-// (cache_ledger.hpp). All state is stored in the files, their times and their locks. Therefore nothing needs repair
-// after a process was killed. If the cache cannot be written, reads continue without it.
+// which is renamed when it is complete. Therefore no table of blocks must stay valid when a process is killed, and a
+// cache of 500 GB has only 60,000 files. If a run reads only parts of a shard, only the blocks of these parts are
+// fetched.
+// The name of a block contains the name, the size and the version of its object (the file of the underlying storage).
+// The underlying storage returns size and version at each open(). Therefore the cache treats a replaced object as a new
+// object. Files without a version are not cached. Each read checks the checksums of its block. A damaged block is
+// removed and fetched again. The checksums also detect data that was lost in a crash of the machine. Therefore the
+// cache does not flush files.
+// One process fetches a block, and other processes wait for the block, up to a time limit (cache_folder.hpp). Blocks
+// that are not open are evicted, least recently used first. The limits include blocks that a process is writing
+// (cache_ledger.hpp). All state consists of the files, their times and their locks. Therefore a killed process leaves
+// nothing to repair. If the cache cannot be written, reads continue without it.
 // Sources announce the files that they will open (storage_interface::expect). The cache prefetches these files
 // (cache_plan.hpp).
-// Errors: the errors of the underlying storage; io_error if a file is replaced between open() and the first read from
-// the underlying storage. Threads: any number; one thread at a time uses a file. Lifetime: files may outlive the
-// storage.
+// Errors: the errors of the underlying storage. io_error if a file is replaced between open() and the first read from
+// the underlying storage. Threads: any number, but only one thread at a time uses a file. Lifetime: files may outlive
+// the storage.
 #pragma once
 
 #include <millrace/io/cache/cache_folder.hpp>
@@ -47,7 +48,7 @@ class cache_core {
       : below(std::move(from)), counts(o.notice), folder(o, layout, counts),
         plan(std::min(o.prefetched_bytes, o.bytes.value_or(~std::uint64_t{0}) / 2)) {}
 
-  /// Returns memory for a block. Free it with release_block().
+  /// Returns memory for one block. Return it with release_block().
   std::unique_ptr<std::byte[]> acquire_block();
   void release_block(std::unique_ptr<std::byte[]> memory);
 
@@ -73,15 +74,15 @@ class cached_file final : public stored_file {
   std::string_view name() const noexcept override { return object_.name; }
   file_identity identity() const override { return object_.identity; }
   std::size_t read_at(std::uint64_t offset_bytes, std::span<std::byte> buffer) override;
-  /// Announces to the underlying storage which blocks will be fetched from it.
+  /// Announces to the underlying storage the blocks that will be fetched from it.
   void will_read(std::span<const byte_range> ranges) override;
 
-  /// Fetches a block into the cache unless it is cached. Returns false if it cannot be stored.
+  /// Fetches a block into the cache unless it is cached. Returns false if the block cannot be stored.
   bool prefetch(std::uint64_t block);
-  /// Marks this file as opened by a prefetching thread. Closing it then does not mean that a reader has finished the
-  /// file.
+  /// Marks this file as opened by a prefetching thread. Its destructor then does not report that a reader has finished
+  /// the file.
   void mark_as_prefetch() noexcept { is_readers_ = false; }
-  /// Returns how many blocks the file has.
+  /// Returns the number of blocks of the file.
   std::uint64_t blocks() const noexcept;
 
  private:
@@ -99,14 +100,16 @@ class cached_file final : public stored_file {
   cache_block block_{};
   std::uint64_t block_number_ = 0;
   bool is_readers_ = true;
-  std::uint64_t own_block_ = ~std::uint64_t{0};      // the last block that this file fetched; does not count as a hit
-  std::uint64_t passed_block_ = ~std::uint64_t{0};   // the block that is read without the cache
+  // The last block that this file fetched; reading it again is not a hit.
+  std::uint64_t own_block_ = ~std::uint64_t{0};
+  // The block that is read without the cache, because it cannot be stored.
+  std::uint64_t passed_block_ = ~std::uint64_t{0};
 };
 
 /// A storage that caches the files of another storage.
 class cached_storage final : public storage_interface {
  public:
-  /// Creates the folder. Throws setup_error if an option is invalid.
+  /// Creates the cache's folder. Throws setup_error if an option is invalid.
   cached_storage(std::shared_ptr<storage_interface> below, const cache_options& o, const cache_layout& layout = {});
   ~cached_storage() override;
 
@@ -118,10 +121,10 @@ class cached_storage final : public storage_interface {
     core_->below->assume(name, identity);
   }
   std::size_t request_bytes() const override { return core_->below->request_bytes(); }
-  /// Returns the folder for indexes, whose size (about 0.1 % of the data) does not count toward the limit.
+  /// Returns the folder for indexes. Their size (about 0.1 % of the data) does not count toward the limit of the cache.
   std::string index_folder() const override { return core_->folder.root() + "/indexes"; }
 
-  /// Begins to prefetch the files, `prefetched_files` concurrently. If the system refuses threads, nothing is
+  /// Begins to prefetch the files, `prefetched_files` concurrently. If the system cannot start threads, nothing is
   /// prefetched.
   void expect(std::span<const std::string> names) override;
 

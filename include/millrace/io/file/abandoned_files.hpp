@@ -1,13 +1,13 @@
-// Removes the temporary files of atomic_file that a killed process left.
+// Removes the temporary files of atomic_file that killed processes left.
 //
 //   const auto is_shard = [](std::string_view final_name) { return final_name.ends_with(".tar"); };
 //   mr::detail::remove_abandoned_files("out/", mr::detail::posix_files(), is_shard);
 //
-// A live writer holds a lock on its file. The system releases the lock when the process ends for any reason. Whether
-// other machines see the lock depends on the file system. Therefore the file name contains the id of the running kernel
-// (kernel_id()). All containers of a machine share one id; each boot creates a new one. Only files with this kernel's
-// id are removed. Files of other machines and files from before a reboot stay.
-// Errors: none; a file that cannot be examined stays. Threads: any thread.
+// A live writer holds a lock on its file. The system releases the lock when the process ends for any reason. On some
+// file systems, other machines do not see the lock. Therefore the file name contains the id of the running kernel
+// (kernel_id()). All containers of a machine have the same id, and each boot creates a new id. Only files with the id
+// of the running kernel are removed. Files of other machines, and files from before a reboot, stay.
+// Errors: none. A file that cannot be examined stays. Threads: any thread.
 #pragma once
 
 #include <millrace/io/file/posix_files.hpp>
@@ -20,7 +20,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// Returns the first twelve hexadecimal digits of the running kernel's boot id; empty where the system has none.
+/// Returns the first twelve hexadecimal digits of the running kernel's boot id. Returns "" on a system without this id.
 template <class Files = posix_files>
 std::string kernel_id(const Files& files = {}) {
   std::string id;
@@ -34,7 +34,7 @@ std::string kernel_id(const Files& files = {}) {
   return id;
 }
 
-/// Returns the final name of a temporary file of this kernel; empty for any other file.
+/// Returns the final name of a temporary file of the kernel `kernel`, or "" for any other file.
 inline std::string_view final_name_of(std::string_view temporary, std::string_view kernel) noexcept {
   constexpr std::string_view end = ".partial";
   if (kernel.empty() || !temporary.starts_with('.') || !temporary.ends_with(end)) return {};
@@ -47,8 +47,8 @@ inline std::string_view final_name_of(std::string_view temporary, std::string_vi
   return is_own ? temporary.substr(0, dot) : std::string_view{};
 }
 
-/// Removes the file unless a writer holds its lock. The writer may rename the complete file between the open and the
-/// lock of this function. Then the path is missing or names another file, and nothing is removed.
+/// Removes the file unless a writer holds its lock. If the writer renames the complete file between the open and the
+/// lock of this function, the path is missing or names another file. In this case nothing is removed.
 template <class Files>
 void remove_if_abandoned(const std::string& path, const Files& files) noexcept {
   const int file = files.open(path.c_str(), O_WRONLY | O_NONBLOCK | O_NOFOLLOW);
@@ -60,7 +60,8 @@ void remove_if_abandoned(const std::string& path, const Files& files) noexcept {
   files.close(file);
 }
 
-/// Removes the abandoned files in `folder` whose final name `is_match` accepts. `folder` is "" or ends with a slash.
+/// Removes the abandoned files in `folder` for whose final names `is_match` returns true. `folder` is "" or ends with a
+/// slash.
 template <class Files, class Match>
 void remove_abandoned_files(const std::string& folder, const Files& files, const Match& is_match) {
   const auto close = [](DIR* opened) { ::closedir(opened); };

@@ -1,12 +1,12 @@
-// A log file that contains only complete records.
+// A log file that consists of complete records.
 //
 //   mr::detail::append_file file({.path = "run.jsonl"});
-//   file.append(record);        // one write(); if the record does not fit, removes it again
+//   file.append(record);        // one write(); if it fails, removes the part that was written
 //   file.sync();                // the appended records now survive a crash of the machine
 //
 // When append() returns, the kernel has received the record, so a crash of the program loses no record. sync() protects
 // against a crash of the machine.
-// Errors: setup_error if another log has the file open; io_error for everything else. Threads: not thread-safe.
+// Errors: setup_error if another log has the file open. All other errors are io_error. Threads: not thread-safe.
 #pragma once
 
 #include <millrace/io/file/unique_fd.hpp>
@@ -15,13 +15,13 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// Throws the io_error for a failed call on `path`. `problem` describes the call; `failure` is an errno.
+/// Throws the io_error for a failed call. `problem` describes the call, such as "cannot open". `failure` is an errno.
 [[noreturn]] void throw_file_error(const std::string& problem, const std::string& path, int failure);
 
 /// Creates the folder and its missing parents. Throws io_error if a folder cannot be created.
 void create_folders(const std::string& path);
 
-/// Options of append_file; with `must_be_new` an existing file is an error.
+/// Options of append_file. If `must_be_new` is true, an existing file is an error.
 struct append_file_options {
   std::string path{};
   bool must_be_new = false;
@@ -45,12 +45,13 @@ class append_file {
   /// Shortens the file to `size_bytes`.
   void cut(std::uint64_t size_bytes);
 
-  /// Flushes the appended records to the disk; does nothing if there are none.
+  /// Flushes the records appended since the last call to the disk.
   void sync();
-  /// Calls sync() if at least `every_ns` have passed since the last such call. `now_ns` is from a steady clock.
+  /// Calls sync() if at least `every_ns` have passed since the last call of sync() by this function. `now_ns` is the
+  /// time of a steady clock.
   void sync_when_due(std::int64_t now_ns, std::int64_t every_ns);
-  /// Flushes the folder of the file, because otherwise the name of a new file may not survive a crash of the machine.
-  /// Not every file system supports this.
+  /// Flushes the folder of the file. Otherwise the name of a new file may be lost in a crash of the machine. Does
+  /// nothing on file systems that do not support this.
   void sync_name() const;
 
  private:

@@ -2,11 +2,11 @@
 //
 //   mr::atomic_file file("out/train-000.tar");
 //   file.append(data);
-//   file.commit();        // flushes to the disk and renames; without commit() the destructor removes the file
+//   file.commit();        // flushes to the disk and renames; without commit(), the destructor removes the file
 //
 // The file is written as ".<name>.<kernel>-<process>-<n>.partial" in the folder of its final path. Programs that list
 // the shards of a folder skip such names. A lock shows other processes that the writer is alive (abandoned_files.hpp).
-// Errors: io_error with the path and the system's reason. On an error, the temporary file is removed. Threads: not
+// Errors: io_error with the path and the system's reason. An error removes the temporary file. Threads: not
 // thread-safe.
 #pragma once
 
@@ -30,7 +30,7 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 template <class Files = posix_files>
 class atomic_file {
  public:
-  /// Creates the temporary file for `path`. `stage` names the writing stage in errors.
+  /// Creates the temporary file for `path`. `stage` is the name of the stage in errors, such as "write_shards".
   explicit atomic_file(std::string path, Files files = {}, const char* stage = "write_shards");
   atomic_file(const atomic_file&) = delete;
   atomic_file& operator=(const atomic_file&) = delete;
@@ -40,11 +40,12 @@ class atomic_file {
   void append(std::span<const std::byte> data);
   void append(std::string_view text);
 
-  /// Flushes the file to the disk and renames it to its final name. The file then survives a crash of the machine.
+  /// Flushes the file to the disk and renames it to its final name. After that, the file survives a crash of the
+  /// machine.
   void commit();
 
-  /// Renames the file to its final name without flushing it to the disk. Use it for files that can be generated again.
-  /// A crash of the machine may lose the file, or leave a partial file under its name.
+  /// Renames the file to its final name without flushing it to the disk. Use it for files that can be generated again,
+  /// because a crash of the machine may lose the file, or leave a partial file under its name.
   void publish();
 
   /// Returns the bytes appended so far.
@@ -53,7 +54,7 @@ class atomic_file {
  private:
   static constexpr std::size_t buffer_bytes = std::size_t{1} << 20;
 
-  /// Locks the file. Returns false if another process saw the file before it was locked and now removes it as
+  /// Locks the file. Returns false if another process opened the file before this lock, and therefore removes it as
   /// abandoned. Returns true on a file system without locks, because no other process can lock the file there.
   bool is_mine() const;
 
@@ -61,7 +62,7 @@ class atomic_file {
 
   void write(std::span<const std::byte> data);
 
-  /// Flushes the folder, because the name survives a crash only after this call. Not every file system supports it.
+  /// Flushes the folder, because otherwise a crash may lose the new name. Does nothing on file systems without support.
   void sync_folder();
 
   void abandon() noexcept;
@@ -80,7 +81,7 @@ class atomic_file {
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
-/// A file that is renamed to its final path by commit(), when it is complete.
+/// A file that commit() renames to its final path when it is complete.
 using atomic_file = detail::atomic_file<>;
 
 }}  // namespace millrace

@@ -1,4 +1,4 @@
-// byte_source: the source of a shard's bytes, which is a file or any user-defined class.
+// byte_source: the source of a shard's bytes. It is a file or an object of a user-defined class.
 //
 //   auto source = std::make_unique<mr::file_source>("train-000.tar");  // throws io_error if it cannot be opened
 //   std::size_t got = source->read_at(offset_bytes, buffer);           // 0 only at the end
@@ -8,11 +8,13 @@
 //     std::string_view name() const noexcept override;                 // for messages
 //   };
 //
-// Errors: io_error with the shard, the offset and the system's reason. An interrupted call is repeated. EAGAIN is
-// retried with growing pauses, about 0.25 s in total. ESTALE means that the server of a network file system lost the
-// file handle. In this case the file is reopened, once per call, and must still have its size and modification time.
-// EIO is not retried, because data that a failing disk returns on the second attempt cannot be trusted. If a file ends
-// before the size that it had when it was opened, the source throws io_error.
+// Errors: io_error with the shard, the offset and the system's reason.
+// - EINTR: an interrupted call is repeated.
+// - EAGAIN: the call is retried with growing pauses, about 0.25 s in total.
+// - ESTALE: the server of a network file system lost the file handle. The file is reopened, once per call, and must
+//   still have its size and modification time.
+// - EIO: not retried, because data that a failing disk returns on the second attempt cannot be trusted.
+// - If a file ends before the size that it had when it was opened, the source throws io_error.
 // Threads: one thread at a time per source.
 #pragma once
 
@@ -30,7 +32,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
-/// A range of a source: `size_bytes` starting at `offset_bytes`, or fewer if the source ends first.
+/// A range of a source: `size_bytes` bytes starting at `offset_bytes`, or fewer bytes if the source ends there.
 struct byte_range {
   std::uint64_t offset_bytes = 0, size_bytes = ~std::uint64_t{0};
 };
@@ -43,21 +45,21 @@ class byte_source {
   byte_source& operator=(const byte_source&) = delete;
   virtual ~byte_source() = default;
 
-  /// Reads the bytes starting at `offset_bytes` into the front of `buffer`. Returns how many bytes it read. May read
-  /// fewer bytes than the size of `buffer`; returns 0 only at the end.
+  /// Reads the bytes starting at `offset_bytes` into the front of `buffer`. Returns the number of bytes read, which may
+  /// be smaller than the size of `buffer`. Returns 0 only at the end of the source.
   virtual std::size_t read_at(std::uint64_t offset_bytes, std::span<std::byte> buffer) = 0;
 
-  /// Same as read_at(), but fills each of `parts` before the next. A source may fill only the first part.
+  /// Works like read_at(), but fills several buffers in order. A source may fill only the first of `parts`.
   virtual std::size_t read_parts(std::uint64_t offset_bytes, std::span<const std::span<std::byte>> parts) {
     return parts.empty() ? 0 : read_at(offset_bytes, parts.front());
   }
-  /// Returns whether read_parts() fills many parts for the cost of one read.
+  /// Returns whether read_parts() fills many parts at the cost of one read.
   virtual bool reads_parts() const noexcept { return false; }
 
   /// Announces the next reads, in order. A remote source may prefetch their bytes; other sources do nothing.
   virtual void will_read(std::span<const byte_range> ranges) { static_cast<void>(ranges); }
 
-  /// Returns the name for messages; the view lives as long as the source.
+  /// Returns the name for messages. The view is valid as long as the source exists.
   virtual std::string_view name() const noexcept = 0;
 };
 
@@ -66,7 +68,8 @@ namespace detail {
 /// Fills `buffer` with the bytes starting at `offset_bytes`. Returns the number of bytes read, which is smaller than
 /// the buffer only at the end of the source.
 std::size_t read_fully(byte_source& source, std::uint64_t offset_bytes, std::span<std::byte> buffer);
-/// Fills non-empty parts, like the function for one buffer. Afterwards `parts` contains the unfilled parts.
+/// Fills the non-empty buffers `parts` in order. Returns the number of bytes read. After the call, `parts` contains the
+/// buffers that were not filled.
 std::size_t read_fully(byte_source& source, std::uint64_t offset_bytes, std::span<std::span<std::byte>> parts);
 
 /// A file as a byte_source. Only tests replace `Files`.
@@ -94,7 +97,7 @@ class basic_file_source final : public byte_source {
       return files_.read_at(file_, buffer.data(), size, static_cast<off_t>(offset_bytes));
     });
   }
-  /// Same as read_at(), but fills up to 512 parts.
+  /// Works like read_at(), but fills up to 512 parts in order.
   std::size_t read_parts(std::uint64_t offset_bytes, std::span<const std::span<std::byte>> parts) override {
     std::array<struct ::iovec, max_parts_per_call> places;
     std::size_t count = 0, requested = 0;
@@ -114,7 +117,7 @@ class basic_file_source final : public byte_source {
   static constexpr std::size_t max_parts_per_call = 512;                    // Linux and macOS accept 1,024
   static constexpr std::int64_t longest_pause_ns = 128'000'000;
 
-  /// Repeats the call until it reads bytes. `requested` is the size of the request.
+  /// Repeats the call until it succeeds or fails permanently. `requested`: number of bytes.
   template <class Call>
   std::size_t read(std::uint64_t offset_bytes, std::size_t requested, const Call& call) {
     std::int64_t pause_ns = 1'000'000;
@@ -161,12 +164,12 @@ class basic_file_source final : public byte_source {
                      "Write new data under a new name, and start again", where(offset_bytes));
   }
 
-  /// Throws io_error if the file was shortened after it was opened, or if the storage reports the end too early.
+  /// Throws io_error if the file ends before the size that it had when it was opened.
   void check_end(std::uint64_t offset_bytes) const {
     if (S_ISREG(opened_.st_mode) && offset_bytes < size_bytes())
       throw io_error("the file ends too early: expected the " + std::to_string(size_bytes()) +
                          " bytes that it had when it was opened",
-                     "Check whether another program writes it. Write new data under a new name, and start again",
+                     "Check that no other program writes to it. Write new data under a new name, and start again",
                      where(offset_bytes));
   }
 

@@ -3,10 +3,10 @@
 //   const mr::detail::file_list files({"train-000.tar", "train-001.tar"}, mr::storage());
 //   files.size_bytes(0);   files.changed(0);   files.open(0, meter);
 //
-// The constructor queries a storage for all files on up to 32 threads, and caches the answers. A deferred list does
-// this at its first use. Local files are queried on each call.
-// Errors: setup_error if a storage lacks files (the message names the first of them); io_error if the status of a local
-// file cannot be read.
+// The constructor requests the size and version of each file from a storage, on up to 32 threads, and caches the
+// answers. A deferred list does this at its first use. The status of local files is read on each call.
+// Errors: setup_error if a storage does not have all files (the message names the first three). io_error if the status
+// of a local file cannot be read.
 // Threads: immutable; any thread.
 #pragma once
 
@@ -26,12 +26,12 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 /// Names of files in a storage.
 class file_list {
  public:
-  /// Finds the files. A search of more than `report_after_ns` is reported on stderr (sync/slow_step.hpp).
+  /// Finds the files. If this needs more than `report_after_ns`, a line on stderr reports it (sync/slow_step.hpp).
   file_list(name_list names, storage at, std::uint64_t report_after_ns = usual_report_after_ns);
-  /// Returns a list that finds its files at the first call of size_bytes(), changed() or find_files().
+  /// Returns a list that finds its files in the first call of size_bytes(), changed() or find_files().
   static file_list deferred(name_list names, storage at);
 
-  /// Finds the files if they have not been found before.
+  /// Finds the files, unless an earlier call did.
   void find_files(std::uint64_t report_after_ns = usual_report_after_ns) const;
   std::size_t size() const noexcept { return names_.size(); }
   std::string name(std::size_t file) const { return names_[file]; }
@@ -41,7 +41,7 @@ class file_list {
   const storage& at() const noexcept { return at_; }
   /// Returns the size of a file.
   std::uint64_t size_bytes(std::size_t file) const { return stamp(file).size_bytes; }
-  /// Returns the modification time in ns since 1970; for a file of a storage, a digest of its version.
+  /// Returns the modification time in ns since 1970 of a local file, or a digest of the version of a storage's file.
   std::int64_t changed(std::size_t file) const { return stamp(file).changed; }
   /// Opens a file for reading from its front to its end. Throws io_error if it cannot be opened.
   std::unique_ptr<byte_source> open(std::size_t file, read_meter& meter) const;
@@ -62,7 +62,7 @@ class file_list {
 
   name_list names_;
   storage at_;
-  std::shared_ptr<answers> answers_;   // unused if the files are local
+  std::shared_ptr<answers> answers_;   // unused for local files
 };
 
 }}}  // namespace millrace::detail

@@ -1,10 +1,10 @@
-// Identifies a file of an unexpected kind, and advises how to use it.
+// Identifies a file of an unexpected kind, and returns advice on using the file.
 //
 //   if (const auto other = mr::detail::foreign_to_shards(front))
 //     throw mr::data_error("the shard is not a tar archive: it looks like " + other->name, other->advice);
 //
-// `front` is the first chunk of the file or of its decompressed content. If the content has less than 64 KiB, `front`
-// is all of it.
+// `front` is the first chunk of the file, or of its decompressed content. If the content is shorter than 64 KiB,
+// `front` is the complete content.
 // Errors: std::bad_alloc. Threads: pure functions; any thread.
 #pragma once
 
@@ -17,18 +17,18 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// The name of a kind of file with its article, and the advice as a sentence without its full stop.
+/// The name of a kind of file, with its article, and the advice as a sentence without its full stop.
 struct foreign_file {
   std::string name{}, advice{};
 };
 
-/// Returns the kind of a file that should be a tar archive; nothing if its kind is unknown.
+/// Returns the kind of a file that should be a tar archive, or nothing if its kind is unknown.
 std::optional<foreign_file> foreign_to_shards(std::string_view front);
 
-/// Returns the kind of a file that should contain lines of text; nothing if it is text or its kind is unknown.
+/// Returns the kind of a file that should contain lines of text, or nothing if it is text or its kind is unknown.
 std::optional<foreign_file> foreign_to_lines(std::string_view front);
 
-/// Returns how to use a file of that kind as training data.
+/// Returns advice on using a file of this kind as training data.
 std::string advice_on(file_kind kind);
 
 }}}  // namespace millrace::detail

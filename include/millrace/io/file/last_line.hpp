@@ -1,10 +1,10 @@
 // Repairs the end of a file of JSON lines whose writer was killed.
 //
 //   mr::detail::append_file file({.path = "run.jsonl"});
-//   mr::detail::repair_last_line(file);      // the file is empty now, or ends with a line end
+//   mr::detail::repair_last_line(file);      // after the call, the file is empty or ends with a line end
 //
-// An incomplete last line is removed; a complete line that only lacks its line end is retained.
-// Errors: io_error. Threads: not thread-safe. Memory: the last line.
+// Removes an incomplete last line. If a complete last line only lacks its line end, adds the line end.
+// Errors: io_error. Threads: not thread-safe. Memory: the size of the last line.
 #pragma once
 
 #include <millrace/io/file/append_file.hpp>

@@ -1,9 +1,9 @@
-// A file whose reads are timed by a read_meter, so that a run can report how long it waited for storage.
+// A file that reports the time of its reads to a read_meter, so that a run can report how long it waited for storage.
 //
 //   auto source = std::make_unique<mr::detail::metered_file>(mr::storage(), "train-000.tar", meter);
 //
-// Opening the file counts as a read of 0 bytes, because on a network file system it is as slow as a read.
-// Errors and threads: the same as for the files of the storage. Lifetime: the meter must outlive the file.
+// Opening the file is reported as a read of 0 bytes, because on a network file system it is as slow as a read.
+// Errors and threads: as for files of the storage. Lifetime: the meter must outlive the file.
 #pragma once
 
 #include <millrace/io/file/storage.hpp>
@@ -26,13 +26,13 @@ class metered_file final : public byte_source {
   std::string_view name() const noexcept override { return file_->name(); }
   /// Reads, and reports the time and the bytes to the meter.
   std::size_t read_at(std::uint64_t offset_bytes, std::span<std::byte> buffer) override;
-  /// Same as read_at(), for several parts.
+  /// Works like read_at(), but fills several parts in order.
   std::size_t read_parts(std::uint64_t offset_bytes, std::span<const std::span<std::byte>> parts) override;
-  /// Returns whether the file reads parts.
+  /// Returns whether the file's read_parts() fills many parts at the cost of one read.
   bool reads_parts() const noexcept override { return file_->reads_parts(); }
   /// Announces the next reads to the file.
   void will_read(std::span<const byte_range> ranges) override { file_->will_read(ranges); }
-  /// Reports later reads to `meter`. Must not be called during a read.
+  /// Sets the meter that receives the reports of later reads. Must not be called during a read.
   void set_meter(read_meter& meter) noexcept { meter_ = &meter; }
   /// Returns the file.
   byte_source& file() noexcept { return *file_; }

@@ -1,8 +1,8 @@
-// The names of the files of a source, in one block of memory. A million names cost their characters and 8 bytes each.
+// The names of the files of a source, in one block of memory: the characters of the names, and 8 bytes for each name.
 //
 //   const mr::detail::name_list names({"train-000.tar", "train-001.tar"});
-//   names[1];                       // "train-001.tar" as a std::string
-//   names.view(1);                  // without a copy
+//   names[1];                       // "train-001.tar" as a std::string, which is a copy
+//   names.view(1);                  // the same as a std::string_view
 //
 // Copies share the block. Errors: none. Threads: immutable; any thread. Lifetime: a view is valid as long as any copy
 // of the list exists.

@@ -1,11 +1,11 @@
-// The system calls for reading and writing shards, in a struct that tests can replace.
+// The system calls for reading and writing shards. They are members of a struct, so that tests can replace them.
 //
 //   struct failing_files : mr::detail::posix_files {
 //     static ssize_t read_at(int, void*, std::size_t, off_t) noexcept { return errno = EIO, -1; }
 //   };
 //   mr::detail::basic_file_source<failing_files> source("train-000.tar");   // each read_at() throws io_error
 //
-// Each function executes one system call and returns its result. If the result is -1, errno contains the reason.
+// Each function calls one system function and returns its result. If the result is -1, errno contains the reason.
 // Threads: stateless functions; any thread.
 #pragma once
 
@@ -27,7 +27,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// Returns the text for an errno, without the shared buffer of strerror().
+/// Returns the text for an errno. Unlike strerror(), it uses no shared buffer.
 inline std::string reason_of(int error_number) { return std::generic_category().message(error_number); }
 
 /// Returns the modification time in ns since 1970.
@@ -49,7 +49,7 @@ struct posix_files {
   static int stat_open(int file, struct ::stat& status) noexcept { return ::fstat(file, &status); }
   static int stat_path(const char* path, struct ::stat& status) noexcept { return ::stat(path, &status); }
   static int make_folder(const char* path) noexcept { return ::mkdir(path, 0777); }
-  /// Locks the file; waits until no other process holds the lock. The lock is released when the file is closed or the
+  /// Locks the file. Waits until no other open file holds the lock. The lock is released when the file is closed or the
   /// process ends.
   static int lock(int file) noexcept { return ::flock(file, LOCK_EX); }
   /// Locks the file without waiting. Returns -1 with EWOULDBLOCK if another open file holds the lock. A duplicate of
@@ -68,7 +68,7 @@ struct posix_files {
   static int unlink(const char* path) noexcept { return ::unlink(path); }
   static void will_read_forward([[maybe_unused]] int file) noexcept {
 #ifdef POSIX_FADV_SEQUENTIAL
-    ::posix_fadvise(file, 0, 0, POSIX_FADV_SEQUENTIAL);   // only advice, so a refusal is harmless
+    ::posix_fadvise(file, 0, 0, POSIX_FADV_SEQUENTIAL);   // only advice, so a failure is harmless
 #endif
   }
   static void sleep_ns(std::int64_t duration_ns) noexcept {

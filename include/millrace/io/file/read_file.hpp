@@ -1,6 +1,6 @@
-// read_file: reads a complete file into bytes that own their memory.
+// read_file: reads a complete file into a `bytes` object that owns the memory.
 //
-//   mr::picture p = mr::jpeg(mr::read_file("photos/cat/1.jpg")).resize(224, 224);   // decoded later: p keeps the file
+//   mr::picture p = mr::jpeg(mr::read_file("photos/cat/1.jpg")).resize(224, 224);   // decoded later from p
 //   const mr::bytes label = mr::read_file("s3://photos/cat/1.txt", mr::remote());
 //
 // The name of the bytes is the file extension in lower case. Errors about the bytes contain the path.
@@ -17,14 +17,13 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
-/// Returns the bytes of a file. The bytes own their memory, and an image plan that uses the bytes keeps this memory
-/// alive.
+/// Returns the bytes of a file. They own their memory. An image plan that uses them keeps this memory alive.
 /// Throws io_error if the file cannot be read.
 bytes read_file(const std::string& path, const storage& at = {});
 
 namespace detail {
 
-/// Returns the field name of a file: its extension in lower case, without the dot; "file" if it has none.
+/// Returns the field name of a file: its extension in lower case without the dot, or "file" if it has no extension.
 std::string field_of_file(std::string_view name);
 
 }  // namespace detail

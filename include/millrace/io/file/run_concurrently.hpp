@@ -1,10 +1,10 @@
-// Sends many requests to a storage concurrently, because latency dominates their time.
+// Sends many requests to a storage concurrently. This is faster because each request mostly waits for the storage.
 //
 //   mr::detail::run_concurrently(names.size(), 32, [&](std::size_t i) { entries[i] = at->find(names[i]); });
 //
-// Errors: if calls of `act` fail, throws the exception of the lowest index after all calls have ended. Threads: starts
-// up to `max_threads` - 1 threads and waits for them. If the system refuses threads, the calling thread executes the
-// remaining calls.
+// Errors: if calls of `act` throw, rethrows the exception of the lowest index after all calls have ended. Threads:
+// starts up to `max_threads` - 1 threads and waits for them. If the system cannot start threads, the calling thread
+// executes the remaining calls.
 #pragma once
 
 #include <millrace/io/file/name_list.hpp>
@@ -17,9 +17,9 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 class notice_outlet;
 
-/// Options of run_concurrently() for a list of names at startup. Slow calls are reported (sync/slow_step.hpp).
+/// Options of run_concurrently() for a list of names. Steps that need a long time are reported (sync/slow_step.hpp).
 struct run_concurrently_options {
-  const char* step;                    ///< for the report: "finds files in the storage"
+  const char* step;                    ///< the step in the report, such as "finds files in the storage"
   name_list names;
   std::size_t max_threads = 32;
   notice_outlet* notices = nullptr;   ///< receives the report; null: a line on stderr

@@ -1,22 +1,21 @@
-// storage: the location of the files of a source, which is the local file system or a storage that the program
-// supplies.
+// storage: the location of the files of a source. It is the local file system, or a storage that the program supplies.
 //
 //   struct vault {                                                // your own storage
 //     struct file {
 //       mr::file_identity identity() const;
 //       std::size_t read_at(std::uint64_t offset_bytes, std::span<std::byte> buffer);   // 0 only at the end
 //     };
-//     std::unique_ptr<file> open(const std::string& name) const;  // null: there is no such file
+//     std::unique_ptr<file> open(const std::string& name) const;  // null if the file does not exist
 //   };
 //   auto flow = mr::shards("vault:train-000.tar", {.storage = vault()});
 //
-// A storage may also have list(prefix), which globs and folders need, and find(name), which returns the identity of a
-// file without opening it. Names are passed to the storage unchanged: they may look like URLs, and the local disk is
-// not searched.
-// Errors: a storage throws io_error if a query or a read fails. If a file ends before the size in its identity, the
+// A storage may also have list(prefix), which globs and folders require. It may have find(name), which returns the
+// identity of a file without opening the file. Names are passed to the storage unchanged. They may look like URLs, and
+// are not searched on the local disk.
+// Errors: a storage throws io_error if a request or a read fails. If a file ends before the size in its identity, the
 // source throws io_error.
 // Threads: several threads call open(), find() and list() concurrently, but only one thread at a time uses a file.
-// Lifetime: a copy of a mr::storage refers to the same storage, and files may outlive all copies.
+// Lifetime: a copy of an mr::storage refers to the same storage, and files may outlive all copies.
 #pragma once
 
 #include <millrace/base/version.hpp>
@@ -34,10 +33,10 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
-/// The size and version of a file, which distinguish its bytes from the bytes of a later file of the same name.
+/// The size and version of a file. They distinguish its bytes from those of a later file with the same name.
 struct file_identity {
   std::uint64_t size_bytes = 0;
-  /// Changes whenever the bytes change: an ETag, a generation, a checksum. Empty: only the size is known.
+  /// Changes whenever the bytes change, such as an ETag, a generation or a checksum. Empty if only the size is known.
   std::string version{};
 
   friend bool operator==(const file_identity&, const file_identity&) = default;
@@ -50,7 +49,7 @@ class stored_file : public byte_source {
   virtual file_identity identity() const = 0;
 };
 
-/// The interface of a storage. For most storages a type with open(name) is enough.
+/// The interface of a storage. For most storages, a type with open(name) suffices.
 class storage_interface {
  public:
   storage_interface() = default;
@@ -58,14 +57,14 @@ class storage_interface {
   storage_interface& operator=(const storage_interface&) = delete;
   virtual ~storage_interface() = default;
 
-  /// Returns the file; null if there is none of that name.
+  /// Opens a file. Returns null if the file does not exist.
   virtual std::unique_ptr<stored_file> open(const std::string& name) = 0;
-  /// Returns the identity of a file; nothing if there is none.
+  /// Returns the identity of a file, or nothing if the file does not exist.
   virtual std::optional<file_identity> find(const std::string& name) = 0;
   /// Returns the sorted names that begin with `prefix`. Throws setup_error if the storage cannot list names.
   virtual std::vector<std::string> list(const std::string& prefix) = 0;
-  /// Announces the files that one reader will open, in that order. A storage may prefetch these files; most storages
-  /// can ignore the call. Each reader of a run calls this function separately, at the beginning of each pass.
+  /// Announces the files that one reader will open, in that order. Each reader of a run calls this function at the
+  /// beginning of each pass. A storage may prefetch the files. Most storages can ignore the call.
   virtual void expect(std::span<const std::string>) {}
   /// Opens a file whose first `front_bytes` will be read immediately. A storage may fetch these bytes with the request
   /// that opens the file.
@@ -73,18 +72,18 @@ class storage_interface {
     static_cast<void>(front_bytes);
     return open(name);
   }
-  /// Passes the identity that a set index (io/index/format/set_index.hpp) states for a file. A storage may then open
-  /// and find the file without a request. If the file has another identity, reading it is an error.
+  /// Passes the size and version that a set index (io/index/format/set_index.hpp) contains for a file. A storage may
+  /// then open and find the file without a request. If the file has another size or version, reading it is an error.
   virtual void assume(const std::string&, const file_identity&) {}
-  /// Returns the size of one request when a file is read from front to end; 0: unknown.
+  /// Returns the size in bytes of one request when a file is read from front to end. Returns 0 if the size is unknown.
   virtual std::size_t request_bytes() const { return 0; }
-  /// Returns a local folder for the indexes of this storage's files; empty: none.
+  /// Returns a local folder for the indexes of this storage's files, or "" if there is none.
   virtual std::string index_folder() const { return {}; }
 };
 
 namespace detail {
 
-/// A type that has open(name), which returns a pointer to a file with identity() and read_at().
+/// A type with open(name), which returns a pointer to a file with identity() and read_at().
 template <class T>
 concept storage_type = requires(T& s, const std::string& name, std::span<std::byte> buffer) {
   { static_cast<bool>(s.open(name)) };
@@ -117,7 +116,7 @@ class user_file final : public stored_file {
   Pointer file_;
 };
 
-/// Throws the setup_error for globs and folders of a storage without list().
+/// Throws the setup_error for a glob or folder in a storage without list().
 [[noreturn]] void throw_cannot_list(const std::string& prefix);
 
 /// A user-defined storage.
@@ -150,16 +149,16 @@ class user_storage final : public storage_interface {
 
 }  // namespace detail
 
-/// A storage of files as a value. The default is the local file system.
+/// A storage as a value. The default is the local file system.
 class storage {
  public:
   storage() = default;
-  /// Creates a storage from the complete interface; null: the local file system.
+  /// Creates a storage from an implementation of the complete interface. Null means the local file system.
   storage(std::shared_ptr<storage_interface> files) : files_(std::move(files)) {}   // NOLINT(*-explicit-*)
   /// Creates a storage from an object of the user's own type.
   template <detail::storage_type T>
   storage(T own) : files_(std::make_shared<detail::user_storage<T>>(std::move(own))) {}   // NOLINT(*-explicit-*)
-  /// Declared only for its error message, which the compiler shows for a type that is not a storage.
+  /// Overload for types that are not storages. The compiler shows its error message.
   template <class T>
     requires(!detail::storage_type<T> && !std::is_convertible_v<T, std::shared_ptr<storage_interface>> &&
              !std::is_base_of_v<storage, T>)
@@ -171,7 +170,7 @@ class storage {
   bool is_local() const noexcept { return !files_; }
   /// Returns the implementation. Requires that the storage is not local.
   storage_interface* operator->() const noexcept { return files_.get(); }
-  /// Returns the implementation; null for the local file system.
+  /// Returns the implementation, or null for the local file system.
   const std::shared_ptr<storage_interface>& implementation() const noexcept { return files_; }
 
  private:
@@ -180,7 +179,8 @@ class storage {
 
 namespace detail {
 
-/// The size of a file, and a number that changes with its bytes: the modification time, or a digest of the version.
+/// The size of a file, and a number that changes when its bytes change: the modification time of a local file in ns
+/// since 1970, or a digest of the version.
 struct file_stamp {
   std::uint64_t size_bytes = 0;
   std::int64_t changed = 0;
@@ -188,14 +188,14 @@ struct file_stamp {
   friend bool operator==(const file_stamp&, const file_stamp&) = default;
 };
 
-/// Returns the stamp of an identity.
+/// Returns the size and a digest of the version.
 file_stamp stamp_of(const file_identity& identity) noexcept;
-/// Returns the stamp of a file; nothing if the file does not exist or its local status cannot be read. Errors of the
-/// storage propagate.
+/// Returns the stamp of a file. Returns nothing if the file does not exist, or the status of a local file cannot be
+/// read. Throws the errors of the storage.
 std::optional<file_stamp> find_stamp(const storage& at, const std::string& name);
 /// Opens a file. Throws io_error if the file does not exist.
 std::unique_ptr<byte_source> open_file(const storage& at, const std::string& name);
-/// Returns the size of an open file that open_file() returned.
+/// Returns the size of a file that open_file() returned.
 std::uint64_t size_of_open(const storage& at, const byte_source& file);
 /// Returns up to `max_bytes` from the front of a file; nothing if the file does not exist. Throws io_error if the file
 /// cannot be read.

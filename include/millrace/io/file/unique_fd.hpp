@@ -4,7 +4,7 @@
 //   if (!file) fail(errno);
 //   ::fsync(file.get());
 //
-// Errors: none. The destructor ignores errors of close(), so sync a written file first. Threads: not synchronized.
+// Errors: none. The destructor ignores errors of close(), so flush a written file before. Threads: not synchronized.
 #pragma once
 
 #include <millrace/base/version.hpp>
@@ -14,7 +14,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// A file descriptor, or none (-1).
+/// A file descriptor, or no file (-1).
 class unique_fd {
  public:
   unique_fd() = default;
@@ -30,7 +30,7 @@ class unique_fd {
 
   /// Returns whether there is a file.
   explicit operator bool() const noexcept { return file_ != -1; }
-  /// Returns the descriptor; -1: none.
+  /// Returns the descriptor, or -1 without a file.
   int get() const noexcept { return file_; }
   /// Returns the descriptor, which the caller then owns.
   [[nodiscard]] int release() noexcept { return std::exchange(file_, -1); }

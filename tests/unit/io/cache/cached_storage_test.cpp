@@ -180,7 +180,7 @@ TEST_CASE("folders that cannot be used, and contradicting options") {
   const mr::storage at(p.below);
   CHECK(failure_of([&] { mr::cached(at, {}); }).find("the cache has no folder") != std::string::npos);
   CHECK(failure_of([&] { mr::cached(mr::storage(), {.folder = "x"}); })
-            .find("the cache wraps the local file system") != std::string::npos);
+            .find("the cache cannot wrap the local file system") != std::string::npos);
   CHECK(failure_of([&] { mr::cached(at, {.folder = "x", .keep_free_share = 1.5}); }).find("expected 0 to 1") !=
         std::string::npos);
   CHECK(failure_of([&] { mr::cached(at, {.folder = "x", .wait_limit = std::chrono::nanoseconds(-1)}); })

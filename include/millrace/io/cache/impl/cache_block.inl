@@ -13,14 +13,14 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-// The head of a file has ten numbers of eight bytes, then name, version and checksums. The numbers are: magic, bytes of
-// the head, CRC of all bytes after this number. Then number, block_bytes, chunk_bytes and data_bytes. Then the sizes of
+// The head of a file has ten numbers of eight bytes, followed by name, version and checksums. The numbers are: magic,
+// bytes of the head, CRC of all bytes after this number, number, block_bytes, chunk_bytes, data_bytes, and the sizes of
 // the object, of its name and of its version.
 inline constexpr std::uint64_t cache_block_magic = 0x31'6b'62'65'63'61'72'6d;   // "mracebk1"
 inline constexpr std::size_t cache_head_numbers = 10, cache_head_checked_from = 3 * 8, cache_page_bytes = 4096;
 inline constexpr std::uint64_t max_cache_head_bytes = std::uint64_t{1} << 20;
 
-/// Fills `into` from a file. Returns false if that is not possible.
+/// Fills `into` from a file. Returns false if a read fails or the file ends early.
 MILLRACE_INLINE bool read_exactly(int file, std::uint64_t offset_bytes, std::span<std::byte> into) noexcept {
   while (!into.empty()) {
     const ssize_t got = posix_files::read_at(file, into.data(), into.size(), static_cast<off_t>(offset_bytes));
@@ -60,7 +60,7 @@ MILLRACE_INLINE std::vector<std::uint32_t> checksums_of_chunks(std::span<const s
   return checksums;
 }
 
-/// Returns the head of a file; nothing if it is damaged, or if the file is shorter or longer than the head states.
+/// Returns the head of a file. Returns nothing if the head is damaged, or the size of the file does not match the head.
 MILLRACE_INLINE std::optional<cache_block_head> head_of_file(int file, std::uint64_t& data_at) {
   std::uint64_t numbers[cache_head_numbers];
   struct ::stat status {};
@@ -74,7 +74,7 @@ MILLRACE_INLINE std::optional<cache_block_head> head_of_file(int file, std::uint
   if (!read_exactly(file, 0, std::as_writable_bytes(std::span(text))) ||
       crc32c(bytes_of(text).subspan(cache_head_checked_from)) != numbers[2])
     return std::nullopt;
-  // If the checksum is right, these numbers are as written; the comparisons only keep the reads in bounds.
+  // If the checksum is right, these numbers are valid. The comparisons only ensure that reads stay within the file.
   const std::uint64_t chunks = chunk_bytes == 0 ? 0 : (data_bytes + chunk_bytes - 1) / chunk_bytes;
   if (chunks == 0 || name > bytes || version > bytes || chunks > bytes ||
       sizeof numbers + name + version + chunks * 4 > bytes ||
@@ -155,7 +155,7 @@ MILLRACE_INLINE bool cache_block::check_all() {
 
 MILLRACE_INLINE cache_block open_cache_block(const std::string& path) {
   unique_fd file(posix_files::open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK));
-  // A missing lock does no harm: another thread is removing the file, and an open file stays readable.
+  // A failure to lock is harmless: another thread is removing the file, but an open file stays readable.
   if (file) ::flock(file.get(), LOCK_SH | LOCK_NB);
   return cache_block(std::move(file));
 }

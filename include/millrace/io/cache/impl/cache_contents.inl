@@ -28,7 +28,7 @@ MILLRACE_INLINE cache_contents contents_of_cache(const std::string& folder, bool
       continue;
     }
     detail::cache_block block = detail::open_cache_block(entry.path);
-    if (!block) continue;   // it was evicted meanwhile
+    if (!block) continue;   // another process evicted the block
     ++contents.blocks;
     const bool good = block.has_valid_head() && (!check || block.check_all());
     contents.damaged_blocks += !good;

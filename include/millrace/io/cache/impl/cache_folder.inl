@@ -46,7 +46,7 @@ MILLRACE_INLINE cache_block cache_folder::open(const cached_object& object, std:
   }
   if (!block.belongs_to(object, number, layout_)) return {};
   struct ::stat status {};
-  // Random reads open the same blocks repeatedly; the order of eviction needs no finer times.
+  // Random reads open the same blocks repeatedly. Therefore the time of a block is updated at most once per second.
   if (posix_files::stat_open(block.file(), status) == 0 &&
       read_clock_ns(CLOCK_REALTIME) - modified_ns(status) > 1'000'000'000)
     ::futimens(block.file(), nullptr);
@@ -87,7 +87,7 @@ MILLRACE_INLINE cache_turn cache_folder::acquire_turn(const cached_object& objec
     unique_fd file = open_part(path);
     if (!file) return cache_turn(cache_turn::kind::bypass);
     if (posix_files::try_lock(file.get()) == 0) {
-      // The previous owner of the lock has renamed the part, or another process treated it as abandoned.
+      // The previous owner of the lock has renamed the part, or another process has removed it as abandoned.
       if (!is_same_file(part, file.get())) continue;
       cache_turn turn(ledger_, std::move(file), path);
       if (posix_files::stat_path(path.c_str(), status) == 0) return cache_turn(cache_turn::kind::appeared);

@@ -43,7 +43,7 @@ MILLRACE_INLINE std::optional<cache_file_name> parse_cache_file(std::string_view
   return name;
 }
 
-/// Returns the size of a file on the disk: complete pages, even before it is written.
+/// Returns the bytes of a file on the disk, which uses complete pages.
 MILLRACE_INLINE std::uint64_t disk_bytes(std::uint64_t size) noexcept { return (size + 4095) / 4096 * 4096; }
 
 MILLRACE_INLINE std::vector<cache_entry> list_cache(const std::string& root) {
@@ -92,7 +92,7 @@ MILLRACE_INLINE cache_ledger::scoped_lock::scoped_lock(cache_ledger& ledger, std
       locked_ = true;
       return;
     }
-    // Threads that waited for this one do not wait for the same time again.
+    // Threads that waited for this thread do not wait for the lock again.
     if (steady_now_ns() >= until || ledger.is_paused()) {
       ledger.report_failure("cannot lock", ETIMEDOUT);
       return;
@@ -115,7 +115,7 @@ MILLRACE_INLINE cache_ledger::cache_ledger(const cache_options& o, cache_counts&
     counts_.report_trouble("the run continues without a cache: " + e.message());
   }
   if (!usable_) return;
-  // A scan of tens of thousands of files is slow, and each process of a node scans.
+  // This lock has a longer limit, because each process of a machine scans the files at its start, and scans are slow.
   const scoped_lock lock(*this, 5 * lock_patience_ns);
   if (lock) write_used(evict(0, 0));
 }
@@ -128,7 +128,7 @@ MILLRACE_INLINE bool cache_ledger::create_root() {
   };
   if (::mkdir(root_.c_str(), 0700) != 0 && errno != EEXIST) return fails("cannot create");
   if (::lstat(root_.c_str(), &status) != 0) return fails("cannot read");
-  // Another owner of the folder could supply any bytes, with correct checksums.
+  // If another user owned the folder, that user could supply any bytes with correct checksums.
   errno = ENOTDIR;
   if (!S_ISDIR(status.st_mode)) return fails("cannot use");
   errno = EPERM;
@@ -165,7 +165,7 @@ MILLRACE_INLINE std::optional<std::uint64_t> cache_ledger::read_used() const noe
 MILLRACE_INLINE void cache_ledger::write_used(std::uint64_t used) noexcept {
   const std::uint64_t numbers[2] = {used, mix_bits(used + 1)};
   if (::pwrite(file_.get(), numbers, sizeof numbers, 0) == sizeof numbers) return;
-  // Without a stored number, each new block causes a scan of all files, which is slow but correct.
+  // Without a stored number, each new block causes a scan of all files. The scan is slow, but its result is correct.
   if (::ftruncate(file_.get(), 0) != 0) usable_ = false;
 }
 
@@ -204,7 +204,8 @@ MILLRACE_INLINE std::uint64_t cache_ledger::evict(std::uint64_t needed, std::uin
   }
   const std::uint64_t goal = std::max(excess(used, needed), at_least);
   if (goal == 0) return used;
-  const std::uint64_t more = used / 20;   // so that not every new block begins with a scan of all files
+  // Evicts more than necessary, because otherwise each new block would begin with a scan of all files.
+  const std::uint64_t more = used / 20;
   const auto is_old = [&](const cache_entry& e) { return e.name.version != latest[e.name.object].number; };
   std::sort(blocks.begin(), blocks.end(), [&](const cache_entry& a, const cache_entry& b) {
     const bool old_a = is_old(a), old_b = is_old(b);
@@ -241,7 +242,7 @@ MILLRACE_INLINE bool cache_ledger::reserve(int file, std::uint64_t bytes) {
   const scoped_lock lock(*this, lock_patience_ns);
   struct ::stat status {};
   if (!lock || posix_files::stat_open(file, status) != 0) return false;
-  // A process that was killed while it wrote this part had already added its bytes to the sum.
+  // If a process was killed while it wrote this part, it had already added its bytes to the sum.
   const std::uint64_t abandoned = disk_bytes(static_cast<std::uint64_t>(status.st_size)), needed = disk_bytes(bytes);
   std::uint64_t used = used_bytes();
   int reason = abandoned > 0 && ::ftruncate(file, 0) != 0 ? errno : 0;
@@ -259,7 +260,7 @@ MILLRACE_INLINE bool cache_ledger::reserve(int file, std::uint64_t bytes) {
     reason = 0;
   }
   write_used(used);
-  if (reason == 0) report_failure("its limits have no space for " + std::to_string(bytes) + " more bytes", ENOSPC);
+  if (reason == 0) report_failure("cannot store " + std::to_string(bytes) + " more bytes within its limits", ENOSPC);
   else report_failure("cannot write", reason);
   return false;
 }

@@ -43,7 +43,7 @@ MILLRACE_INLINE std::optional<std::string> cache_plan::next() {
     if (stopped_) return std::nullopt;
     if (ahead_bytes_ < limit_bytes_)
       if (auto name = pop_next()) {
-        ahead_[*name] += 0;   // an entry, so that no other thread fetches the file
+        ahead_[*name] += 0;   // an entry, so that no other thread prefetches the file
         return name;
       }
     changed_.wait(lock);

@@ -30,7 +30,7 @@ MILLRACE_INLINE void cache_core::release_block(std::unique_ptr<std::byte[]> memo
   if (spare_.size() < max_spare_memory) spare_.push_back(std::move(memory));
 }
 
-/// The bytes of a block, as far as the underlying storage returned them.
+/// The bytes of a block that the underlying storage has returned.
 class cached_file::fetched_block {
  public:
   explicit fetched_block(cache_core& core) : core_(core), memory_(core.acquire_block()) {}
@@ -38,7 +38,7 @@ class cached_file::fetched_block {
   fetched_block& operator=(const fetched_block&) = delete;
   ~fetched_block() { core_.release_block(std::move(memory_)); }
 
-  /// Reads up to `size` bytes. Stops at the end of the file, and at an error, which it stores.
+  /// Reads up to `size` bytes. Stops at the end of the file, or at an error, and stores the error.
   void read(stored_file& from, std::uint64_t offset_bytes, std::size_t size) {
     try {
       while (size_ < size) {
@@ -91,7 +91,7 @@ MILLRACE_INLINE std::size_t cached_file::pass(std::uint64_t offset_bytes, std::s
 
 MILLRACE_INLINE bool cached_file::open_block(std::uint64_t number) {
   if (!block_ || block_number_ != number) {
-    block_ = {};   // unlock before opening the next one: this thread may have to evict it
+    block_ = {};   // unlocks the block before the next block is opened, because this thread may have to evict it
     block_ = core_->folder.open(object_, number);
     block_number_ = number;
     if (block_ && number != own_block_ && is_readers_) cache_counts::add(core_->counts.hits);
@@ -130,7 +130,7 @@ MILLRACE_INLINE std::size_t cached_file::read_at(std::uint64_t offset_bytes, std
 MILLRACE_INLINE void cached_file::will_read(std::span<const byte_range> ranges) {
   const std::uint64_t bytes = core_->folder.layout().block_bytes;
   std::vector<byte_range> missing;
-  std::uint64_t next = 0;   // the number after that of the last block
+  std::uint64_t next = 0;   // the number of the last block, plus 1
   for (const byte_range& r : ranges) {
     if (r.offset_bytes >= object_.identity.size_bytes || r.size_bytes == 0) continue;
     const std::uint64_t end = r.offset_bytes + std::min(r.size_bytes, object_.identity.size_bytes - r.offset_bytes);
@@ -145,7 +145,7 @@ MILLRACE_INLINE void cached_file::will_read(std::span<const byte_range> ranges) 
   }
   if (!missing.empty() || below_) try {
       below().will_read(missing);
-    } catch (const error&) {   // the read reports it
+    } catch (const error&) {   // the later read reports the error
     }
 }
 
@@ -165,7 +165,7 @@ MILLRACE_INLINE std::size_t cached_file::fetch(cache_turn turn, std::uint64_t nu
   }
   const std::span<const std::byte> from = block.bytes().subspan(
       std::min<std::size_t>(block.bytes().size(), offset_bytes - begin));
-  // The bytes before an error are valid. Those after it may be readable, too.
+  // The bytes before an error are valid. The bytes after it may be readable, too.
   if (from.empty()) {
     if (block.failure() && begin + block.bytes().size() == offset_bytes) std::rethrow_exception(block.failure());
     return pass(offset_bytes, buffer);
@@ -192,7 +192,7 @@ MILLRACE_INLINE cached_storage::cached_storage(std::shared_ptr<storage_interface
                                                const cache_layout& layout)
     : ahead_files_(o.prefetched_files) {
   if (!below)
-    throw setup_error("the cache wraps the local file system: expected a remote storage",
+    throw setup_error("the cache cannot wrap the local file system: expected a remote storage",
                       "Pass the remote storage that contains the data");
   if (o.folder.empty())
     throw setup_error("the cache has no folder", "Set .folder to a folder on a local disk, such as /scratch/mr");
@@ -249,7 +249,7 @@ MILLRACE_INLINE void cached_storage::fetch_ahead() {
         }
         core_->plan.add(*name, core_->folder.block_bytes({.name = *name, .identity = file.identity()}, block));
       }
-    } catch (...) {   // a reader gets the error when it reads the same bytes
+    } catch (...) {   // a reader gets the same error when it reads these bytes
       posix_files::sleep_ns(pause_ns);
     }
 }

@@ -18,7 +18,7 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 MILLRACE_INLINE void throw_file_error(const std::string& problem, const std::string& path, int failure) {
   throw io_error(problem + " '" + printable(path) + "': " + std::strerror(failure),
-                 failure == ENOSPC || failure == EDQUOT ? "Free space on the disk; later records are retried"
+                 failure == ENOSPC || failure == EDQUOT ? "Free space on the disk; the log retries later records"
                                                         : "Check that the folder exists and the file is writable");
 }
 
@@ -36,7 +36,7 @@ MILLRACE_INLINE append_file::append_file(append_file_options options) : path_(st
   const int flags = O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC | (options.must_be_new ? O_EXCL : 0);
   while (!(file_ = unique_fd(::open(path_.c_str(), flags, 0666))))
     if (errno != EINTR) throw_file_error("cannot open", path_, errno);
-  // A file system without locks reports other errors. They are ignored: the log also works without a lock.
+  // A file system without locks reports other errors. They are ignored, because the log also works without a lock.
   if (::flock(file_.get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
     throw setup_error("another log already writes to '" + printable(path_) + "'",
                       "Use one file for each log and each rank");
@@ -82,7 +82,7 @@ MILLRACE_INLINE void append_file::cut(std::uint64_t size_bytes) {
 
 MILLRACE_INLINE void append_file::sync() {
   if (!std::exchange(unsynced_, false)) return;
-  // Pipes and some devices cannot be flushed, and need not be.
+  // Pipes and some devices cannot be flushed, and need no flush.
   while (::fdatasync(file_.get()) != 0) {
     if (errno == EINVAL || errno == EROFS) return;
     if (errno != EINTR) throw_file_error("cannot flush", path_, errno);

@@ -20,7 +20,7 @@ MILLRACE_INLINE atomic_file<Files>::atomic_file(std::string path, Files files, c
   const std::string kernel = kernel_id();
   const std::string writer = (kernel.empty() ? "" : kernel + "-") + std::to_string(::getpid()) + "-";
   const std::string start = folder_ + "." + path_.substr(folder_.size()) + "." + writer;
-  buffer_.reserve(buffer_bytes);   // done first, so that nothing throws after the file exists
+  buffer_.reserve(buffer_bytes);   // allocated first, so that nothing throws after the file exists
   for (int attempt = 0; file_ == -1; ++attempt) {
     std::string name = start + std::to_string(attempt) + ".partial";
     file_ = files_.open(name.c_str(), O_WRONLY | O_CREAT | O_EXCL, 0666);
@@ -56,7 +56,7 @@ MILLRACE_INLINE void atomic_file<Files>::commit() {
 template <class Files>
 MILLRACE_INLINE void atomic_file<Files>::publish() {
   flush();
-  // The duplicate keeps the lock until the file has its final name.
+  // The duplicate of the descriptor keeps the lock until the file has its final name.
   lock_ = files_.duplicate(file_);
   if (files_.close(std::exchange(file_, -1)) != 0) fail("cannot close", errno);
   if (files_.rename(temporary_.c_str(), path_.c_str()) != 0) fail("cannot rename to its final name", errno);

@@ -33,7 +33,7 @@ MILLRACE_INLINE void file_list::find_files(std::uint64_t report_after_ns) const 
     if (missing > 0)
       throw setup_error("the storage lacks " + std::to_string(missing) + " of " + std::to_string(names_.size()) +
                             " files: " + first + (missing > 3 ? ", ..." : ""),
-                        "Check the names");
+                        "Correct the names");
     for (const std::optional<file_stamp>& stamp : entries) answers_->stamps.push_back(*stamp);
   });
 }
@@ -59,7 +59,7 @@ MILLRACE_INLINE file_stamp file_list::stamp(std::size_t file) const {
     return answers_->stamps[file];
   }
   if (const auto stamp = find_stamp(at_, names_[file])) return *stamp;
-  // Without the stamp, a resume point could match other data.
+  // Without the size and time of the file, a resume point could match other data.
   throw io_error("cannot get the size of the file: " + reason_of(errno), "Check the file, and the disk or mount",
                  {.shard = names_[file]});
 }

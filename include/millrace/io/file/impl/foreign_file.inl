@@ -11,7 +11,8 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 namespace foreign_files {
 
-/// A front shorter than a chunk is the complete file. Otherwise the size is unknown, so offsets may have any size.
+/// A front that is shorter than a chunk is the complete file. Otherwise the size of the file is unknown. In this case,
+/// offsets inside the file are not checked against its size.
 MILLRACE_INLINE file_kind kind_of_front(std::string_view front) noexcept {
   constexpr std::size_t inspected_bytes = 1'024, chunk_bytes = std::size_t{64} << 10;
   const std::string_view begin = front.substr(0, inspected_bytes);
@@ -19,7 +20,7 @@ MILLRACE_INLINE file_kind kind_of_front(std::string_view front) noexcept {
   return kind_of_file({.front = std::as_bytes(std::span(begin)), .file_bytes = file_bytes});
 }
 
-/// A list of shards: the first line ends like the name of a shard.
+/// Returns whether the file is a list of shards: its first line ends like the name of a shard.
 MILLRACE_INLINE bool lists_shards(std::string_view front) noexcept {
   std::string_view line = front.substr(0, front.find('\n'));
   while (!line.empty() && (line.back() == '\r' || line.back() == ' ')) line.remove_suffix(1);
@@ -48,7 +49,7 @@ MILLRACE_INLINE std::string advice_on(file_kind kind) {
     case tfrecord:
     case offset_table:
     case pickle: return "Read it with its own library, and write its samples into tar shards (mr::shard_writer)";
-    case npy: return "Pack arrays as .npy fields of tar shards (mr::array reads them); mr::token_files() reads tokens";
+    case npy: return "Pack arrays as .npy fields of tar shards (mr::array), or read tokens with mr::token_files()";
     case llm_c:
     case megatron_index: return "Read tokens with mr::token_files()";
     case safetensors:
@@ -92,7 +93,7 @@ MILLRACE_INLINE std::optional<foreign_file> foreign_to_shards(std::string_view f
 
 MILLRACE_INLINE std::optional<foreign_file> foreign_to_lines(std::string_view front) {
   const file_kind kind = foreign_files::kind_of_front(front);
-  // A text may begin with the signature of a format whose signature is text. A pointer has no other text.
+  // A text may begin with the signature of another format. A Git LFS pointer contains only the text of its format.
   const bool pointer = kind == file_kind::git_lfs_pointer && front.find("\noid sha256:") != std::string_view::npos;
   const bool binary =
       kind != file_kind::unknown && !is_textual(kind) && !foreign_files::is_text(front.substr(0, 1'024));

@@ -27,13 +27,13 @@ MILLRACE_INLINE bytes read_file(const std::string& path, const storage& at) {
   const std::uint64_t size = detail::size_of_open(at, *file);
   const byte_range all{};
   if (!at.is_local()) file->will_read({&all, 1});
-  block_pool pool(0);   // the block is freed to the heap
+  block_pool pool(0);   // a pool that retains no blocks
   record_builder build(pool);
   build.begin(path, {}, error_location::unknown);
   const std::span<std::byte> buffer = build.add_field(detail::field_of_file(path), static_cast<std::size_t>(size));
   if (const std::size_t got = detail::read_fully(*file, 0, buffer); got != buffer.size())
     throw io_error("the file ends too early: got " + std::to_string(got) + " bytes, expected " + std::to_string(size),
-                   "Check whether another program writes it", {.shard = path});
+                   "Check that no other program writes to this file", {.shard = path});
   return build.finish().field(0);
 }
 

@@ -41,7 +41,7 @@ MILLRACE_INLINE void run_concurrently(std::size_t count, std::size_t max_threads
   std::vector<std::thread> others;
   try {
     start_threads(others, std::max<std::size_t>(std::min(count, max_threads), 1) - 1, work);
-  } catch (...) {   // too few threads: this one does the rest
+  } catch (...) {   // too few threads: the calling thread executes the remaining calls
   }
   work(0);
   for (auto& t : others) t.join();

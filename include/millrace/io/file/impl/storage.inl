@@ -12,7 +12,7 @@
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 MILLRACE_INLINE void throw_cannot_list(const std::string& prefix) {
-  throw setup_error("the storage of '" + printable(prefix) + "' cannot list names, which globs and folders need",
+  throw setup_error("the storage of '" + printable(prefix) + "' cannot list names, which globs and folders require",
                     "Name the files with braces, such as train-{000..146}.tar, or add list(prefix) to the storage");
 }
 
@@ -20,7 +20,7 @@ MILLRACE_INLINE void check_end(const std::string& name, const file_identity& ide
   if (offset_bytes < identity.size_bytes)
     throw io_error("the file ends too early: expected the " + std::to_string(identity.size_bytes) +
                        " bytes that its identity() states",
-                   "Check read_at() and identity() of the storage, and whether another program writes the file",
+                   "Check read_at() and identity() of the storage, and that no other program writes to the file",
                    {.shard = name, .offset_bytes = offset_bytes});
 }
 
@@ -43,7 +43,7 @@ MILLRACE_INLINE std::optional<file_stamp> find_stamp(const storage& at, const st
 MILLRACE_INLINE std::unique_ptr<byte_source> open_file(const storage& at, const std::string& name) {
   if (at.is_local()) return std::make_unique<file_source>(name);
   if (auto file = at->open(name)) return file;
-  throw io_error("the storage has no such file", "Check the name", {.shard = name});
+  throw io_error("the storage does not contain this file", "Check the name", {.shard = name});
 }
 
 MILLRACE_INLINE std::uint64_t size_of_open(const storage& at, const byte_source& file) {

@@ -2,11 +2,12 @@
 //
 //   const mr::key_list few = std::vector<std::string>{"n01440764/0017", "n01440764/0020"};
 //   mr::shards("train-{000..146}.tar", {.only = few});
-//   few.contains("n01440764/0017", "train-003.tar");       // true: these keys match in every shard
+//   few.contains("n01440764/0017", "train-003.tar");       // true: a key without a shard matches in every shard
 //
-// A key may be bound to one shard. It then matches only in shards with that file name, in any folder. mr::keys_from()
-// of sources/keys_from.hpp reads lists from files. Duplicate keys count once.
-// Memory: the text of the keys, and 24 bytes per key. Errors: none. Threads: immutable; copies share the keys.
+// A key may be bound to one shard. It then matches only in shards with the file name of that shard, in any folder.
+// mr::keys_from() (sources/keys_from.hpp) reads lists from files. Duplicate keys count once.
+// Memory: the text of the keys, and 24 bytes per key. Errors: none. Threads: immutable. Lifetime: copies share the
+// keys.
 #pragma once
 
 #include <millrace/base/version.hpp>
@@ -25,20 +26,19 @@ namespace millrace { inline namespace MILLRACE_ABI {
 
 namespace detail {
 
-/// The keys of a key_list, sorted by their hashes.
+/// The keys of a key_list, sorted by the hashes of the keys.
 class key_table {
  public:
   static constexpr std::size_t none = ~std::size_t{0};
 
-  /// Adds a key; `shard` is the path of the shard to which the key is bound, or empty. Call sort() after the last
-  /// add().
+  /// Adds a key. `shard` is the path of the shard to which the key is bound, or "". Call sort() after the last add().
   void add(std::string_view key, std::string_view shard);
-  /// Sorts the keys, and removes redundant ones.
+  /// Sorts the keys, and removes duplicates.
   void sort();
 
   std::size_t size() const noexcept { return entries_.size(); }
-  /// Returns the number of an entry for this key in this shard; `none` if no entry matches. `shard` is a path or a file
-  /// name.
+  /// Returns the number of the entry for this key in this shard, or `none` if no entry matches. `shard` is a path or a
+  /// file name.
   std::size_t find(std::string_view key, std::string_view shard) const noexcept;
   /// Returns the key of an entry.
   std::string_view key(std::size_t number) const noexcept { return key_of(entries_[number]); }
@@ -62,7 +62,7 @@ class key_table {
 
 }  // namespace detail
 
-/// Keys of samples. Each key matches in every shard or in one shard.
+/// A list of sample keys. Each key matches in every shard, or in one shard.
 class key_list {
  public:
   /// Creates an empty list.
@@ -74,13 +74,13 @@ class key_list {
 
   /// Returns the number of keys.
   std::size_t size() const noexcept { return keys_ ? keys_->size() : 0; }
-  /// Returns whether the list has no key.
+  /// Returns whether the list is empty.
   bool empty() const noexcept { return size() == 0; }
-  /// Returns whether the sample with this key in this shard is in the list; `shard` is a path or a file name.
+  /// Returns whether the list contains the sample with this key in this shard. `shard` is a path or a file name.
   bool contains(std::string_view key, std::string_view shard) const noexcept {
     return keys_ && keys_->find(key, shard) != detail::key_table::none;
   }
-  /// Returns the keys; null if there are none.
+  /// Returns the keys, or null if the list was created empty.
   const std::shared_ptr<const detail::key_table>& keys() const noexcept { return keys_; }
 
  private:

@@ -1,16 +1,17 @@
-// Builds the entry points (entry_table.hpp) of all payloads of a shard, on several threads.
+// Builds the entry points (positions where a decoder may start) of all payloads of a shard, on several threads.
 //
 //   const mr::storage local;
 //   const mr::detail::entries_job job{.storage = local, .shard = shard, .build = build, .threads = 4};
 //   mr::detail::built_entries result = mr::detail::build_entries(job, index);   // index.entries() has their locations
 //   mr::detail::store_index(path, index, &result.pieces);
 //
-// All payloads are read, and therefore all their checksums are also recorded in the index. A sample that is unreadable
-// or does not match its checksum gets no entries, and is counted. Entries longer than their payload are omitted,
-// because they save nothing. Entries beyond the first 4 GiB of a shard are also omitted.
-// Memory: all entries of the shard until they are stored, and a few samples for each thread.
-// Errors: io_error if the shard cannot be read; exceptions of `build`. Threads: starts its own threads, which call
-// `build` concurrently, and waits for them.
+// The function reads all payloads. Therefore it also records the checksums of all payloads in the index. If a sample is
+// unreadable or does not match its checksum, it gets no entry points, and is counted. Entry points that need more bytes
+// than their payload are omitted, because they save nothing. Entry points after the first 4 GiB of a shard are also
+// omitted.
+// Memory: all entry points of the shard until they are stored, and a few samples for each thread.
+// Errors: io_error if the shard cannot be read, and exceptions of `build`. Threads: starts threads, which call `build`
+// concurrently, and waits for them.
 #pragma once
 
 #include <millrace/io/file/storage.hpp>
@@ -26,17 +27,17 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// A function that returns the entries of a payload; empty if the payload has no entries.
+/// A function that returns the entries (encoded entry points, see entry_table.hpp) of a payload, or nothing.
 using entry_maker =
     std::function<std::vector<std::byte>(std::string_view field, std::span<const std::byte> payload)>;
 
-/// The shard, and the function that builds its entries.
+/// The shard, and the function that builds the entries of its payloads.
 struct entries_job {
   const millrace::storage& storage;
   const std::string& shard;
   const entry_maker& build;
   unsigned threads = 1;
-  /// Called after each piece of work, by any thread.
+  /// Called after each piece of work, by any thread, with the numbers of samples and bytes of this piece.
   std::function<void(std::uint64_t samples, std::uint64_t payload_bytes)> done{};
 };
 
@@ -46,7 +47,7 @@ struct built_entries {
   std::uint64_t unreadable = 0;   ///< number of unreadable samples
 };
 
-/// Builds all entries and sets index.entries().
+/// Builds all entries, and stores their locations in index.entries().
 built_entries build_entries(const entries_job& job, shard_index& index);
 
 }}}  // namespace millrace::detail

@@ -1,15 +1,16 @@
-// The file of an index, opened to read the entry points (entry_table.hpp) in it.
+// Reads the entry points (positions where a decoder may start, see entry_table.hpp) in the file of an index.
 //
 //   mr::detail::entry_cache cache({.limit_bytes = std::size_t{8} << 20});
 //   const std::string name = "train-000.tar.millrace-index";
 //   mr::detail::entry_file entries({.storage = place, .name = name, .shard = 7}, meter, cache);
 //   mr::detail::indexed_reader reader(source, index, pool, {}, &entries);
 //
-// A local file is read unbuffered, because the system caches the neighboring bytes. A file in a storage is read in
-// chunks of 256 KiB, which are cached for the neighboring payloads. One chunk has the entries of more than 100
-// photographs. All files of a data set share one limit. If the limit is exceeded, the least recently used chunk is
+// A local file is read without a buffer, because the system caches the neighboring bytes. A file in a storage is read
+// in chunks of 256 KiB, which are cached for the neighboring payloads. A chunk contains the entry points of more than
+// 100 photographs. All files of a data set share one limit. If the limit is exceeded, the least recently used chunk is
 // discarded.
-// Errors: io_error if the file cannot be opened or read. Threads: one thread at a time per file; any number per cache.
+// Errors: io_error if the file cannot be opened or read. Threads: one thread at a time per file, but any number of
+// threads per cache.
 // Lifetime: meter and cache must outlive the file.
 #pragma once
 
@@ -28,7 +29,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// Chunks of stored indexes, up to a limit.
+/// A cache of chunks of index files, with a limit.
 class entry_cache {
  public:
   struct options {
@@ -40,11 +41,11 @@ class entry_cache {
 
   explicit entry_cache(options o) : limit_bytes_(o.limit_bytes) {}
 
-  /// Returns the chunk; null if it is not cached.
+  /// Returns the chunk, or null if it is not cached.
   chunk find(const chunk_name& name);
-  /// Adds a chunk; evicts others if necessary.
+  /// Adds a chunk. Discards the least recently used chunks if necessary.
   void add(const chunk_name& name, chunk added);
-  /// Sets the limit, which applies from the next add() on.
+  /// Sets the limit in bytes. It applies from the next add() on.
   void limit(std::size_t bytes);
   std::size_t held_bytes() const;
 
@@ -61,14 +62,14 @@ class entry_cache {
   std::uint64_t used_ = 0;
 };
 
-/// The location of an index, and the number of its shard.
+/// The location of an index file, and the number of its shard.
 struct entry_file_options {
   const millrace::storage& storage;
   std::string name{};
   std::uint64_t shard = 0;
 };
 
-/// One open index.
+/// One open index file.
 class entry_file final : public byte_source {
  public:
   /// Opens the file. Throws io_error if the file cannot be opened.
@@ -76,7 +77,7 @@ class entry_file final : public byte_source {
 
   std::string_view name() const noexcept override { return file_.name(); }
   std::size_t read_at(std::uint64_t offset_bytes, std::span<std::byte> buffer) override;
-  /// Announces to a storage which chunks will be read.
+  /// Announces to a storage the chunks that will be read.
   void will_read(std::span<const byte_range> ranges) override;
   void set_meter(read_meter& meter) noexcept { file_.set_meter(meter); }
 

@@ -1,7 +1,8 @@
-// The entry points (entry_table.hpp) of a data set: opens the index files that contain them, and counts their use.
+// The entry points (positions where a decoder may start, see entry_table.hpp) of a data set: opens the index files that
+// contain them, and counts their use.
 //
 //   mr::detail::entry_files entries;
-//   entries.limit({.lanes = 48, .max_held_bytes = std::size_t{256} << 20});     // limits the cached chunks
+//   entries.limit({.lanes = 48, .max_held_bytes = std::size_t{256} << 20});     // sets the limit of the cached chunks
 //   auto file = entries.open({.files = options, .shard = name, .number = 7}, index, meter);
 //   entries.count(reader.counters(), reported);
 //   entries.report(counts);
@@ -33,7 +34,7 @@ struct entries_of_shard {
   std::uint64_t number = 0;   ///< number of the shard in the data set
 };
 
-/// The counts of a reader at the last call of count().
+/// The counts of a reader at the last call of count() for this reader.
 struct reported_entries {
   std::uint64_t with_entries = 0, refused = 0;
 };
@@ -46,7 +47,7 @@ class entry_files {
     std::size_t max_held_bytes = 0;
   };
 
-  /// Returns the file of the index; null if the index has no entry points or its file cannot be opened.
+  /// Returns the index file of a shard. Returns null if the index has no entry points, or the file cannot be opened.
   std::unique_ptr<entry_file> open(const entries_of_shard& shard, const shard_index& index, read_meter& meter) {
     const entry_table& table = index.entries();
     if (table.bytes() == 0) return nullptr;
@@ -63,23 +64,23 @@ class entry_files {
       return nullptr;
     }
   }
-  /// Adds the counts of a reader since `reported`, and updates `reported`.
+  /// Adds the increase of a reader's counts since the last call, and stores these counts in `reported`.
   void count(const indexed_reader_counters& now, reported_entries& reported) noexcept {
     with_entries_.fetch_add(now.with_entries - std::exchange(reported.with_entries, now.with_entries),
                             std::memory_order_relaxed);
     refused_.fetch_add(now.entries_refused - std::exchange(reported.refused, now.entries_refused),
                        std::memory_order_relaxed);
   }
-  /// Counts the fields with entry points and the fields with wrong entry points since the last call.
+  /// Adds to `counts` the numbers of fields with entry points, and with wrong entry points, since the last call.
   void report(event_counts& counts) noexcept {
     if (const auto fields = with_entries_.exchange(0, std::memory_order_relaxed))
       counts.count(text_of(event_name::fields_with_entries), fields);
     if (const auto fields = refused_.exchange(0, std::memory_order_relaxed))
       counts.count(text_of(event_name::fields_refused), fields);
   }
-  /// Sets the memory limit for lanes that read from a storage. Returns the limit in bytes.
+  /// Sets the memory limit for cached chunks, from the number of lanes that are read. Returns the limit in bytes.
   std::size_t limit(const limits& l) {
-    // The entries of a lane's window are in one or two chunks.
+    // The entry points of the samples in a lane's shuffle window are in one or two chunks.
     const std::uint64_t bytes_of_lanes = 2 * std::min<std::uint64_t>(l.lanes, 1 << 20) * entry_cache::chunk_bytes;
     const auto bytes = static_cast<std::size_t>(
         std::clamp<std::uint64_t>(bytes_of_lanes, min_bytes, std::max(min_bytes, l.max_held_bytes / 2)));

@@ -1,24 +1,25 @@
-// Loads and stores index files, which are next to their shards or in one folder for all shards.
+// Loads and stores index files. An index file is stored next to its shard, or in one folder for all shards.
 //
 //   const std::string path = mr::detail::index_path("train-000.tar");   // "train-000.tar.millrace-index"
 //   const auto identity = mr::detail::identify_shard("train-000.tar");
 //   auto file = mr::detail::load_index(path, identity);
 //   if (file.state != mr::detail::index_file_state::good) {             // file.reason is the reason
 //     auto old = std::exchange(file.index, mr::detail::scan_shard(source, pool));   // tar_index_scan.hpp
-//     file.index.identify(identity);                                    // without this call, the file is never valid
-//     file.index.copy_checksums_from(old);                              // only an index in the state `touched` has any
+//     file.index.identify(identity);   // required: an index without an identity is never valid
+//     file.index.copy_checksums_from(old);   // `old` has checksums only in the state `touched`
 //   }
-//   mr::detail::store_index(path, file.index);                          // again after checksums were learned
+//   mr::detail::store_index(path, file.index);   // call it again after the index has learned checksums
 //
-// An index is valid only for a shard with the recorded size and modification time (in ns). If only the time differs,
-// the new index reuses only the checksums of the old index. A damaged index is never used, because every truncation and
-// every flipped bit is detected. An index may be removed at any time.
+// An index is valid only for a shard with the recorded size and modification time (in ns). If only the time differs, a
+// new index is built, and it may reuse the checksums of the old index. A damaged index is never used, because checksums
+// detect every truncation and every flipped bit. An index may be removed at any time.
 // Many processes may call store_index() concurrently. Each call locks the file, copies the checksums and the entry
-// points in it, and replaces the file in one step. Entry points are copied if no member has moved. When a payload is
-// read, a checksum shows whether its entry points still belong to it. On a file system without locks, checksums that
-// two processes write at the same moment may be lost. They are learned again later.
-// Errors: io_error if the shard or the index cannot be read or written. Threads: any; calls share no state except the
-// index.
+// points (positions where a decoder may start) that the file already contains, and replaces the file in one step. Entry
+// points are copied only if all members are at the same offsets. If the payload has changed, a checksum detects this
+// when the payload is read. On a file system without locks, if two processes write at the same moment, the checksums of
+// one of them may be lost. They are learned again later.
+// Errors: io_error if the shard or the index cannot be read or written. Threads: any thread. Calls share no state
+// except the index.
 #pragma once
 
 #include <millrace/io/file/storage.hpp>
@@ -35,64 +36,66 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 /// Options for the files of indexes.
 struct index_file_options {
-  /// The folder for indexes; default empty: each index is stored next to its shard. A missing folder is created; its
-  /// parent must exist.
+  /// The folder for indexes. If it is empty (the default), each index is stored next to its shard. A missing folder is
+  /// created, but not its parent.
   std::string cache_folder{};
-  /// The storage of the shards. An index next to a shard of a storage is read, and never written.
+  /// The storage of the shards. An index next to a shard of a storage is read, but never written.
   millrace::storage storage{};
 
   /// Returns whether indexes can be stored.
   bool can_store() const noexcept { return storage.is_local() || !cache_folder.empty(); }
 };
 
-/// The usability of the file of an index.
+/// Whether an index file can be used.
 enum class index_file_state {
   good,
   missing,
-  stale,     ///< records another size of the shard, or another library version or kind of machine
-  touched,   ///< records this size of the shard but another time: checksums of unmoved members are valid
+  stale,     ///< has another size of the shard, or is from another library version or kind of machine
+  /// Has the size of the shard, but another time: checksums of members at the same offset and size are valid.
+  touched,
   damaged
 };
 
-/// An index, or the reason for its absence.
+/// An index, or the reason why it cannot be used.
 struct loaded_index {
   index_file_state state = index_file_state::missing;
-  std::string reason{};   ///< the reason for any other state than good
-  shard_index index{};    ///< set if the state is good or touched
+  std::string reason{};   ///< the reason, for each state except `good`
+  shard_index index{};    ///< valid if the state is `good` or `touched`
 };
 
 /// The result of store_index().
 struct stored_index {
   bool written = false;
   std::uint64_t learned_checksums = 0;       ///< checksums copied from the file
-  std::uint64_t conflicting_checksums = 0;   ///< checksums that differ; the older one, from the file, is used
+  std::uint64_t conflicting_checksums = 0;   ///< checksums that differ from those in the file, which are used
 };
 
-/// The bytes of all entries of a shard, in the order of its members, in any number of pieces.
+/// The entries of all members of a shard, in the order of the members, in any number of pieces.
 using entry_pieces = std::vector<std::vector<std::byte>>;
 
 /// The file name suffix of indexes.
 inline constexpr std::string_view index_ending = ".millrace-index";
 
-/// Returns the path of the shard's index. In a cache folder the name contains a digest of the shard's complete path.
-/// Therefore shards of the same name have different indexes.
+/// Returns the path of the shard's index. In a cache folder, the name contains a digest of the shard's full path, so
+/// that shards with equal file names have different indexes.
 std::string index_path(const std::string& shard, const index_file_options& options = {});
 
-/// Throws the io_error for a failed call on an index. `problem` describes the call; `reason` is an errno.
+/// Throws the io_error for a failed call. `problem` describes the call, such as "cannot open the index". `reason` is an
+/// errno.
 [[noreturn]] void fail_index(std::string_view problem, int reason, const std::string& path);
 
-/// Opens an index file. If that fails, returns no file and sets errno. Does not block on a pipe.
+/// Opens an index file. On failure, returns no file and sets errno. Does not block if the path is a pipe.
 unique_fd open_index(const std::string& path, int flags) noexcept;
 
-/// Fills `buffer`. Returns false if the file ends early (errno is 0) or if a read fails (errno is its reason).
+/// Fills `buffer`. Returns false if the file ends early (errno is 0), or a read fails (errno is the reason).
 bool read_index(const unique_fd& file, std::uint64_t offset_bytes, std::span<std::byte> buffer) noexcept;
 
-/// Reads and checks the head. Returns the state and the reason, which is empty if the state is good. A touched index
-/// has a valid head.
+/// Reads and checks the head of the index. Returns the state, and the reason, which is empty if the state is `good`. If
+/// the state is `touched`, the head is valid.
 std::pair<index_file_state, std::string> read_index_head(const unique_fd& file, const std::string& path,
                                                          const shard_identity& shard, index_front& front);
 
-/// Reads and checks an index completely, except its entries.
+/// Reads and checks an index, except its entries.
 loaded_index load_open_index(const unique_fd& file, const std::string& path, const shard_identity& shard);
 
 /// Returns the current size and time of a shard. Throws io_error if the system or the storage does not return both.
@@ -101,41 +104,41 @@ shard_identity identify_shard(const std::string& path, const storage& at = {});
 /// Loads the index of a shard, or returns the reason why it cannot be used. Throws io_error if the file cannot be read.
 loaded_index load_index(const std::string& path, const shard_identity& shard);
 
-/// Loads an index without comparing it with its shard; the state indicates whether it is valid.
+/// Loads an index without comparing it with its shard. The state indicates whether the index itself is valid.
 loaded_index load_index_without_shard(const std::string& path);
 
-/// The head of an index, from one small read. The columns (shard_index.hpp) after the head may be damaged.
+/// The content of an index's head, which one small read returns. The rest of the file may be damaged.
 struct index_summary {
   index_file_state state = index_file_state::missing;
   std::uint32_t samples = 0, members = 0, known_checksums = 0;
   std::uint64_t fingerprint = 0;
   bool shard_is_complete = false;
-  bool without_end_marker = false;   ///< true if a complete shard has no end marker
-  bool entries_built = false;         ///< true if entry points were built, even if there are none
+  bool without_end_marker = false;   ///< true if the shard is complete, but has no end marker
+  bool entries_built = false;         ///< true if all payloads were searched for entry points
   bool entries_in_storage = false;   ///< true if the index is stored next to its shard in a storage
-  bool identified = true;            ///< false: the shard was not queried yet, and its time is unknown
-  bool of_set_index = false;         ///< true if the head is from a set index
-  std::uint64_t entry_bytes = 0;     ///< size of all entry points
+  bool identified = true;   ///< false if the shard's size and time were not requested yet; the time is then unknown
+  bool of_set_index = false;         ///< true if the head is from a set index (set_index.hpp)
+  std::uint64_t entry_bytes = 0;     ///< size of the entries of all members
   shard_identity shard{};            ///< recorded size and time of the shard
   std::uint64_t index_bytes = 0;     ///< size of the file without entry points
 };
 /// Reads the head of an index. Throws io_error if the file cannot be read.
 index_summary summarize_index(const std::string& path, const shard_identity& shard);
 
-/// Loads the index that is stored next to a shard of a storage. The identity in the index contains the expected size of
-/// the shard and a meaningless time. The state indicates whether the index is valid. `file_bytes`: the expected size of
-/// the index file; 0: unknown. Throws io_error if the file cannot be read.
+/// Loads the index that is stored next to a shard of a storage. In the result, the identity contains the expected size
+/// of the shard, and a time without meaning. The state indicates whether the index is valid. `file_bytes` is the
+/// expected size of the index file, or 0 if it is unknown. Throws io_error if the file cannot be read.
 loaded_index load_stored_index(const storage& at, const std::string& shard, std::uint64_t file_bytes = 0);
-/// Reads the head of the index next to a shard of a storage. A good head has `identified` = false.
+/// Reads the head of the index next to a shard of a storage. If the state is `good`, `identified` is false.
 index_summary summarize_stored_index(const storage& at, const std::string& shard);
 
-/// Copies the checksums in the file to `index`, then writes the index if the file lacks any part of it. Does nothing
+/// Copies the checksums in the file to `index`. Writes the index if the file does not contain all of it. Does nothing
 /// for a compressed shard. Throws io_error if the file cannot be read or written. `entries` are the bytes that
-/// index.entries() describes. Without `entries`, `index` gets the entry points of the file.
+/// index.entries() describes. If `entries` is null, copies the entries in the file.
 stored_index store_index(const std::string& path, shard_index& index, const entry_pieces* entries = nullptr);
 
-/// Removes temporary indexes of killed processes from the folder of this index (abandoned_files.hpp). Reads the
-/// complete folder. Therefore, call it once before many calls of store_index().
+/// Removes temporary index files that killed processes left in the folder of this index (abandoned_files.hpp). Reads
+/// the complete folder. Therefore, call it once before many calls of store_index().
 void remove_abandoned_indexes(const std::string& path);
 
 }}}  // namespace millrace::detail

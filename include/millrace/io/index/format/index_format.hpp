@@ -2,17 +2,18 @@
 //
 //   std::vector<std::byte> file = mr::detail::index_bytes(index);
 //   std::string defect = mr::detail::find_defect(front, file.size());   // empty if the index_front is valid
-//   defect = mr::detail::find_defect(front.head, columns);              // empty: every offset is within the shard
-//   defect = mr::detail::find_defect(front, columns, ends);             // empty: the entry points fit their payloads
+//   defect = mr::detail::find_defect(front.head, columns);              // empty if all offsets are within the shard
+//   defect = mr::detail::find_defect(front, columns, ends);   // empty if the entry points match their payloads
 //
-// Format of version 1: a head of fixed size, then the columns of shard_index.hpp in their memory layout. The head and
-// the columns each have a CRC-32C. Numbers have the byte order of the machine that wrote them, and the head states this
-// byte order. A machine with another byte order builds its own index.
-// Version 2 has entry points. An entries_head follows the head. After the columns, a table contains the end of each
-// member's entries. The entries follow (entry_table.hpp). An index without entry points is written as version 1, so
+// Format of version 1: a head of fixed size, followed by the columns of shard_index.hpp in their memory layout. The
+// head and the columns each have a CRC-32C. Numbers have the byte order of the machine that wrote them, which the head
+// contains. A machine with another byte order builds its own index.
+// Format of version 2, for shards with entry points (entry_table.hpp): the head, an entries_head, the columns, a table
+// with the end of each member's entries, and the entries. An index without entry points is written as version 1, so
 // that older readers can use it.
-// A file is untrusted input. The counts are checked against the shard's size before memory is allocated. Then every
-// number that serves as an index or an offset is checked.
+// A file is untrusted input. The counts are checked against the shard's size before memory is allocated. After that,
+// every number that serves as an index or an offset is checked.
+// Errors: throws nothing. Threads: pure functions; any thread.
 // Errors: none thrown. Threads: pure functions; any thread.
 #pragma once
 
@@ -34,7 +35,8 @@ struct index_head {
   static constexpr std::array<char, 8> expected_mark{'M', 'R', '-', 'I', 'N', 'D', 'E', 'X'};
   static constexpr std::uint32_t expected_order = 0x01020304;
   static constexpr std::uint32_t expected_version = 1, with_entries = 2;
-  static constexpr auto complete_without_marker = static_cast<shard_index::shard_state>(3);   // a value of `state`
+  // A value of the member `state`.
+  static constexpr auto complete_without_marker = static_cast<shard_index::shard_state>(3);
 
   std::array<char, 8> mark = expected_mark;
   std::uint32_t byte_order = expected_order;
@@ -80,21 +82,21 @@ struct index_front {
 };
 static_assert(std::has_unique_object_representations_v<index_front>);
 
-/// Returns the bytes of the complete file. For an index with entry points, the bytes exclude the entries. Checksums
-/// that other threads learn during the call may be missing.
+/// Returns the bytes of the index file, without the entries of members. If other threads learn checksums during the
+/// call, the bytes may not contain these checksums.
 std::vector<std::byte> index_bytes(const shard_index& index);
 
-/// Returns the offset of the entries in the file of an index with entry points.
+/// Returns the offset of the entries in an index file with entry points.
 std::uint64_t entries_begin_at(const index_counts& counts) noexcept;
 
-/// Returns the defect of heads with correct checksums; empty if the heads are valid. `file_bytes` is the size of the
-/// file.
+/// Returns the defect of the heads, or "" if they are valid. Requires correct checksums. `file_bytes` is the size of
+/// the file.
 std::string find_defect(const index_front& front, std::uint64_t file_bytes);
 
-/// Returns the defect of the columns; empty if they are valid.
+/// Returns the defect of the columns, or "" if they are valid.
 std::string find_defect(const index_head& head, const index_columns& columns);
 
-/// Returns the defect of the table of entries; empty if it is valid. Requires valid columns.
+/// Returns the defect of the table with the ends of the entries, or "" if it is valid. Requires valid columns.
 std::string find_defect(const index_front& front, const index_columns& columns, std::span<const std::uint32_t> ends);
 
 }}}  // namespace millrace::detail

@@ -1,21 +1,23 @@
-// A set index: one small file that describes all shards of a set, so that a run need not query each shard when it
-// starts.
+// A set index: one small file that describes all shards of a set. With a set index, a run need not request the size and
+// version of each shard when it starts.
 //
 //   const auto index = mr::detail::set_index::parse(std::string(text), "s3://photos/set.millrace-index");
 //   if (const auto shard = index.find("s3://photos/train-007.tar")) shard->samples;
 //   write(index.text());
 //
-// Format: text. The first line is "millrace set index 1". One line per shard follows, sorted by name. The words of a
-// line are the shard's size in bytes, its number of samples, and the digest of its members (16 digits). The next words
-// are the size of its index in bytes without entry points, "marked" or "unmarked", the version, and the name. A shard
-// without an end marker is unmarked. An unknown version is "-". Blanks, "%" and bytes that are not printable ASCII are
-// written as %XX. The last line is "end", the number of shards and the CRC-32C of all bytes before it (8 digits).
-// A name is the full name of a shard, or the part of the full name after one of its slashes. Therefore a set may be
-// moved or copied with its set index, and be read in part. If several names match a shard, the longest name is used.
-// The file is untrusted input. Every number is checked before memory is allocated for it. A shard and its index are
-// compared with the set index when they are opened.
-// Cost: the text, and 4 bytes per shard; a description is decoded when it is requested. A million shards are read in
-// about 0.2 s.
+// Format: a text with three kinds of lines.
+// - The first line is "millrace set index 1".
+// - Each shard has one line. The lines are sorted by name. The words of a line are: the shard's size in bytes, the
+//   number of samples, the digest of its members (16 digits), the size of its index in bytes without entry points,
+//   "marked" or "unmarked", the version, and the name. "unmarked" means that the shard has no end marker. An unknown
+//   version is "-". Blanks, "%" and bytes that are not printable ASCII are written as %XX.
+// - The last line has "end", the number of shards, and the CRC-32C of all bytes before this line (8 digits).
+// A name is the full name of a shard, or the part of the full name after one of its slashes. Therefore a set and its
+// set index may be moved or copied together, and a run may read a part of the set. If several names match a shard, the
+// longest name is used. The file is untrusted input. Every number is checked before memory is allocated for it. When a
+// shard or its index is opened, it is compared with the set index.
+// Cost: the text, and 4 bytes per shard. The description of a shard is decoded in each call. A million shards are read
+// in about 0.2 s.
 // Errors: data_error with the file and the offset. Threads: not synchronized.
 #pragma once
 
@@ -31,15 +33,16 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// A shard, according to a set index.
+/// The description of a shard in a set index.
 struct set_index_shard {
   std::string name{};
   std::uint64_t size_bytes = 0;
   std::uint64_t samples = 0;
-  std::uint64_t fingerprint = 0;      ///< from its index; equal for equal members at equal offsets
+  /// From the index of the shard; equal for shards with equal members at equal offsets.
+  std::uint64_t fingerprint = 0;
   std::uint64_t index_bytes = 0;      ///< size of its index file without entry points
   bool without_end_marker = false;
-  std::string version{};              ///< as in file_identity; empty: unknown
+  std::string version{};              ///< as in file_identity; empty if unknown
 
   friend bool operator==(const set_index_shard&, const set_index_shard&) = default;
 };
@@ -65,12 +68,13 @@ class set_index {
   std::size_t size() const noexcept { return lines_.size(); }
   /// Returns the descriptions of all shards.
   std::vector<set_index_shard> shards() const;
-  /// Returns the description of a shard; nothing if there is none.
+  /// Returns the description of a shard, or nothing if the set index does not contain it.
   std::optional<set_index_shard> find(std::string_view shard) const {
     std::size_t nearby = 0;
     return find_from(nearby, shard);
   }
-  /// Returns the same as find(), but is faster if `nearby` is reused between calls with sorted shards.
+  /// Returns the same as find(). Faster if the caller passes the same `nearby` variable (initially 0) for shards in
+  /// sorted order.
   std::optional<set_index_shard> find_from(std::size_t& nearby, std::string_view shard) const;
 
  private:
@@ -92,7 +96,7 @@ class set_index {
   std::size_t slashes_ = 0;            // largest number of slashes in a name
 };
 
-/// Returns the common folder of all names, with its last slash; empty if there is none.
+/// Returns the common folder of all names, with its last slash, or "" if there is none.
 std::string_view common_folder(const name_list& names) noexcept;
 
 }}}  // namespace millrace::detail

@@ -1,20 +1,20 @@
-// shard_index: records the samples, keys and fields of one plain shard, their locations, and the known checksums.
+// shard_index: the samples, keys and fields of one shard, their locations, and the checksums of their payloads.
 //
 //   // scan_shard(): tar_index_scan.hpp; index files: index_file.hpp
 //   mr::detail::shard_index index = mr::detail::scan_shard(source, pool);
 //   auto sample = index.sample(4711);                           // .key, .offset_bytes, .first_member, .end_member
 //   auto member = index.member(sample.first_member);            // .field, .offset_bytes, .size_bytes
-//   index.checksum(sample.first_member);                        // CRC-32C of the payload; 0: unknown
+//   index.checksum(sample.first_member);                        // CRC-32C of the payload, or 0 if it is unknown
 //
-// The index describes the same samples as shard_reader, in the same order, with all fields, selected or not. The index
-// of a damaged shard has the samples before the damage. The index of a compressed shard has no samples, and its state
-// indicates this.
-// Memory: 12 bytes and the key for each sample, 16 bytes for each member, in one block.
-// Checksums: 0 means unknown. Empty payloads and about one other payload in 2^32 have the checksum 0.
-// Limits: a shard of 2 TiB, with 2^32 - 2 samples and 2^32 - 2 members. The index states the location of a payload only
-// if it is stored in one piece of less than 4 GiB and is not sparse. shard_reader reads a sample with any other
-// payload, starting at the sample's offset.
-// Errors: none. Threads: any number of readers; checksums may be learned concurrently.
+// A member is a file in the archive, and consecutive members with one key are a sample. The index describes the same
+// samples as shard_reader, in the same order, with all fields, including those that a run does not select. If the shard
+// is damaged, the index has the samples before the damage. If the shard is compressed, the index has no samples.
+// Memory: 12 bytes and the key for each sample, and 16 bytes for each member, in one block.
+// Checksums: 0 means unknown. Empty payloads have the checksum 0, and about one other payload in 2^32.
+// Limits: a shard of 2 TiB, with 2^32 - 2 samples and 2^32 - 2 members. The index contains the location of a payload
+// only if the payload is stored in one piece of less than 4 GiB and is not sparse. If a sample has another payload,
+// shard_reader reads the sample from its offset.
+// Errors: none. Threads: any number of readers, which may set checksums concurrently.
 #pragma once
 
 #include <millrace/io/index/format/entry_table.hpp>
@@ -30,7 +30,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// The size and the modification time of a shard. An index is valid for a file with the same size and time.
+/// The size and the modification time of a shard. An index is valid only for a file with the same size and time.
 struct shard_identity {
   std::uint64_t size_bytes = 0;
   std::int64_t modified_ns = 0;   ///< ns since 1970
@@ -45,15 +45,15 @@ struct indexed_sample {
   std::uint32_t first_member = 0, end_member = 0;
 };
 
-/// One file of a sample.
+/// One member of a sample: a file in the archive.
 struct indexed_member {
   std::string_view field{};             ///< field name in lower case
   std::uint64_t offset_bytes = 0;       ///< offset of the payload
   std::uint64_t size_bytes = 0;
-  bool in_one_piece = true;             ///< if false, offset and size have no meaning
+  bool in_one_piece = true;             ///< if false, offset_bytes and size_bytes have no meaning
 };
 
-/// The number of entries in each column, in the order of the columns.
+/// The sizes of the columns, in the order of the columns.
 struct index_counts {
   std::uint32_t samples = 0, members = 0, fields = 0;
   std::uint32_t key_bytes = 0, field_bytes = 0, damage_bytes = 0;
@@ -93,17 +93,17 @@ struct index_columns {
   std::string_view damage() const noexcept;
   std::span<const std::byte> bytes() const noexcept;
 
-  static constexpr std::uint32_t in_pieces = ~std::uint32_t{0};   // the offset of a payload in several pieces
+  static constexpr std::uint32_t in_pieces = ~std::uint32_t{0};   // as the offset: the payload is in several pieces
 };
 
 /// The index of one shard.
 class shard_index {
  public:
-  /// The part of the shard that the index describes.
+  /// The samples of the shard that the index describes.
   enum class shard_state : std::uint32_t {
     complete,        ///< every sample of the shard
-    damaged,      ///< the samples before the damage
-    compressed    ///< no samples, because finding one requires reading all bytes before it
+    damaged,      ///< the samples before the first damage
+    compressed    ///< no samples: to find a sample, all bytes before it must be decompressed
   };
 
   /// The properties of the shard, without its samples.
@@ -112,7 +112,7 @@ class shard_index {
     shard_identity identity{};
     std::uint64_t fingerprint = 0;            ///< digest of all columns except the checksums
     std::uint64_t damage_offset_bytes = 0;    ///< offset of the damage
-    std::uint64_t resume_offset_bytes = 0;    ///< end of the last sample; a reader that starts here reaches the damage
+    std::uint64_t resume_offset_bytes = 0;    ///< end of the last sample; a reader that starts here finds the damage
     shard_counters counters{};                ///< counts of samples and of skipped members
   };
 
@@ -123,24 +123,24 @@ class shard_index {
 
   /// Returns the properties of the shard.
   const shard_facts& facts() const noexcept { return facts_; }
-  /// Returns which part of the shard the index describes.
+  /// Returns which samples of the shard the index describes.
   shard_state state() const noexcept { return facts_.state; }
   /// Returns the size and time of the shard.
   const shard_identity& identity() const noexcept { return facts_.identity; }
   /// Sets the size and time of the shard.
   void identify(const shard_identity& identity) noexcept { facts_.identity = identity; }
-  /// Returns a digest that is equal for shards with the same members at the same offsets. It does not depend on the
-  /// shards' names, times and payloads.
+  /// Returns a digest of the members' names, sizes and offsets. It does not depend on the shard's name and time, or on
+  /// payloads.
   std::uint64_t fingerprint() const noexcept { return facts_.fingerprint; }
-  /// Returns the description of the damage; empty if the shard is not damaged.
+  /// Returns the description of the damage, or "" if the shard is not damaged.
   std::string_view damage() const noexcept { return columns_.damage(); }
 
   /// Returns the number of samples.
   std::uint32_t samples() const noexcept { return columns_.counts.samples; }
   /// Returns the number of members of all samples.
   std::uint32_t members() const noexcept { return columns_.counts.members; }
-  /// Counts the samples that repeat the key of an earlier sample, and stores the number in facts().counters. An index
-  /// file does not contain this number. Cost: one comparison per key; also a sort of all keys if they are not in order.
+  /// Counts the samples with the key of an earlier sample, and stores the count in facts().counters. An index file does
+  /// not contain this count. Cost: one comparison per key, and a sort of all keys if they are not in order.
   void count_returning_keys();
   /// Returns the number of different fields.
   std::uint32_t fields() const noexcept { return columns_.counts.fields; }
@@ -150,16 +150,16 @@ class shard_index {
 
   /// Returns member `number`, counted from 0.
   indexed_member member(std::uint32_t number) const noexcept;
-  /// Returns the number of the member's field.
+  /// Returns the number of a member's field.
   std::uint32_t field_of(std::uint32_t member) const noexcept { return columns_.member_fields()[member]; }
   /// Returns the name of the field with that number.
   std::string_view field_name(std::uint32_t field) const noexcept;
 
-  /// Returns the CRC-32C of a member's payload; 0 if it is unknown.
+  /// Returns the CRC-32C of a member's payload, or 0 if it is unknown.
   std::uint32_t checksum(std::uint32_t member) const noexcept;
-  /// Sets the checksum of a member if it is unknown. Returns the known checksum.
+  /// Sets the checksum of a member if it is unknown. Returns the checksum that is known after the call.
   std::uint32_t learn_checksum(std::uint32_t member, std::uint32_t checksum) noexcept;
-  /// Sets the checksum of a member, even if it is known.
+  /// Sets the checksum of a member, and replaces a known checksum.
   void set_checksum(std::uint32_t member, std::uint32_t checksum) noexcept;
   /// Copies the checksums of an older index of the shard, for members that have not moved. A member has not moved if
   /// its key, field, offset and size are the same. Call it before any thread uses this index.
@@ -180,7 +180,8 @@ class shard_index {
  private:
   static constexpr std::uint64_t block_bytes = tar_block_bytes;
 
-  /// Returns whether the member has not moved. For members in pieces, only the fingerprint shows this.
+  /// Returns whether a member has the same key, field, offset and size. For members in several pieces, the fingerprint
+  /// decides.
   static bool is_unmoved(const indexed_member& now, const indexed_member& then, bool same_fingerprint) noexcept;
 
   shard_facts facts_{};
@@ -188,7 +189,7 @@ class shard_index {
   entry_table entries_{};
 };
 
-// These functions are inline, because they are called for each sample.
+// These functions are inline because they are called for each sample.
 inline indexed_sample shard_index::sample(std::uint32_t number) const noexcept {
   const auto keys = columns_.key_ends(), members = columns_.member_ends();
   const std::uint32_t key_at = number == 0 ? 0 : keys[number - 1];
@@ -213,7 +214,7 @@ inline std::string_view shard_index::field_name(std::uint32_t field) const noexc
 }
 
 inline std::uint32_t shard_index::checksum(std::uint32_t member) const noexcept {
-  // Uses the built-in, because libc++ 14 lacks std::atomic_ref.
+  // Uses the compiler's function, because libc++ 14 lacks std::atomic_ref.
   return __atomic_load_n(&columns_.checksums()[member], __ATOMIC_RELAXED);
 }
 

@@ -1,10 +1,11 @@
-// Builds the index of a shard from its members, in order, by the rules of shard_reader.
+// Builds the index of a shard from its members, added in order. It forms the same samples as shard_reader.
 //
 //   mr::detail::shard_index_builder build;
 //   build.add({.name = "a.jpg", .size_bytes = 700, .offset_bytes = 0, .payload_offset_bytes = 512, .regular = true});
 //   mr::detail::shard_index index = build.finish();           // or .finish_damaged(error)
 //
-// Errors: setup_error for a shard beyond the limits of an index. Threads: not thread-safe. A builder builds one index.
+// Errors: setup_error for a shard that exceeds the limits of an index. Threads: not thread-safe. A builder builds one
+// index.
 #pragma once
 
 #include <millrace/io/index/format/shard_index.hpp>
@@ -22,24 +23,25 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 /// Collects the columns of one index.
 class shard_index_builder {
  public:
-  /// Adds the next member to its sample, or counts it as skipped.
+  /// Adds the next member to its sample. Counts a member that does not belong to a sample as skipped.
   void add(const tar_member& member);
 
-  /// Marks the last member as not stored in one piece, because its header does not state the location of its payload.
+  /// Marks the payload of the last member as not stored in one piece. Its header then does not state the location of
+  /// the payload.
   void mark_last_as_pieces() noexcept;
 
-  /// Sets the number of names that libarchive returned raw (tar_reader::unconverted_names()).
+  /// Sets the number of names whose encoding libarchive did not convert (tar_reader::unconverted_names()).
   void count_unconverted_names(std::uint64_t count) noexcept { facts_.counters.unconverted_names = count; }
-  /// Sets the number of missing end markers: 1 or 0.
+  /// Sets the number of missing end markers, which is 0 or 1.
   void count_missing_end_markers(std::uint64_t count) noexcept { facts_.counters.missing_end_markers = count; }
 
-  /// Closes the open sample as complete if the damaged member `name` begins another sample.
+  /// Closes the open sample as complete if the damaged member `name` would begin the next sample.
   void end_sample_before(std::string_view name);
 
   /// Returns the index of a complete shard.
   shard_index finish();
 
-  /// Returns the index of a damaged shard, without the sample that is open at the damage.
+  /// Returns the index of a damaged shard, without the sample that was open when the damage was found.
   shard_index finish_damaged(const error& damage);
 
  private:

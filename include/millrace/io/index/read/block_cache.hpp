@@ -1,19 +1,19 @@
-// Caches small samples: reads a block of neighboring samples at once and returns its records one by one, in any order.
+// Caches small samples: reads a block of neighboring samples together, and returns its records one by one in any order.
 //
 //   mr::detail::block_cache cache({.limit_bytes = std::size_t{64} << 20});
 //   const auto read = [&](std::vector<mr::record>& block) { block = records_of(3, 7); };
-//   cache.take({.shard = 3, .number = 7}, offsets, places, read);   // *places[i] becomes record offsets[i] of block 7
+//   cache.take({.shard = 3, .number = 7}, offsets, places, read);   // *places[i] = record offsets[i] of block 7
 //   cache.held_bytes();
 //
-// The cache is for small samples, because a separate read for each would dominate their cost. `read` fills a vector
-// with the records of a complete block. A record that `read` leaves empty is returned empty; the caller determines the
-// reason. Each record is returned once, and a block without records is removed. The next pass reads the block again. If
-// the limit is exceeded, the cache evicts the least recently requested block. An eviction costs another read, but never
-// loses a sample.
-// reserve() is for remote blocks, because many of them are fetched concurrently. A thread that needs a reserved block
-// waits until the owner of the reservation has filled the block. A thread must fill its own reservations before it
-// calls take(). Therefore no two threads wait for each other.
-// Errors: the exceptions of `read`. Threads: any number; threads that need the same block wait for a single read of it.
+// The cache is for small samples, because a separate read of each would dominate their cost. `read` fills a vector with
+// the records of a complete block. If `read` leaves a record empty, `take()` returns an empty record, and the caller
+// finds the reason. Each record is returned once, and a block without records is removed. The next pass reads the block
+// again. If the limit is exceeded, the cache evicts the least recently requested block. An eviction costs another read,
+// but loses no sample.
+// reserve() is for remote blocks, many of which are fetched concurrently. A thread that needs a reserved block waits
+// until the owner of the reservation has filled the block. A thread must fill its own reservations before it calls
+// `take()`, so that no two threads wait for each other.
+// Errors: the exceptions of `read`. Threads: any number. If several threads need the same block, one of them reads it.
 #pragma once
 
 #include <millrace/item/record.hpp>
@@ -30,7 +30,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// The name of a block: the `number`-th block of a shard.
+/// Identifies a block by its shard, and its number in the shard.
 struct block_name {
   std::uint64_t shard = 0;
   std::uint32_t number = 0;
@@ -38,7 +38,7 @@ struct block_name {
   friend bool operator==(const block_name&, const block_name&) = default;
 };
 
-/// The blocks with records that were not returned yet.
+/// The blocks with records that take() has not returned yet.
 class block_cache {
   struct block;
 
@@ -51,7 +51,7 @@ class block_cache {
   block_cache(const block_cache&) = delete;
   block_cache& operator=(const block_cache&) = delete;
 
-  /// Moves the records at `offsets` in the block to `places`. Each offset must occur only once. Calls
+  /// Moves the records at `offsets` in the block to `places`. The offsets must differ. Calls
   /// `read(std::vector<record>&)` if the block is not in the cache.
   template <class Read>
   void take(const block_name& name, std::span<const std::uint32_t> offsets, std::span<record* const> places,
@@ -71,8 +71,7 @@ class block_cache {
     if (s->left == 0) erase(name, *s);
   }
 
-  /// A block that only the owner of the reservation may fill. Other threads wait for it until the reservation is
-  /// destroyed.
+  /// The right to fill a block. Other threads that need the block wait until the reservation is destroyed.
   class reservation {
    public:
     const block_name& name() const noexcept { return name_; }
@@ -93,14 +92,14 @@ class block_cache {
     fill(*owned.block_, read);
   }
 
-  /// Returns the bytes of all blocks in the cache, measured when each was read.
+  /// Returns the bytes of all blocks in the cache, measured when the blocks were read.
   std::size_t held_bytes() const;
 
  private:
   struct block {
     std::mutex mutex;   // guards the records
     std::vector<record> records{};
-    std::size_t left = 0;   // records not yet returned
+    std::size_t left = 0;   // number of records that `take()` has not returned
     std::size_t bytes = 0;           // this and the members below are guarded by the cache's mutex
     std::uint64_t requested_at = 0;
     bool evicted = false;

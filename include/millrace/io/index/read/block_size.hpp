@@ -1,13 +1,13 @@
-// Determines how many bytes of a shard are read together for one sample. The neighbors of the sample then stay in
-// memory until their turn.
+// Determines how many bytes of a shard are read together for one sample. The other samples in these bytes stay in
+// memory until they are requested.
 //
 //   const mr::detail::block_size size = mr::detail::block_size::choose(order, {.samples = 1'281'167,
 //                                                                              .sample_bytes = 110'000,
 //                                                                              .is_local = false});
-//   const bool alone = size.held_bytes == 0;              // each sample is read separately
+//   const bool alone = size.held_bytes == 0;              // true: each sample is read separately
 //
-// From a local disk, only small samples are read in blocks. A request to a storage costs more. Therefore larger samples
-// of a storage are also read in blocks of up to eight samples, if the memory allows it.
+// On a local disk, only small samples are read in blocks. A request to a remote storage costs more. Therefore larger
+// samples of a remote storage are also read in blocks of up to eight samples, if the memory suffices.
 // Errors: none. Threads: pure functions; any thread.
 #pragma once
 
@@ -21,37 +21,37 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 /// The order in which samples will be requested.
 struct expected_order {
-  std::uint64_t window = 0;           ///< how far a shuffle moves a sample, counted in samples of all lanes read here
+  std::uint64_t window = 0;   ///< maximum distance that a shuffle moves a sample, in samples of all lanes of this rank
   std::uint64_t lanes = 1;            ///< lanes (parts of the order) that are read concurrently
-  std::size_t max_held_bytes = 0;    ///< maximum memory for samples that are read before their turn
+  std::size_t max_held_bytes = 0;    ///< maximum memory for samples that are read before they are requested
 };
 
 /// The bytes of a block, and of all blocks in memory.
 struct block_size {
   static constexpr std::uint64_t min_bytes = std::uint64_t{256} << 10;
-  static constexpr std::uint64_t max_samples = 8;   // maximum per block, if the samples are not small
+  static constexpr std::uint64_t max_samples = 8;   // maximum per block, except for small samples
   static constexpr std::uint64_t min_places = 16;   // minimum number of positions that are read concurrently
 
   struct data_set {
-    std::uint64_t samples = 0, sample_bytes = 0;   // sample_bytes: mean size, headers included
+    std::uint64_t samples = 0, sample_bytes = 0;   // sample_bytes: mean size with headers
     bool is_local = true;
   };
 
   std::uint64_t bytes = min_bytes;
-  std::uint64_t held_bytes = 0;   ///< maximum of all blocks; 0: no blocks
+  std::uint64_t held_bytes = 0;   ///< maximum of all blocks in memory; 0: samples are read separately
 
-  /// Returns the size of the largest sample that is read with its neighbors.
+  /// Returns the maximum mean size of samples that are read in blocks.
   static constexpr std::uint64_t largest_sample(bool is_local) noexcept {
     return std::uint64_t{is_local ? 16U : 256U} << 10;
   }
 
-  /// Returns the size for an order.
+  /// Returns the sizes for an order and a data set.
   static block_size choose(const expected_order& order, const data_set& data) noexcept {
     if (order.window <= 1 || data.samples == 0 || data.sample_bytes > largest_sample(data.is_local)) return {};
-    // A block stays in memory from the first possible turn of its samples until its last sample is delivered. A lane
-    // may begin and end inside a block. The factor 2 covers two effects: a pool block is up to a quarter larger than
-    // its content, and threads overtake each other. I/O threads that share a lane read at different positions in it, as
-    // separate lanes do.
+    // A block stays in memory from the first request to one of its samples until its last sample is delivered. A lane
+    // may begin and end inside a block. The factor 2 is necessary because the memory of a block may be a quarter larger
+    // than its content, and because threads may overtake each other. If I/O threads share a lane, each reads at a
+    // different position, as in separate lanes.
     const std::uint64_t window = std::min(order.window, data.samples);
     const std::uint64_t places = std::max(order.lanes, min_places);
     for (std::uint64_t together = data.is_local ? 1 : max_samples; together > 0; together /= 2) {

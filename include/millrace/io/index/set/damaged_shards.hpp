@@ -1,8 +1,8 @@
-// Counts the shards that are damaged at the start of a run, and limits their number.
+// Counts the shards that are already damaged at the start of a run, and limits their number.
 //
 //   mr::detail::damaged_shards damaged(o.damaged_shards_at_most);
 //   if (!damaged.allow({.shard = name, .samples = 40, .is_complete = true})) damaged.throw_if_allowed(name);
-//   damaged.notices(147);               // "2 of 147 shards are damaged: ..."; empty if none is damaged
+//   damaged.notices(147);               // a notice such as "2 of 147 shards are damaged: ..."
 //
 // Errors: data_error of throw_if_allowed(). Threads: one thread at a time.
 #pragma once
@@ -16,7 +16,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// Counts damaged shards, and records the first.
+/// Counts damaged shards, and stores the description of the first one.
 class damaged_shards {
  public:
   struct damaged_shard {
@@ -27,19 +27,19 @@ class damaged_shards {
 
   explicit damaged_shards(std::size_t at_most) noexcept : at_most_(at_most) {}
 
-  /// Records a damaged shard. Returns whether the number of damaged shards is allowed.
+  /// Counts a damaged shard. Returns false if there are now more damaged shards than allowed.
   bool allow(const damaged_shard& entry) {
     if (++count_ > at_most_) return false;
     if (count_ == 1) {
       first_shard_ = entry.shard;
-      first_ = printable(entry.shard) + " keeps " + (entry.is_complete ? "all its " : "only its first ") +
+      first_ = printable(entry.shard) + " delivers " + (entry.is_complete ? "all its " : "only its first ") +
                std::to_string(entry.samples) + " samples" +
-               (entry.is_complete ? "; unreadable samples count as damaged"
-                              : "; an index from before the damage would keep all");
+               (entry.is_complete ? " except unreadable ones, which count as damaged"
+                              : ", because it has no index from before the damage");
     }
     return true;
   }
-  /// Throws the error for too many damaged shards. Does nothing if the options allow none.
+  /// Throws the error for too many damaged shards. Does nothing if no damaged shard is allowed.
   void throw_if_allowed(const std::string& shard) const {
     if (at_most_ == 0) return;
     throw data_error("too many shards are damaged: got " + std::to_string(count_) + ", expected at most " +
@@ -47,7 +47,7 @@ class damaged_shards {
                      "Copy the shards again, or raise shards_options::damaged_shards_at_most",
                      {.stage = "index", .shard = shard});
   }
-  /// Returns the notice about the damaged shards; empty if no shard is damaged.
+  /// Returns the notice about the damaged shards. Returns nothing if no shard is damaged.
   std::vector<notice> notices(std::size_t shards) const {
     if (count_ == 0) return {};
     return {{.kind = notice_kind::lost_shard, .severity = notice_severity::loss,

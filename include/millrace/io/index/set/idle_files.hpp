@@ -1,13 +1,12 @@
-// The files that one or several sets of shards keep open between reads.
+// A pool of open files. Sets of shards keep files open between reads, and share one limit.
 //
 //   mr::detail::idle_files files(128);                          // keeps at most 128 files open
-//   auto opened = files.reuse(this, shard);                      // null: the caller opens the shard
+//   auto opened = files.reuse(this, shard);                      // null: the caller opens the file of the shard
 //   files.keep(this, std::move(opened));                        // after the read
 //
-// If too many files are open, the file that was used least recently is closed, whichever set owns it. A shard has at
-// most one idle file; a second one is closed.
-// Errors: none. Threads: any thread. Lifetime: a set removes its files by remove_all() before the data they use is
-// destroyed.
+// If too many files are open, the least recently used file of all sets is closed. The pool keeps at most one file for
+// each shard, and closes a second one.
+// Errors: none. Threads: any thread. Lifetime: a set calls remove_all() before it destroys the data that its files use.
 #pragma once
 
 #include <millrace/base/version.hpp>
@@ -31,18 +30,18 @@ struct idle_file {
   const std::size_t shard;   ///< number of the shard in its set
 };
 
-/// Limits the files that several sets together keep open.
+/// Limits the number of files that several sets keep open.
 class idle_files {
  public:
   explicit idle_files(std::size_t most) noexcept : most_(most) {}
 
-  /// Returns the open file of a shard; null if there is none.
+  /// Returns the open file of a shard, or null if no file is open.
   std::unique_ptr<idle_file> reuse(const void* owner, std::size_t shard) noexcept {
     const std::lock_guard lock(mutex_);
     const auto at = by_shard_.find({owner, shard});
     return at == by_shard_.end() ? nullptr : remove(at);
   }
-  /// Keeps a file open for later reads. Closes it if memory runs out.
+  /// Keeps a file open for later reads. Closes the file if memory is exhausted.
   void keep(const void* owner, std::unique_ptr<idle_file> file) noexcept {
     const std::lock_guard lock(mutex_);
     const key name{owner, file->shard};

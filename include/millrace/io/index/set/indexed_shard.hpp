@@ -1,14 +1,14 @@
-// One shard of a data set. The head of its index is known from the start; the rest of the index is loaded at its first
-// use. A shard that was not used yet has 72 bytes.
+// One shard of a data set. The head of its index is loaded at the start of a run, and the rest of the index at the
+// first use of the shard. Before that, the object has 72 bytes.
 //
 //   mr::detail::indexed_shard shard;
-//   shard.head = head;                                        // by find_shard_heads()
+//   shard.head = head;                                        // from find_shard_heads()
 //   mr::detail::shard_index& index = shard.load(name, files);
-//   shard.check_same(name, *file);                            // for a shard of a storage, at each opening
+//   shard.check_same(name, *file);                            // for a shard of a storage, each time it is opened
 //
-// Errors: the errors of index_of(); data_error if the index describes another shard.
+// Errors: the errors of index_of(). data_error if the index is for another shard.
 // Threads: any thread may call load(), is_loaded() and check_same(). Set the head, the index and the damage before
-// that. index() and has_learned() must not run concurrently with the first load().
+// these calls. index() and has_learned() must not be called during the first load().
 #pragma once
 
 #include <millrace/base/error.hpp>
@@ -33,19 +33,19 @@ class indexed_shard {
 
   index_summary head{};
 
-  /// Sets the index, if it is known from the start.
+  /// Sets the index, if it is loaded at the start.
   void set_index(std::shared_ptr<shard_index> index) {
     used().index = std::move(index);
     used().known_checksums = head.known_checksums;
   }
-  /// Records that the damaged shard is used, and its index is not stored.
+  /// Records that the shard is damaged, and that its index will not be stored.
   void set_damaged() { used().damaged = true; }
   bool is_damaged() const noexcept {
     const state* const now = used_.load(std::memory_order_acquire);
     return now && now->damaged;
   }
 
-  /// Returns the index; loads it at the first call.
+  /// Returns the index. The first call loads it.
   shard_index& load(const std::string& name, const index_file_options& files) {
     state& s = used();
     std::call_once(s.loaded, [&] {
@@ -60,7 +60,7 @@ class indexed_shard {
     s.ready = true;
     return *s.index;
   }
-  /// Returns the index; null before it is set or loaded.
+  /// Returns the index, or null before it is set or loaded.
   shard_index* index() const noexcept {
     const state* const now = used_.load(std::memory_order_acquire);
     return now ? now->index.get() : nullptr;
@@ -70,8 +70,8 @@ class indexed_shard {
     const state* const now = used_.load(std::memory_order_acquire);
     return now && now->index && now->index->known_checksums() > now->known_checksums;
   }
-  /// Returns how many samples repeat the key of an earlier sample. The first call after the index was loaded returns
-  /// the number; later calls return 0.
+  /// Returns the number of samples with the key of an earlier sample. Only the first call after the index was loaded
+  /// returns this number. Later calls return 0.
   std::uint64_t exchange_returning_keys() noexcept {
     state* const now = used_.load(std::memory_order_acquire);
     return !now || now->returning_keys.load(std::memory_order_relaxed) == 0 ? 0 : now->returning_keys.exchange(0);
@@ -82,8 +82,8 @@ class indexed_shard {
     return now && now->ready;
   }
 
-  /// Throws data_error if a file of a storage is not the shard that its index describes. If the shard was not queried
-  /// before, only the size must match, and the version is recorded. Requires that the index is loaded.
+  /// Throws data_error if a file of a storage is not the shard of the index. If the version of the shard is unknown,
+  /// only the size must match, and the version is recorded. Requires a loaded index.
   void check_same(const std::string& name, const file_identity& identity) {
     const file_stamp now = stamp_of(identity);
     const std::lock_guard lock(used().mutex);
@@ -113,17 +113,17 @@ class indexed_shard {
     std::uint64_t known_checksums = 0;   // number of checksums in the index file
     std::atomic<bool> ready{false};
     std::atomic<std::uint64_t> returning_keys{0};
-    std::mutex mutex{};   // guards the time in `head`, and whether it is known
+    std::mutex mutex{};   // guards the member `head`
     bool damaged = false;
   };
 
-  /// Returns the state, which the first use creates.
+  /// Returns the state. The first call creates it.
   state& used() {
     state* now = used_.load(std::memory_order_acquire);
     if (now) return *now;
     auto created = std::make_unique<state>();
     if (used_.compare_exchange_strong(now, created.get())) return *created.release();
-    return *now;   // created by another thread
+    return *now;   // another thread created the state
   }
 
   std::atomic<state*> used_{nullptr};

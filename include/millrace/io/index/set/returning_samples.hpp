@@ -1,7 +1,8 @@
-// Counts, when indexes are loaded, the samples of a data set that repeat the key of an earlier sample in their shard.
+// Counts the samples of a data set that have the key of an earlier sample in their shard. Counts a shard when its index
+// is loaded.
 //
 //   mr::detail::shard_index& index = returning.count(shard.load(name, files), shard, number);
-//   returning.report(counts, names);                             // the samples counted since the last call
+//   returning.report(counts, names);                             // samples since the last call
 //
 // Errors: none. Threads: any thread.
 #pragma once
@@ -18,10 +19,10 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// The samples that were counted and not yet reported.
+/// The samples that were counted, but not reported yet.
 class returning_samples {
  public:
-  /// Adds the number of samples of a shard whose key returned later, at the first use of its index. Returns the index.
+  /// Adds the number of these samples in a shard, at the first use of its index. Returns the index.
   shard_index& count(shard_index& index, indexed_shard& shard, std::size_t number) noexcept {
     if (const std::uint64_t samples = shard.exchange_returning_keys(); samples > 0) [[unlikely]] {
       first_shard_ = number;
@@ -30,7 +31,7 @@ class returning_samples {
     return index;
   }
 
-  /// Reports the samples: adds them to the counts of events, and sends a notice that names a shard.
+  /// Reports the samples: adds them to the counts of events, and sends a notice with the name of one shard.
   void report(event_counts& counts, const name_list& names) noexcept {
     if (samples_.load(std::memory_order_relaxed) == 0) return;
     if (const std::uint64_t samples = samples_.exchange(0); samples > 0)
@@ -42,8 +43,8 @@ class returning_samples {
   std::atomic<std::size_t> first_shard_{0};
 };
 
-/// Returns the first other part of a sample whose key returned later: an entry of the index with this `key` that does
-/// not begin at `own_offset_bytes`. Returns nothing if there is none.
+/// If the members of one sample are separated in a shard, the index has several samples with their key. Returns the
+/// first one that does not begin at `own_offset_bytes`, or nothing.
 inline std::optional<other_piece> find_other_piece(const shard_index& index, std::string_view key,
                                                    std::uint64_t own_offset_bytes) {
   constexpr std::size_t max_text_bytes = 200;

@@ -1,27 +1,28 @@
-// A list of plain shards whose samples can be read in any order: names, indexes and open files.
+// A list of plain shards whose samples can be read in any order. Owns the names, indexes and open files of the shards.
 //
 //   mr::detail::shard_data data(names, {.reader = {.fields = {"jpg", "cls"}}});
 //   data.counts();                                              // number of samples of each shard
 //   std::size_t good = data.read(samples, records, failure);     // records[i] is samples[i] for i < good
-//   data.fingerprint();                                         // digest of names, sizes and members: for resuming
+//   data.fingerprint();   // digest of names, sizes and members, for resume points
 //
 // Missing indexes are built and stored (index_build.hpp). The constructor reads only the heads of indexes. The rest of
-// an index is read with its shard's first sample. If the index is damaged, it is then built again. Neighbors in a shard
-// are read together (indexed_reader.hpp). Checksums are learned at the first read of a payload and checked at all later
-// reads. At most 128 files stay open between reads, or as many as several sets share (idle_files).
+// an index is read together with the first sample of its shard. If an index is damaged, it is built again. Neighbors in
+// a shard are read together (indexed_reader.hpp). The first read of a payload records its checksum, and all later reads
+// check it. Up to 128 files stay open between reads. If several sets share a pool (idle_files), the limit of the pool
+// applies.
 // Small samples are read in blocks of neighbors (block_cache.hpp) on two conditions: expect() was called with the
-// order, and the allowed memory is enough to store the neighbors until their turn. From a storage, larger samples are
+// order, and the allowed memory suffices for the neighbors until they are requested. From a storage, larger samples are
 // also read in blocks, because a request costs more than a read of a local file.
-// Fields get the entry points that the index has for them (indexed_reader.hpp). Entry points in a storage are read in
-// chunks, which are cached up to a limit that expect() sets (entry_file.hpp).
-// If indexes cannot be stored (a full disk, a read-only folder), one notice reports this, and the run continues without
-// stored indexes.
-// A shard that is damaged at the start is an error, unless damaged_shards_at_most allows it. With an index from before
-// the damage, the shard keeps all its samples, and reading an unreadable sample is an error. Without such an index, the
-// shard has only the samples before the damage. notices() reports the damage.
-// Errors at the start name the shard. They are the errors of build_indexes(), including compressed_shard. A damaged
-// shard causes the data_error of shard_reader; with `strict`, a shard without an end marker causes it, too.
-// Errors later are the errors of indexed_reader, and data_error for a shard that was replaced since the start.
+// Fields get their entry points (positions where a decoder may start) if the index has them (indexed_reader.hpp). Entry
+// points in a storage are read in chunks, which are cached up to a limit that expect() sets (entry_file.hpp).
+// If indexes cannot be stored, for example on a full disk, a notice reports the first failure, and the run continues.
+// A shard that is damaged at the start is an error, unless damaged_shards_at_most allows it. If the shard has an index
+// from before the damage, it has all its samples, and reading an unreadable sample is an error. Otherwise the shard has
+// only the samples before the damage. notices() reports damaged shards.
+// Errors of the constructor name the shard: the errors of build_indexes(), including compressed_shard, and the
+// data_error of shard_reader for a damaged shard or, with `strict`, a shard without an end marker.
+// Errors of other functions: the errors of indexed_reader, and data_error for a shard that was replaced since the
+// start.
 // Threads: any number may call read() concurrently.
 #pragma once
 
@@ -50,11 +51,12 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// The shards that a storage could not read within its retries. Another attempt for each sample would be just as slow.
+/// The shards for which a storage has exhausted its retries. Another attempt for each of their samples would be as
+/// slow.
 class abandoned_shards {
  public:
   void record(std::size_t shard, std::exception_ptr error) { all_.emplace_back(shard, std::move(error)); }
-  /// Returns the error of a shard; null if there is none.
+  /// Returns the error of a shard, or null if the shard is not in the list.
   std::exception_ptr of(std::size_t shard) const noexcept {
     for (const auto& [number, error] : all_)
       if (number == shard) return error;
@@ -72,18 +74,18 @@ struct shard_data_options {
   std::string set_index{};         ///< as in shard_heads_options
   notice_function notice{};   ///< receives progress, stalls, and failures to store indexes
   bool strict = false;             ///< treats a shard without an end marker as an error
-  sample_choice choice{};          ///< the samples to use; used only in the constructor
+  sample_choice choice{};          ///< selects samples; used only in the constructor
   std::size_t damaged_shards_at_most = 0;   ///< maximum number of shards damaged at the start
   entry_maker entries{};           ///< as in index_build_options
 };
 
-/// The shards of one data set, read by their indexes.
+/// The shards of one data set, read by means of their indexes.
 class shard_data {
  public:
   using item = record;
 
-  /// Loads the heads of all indexes. Throws the errors described at the top of the file. `startup_notices` receives the
-  /// notices of the constructor; if it is null, shard_data_options::notice receives them.
+  /// Loads the heads of all indexes. The top of the file lists the errors. `startup_notices` receives the notices of
+  /// the constructor. If it is null, shard_data_options::notice receives them.
   explicit shard_data(name_list names, shard_data_options options = {},
                       notice_outlet* startup_notices = nullptr);
 
@@ -92,44 +94,44 @@ class shard_data {
   /// Writes the learned checksums to the index files.
   ~shard_data();
 
-  /// Counts the shards without an end marker.
+  /// Adds the number of shards without an end marker to `counts`.
   void report(event_counts& counts) const noexcept;
-  /// Counts the fields with entry points and the fields with wrong entry points since the last call. Also counts the
-  /// samples that repeat the key of an earlier sample in their shard.
+  /// Adds to `counts` the following numbers since the last call: fields with entry points, fields with wrong entry
+  /// points, and samples with the key of an earlier sample in their shard.
   void report_reads(event_counts& counts) const noexcept {
     entries_.report(counts);
     returning_.report(counts, names_);
   }
 
-  /// Returns the location of the rest of a sample that is stored in pieces.
+  /// If the members of a sample are separated in its shard, returns the location of another part of the sample.
   std::optional<other_piece> other_piece_of(const error_location& sample) const {
     for (std::size_t i = 0; i < names_.size(); ++i)
       if (names_.view(i) == sample.shard) return find_other_piece(index(i), sample.key, sample.offset_bytes);
     return std::nullopt;
   }
 
-  /// Returns the number of samples of each shard; with a choice, the number of chosen samples including their repeats.
-  /// The index in a located_sample is an index among these samples.
+  /// Returns the number of samples of each shard. With a choice, returns the number of chosen samples including
+  /// repeats. The index in a located_sample is an index among these samples.
   const std::vector<std::uint64_t>& counts() const noexcept { return counts_; }
-  /// Returns the identity of a sample, which is the same in every choice that contains the sample. Each repeat has its
-  /// own identity.
+  /// Returns the identity of a sample. It is the same in every choice that contains the sample. Each repeat has its own
+  /// identity.
   std::uint64_t id_of(const located_sample& s, std::uint64_t first_shard = 0) const noexcept;
-  /// Returns a checksum of the chosen samples; 0 if each sample is used once.
+  /// Returns a checksum of the chosen samples, or 0 if each sample is used once.
   std::uint64_t choice() const noexcept { return choice_; }
-  /// Returns a phrase like "12811 of 1281167 samples chosen"; empty without a choice.
+  /// Returns a phrase such as "12811 of 1281167 samples chosen", or "" without a choice.
   const std::string& choice_text() const noexcept { return choice_text_; }
-  /// Loads the indexes of all shards; concurrently from a storage.
+  /// Loads the indexes of all shards of a storage, concurrently. Does nothing for local shards.
   void load_indexes(notice_outlet& notices) const {
     if (!options_.files.storage.is_local())
       run_concurrently({.step = "reads indexes", .names = names_, .max_threads = max_stored_requests,
                         .notices = &notices}, [this](auto i) { index(i); });
   }
-  /// Returns the key, the offset and the members of a sample, as long as this object lives.
+  /// Returns the key, the offset and the members of a sample. The result is valid as long as this object exists.
   indexed_sample sample_of(const located_sample& s) const {
     const auto shard = static_cast<std::size_t>(s.shard);
     return index(shard).sample(stored_number(shard, static_cast<std::uint32_t>(s.index)));
   }
-  /// Returns the names of the selected fields in all shards. Loads their indexes.
+  /// Returns the names of the selected fields in all shards. Loads the indexes.
   std::set<std::string_view> fields() const {
     const selected_fields selected(options_.reader.fields);
     std::set<std::string_view> all;
@@ -140,25 +142,26 @@ class shard_data {
   }
   /// Returns whether the shards are local files.
   bool is_local() const noexcept { return options_.files.storage.is_local(); }
-  /// Returns a phrase about the start of a set of many shards: time, requests and memory; empty for other sets.
+  /// Returns a phrase about the start of a set of many shards: time, requests and memory. Returns "" for other sets.
   std::string start_text() const;
-  /// Returns the path of a shard, valid as long as this object lives.
+  /// Returns the path of a shard. The result is valid as long as this object exists.
   std::string_view name(std::size_t shard) const noexcept { return names_.view(shard); }
   /// Returns the shard, the key and the offset of a sample.
   error_location location_of(const located_sample& s) const;
-  /// Returns the size of all shards together, headers included; with a choice, the corresponding share of this size.
+  /// Returns the size of all shards including headers. With a choice, returns the share of this size for the chosen
+  /// samples.
   std::uint64_t size_bytes() const noexcept;
-  /// Returns a digest of names, sizes and members. The digest excludes folders, times and payloads: notices() reports
-  /// changed times, and reading checks payloads.
+  /// Returns a digest of names, sizes and members. It excludes folders, times and payloads, because notices() reports
+  /// changed times, and reads check payloads.
   std::uint64_t fingerprint() const noexcept { return fingerprint_; }
 
-  /// Returns the lines to show at the start; empty without problems.
+  /// Returns the notices to show at the start, or nothing if the set has no problems.
   std::vector<notice> notices() const;
 
-  /// Returns the default meter of sample reads. It excludes reads of indexes.
+  /// Returns the meter of sample reads that is used by default. It excludes reads of indexes.
   read_meter& reads() const noexcept { return reads_; }
 
-  /// Keeps files open together with other sets. Closes the files that are open now.
+  /// Keeps files open in a pool that this set shares with other sets. Closes the files that this set has open.
   void share(std::shared_ptr<idle_files> files) {
     const std::lock_guard lock(mutex_);
     files_->remove_all(this);
@@ -166,32 +169,32 @@ class shard_data {
   }
 
   /// Decides whether to read small samples in blocks. Call it before the first read(). Returns the maximum bytes of
-  /// cached blocks and entry points. Blocks add 0 bytes if each sample is read at its turn.
+  /// cached blocks and cached entry points. If each sample is read separately, blocks need 0 bytes.
   std::size_t expect(const expected_order& order);
 
-  /// Announces to the storage that these shards will be opened in this order. Further calls announce additional shards.
+  /// Announces to the storage that these shards will be opened in this order. A further call announces more shards.
   void expect_shards(std::span<const std::size_t> shards) const;
 
-  /// Reads `samples` into `records`. Returns how many samples at the front are good; `failure` is the error of the next
-  /// sample. Later records are good or empty.
+  /// Reads `samples` into `records`. Returns the number of samples that were read without an error, counted from the
+  /// front. `failure` is the error of the next sample. Records after it are valid or empty.
   std::size_t read(std::span<const located_sample> samples, std::span<record> records, std::exception_ptr& failure);
-  /// Returns whether read() failed because a storage stopped retrying. Then the error is final, because another attempt
-  /// would be just as slow.
+  /// Returns whether read() failed because a storage exhausted its retries. Then the error is final, because another
+  /// attempt would be as slow.
   bool is_given_up(const std::exception_ptr& failure) const noexcept {
     return !options_.files.storage.is_local() && is_error_of_storage(failure);
   }
-  /// The destination of a read: the records, the error and the meter.
+  /// The destination of a read.
   struct buffer {
     std::span<record> records;
     std::exception_ptr& failure;
-    read_meter& reads;   ///< meter of these reads
+    read_meter& reads;   ///< meter that records these reads
   };
-  /// Same as read() with the default meter, but with the meter in `to`.
+  /// Works like read() above, but with the meter in `to`.
   std::size_t read(std::span<const located_sample> samples, const buffer& to);
 
  private:
-  /// Stores the learned checksums of a shard. On failure it reports one notice, but no error, because a run works
-  /// without stored indexes. `cleaned` is the folder from which files of killed processes were removed most recently.
+  /// Stores the learned checksums of a shard. A failure is not an error, because a run works without stored indexes.
+  /// The first failure is reported by a notice. `cleaned` is the folder whose temporary files were removed last.
   void store_learned(std::size_t shard, std::optional<std::string>& cleaned);
   void report_not_stored(notice_outlet& to, const std::string& problem, std::string_view reason);
 
@@ -208,7 +211,7 @@ class shard_data {
   };
 
   struct target {
-    std::uint64_t sample = 0;   // the shard, then the number in the low 32 bits
+    std::uint64_t sample = 0;   // the shard in the upper 32 bits, the number of the sample in the lower 32 bits
     std::size_t position = 0;   // index in the caller's list
 
     std::size_t shard() const noexcept { return static_cast<std::size_t>(sample >> 32); }
@@ -225,33 +228,32 @@ class shard_data {
     abandoned_shards abandoned{};   // shards that a storage could not read
   };
 
-  /// Returns the number of samples in a block of a shard; 0 if the shard is not read in blocks.
+  /// Returns the number of samples in a block of a shard, or 0 if the shard is not read in blocks.
   std::uint32_t block_samples(std::size_t shard) const noexcept;
   void read_by_blocks(read_request& request, std::span<const target> targets);
-  /// Announces to a storage the reads of all shards together, so that no shard waits for another.
+  /// Announces the reads of all shards to a storage at once, so that the storage can fetch them concurrently.
   void announce(read_request& request, std::span<const target> targets, bool in_blocks);
-  /// Opens shards of a storage. Concurrently loads the indexes that are needed for the first time.
+  /// Opens shards of a storage. Concurrently loads the indexes that were not used before.
   void open_together(read_request& request, std::span<const target> targets);
 
-  /// Reads a complete block. Leaves unreadable records empty.
+  /// Reads a complete block. Leaves the records of unreadable samples empty.
   void read_block(read_request& request, const block_name& block, std::vector<record>& records);
   void read_now(read_request& request, std::span<const target> targets);
-  /// Records the current error if a storage stopped retrying a shard.
+  /// Records the current exception if a storage exhausted its retries for a shard.
   void record_abandoned(read_request& request, std::size_t shard) const {
     if (is_given_up(std::current_exception())) request.abandoned.record(shard, std::current_exception());
   }
-  /// Assigns the error of an abandoned shard to these samples of the shard. Returns false if the shard is not
-  /// abandoned.
+  /// If the shard of these samples is in request.abandoned, assigns the shard's error to them. Otherwise returns false.
   static bool fail_abandoned(read_request& request, std::span<const target> targets);
 
-  /// Chooses samples of all shards, which loads their indexes.
+  /// Chooses samples of all shards. Loads the indexes for this.
   void choose(const sample_choice& choice, notice_outlet& notices);
   /// Returns the number of a sample in its shard.
   std::uint32_t stored_number(std::size_t shard, std::uint32_t number) const noexcept {
     return selection_.empty() ? number : selection_[shard].number(number);
   }
 
-  /// Throws the error for a shard that cannot be used. The index of an incomplete shard is loaded at the start.
+  /// Throws the error for a shard that cannot be used. If the shard is not complete, its index is loaded at the start.
   void check(std::size_t shard);
   shard_index& index(std::size_t shard) const {
     indexed_shard& own = shards_[shard];
@@ -266,7 +268,7 @@ class shard_data {
   }
   /// Keeps a shard's file open for later reads.
   void release(std::size_t, std::unique_ptr<open_shard> opened) {
-    const std::lock_guard lock(mutex_);   // share() must not replace files_ meanwhile
+    const std::lock_guard lock(mutex_);   // share() must not replace files_ during this call
     files_->keep(this, std::move(opened));
   }
   std::shared_ptr<idle_files> idle() {
@@ -279,9 +281,9 @@ class shard_data {
   notice_outlet notices_;
   block_pool pool_;
   mutable read_meter reads_;
-  mutable std::vector<indexed_shard> shards_;   // an index is loaded at its first use
+  mutable std::vector<indexed_shard> shards_;   // the rest of an index is loaded at its first use
   std::vector<std::uint64_t> counts_;   // number of samples of each shard
-  std::vector<chosen_samples> selection_;   // chosen samples of each shard; empty without a choice
+  std::vector<chosen_samples> selection_;   // chosen samples of each shard; empty if all samples are used once
   std::uint64_t bytes_ = 0, stored_samples_ = 0, fingerprint_ = 0, choice_ = 0;
   std::string choice_text_, missing_keys_;
   damaged_shards damaged_;
@@ -294,7 +296,7 @@ class shard_data {
   std::shared_ptr<idle_files> files_ = std::make_shared<idle_files>(128);
   mutable returning_samples returning_;
   std::uint64_t start_ns_ = 0, index_requests_ = 0;
-  bool reported_not_stored_ = false;   // only for the constructor and the destructor
+  bool reported_not_stored_ = false;   // used only by the constructor and the destructor
 };
 
 }}}  // namespace millrace::detail

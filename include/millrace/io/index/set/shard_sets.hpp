@@ -1,7 +1,7 @@
-// Several indexed data sets that are read as one: the part that mixes and joins share.
+// Several indexed data sets that are read together: the common base class of mixes and joins.
 //
 //   const mr::detail::shard_sets& sets = joined;    // a joined_data or a mixed_data
-//   std::uint64_t choice = sets.choice();            // of all sets together
+//   std::uint64_t choice = sets.choice();            // of all sets
 //
 // Errors: none. Threads: any thread.
 #pragma once
@@ -15,36 +15,36 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// The base of mixed_data and joined_data.
+/// The base class of mixed_data and joined_data.
 class shard_sets {
  public:
   /// Adds the events of all sets to `counts`.
   void report(event_counts& counts) const noexcept {
     for (const auto& set : sets_) set->report(counts);
   }
-  /// Adds the counts of each set's reads since the last call.
+  /// Adds to `counts` the events of reads of all sets since the last call.
   void report_reads(event_counts& counts) const noexcept {
     for (const auto& set : sets_) set->report_reads(counts);
   }
-  /// Returns a checksum of the selected samples; 0 if all are selected.
+  /// Returns a checksum of the chosen samples of all sets, or 0 if all samples are used once.
   std::uint64_t choice() const noexcept {
     std::uint64_t all = 0;
     for (std::size_t i = 0; i < sets_.size(); ++i)
       if (sets_[i]->choice() != 0) all = combine_keys(combine_keys(all, i), sets_[i]->choice()) | 1;
     return all;
   }
-  /// Returns the notices of all sets (shard_data::notices()).
+  /// Returns the notices that each set has for the start (shard_data::notices()).
   std::vector<notice> notices() const {
     std::vector<notice> all;
     for (const auto& set : sets_)
       for (notice& one : set->notices()) all.push_back(std::move(one));
     return all;
   }
-  /// Returns the meter that watches the reads of all sets together.
+  /// Returns the meter of the sample reads of all sets.
   read_meter& reads() const noexcept { return reads_; }
 
  protected:
-  /// The sets keep at most 512 files open between reads, all together.
+  /// All sets together keep up to 512 files open between reads.
   explicit shard_sets(std::vector<std::shared_ptr<shard_data>> sets) : sets_(std::move(sets)) {
     const auto files = std::make_shared<idle_files>(512);
     for (const auto& set : sets_) set->share(files);

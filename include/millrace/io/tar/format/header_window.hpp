@@ -1,12 +1,12 @@
-// Reads the headers of a shard in order, with few and small reads.
+// Reads the headers of a shard in order, with few reads of few bytes.
 //
 //   mr::detail::header_window window(source, pool);
 //   auto header = window.at(offset_bytes, 512);     // shorter only at the end of the shard; valid until the next call
-//   window.payload_follows(size_bytes);             // the distance to the next header
+//   window.payload_follows(size_bytes);             // announces the distance to the next header
 //
-// A read fetches either 256 KiB, which is cheaper if headers are close together, or 2 KiB for each header. The cheaper
-// size depends on the storage and on the sizes of the payloads. Therefore the window measures both sizes while it uses
-// them. Errors: the errors of the source. Threads: not thread-safe. Only tests replace `Clock`.
+// Each read fetches 256 KiB, which may contain many headers, or 2 KiB, which contain one header. The cheaper size
+// depends on the storage and on the sizes of the payloads. Therefore the window measures the time of both sizes.
+// Errors: the errors of the source. Threads: not thread-safe. Only tests replace `Clock`.
 #pragma once
 
 #include <millrace/base/clock.hpp>
@@ -35,8 +35,8 @@ class basic_header_window {
   basic_header_window(byte_source& source, block_pool& pool, Clock clock = {})
       : source_(&source), block_(pool.take(large_bytes)), clock_(clock) {}
 
-  /// Returns the bytes [offset_bytes, offset_bytes + count_bytes); fewer at the end of the shard. `count_bytes` is at
-  /// most large_bytes.
+  /// Returns `count_bytes` bytes starting at `offset_bytes`, or fewer at the end of the shard. `count_bytes` is at most
+  /// large_bytes.
   std::span<const std::byte> at(std::uint64_t offset_bytes, std::size_t count_bytes) {
     if (offset_bytes < begin_ || offset_bytes + count_bytes > begin_ + filled_) fill(offset_bytes, count_bytes);
     const std::size_t from = static_cast<std::size_t>(offset_bytes - begin_);
@@ -44,14 +44,14 @@ class basic_header_window {
         .subspan(from, std::min(count_bytes, filled_ - from));
   }
 
-  /// Reports the size of the payload after the current header.
+  /// Sets the size of the payload after the current header.
   void payload_follows(std::uint64_t size_bytes) noexcept {
     const auto distance = static_cast<double>(size_bytes + 1024);
     distance_bytes_ += (std::min(distance, 1e9) - distance_bytes_) / 8;
   }
 
  private:
-  static constexpr unsigned retry_interval = 512;   // reads between two timings of the slower size
+  static constexpr unsigned retry_interval = 512;   // the size that seems slower is timed once in this number of reads
 
   void fill(std::uint64_t offset_bytes, std::size_t count_bytes) {
     const bool large_is_cheaper = std::min(distance_bytes_, double(large_bytes)) * large_ns_per_byte_ < small_ns_;
@@ -62,12 +62,12 @@ class basic_header_window {
     filled_ = 0;   // stays 0 if the source throws
     filled_ = read_fully(*source_, offset_bytes, {block_.get()->data(), size});
     const auto read_ns = static_cast<double>(clock_() - start_ns);
-    if (filled_ < size) return;   // a read at the end of the shard does not show the cost of other reads
+    if (filled_ < size) return;   // a read at the end of the shard does not show the cost of a full read
     if (large) follow(large_ns_per_byte_, read_ns / double(size));
     else follow(small_ns_, read_ns);
   }
 
-  /// Moves the estimate in small steps, because a single outlier may only mean that another program used the processor.
+  /// Moves the estimate in small steps, because one outlier may only mean that another program used the CPU.
   static void follow(double& estimate, double measured) noexcept {
     estimate += (std::clamp(measured, estimate / 2, estimate * 2) - estimate) / 4;
   }

@@ -2,10 +2,10 @@
 //
 //   auto name = mr::detail::split_member_name("n01/0007.seg.PNG");   // .key "n01/0007", .field "seg.PNG", .kind sample
 //
-// The key is the folder and the basename up to its first dot. The field is the rest; readers convert its letters A-Z to
-// lower case. "foo." has the field "". Names that do not belong to a sample have separate kinds, so that they can be
-// counted. The kind `dot_file` intentionally differs from the Python reference: "dir/.hidden" is a dot file, not a
-// sample with the key "dir/".
+// The key is the folder and the basename up to its first dot. The field is the rest after the dot. Readers convert its
+// letters A-Z to lower case. The field of "foo." is "". Names that do not belong to a sample have other kinds, so that
+// they can be counted. The kind `dot_file` differs from the Python reference on purpose: "dir/.hidden" is a dot file,
+// not a sample with the key "dir/".
 // Errors: none. Threads: pure functions; any thread.
 #pragma once
 
@@ -16,7 +16,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// The parts of a member name; key and field are set only for the kind `sample`.
+/// The parts of a member name. Key and field are set only for the kind `sample`.
 struct member_name {
   enum class kind_of_name {
     sample,        ///< key and field are set
@@ -30,7 +30,7 @@ struct member_name {
   std::string_view field{};   ///< as written in the shard, not converted to lower case
 };
 
-/// Returns the parts of `name`; the views point into `name`.
+/// Returns the parts of `name`. The views point into `name`.
 inline member_name split_member_name(std::string_view name) noexcept {
   using enum member_name::kind_of_name;
   const std::string_view first = name.substr(0, name.find('/'));

@@ -1,10 +1,10 @@
-// required_fields: the fields that a sample must have to be used. It is the option .having of shards().
+// required_fields: the fields that a sample must have. It is the type of the option .having of shards().
 //
 //   {.having = "jpg;png"}                    // at least one of the alternatives, as in record["jpg;png"]
-//   {.having = {"jpg;png", "txt"}}           // a list: all of its entries, so here an image and a text
+//   {.having = {"jpg;png", "txt"}}           // both entries: an image, and a text
 //
-// Samples without these fields are skipped and counted; they are not damage. Names are in lower case, like the fields
-// of a record.
+// Samples without these fields are skipped and counted. They do not count as damage. Names are in lower case, like the
+// fields of a record.
 // Errors: setup_error for a name with upper-case letters, for an empty name and for more than 64 entries.
 // Threads: immutable; any thread.
 #pragma once
@@ -20,10 +20,10 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
-/// A list of entries, all of which a sample must have. An entry is a field, or alternatives such as "jpg;png".
+/// A list of entries. A sample must have all of them. An entry is a field, or alternatives such as "jpg;png".
 class required_fields {
  public:
-  /// Creates an empty list: no field is required.
+  /// Creates an empty list, which requires no field.
   required_fields() = default;
   /// Requires one of the alternatives in `names`.
   required_fields(const char* names) : required_fields(std::vector<std::string>{names}) {}
@@ -36,15 +36,15 @@ class required_fields {
   bool empty() const noexcept { return entries_.empty(); }
   /// Returns the entries.
   const std::vector<std::string>& entries() const noexcept { return entries_; }
-  /// Returns a mask: bit i is set if `field` satisfies entry i.
+  /// Returns a mask in which bit i is set if `field` satisfies entry i.
   std::uint64_t bits_of(std::string_view field) const noexcept;
-  /// Returns the mask of all entries.
+  /// Returns the mask in which the bits of all entries are set.
   std::uint64_t all_bits() const noexcept {
     return entries_.empty() ? 0 : ~std::uint64_t{0} >> (64 - entries_.size());
   }
   /// Returns the entries as text for messages, such as "'jpg;png' and 'txt'".
   std::string text() const;
-  /// Returns a digest of the entries; 0 if no field is required.
+  /// Returns a digest of the entries, or 0 if the list is empty.
   std::uint64_t digest() const noexcept;
 
  private:

@@ -1,10 +1,10 @@
 // The set of fields that the user selects from each sample.
 //
-//   mr::detail::selected_fields selected({"jpg;png", "cls"});   // names or alternatives; empty: all fields
+//   mr::detail::selected_fields selected({"jpg;png", "cls"});   // empty: selects all fields
 //   selected.contains("png");                                   // true
 //
-// Errors: setup_error for a name with upper-case letters, because no field name has any. Threads: any number of
-// readers.
+// Errors: setup_error for a name with upper-case letters, because field names have only lower-case letters. Threads:
+// immutable; any thread.
 #pragma once
 
 #include <millrace/base/version.hpp>

@@ -4,11 +4,11 @@
 //   std::string_view key, value;
 //   while (!records.empty())
 //     if (!mr::detail::next_pax_record(records, key, value)) return;   // malformed
-//   mr::detail::tar_header_chain headers(bytes);   // all headers of one member, extended headers first
+//   mr::detail::tar_header_chain headers(bytes);   // all headers of one member; extended headers are first
 //   headers.main();   headers.damage();   headers.certain_name();
 //
-// Errors: reported by the results, never thrown. Threads: pure functions; any thread. Lifetime: views point into the
-// bytes that were passed.
+// Errors: reported by the return value, never thrown. Threads: pure functions; any thread. Lifetime: views point into
+// the bytes of the caller.
 // Formats: POSIX.1-2017, pax utility; GNU tar manual, "Basic Tar Format".
 #pragma once
 
@@ -25,14 +25,14 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 constexpr std::uint64_t tar_max_payload_bytes = std::uint64_t{1} << 40;
 
-/// Returns an octal number; nothing if it is malformed. Blanks may precede the digits, and blanks or NULs may follow
-/// them.
+/// Returns an octal number, or nothing if it is malformed. Blanks may precede the digits, and blanks or NULs may
+/// follow.
 std::optional<std::uint64_t> tar_octal(std::string_view number) noexcept;
 
-/// Returns a size in octal or base-256; nothing if it is malformed or too large.
+/// Returns a size in octal or base-256. Returns nothing if the size is malformed or too large.
 std::optional<std::uint64_t> tar_size(std::string_view number) noexcept;
 
-/// Returns the text at `at`, up to its first NUL or `size` bytes.
+/// Returns the text at offset `at`. The text ends before its first NUL, or after `size` bytes.
 std::string_view tar_text(std::string_view block, std::size_t at, std::size_t size) noexcept;
 
 /// Returns whether every byte is 0.
@@ -44,28 +44,28 @@ bool is_gnu_header(std::string_view block) noexcept;
 /// Returns whether the checksum of a header block is correct.
 bool tar_checksum_is_right(std::string_view block) noexcept;
 
-/// Removes one record "<length> <key>=<value>\n" from the front; the length counts its own digits. Returns false if the
-/// record is malformed.
+/// Removes one record "<length> <key>=<value>
+/// " from the front. The length includes its own digits. Returns false if the record is malformed.
 bool next_pax_record(std::string_view& records, std::string_view& key, std::string_view& value) noexcept;
 
-/// The available header blocks of a member: the extended headers with their payloads, then the member's own header. The
+/// The header blocks of a member: the extended headers with their payloads, followed by the member's own header. The
 /// chain stores views of the bytes.
 class tar_header_chain {
  public:
   explicit tar_header_chain(std::string_view bytes);
 
-  /// Returns the member's own header block; empty if it is missing.
+  /// Returns the member's own header block, or "" if it is missing.
   std::string_view main() const noexcept { return main_; }
 
-  /// Returns the damage that libarchive would not report; empty if there is none. A truncated or damaged global pax
-  /// header hides the data after it.
+  /// Returns damage that libarchive would not report, or "". A truncated or damaged global pax header hides the data
+  /// after it.
   std::string_view damage() const noexcept { return damage_; }
 
-  /// Returns whether a header declares a sparse payload, even one without holes. Also returns true if the member's own
+  /// Returns whether a header declares a sparse payload, even without holes. Also returns true if the member's own
   /// header is missing.
   bool may_have_holes() const noexcept;
 
-  /// Returns the member's name if all headers are valid and the member is a file; otherwise nothing.
+  /// Returns the member's name if all headers are valid and the member is a file. Otherwise returns nothing.
   std::optional<std::string> certain_name() const;
 
  private:

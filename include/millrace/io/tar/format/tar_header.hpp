@@ -1,11 +1,11 @@
-// Writes the headers of one tar member: a ustar header, preceded by a pax header only if name or size do not fit.
+// Writes the headers of one tar member: a ustar header and, if name or size do not fit into it, a pax header before it.
 //
 //   std::string out;
-//   mr::detail::append_tar_header(out, "n01/0001.jpg", size_bytes);    // 512 bytes, or 512 + padded pax records + 512
+//   mr::detail::append_tar_header(out, "n01/0001.jpg", size_bytes);    // 512 bytes, or more with a pax header
 //
-// The bytes depend only on name and size: mode 0644, no owner, time 0, no locale, no library version. Names are written
-// unchanged. ustar has space for a name of up to 100 bytes, or for a prefix of up to 155 bytes and a name of up to 100
-// bytes. Other names, and sizes of 8 GiB or more, are written to a pax record.
+// The bytes depend only on name and size. The mode is 0644, the time is 0, and there is no owner. Names are written
+// unchanged. A ustar header has space for a name of 100 bytes, and for a prefix (folders) of 155 bytes. Other names,
+// and sizes of 8 GiB or more, are written to a pax header.
 // Errors: none. Threads: pure functions; any thread.
 // Format: POSIX.1-2017, pax utility, "ustar Interchange Format" and "pax Interchange Format".
 #pragma once
@@ -28,17 +28,18 @@ constexpr std::size_t tar_padding(std::uint64_t size_bytes) noexcept {
   return static_cast<std::size_t>((tar_block_bytes - size_bytes % tar_block_bytes) % tar_block_bytes);
 }
 
-/// Returns the position of the slash that splits `name` into prefix and name; npos if no slash is suitable.
+/// Returns the position of the slash that splits `name` into prefix and name, or npos if no slash is suitable.
 std::size_t ustar_split(std::string_view name) noexcept;
 
-/// Appends one header block; `type` is '0' for a file and 'x' for a pax header. Requires that name and size fit.
+/// Appends one header block. `type` is '0' for a file, and 'x' for a pax header. Requires that name and size fit.
 void append_ustar_block(std::string& out, std::string_view prefix, std::string_view name,
                         std::uint64_t size_bytes, char type);
 
-/// Appends the record "<length> <key>=<value>\n"; the length counts its own digits.
+/// Appends the record "<length> <key>=<value>
+/// ". The length includes its own digits.
 void append_pax_record(std::string& out, std::string_view key, std::string_view value);
 
-/// Appends all header blocks of a file with that name and size.
+/// Appends all header blocks of a file with this name and size.
 void append_tar_header(std::string& out, std::string_view name, std::uint64_t size_bytes);
 
 }}}  // namespace millrace::detail

@@ -3,7 +3,7 @@
 //   while (auto member = tar.next())
 //     if (member->regular) { buffer.resize(member->size_bytes); tar.read(buffer); }
 //
-// Units: offsets count in the uncompressed stream. Lifetime: the name is valid until the next member.
+// Units: offsets are in bytes of the uncompressed archive. Lifetime: the name is valid until the next member.
 #pragma once
 
 #include <millrace/base/version.hpp>
@@ -16,11 +16,12 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 /// The header of a member.
 struct tar_member {
   std::string_view name{};                  ///< valid until the next member
-  std::uint64_t size_bytes = 0;             ///< size of the payload, holes included
-  std::uint64_t offset_bytes = 0;           ///< offset of the first header block in the uncompressed stream
-  std::uint64_t payload_offset_bytes = 0;   ///< offset of the payload in that stream; meaningless if sparse
+  std::uint64_t size_bytes = 0;             ///< size of the payload, including holes
+  std::uint64_t offset_bytes = 0;           ///< offset of the first header block in the uncompressed archive
+  /// Offset of the payload in the uncompressed archive; meaningless if sparse.
+  std::uint64_t payload_offset_bytes = 0;
   bool regular = false;                     ///< true for a file; false for a link, a folder or a device
-  bool sparse = false;                      ///< true if its headers declare holes, which the archive does not store
+  bool sparse = false;                      ///< true if the headers declare holes, which the archive does not store
 };
 
 }}}  // namespace millrace::detail

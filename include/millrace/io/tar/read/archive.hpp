@@ -1,8 +1,8 @@
-// Wraps the handle and the error texts of libarchive. Millrace reads shards with libarchive.
+// Wraps the handle and the error texts of libarchive, which reads tar shards.
 //
 //   mr::detail::archive_reader handle = mr::detail::open_archive_reader();
 //   if (archive_read_support_format_tar(handle.get()) != ARCHIVE_OK)
-//     throw std::runtime_error(mr::detail::archive_text(handle.get()));   // empty if libarchive has none
+//     throw std::runtime_error(mr::detail::archive_text(handle.get()));   // "" if libarchive has no text
 //
 // Only this file includes libarchive's headers, and no public signature contains its types. Millrace never sets a
 // locale, and never enables a filter that runs an external program.
@@ -38,7 +38,7 @@ inline archive_reader open_archive_reader() {
   return handle;
 }
 
-/// Returns libarchive's text for the last failure; empty if libarchive has none.
+/// Returns libarchive's text for the last failure, or "" if libarchive has no text.
 inline std::string archive_text(struct ::archive* handle) {
   const char* text = ::archive_error_string(handle);
   return text ? text : "";

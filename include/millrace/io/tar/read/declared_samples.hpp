@@ -1,12 +1,12 @@
-// The number of samples according to a sidecar file of a shard: a Millrace index, a DALI index or "sizes.json".
+// Reads the number of samples from the sidecar files of a shard: a Millrace index, a DALI index or "sizes.json".
 //
 //   if (auto declared = mr::detail::declared_samples("train-000.tar"); declared.samples > count)
 //     throw mr::detail::fewer_than_declared(declared, count, {.stage = "tar", .shard = "train-000.tar"});
 //
 // A shard without an end marker may be truncated. The bytes of the shard do not show this, but its sidecar files do.
-// This header reads only the numbers, without any checks, because sidecar_counts.hpp and index_file.hpp validate the
-// same files. The largest number is used.
-// Errors: none; an unreadable file is ignored. Threads: any thread.
+// The functions use the largest number in these files. They do not check the files, because sidecar_counts.hpp and
+// index_file.hpp do.
+// Errors: none. An unreadable file is ignored. Threads: any thread.
 #pragma once
 
 #include <millrace/base/error.hpp>
@@ -19,24 +19,24 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// The largest number of samples, and the file that states it.
+/// The largest number of samples in the sidecar files, and the file that contains this number.
 struct sample_declaration {
-  std::uint64_t samples = 0;   ///< 0: no file states a number
+  std::uint64_t samples = 0;   ///< 0 if no file contains a number
   std::string file{};
 };
 
 constexpr std::size_t index_samples_at = 96;   // byte offset in an index file, see index_head
 
-/// Returns the first bytes of a file, `max_bytes` at most; empty if it cannot be read.
+/// Returns up to `max_bytes` from the front of a file, or "" if it cannot be read.
 std::string front_of_file(const storage& at, const std::string& name, std::size_t max_bytes);
 
-/// Returns the number at `at`, after blanks and a colon; 0 if there is none.
+/// Returns the number at offset `at`, which blanks and a colon may precede. Returns 0 if the text has no number there.
 std::uint64_t number_at(std::string_view text, std::size_t at) noexcept;
 
-/// Reads the sidecar files of `shard`. Returns the largest number of samples that one of the files states.
+/// Returns the largest number of samples in the sidecar files of `shard`.
 sample_declaration declared_samples(const std::string& shard, const storage& at = {});
 
-/// Returns the error for a shard without an end marker that has fewer samples than `declared` states.
+/// Returns the error for a shard without an end marker that has fewer samples than `declared`.
 data_error fewer_than_declared(const sample_declaration& declared, std::uint64_t count, error_location where);
 
 }}}  // namespace millrace::detail

@@ -1,16 +1,16 @@
-// Decompresses gzip streams (RFC 1952), member by member, and checks their checksums.
+// Decompresses gzip streams (RFC 1952), which consist of members, and checks the checksum of each member.
 //
 //   mr::detail::gzip_inflater gzip;
-//   auto step = gzip.inflate(input, buffer);   // consumes `input`; buffer has step.size bytes
+//   auto step = gzip.inflate(input, buffer);   // removes bytes from `input`; buffer gets step.size bytes
 //   if (step.outcome == mr::detail::gzip_step::damaged) throw std::runtime_error(gzip.reason());
 //   if (step.outcome == mr::detail::gzip_step::member_end) gzip.begin_member();  // if another member follows
 //
-// zlib reads the headers, checks the CRC-16 that a header may have, and inflates the data. This file checks the CRC-32
-// and the length of the data at the end of each member, because zlib's own CRC-32 needs a seventh of the total time.
-// The CRC-32 of this file uses carry-less products if the processor supports them, otherwise zlib's function.
+// zlib reads the headers, checks their CRC-16, and inflates the data. At the end of each member, this class checks the
+// CRC-32 and the length of the data, because zlib's CRC-32 needs a seventh of the total time. The CRC-32 here uses
+// carry-less products if the CPU supports them, and zlib's function otherwise.
 // Source: V. Gopal and others, "Fast CRC Computation for Generic Polynomials Using PCLMULQDQ Instruction", Intel 2009.
 // Only this file includes zlib.
-// Errors: std::bad_alloc; damage is reported as a result. Memory: 45 KiB. Threads: not thread-safe.
+// Errors: std::bad_alloc. Damage is a result, not an error. Memory: 45 KiB. Threads: not thread-safe.
 #pragma once
 
 #include <millrace/base/version.hpp>
@@ -47,15 +47,15 @@ class gzip_inflater {
   gzip_inflater& operator=(const gzip_inflater&) = delete;
   ~gzip_inflater() { ::inflateEnd(&state_); }
 
-  /// Starts the next member after the end of a member. The next input byte is the first byte of the next member's
-  /// header.
+  /// Starts the next member. Requires that the last member has ended, and that the next input byte is the first byte of
+  /// a header.
   void begin_member();
 
-  /// Inflates until `buffer` is full, the input is used up, or the member ends. Removes the consumed bytes from the
+  /// Inflates until `buffer` is full, the input is consumed, or the member ends. Removes the consumed bytes from the
   /// front of `input`.
   gzip_step inflate(std::span<const std::byte>& input, std::span<std::byte> buffer);
 
-  /// Returns the text for the damage.
+  /// Returns the description of the damage.
   const std::string& reason() const noexcept { return reason_; }
 
  private:
@@ -63,7 +63,7 @@ class gzip_inflater {
   static constexpr int after_header = 128;   // a bit of data_type, see inflate() in zlib.h
   static constexpr std::size_t trailer_bytes = 8;
 
-  /// Saves the last bytes read, because the trailer may be spread over several inputs.
+  /// Saves the last bytes of the input, because the trailer of a member may be spread over several inputs.
   void consume(std::span<const std::byte>& input, std::size_t count) noexcept;
   bool trailer_is_right();
 

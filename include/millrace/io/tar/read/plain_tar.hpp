@@ -3,10 +3,10 @@
 //   mr::detail::plain_tar tar(source, pool);
 //   while (tar.next() == mr::detail::plain_tar::result::member) use(tar.member());
 //
-// Reads ustar and GNU headers, including the long names and large sizes of ustar, GNU and pax. Everything damaged, rare
-// or ambiguous is `odd`, for example sparse members, pax names beyond ASCII, and headers without the ustar signature.
-// In these cases the caller reads the shard with tar_reader. Therefore plain_tar and tar_reader agree whenever
-// plain_tar returns `member` or `end`, and no rule about damage is implemented twice.
+// Reads ustar and GNU headers, including the long names and large sizes of ustar, GNU and pax. The result `odd` means a
+// damaged, rare or ambiguous header, such as a sparse member, a pax name that is not ASCII, or a header without the
+// ustar signature. In this case the caller reads the shard with tar_reader. Therefore plain_tar and tar_reader agree
+// whenever plain_tar returns `member` or `end`, and only tar_reader implements rules for damage.
 // Errors: the errors of the source. Threads: not thread-safe.
 // Format: POSIX.1-2017, pax utility, "ustar Interchange Format" and "pax Interchange Format"; GNU tar manual, section
 // "Basic Tar Format".
@@ -33,7 +33,7 @@ class plain_tar {
   /// Moves to the next member. Returns `end` at a proper end marker, and `odd` if tar_reader has to read the shard.
   result next();
 
-  /// Returns the current member; its name is valid until the next call of next().
+  /// Returns the current member. Its name is valid until the next call of next().
   const tar_member& member() const noexcept { return member_; }
 
  private:
@@ -47,16 +47,16 @@ class plain_tar {
   };
 
   static std::string_view text(std::span<const std::byte> bytes) noexcept;
-  /// Reads one ordinary header block into `h`, and sets name_ to its name. Returns false for any other header.
+  /// Reads one ordinary header block into `h`, and sets name_. Returns false for any other header.
   bool read_header(std::uint64_t at, header& h);
 
-  /// Returns whether all numbers are well-formed. Otherwise libarchive does not accept the first header of an archive.
+  /// Returns whether all numbers are well-formed. libarchive requires this in the first header of an archive.
   static bool numbers_are_plain(std::string_view block) noexcept;
   bool apply_long_name(std::string_view payload, const header& h);
   bool apply_pax(std::string_view records);
   bool apply_record(std::string_view key, std::string_view value);
 
-  /// Returns `end` if only zeros follow, as tar_reader requires; any other ending is `odd`.
+  /// Returns `end` if only zeros follow, as tar_reader requires. Otherwise returns `odd`.
   result end_of_shard(std::uint64_t marker_at);
 
   header_window window_;

@@ -1,14 +1,14 @@
-// Detects returning keys: members of one sample that are not next to each other in their shard.
+// Detects returning keys: keys of samples whose members are not adjacent in their shard.
 //
 //   mr::detail::key_memory keys;                       // of one shard
-//   if (keys.is_returning("n01/0017")) ++pieces;       // an earlier sample has this key, and others are in between
-//   keys.returned();                                   // the number of such samples
+//   if (keys.is_returning("n01/0017")) ++pieces;       // an earlier sample has this key, and another key follows it
+//   keys.returned();                                   // the number of samples for which is_returning() was true
 //
-// `tar -cf a.tar .` writes names in the order of the folder. All .jpg may then precede all .cls, and each sample
-// becomes two. `tar --sort=name` writes the members of a sample next to each other.
-// Memory: 16 bytes per key, at most 8 MiB. In a shard with more than 524,288 keys, the memory stores only one key in 2,
-// 4, 8, ... (selected by digest), which counts as 2, 4, 8, ... keys. Then returned() is an unbiased estimate. Its
-// relative standard error is 1 / sqrt(sampled keys that returned).
+// `tar -cf a.tar .` writes files in the order in which the system lists the folder. All .jpg files may then precede all
+// .cls files, and each sample becomes two samples. `tar --sort=name` writes the members of a sample next to each other.
+// Memory: 16 bytes per key, at most 8 MiB. If a shard has more than 524,288 keys, only one key in 2, 4, 8, ... is
+// stored (selected by its digest), and counts as 2, 4, 8, ... keys. Then returned() is an unbiased estimate. Its
+// relative standard error is 1 / sqrt(n), where n is the number of stored keys that returned.
 // Errors: std::bad_alloc. Threads: not thread-safe. Cost: about 20 ns per key.
 #pragma once
 
@@ -35,10 +35,10 @@ class key_memory {
  public:
   explicit key_memory(std::size_t max_keys = std::size_t{1} << 19) : max_keys_(max_keys) {}
 
-  /// Records that a sample with this key begins. Returns whether an earlier sample is known to have this key.
+  /// Records that a sample with this key begins. Returns whether the object has stored this key for an earlier sample.
   bool is_returning(std::string_view key);
 
-  /// Returns how many samples repeated the key of an earlier sample.
+  /// Returns the number of samples with the key of an earlier sample.
   std::uint64_t returned() const noexcept { return returned_; }
   /// Returns whether returned() is exact.
   bool exact() const noexcept { return weight_ == 1; }
@@ -55,21 +55,21 @@ class key_memory {
   std::uint64_t returned_ = 0;
 };
 
-/// Counts the samples that repeat an earlier key in a shard, and posts a notice about the first such shard of a run.
+/// Counts the samples with the key of an earlier sample. Posts a notice about the first such shard of a run.
 void report_returning_keys(event_counts& counts, std::uint64_t samples, std::string_view shard) noexcept;
 
-/// Another piece of a sample that is stored in several pieces.
+/// Another part of a sample whose members are not adjacent.
 struct other_piece {
   std::uint64_t offset_bytes = 0;
-  std::string fields{};   ///< "'cls', 'json'"
+  std::string fields{};   ///< names of the fields, such as "'cls', 'json'"
 };
 
-/// Reads the headers of a shard, up to `max_bytes`. Returns the first piece of the sample `key` that does not begin at
-/// `own_offset_bytes`; nothing if there is none or the shard is damaged.
+/// Reads the headers of a shard, up to `max_bytes`. Returns the first part of the sample `key` that does not begin at
+/// `own_offset_bytes`. Returns nothing if this part does not exist, or the shard is damaged.
 std::optional<other_piece> find_other_piece(std::unique_ptr<byte_source> source, std::string_view key,
                                             std::uint64_t own_offset_bytes, std::uint64_t max_bytes);
 
-/// Returns the text to append to the error for a missing field of the sample at `own_offset_bytes`.
+/// Returns a clause to append to the error for a missing field of the sample at `own_offset_bytes`.
 std::string text_of(const other_piece& piece, std::uint64_t own_offset_bytes);
 
 }}}  // namespace millrace::detail

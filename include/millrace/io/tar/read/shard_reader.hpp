@@ -1,24 +1,24 @@
-// Reads the samples of one shard in order, grouped as WebDataset groups them.
+// Reads the samples of one shard in order. Forms the same samples as WebDataset.
 //
 //   mr::block_pool pool;
 //   mr::shard_reader shard(std::make_unique<mr::file_source>("train-000.tar"), pool, {.fields = {"jpg;png", "cls"}});
 //   while (auto record = shard.next()) use(*record);
 //   shard.counters().samples;
 //
-// Consecutive members with the same key (member_name.hpp) form one sample. A key that occurs again later begins a new
+// Consecutive members with the same key (member_name.hpp) form one sample. If a key occurs again later, it begins a new
 // sample, and is counted. Field names are converted to lower case (A-Z only). The reader skips and counts links,
-// folders, devices, dot files, names without a dot and the __metadata__ folders. A selected field that occurs twice in
-// a sample is an error.
-// Errors: data_error, or the source's io_error, with the shard, the offset and the last good key. A repeated field and
-// an exceeded limit fail only one sample: the next call returns the next sample. After any other error, every further
-// call throws the same error.
-// On damage, the reader first delivers every complete sample before the damage. A sample is complete when the header of
-// a member with another key follows it. This following member may itself be damaged, if the name in its header is
-// certain. A sample that is still open at the damage is not delivered.
-// A shard without an end marker counts as complete. Such a shard is an error only if options.strict is set, or if a
-// sidecar file of the shard states more samples (declared_samples.hpp).
+// folders, devices, dot files, names without a dot, and the __metadata__ folders. If a selected field occurs twice in a
+// sample, this is an error.
+// Errors: data_error, or the source's io_error, with the shard, the offset and the last good key. A repeated field or
+// an exceeded limit is the error of one sample: the next call returns the next sample. After any other error, every
+// later call throws the same error.
+// On damage, the reader first delivers every complete sample before the damage. A sample is complete if the header of a
+// member with another key follows it. This member may itself be damaged, if the name in its header is certain. A sample
+// that is still open at the damage is not delivered.
+// A shard without an end marker counts as complete. It is an error only if options.strict is set, or if a sidecar file
+// of the shard contains a larger number of samples (declared_samples.hpp).
 // Threads: one thread at a time. Lifetime: the pool must outlive the reader. Memory: payloads of 32 KiB or more are
-// read directly into the block of the record; shorter payloads are copied to the block. Blocks are reused: if a record
+// read directly into the block of the record. Shorter payloads are copied to the block. Blocks are reused: if a record
 // is not larger than an earlier record, only libarchive and zlib allocate memory.
 #pragma once
 
@@ -47,17 +47,17 @@ namespace millrace { inline namespace MILLRACE_ABI {
 
 /// Options of shard_reader.
 struct shard_reader_options {
-  /// The selected fields, each a name or alternatives such as "jpg;png"; default: all. Other fields are not read into
-  /// memory.
+  /// The selected fields. Each entry is a name, or alternatives such as "jpg;png". By default all fields are selected.
+  /// Other fields are not read into memory.
   std::vector<std::string> fields{};
-  /// The fields that a sample must have, selected or not. Other samples are counted and not delivered. Default: none.
+  /// The fields that a sample must have, selected or not. Samples without them are counted, but not delivered.
   required_fields having{};
   shard_limits limits{};   ///< limits for the content of a shard
-  /// Treats a shard without an end marker (two blocks of 512 zeros) as an error. Default: the shard is complete.
+  /// If true, a shard without an end marker (two blocks of 512 zeros) is an error. If false, the shard is complete.
   bool strict = false;
 };
 
-/// Counts of a shard's content. Each member is counted when the reader reads its header.
+/// Counts of a shard's content. A member is counted when its header is read.
 struct shard_counters {
   std::uint64_t samples = 0;               ///< delivered samples
   std::uint64_t payload_bytes = 0;         ///< bytes read into records
@@ -67,7 +67,7 @@ struct shard_counters {
   std::uint64_t names_without_dot = 0;
   std::uint64_t not_regular = 0;           ///< links, folders, devices
   std::uint64_t unconverted_names = 0;     ///< see tar_reader::unconverted_names()
-  std::uint64_t missing_end_markers = 0;   ///< 1 if the shard was read to its end and has no marker
+  std::uint64_t missing_end_markers = 0;   ///< 1 if the shard was read to its end, and has no end marker
   std::uint64_t lacking_samples = 0;       ///< samples without the fields of options.having; `samples` includes them
   std::uint64_t returning_keys = 0;        ///< samples with the key of an earlier sample; see returning_keys.hpp
 };
@@ -81,17 +81,17 @@ class tar_reader;
 /// Counts a shard without an end marker, and posts a notice about the first such shard of a run.
 void report_missing_end_marker(event_counts& counts, std::string_view shard) noexcept;
 
-/// The start of a reader inside a plain shard, given by the offset of the first header of a sample.
+/// The start of a reader inside a plain shard.
 struct shard_start {
   std::uint64_t offset_bytes = 0;
   std::uint64_t samples_before = 0;
   std::string last_key{};             ///< key of the previous sample, for messages
-  /// For a caller that opens the same shard repeatedly: true after report() has counted the shard's missing marker. May
-  /// be null.
+  /// If not null: whether report() has counted the shard's missing end marker. For a caller that opens a shard
+  /// repeatedly.
   std::atomic<bool>* warned_missing_marker = nullptr;
 };
 
-/// Opens a shard at `start`.
+/// Opens a shard at `start`. start.offset_bytes must be the offset of a sample's first header.
 shard_reader open_shard_at(shard_start start, std::unique_ptr<byte_source> source, block_pool& pool,
                            shard_reader_options options = {});
 
@@ -106,16 +106,16 @@ class shard_reader {
   shard_reader& operator=(shard_reader&&) noexcept;
   ~shard_reader();
 
-  /// Returns the next sample; nothing at the end of the shard. Throws the errors described at the top of the file.
+  /// Returns the next sample, or nothing at the end of the shard. The top of the file lists the errors.
   std::optional<record> next();
-  /// Returns whether the last next() threw the error of one sample, so that the next call returns the sample after it.
+  /// Returns whether the last next() threw the error of one sample. Then the next call returns the sample after it.
   bool can_continue() const noexcept { return sample_failed_; }
 
   /// Returns the name of the source.
   std::string_view shard() const noexcept;
   /// Returns the counts so far.
   shard_counters counters() const noexcept;
-  /// Adds the counts of skipped members, raw names and a missing end marker to `counts`.
+  /// Adds the counts of skipped members, unconverted names and a missing end marker to `counts`.
   void report(event_counts& counts) const noexcept;
 
  private:
@@ -126,19 +126,19 @@ class shard_reader {
 
   std::optional<record> advance();
 
-  /// Returns whether the open sample is complete despite the damage. In a damaged compressed stream all names are
-  /// uncertain.
+  /// Returns whether the open sample is complete despite the damage. In a damaged compressed stream, no name is
+  /// certain.
   bool ends_open_sample();
-  /// Records the current error. Returns the open sample if it is complete; otherwise throws the error.
+  /// Records the current error. If the open sample is complete, returns it, otherwise throws the error.
   std::optional<record> fail(error& e, bool sample_is_complete);
 
-  /// Throws data_error if a sidecar file of a shard without an end marker states more samples.
+  /// Throws data_error if the shard has no end marker, and a sidecar file contains a larger number of samples.
   void check_count() const;
   void begin_sample(std::string_view key);
-  /// Ends the open sample. Returns nothing if it lacks a required field.
+  /// Ends the open sample. Returns nothing if the sample lacks a required field.
   std::optional<record> deliver();
   void read_field(std::string_view name);
-  /// Throws data_error if the waiting member exceeds a limit. No memory is allocated for it yet.
+  /// Throws data_error if the waiting member exceeds a limit. Called before memory is allocated for it.
   void check_limits() const;
   void count_skipped(const detail::member_name& name) noexcept;
   error_location where() const;
@@ -155,12 +155,12 @@ class shard_reader {
   std::string last_key_;
   detail::key_memory keys_;
   shard_counters counters_;
-  std::optional<detail::tar_member> waiting_;   ///< the member whose header was read last, not yet processed
+  std::optional<detail::tar_member> waiting_;   ///< the member whose header was read last, until it is processed
   std::string field_;
   bool sample_open_ = false;
   bool bad_sample_ = false;      // the current error concerns only the open sample
   bool sample_failed_ = false;   // the last next() threw the error of one sample
-  bool skips_sample_ = false;    // the next members with the same key belong to a sample that failed
+  bool skips_sample_ = false;    // the next members with this key belong to a sample that failed
   bool ended_ = false;
   std::exception_ptr failure_;
 };

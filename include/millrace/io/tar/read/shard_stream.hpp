@@ -1,22 +1,24 @@
-// The bytes of a shard or a text file in chunks: unchanged from the source, or decompressed.
+// The bytes of a shard or a text file in chunks. Compressed files are decompressed.
 //
 //   mr::detail::shard_stream stream(source, pool);
 //   for (auto chunk = stream.next_chunk(); !chunk.empty(); chunk = stream.next_chunk()) use(chunk);
-//   stream.end_bytes();              // the total number of bytes
+//   stream.end_bytes();              // number of bytes delivered or skipped so far
 //
-// The first bytes, never the name, determine the compression. zlib reads gzip; libarchive reads bzip2, xz, zstd and
-// lz4. All decompression runs in the process. Consecutive compressed members are read as one stream. Skippable frames
-// are skipped. Offsets count uncompressed bytes. A caller that copies large pieces passes the destination to
-// next_chunk(). A plain stream then reads directly into it.
-// Errors: the errors of the source; setup_error if libarchive cannot read the compression without an external program;
-// late_data_error if the stream is damaged or truncated; data_error if the source is empty, or if anything but zeros
-// follows the compressed stream; data_error if the stream grows to more than 64 MiB and to more than `max_expansion`
-// times the size of the source. The checksums of each format show damage at the end of the stream at the latest. A
-// truncated gzip stream first delivers all bytes before the truncation. `max_expansion` applies to the complete source;
-// a part of it may expand more.
-// Memory: one buffer of `chunk_bytes` from the pool, which then lends it to the next stream; gzip needs another buffer
-// of 256 KiB. The window of zstd needs at most 128 MiB. The window of xz has the size that the file states, at most
-// 4 GiB.
+// The first bytes of the file determine the compression, never its name. zlib reads gzip. libarchive reads bzip2, xz,
+// zstd and lz4, without external programs. Consecutive compressed members are read as one stream. Skippable frames are
+// skipped. Offsets count uncompressed bytes. A caller that copies large pieces passes the destination to next_chunk().
+// A plain stream then reads directly into the destination.
+// Errors:
+// - the errors of the source
+// - setup_error if libarchive cannot read the compression without an external program
+// - late_data_error if the stream is damaged or truncated
+// - data_error if the source is empty, if bytes other than zeros follow the compressed stream, or if the stream expands
+//   to more than 64 MiB and more than `max_expansion` times the size of the complete source
+//
+// The checksums of each format detect damage at the end of the stream, or earlier. A truncated gzip stream first
+// delivers all bytes before the truncation.
+// Memory: one buffer of `chunk_bytes` from the pool, which later streams reuse. gzip needs another buffer of 256 KiB.
+// The window of zstd needs at most 128 MiB. The window of xz has the size that the file contains, at most 4 GiB.
 // Threads: not thread-safe.
 #pragma once
 
@@ -42,7 +44,7 @@ class shard_stream {
  public:
   static constexpr std::size_t chunk_bytes = std::size_t{512} << 10;
 
-  /// The kind of content: the stage for messages, whether an empty source is allowed, and how far it may expand.
+  /// The kind of content: the stage in messages, whether an empty source is allowed, and the maximum expansion.
   struct content {
     const char* stage = "tar";
     bool may_be_empty = false;
@@ -54,35 +56,38 @@ class shard_stream {
   shard_stream(const shard_stream&) = delete;
   shard_stream& operator=(const shard_stream&) = delete;
 
-  /// Returns the next bytes, valid until the next call; empty at the end. A plain stream may read
-  /// directly into `place`, and then returns its front. Pass `place` only if you would copy the bytes there otherwise.
+  /// Returns the next bytes, valid until the next call. Returns no bytes at the end. A plain stream may read directly
+  /// into `place`, and then returns its front. Pass `place` only if you would copy the bytes there otherwise.
   std::span<const std::byte> next_chunk(std::span<std::byte> place = {});
 
-  /// Skips `count_bytes` without reading them. Returns the number of skipped bytes, which is 0 if skipping is
-  /// impossible or not worthwhile.
+  /// Skips `count_bytes` without reading them. Returns the number of skipped bytes, which is 0 if the stream cannot
+  /// skip, or if reading is cheaper.
   std::uint64_t skip(std::uint64_t count_bytes);
 
   std::uint64_t end_bytes() const noexcept { return end_bytes_; }   ///< bytes delivered or skipped so far
-  std::uint64_t zeros_from_bytes() const noexcept { return zeros_from_bytes_; }   ///< all bytes from here on were 0
+  /// All bytes from this offset to end_bytes() are 0.
+  std::uint64_t zeros_from_bytes() const noexcept { return zeros_from_bytes_; }
   /// Returns whether the source is compressed.
   bool compressed() const noexcept { return gzip_ || decompressor_; }
 
-  /// Returns whether a plain stream has `end_bytes` bytes, or whether a compressed stream may expand to that size. If
-  /// the result is false for a compressed stream, next_chunk() throws before it has returned that many bytes.
+  /// Returns whether a plain stream has `end_bytes` bytes, or a compressed stream may expand to that size. If the
+  /// result is false for a compressed stream, next_chunk() throws before it has returned `end_bytes` bytes.
   bool may_reach(std::uint64_t end_bytes);
 
-  /// Returns the error for a compressed stream that grows to `end_bytes` bytes although may_reach() returned false.
+  /// Returns the error for a compressed stream that expands to `end_bytes` bytes, for which may_reach() is false.
   data_error too_expanded(std::uint64_t end_bytes) const;
 
-  /// Reads up to 64 MiB more. Returns true if the stream is undamaged up to its end, and false if the end is further
-  /// away. Throws the error for a damaged stream. The stream cannot be read after this call. Damaged bytes can look
-  /// like another error in the archive. Therefore callers call this function before they report such an error.
+  /// Reads up to 64 MiB more. Returns true if the stream is undamaged up to its end, and false if its end is further
+  /// away. Throws the error for a damaged stream. The stream cannot be read after this call. Callers use this function
+  /// before they report an error in the archive, because damaged bytes can look like such an error.
   bool is_sound_to_its_end();
 
  private:
   static constexpr std::size_t inflated_bytes = std::size_t{256} << 10;
-  static constexpr std::size_t worth_a_read_bytes = std::size_t{32} << 10;   // a read costs less than a copy
-  static constexpr std::size_t lookahead_bytes = std::size_t{4} << 10;   // the next headers, and small members
+  // Up to this size, a copy is cheaper than a separate read.
+  static constexpr std::size_t worth_a_read_bytes = std::size_t{32} << 10;
+  // Read in addition: the next headers, and small members.
+  static constexpr std::size_t lookahead_bytes = std::size_t{4} << 10;
   static constexpr std::uint64_t free_expansion_bytes = std::uint64_t{64} << 20;
   static constexpr std::uint64_t largest_offset = ~std::uint64_t{0} >> 1;
 
@@ -95,31 +100,31 @@ class shard_stream {
 
   /// Skips the skippable frames at the start of a zstd or lz4 stream, because libarchive does not recognize a stream
   /// that begins with such frames. pzstd always writes them. Sets `start` to the bytes after the frames. Returns null
-  /// if no zstd or lz4 stream follows.
+  /// if neither zstd nor lz4 follows the frames.
   const compression* compression_after_skippable_frames(std::span<const std::byte>& start);
   void open_decompressor(const compression& method);
   std::span<const std::byte> read_source();
-  /// Reads once: into `place`, and the next few bytes of the source into its own buffer. Returns the filled part of
-  /// `place`.
+  /// Reads into `place` with one read. The same read stores the next bytes of the source in the stream's buffer.
+  /// Returns the filled part of `place`.
   std::span<const std::byte> read_into(std::span<std::byte> place);
 
-  /// Callback of libarchive. Exceptions must not propagate through C frames, so source_failure_ stores them.
+  /// Callback of libarchive. Stores exceptions in source_failure_, because they must not propagate through C frames.
   static ::la_ssize_t read_compressed(struct ::archive*, void* self, const void** data) noexcept;
 
-  /// Fills the buffer of inflated bytes. If the stream is damaged, only the bytes up to the last member with a correct
-  /// checksum are delivered. If the stream is truncated, all bytes are delivered.
+  /// Fills the buffer of inflated bytes. If the stream is damaged, delivers only the bytes up to the last member with a
+  /// correct checksum. If the stream is truncated, delivers all bytes.
   std::span<const std::byte> inflate();
   void end_gzip_member();
   std::span<const std::byte> decompress();
 
-  /// Returns whether the source has at least `count_bytes` bytes. Reads a few single bytes ahead.
+  /// Returns whether the source has at least `count_bytes` bytes. Reads single bytes to find out.
   bool source_has(std::uint64_t count_bytes);
   bool source_has_byte(std::uint64_t offset_bytes);
-  /// Throws data_error if anything but zeros follows the last compressed member.
+  /// Throws data_error if bytes other than zeros follow the last compressed member.
   void check_tail(std::uint64_t at);
   [[noreturn]] void fail_to_decompress();
-  /// Returns the error for a truncated stream. It is a late_data_error, because a flipped bit can look like a
-  /// truncation, and then the bytes before it may also be wrong.
+  /// Returns the error for a truncated stream. The error is a late_data_error, because a flipped bit can look like a
+  /// truncation. In that case, the bytes before it may also be wrong.
   late_data_error cut_short(std::uint64_t at) const;
   late_data_error damage(const std::string& problem) const;
   error_location where(std::uint64_t offset_bytes) const;
@@ -128,20 +133,20 @@ class shard_stream {
   block_pool* pool_;
   content content_;
   block_ref block_;
-  std::span<const std::byte> peeked_;   // already read, not yet delivered
-  std::size_t read_bytes_ = chunk_bytes;   // size of the next read; small after a read into `place`
+  std::span<const std::byte> peeked_;   // bytes that were read, but not delivered
+  std::size_t read_bytes_ = chunk_bytes;   // size of the next read, which is small after a read into `place`
   std::uint64_t source_read_bytes_ = 0;
   std::uint64_t source_proven_bytes_ = 0;   // the source has at least this many bytes
-  bool source_size_proven_ = false;         // true: the source has exactly that many bytes
+  bool source_size_proven_ = false;         // true if the source has exactly that many bytes
   std::uint64_t end_bytes_ = 0;
   std::uint64_t zeros_from_bytes_ = 0;
   std::uint64_t skipped_bytes_ = 0;   // bytes before the first compressed member
   std::string_view method_name_;
   std::unique_ptr<gzip_inflater> gzip_;
   block_ref inflated_;
-  std::span<const std::byte> compressed_;   // rest of the buffer, not yet inflated
+  std::span<const std::byte> compressed_;   // the rest of the buffer, which is not inflated yet
   bool gzip_ended_ = false;
-  std::uint64_t gzip_end_bytes_ = 0;   // end of the last member, offset in the source
+  std::uint64_t gzip_end_bytes_ = 0;   // offset in the source of the end of the last member
   std::exception_ptr gzip_failure_;
   archive_reader decompressor_;
   bool opened_ = false;

@@ -1,12 +1,13 @@
-// Presents the rest of a shard, from one of its members on, as a complete shard.
+// Presents the rest of a shard, starting at one of its members, as a complete shard.
 //
 //   auto tail = std::make_unique<mr::detail::tail_source>(std::move(source), sample_offset_bytes);
-//   // reads: one empty member named ".start", then the shard starting at sample_offset_bytes
+//   delivers an empty member named ".start", followed by the shard from sample_offset_bytes on
 //
-// libarchive validates the first header of an archive more strictly than later headers. The empty member is that first
-// header, so that a member from the middle of a shard is read as usual. The stream begins at `offset_bytes - 512` of
-// the shard. Therefore the offset must be the offset of a header, and must not be 0. Errors: the errors of the source.
-// Threads: one thread at a time. Lifetime: the borrowed source must outlive the borrowed_byte_source.
+// libarchive validates the first header of an archive more strictly than later headers. The empty member provides this
+// first header, so that libarchive reads a member from the middle of a shard as usual. The stream begins at
+// `offset_bytes - 512` of the shard. Therefore `offset_bytes` must be the offset of a header, and must not be 0.
+// Errors: the errors of the source. Threads: one thread at a time. Lifetime: the borrowed source must outlive the
+// borrowed_byte_source.
 #pragma once
 
 #include <millrace/io/file/byte_source.hpp>
@@ -51,7 +52,7 @@ class tail_source final : public byte_source {
   std::string front_;
 };
 
-/// A non-owning view of a source, truncated at `end_bytes`.
+/// A view of a source that does not own it. The view ends at `end_bytes`.
 class borrowed_byte_source final : public byte_source {
  public:
   explicit borrowed_byte_source(byte_source& source, std::uint64_t end_bytes = ~std::uint64_t{0}) noexcept

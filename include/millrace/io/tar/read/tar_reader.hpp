@@ -1,25 +1,25 @@
-// Reads the members of a tar archive in order, from a plain or compressed shard, and checks that the shard is complete.
+// Reads the members of a plain or compressed tar archive in order, and checks that the archive is complete.
 //
 //   mr::detail::tar_reader tar(std::make_unique<mr::file_source>("train-000.tar"), pool);
 //   while (auto member = tar.next())
 //     if (member->regular) { buffer.resize(member->size_bytes); tar.read(buffer); }
 //
-// Formats: v7, ustar, GNU (long names, sparse, base-256 sizes), pax. Each payload is copied once; holes become zeros.
-// As an exception, payloads of 32 KiB or more of a plain shard are read directly into `buffer` if the source reads
-// parts. Only zeros, at most 16 MiB, may follow the end marker (two blocks of 512 zeros). Therefore a shard with a hole
-// of zeros, and a shard of two joined archives, are errors. Other tar programs and libraries accept both silently.
-// A shard may end between two members without an end marker, or with only a part of it. Such a shard counts as
-// complete, and ended_without_marker() returns true; with options.strict it is an error. A truncation inside a member,
-// including its header and the padding of its last block, is always an error.
-// Flipped bits in a payload of a plain shard are not detected. In a compressed shard they are detected at the end of
-// the shard at the latest. A truncated compressed shard loses up to one block of its format before the truncation; gzip
-// loses nothing.
-// Errors: data_error with the shard and the offset of the member's first header block in the uncompressed stream;
-// late_data_error for a damaged compressed stream. Errors of the source propagate. After an error the reader is
-// unusable.
+// Formats: v7, ustar, GNU (long names, sparse, base-256 sizes), pax. Holes become zeros. Each payload is copied once,
+// except payloads of 32 KiB or more in a plain shard: they are read directly into `buffer` if the source can fill
+// several buffers with one read. Only zeros, at most 16 MiB, may follow the end marker (two blocks of 512 zeros).
+// Therefore a shard with a hole of zeros, and a shard of two joined archives, are errors. Other tar programs and
+// libraries accept them silently.
+// A shard may end between two members without an end marker, or with a part of it. It then counts as complete, and
+// ended_without_marker() returns true. With options.strict, it is an error. A truncation inside a member, its header or
+// the padding of its last block is always an error.
+// Flipped bits in a payload of a plain shard are not detected. In a compressed shard, they are detected at the end of
+// the shard, or earlier. A truncated compressed shard loses up to one block of its format before the truncation. A
+// truncated gzip shard loses nothing before the truncation.
+// Errors: data_error with the shard, and the offset in the uncompressed stream of the member's first header block;
+// late_data_error for a damaged compressed stream; the errors of the source. After an error, the reader is unusable.
 // Threads: one thread at a time.
-// Names are the raw bytes of the header, with one exception. If the process's locale is neither "C" nor UTF-8,
-// libarchive converts pax names to the locale's character set.
+// Names are the bytes of the header, with one exception: if the process's locale is neither "C" nor UTF-8, libarchive
+// converts pax names to the character set of the locale.
 #pragma once
 
 #include <millrace/base/error.hpp>
@@ -43,7 +43,7 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 /// Options of tar_reader.
 struct tar_reader_options {
-  std::uint64_t start_bytes = 0;   ///< offset of the first header block to read; 0 if compressed
+  std::uint64_t start_bytes = 0;   ///< offset of the first header block to read; must be 0 in a compressed shard
   bool strict = false;             ///< treats a shard without an end marker as an error
   std::uint64_t max_expansion = shard_limits{}.max_expansion;   ///< as in shard_stream::content
 };
@@ -59,14 +59,14 @@ class tar_reader {
   tar_reader(const tar_reader&) = delete;
   tar_reader& operator=(const tar_reader&) = delete;
 
-  /// Returns the next member, or nothing at a proper end. Skips the rest of the previous payload.
+  /// Returns the next member, or nothing at a valid end. Skips the rest of the previous payload.
   std::optional<tar_member> next();
 
-  /// Throws data_error if the shard ends before the last member's payload does. Call this function before allocating
+  /// Throws data_error if the shard ends inside the last member's payload. Call this function before you allocate
   /// memory for the payload.
   void check_payload();
 
-  /// Copies the payload of the last member into `buffer`, which has exactly the payload's size. Call it at most once
+  /// Copies the payload of the last member into `buffer`, which must have the size of the payload. Call it at most once
   /// per member.
   void read(std::span<std::byte> buffer);
 
@@ -77,60 +77,62 @@ class tar_reader {
   /// Returns the offset of the end marker, after next() has reached it.
   std::uint64_t end_marker_at() const noexcept { return end_marker_at_; }
 
-  /// Returns how many names (of members, links, users) libarchive returned raw, because it could not convert them to
-  /// the locale's character set.
+  /// Returns the number of names (of members, links, users) that libarchive could not convert to the character set of
+  /// the locale. It returns their bytes unchanged.
   std::uint64_t unconverted_names() const noexcept { return unconverted_names_; }
-  /// Returns, after the end, whether the end marker was missing or incomplete.
+  /// Returns whether the end marker was missing or incomplete. Valid after next() has reached the end.
   bool ended_without_marker() const noexcept { return ended_without_marker_; }
-  /// Returns, after next() has failed, the name of the failed member, if its headers are intact.
+  /// Returns the name of the member for which next() failed, if its headers are intact.
   const std::optional<std::string>& certain_name() const noexcept { return certain_name_; }
 
  private:
   static constexpr std::uint64_t end_marker_bytes = 1024;
   static constexpr std::uint64_t max_padding_bytes = std::uint64_t{16} << 20;
-  static constexpr std::size_t max_header_bytes = std::size_t{8} << 20;   // of a member, with extended headers
+  static constexpr std::size_t max_header_bytes = std::size_t{8} << 20;   // of one member, including extended headers
 
   void open();
   std::uint64_t stream_offset() const noexcept;
 
-  /// Skips the rest of the last payload. Reads the payload of a sparse member instead, because libarchive skips a
-  /// different number of bytes than it reads if the map of holes is damaged.
+  /// Skips the rest of the last payload. Reads the payload of a sparse member instead: if its map of holes is damaged,
+  /// libarchive skips a different number of bytes than it reads.
   void skip_payload();
 
-  /// Reads a header with libarchive and saves its bytes, because libarchive does not report some kinds of damage.
+  /// Reads a header with libarchive. Saves its bytes, because libarchive does not report some kinds of damage.
   int read_header(std::uint64_t at, struct ::archive_entry*& entry);
-  /// Returns the bytes of the member's headers, starting with the first; after a failure also the bytes after them.
+  /// Returns the bytes of the member's headers. After a failure, also returns the bytes after the headers.
   std::string_view header_bytes(int result);
   std::string_view rest_of_chunk() const noexcept;
-  /// Returns whether the stream ends in less than a block of zeros. Such zeros are part of the end marker, because no
-  /// header begins with zeros.
+  /// Returns whether less than a block of zeros remains in the stream. These zeros are part of the end marker, because
+  /// no header begins with zeros.
   bool ends_in_zeros() const noexcept;
   tar_member describe(struct ::archive_entry* entry, const tar_header_chain& headers, std::uint64_t offset_bytes);
 
-  /// Counts a warning about a name outside the locale's character set; libarchive returns such a name raw, as intended.
-  /// Treats any other warning as damage.
+  /// Counts a warning about a name outside the locale's character set. libarchive returns this name unchanged, as
+  /// intended. Treats any other warning as damage.
   void check_warning(std::uint64_t offset_bytes);
 
-  /// Reads the rest of the shard; only zeros may follow the end marker. `marker_at` is an offset in the stream.
+  /// Reads the rest of the shard. Only zeros may follow the end marker. `marker_at` is an offset in the stream.
   void check_end(std::uint64_t marker_at);
   bool begins_with_header() const noexcept;
 
-  /// Callbacks of libarchive. Exceptions must not propagate through C frames, so stream_failure_ stores them.
+  /// Callbacks of libarchive. They store exceptions in stream_failure_, because these must not propagate through C
+  /// frames.
   static ::la_ssize_t read_chunk(struct ::archive*, void* self, const void** data) noexcept;
   static ::la_int64_t skip_bytes(struct ::archive*, void* self, ::la_int64_t count_bytes) noexcept;
   /// Throws data_error if the archive begins like a file of another kind.
   void check_kind(std::string_view front);
 
   [[noreturn]] void fail(std::string_view problem, std::uint64_t offset_bytes);
-  /// Throws `failure`. If the compressed stream is damaged, throws the error of the stream instead, because the archive
-  /// then only appears damaged. Throws late_data_error if the end of the stream is too far away to check.
+  /// Throws `failure`. If the compressed stream is damaged, throws the error of the stream instead, because damaged
+  /// bytes can look like an error in the archive. Throws late_data_error if the end of the stream is too far away to
+  /// check.
   [[noreturn]] void throw_damage(data_error failure);
   data_error damage(const std::string& problem, std::uint64_t offset_bytes,
                     std::string hint = "Copy, download or write the shard again") const;
 
   std::unique_ptr<byte_source> source_;
   std::uint64_t base_bytes_;   // offset in the shard of the first byte of the stream
-  bool has_start_member_;          // the stream begins with the member of tail_source
+  bool has_start_member_;          // whether the stream begins with the member of tail_source
   bool strict_;
   shard_stream stream_;
   archive_reader handle_;
@@ -141,10 +143,10 @@ class tar_reader {
   std::uint64_t end_marker_at_ = 0;
   bool opened_ = false, ended_without_marker_ = false;
   std::optional<std::string> certain_name_;
-  // chunk_ is the chunk that libarchive has. header_ is the part of the current headers from earlier chunks. chunk_at_
-  // and header_at_ are offsets in the stream.
+  // chunk_ is the chunk that libarchive has now. header_ contains the bytes of the current headers from earlier chunks.
+  // chunk_at_ and header_at_ are offsets in the stream.
   std::span<const std::byte> chunk_;
-  std::span<std::byte> place_;   // destination of read(): libarchive receives the bytes there
+  std::span<std::byte> place_;   // destination of read(); libarchive receives the bytes there
   std::uint64_t chunk_at_ = 0, header_at_ = 0;
   std::string header_;
   bool in_header_ = false;

@@ -2,15 +2,16 @@
 //
 //   mr::shard_writer shards({.pattern = "out/train-%06d.tar", .max_samples = 10'000});
 //   shards.write("n01/0001", {{"jpg", image}, {"cls", "7"}});
-//   auto totals = shards.close();        // shards, samples, bytes
+//   auto totals = shards.close();        // the numbers of shards, samples and bytes
 //
-// The same samples produce the same bytes on every machine and at any time. Fields are sorted by name; no time, owner
-// or locale is written. A sample that would exceed a limit begins a new shard. A sample larger than max_bytes gets its
-// own shard. A shard appears under its name when it is complete and on the disk. It then replaces any file of that
-// name. Without close() the last, unfinished shard is discarded. The first call of write() removes temporary files that
-// a killed writer of the same pattern left. abandoned_files.hpp describes when a writer counts as killed.
-// Errors: setup_error for a pattern without one %d; setup_error for keys and fields that a reader would not return
-// unchanged; the writer stays usable. io_error for a full disk and similar failures; the writer is then unusable.
+// The same samples produce the same bytes on every machine and at any time. Fields are sorted by name. No time, owner
+// or locale is written. A sample that would exceed a limit begins a new shard. A sample that is larger than max_bytes
+// gets its own shard. A shard appears under its name when it is complete and on the disk, and replaces any file of that
+// name. Without close(), the last shard is discarded. The first call of write() removes temporary files that a killed
+// writer of the same pattern left (abandoned_files.hpp).
+// Errors: setup_error for a pattern without exactly one %d, and for keys and fields that a reader would not return
+// unchanged. After a wrong key or field, the writer stays usable. io_error for a full disk and similar failures. After
+// an io_error, the writer is unusable.
 // Threads: one thread at a time.
 #pragma once
 
@@ -33,7 +34,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
-/// A field to be written: its name and its data, as bytes or text. Both views are used only during the call.
+/// A field to be written: its name, and its data as bytes or text. Both are used only during the call.
 struct named_bytes {
   named_bytes(std::string_view name_, std::span<const std::byte> data_) noexcept : name(name_), data(data_) {}
   named_bytes(std::string_view name_, std::string_view text) noexcept
@@ -46,8 +47,8 @@ struct named_bytes {
 /// Options of shard_writer.
 struct shard_writer_options {
   std::string pattern{};                               ///< path with one %d or %06d for the number; %% means %
-  std::uint64_t max_samples = 10'000;                  ///< largest number of samples in a shard
-  std::uint64_t max_bytes = std::uint64_t{1} << 30;    ///< largest size of a shard's file
+  std::uint64_t max_samples = 10'000;                  ///< maximum number of samples in a shard
+  std::uint64_t max_bytes = std::uint64_t{1} << 30;    ///< maximum size of a shard's file in bytes
   std::uint64_t first_number = 0;                      ///< number of the first shard
 };
 
@@ -67,17 +68,17 @@ class basic_shard_writer {
   /// Checks the options. Throws setup_error if a limit is 0 or the pattern does not contain exactly one number.
   explicit basic_shard_writer(shard_writer_options options, Files files = {});
 
-  /// Writes one sample. Throws setup_error for a refused key or field and for a closed or failed writer. Throws
-  /// io_error if the file fails.
+  /// Writes one sample. Throws setup_error for an invalid key or field, and for a closed or failed writer. Throws
+  /// io_error if the file cannot be written.
   void write(std::string_view key, std::span<const named_bytes> fields);
   /// Writes one sample, with the same errors.
   void write(std::string_view key, std::initializer_list<named_bytes> fields);
 
-  /// Completes the last shard. Returns the totals over all shards; a second call returns the same totals. Throws
-  /// setup_error if the writer has failed before.
+  /// Completes the last shard. Returns the totals over all shards. A second call returns the same totals. Throws
+  /// setup_error if the writer has failed.
   written_shards close();
 
-  /// Returns the path of the shard with that number, whether it is written or not.
+  /// Returns the path of the shard with this number, even if the shard is not written.
   std::string path_of(std::uint64_t number) const;
 
  private:
@@ -94,7 +95,7 @@ class basic_shard_writer {
 
   static bool has_control_character(std::string_view name) noexcept;
 
-  /// Parses %d itself, because a user's format string must never reach printf.
+  /// Parses %d without printf, which must never receive a user's format string.
   void parse_pattern();
   [[noreturn]] void refuse_pattern() const;
 
@@ -106,7 +107,7 @@ class basic_shard_writer {
   std::vector<named_bytes> sorted_;
   std::vector<std::size_t> header_ends_;
   std::string headers_, name_, last_key_;
-  std::optional<std::string> cleaned_;   // the folder that was cleaned most recently
+  std::optional<std::string> cleaned_;   // the folder whose temporary files were removed last
   std::uint64_t samples_in_shard_ = 0;
   written_shards written_;
   bool broken_ = false;
@@ -115,7 +116,7 @@ class basic_shard_writer {
 
 }  // namespace detail
 
-/// The writer for ordinary use.
+/// The writer of shards.
 using shard_writer = detail::basic_shard_writer<>;
 
 }}  // namespace millrace

@@ -33,7 +33,7 @@ MILLRACE_INLINE void key_table::add(std::string_view key, std::string_view shard
 }
 
 MILLRACE_INLINE void key_table::sort() {
-  // The entry for any shard precedes others with the same key.
+  // An entry that matches in any shard precedes the other entries with the same key.
   const auto rank = [&](const entry& e) { return std::pair(key_of(e), e.shard == any_shard ? 0 : e.shard + 1); };
   std::sort(entries_.begin(), entries_.end(), [&](const entry& a, const entry& b) {
     return a.hash != b.hash ? a.hash < b.hash : rank(a) < rank(b);

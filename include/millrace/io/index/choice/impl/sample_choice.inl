@@ -16,7 +16,7 @@ MILLRACE_INLINE chosen_samples::chosen_samples(const std::vector<std::uint32_t>&
     all_ = static_cast<std::uint32_t>(times.size());
     return;
   }
-  std::vector<std::uint32_t> left;   // samples with further uses
+  std::vector<std::uint32_t> left;   // samples that occur in later rounds
   for (std::uint32_t number = 0; number < times.size(); ++number)
     if (times[number] > 0) left.push_back(number);
   rounds_.push_back(static_cast<std::uint32_t>(left.size()));

@@ -69,7 +69,7 @@ MILLRACE_INLINE entry_cache::chunk entry_file::chunk_at(std::uint64_t offset_byt
 MILLRACE_INLINE void entry_file::will_read(std::span<const byte_range> ranges) {
   if (local_) return;
   std::vector<byte_range> chunks;
-  std::uint64_t next = 0;   // the preceding chunks are announced or cached
+  std::uint64_t next = 0;   // all chunks with lower numbers are announced or cached
   for (const byte_range& range : ranges) {
     if (range.size_bytes == 0) continue;
     const std::uint64_t last = (range.offset_bytes + range.size_bytes - 1) / entry_cache::chunk_bytes;

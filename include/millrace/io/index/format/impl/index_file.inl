@@ -125,7 +125,7 @@ MILLRACE_INLINE shard_identity identify_shard(const std::string& path, const sto
   if (!at.is_local()) {
     const auto stamp = find_stamp(at, path);
     if (!stamp)
-      throw io_error("the storage has no such file", "Check the name", {.stage = "index", .shard = path});
+      throw io_error("the storage does not contain this file", "Correct its name", {.stage = "index", .shard = path});
     return {.size_bytes = stamp->size_bytes, .modified_ns = stamp->changed};
   }
   struct ::stat status {};
@@ -173,7 +173,7 @@ MILLRACE_INLINE index_summary summarize_index(const std::string& path, const sha
   return summarize_open_index(file, path, shard);
 }
 
-/// Returns the size of a stored index without its entries, given its first bytes and its size.
+/// Returns the size of an index file without its entries. `first` is the first bytes of the file, `bytes` its size.
 MILLRACE_INLINE std::uint64_t bytes_before_entries(std::span<const std::byte> first, std::uint64_t bytes) noexcept {
   index_front front;
   if (first.size() < sizeof front) return bytes;
@@ -183,8 +183,8 @@ MILLRACE_INLINE std::uint64_t bytes_before_entries(std::span<const std::byte> fi
   return valid ? std::min(bytes, front.bytes_before_entries()) : bytes;
 }
 
-/// Returns a file in memory that contains the front of a stored index, without its entries, and has the size of the
-/// complete index. Returns no file without an index. The first request fetches `front_bytes`.
+/// Returns a file in memory that contains an index file up to its entries, and has the size of the complete index file.
+/// Returns no file if the index does not exist. The first request fetches `front_bytes`.
 MILLRACE_INLINE unique_fd copy_of_stored(const storage& at, const std::string& name, std::size_t front_bytes,
                                          bool heads_only) {
   const auto file = at->open_front(name, front_bytes);
@@ -212,14 +212,14 @@ MILLRACE_INLINE unique_fd copy_of_stored(const storage& at, const std::string& n
   return copy;
 }
 
-/// Returns the recorded identity of the shard of an index.
+/// Returns the size and time of the shard as recorded in its index.
 MILLRACE_INLINE shard_identity recorded_identity(const unique_fd& copy) {
   index_head head;
   return read_index(copy, 0, std::as_writable_bytes(std::span(&head, 1))) ? head.identity() : shard_identity();
 }
 
 MILLRACE_INLINE loaded_index load_stored_index(const storage& at, const std::string& shard, std::uint64_t file_bytes) {
-  constexpr std::uint64_t usual_bytes = 64 << 10, largest_bytes = 64 << 20;   // of the memory for one request
+  constexpr std::uint64_t usual_bytes = 64 << 10, largest_bytes = 64 << 20;   // maximum memory of one request
   const std::string name = shard + std::string(index_ending);
   const std::uint64_t front = std::min(file_bytes == 0 ? usual_bytes : file_bytes, largest_bytes);
   const unique_fd copy = copy_of_stored(at, name, static_cast<std::size_t>(front), false);
@@ -255,7 +255,7 @@ MILLRACE_INLINE void append_from(const unique_fd& file, byte_range range, const 
   }
 }
 
-/// Opens the index with a lock, and creates it if there is none. The lock lasts until the file is closed.
+/// Opens and locks the index file. Creates the file if it does not exist. The lock lasts until the file is closed.
 MILLRACE_INLINE unique_fd lock_current(const std::string& path) {
   for (;;) {
     // A new file is never created through a link, because the author of the data set could have set its target.
@@ -265,13 +265,14 @@ MILLRACE_INLINE unique_fd lock_current(const std::string& path) {
     while (posix_files::lock(file.get()) == -1 && errno == EINTR) {}
     struct ::stat locked {}, now {};
     if (posix_files::stat_open(file.get(), locked) == -1) fail_index("cannot get the size of the index", errno, path);
-    // If this is another file, the previous owner of the lock replaced the file, or another program removed it.
+    // If this is a different file, the previous owner of the lock replaced it, or another program removed it.
     if (posix_files::stat_path(path.c_str(), now) == 0 && now.st_ino == locked.st_ino && now.st_dev == locked.st_dev)
       return file;
   }
 }
 
-/// Copies the checksums of an index of the same members, and counts them. Returns whether the file lacks any.
+/// Copies the checksums of an older index of the same members, and counts them. Returns whether the older index lacks
+/// any checksum of the new index.
 MILLRACE_INLINE bool merge_checksums(const shard_index& before, shard_index& index, stored_index& counts) {
   bool has_new = false;
   for (std::uint32_t m = 0; m < index.members(); ++m) {
@@ -284,7 +285,7 @@ MILLRACE_INLINE bool merge_checksums(const shard_index& before, shard_index& ind
   return has_new;
 }
 
-/// Replaces the file `before` with the file of `index`. Its entries are `entries`, or else the entries of `before`.
+/// Replaces the file `before` with a file for `index`. If `entries` is null, copies the entries of `before`.
 MILLRACE_INLINE void replace_index(const unique_fd& before, const std::string& path, const shard_index& index,
                                    const entry_pieces* entries) {
   try {

@@ -82,7 +82,7 @@ MILLRACE_INLINE std::vector<std::byte> index_bytes(const shard_index& index) {
 MILLRACE_INLINE std::string find_defect(const index_front& front, std::uint64_t file_bytes) {
   const index_head& head = front.head;
   const index_counts& c = head.counts;
-  const std::uint64_t limit = head.shard_bytes;   // everything that an index counts occupies at least one byte
+  const std::uint64_t limit = head.shard_bytes;   // everything that an index counts uses at least one byte of the shard
   constexpr std::uint32_t longest_damage_bytes = 1 << 20;
   if (head.state != shard_index::shard_state::complete && head.state != shard_index::shard_state::damaged &&
       head.state != index_head::complete_without_marker)
@@ -115,7 +115,7 @@ MILLRACE_INLINE std::string find_defect(const index_head& head, const index_colu
   for (const std::uint32_t block : columns.sample_blocks()) sound &= std::exchange(next_block, block + 1ULL) <= block;
   sound &= next_block <= head.shard_bytes / tar_block_bytes;
   const auto blocks = columns.payload_blocks(), sizes = columns.payload_sizes(), fields = columns.member_fields();
-  std::uint64_t free_from = 0;   // overlapping payloads would need more memory than the shard has bytes
+  std::uint64_t free_from = 0;   // if payloads overlapped, they could need more memory than the size of the shard
   for (std::size_t m = 0; m < blocks.size(); ++m) {
     sound &= fields[m] < c.fields;
     if (blocks[m] == index_columns::in_pieces) continue;
@@ -135,7 +135,8 @@ MILLRACE_INLINE std::string find_defect(const index_front& front, const index_co
   for (std::size_t m = 0; m < ends.size() && sound; ++m) {
     const std::uint32_t begin = std::exchange(before, ends[m]);
     if (begin == ends[m]) continue;
-    // Memory is allocated for entries before they are read, so entries never have more bytes than their payload.
+    // A reader allocates memory for entries before it reads them. Therefore their size is limited to that of their
+    // payload.
     sound = begin + entry_table::checksum_bytes < ends[m] && blocks[m] != index_columns::in_pieces &&
             ends[m] - begin - entry_table::checksum_bytes <= sizes[m];
   }

@@ -16,7 +16,7 @@
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 inline constexpr std::string_view set_index_mark = "millrace set index 1\n";
-inline constexpr std::uint64_t longest_shard_bytes = std::uint64_t{2} << 40;   // of a shard that an index can describe
+inline constexpr std::uint64_t longest_shard_bytes = std::uint64_t{2} << 40;   // maximum size of a shard with an index
 
 /// Appends text with its blanks and non-printable bytes written as %XX.
 MILLRACE_INLINE void append_escaped(std::string& to, std::string_view text) {
@@ -31,7 +31,7 @@ MILLRACE_INLINE bool is_plain(std::string_view text) noexcept {
   return std::all_of(text.begin(), text.end(), [](char c) { return c > ' ' && c <= '~' && c != '%'; });
 }
 
-/// Reverses append_escaped(); returns nothing if append_escaped() cannot have written `text`.
+/// Reverses append_escaped(). Returns nothing if append_escaped() cannot have written `text`.
 MILLRACE_INLINE std::optional<std::string> unescaped(std::string_view text) {
   if (is_plain(text)) return std::string(text);
   std::string plain;
@@ -56,12 +56,12 @@ MILLRACE_INLINE std::size_t slashes_of(std::string_view name) noexcept {
   return static_cast<std::size_t>(std::count(name.begin(), name.end(), '/'));
 }
 
-/// Checks a set index from front to end, and decodes single lines.
+/// Checks a complete set index, and decodes single lines.
 class set_index_parser {
  public:
   set_index_parser(std::string_view text, const std::string& path) : text_(text), path_(path) {}
 
-  /// Checks the text, and returns where its lines begin.
+  /// Checks the text, and returns the start of each line.
   set_index::checked check() {
     if (text_.size() > set_index::max_bytes) fail("it has more than 256 MiB");
     if (!text_.starts_with(set_index_mark)) fail("it does not begin with the mark of a set index of this version");
@@ -82,7 +82,8 @@ class set_index_parser {
   set_index_shard shard() {
     set_index_shard s;
     s.size_bytes = number(longest_shard_bytes);
-    s.samples = number(std::min<std::uint64_t>(s.size_bytes / 512, 0xfffffffe));   // each occupies a block of a tar
+    // Each sample uses at least a block of the archive.
+    s.samples = number(std::min<std::uint64_t>(s.size_bytes / 512, 0xfffffffe));
     s.fingerprint = digits(word());
     s.index_bytes = number(s.size_bytes + (std::uint64_t{1} << 20));
     const std::string_view marked = word();
@@ -103,7 +104,7 @@ class set_index_parser {
     if (at_ != text_.size()) fail("data follows its end");
   }
 
-  /// Returns the text before the next separator, and skips both.
+  /// Returns the text before the next separator. Moves to the position after the separator.
   std::string_view word(char separator = ' ') {
     std::size_t end = at_;
     while (end < text_.size() && text_[end] != ' ' && text_[end] != '\n') ++end;

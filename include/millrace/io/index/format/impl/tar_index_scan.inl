@@ -32,7 +32,7 @@ MILLRACE_INLINE shard_index scan_any_shard(byte_source& source, block_pool& pool
     std::optional<std::uint64_t> expected_end;
     for (;;) {
       const auto member = tar->next();
-      // If a payload occupies more or less space in the archive than its header states, it has holes.
+      // If a payload uses more or less space in the archive than its header states, the payload has holes.
       if (expected_end && *expected_end != (member ? member->offset_bytes : tar->end_marker_at()))
         build.mark_last_as_pieces();
       if (!member) break;
@@ -50,7 +50,7 @@ MILLRACE_INLINE shard_index scan_any_shard(byte_source& source, block_pool& pool
 }
 
 MILLRACE_INLINE shard_index scan_shard(byte_source& source, block_pool& pool) {
-  const byte_range all{};   // a request for each header would be slower
+  const byte_range all{};   // one range, because one request for each header would be slower
   source.will_read({&all, 1});
   if (auto index = scan_plain_shard(source, pool)) return std::move(*index);
   source.will_read({&all, 1});

@@ -16,7 +16,7 @@ MILLRACE_INLINE std::optional<block_cache::reservation> block_cache::reserve(con
   reservation owned;
   owned.name_ = name;
   owned.block_ = at->second;
-  owned.lock_ = std::unique_lock(at->second->mutex, std::try_to_lock);   // no other thread has it yet
+  owned.lock_ = std::unique_lock(at->second->mutex, std::try_to_lock);   // no other thread can have it yet
   return owned;
 }
 
@@ -46,7 +46,7 @@ MILLRACE_INLINE bool block_cache::evict_oldest(const block& except) {
   if (oldest == blocks_.end()) return false;
   held_bytes_ -= oldest->second->bytes;
   oldest->second->evicted = true;
-  blocks_.erase(oldest);   // a thread that is using the block keeps it alive
+  blocks_.erase(oldest);   // a thread that is using the block owns a reference to it
   return true;
 }
 

@@ -126,7 +126,7 @@ MILLRACE_INLINE bool indexed_reader::add(std::size_t position, std::uint32_t num
     field_state& field = fields_[index_->field_of(m)];
     if (!field.selected) continue;
     const indexed_member member = index_->member(m);
-    // shard_reader reads a bad sample again, and throws the right error.
+    // The sample then does not match the index. shard_reader reads it again, and throws the right error.
     sample_bytes += member.size_bytes + member.field.size();
     fits = member.in_one_piece && member.size_bytes <= options_.limits.max_member_bytes && field.used_in != added_ &&
            sample_bytes <= options_.limits.max_sample_bytes && ++fields <= options_.limits.max_fields;
@@ -202,7 +202,7 @@ MILLRACE_INLINE void indexed_reader::fill_block() {
   const std::size_t tail_end = lead + payload_bytes_ + tail_bytes_;
   std::size_t previous_head_at = 0, fetched = at;
   for (const block_sample& planned : planned_) {
-    // Reading the payloads has evicted the memory after them from the cache.
+    // The reads of the payloads have evicted this memory from the CPU's cache.
     for (const std::size_t end = std::min(at + prefetch_bytes, tail_end); fetched < end; fetched += alignment)
       __builtin_prefetch(base + fetched, 1);
     const indexed_sample& sample = planned.entry;
@@ -248,11 +248,11 @@ MILLRACE_INLINE std::size_t indexed_reader::read_piece(std::size_t number, std::
   for (std::size_t i = p.first_part; i < end; ++i) {
     const part& first = parts_[i];
     const auto distance = [this](std::size_t n) { return parts_[n + 1].offset_bytes - parts_[n].offset_bytes; };
-    while (i + 1 < end && parts_[i + 1].at - parts_[i].at == distance(i)) ++i;   // together in memory, too
+    while (i + 1 < end && parts_[i + 1].at - parts_[i].at == distance(i)) ++i;   // both are adjacent in memory, too
     const part& here = parts_[i];
     const std::size_t gap = i + 1 < end ? static_cast<std::size_t>(distance(i)) - here.size : 0;
-    // A gap is read together with the payload before it, and the next payload overwrites it. This halves the number of
-    // buffers for the system to fill.
+    // A gap is read together with the payload before it. The next payload overwrites the gap. This halves the number
+    // of buffers for the system to fill.
     const bool together = gap <= gap_.size() && here.at + here.size + gap <= payload_bytes_;
     if (const std::size_t size = here.at - first.at + here.size + (together ? gap : 0); size > 0)
       places_.emplace_back(payloads + first.at, size);
@@ -286,7 +286,7 @@ MILLRACE_INLINE void indexed_reader::fill_entries(block& to, std::size_t lead, s
     std::size_t got = 0;
     try {
       got = read_fully(*entries_, all.offset_bytes, destination);
-    } catch (const error&) {   // the payloads suffice
+    } catch (const error&) {   // the payloads can be used without entries
     }
     check_entries({first, end, lead}, to, destination.first(got));
   }
@@ -319,7 +319,7 @@ MILLRACE_INLINE void indexed_reader::check_entries(const run_of_parts& parts, bl
 
 MILLRACE_INLINE void indexed_reader::read_alone(std::size_t position, std::uint32_t number) {
   try {
-    // A header may look valid to a reader that has not read the previous ones. This reader reads all of them.
+    // A header may look valid only to a reader that has not read the previous headers. This reader reads all headers.
     part_of_shard alone{.number = number, .offset_bytes = index_->sample(number).offset_bytes};
     if (index_->state() == shard_index::shard_state::damaged) alone.end_bytes = index_->facts().damage_offset_bytes;
     auto sample = reader_of(alone).next();

@@ -18,7 +18,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// Returns whether there is an index file.
+/// Returns whether an index file exists.
 MILLRACE_INLINE bool has_index_file(const std::string& path, const index_file_options& files) noexcept {
   struct ::stat status {};
   return files.can_store() && posix_files::stat_path(path.c_str(), status) == 0;
@@ -35,7 +35,7 @@ MILLRACE_INLINE index_builder::index_builder(std::span<const std::string> shards
 
 MILLRACE_INLINE shard_indexes index_builder::run() {
   if (options_.store && !options_.files.cache_folder.empty())
-    posix_files::make_folder(options_.files.cache_folder.c_str());   // writing an index reports the failure
+    posix_files::make_folder(options_.files.cache_folder.c_str());   // on failure, writing an index reports it
   slow_step step("reads and builds indexes", {.items = shards_.size(), .only_stalls = options_.notices != nullptr,
                                               .notices = options_.notices, .after_ns = options_.report_after_ns});
   step_ = &step;
@@ -168,7 +168,7 @@ MILLRACE_INLINE std::optional<loaded_index> index_builder::load_file(std::size_t
       }
     }
     return load_index(index_file, identity);
-  } catch (const io_error&) {   // an unreadable index is built again; store_index() then reports the reason
+  } catch (const io_error&) {   // the index is built again, and store_index() reports why the file is unreadable
     return loaded_index();
   }
 }
@@ -204,7 +204,7 @@ MILLRACE_INLINE void index_builder::try_to_add_entries(const std::string& path, 
   try {
     add_entries(path, index_file, result.index);
   } catch (const io_error& e) {
-    // An index that was stored without entry points is still valid.
+    // The index was built. Only its entry points were not stored.
     result.index.set_entries({});
     result.store_failure = e.what();
   }
@@ -213,7 +213,8 @@ MILLRACE_INLINE void index_builder::try_to_add_entries(const std::string& path, 
 MILLRACE_INLINE void index_builder::add_entries(const std::string& path, const std::string& index_file,
                                                 shard_index& index) {
   if (index.state() == shard_index::shard_state::compressed) return;
-  { const atomic_file<> can_be_written(index_file); }   // throws before all payloads are read in vain
+  // Throws before all payloads are read, if the index cannot be written.
+  { const atomic_file<> can_be_written(index_file); }
   const auto done = [this](std::uint64_t samples, std::uint64_t payload_bytes) {
     const std::lock_guard lock(mutex_);
     result_.counts.entries_inspected += samples;
@@ -236,7 +237,7 @@ MILLRACE_INLINE bool index_builder::add_stored_head(std::size_t shard) {
       return false;
     add_head(shard, head);
     return true;
-  } catch (const io_error&) {   // reading the shard reports it
+  } catch (const io_error&) {   // a later read of the shard reports the error
     return false;
   }
 }
@@ -245,11 +246,11 @@ MILLRACE_INLINE void index_builder::use_stored(std::size_t shard, const shard_id
                                                 loaded_index& index) const {
   try {
     loaded_index stored = load_stored_index(options_.files.storage, shards_[shard]);
-    // A copied shard has another modification time than its index records.
+    // If the shard was copied, its modification time differs from the time in its index.
     if (stored.state != index_file_state::good || stored.index.identity().size_bytes != identity.size_bytes) return;
     stored.index.identify(identity);
     index = std::move(stored);
-  } catch (const io_error&) {   // reading the shard reports it
+  } catch (const io_error&) {   // a later read of the shard reports the error
   }
 }
 
@@ -282,7 +283,7 @@ MILLRACE_INLINE void index_builder::add(std::size_t shard, index_result&& result
 
 MILLRACE_INLINE void index_builder::store(const std::string& index_file, shard_index& index,
                                           const entry_pieces* entries) {
-  if (!options_.files.can_store()) return;   // without a folder
+  if (!options_.files.can_store()) return;   // no folder for indexes
   clean_folder_of(index_file);
   store_index(index_file, index, entries);
 }
@@ -383,7 +384,7 @@ MILLRACE_INLINE std::shared_ptr<shard_index> index_of(const std::string& shard, 
         if (head.identified) stored.index.identify(head.shard);
         return std::make_shared<shard_index>(std::move(stored.index));
       }
-    } catch (const io_error&) {   // the index is built again
+    } catch (const io_error&) {   // build_indexes() builds the index again
     }
   options.heads_only = false;
   options.threads = 1;

@@ -85,7 +85,7 @@ MILLRACE_INLINE shard_data::~shard_data() {
   for (std::size_t i = 0; i < names_.size(); ++i) try {
       store_learned(i, cleaned);
     } catch (...) {
-      // not enough memory to report the failure
+      // No memory to report the failure.
     }
 }
 
@@ -116,14 +116,15 @@ MILLRACE_INLINE error_location shard_data::location_of(const located_sample& s) 
 
 MILLRACE_INLINE std::string shard_data::start_text() const {
   constexpr std::size_t many_shards = 10'000;
-  constexpr std::uint64_t bytes_of_order = 44;   // counts and order of a shard, in exact_order and its cursor
+  // Bytes for the count and the order of a shard in exact_order and its cursor.
+  constexpr std::uint64_t bytes_of_order = 44;
   if (names_.size() < many_shards) return {};
   const std::uint64_t bytes =
       names_.bytes() / names_.size() + sizeof(indexed_shard) + sizeof counts_[0] + bytes_of_order;
   return std::to_string(names_.size()) + " shards, found in " + seconds_text(start_ns_) +
          (options_.files.storage.is_local() ? "" : " with " + std::to_string(index_requests_) + " index request" +
                                                        (index_requests_ == 1 ? "" : "s")) +
-         "; " + std::to_string(bytes) + " bytes of memory for each; an index adds to this at the first use of a shard";
+         "; " + std::to_string(bytes) + " bytes of memory for each, and more for its index after its first use";
 }
 
 MILLRACE_INLINE std::vector<notice> shard_data::notices() const {
@@ -171,7 +172,7 @@ MILLRACE_INLINE std::size_t shard_data::read(std::span<const located_sample> sam
 
 MILLRACE_INLINE std::size_t shard_data::read(std::span<const located_sample> samples, const buffer& to) {
   read_request r{.records = to.records, .good = samples.size(), .failure = to.failure, .reads = to.reads};
-  // The trainer waits for the first samples, so the first call does not also read their neighbors.
+  // The trainer waits for the first samples. Therefore the first call does not also read their neighbors.
   const bool is_first = !begun_.exchange(true);
   std::vector<target> all(samples.size());
   for (std::size_t i = 0; i < all.size(); ++i) all[i] = {samples[i].shard << 32 | samples[i].index, i};
@@ -217,7 +218,7 @@ MILLRACE_INLINE void shard_data::open_together(read_request& r, std::span<const 
       auto opened = acquire(unloaded[i], r.reads);
       const std::lock_guard lock(mutex);
       r.ready.push_back(std::move(opened));
-    } catch (const error&) {   // the read reports it, unless the storage gave up
+    } catch (const error&) {   // if the storage did not give up, the read reports the error
       const std::lock_guard lock(mutex);
       record_abandoned(r, unloaded[i]);
     }
@@ -247,7 +248,7 @@ MILLRACE_INLINE void shard_data::announce(read_request& r, std::span<const targe
         auto opened = acquire(shard, r);
         opened->reader.announce(numbers);
         r.ready.push_back(std::move(opened));
-      } catch (const error&) {   // the read reports it, unless the storage gave up
+      } catch (const error&) {   // if the storage did not give up, the read reports the error
         record_abandoned(r, shard);
       }
   }
@@ -295,7 +296,8 @@ MILLRACE_INLINE void shard_data::read_by_blocks(read_request& r, std::span<const
     for (; first < end; ++first)
       if (r.records[targets[first].position].empty()) missing.push_back(targets[first]);
   }
-  if (!missing.empty() && !fail_abandoned(r, missing)) read_now(r, missing);   // gets the error of each of them
+  // Reads again, which gets the error of each sample.
+  if (!missing.empty() && !fail_abandoned(r, missing)) read_now(r, missing);
 }
 
 MILLRACE_INLINE void shard_data::read_block(read_request& r, const block_name& block,
@@ -314,7 +316,7 @@ MILLRACE_INLINE void shard_data::read_block(read_request& r, const block_name& b
     if (opened->entries) entries_.count(opened->reader.counters(), opened->reported);
     release(shard, std::move(opened), r);
   } catch (const error&) {
-    // An error of the complete shard. read_now() gets it again for the requested samples.
+    // The error concerns the complete shard. read_now() gets it again for the requested samples.
     record_abandoned(r, shard);
   }
 }
@@ -334,7 +336,7 @@ MILLRACE_INLINE void shard_data::read_now(read_request& r, std::span<const targe
   const std::size_t shard = targets.front().shard();
   std::vector<std::uint32_t> numbers(targets.size());
   std::vector<record> records(targets.size());
-  // Reads in the order of the caller's list, so that the first failure is the one to report.
+  // Reads in the order of the caller's list, so that the first failure in this order is reported.
   std::vector<target> in_order(targets.begin(), targets.end());
   std::sort(in_order.begin(), in_order.end(), [](const target& a, const target& b) { return a.position < b.position; });
   for (std::size_t i = 0; i < numbers.size(); ++i) numbers[i] = stored_number(shard, in_order[i].number());

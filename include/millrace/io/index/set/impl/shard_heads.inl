@@ -12,9 +12,9 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// Returns the content of a set index; nothing if the file does not exist.
+/// Returns the content of a set index, or nothing if the file does not exist.
 MILLRACE_INLINE std::optional<std::string> text_of_set_index(const storage& at, const std::string& name) {
-  constexpr std::size_t front_bytes = std::size_t{1} << 20;   // ten thousand shards, with one request
+  constexpr std::size_t front_bytes = std::size_t{1} << 20;   // enough for ten thousand shards
   std::unique_ptr<byte_source> file;
   if (at.is_local()) file = std::make_unique<file_source>(name);
   else file = at->open_front(name, front_bytes);
@@ -33,7 +33,7 @@ MILLRACE_INLINE std::optional<set_index> load_set_index(const name_list& shards,
   if (!named.empty()) {
     auto text = text_of_set_index(at, named);
     if (text) return set_index::parse(std::move(*text), named);
-    throw io_error("the storage has no such set index", "Check its name, or write it with inspect --set-index",
+    throw io_error("the storage lacks this set index", "Check its name, or write it with inspect --set-index",
                    {.stage = "index", .shard = named});
   }
   const std::string_view folder = common_folder(shards);
@@ -44,19 +44,19 @@ MILLRACE_INLINE std::optional<set_index> load_set_index(const name_list& shards,
     text = text_of_set_index(at, path);
   } catch (const io_error&) {   // some stores return an error for files that do not exist
   }
-  // Web servers return a page for unknown names. Ignore the page, because the user did not name this file.
+  // Web servers return an error page for unknown names. The page is ignored, because the user did not name this file.
   if (!text || !set_index::has_mark(*text)) return std::nullopt;
   return set_index::parse(std::move(*text), path);
 }
 
-/// Returns the head of a shard according to a set index.
+/// Returns the head of a shard's index, from the description of the shard in a set index.
 MILLRACE_INLINE index_summary head_of(const set_index_shard& entry) {
   return {.state = index_file_state::good, .samples = static_cast<std::uint32_t>(entry.samples),
           .fingerprint = entry.fingerprint, .shard_is_complete = true, .without_end_marker = entry.without_end_marker,
           .of_set_index = true, .shard = {.size_bytes = entry.size_bytes}, .index_bytes = entry.index_bytes};
 }
 
-/// Completes the head of a local shard. Returns false if the shard does not exist.
+/// Sets the size and time of a local shard in its head. Returns false if the shard does not exist.
 MILLRACE_INLINE bool identify_local(const std::string& shard, index_summary& head) {
   shard_identity now;
   try {
@@ -76,13 +76,13 @@ MILLRACE_INLINE shard_indexes find_shard_heads(const name_list& shards,
                                                const shard_heads_options& options) {
   const storage& at = options.build.files.storage;
   const auto set = load_set_index(shards, at, options.set_index);
-  // The indexes themselves show which entry points have to be built.
+  // The index of each shard must be read, because it shows whether entry points must be built.
   if (!set || options.build.entries) return build_indexes(shards.strings(), options.build);
   shard_indexes all;
   all.indexes.resize(shards.size());
   all.heads.resize(shards.size());
   std::vector<std::string> others;
-  std::vector<std::size_t> numbers;   // of those
+  std::vector<std::size_t> numbers;   // the positions of those shards in the list
   std::size_t nearby = 0;
   for (std::size_t i = 0; i < shards.size(); ++i) {
     const auto entry = set->find_from(nearby, shards.view(i));
@@ -93,7 +93,7 @@ MILLRACE_INLINE shard_indexes find_shard_heads(const name_list& shards,
       continue;
     }
     if (at.is_local()) continue;
-    all.heads[i].entries_in_storage = true;   // if there are some, as its index shows
+    all.heads[i].entries_in_storage = true;   // if it has entry points, which the index shows
     const file_identity identity{.size_bytes = entry->size_bytes, .version = entry->version};
     all.heads[i].identified = !entry->version.empty();
     if (!all.heads[i].identified) continue;
@@ -138,7 +138,7 @@ MILLRACE_INLINE set_index build_set_index(const std::vector<std::string>& shards
                    .without_end_marker = head.without_end_marker, .version = std::move(versions[i])});
   }
   std::sort(all.begin(), all.end(), [](const auto& a, const auto& b) { return a.name < b.name; });
-  all.erase(std::unique(all.begin(), all.end()), all.end());   // a shard may be listed twice
+  all.erase(std::unique(all.begin(), all.end()), all.end());   // the list may contain a shard twice
   return set_index(std::move(all));
 }
 

@@ -16,7 +16,7 @@ MILLRACE_INLINE required_fields::required_fields(std::vector<std::string> entrie
   constexpr std::size_t max_entries = 64;
   if (entries_.size() > max_entries)
     throw setup_error(".having has too many entries: got " + std::to_string(entries_.size()) + ", expected at most 64",
-                      "Choose by .where, or write shards of complete samples");
+                      "Use .where, or write shards of complete samples");
   for (const std::string& names : entries_) {
     if (std::any_of(names.begin(), names.end(), [](char c) { return c >= 'A' && c <= 'Z'; }))
       throw setup_error(".having names the field '" + printable(names) + "' with upper-case letters, but field names "

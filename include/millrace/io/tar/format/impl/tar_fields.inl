@@ -48,7 +48,7 @@ MILLRACE_INLINE bool is_gnu_header(std::string_view block) noexcept {
 
 MILLRACE_INLINE bool tar_checksum_is_right(std::string_view block) noexcept {
   constexpr std::uint64_t every_other_byte = 0x00ff00ff00ff00ff;
-  // Adds eight bytes at a time in four sums of 16 bits. Each sum has 128 bytes and stays far below 65,536.
+  // Adds eight bytes at a time to four sums of 16 bits. Each sum has 128 bytes, and therefore cannot overflow.
   std::uint64_t sums = 0;
   for (std::size_t at = 0; at < tar_block_bytes; at += sizeof sums) {
     std::uint64_t word = 0;
@@ -86,7 +86,7 @@ MILLRACE_INLINE tar_header_chain::tar_header_chain(std::string_view bytes) {
       main_ = block;
       return;
     }
-    // A volume label has no payload, whatever size its header states.
+    // A volume label has no payload. The size in its header is ignored.
     const auto size = type == 'V' ? std::optional<std::uint64_t>(0) : tar_size(block.substr(124, 12));
     sound_ = sound_ && tar_checksum_is_right(block);
     if (!size || *size > bytes.size() - tar_block_bytes) break;
@@ -98,7 +98,7 @@ MILLRACE_INLINE tar_header_chain::tar_header_chain(std::string_view bytes) {
 }
 
 MILLRACE_INLINE bool tar_header_chain::may_have_holes() const noexcept {
-  // libarchive searches every GNU header for a map of holes, whatever its type.
+  // libarchive searches every GNU header for a map of holes, regardless of the type in the header.
   return holes_ || main_.empty() || main_[156] == 'S' ||
          (is_gnu_header(main_) && main_[386] != '\0');
 }
@@ -114,7 +114,7 @@ MILLRACE_INLINE std::optional<std::string> tar_header_chain::certain_name() cons
 MILLRACE_INLINE void tar_header_chain::apply(char type, std::string_view payload) {
   if (type == 'L') long_name_ = tar_text(payload, 0, payload.size());
   if (type == 'L' && long_name_.empty()) sound_ = false;
-  const bool extended = type == 'x' || type == 'X';   // 'X' is Solaris's
+  const bool extended = type == 'x' || type == 'X';   // 'X' is the type in archives of Solaris
   if (type != 'g' && !extended) return;
   std::string_view key, value, records = payload;
   while (!records.empty() && next_pax_record(records, key, value)) {

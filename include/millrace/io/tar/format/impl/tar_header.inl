@@ -34,7 +34,7 @@ MILLRACE_INLINE void append_ustar_block(std::string& out, std::string_view prefi
   put_octal(116, 7, 0);              // group
   put_octal(124, 11, size_bytes);
   put_octal(136, 11, 0);             // time
-  put(148, "        ");              // the checksum field counts as blanks while the checksum is computed
+  put(148, "        ");              // while the checksum is computed, its own field contains blanks
   block[156] = type;
   put(257, std::string_view("ustar\00000", 8));
   put_octal(329, 7, 0);              // device numbers

@@ -32,7 +32,7 @@ MILLRACE_INLINE gzip_step gzip_inflater::inflate(std::span<const std::byte>& inp
     const unsigned offered = static_cast<unsigned>(std::min<std::size_t>(input.size(), max_bytes_per_call));
     state_.next_in = const_cast<unsigned char*>(reinterpret_cast<const unsigned char*>(input.data()));
     state_.avail_in = offered;
-    // Z_BLOCK stops between header and data; after that, zlib's own checks are switched off.
+    // Z_BLOCK stops after the header. Then zlib's own checks are switched off.
     result = ::inflate(&state_, in_header_ ? Z_BLOCK : Z_NO_FLUSH);
     consume(input, offered - state_.avail_in);
     if (in_header_ && (state_.data_type & after_header) != 0) {

@@ -60,8 +60,9 @@ MILLRACE_INLINE bool plain_tar::read_header(std::uint64_t at, header& h) {
   if ((!h.gnu && magic != "ustar\00000"sv) || !tar_checksum_is_right(block)) return false;
   const auto size_bytes = tar_size(block.substr(124, 12));
   if (!size_bytes || (at == 0 && !numbers_are_plain(block))) return false;
-  if (h.gnu && (block[386] != '\0' || block[483] != '\0')) return false;   // a sparse member, or a part of one
-  if (block[156] == '1' && block[157] == '\0') return false;   // a link without a target may be a file
+  // A sparse member, or a part of a sparse member.
+  if (h.gnu && (block[386] != '\0' || block[483] != '\0')) return false;
+  if (block[156] == '1' && block[157] == '\0') return false;   // libarchive may treat a link without a target as a file
   h.size_bytes = *size_bytes;
   h.type = block[156];
   const std::string_view prefix = h.gnu ? std::string_view() : tar_text(block, 345, 155);

@@ -58,7 +58,7 @@ MILLRACE_INLINE void report_returning_keys(event_counts& counts, std::uint64_t s
                          "such shards are only counted",
                  .where = {.stage = "tar", .shard = std::string(shard)}});
   } catch (const std::bad_alloc&) {
-    // The event was counted, although the notice failed.
+    // The event was counted. Only the notice is lost.
   }
 }
 
@@ -88,7 +88,7 @@ MILLRACE_INLINE std::optional<other_piece> find_other_piece(std::unique_ptr<byte
         piece->fields += (piece->fields.empty() ? "'" : ", '") + printable(name.field, 60) + "'";
     }
   } catch (const error&) {
-    // The headers before the damage are still right.
+    // The headers before the damage are valid.
   }
   return piece;
 }

@@ -21,7 +21,7 @@ MILLRACE_INLINE void report_missing_end_marker(event_counts& counts, std::string
                          "reports a missing marker as an error",
                  .where = {.stage = "tar", .shard = std::string(shard)}});
   } catch (const std::bad_alloc&) {
-    // The event was counted, although the notice failed.
+    // The event was counted. Only the notice is lost.
   }
 }
 
@@ -62,7 +62,7 @@ MILLRACE_INLINE std::optional<record> shard_reader::next() {
   if (ended_) return std::nullopt;
   try {
     return advance();
-  } catch (late_data_error& e) {   // not by dynamic_cast, which -fno-rtti disables
+  } catch (late_data_error& e) {   // no dynamic_cast, because -fno-rtti disables it
     return fail(e, false);
   } catch (error& e) {
     if (std::exchange(bad_sample_, false)) {
@@ -70,7 +70,7 @@ MILLRACE_INLINE std::optional<record> shard_reader::next() {
       e.locate({.stage = {}, .shard = {}, .key = std::string(builder_.key())});
       waiting_.reset();
       sample_open_ = false;
-      ++counters_.samples;   // sidecar files count it
+      ++counters_.samples;   // sidecar files count this sample, too
       sample_failed_ = skips_sample_ = true;
       throw;
     }
@@ -112,14 +112,15 @@ MILLRACE_INLINE std::optional<record> shard_reader::advance() {
       if (tar_->ended_without_marker()) check_count();
       ended_ = true;
       if (!std::exchange(sample_open_, false)) return std::nullopt;
-      return deliver();   // nothing also means the end
+      return deliver();   // returns nothing at the end of the shard
     }
     const detail::member_name name = detail::split_member_name(waiting_->name);
     if (!waiting_->regular || name.kind != detail::member_name::kind_of_name::sample) {
       count_skipped(name);
     } else {
       if (sample_open_ && name.key != builder_.key()) {
-        // The member stays in waiting_: even if its payload is damaged, this sample is delivered.
+        // The member stays in waiting_. Therefore this sample is delivered even if the payload of the member is
+        // damaged.
         sample_open_ = false;
         if (std::optional<record> complete = deliver()) return complete;
       }

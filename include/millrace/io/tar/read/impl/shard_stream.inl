@@ -57,8 +57,8 @@ MILLRACE_INLINE bool shard_stream::source_has(std::uint64_t count_bytes) {
   source_proven_bytes_ = std::max(source_proven_bytes_, source_read_bytes_);
   if (count_bytes <= source_proven_bytes_) return true;
   if (count_bytes > largest_offset || source_size_proven_) return false;
-  // Each query may be a request to a server. Therefore one query covers the expansion of a chunk, and a search for the
-  // size follows a negative answer.
+  // Each query may be a request to a server. Therefore one query covers the expansion of a chunk. If its answer is
+  // negative, a search finds the size.
   const std::uint64_t ahead_bytes = std::min(count_bytes + chunk_bytes, largest_offset);
   if (source_has_byte(ahead_bytes - 1)) {
     source_proven_bytes_ = ahead_bytes;
@@ -74,7 +74,7 @@ MILLRACE_INLINE bool shard_stream::source_has(std::uint64_t count_bytes) {
 
 MILLRACE_INLINE std::uint64_t shard_stream::skip(std::uint64_t count_bytes) {
   if (compressed() || !peeked_.empty() || count_bytes < chunk_bytes / 4) return 0;
-  if (!source_has_byte(source_read_bytes_ + count_bytes - 1)) return 0;   // the last skipped byte has to exist
+  if (!source_has_byte(source_read_bytes_ + count_bytes - 1)) return 0;   // checks that the last skipped byte exists
   source_read_bytes_ += count_bytes;
   end_bytes_ += count_bytes;
   return count_bytes;
@@ -100,8 +100,8 @@ MILLRACE_INLINE const shard_stream::compression* shard_stream::compression_of(
       {"lz4", "\x02\x21\x4c\x18"sv, ::archive_read_support_filter_lz4},
   }};
   const std::string_view text(reinterpret_cast<const char*>(start.data()), start.size());
-  // A tar member's name or a text may also begin with "BZh". The signature of a tar header shows that it is a tar
-  // archive. A bzip2 stream has the signature of its first block, or of its end, after the digit.
+  // The name of a tar member, or a text, may also begin with "BZh". The signature of a tar header shows that the source
+  // is a tar archive. In a bzip2 stream, the signature of the first block or of the end follows the digit after "BZh".
   if (text.size() >= 512 && text.substr(257, 5) == "ustar") return nullptr;
   const auto match = std::find_if(compressions.begin(), compressions.end(),
                                   [text](const compression& c) { return text.starts_with(c.magic); });
@@ -116,7 +116,7 @@ MILLRACE_INLINE const shard_stream::compression* shard_stream::compression_after
     std::span<const std::byte>& start) {
   constexpr std::uint32_t any_mark = 0x184D2A50, mark_bits = 0xfffffff0;
   constexpr std::uint64_t head_bytes = 8;
-  std::uint64_t begin = 0, at = 0;   // offsets of `rest` and of the frame in the source
+  std::uint64_t begin = 0, at = 0;   // offsets in the source: of `rest`, and of the frame
   std::span<const std::byte> rest = start;
   for (;;) {
     if (at + 2 * head_bytes > begin + rest.size()) {
@@ -141,7 +141,7 @@ MILLRACE_INLINE const shard_stream::compression* shard_stream::compression_after
     }
     at += head_bytes + number(4);
   }
-  source_read_bytes_ = 0;   // it only looked like a skippable frame
+  source_read_bytes_ = 0;   // the bytes only resembled a skippable frame
   start = read_source();
   return nullptr;
 }
@@ -155,11 +155,11 @@ MILLRACE_INLINE void shard_stream::open_decompressor(const compression& method) 
   }
   decompressor_ = open_archive_reader();
   struct ::archive* const handle = decompressor_.get();
-  // Any other result than ARCHIVE_OK means that libarchive would run an external program.
+  // Any other result means that libarchive would run an external program.
   if (method.enable(handle) != ARCHIVE_OK)
     throw setup_error("this build of libarchive cannot read " + std::string(method.name) + " without an external "
                       "program",
-                      "Install a libarchive with it, or decompress the shards", where(error_location::unknown));
+                      "Use a libarchive with support for it, or decompress the shards", where(error_location::unknown));
   ::archive_read_support_format_raw(handle);
   ::archive_read_support_format_empty(handle);
   ::archive_read_set_read_callback(handle, &shard_stream::read_compressed);

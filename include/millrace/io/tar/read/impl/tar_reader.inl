@@ -22,7 +22,8 @@ MILLRACE_INLINE tar_reader::tar_reader(std::unique_ptr<byte_source> source, bloc
       stream_(*source_, pool, {.max_expansion = o.max_expansion}),
       handle_(open_archive_reader()) {
   ::archive_read_support_format_tar(handle_.get());
-  ::archive_read_set_format_option(handle_.get(), "tar", "mac-ext", nullptr);   // treats "._x" as an ordinary member
+  // Treats members "._x" as ordinary members.
+  ::archive_read_set_format_option(handle_.get(), "tar", "mac-ext", nullptr);
   ::archive_read_set_read_callback(handle_.get(), &tar_reader::read_chunk);
   ::archive_read_set_skip_callback(handle_.get(), &tar_reader::skip_bytes);
   ::archive_read_set_callback_data(handle_.get(), this);
@@ -31,7 +32,7 @@ MILLRACE_INLINE tar_reader::tar_reader(std::unique_ptr<byte_source> source, bloc
 MILLRACE_INLINE std::optional<tar_member> tar_reader::next() {
   if (!opened_) open();
   else skip_payload();
-  // libarchive does not report that the payload of a sparse member is truncated, or that its map of holes does not fit.
+  // libarchive does not report a sparse member with a truncated payload, or with a map of holes that does not fit.
   if (stream_offset() % tar_block_bytes != 0)
     throw_damage(damage("has a payload that ends inside a block", member_.offset_bytes));
   const std::uint64_t offset_bytes = stream_offset();
@@ -45,7 +46,7 @@ MILLRACE_INLINE std::optional<tar_member> tar_reader::next() {
   const std::string_view read = header_bytes(result);
   if (offset_bytes == 0 && result != ARCHIVE_OK && result != ARCHIVE_WARN) check_kind(read);
   const tar_header_chain headers(read);
-  if (result != ARCHIVE_OK) certain_name_ = headers.certain_name();   // needed if the result is damage
+  if (result != ARCHIVE_OK) certain_name_ = headers.certain_name();   // needed if the member is damaged
   if (result == ARCHIVE_WARN) check_warning(offset_bytes);
   else if (result != ARCHIVE_OK) fail("has a damaged or truncated member here, or is not a tar archive", offset_bytes);
   if (!headers.damage().empty()) throw_damage(damage(std::string(headers.damage()), offset_bytes));
@@ -78,7 +79,7 @@ MILLRACE_INLINE void tar_reader::check_payload() {
   if (member_.size_bytes <= small_bytes || member_.sparse) return;
   const std::uint64_t begin = member_.payload_offset_bytes - base_bytes_;
   if (member_.size_bytes <= ~begin && stream_.may_reach(begin + member_.size_bytes)) return;
-  // A stream that ends soon shows that the size is wrong. Otherwise the limit on its expansion is the reason.
+  // If the stream ends soon, the size in the header is wrong. Otherwise the limit on the expansion is the reason.
   const data_error limit = stream_.too_expanded(begin + member_.size_bytes);
   if (!stream_.is_sound_to_its_end()) throw late_data_error(limit.message(), limit.where());
   throw damage("has a damaged or truncated payload: its " + std::to_string(member_.size_bytes) +
@@ -115,7 +116,7 @@ MILLRACE_INLINE void tar_reader::read(std::span<std::byte> buffer) {
 
 MILLRACE_INLINE void tar_reader::open() {
   opened_ = true;
-  in_header_ = true;   // read_chunk() then stores the bytes, even if they are fewer than a header
+  in_header_ = true;   // read_chunk() then stores the bytes, even if they are too few for a header
   const int result = ::archive_read_open1(handle_.get());
   in_header_ = false;
   if (result != ARCHIVE_OK) {
@@ -124,7 +125,7 @@ MILLRACE_INLINE void tar_reader::open() {
   }
   struct ::archive_entry* start_member = nullptr;
   if (has_start_member_ && ::archive_read_next_header(handle_.get(), &start_member) != ARCHIVE_OK)
-    fail("cannot be read from here", base_bytes_ + tar_block_bytes);
+    fail("cannot be read from this offset", base_bytes_ + tar_block_bytes);
 }
 
 MILLRACE_INLINE std::uint64_t tar_reader::stream_offset() const noexcept {
@@ -175,7 +176,7 @@ MILLRACE_INLINE tar_member tar_reader::describe(struct ::archive_entry* entry, c
   member.size_bytes = static_cast<std::uint64_t>(size_bytes);
   if (member.regular && *name == '\0') throw_damage(damage("has a file without a name", offset_bytes));
   // GNU headers of sparse files store the real size in a field where star stores times. libarchive reads that field in
-  // all files. This line restores the size of non-sparse files.
+  // all files. This code restores the size of files that are not sparse.
   const std::string_view header = headers.main();
   if (!header.empty() && is_gnu_header(header) && header[156] != 'S' && header[483] != '\0')
     member.size_bytes = tar_size(header.substr(124, 12)).value_or(member.size_bytes);
@@ -216,7 +217,8 @@ MILLRACE_INLINE ::la_ssize_t tar_reader::read_chunk(struct ::archive*, void* sel
   auto& reader = *static_cast<tar_reader*>(self);
   try {
     if (reader.in_header_) reader.header_ += reader.rest_of_chunk();
-    // libarchive stores the contents of headers, and does not always limit a chain of them or the map of a sparse file.
+    // libarchive stores the contents of headers. It does not always limit a chain of headers, or the map of a sparse
+    // file.
     if (reader.header_.size() > max_header_bytes)
       throw reader.damage("has a member with more than 8 MiB of headers", reader.base_bytes_ + reader.header_at_);
     reader.chunk_at_ = reader.stream_.end_bytes();
@@ -232,11 +234,11 @@ MILLRACE_INLINE ::la_ssize_t tar_reader::read_chunk(struct ::archive*, void* sel
 
 MILLRACE_INLINE ::la_int64_t tar_reader::skip_bytes(struct ::archive*, void* self, ::la_int64_t count_bytes) noexcept {
   auto& reader = *static_cast<tar_reader*>(self);
-  if (reader.in_header_) return 0;   // header bytes are examined, so none are skipped
+  if (reader.in_header_) return 0;   // header bytes are examined, so they must not be skipped
   try {
     return static_cast<::la_int64_t>(reader.stream_.skip(static_cast<std::uint64_t>(count_bytes)));
   } catch (...) {
-    return 0;   // the next read fails in the same way and reports the reason
+    return 0;   // the next read fails in the same way, and reports the reason
   }
 }
 

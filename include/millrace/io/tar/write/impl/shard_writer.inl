@@ -19,7 +19,7 @@ template <class Files>
 MILLRACE_INLINE basic_shard_writer<Files>::basic_shard_writer(shard_writer_options options, Files files)
     : options_(std::move(options)), files_(std::move(files)) {
   if (options_.max_samples == 0 || options_.max_bytes == 0)
-    throw setup_error("max_samples or max_bytes is 0: expected at least 1", "Omit them for the defaults");
+    throw setup_error("max_samples or max_bytes is wrong: got 0, expected at least 1", "Omit them for the defaults");
   parse_pattern();
 }
 
@@ -107,7 +107,7 @@ MILLRACE_INLINE void basic_shard_writer<Files>::append_sample() {
 
 template <class Files>
 MILLRACE_INLINE void basic_shard_writer<Files>::finish_shard() {
-  const auto file = std::move(file_);   // this shard ends here, even if an error follows
+  const auto file = std::move(file_);   // the shard ends here, even if an error follows
   file->append(std::string(tar_end_marker_bytes, '\0'));
   file->commit();
   ++written_.shards;
@@ -119,7 +119,7 @@ template <class Files>
 MILLRACE_INLINE void basic_shard_writer<Files>::check_key(std::string_view key) const {
   const auto refuse = [key](const char* problem) {
     throw setup_error("the key '" + printable(key) + "' " + problem,
-                      "Use another key: a reader would not return this one");
+                      "Use another key: readers cannot return this key");
   };
   if (key.empty() || key.ends_with('/')) refuse("has no basename");
   if (has_control_character(key)) refuse("has a control character");
@@ -133,7 +133,7 @@ template <class Files>
 MILLRACE_INLINE void basic_shard_writer<Files>::sort_fields(std::string_view key, std::span<const named_bytes> fields) {
   const auto refuse = [key](std::string_view field, const char* problem) {
     throw setup_error("the field '" + printable(field) + "' of the key '" + printable(key) + "' " + problem,
-                      "Use another name: a reader would not return this field");
+                      "Use another name: readers cannot return this field");
   };
   if (fields.empty()) throw setup_error("the key '" + printable(key) + "' has no fields", "Write at least one");
   sorted_.assign(fields.begin(), fields.end());
