@@ -7,7 +7,7 @@
 //
 // Predictions are stored for the settings that are part of the measurements: workers, I/O threads, host slots, batch. A
 // prediction is used only if the later run has exactly the predicted settings. Each prediction covers a single change.
-// Format: one line of words and numbers for the run, and one for each prediction.
+// Format: one line of words and numbers for the run, and one line for each prediction.
 // Errors: io_error for a file that cannot be read, data_error for a file in another format. Threads: any thread.
 #pragma once
 

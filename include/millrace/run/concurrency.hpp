@@ -1,5 +1,5 @@
-// Controls how many workers and I/O threads of a session exist and how many are open (active). Tuning changes the open
-// number.
+// Controls how many workers and I/O threads of a session exist, and how many of them are open (active). Tuning changes
+// the number of open threads.
 //
 //   mr::detail::concurrency threads(options, workers, notices);
 //   threads.max_workers();  threads.max_reads();       // the maximum for which the session allocates

@@ -2,7 +2,7 @@
 //
 //   mr::detail::damage_account account(options.on_damage, *options.world);   // opens the quarantine list
 //   account.add(lost.take_new(), counts);       // shards that were lost since the last batch
-//   account.add(batch, origin, counts);         // each delivered batch, in order; throws past a limit
+//   account.add(batch, origin, counts);         // each delivered batch, in order; throws if damage exceeds a limit
 //   account.replaced();  account.masked();      // rows so far
 //
 // A lost shard counts as one event, regardless of its number of rows. Its rows do not count against the limits on
@@ -69,7 +69,7 @@ class damage_account {
 
   const damage_options options_;
   const world world_;
-  const owner<quarantine_list> quarantine_;   // null: no list
+  const owner<quarantine_list> quarantine_;   // null without a list
   std::uint64_t rows_ = 0, damaged_ = 0, in_a_row_ = 0, lost_shards_posted_ = 0;
   std::string first_, first_lost_;   // texts of the first errors of samples, and of lost shards
   std::set<std::string> lost_;       // names of the lost shards that caused damaged rows

@@ -137,10 +137,11 @@ class engine final : public batch_engine<Batch> {
     this->set_places(builder_.layout());
   }
 
-  // In this order, each member is destroyed before the members that it uses. All use the core, the base class.
+  // In this order, each member is destroyed before the members that it uses. All members use the core in the base
+  // class.
   source source_;
   const owner<planned_run> planned_;
-  const std::shared_ptr<sample_names> names_;   // null: batches have no keys
+  const std::shared_ptr<sample_names> names_;   // null if batches have no keys
   const damage_rule damaged_;
   pipeline_builder<layout> builder_;
   owner<read_stage> read_stage_;

@@ -25,17 +25,17 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 struct run_settings {
   to_device_options device{.device = host_device()};
   std::size_t batch_rows = 0;
-  std::size_t prefetch_batches = 0;   ///< 0: chosen from the size of a batch
+  std::size_t prefetch_batches = 0;   ///< 0 if the size of a batch determines the number
   std::size_t shards = 0;             ///< number of shards of the source
-  bool keys = false;                  ///< batches carry the keys of their rows
+  bool keys = false;                  ///< whether batches have the keys of their rows
 };
 
 /// Facts about a flow.
 struct flow_facts {
   run_settings settings{};
   std::uint64_t seed = 0;
-  bool has_index = false;            ///< the order is computed from an index; before is_planned(): it may be computed
-  std::size_t window = 0;            ///< samples in the window of a shuffle directly after the source; 0: none
+  bool has_index = false;            ///< whether the order is computed from an index (before is_planned(): may be)
+  std::size_t window = 0;            ///< samples in the window of a shuffle directly after the source; 0 without one
   std::uint64_t take = endless;      ///< maximum of samples per pass, set by a take() directly after the source
   bool one_row_per_sample = true, packs = false, buckets = false, takes = false, joins_samples = false;
   position::packing_limits packing{};          ///< of the last packing stage
@@ -58,8 +58,8 @@ std::shared_ptr<sample_names> names_for(const flow_facts& f);
 /// Returns the damage_rule of a session. Throws setup_error if the flow, the source or the number of ranks does not
 /// support its policy.
 damage_rule damage_rule_for(const flow_facts& f, const session_options& o);
-/// Returns a warning if a lane has fewer than two rows in a batch, because then no row can be copied; otherwise an
-/// empty string.
+/// Returns a warning if a lane (an interleaved part of the order) has fewer than two rows in a batch, because then no
+/// row of the lane can be copied. Otherwise returns an empty string.
 std::string damage_notice(const damage_rule& rule, std::size_t rows, const world& mine);
 /// Returns the options of a run over a source with an index.
 indexed_run_options indexed_options(const flow_facts& f, const planning_options& o);
@@ -68,7 +68,7 @@ struct source_facts {
   std::uint64_t data_set;   ///< fingerprint_of()
   std::uint32_t times;      ///< times_of()
   std::size_t max_lanes;
-  bool same_every_pass;     ///< all passes have the same samples
+  bool same_every_pass;     ///< whether all passes have the same samples
   std::string why_streamed{};   ///< as in replayed_run_options
 };
 /// Returns a run over a source without an index.

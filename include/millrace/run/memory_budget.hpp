@@ -2,7 +2,7 @@
 //
 //   mr::detail::memory_budget m{.budget_bytes = std::size_t{8} << 30, .slot_bytes = 40'000'000, .host_slots = 5};
 //   m.read_ahead_bytes = 64'000'000;
-//   m.check();            // setup_error with the formula, if it does not fit
+//   m.check();            // setup_error with the formula, if the session does not fit
 //   m.describe();         // "5 host slots x 40 MB + read ahead 64 MB = 264 MB of 8.6 GB"
 //
 // Errors: setup_error from check(). Threads: not synchronized.
@@ -22,16 +22,16 @@ std::string readable_bytes(double bytes);
 struct memory_budget {
   std::size_t budget_bytes = 0;
   std::size_t slot_bytes = 0, host_slots = 0;
-  std::size_t device_slots = 0;       ///< 0: the training step uses the batches in the host slots
-  bool device_memory_apart = false;   ///< device slots are in GPU memory, outside the budget
+  std::size_t device_slots = 0;       ///< 0 if the training step uses the batches in the host slots
+  bool device_memory_apart = false;   ///< whether device slots are in GPU memory, outside the budget
   std::size_t batch_rows = 0;
   std::size_t read_ahead_bytes = 0;
   std::size_t chunk_bytes = 0;     ///< bytes of one read; its last sample may exceed this size
   std::size_t chunk_samples = 0;   ///< maximum samples of one read, if they have less than chunk_bytes
   std::size_t window = 0;    ///< samples of the shuffle window
-  bool withholds = false;    ///< the complete window is in memory at the start of the run
+  bool withholds = false;    ///< whether the complete window is in memory at the start of the run
   double sample_bytes = 0;   ///< mean encoded size of the samples read so far
-  std::size_t neighbor_bytes = 0;   ///< bytes of small samples that were read early, with their neighbors
+  std::size_t neighbor_bytes = 0;   ///< bytes of small samples that were read early, together with adjacent samples
 
   /// Returns the default number of batches to prefetch on the host: 2 to 4 within 64 MiB, and up to 16 small batches
   /// within 1 MiB. More batches reduce wake-ups between the trainer and the workers, but more bytes would evict the

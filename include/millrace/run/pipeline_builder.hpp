@@ -52,8 +52,8 @@ inline constexpr bool one_row_per_sample =
     !is_filter<Stage> && !is_expand<Stage> && !is_bucket<Stage> && !std::is_same_v<Stage, shuffle_stage> &&
     !std::is_same_v<Stage, take_stage>;
 
-/// Returns when the stage stores no items: after each sample, at the end of each pass, or only at the start of the run.
-/// `Now` is the type of the items that the stage receives.
+/// Returns the points at which the stage stores no items: after each sample, at the end of each pass, or only at the
+/// start of the run. `Now` is the type of the items that the stage receives.
 template <class Now, class Stage>
 constexpr replay_start replay_start_of_stage() {
   if constexpr (std::is_same_v<Stage, shuffle_stage> || std::is_same_v<Stage, take_stage>) {
@@ -73,7 +73,7 @@ constexpr bool only_maps_before_batch() {
   return (one_row_per_sample<Stages> && ...);
 }
 
-/// Returns when none of these stages stores items. A resumed run can start at such a point.
+/// Returns the points at which none of these stages stores items. A resumed run can start at such a point.
 template <class Now, class Stage, class... Rest>
 constexpr replay_start replay_start_of(const stage_list<Stage, Rest...>*) {
   constexpr replay_start here = replay_start_of_stage<Now, Stage>();
@@ -90,14 +90,14 @@ constexpr replay_start replay_start_of(const stage_list<Stage, Rest...>*) {
 /// The facts about the session that the builder needs.
 struct pipeline_builder_options {
   std::uint64_t seed = 0;
-  unsigned workers = 1;                          ///< 0: everything runs inline on the caller
+  unsigned workers = 1;                          ///< 0 if everything runs inside next() on the calling thread
   worker_executor* arena = nullptr;              ///< the executor of the workers; null without workers
   std::size_t shuffle_bytes = ~std::size_t{0};   ///< maximum bytes of a shuffle buffer
   bool keeps_older_order = false;                ///< as planned_run::keeps_older_order()
   batch_boundaries boundaries{};
   batch_numbers numbers{};
-  sample_names* names = nullptr;                 ///< null: batches have no keys
-  const damage_rule* damaged = nullptr;          ///< null: damage is an error
+  sample_names* names = nullptr;                 ///< null if batches have no keys
+  const damage_rule* damaged = nullptr;          ///< null if damage is an error
 };
 
 /// The segments of a session, independent of their types.
@@ -136,13 +136,13 @@ class built_segments {
     worker_executor* workers;
   };
   /// Returns the numbers of workers of a segment. `own_threads` is the number of threads that the segment requests for
-  /// itself; 0: none.
+  /// itself; 0 if it uses the workers.
   worker_counts workers_for(unsigned own_threads);
 
   const options options_;
   batch_ring* const batches_;
   stage_passages passages_;
-  bool follows_segment_ = false;   // true: another segment precedes the one being built
+  bool follows_segment_ = false;   // whether another segment precedes the segment that is built next
   final_segment* last_ = nullptr;
 
  private:

@@ -1,6 +1,6 @@
 // The part of a session that does not depend on its flow's type: threads, slots, delivery, metrics, errors, shutdown.
 //
-//   mr::detail::run_core core(options, settings);      // the workers' arena and the batch output
+//   mr::detail::run_core core(options, settings);      // creates the executor of the workers and the batch output
 //   core.start({.order = &order, .read = &reading, .segments = nodes, .last = &last});
 //   while (mr::batch_lease b = core.next(false)) train_step(b.size());
 //   core.shut_down();
@@ -60,7 +60,7 @@ class run_core {
   batch_ring& host_slots() const noexcept { return output_->host_slots(); }
   /// Returns the numbers of workers and I/O threads.
   const concurrency& threads() const noexcept { return concurrency_; }
-  /// Returns the cores to which the run's threads are bound; empty: all.
+  /// Returns the cores to which the run's threads are bound; empty if they may run on all cores.
   const std::vector<unsigned>& cores() const noexcept { return cores_; }
   /// Returns the outlet for the notices of the session.
   notice_outlet& notices() noexcept { return notices_; }
@@ -99,8 +99,8 @@ class run_core {
   };
 
   // The trainer calls these functions while a `call` object exists.
-  /// Returns the next batch in order; an empty one at the end of the run and, with `stop_at_epoch`, at the end of an
-  /// epoch.
+  /// Returns the next batch in order, or an empty batch at the end of the run. With `stop_at_epoch`, also returns an
+  /// empty batch at the end of an epoch.
   batch_lease next(bool stop_at_epoch);
   /// Waits at most `time_ns` nanoseconds for the next batch of a loop over `epoch`, or for the end or the error of the
   /// loop. Returns whether one of these is available. The wait ends the step, as a call of next() does.
@@ -113,7 +113,8 @@ class run_core {
   }
   /// Advances `current` to the first batch of a loop, like step(). Throws setup_error if the loop has no batch.
   bool begin(batch_lease& current, std::uint64_t epoch);
-  /// Advances `current` to the next batch of `epoch` (endless: of any epoch). Returns false at the end.
+  /// Advances `current` to the next batch of `epoch`, or of any epoch if `epoch` is `endless`. Returns false at the
+  /// end.
   bool step(batch_lease& current, std::uint64_t epoch);
 
   /// Stops all threads, and waits until calls on other threads have returned. The destructor of a session calls it.
@@ -157,7 +158,7 @@ class run_core {
   batch_ring::take_result wait_for(std::uint64_t batch, bool stop_at_epoch);
   batch_origin account_for(ready_batch& b) noexcept;
   batch_lease lease(ready_batch& b);
-  /// Calls `act`, which updates metrics. If it runs out of memory, the metrics are not updated, but no batch is lost.
+  /// Calls `act`, which updates metrics. If memory is exhausted, the metrics are not updated, but no batch is lost.
   template <class Act>
   static void without_memory_skip(const Act& act) {
     try {
@@ -185,19 +186,19 @@ class run_core {
   owner<worker_executor> arena_;
   const std::shared_ptr<batch_output> output_;
   run_parts parts_;
-  owner<row_feed> rows_;                // null: the workers compute all rows
+  owner<row_feed> rows_;                // null if the workers compute all rows
   std::vector<pipeline_node*> nodes_;   // in the order of the flow
   std::size_t slot_bytes_ = 0;
   std::string description_;
   std::vector<notice> start_notices_;   // added by allocate(), sent by report_start()
-  std::atomic<bool> started_{false};            // waits() may query all nodes
-  std::atomic<bool> called_{false};   // a call of the trainer has not returned
+  std::atomic<bool> started_{false};            // true if waits() may query all nodes
+  std::atomic<bool> called_{false};   // true while a call of the trainer is active
   bool down_ = false;
 
   // Used by the trainer only.
   batch_lease returned_batch_;
   std::uint64_t next_batch_ = 0;
-  bool step_ended_ = false;   // by wait_at_most(), before next()
+  bool step_ended_ = false;   // true if wait_at_most() ended the step before next()
   std::uint64_t last_epoch_ = endless;   // epoch of the last batch in a loop over one epoch
   std::uint64_t first_open_epoch_ = 0;   // the first epoch that a loop may request
   run_end end_;

@@ -1,6 +1,6 @@
 // Throws the errors for calls that a session cannot serve. No call after the end returns silently.
 //
-//   mr::detail::throw_finished({.epochs = 3}, 3);      // for a loop over epoch 3; endless: over the rest of the run
+//   mr::detail::throw_finished({.epochs = 3}, 3);      // for a loop over epoch 3; `endless` for a loop over all epochs
 //   mr::detail::throw_after_error(first_error);        // repeats the message of the first error
 //
 // Errors: setup_error, but data_error if no sample is valid. Threads: pure functions; only the trainer uses run_end.
@@ -34,20 +34,20 @@ session_options checked(session_options o);
 /// Throws the setup_error for a call in a forked child.
 [[noreturn]] void throw_forked();
 
-/// Throws the setup_error for each call after the error `first` has ended the session. It repeats the message of
-/// `first`.
+/// Throws the setup_error for each call after the error `first` has ended the session. The setup_error repeats the
+/// message of `first`.
 [[noreturn]] void throw_after_error(const std::exception_ptr& first);
 
 /// The reason why a run has no more batches. Used by the trainer only.
 struct run_end {
   std::exception_ptr error{};
-  bool over = false;   ///< the trainer has reached the end of the run
+  bool over = false;   ///< whether the trainer has reached the end of the run
 
   /// Throws if the run ended with an error.
   void check() {
     if (error) raise();
   }
-  /// Throws the original error the first time. Each later time, throws a setup_error that repeats its message.
+  /// The first call throws the original error. Each later call throws a setup_error that repeats its message.
   [[noreturn]] void raise();
 
  private:

@@ -23,10 +23,10 @@ namespace millrace { inline namespace MILLRACE_ABI {
 /// An unlimited number of epochs, or of batches in an epoch.
 inline constexpr std::uint64_t endless = ~std::uint64_t{0};
 
-/// When a session reports that its run stalls. The report shows the wait of each stage, and never ends the run.
+/// Defines when a session reports a stall of its run. The report shows the wait of each stage, and never ends the run.
 struct stall_options {
   /// Minimum duration of a stall. A stall is a long start step, a long wait in next(), or a long time between two calls
-  /// of next(). 0: no reports. Empty: 10 s, and the time between two calls is not a stall.
+  /// of next(). 0 disables the reports. By default, the minimum is 10 s, and the time between two calls is not a stall.
   std::optional<std::chrono::nanoseconds> after{};
 
   /// Returns `after`, or its default.
@@ -56,53 +56,55 @@ class tuning_rule;   // mr::tuning() of tune/tuning.hpp returns one
 /// How a session runs: epochs, threads, memory, ranks and resume point.
 struct session_options {
   std::uint64_t epochs = 1;
-  std::optional<std::uint64_t> epoch_batches{};   ///< batches of an epoch, or `endless`; empty: one exact pass
-  /// Workers; 0: everything runs inside next() on the caller, for debugging. If there are more workers than cores, the
-  /// number of active workers is limited by available CPU time; if your callables wait, all workers stay active. Empty:
-  /// one less than the usable cores (affinity, cgroup quota), but at least 1. The run's processes on one machine divide
-  /// its cores and, for `memory_bytes`, its memory.
+  std::optional<std::uint64_t> epoch_batches{};   ///< batches of an epoch, or `endless`; default: one exact pass
+  /// Number of workers. With 0, everything runs inside next() on the calling thread, for debugging. If there are more
+  /// workers than cores, available CPU time limits the number of active workers. If your callables wait, all workers
+  /// stay active. The default is one less than the usable cores (affinity, cgroup quota), but at least 1. The processes
+  /// of a run on one machine divide its cores and, for `memory_bytes`, its memory.
   std::optional<unsigned> threads{};
   /// Your executor, whose threads run the workers: a pool, or mr::tbb_executor(arena) of adapt/tbb.hpp. The session
-  /// uses at most `threads` of them at a time, with or without tuning; if `threads` is empty, at most concurrency().
-  /// Null: oneTBB's threads run the workers.
+  /// uses at most `threads` of its threads at a time, with or without tuning, or concurrency() threads if `threads` is
+  /// not set. If null, oneTBB's threads run the workers.
   std::shared_ptr<millrace::executor> executor{};
   unsigned io_threads = 4;            ///< number of shards that are read at the same time
   /// Binds workers and I/O threads to the cores of the device's NUMA node, and counts only these cores if `threads` is
   /// empty. The cores of other nodes are then unused. No effect if the machine has one node, or the device is the host.
   bool threads_near_device = false;
-  std::optional<std::size_t> memory_bytes{};   ///< memory budget; empty: a quarter of the memory of this process
-  /// Maximum bytes of samples that are read and not yet claimed by a worker. Empty: 256 MiB, but at most a quarter of
-  /// the budget. The read-ahead begins at 64 MiB, and grows up to the maximum if pauses of the storage require it.
+  std::optional<std::size_t> memory_bytes{};   ///< memory budget; default: a quarter of the usable memory
+  /// Maximum bytes of samples that are read and not yet claimed by a worker. The default is 256 MiB, but at most a
+  /// quarter of the memory budget. The read-ahead begins at 64 MiB, and grows up to the maximum if pauses of the
+  /// storage require it.
   std::optional<std::size_t> read_ahead_bytes{};
-  /// Slots in addition to those that prefetch() and to_device() request. Set it to the number of batches that your loop
-  /// keeps in addition to the current one.
+  /// Slots in addition to those that prefetch() and to_device() request. Set this to the number of batches that your
+  /// loop keeps in addition to the current batch.
   std::size_t extra_slots = 0;
-  /// Receives all notices of the session: its start, losses, stalls, tuning (base/notice.hpp). Empty: each notice is a
-  /// line on stderr. mr::quiet: only notices that require attention.
+  /// Receives all notices of the session: its start, losses, stalls, tuning (base/notice.hpp). By default, each notice
+  /// is printed to stderr as a line. mr::quiet prints only notices that require attention.
   notice_function notice{};
   bool leases_released_by_other_threads = false;   ///< lets next() wait for a leased slot instead of throwing
-  /// Rank and world size. Several ranks without an index need epoch_batches. Unset: one process. If a launcher started
-  /// several processes, an unset world is a setup_error: use world_from_launcher(), or single_process to read all
+  /// Rank and world size. Several ranks without an index need epoch_batches. The default is one process, but a
+  /// setup_error if a launcher started several processes. Then set world_from_launcher(), or single_process to read all
   /// samples in this process.
   std::optional<millrace::world> world{};
-  std::string resume{};               ///< resume_text() of the last batch that was used; empty: from the start
+  std::string resume{};               ///< resume_text() of the last batch that was used; empty to start a run
   /// Epoch in which a run without a resume point starts. Without an index, an epoch must be one pass over the source.
   std::uint64_t first_epoch = 0;
   /// Accepts a resume point that was saved with fewer shards or samples; requires an index. The run continues with the
   /// next epoch, over all samples. The rest of the interrupted epoch is skipped, so that no epoch repeats a sample.
   bool grown = false;
-  /// Number of lanes of the order, each shuffled with its share of the window. Empty: with an index, chosen from the
-  /// samples, shards and window; otherwise, one for each rank. Without an index, it must be a multiple of the ranks,
-  /// and the run uses the greatest divisor of this number that the number of shards allows.
+  /// Number of lanes (interleaved parts of the order), each shuffled with its share of the window. By default, an order
+  /// with an index derives the number from samples, shards and window, and an order without an index has one lane for
+  /// each rank. Without an index, the number must be a multiple of the ranks. The run then uses its greatest divisor
+  /// that the number of shards allows.
   std::optional<std::size_t> lanes{};
   damage_options on_damage{};         ///< policy for damaged samples; by default the first one ends the run
   /// A row_storage (adapt/feeders/row_storage.hpp), which computes rows for which the workers have no time, on other
-  /// machines. Order, digest and resume point do not depend on it. Requires an order that is computed from an index.
-  /// Null: the workers compute all rows.
+  /// machines. Order, digest and resume point do not depend on the storage. Requires an order that is computed from an
+  /// index. If null, the workers compute all rows.
   std::shared_ptr<row_provider> rows{};
   stall_options stalls{};       ///< when to report the waits of a stalled run
-  std::shared_ptr<const tuning_rule> tuning{};   ///< mr::tuning() of tune/tuning.hpp: starts with `threads` and
-                                                 ///< `io_threads` and changes them; null: they stay fixed
+  std::shared_ptr<const tuning_rule> tuning{};   ///< mr::tuning() of tune/tuning.hpp starts with `threads` and
+                                                 ///< `io_threads` and changes them; null for fixed numbers
 };
 
 }}  // namespace millrace

@@ -42,8 +42,8 @@ concept decides_at_start = also_streams<Source> && loads_at_start<Source>;
 template <class Source>
 concept begins_at_pass_0 = requires { requires Source::begins_at_pass_0; };
 
-/// Returns the maximum number of lanes; 0: one for each rank. Each lane has its own reader, so a source that allows one
-/// reader at a time has one lane.
+/// Returns the maximum number of lanes (interleaved parts of the order); 0 if each rank has one lane. Each lane has its
+/// own reader, so a source that allows one reader at a time has one lane.
 template <class Source>
 constexpr std::size_t max_lanes(std::size_t limit) {
   if constexpr (requires { requires Source::one_reader_at_a_time; }) return 1;
@@ -135,7 +135,7 @@ constexpr bool may_be_planned() {
   else if constexpr (!also_streams<source>) return true;
   else return has_one_row_per_sample(static_cast<const decltype(Flow::stages)*>(nullptr));
 }
-/// Whether a flow may be a stream.
+/// Whether a flow may be read as a stream, without an index.
 template <class Flow>
 constexpr bool may_stream() {
   return !may_be_planned<Flow>() || decides_at_start<typename Flow::source_type>;

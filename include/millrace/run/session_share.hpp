@@ -1,6 +1,6 @@
 // The share of a machine's cores and memory that a session uses by default.
 //
-//   const unsigned workers = mr::detail::automatic_workers(options, cores);   // cores: those near the device, or none
+//   const unsigned workers = mr::detail::automatic_workers(options, cores);   // cores: empty, or near the device
 //
 // The ranks on one machine divide its cores and memory. `options` is a result of checked(), which sets its world.
 // Errors: none. Threads: pure functions that read the machine's state.

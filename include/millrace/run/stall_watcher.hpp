@@ -1,10 +1,11 @@
-// Watches for the arrival of batches, and reports the wait of each stage if no batch arrives. It never ends a run.
+// Watches for the arrival of batches, and reports the wait of each stage if no batch arrives. A stall_watcher never
+// ends a run.
 //
 //   mr::detail::stall_watcher watcher({.after = std::chrono::seconds(30)}, times, [&] { return waits(); },
 //                                    notices);
 //
-// Each stall is reported once; the next batch rearms the watcher. Neither the time between two epochs of a loop nor the
-// time after the run's end counts as a stall.
+// Each stall is reported once. After the next batch, the watcher can report another stall. Neither the time between two
+// epochs of a loop nor the time after the run's end counts as a stall.
 // Errors: none. Threads: runs its own thread from construction to destruction. The destructor waits for a notice that
 // is being delivered.
 #pragma once
@@ -34,7 +35,7 @@ class stall_watcher {
   void report(const trainer_times::state& trainer, std::uint64_t late_ns) noexcept;
 
   const std::uint64_t after_ns_;
-  const bool steps_;   // also reports long training steps
+  const bool steps_;   // whether long training steps are reported too
   const trainer_times* const trainer_;
   const std::function<std::string()> describe_waits_;
   notice_outlet* const notices_;

@@ -50,7 +50,7 @@ class start_steps {
  private:
   trainer_times* const times_;
   mutable std::mutex mutex_;   // guards all members below
-  const char* name_ = nullptr;   // null: not in a step
+  const char* name_ = nullptr;   // null between steps
   std::uint64_t since_ns_ = 0;
   const read_meter* reads_ = nullptr;
 };

@@ -35,8 +35,8 @@ class user_executor final : public worker_executor {
   struct options {
     std::shared_ptr<millrace::executor> to{};
     std::size_t max_tasks = 1;                 ///< maximum of queued and running tasks
-    std::vector<unsigned> process_cores{};     ///< cores for threads that submit() starts; empty: the caller's cores
-    std::function<void()> failed{};            ///< is called when error() is set
+    std::vector<unsigned> process_cores{};     ///< cores for threads that submit() starts; empty for the caller's cores
+    std::function<void()> failed{};            ///< called when error() is set
   };
   explicit user_executor(options o);
   ~user_executor() override { release_threads(); }
@@ -90,8 +90,8 @@ class user_executor final : public worker_executor {
 };
 
 /// Returns the executor of a session's workers: on the user's threads if options name an executor, otherwise on
-/// oneTBB's threads; null without workers. The session's threads are bound to `cores`; empty: all cores. `failed` is
-/// called when error() is set.
+/// oneTBB's threads; null without workers. The session's threads are bound to `cores` unless `cores` is empty. `failed`
+/// is called when error() is set.
 std::unique_ptr<worker_executor> new_worker_executor(const session_options& o, unsigned workers,
                                                      const std::vector<unsigned>& cores, std::function<void()> failed);
 

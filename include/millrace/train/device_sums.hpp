@@ -39,7 +39,7 @@ struct device_rows {
   const void* logits = nullptr;
   number_kind kind = number_kind::f32;
   const void* labels = nullptr;
-  bool wide_labels = false;   ///< true: i64, false: i32
+  bool wide_labels = false;   ///< whether labels are i64; otherwise i32
   std::size_t rows = 0, classes = 0;
   std::size_t top_k = 1;
   stream_view stream{};
@@ -50,8 +50,8 @@ class device_sums {
  public:
   virtual ~device_sums() = default;
 
-  /// Reserves these sums for one mr::metrics, because a hand-over would mix the sums of two.
-  /// Throws setup_error on the second call.
+  /// Reserves these sums for one mr::metrics, because a hand-over would mix the sums of two objects. Throws setup_error
+  /// on the second call.
   void claim() {
     if (claimed_)
       throw setup_error("two mr::metrics use the same device_sums",
@@ -72,7 +72,7 @@ class device_sums {
   virtual bool begin_group() { return false; }
   /// Ends the group, and queues its adds.
   virtual void end_group() {}
-  /// Ends the group, and discards those of its adds that have not been queued.
+  /// Ends the group, and discards its adds that have not been queued.
   virtual void discard_group() noexcept {}
 
   /// Returns true after the first add. A hand-over needs the stream of an add.

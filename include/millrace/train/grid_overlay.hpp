@@ -32,7 +32,7 @@ struct grid_boxes {
   grid_boxes(const tensor_view<float, 2>& column) : grid_boxes(tensor_view<const float, 2>(column)) {}
 
   tensor_view<const float, 3> edges{};
-  tensor_view<const std::int32_t, 1> counts{};   ///< number of boxes per image; without data: all boxes
+  tensor_view<const std::int32_t, 1> counts{};   ///< number of boxes per image; all boxes if it has no data
 };
 
 namespace detail {

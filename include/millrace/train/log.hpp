@@ -1,8 +1,8 @@
 // The training log: accepts rows from the training loop and writes them to its sinks on its own thread.
 //
 //   mr::log out(mr::status_line{}, mr::json_lines("run.jsonl"), mr::tensorboard("runs/first"));
-//   out.push({.step = step, .values = {{"learning_rate", rate}}});     // full queue: drops rows of the lowest steps
-//   if (!out.offer(r)) keep(r);                                        // full queue: refused, the caller keeps the row
+//   out.push({.step = step, .values = {{"learning_rate", rate}}});     // if full, drops rows of the lowest steps
+//   if (!out.offer(r)) keep(r);                                        // if full, the caller keeps the row
 //   out.message("lowered the learning rate");
 //   out.close();                                                       // or the destructor
 //
@@ -42,7 +42,7 @@ struct log_options {
   std::chrono::nanoseconds hold = std::chrono::milliseconds(200);   ///< how long a row waits for rows of earlier steps
   std::chrono::nanoseconds drain = std::chrono::seconds(5);         ///< timeout of close() and of flush()
   time_source now = detail::system_instant;
-  notice_function notice{};   ///< receives errors of sinks; empty: lines on stderr
+  notice_function notice{};   ///< receives errors of sinks; if empty, they are printed to stderr
 };
 
 /// Counts of rows since the construction of the log. `accepted` is the sum of `written`, `failed`, `dropped` and the
@@ -89,8 +89,8 @@ class log_state {
   bool can_accept(std::size_t size) const noexcept;
   void drop_first();
 
-  /// Returns whether the row of the lowest step may be written. This requires that any queued row has waited for
-  /// `hold`, or that the log is being drained.
+  /// Returns whether the row of the lowest step may be written. This requires that one of the queued rows has waited
+  /// for `hold`, or that the log is being drained.
   bool ready(std::unique_lock<std::mutex>&) const;
   void write_first(std::unique_lock<std::mutex>& lock);
   void tick(std::unique_lock<std::mutex>& lock);

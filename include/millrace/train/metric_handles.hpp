@@ -127,7 +127,7 @@ class accuracy_metric {
       if (labels[b] < 0 || static_cast<std::uint64_t>(labels[b]) >= classes)
         throw data_error("label " + std::to_string(labels[b]) + " in row " + std::to_string(b) +
                              " of the batch is out of range: the logits have " + std::to_string(classes) + " classes",
-                         "Labels must be from 0 to classes - 1; check the data set and the size of the last layer");
+                         "Use labels from 0 to classes - 1: check the data set and the size of the last layer");
     auto& totals = metric_->totals;
     for (std::size_t b = 0; b < labels.size(); ++b) {
       const std::size_t rank = detail::target_rank(logits.subspan(b * classes, classes),

@@ -40,8 +40,8 @@ MILLRACE_BOTH_SIDES void for_share(const T* data, std::size_t count, unsigned th
   if (rest < count) f(to_float(data[rest]), rest);
 }
 
-/// Adds up values of equal weight. One block adds to the totals. Each of several blocks writes a part, and merge_parts
-/// merges them.
+/// Adds up values of equal weight. A single block adds its sum to the totals. If there are several blocks, each writes
+/// a part, and merge_parts adds the parts to the totals.
 template <class T>
 struct sum_values {
   static constexpr unsigned threads = 256;
@@ -167,7 +167,7 @@ struct grouped_add {
   work what = work::values;
 };
 
-/// Several adds as one kernel. Each add has its own blocks, and produces the same bits as its own kernel does. No two
+/// Several adds as one kernel. Each add has its own blocks, and produces the same bits as a separate kernel. No two
 /// adds may have the same totals.
 struct add_group {
   static constexpr unsigned threads = 256, max_adds = 8;
@@ -212,13 +212,13 @@ struct add_group {
   }
 };
 
-/// Moves the totals into a slot. It is a kernel in the step's stream because a copy in another stream would read
+/// Moves the totals into a slot. This is a kernel in the step's stream, because a copy in another stream would read
 /// partial sums.
 struct hand_over_totals {
   static constexpr unsigned threads = 32;
 
   metric_totals* from;
-  metric_totals* to;      // null: only clears
+  metric_totals* to;      // null if the totals are only cleared
   std::size_t count;
   bool clears;
 

@@ -7,13 +7,11 @@
 //
 // Transfer of a row to the host: at the end of each interval, a kernel in the step's stream moves the sums into a slot.
 // A side stream waits for that kernel and copies the slot into pinned memory. A later maybe_log() detects that the copy
-// is complete.
-// The constructor allocates all memory, creates streams and events, and loads all kernels. An add is one launch; two
-// for more than 4096 values. A group of up to 8 adds (metrics::add_together()) has the same number of launches as one
-// add. Each launch costs 2 to 3 us of the CPU.
-// An add in a new stream waits on the GPU for the adds in the previous stream. While the step's stream is being
-// captured, maybe_log() does not move the sums. A captured add runs at each replay. Replay it in the stream of the adds
-// before and after it.
+// is complete. The constructor allocates all memory, creates streams and events, and loads all kernels. An add is one
+// launch; two for more than 4096 values. A group of up to 8 adds (metrics::add_together()) has the same number of
+// launches as one add. Each launch costs 2 to 3 us of the CPU. An add in a new stream waits on the GPU for the adds in
+// the previous stream. While the step's stream is being captured, maybe_log() does not move the sums. A captured add
+// runs at each replay of its graph. Replay the graph in the stream of the adds before and after it.
 // Memory: ((slots + 2) x max_metrics + 2048) x 56 bytes on the GPU.
 // Known limitation: in confidential computing, each copy blocks.
 // Errors: setup_error, io_error. Threads: not synchronized. Lifetime: the destructor waits for the stream of the last
@@ -34,7 +32,7 @@ namespace millrace { inline namespace MILLRACE_ABI {
 
 /// The GPU and the capacity of its sums.
 struct cuda_metric_sums_options {
-  int device = -1;   ///< number of the GPU; -1: the current one
+  int device = -1;   ///< number of the GPU; -1 for the current GPU
   std::size_t max_metrics = 32;   ///< maximum number of means and accuracies together
   std::size_t slots = 4;          ///< maximum number of pending hand-overs
 };
@@ -111,7 +109,7 @@ class cuda_device_sums final : public device_sums {
     enter(v.stream);
     if (is_group_open_) {
       const unsigned blocks = sum_values_blocks(v.count);
-      metric_totals* const parts = blocks > 1 ? parts_ : nullptr;   // the place in parts_ follows
+      metric_totals* const parts = blocks > 1 ? parts_ : nullptr;   // add_to_group() adds an offset
       return add_to_group({.data = v.data, .count = v.count, .weight = v.weight, .to = totals_ + metric, .parts = parts,
                            .limit = largest_addend(v.weight), .blocks = blocks, .kind = v.kind});
     }
@@ -311,7 +309,7 @@ class cuda_device_sums final : public device_sums {
     used_ = true;
     work_follows();
   }
-  /// The stream has work after the last move, or is about to.
+  /// Records that the stream has work after the last move, or will have work soon.
   void work_follows() {
     last_move_ = nullptr;
     is_idle_ = false;
@@ -341,7 +339,7 @@ class cuda_device_sums final : public device_sums {
 
   void refuse_capture(const char* call) const {
     if (is_capturing(step_))
-      throw setup_error("metrics::" + std::string(call) + " while the step's stream is being captured",
+      throw setup_error("metrics::" + std::string(call) + " was called while the step's stream is being captured",
                         "Call it after cudaStreamEndCapture");
   }
 
@@ -356,9 +354,9 @@ class cuda_device_sums final : public device_sums {
   cudaEvent_t order_ = nullptr;
   stream_view step_{};   // stream of the last add, as named_stream() returns it
   std::size_t metrics_ = 0, first_ = 0, pending_ = 0;
-  const slot* last_move_ = nullptr;   // after which the stream has no work
+  const slot* last_move_ = nullptr;   // the last move, if the stream has no work after it
   bool used_ = false, put_off_ = false, is_group_open_ = false;
-  bool captured_ = false;             // an add: its replays are unknown
+  bool captured_ = false;             // whether an add was captured, whose replays are unknown
   bool is_idle_ = false;              // all work on the sums is complete
   add_group group_{};   // adds that have not been queued
 };

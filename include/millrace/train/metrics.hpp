@@ -6,7 +6,7 @@
 //   for (auto& b : run) {
 //     auto [step_loss, logits] = train_step(b);             // a number and a view [B, C]
 //     loss.add(step_loss, b.size());  top.add(logits, b.get<&example::label>());  m.count("samples", b.size());
-//     m.maybe_log(b.step(), out);                           // a row at each 50th call; it also has "samples_per_s"
+//     m.maybe_log(b.step(), out);                           // a row at each 50th call, also with "samples_per_s"
 //   }
 //   m.finish(out);                                          // the remaining sums
 //
@@ -52,7 +52,7 @@ struct metrics_options {
 
 /// Selects the accuracies of a metric.
 struct accuracy_options {
-  std::size_t top_k = 1;               ///< if greater than 1: counts top-1 and top-k in one pass
+  std::size_t top_k = 1;               ///< if greater than 1, top-1 and top-k are counted in one pass
 };
 
 /// The step and epoch that a row belongs to.

@@ -41,12 +41,12 @@ namespace millrace { inline namespace MILLRACE_ABI {
 /// Selects the images of a batch and their presentation.
 struct grid_options {
   std::size_t most = 64;             ///< maximum number of images; the first rows of the batch are shown
-  std::optional<std::size_t> columns{};   ///< columns of the grid; empty: as square as possible
+  std::optional<std::size_t> columns{};   ///< columns of the grid; by default as square as possible
   std::size_t gap = 2;               ///< pixels between two images
   normalize_options normalized{};    ///< the options that were passed to normalize(); for u8, only the layout matters
   int quality = 95;                  ///< JPEG quality
-  tensor_view<const std::uint8_t, 3> masks{};   ///< [B, H, W]: the class of each pixel; without data: no masks
-  grid_boxes boxes{};                           ///< in pixels of the images; without data: no boxes
+  tensor_view<const std::uint8_t, 3> masks{};   ///< [B, H, W]: the class of each pixel; no masks by default
+  grid_boxes boxes{};                           ///< in pixels of the images; no boxes by default
 };
 
 namespace detail {

@@ -45,13 +45,13 @@ struct encoded_image {
 struct row {
   std::uint64_t step = 0;
   std::optional<std::uint64_t> epoch{};
-  std::int64_t unix_ns = 0;       ///< time of the values since 1970; 0: the log sets the time of push() or offer()
+  std::int64_t unix_ns = 0;       ///< time of the values since 1970; 0 for the time of push() or offer()
   std::vector<quantity> values{};
   std::uint64_t nonfinite = 0;    ///< NaN and infinite values that were excluded from `values`
   std::vector<encoded_image> images{};
   std::string message{};
 
-  /// Returns the value of that name, if the row has it.
+  /// Returns the value of this name; std::nullopt if the row does not have it.
   std::optional<double> find(std::string_view name) const noexcept;
 
   /// Replaces each byte that is not valid UTF-8 with U+FFFD, in all text of the row.

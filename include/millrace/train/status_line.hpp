@@ -10,7 +10,7 @@
 // a terminal (a pipe, a batch system's file), a line is written every `plain_interval`. close() leaves the last state
 // on the screen. Names are dimmed unless NO_COLOR is set.
 // Errors: io_error. Threads: the log's writer thread.
-// Source: NO_COLOR after no-color.org; erasing and dimming by ECMA-48 (EL, SGR 2).
+// Source: no-color.org for NO_COLOR; ECMA-48 (EL, SGR 2) for erasing and dimming.
 #pragma once
 
 #include <millrace/train/sink.hpp>
@@ -29,7 +29,7 @@ struct status_line_options {
 
   int file = STDERR_FILENO;                 ///< file descriptor, not owned
   output kind = output::detect;
-  std::optional<std::size_t> columns{};     ///< width of the line; empty: queries the terminal before each redraw
+  std::optional<std::size_t> columns{};     ///< width of the line; by default that of the terminal at each redraw
   std::chrono::nanoseconds plain_interval = std::chrono::seconds(10);   ///< minimum time between plain lines
 };
 

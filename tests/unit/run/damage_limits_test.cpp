@@ -46,7 +46,7 @@ TEST_CASE("beyond a limit a run ends with an error that shows the first five, af
   CHECK(message_of([&] {
           run_with(shards, {.bad = every(1, 0),
                             .on_damage = {.policy = mr::damage::mask, .at_most_share = 1, .in_a_row = 20}});
-        }).find("the first 21 samples are damaged, more than on_damage tolerates in a row") != std::string::npos);
+        }).find("the first 21 samples are damaged, more than damage_options::in_a_row") != std::string::npos);
   for (const int threads : {0, 2}) {
     const std::string text = message_of([&] {
       run_with(shards, {.bad = every(1, 0),

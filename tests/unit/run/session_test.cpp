@@ -155,7 +155,7 @@ TEST_CASE("an exception in a map is thrown at its batch, after all earlier ones,
       CHECK(batches == 4);
       for (int again = 0; again < 2; ++again)
         CHECK(refusal_of([&] { run.next(); }) ==
-              "millrace: the session is over, it ended with an error: number 70 (stage map 1, position 70). Create a "
+              "millrace: the session has ended with an error: number 70 (stage map 1, position 70). Create a "
               "new session");
       CHECK_THROWS_AS(run.begin(), mr::setup_error);
     }
@@ -165,7 +165,7 @@ TEST_CASE("the very first sample may be the bad one") {
   const maker none = [](int, mr::rng&) -> example { throw std::runtime_error("no"); };
   mr::session run{mr::from(numbers(9)) | mr::map(none) | mr::batch<&example::number>({.size = 4}), quiet(2)};
   CHECK_THROWS_AS(run.next(), mr::stage_error);
-  CHECK(refusal_of([&] { run.next(); }).starts_with("millrace: the session is over, it ended with an error: no ("));
+  CHECK(refusal_of([&] { run.next(); }).starts_with("millrace: the session has ended with an error: no ("));
 }
 
 TEST_CASE("a loop over a session that is over is refused, and so is one over a missing epoch") {

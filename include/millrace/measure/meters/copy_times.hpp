@@ -1,4 +1,5 @@
-// Measures the time for copies to a device, and the time during which the stager has no batch or no free device slot.
+// Measures the time for copies to a device, and the time during which the stager (the thread that copies) has no batch
+// or no free device slot.
 //
 //   times.start();
 //   {
@@ -63,7 +64,7 @@ class copy_times {
     const arrival& a = arrivals_[batch % arrivals_.size()];
     if (a.batch.load(std::memory_order_acquire) != batch) return 0;
     const std::uint64_t at_ns = a.at_ns.load(std::memory_order_acquire);
-    return a.batch.load(std::memory_order_relaxed) == batch ? at_ns : 0;   // else a later copy has overwritten it
+    return a.batch.load(std::memory_order_relaxed) == batch ? at_ns : 0;   // or a later copy has overwritten it
   }
   std::vector<span_ring::span> spans() const { return spans_.snapshot(); }
 

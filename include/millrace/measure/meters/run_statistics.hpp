@@ -1,12 +1,11 @@
 // Completes the measurements of a run, and stores the measurements of the warm-up, which reports exclude.
 //
 //   mr::detail::complete(statistics, mr::detail::process_statistics::now() - at_start);   // after the stages' add_to()
-//   warm_ups.passed(batches, current_statistics);   // after each delivery; called after batches 1, 4, 16
+//   warm_ups.passed(batches, current_statistics);   // after each delivery; calls it after batches 1, 4, 16
 //   const mr::flow_statistics window = warm_ups.without(statistics);
 //
-// The warm-up is the first quarter of a run, rounded down to 0, 1, 4 or 16 batches. If the
-// number of threads changes, all batches before the change also belong to the warm-up. This applies after the run has
-// four times that number of batches.
+// The warm-up is the first quarter of a run, rounded down to 0, 1, 4 or 16 batches. If the number of threads changes,
+// all batches before the change also belong to the warm-up, as soon as the run has four times as many batches.
 // Errors: none. Threads: the trainer calls passed(). Any thread may call the other members.
 #pragma once
 
@@ -30,7 +29,7 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 /// The counts of all reads so far.
 struct reading_counts {
   read_meter::statistics reads{};
-  bool metered = false;         ///< `reads` are reads inside the source, not complete calls of the source
+  bool metered = false;         ///< whether `reads` are reads inside the source, not complete calls of the source
   std::size_t threads = 1;      ///< threads that may read
   std::uint64_t open_ns = 0;    ///< time in which threads were allowed to read, summed over the threads
   std::uint64_t busy_ns = 0;    ///< time that all threads spent reading and unpacking

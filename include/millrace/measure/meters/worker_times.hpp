@@ -136,7 +136,7 @@ class worker_times {
   }
 
   std::atomic<std::uint64_t> busy_ns_{0}, starved_ns_{0}, blocked_ns_{0}, items_{0};
-  std::atomic<std::uint64_t> idle_since_ns_{0};   // 0: the worker works
+  std::atomic<std::uint64_t> idle_since_ns_{0};   // 0 while the worker works
   std::atomic<std::uint64_t> measured_cpu_ns_{0}, measured_ns_{0};
   std::atomic<std::uint64_t> measured_delay_ns_{0}, delay_of_ns_{0};
   std::atomic<std::uint64_t> at_ns_{0}, ticket_{0}, thread_{0};

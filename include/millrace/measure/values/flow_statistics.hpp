@@ -44,13 +44,13 @@ struct stage_statistics {
   std::string name{};
   stage_kind kind = stage_kind::work;
   std::size_t concurrency = 1;   ///< number of threads (workers) that are open at the end of the window
-  bool on_workers = false;     ///< the stage runs on the workers, whose number mr::tuning() changes
+  bool on_workers = false;     ///< whether the stage runs on the workers, whose number mr::tuning() changes
   std::uint64_t busy_ns = 0, starved_ns = 0, blocked_ns = 0;
-  std::uint64_t cpu_ns = 0;    ///< processor time within busy_ns; 0: not measured
+  std::uint64_t cpu_ns = 0;    ///< processor time within busy_ns; 0 if not measured
   std::uint64_t run_delay_ns = 0;   ///< part of busy_ns spent waiting for a core, if measured; not in cpu_ns
   std::uint64_t items = 0;     ///< items that passed the stage
   double items_per_sample = 1;   ///< items per delivered sample, over the entire run; 1 without expand, pack, filter
-  std::uint64_t bytes = 0;     ///< bytes that passed the stage; read: encoded bytes, copy: bytes of the batches
+  std::uint64_t bytes = 0;     ///< bytes that passed the stage: encoded bytes of reads, or bytes of copied batches
   distribution service_ns{};   ///< time per operation: a read, the work on a sample, the copy or step of a batch
   std::vector<phase_statistics> phases{};
 
@@ -78,18 +78,18 @@ struct flow_statistics {
   std::uint64_t delivered_bytes = 0;        ///< size of the delivered batches in host memory
   std::vector<stage_statistics> stages{};
   distribution wait_ns{};                   ///< time of each call of next()
-  std::optional<std::uint64_t> device_gap_ns{};   ///< time without a batch, by device events; unset: use wait_ns
+  std::optional<std::uint64_t> device_gap_ns{};   ///< time without a batch, by device events; if unset, use wait_ns
   read_levels reads_at_once{};              ///< time, reads and bytes by the number of outstanding reads
   /// Time and samples of reading the next shard in the order. The samples of all later shards must wait for this shard.
   std::uint64_t in_turn_ns = 0, in_turn_samples = 0;
-  std::uint64_t passed_on_samples = 0;      ///< samples passed on in the run's order; 0: no fixed turns
+  std::uint64_t passed_on_samples = 0;      ///< samples passed on in the run's order; 0 if any order is allowed
   std::optional<std::uint64_t> storage_bytes{};   ///< bytes read that were not in the page cache
-  double storage_ceiling_bytes_per_s = 0;   ///< maximum speed, measured or known in advance; 0: unknown
+  double storage_ceiling_bytes_per_s = 0;   ///< maximum speed, measured or known in advance; 0 if unknown
   double copy_ceiling_bytes_per_s = 0;
-  double receive_ns_per_byte = 0;           ///< processor time to receive a byte from a feeder; 0: unknown
-  std::size_t usable_cores = 0;             ///< cores by affinity and quota; 0: unknown
+  double receive_ns_per_byte = 0;           ///< processor time to receive a byte from a feeder; 0 if unknown
+  std::size_t usable_cores = 0;             ///< cores by affinity and quota; 0 if unknown
   std::uint64_t throttled_ns = 0;           ///< time in which the cgroup's quota throttled the process
-  std::uint64_t process_cpu_ns = 0;         ///< processor time, summed over all threads of the process; 0: unknown
+  std::uint64_t process_cpu_ns = 0;         ///< processor time, summed over all threads of the process; 0 if unknown
   std::uint64_t run_delay_ns = 0;           ///< time ready to run, but not running, summed over all threads
   std::size_t host_slots = 0, device_slots = 0;
   std::size_t read_ahead_bytes = 0;         ///< maximum number of bytes that are read, but not yet claimed

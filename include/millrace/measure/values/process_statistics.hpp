@@ -26,7 +26,7 @@ struct process_statistics {
   std::uint64_t throttled_ns = 0;   ///< throttled time: the maximum of the cgroup and its ancestors
   std::uint64_t cpu_ns = 0;         ///< processor time, summed over all threads
   std::uint64_t run_delay_ns = 0;   ///< time ready to run, but not running, summed over all live threads
-  std::optional<std::uint64_t> storage_bytes{};   ///< bytes read from storage; unset: unknown
+  std::optional<std::uint64_t> storage_bytes{};   ///< bytes read from storage; unset if unknown
 
   /// Returns the current statistics.
   static process_statistics now();

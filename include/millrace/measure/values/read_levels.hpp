@@ -3,7 +3,7 @@
 //   levels.add(3, {.ns = spent_ns});                                 // exactly 3 reads were outstanding for this time
 //   levels.add(2, {.reads = 1, .read_ns = read_ns, .bytes = size});  // a read ended; on average 2 were outstanding
 //   levels.busy_ns();                                                // time with at least one outstanding read
-//   std::optional<double> share = levels.contention();   // 0: each read adds speed (latency); 1: none does (one pipe)
+//   std::optional<double> share = levels.contention();   // 0 if each read adds speed, 1 if none does
 //
 // In the model, k outstanding reads deliver k x b / (1 + q (k - 1)) bytes per second. Here b is the speed of a single
 // read, and q is the share of a read that cannot run concurrently with other reads. Therefore the time of a read is a

@@ -21,7 +21,7 @@ struct shuffle_statistics {
   double ideal_share = 0;      ///< forecast for a complete shuffle; set by session::shuffle_quality()
   double neighbor_distance = 0;         ///< observed mean distance, in positions of the global order
   double ideal_neighbor_distance = 0;   ///< the same for a complete shuffle
-  std::uint64_t batches = 0, neighbors = 0;   ///< number of observed batches and pairs; 0: the observed values are 0
+  std::uint64_t batches = 0, neighbors = 0;   ///< number of observed batches and pairs; 0 if nothing was observed
 };
 
 }}  // namespace millrace

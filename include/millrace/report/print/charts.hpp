@@ -7,7 +7,7 @@
 //   page += mr::detail::gantt_chart(r);     // three batches through all threads
 //
 // Up to 16 batches are drawn as columns, with their values if there is space. More batches are drawn as a line. To
-// limit the size of the page, a line has at most 200 points, and each point is the mean of neighboring batches.
+// limit the size of the page, a line has at most 200 points, and each point is the mean of adjacent batches.
 // Errors: none. Threads: pure functions; any thread.
 #pragma once
 

@@ -5,7 +5,8 @@
 // Each track is a row, in the timeline's order; each counter is a row, too. Arrows show the path of each batch: from
 // the batch's last span in each stage to its last span in the next stage.
 // Errors: none; spans that end before they start are omitted. Threads: a pure function; any thread.
-// Format: Trace Event Format (Google, 2016): X complete, M metadata, C counter, s t f flow; microseconds.
+// Format: Trace Event Format (Google, 2016) with the phases X (complete), M (metadata), C (counter), and s, t, f
+// (flow). Times are in microseconds.
 #pragma once
 
 #include <millrace/base/json_writer.hpp>

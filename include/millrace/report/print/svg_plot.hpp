@@ -5,8 +5,8 @@
 //   page += p.take();
 //
 // The default width is 320 units, about the width of a phone in pixels. The page does not show a chart much smaller
-// than that. Therefore text of 14 units is at least 12 pixels high. On a wide screen, three charts are shown side by
-// side. The style sheet of the page sets all colors, so that one chart suits light and dark mode.
+// than its default width. Therefore text of 14 units is at least 12 pixels high. On a wide screen, three charts are
+// shown side by side. The style sheet of the page sets all colors, so that one chart suits light and dark mode.
 // Errors: none; an axis without an extent ends at 1. Threads: not synchronized.
 #pragma once
 
@@ -21,7 +21,7 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 /// Returns text escaped for elements and attributes of HTML and SVG; control characters become \xNN.
 std::string escaped(std::string_view text);
 
-/// Returns the distance between two marks, 1, 2 or 5 times a power of ten. At most five steps reach `most`.
+/// Returns the distance between two marks: 1, 2 or 5 times a power of ten, with which at most five steps reach `most`.
 double round_step(double most);
 
 using svg_points = std::vector<std::pair<double, double>>;
@@ -34,7 +34,7 @@ class svg_plot {
     double left = 46;          ///< width of the space for the marks of the y axis
     double width = 320, height = 220;
     bool y_marks = true;
-    bool whole_x = false;      ///< true: the x axis has marks at integers only
+    bool whole_x = false;      ///< whether the x axis has marks at integers only
     double max_mark = 1e300;  ///< the y axis has no marks above this value
   };
 

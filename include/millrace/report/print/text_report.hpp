@@ -24,7 +24,7 @@ std::string padded(std::string text, std::size_t width, bool right = false);
 /// Returns text such as "p50 25.1 ms  p95 26.0 ms  p99 31.7 ms".
 std::string quantiles_text(const distribution& d);
 
-/// Returns text such as "2.74 s, 184 batches of 24; 16 before them left out".
+/// Returns text such as "2.74 s, 184 batches of 24; 16 before them excluded".
 std::string measured_text(const flow_statistics& f);
 
 /// Returns text such as "16 usable cores, not throttled; threads that could run waited 12.4 ms for a core".

@@ -26,13 +26,13 @@ namespace millrace { inline namespace MILLRACE_ABI {
 
 /// The predicted effect of feeders on a run.
 struct feeder_gain {
-  double times = 1;          ///< samples per second with enough feeders, relative to now; 1: no gain
-  double gbit_per_s = 0;     ///< network bandwidth of the rows that feeders send at that speed
-  double feeder_cores = 0;   ///< cores of the feeders at that speed, if they are as fast as the trainer's cores
+  double times = 1;          ///< samples per second with enough feeders, relative to now; 1 without a gain
+  double gbit_per_s = 0;     ///< network bandwidth for the rows that feeders send at this speed
+  double feeder_cores = 0;   ///< cores of the feeders at this speed, if they are as fast as the trainer's cores
   double row_bytes = 0;      ///< mean size of a row in the batch
   double prepare_ns = 0;     ///< time of a worker to prepare a row
   double receive_ns = 0;     ///< time of a core to receive a row
-  std::string next{};        ///< the limit at that speed: a stage, or "receiving"
+  std::string next{};        ///< the limit at this speed: a stage, or "receiving"
 
   /// Returns text such as "feeders: 3.6 times, needs 24 Gb/s and 17 cores (a row of 151 kB costs 198 us here, and
   /// 55 us to receive)".

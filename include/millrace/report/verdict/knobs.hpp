@@ -38,7 +38,7 @@ struct knob_gain {
   std::string change{};   ///< such as "4 -> 5 workers"
   double gain = 0;        ///< relative gain; 0.25 is a quarter more samples per second
   std::string next{};     ///< the lowest limit after the change
-  bool at_most = false;   ///< the gain is an upper bound
+  bool at_most = false;   ///< whether the gain is an upper bound
   std::string remark{};
   what_if_change settings{};   ///< the same change, as settings for a simulation
 };

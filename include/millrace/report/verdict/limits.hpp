@@ -32,7 +32,7 @@ struct stage_limit {
   std::string name{};
   stage_kind kind = stage_kind::work;
   double samples_per_s = 0;
-  bool in_turn = false;    ///< reading: one thread reads the next shard in the order
+  bool in_turn = false;    ///< whether the limit is the one thread that reads the next shard in the order
 };
 
 /// The limits of all stages, lowest first.

@@ -6,21 +6,21 @@
 //   for (const std::string& line : v.evidence) std::puts(line.c_str());
 //   mr::gains_of(statistics);     // report/verdict/knobs.hpp: the gain of each setting
 //
-// The verdict compares two methods:
+// A stage starves while it waits for input, and blocks while it waits for space. The verdict compares two methods:
 // - Limits (limits.hpp): the stage with the lowest limit limits the run.
 // - Walk: from the trainer upstream, the first stage that starves for less than 5 % of its time limits the run.
 // If the methods disagree, `agree` is false, and the limits usually decide, because with short rings all stages
-// alternately starve and block. The walk decides only if two conditions hold. The stage of the lowest limit was busy
-// for less than 85 % of its time. The walk's stage starved and blocked for less than 5 % of its time. In this case, the
-// unaccounted time belongs to the stage that the walk selected.
-// Balanced: the two lowest limits differ by less than 10 %. Speeding up only one of the two gains less than 10 %.
-// CPU-starved: workers got less than 95 % of the processor while they worked. In addition, they were ready to run for
-// at least half of the missing time, or a quota throttled the process. The cause is a quota, neighbors, or the
-// process's own threads. If the trainer is about as slow as the workers, and waits for less than 5 % of its time, the
-// run is balanced instead. Waits of other threads of the process are ignored, because they do not affect the workers.
-// Page cache: less than 5 % of the bytes were read from storage.
-// Bandwidth: reads reach 85 % of the ceiling or, if the ceiling is unknown, concurrent reads slow each other down by a
-// quarter or more (read_levels.hpp). Otherwise the cause is latency, if the ceiling or the slowdown is known.
+// alternately starve and block. The walk decides only if two conditions hold. The stage with the lowest limit was busy
+// for less than 85 % of its time. The stage that the walk selects starved and blocked for less than 5 % of its time. In
+// this case, the unaccounted time belongs to the walk's stage. Balanced: the two lowest limits differ by less than 10
+// %. Speeding up only one of the two gains less than 10 %. CPU-starved: workers got less than 95 % of the processor
+// while they worked. In addition, they were ready to run for at least half of the missing time, or a quota throttled
+// the process. The cause is a quota, neighbors (other programs), or the process's own threads. If the trainer is about
+// as slow as the workers, and waits for less than 5 % of its time, the run is balanced instead. Waits of other threads
+// of the process are ignored, because they do not affect the workers. Page cache: less than 5 % of the bytes were read
+// from storage. Bandwidth: reads reach 85 % of the ceiling or, if the ceiling is unknown, concurrent reads slow each
+// other down by a quarter or more (read_levels.hpp). Otherwise the cause is latency, if the ceiling or the slowdown is
+// known.
 // Errors: the result is bound_by::unknown for fewer than 5 batches, and without a trainer.
 // Threads: a pure function; any thread.
 // Source of the walk's threshold: TensorFlow's profiler classifies a run below 5 % as not input-bound.
@@ -52,7 +52,7 @@ enum class bound_by { unknown, consumer, transfer, cpu, io, cpu_starved, balance
 enum class bound_cause {
   none,
   bandwidth, latency, page_cache,   ///< causes of I/O limits
-  one_shard,                        ///< reading: all stages wait for the thread that reads the next shard in the order
+  one_shard,                        ///< all stages wait for the one thread that reads the next shard in the order
   quota, neighbors, own_threads,   ///< causes of starved workers
   waits                             ///< busy workers did not compute, because their code blocks; they were not
                                     ///< throttled
@@ -73,7 +73,7 @@ struct verdict {
   flow_limits limits{};
   std::vector<std::string> evidence{};
   std::string advice{};
-  std::optional<feeder_gain> feeders{};   ///< if the workers are the limit, and the cost of receiving is known
+  std::optional<feeder_gain> feeders{};   ///< set if the workers are the limit, and the cost of receiving is known
 
   /// Returns the kind of the limit as text, such as "CPU-bound".
   std::string name() const;
@@ -102,7 +102,7 @@ void judge_reading(const flow_statistics& f, const stage_statistics& read, const
 bool own_threads_overload(const flow_statistics& f);
 
 /// Returns the reason why workers got less than 95 % of the processor while they worked. Returns bound_cause::none if
-/// they got at least 95 %, or if the share was not measured.
+/// the workers got at least 95 %, or if the share was not measured.
 bound_cause missing_processor(const flow_statistics& f, const stage_statistics& s);
 
 std::string waited_for_a_core(const stage_statistics& s);

@@ -12,7 +12,7 @@ MILLRACE_INLINE concurrency::concurrency(const session_options& o, unsigned work
   limits_.notices = &notices;
   limits_.open = {workers, workers > 0 ? std::max(1U, o.io_threads) : 0};
   limits_.max = rule_ ? rule_->max(limits_.open) : limits_.open;
-  if (o.executor) limits_.max.workers = workers;   // the user decides about its other threads
+  if (o.executor) limits_.max.workers = workers;   // the other threads of the executor are for the user
 }
 
 MILLRACE_INLINE void concurrency::open(const std::vector<pipeline_node*>& all) const {

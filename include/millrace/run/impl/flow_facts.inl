@@ -10,7 +10,7 @@
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 MILLRACE_INLINE void check_flow(const flow_facts& f) {
-  // All batches of bucket() may be short, and they stay short.
+  // pad_last cannot fill up the batches of bucket(), all of which may be short.
   if (f.buckets && f.pad_last)
     throw setup_error("bucket() sets the rows of each batch: got batch({.pad_last = true}), expected batches of "
                       "equal size",
@@ -36,14 +36,14 @@ MILLRACE_INLINE damage_rule damage_rule_for(const flow_facts& f, const session_o
     throw setup_error("on_damage needs one row for each sample: got expand, filter, pack, take, bucket or a shuffle "
                       "after another stage, expected none of them",
                       "Omit on_damage, or that stage");
-  constexpr std::size_t usual_lanes = 48;   // in which rows are copied: a multiple of every usual number of ranks
+  constexpr std::size_t usual_lanes = 48;   // a multiple of every usual number of ranks; rows are copied in lanes
   const std::size_t lanes = o.lanes.value_or(0) > 0 ? *o.lanes : usual_lanes;
   const std::size_t ranks = o.world.value().size;
   damage_rule rule{.policy = o.on_damage.policy, .in_a_row = o.on_damage.in_a_row, .stages = o.on_damage.stages};
   if (f.has_index) {
     if (rule.policy == damage::replace && lanes % ranks != 0)
-      throw setup_error("on_damage = replace copies within a lane, but the " + std::to_string(lanes) +
-                            " lanes are not divisible by " + std::to_string(ranks) + " ranks",
+      throw setup_error("on_damage = replace does not support this number of lanes: got " + std::to_string(lanes) +
+                            " lanes, expected a multiple of the " + std::to_string(ranks) + " ranks",
                         "Set session_options::lanes to a multiple of the number of ranks, or use mask");
     rule.donor_step = std::max<std::size_t>(1, lanes / ranks);
   } else if (ranks > 1) {

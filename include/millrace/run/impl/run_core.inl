@@ -81,8 +81,8 @@ MILLRACE_INLINE void run_core::start_threads() {
   started_.store(true);
 }
 
-/// The lowest position that has an item defines the shapes. Returns false after its error, which is the error of the
-/// first batch: next() throws it.
+/// Fixes the shapes by the item at the lowest position that has one. Returns false after an error, which next() throws
+/// as the error of the first batch.
 MILLRACE_INLINE bool run_core::learn_shapes() {
   try {
     for (std::uint64_t position = 0;; ++position) {
@@ -117,7 +117,7 @@ MILLRACE_INLINE void run_core::allocate() {
                (std::max(concurrency_.max_workers(), 1U) - 1) / settings_.batch_rows;
   memory_budget m{.budget_bytes = budget_bytes_,
                   .slot_bytes = slot_bytes_,
-                  .host_slots = prefetch + (copies ? 0 : 1 + options_.extra_slots),   // 1: for the training step
+                  .host_slots = prefetch + (copies ? 0 : 1 + options_.extra_slots),   // 1 is for the training step
                   .device_slots = copies ? std::max<std::size_t>(1, settings_.device.slots) + options_.extra_slots : 0,
                   .device_memory_apart = output_->backend().memory() == memory_kind::device,
                   .batch_rows = settings_.batch_rows,
@@ -151,7 +151,7 @@ MILLRACE_INLINE void run_core::open_slots() {
   parts_.last->open_slots();
 }
 
-/// Meanwhile, the workers already render the first batches.
+/// Reports the start. At this time, the workers already render the first batches.
 MILLRACE_INLINE void run_core::report_start() {
   const std::string line = description_.substr(0, description_.find('\n')),
                     advice = notices_.informs() ? parts_.order->shuffle_advice() : std::string();
@@ -195,7 +195,7 @@ MILLRACE_INLINE bool run_core::step(batch_lease& current, std::uint64_t epoch) {
     last_epoch_ = current.epoch();
     first_open_epoch_ = std::max(first_open_epoch_, last_epoch_);
     if (last_epoch_ == epoch) return true;
-    current.release();   // left over from an earlier loop that ended before its epoch
+    current.release();   // the last batch of an earlier loop that was left early
   }
   first_open_epoch_ = std::max(first_open_epoch_, epoch + 1);
   return false;
@@ -217,7 +217,7 @@ MILLRACE_INLINE batch_lease run_core::next(bool stop_at_epoch) {
   try {
     got = wait_for(next_batch_, stop_at_epoch);
   } catch (const setup_error&) {
-    throw;   // an error of the caller; the session is not over
+    throw;   // an error of the caller, which does not end the session
   } catch (...) {
     fail(std::current_exception());
   }
@@ -260,7 +260,7 @@ MILLRACE_INLINE void run_core::end_step() noexcept {
   times_.call(steady_now_ns(), output_->arrived_ns(next_batch_ - 1));
 }
 
-/// An exception after a batch was claimed would lose the batch; therefore it ends the run.
+/// Creates the lease of a batch. An exception in this function ends the run, because the batch is lost.
 MILLRACE_INLINE batch_lease run_core::lease(ready_batch& b) {
   const batch_origin origin = account_for(b);
   batch_lease out;
@@ -276,7 +276,7 @@ MILLRACE_INLINE batch_lease run_core::lease(ready_batch& b) {
   return out;
 }
 
-/// Called once per batch, in order. An accounting violation becomes the batch's error.
+/// Accounts for the samples of a batch, once per batch, in order. A wrong number of samples becomes the batch's error.
 MILLRACE_INLINE batch_origin run_core::account_for(ready_batch& b) noexcept {
   try {
     const batch_origin origin = parts_.order->account_for(b);
@@ -300,7 +300,7 @@ MILLRACE_INLINE void run_core::fail(std::exception_ptr why) {
   end_.raise();
 }
 
-/// Without threads: advances the first pipeline node that can, from the trainer upstream. Returns false if none can.
+/// Without threads, advances the first pipeline node that can advance, from the trainer upstream; false if none can.
 MILLRACE_INLINE bool run_core::advance_any() {
   for (std::size_t i = nodes_.size(); i-- > 0;)
     if (nodes_[i]->advance()) return true;

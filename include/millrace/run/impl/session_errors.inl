@@ -71,7 +71,7 @@ MILLRACE_INLINE void throw_forked() {
 }
 
 MILLRACE_INLINE void throw_after_error(const std::exception_ptr& first) {
-  const std::string over = "the session is over, it ended with an error: ", hint = "Create a new session";
+  const std::string over = "the session has ended with an error: ", hint = "Create a new session";
   try {
     std::rethrow_exception(first);
   } catch (const error& e) {

@@ -12,7 +12,7 @@
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 MILLRACE_INLINE user_executor::user_executor(options o) : owned_(o.to), queue_(std::make_shared<queue>(std::move(o))) {
-  add_stage();   // the user's other work; therefore workers do not sleep on these threads
+  add_stage();   // represents the user's other work, so that workers do not sleep
 }
 
 MILLRACE_INLINE void user_executor::submit(std::shared_ptr<worker_task> task, std::size_t worker) {
@@ -56,7 +56,7 @@ MILLRACE_INLINE void user_executor::queue::run_oldest() noexcept {
   next.task.reset();
   {
     const std::lock_guard lock(mutex_);
-    if (stopped_ || waiting_.size() <= not_begun_) {   // each has a task
+    if (stopped_ || waiting_.size() <= not_begun_) {   // each waiting worker has a task
       --tasks_;
       if (--uses_ == 0) unused_.notify_all();
       return;

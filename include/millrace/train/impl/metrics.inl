@@ -43,7 +43,7 @@ MILLRACE_INLINE void metrics::finish(log& out) {
     write_all(out);
     if (pending_.empty()) {   // else the log is closed
       if (!start_hand_over())
-        throw setup_error("metrics::finish() while the step's stream is being captured",
+        throw setup_error("metrics::finish() was called while the step's stream is being captured",
                           "Call it after cudaStreamEndCapture");
       pending_.back().unless_empty = true;
       write_all(out);
@@ -151,7 +151,7 @@ MILLRACE_INLINE bool metrics::make_row(pending_row& r, const metric_totals* arri
       bad_labels_ = data_error(std::to_string(r.host[i].bad_labels) + " labels of '" + metrics_[i].name +
                                    "' were out of range for the logits, in the steps up to " +
                                    std::to_string(r.of.at.step),
-                               "Labels must be from 0 to classes - 1; check the data set and the size of the last "
+                               "Use labels from 0 to classes - 1: check the data set and the size of the last "
                                "layer");
   }
   r.finished = row_of(r.host, r.of);

@@ -3,7 +3,7 @@
 //
 //   class my_segment : public mr::detail::batch_rows { ... };   // copies and clears rows of its columns
 //   } catch (...) { fail(batch, ticket); }               // an error of the batch, or a damaged row
-//   rows_done(batch, 2);                                 // closes the batch if these are the last
+//   rows_done(batch, 2);                                 // closes the batch if these were its last rows
 //
 // The class is not a template, so that it is not compiled again for each flow.
 // Errors: stored with the batch, not thrown. Threads: any worker may call fail() and rows_done().
@@ -54,15 +54,15 @@ class batch_rows : public worker_segment, public final_segment, public row_targe
  public:
   struct options {
     std::size_t rows = 1;   ///< rows of a batch
-    bool drop_last = true, pad_last = false;   ///< pad_last: fills an incomplete batch with masked rows
+    bool drop_last = true, pad_last = false;   ///< pad_last: masked rows fill up an incomplete batch
     bool keys = false;   ///< whether each batch stores the keys of its rows
     std::size_t max_workers = 1;   ///< number of workers
-    worker_executor* workers = nullptr;   ///< null: advance() does the work
+    worker_executor* workers = nullptr;   ///< null if advance() does the work
     std::size_t ring_capacity = 64;   ///< minimum number of samples that the input can store
     batch_ring* batches = nullptr;
     batch_boundaries boundaries{};
     stage_passages* passages = nullptr;   ///< counts of the previous stages; may be null
-    const damage_rule* damaged = nullptr;   ///< null: damage is an error
+    const damage_rule* damaged = nullptr;   ///< null if damage is an error
   };
 
   using worker_segment::add_to;
@@ -86,7 +86,7 @@ class batch_rows : public worker_segment, public final_segment, public row_targe
   ~batch_rows() override;
 
   std::size_t row_of(std::uint64_t batch, const row_ticket& of) const noexcept {
-    return static_cast<std::size_t>(of.position - batch * rows_.rows);   // not a remainder: divisions are slow
+    return static_cast<std::size_t>(of.position - batch * rows_.rows);   // a remainder would need a slow division
   }
   /// Returns whether a slot records which of its rows are valid and which are copies.
   bool has_flags() const noexcept { return damaged_.tolerates_damage() || rows_.pad_last; }
@@ -95,7 +95,7 @@ class batch_rows : public worker_segment, public final_segment, public row_targe
   std::exception_ptr located(const row_ticket& of) const noexcept;
   /// Stores the current exception with the batch, either as the error of the batch or as a damaged row.
   void fail(std::uint64_t batch, row_ticket& of) noexcept;
-  /// Owns the next item of make_early(). Returns it.
+  /// Stores the next item of make_early(), and returns it.
   early_row& add_early(early_row* row);
   /// Records a damaged sample of make_early(). Returns false, because a damaged sample does not define shapes.
   bool add_early_damage(const std::exception_ptr& error, bool in_later_epoch);
@@ -104,9 +104,9 @@ class batch_rows : public worker_segment, public final_segment, public row_targe
 
   const options rows_;
   const damage_rule damaged_;
-  std::vector<owner<early_row>> early_{};    // by position; constant after the workers have started
-  std::vector<owner<worker_rows>> groups_;   // by worker
-  aligned_vector<phase_times> phases_;   // by worker
+  std::vector<owner<early_row>> early_{};    // index: position; constant after the workers have started
+  std::vector<owner<worker_rows>> groups_;   // index: worker
+  aligned_vector<phase_times> phases_;   // index: worker
 
  private:
   /// Pads ragged columns and removes the space between them. Returns the used part of the slot.

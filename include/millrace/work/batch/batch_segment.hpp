@@ -141,9 +141,9 @@ class batch_segment final : public batch_rows {
   void publish(std::uint64_t first, std::size_t count) noexcept override { rows_done(first / rows_.rows, count); }
 
  private:
-  /// Prefetches the records of the next rows, which are not in this core's cache: an I/O thread wrote them. Waiting
-  /// once for all of them is faster than waiting for each. (Always inlined, because otherwise g++ 12 removes the call,
-  /// which has no other effect.)
+  /// Prefetches the records of the next rows, which are not in this core's cache: an I/O thread wrote them. One wait
+  /// for all records is faster than a wait for each record. (The function is always inlined, because otherwise g++ 12
+  /// removes the call, which has no other effect.)
   [[gnu::always_inline]] void fetch_ahead(std::uint64_t first, std::size_t count) const noexcept {
     if constexpr (requires(const input& i) { i.prefetch_head(); }) {
       if (first < early_.size()) return;   // samples of make_early()
@@ -159,10 +159,12 @@ class batch_segment final : public batch_rows {
   // small items are larger, because each group has a fixed cost.
   static constexpr std::size_t group_rows = std::max<std::size_t>(together, sizeof(item) <= 256 ? 8 : 1);
 
-  // Number of cheap tickets to prefetch at once. It keeps the memory busy, and the prefetched data fits into the cache.
+  // Number of cheap tickets to prefetch at once. This number keeps the memory busy, and the prefetched data fits into
+  // the cache.
   static constexpr std::size_t fetched_rows = (8 + group_rows - 1) / group_rows * group_rows;
 
-  /// Memory of a worker for the rows of a group. It is reused, because an allocation costs more than a cheap row.
+  /// Memory of a worker for the rows of a group. The memory is reused, because an allocation costs more than a cheap
+  /// row.
   struct alignas(64) group_memory final : worker_rows {
     std::optional<item> items[group_rows];
     row_ticket contexts[group_rows];
@@ -171,7 +173,7 @@ class batch_segment final : public batch_rows {
     std::uint64_t batch, first;
     std::size_t count;
     group_memory& rows;
-    phase_times* phases;   // null: the times are not measured
+    phase_times* phases;   // null if the times are not measured
   };
   struct early_item final : early_row {
     explicit early_item(sample<input>&& s) : source(std::move(s)) {}
@@ -185,8 +187,8 @@ class batch_segment final : public batch_rows {
   };
 
   using batch_lists = typename Columns::batch_lists;
-  /// Returns the places of the list columns (such as picture_list) of an open batch. Null: each row has space for the
-  /// longest list.
+  /// Returns the places of the list columns (such as picture_list) of an open batch. Returns null if each row has space
+  /// for the longest list.
   batch_lists* lists_of([[maybe_unused]] std::uint64_t batch) const noexcept {
     if constexpr (Columns::has_lists)
       if (!lists_.empty()) return lists_[batch % lists_.size()].get();
@@ -210,8 +212,8 @@ class batch_segment final : public batch_rows {
   }
   void clear_row(std::byte* base, std::size_t row) const noexcept override { columns_.clear_row(base, row); }
 
-  /// First runs the maps for the complete group. Then renders the samples whose maps succeeded, consecutive samples
-  /// together.
+  /// First runs the maps for the complete group. Then renders the samples whose maps succeeded, with one call for
+  /// consecutive samples.
   void render_group(std::size_t worker, const group& of, group_sums& sums) noexcept {
     scratch& memory = scratch_[worker];
     worker_times& times = dispatcher_->times(worker);
@@ -329,7 +331,7 @@ class batch_segment final : public batch_rows {
     } catch (...) {
       if (of.count == 1) return fail(of.batch, of.contexts[0]);
     }
-    // At least one of several rows failed. Rendering the rows separately determines which.
+    // At least one of several rows failed. Rendering the rows separately determines which rows failed.
     for (std::size_t i = 0; i < of.count; ++i) {
       try {
         columns_.render({of.items + i, 1}, of.base, row + i, memory, lists_of(of.batch));
@@ -347,8 +349,8 @@ class batch_segment final : public batch_rows {
   const Maps maps_;
   Columns columns_;
   ticket_input<input> input_;
-  // For each open batch; empty if each row has space for the longest list. With damage::replace it has, because the
-  // row that replaces a damaged one may be longer.
+  // The list places of each open batch. The vector is empty if each row has space for the longest list, as always with
+  // damage::replace, because the row that replaces a damaged row may be longer.
   std::vector<std::unique_ptr<batch_lists>> lists_{};
   bool places_lists_ = damaged_.policy != damage::replace;
   [[no_unique_address]] mixer mixer_;

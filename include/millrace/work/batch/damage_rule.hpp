@@ -3,7 +3,7 @@
 //   const mr::detail::damage_rule rule{.policy = mr::damage::replace, .donor_step = 12};
 //   if (!rule.accepts(error)) return false;                   // the error of a stage, with its location
 //   const auto good = [&](std::size_t row) { return valid[row] != 0; };
-//   const std::size_t from = rule.donor_of(17, 256, good);    // the nearest good row of row 17's lane, or row 17
+//   const std::size_t from = rule.donor_of(17, 256, good);    // the nearest good row in the lane of row 17, or row 17
 //
 // Errors: add_early() throws data_error. Threads: immutable; any thread.
 #pragma once
@@ -21,7 +21,7 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 /// The policy of a session for damaged samples. The last segment applies it.
 struct damage_rule {
   damage policy = damage::fail;
-  std::size_t donor_step = 1;   ///< distance between neighboring rows of the same lane
+  std::size_t donor_step = 1;   ///< distance of consecutive rows of a lane (an interleaved part of the order)
   std::uint64_t in_a_row = 0;   ///< maximum number of damaged samples before the first good one
   std::vector<std::string> stages{};
 

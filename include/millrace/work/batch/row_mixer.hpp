@@ -104,7 +104,7 @@ class row_mixer {
   batch_ring* batches_ = nullptr;
   row_grid grid_{};
   std::size_t slots_ = 0;
-  std::unique_ptr<std::atomic<std::uint32_t>[]> arrived_;   // by slot and first row of a pair: the last batch
+  std::unique_ptr<std::atomic<std::uint32_t>[]> arrived_;   // by slot and first row of a pair: the mark
   std::unique_ptr<std::atomic<std::uint64_t>[]> epochs_;    // for each slot, the epoch of its batch
 };
 

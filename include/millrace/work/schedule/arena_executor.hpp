@@ -3,17 +3,16 @@
 //   mr::detail::arena_executor workers({.workers = 8});
 //   workers.submit(task, 3);                 // runs on one of oneTBB's threads, as worker 3
 //
-// Why a global_control: oneTBB starts one worker fewer than requested, because it expects the caller to join. The
-// caller is the trainer, which does not join. With a large limit in a global_control, oneTBB starts all workers. The
-// executor owns the global_control. The arena of each session bounds the session's workers.
-// Which limit: the smallest limit of all global_control objects applies to the process. Therefore all executors set the
-// same limit, which is far above any useful number. oneTBB never ends a thread, and it starts more threads for a new
-// arena before the threads of the previous arena sleep. Therefore a process that creates many sessions in succession
-// finally has as many threads as the limit allows.
-// Why a second arena: a queued task wakes the threads of its arena, which then search for other tasks for a while. If
-// there are more workers than cores, usually only the first workers are active (dispatcher.hpp). Therefore the first
-// workers have a small arena.
-// Why a task restores the cores of its thread: the process shares oneTBB's threads, which also run other work of the
+// Reason for a global_control: oneTBB starts one worker fewer than requested, because it expects that the caller also
+// works in the arena. Here the caller is the trainer, which does not. With a large limit in a global_control, oneTBB
+// starts all workers. The executor owns the global_control. The arena of each session limits the session's workers.
+// Value of its limit: the smallest limit of all global_control objects applies to the process. Therefore all executors
+// set the same limit, which is far above any useful number. oneTBB never ends a thread, and it starts more threads for
+// a new arena before the threads of the previous arena sleep. Therefore a process that creates many sessions in
+// succession finally has as many threads as the limit allows. Reason for a second arena: a queued task wakes the
+// threads of its arena, which then search for other tasks for a while. If there are more workers than cores, usually
+// only the first workers are active (dispatcher.hpp). Therefore the first workers have a small arena. Reason for
+// restoring the cores of a thread after a task: oneTBB's threads belong to the process, and also run other work of the
 // user.
 // Errors: none. Threads: any thread may submit; submit() does not wait. Lifetime: see worker_executor.hpp.
 #pragma once
@@ -68,8 +67,8 @@ class arena_executor final : public worker_executor {
     });
   }
 
-  /// Returns the thread limit of the process. The limit suffices for all sessions, the user's own oneTBB work, and the
-  /// caller that does not join.
+  /// Returns the thread limit of the process. The limit suffices for all sessions, the user's own oneTBB work, and one
+  /// caller that does not work in the arena.
   static std::size_t max_threads(std::size_t workers) noexcept {
     const std::size_t cores = std::thread::hardware_concurrency();
     return std::max({std::size_t{32}, 4 * cores, workers + cores + 1});   // includes the slots of both arenas
@@ -84,8 +83,8 @@ class arena_executor final : public worker_executor {
   const std::size_t shared_cores_;
   tbb::global_control limit_;
   tbb::task_arena arena_;
-  tbb::task_arena small_arena_;   // has a slot for each shared core; for the first workers of a single stage
-  std::shared_ptr<const core_choice> cores_;   // null: any cores; shared, as a queued task may outlive the executor
+  tbb::task_arena small_arena_;   // for the first workers of a single stage, one for each shared core
+  std::shared_ptr<const core_choice> cores_;   // null for any cores; shared, as a queued task may outlive the executor
 };
 
 }}}  // namespace millrace::detail

@@ -1,5 +1,5 @@
-// Assigns claims of tickets to workers. A worker runs the segment on the tickets of its claim. The dispatcher has no
-// queue of items.
+// Assigns tickets (numbers of samples) to workers. A claim is a few consecutive tickets, on which a worker runs its
+// segment (stages that run together). The dispatcher has no queue of items.
 //
 //   auto d = mr::detail::make_aligned_shared<mr::detail::dispatcher>(
 //       segment, mr::detail::dispatcher::options{.max_workers = 8, .together = 2, .group = 256});
@@ -10,15 +10,14 @@
 // A ticket is a position: with B rows per batch, ticket t is row t % B of batch t / B, regardless of the worker.
 // Therefore the order never depends on the number of workers. Tickets below min(available, limit) are claimable. A
 // claim has the preferred number of tickets (`together`), more if tickets are cheap, and fewer only at the end of a
-// group. It never crosses a multiple of `group`, the number of rows of a batch.
-// A worker without a claimable ticket sleeps for up to 1 ms, and then leaves: it returns its thread to the executor.
-// The thread that raises `available` or `limit` wakes workers, or starts them again. A sleep costs less than leaving,
-// because oneTBB lets a thread that leaves search for other tasks for a while. A worker sleeps only if its executor
-// serves no other stage; otherwise the tasks of the other stage would wait for the thread. The number of active workers
-// may change at any time. A worker that becomes inactive finishes its current claim and leaves.
-// If there are more workers than cores, available CPU time limits the number of active workers, because workers that
-// share a core evict each other's data from its cache. A worker that blocks in its callable does not need a core.
-// Therefore another worker becomes active.
+// group. A claim never crosses a multiple of `group`, the number of rows of a batch. A worker without a claimable
+// ticket sleeps for up to 1 ms, and then leaves. To leave means to return the thread to the executor. The thread that
+// raises `available` or `limit` wakes workers, or starts them again. A sleep costs less than leaving, because oneTBB
+// lets a thread that leaves search for other tasks for a while. A worker sleeps only if its executor serves no other
+// stage, because the tasks of another stage would wait for its thread. The number of active workers may change at any
+// time. A worker that becomes inactive finishes its current claim and leaves. If there are more workers than cores,
+// available CPU time limits the number of active workers, because workers on the same core evict each other's data from
+// its cache. A worker that blocks in its callable does not need a core. Therefore another worker becomes active.
 //
 // Threads: any thread may call any member.
 // Lifetime: tasks share ownership of the dispatcher. They access the segment only while their worker is running. After
@@ -61,7 +60,7 @@ class dispatcher final : public worker_task,
   struct options {
     std::size_t max_workers = 1;   ///< number of workers
     std::size_t together = 1;   ///< preferred number of tickets in a claim
-    std::size_t group = 1;      ///< rows of a batch; a claim never crosses a multiple of it
+    std::size_t group = 1;      ///< rows of a batch; no claim crosses a multiple of this number
     std::int64_t sleep_ns = 1'000'000;   ///< maximum sleep of a worker without a claimable ticket
   };
 
@@ -87,15 +86,15 @@ class dispatcher final : public worker_task,
   void share_with(space_listener& listener, std::size_t max_returned);
   /// Returns whether claim_surplus() may succeed.
   bool has_surplus() const noexcept { return surplus(head_.load()) > 0; }
-  /// Claims at most `most` tickets of one group from ticket `from` on, and leaves two claims to each worker. Returns
-  /// their number, and sets `first`.
+  /// Claims at most `most` tickets of one group from ticket `from` on, but leaves enough tickets for two claims of each
+  /// worker. Returns the number of claimed tickets, and sets `first` to the first of them.
   std::size_t claim_surplus(std::size_t most, std::uint64_t from, std::uint64_t& first) noexcept;
   /// Returns claimed tickets of one group to the workers, which claim them first.
   void give_back(std::uint64_t first, std::size_t count) noexcept;
   /// Returns whether a worker could claim a ticket.
   bool has_claimable() const noexcept { return claimable(head_.load()) > 0 || returned_count_.load() > 0; }
 
-  /// Returns the times of a worker. The worker records its current ticket there for waits().
+  /// Returns the times of a worker. The worker records its current ticket in them for waits().
   worker_times& times(std::size_t number) noexcept { return *workers_[number].times; }
 
   /// Runs one claim on the calling thread. Returns false if nothing is claimable.
@@ -122,7 +121,7 @@ class dispatcher final : public worker_task,
   void add_spans(timeline& t, const std::string& name, std::uint64_t start_ns) const;
 
   /// Runs claims as worker `index`. Ends if no ticket is claimable for a while, if the worker is inactive, or if its
-  /// turn is over (the worker then queues again).
+  /// turn is over. After its turn, the worker queues again.
   void run_as_worker(std::size_t index) noexcept override;
 
  private:
@@ -178,7 +177,7 @@ class dispatcher final : public worker_task,
   const options options_;
   std::size_t max_at_once_ = 1;
   worker_executor* executor_ = nullptr;   // a worker that has left no longer uses it
-  std::size_t cores_ = 0;                 // of the executor
+  std::size_t cores_ = 0;                 // cores() of the executor
 
   alignas(64) std::atomic<std::uint64_t> head_{0};
   alignas(64) std::atomic<std::uint64_t> available_{0};

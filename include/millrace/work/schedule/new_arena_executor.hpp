@@ -1,6 +1,6 @@
 // Creates an executor on oneTBB's workers, without oneTBB's headers.
 //
-//   auto workers = mr::detail::new_arena_executor({.workers = 8});   // on TBB's threads, which the process shares
+//   auto workers = mr::detail::new_arena_executor({.workers = 8});   // on oneTBB's threads, shared by the process
 //   workers->submit(std::move(task), worker);
 //
 // In a forked child process, the executor starts its own threads, because oneTBB's threads exist only in the parent.

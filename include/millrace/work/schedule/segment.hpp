@@ -1,4 +1,5 @@
-// The interfaces through which the nodes of a running pipeline pass samples, report free space, start and stop.
+// The interfaces by which pipeline nodes (such as segments, the stages between two queues) pass on samples, report free
+// space, start and stop.
 //
 //   source -> [sink] parallel segment -> [sink] serial segment -> [sink] batch segment -> slots
 //
@@ -73,7 +74,7 @@ class sample_sink {
   virtual void publish() = 0;
   /// Returns the number of samples that are published and not yet removed.
   virtual std::uint64_t backlog() const noexcept = 0;
-  /// Returns the total size of the samples that have been put and not yet removed.
+  /// Returns the total size in bytes of the samples that have been put and not yet removed.
   virtual std::size_t held_bytes() const noexcept = 0;
   /// Sets the listener to call when space is free again.
   virtual void set_listener(space_listener* producer) = 0;
@@ -82,7 +83,7 @@ class sample_sink {
   virtual std::uint64_t next_row() const noexcept { return error_location::unknown; }
 };
 
-/// Receives the number of tickets of a segment whose input exists.
+/// Receives the number of tickets (numbers of samples) of a segment whose input exists.
 class ticket_gate {
  public:
   virtual ~ticket_gate() = default;

@@ -61,7 +61,7 @@ class worker_executor {
 /// The number of workers of an executor, and their cores.
 struct arena_options {
   unsigned workers = 1;
-  std::vector<unsigned> cores{};   ///< cores for the workers; empty: any cores
+  std::vector<unsigned> cores{};   ///< cores for the workers; empty for any cores
   std::size_t shared_cores = 0;    ///< number of cores if it is less than the number of workers; otherwise 0
 };
 

@@ -1,4 +1,5 @@
-// The common part of the segments that workers run, independent of the types of their samples.
+// The common part of all segments (stages that run together) that workers run, independent of the types of their
+// samples.
 //
 //   class my_segment : public mr::detail::worker_segment {
 //    public:
@@ -26,7 +27,7 @@ class worker_segment : public dispatcher_work, public pipeline_node {
   struct options {
     const char* name = "";        ///< name in metrics and in waits()
     const char* span_name = "";   ///< name in timelines
-    worker_executor* workers = nullptr;   ///< null: advance() does the work
+    worker_executor* workers = nullptr;   ///< null if advance() does the work
     dispatcher::options claims{};
   };
 
@@ -47,7 +48,7 @@ class worker_segment : public dispatcher_work, public pipeline_node {
  protected:
   const char* const name_;
   const char* const span_name_;
-  std::vector<scratch> scratch_;   // by worker
+  std::vector<scratch> scratch_;   // index: worker
   const std::shared_ptr<dispatcher> dispatcher_;
 };
 

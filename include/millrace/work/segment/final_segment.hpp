@@ -1,7 +1,8 @@
-// The interface of the last segment for the session, independent of the types of its maps and columns.
+// The interface of the last segment (the stages that fill batches) for the session, independent of the types of its
+// maps and columns.
 //
 //   if (last.make_early(0)) std::puts(last.describe().c_str());      // the shapes are known
-//   last.open_slots();                                               // and the slots are allocated
+//   last.open_slots();                                               // after the slots are allocated
 //
 // The only implementation is batch_segment. Errors: make_early() throws the errors of samples. Threads: see
 // work/batch/batch_segment.hpp.
@@ -18,7 +19,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// Receives rows that were computed elsewhere. A ticket must have been claimed.
+/// Receives rows that were computed on another machine. The ticket (number) of each row must have been claimed.
 class row_target {
  public:
   virtual ~row_target() = default;
@@ -36,7 +37,7 @@ class row_target {
 /// The interface of the last segment for the session.
 class final_segment : public space_listener {
  public:
-  /// Returns the target for rows that were computed elsewhere; null if rows depend on each other.
+  /// Returns the target for rows that were computed on another machine; null if rows depend on each other.
   virtual row_target* rows() noexcept { return nullptr; }
   /// Creates the item of the next position, counted from 0, before slots exist. Returns true if the position has an
   /// item. This item defines all shapes, and the workers create the following items.

@@ -1,14 +1,16 @@
-// A segment in the middle of a flow. It runs maps, and optionally an expanding stage, on many samples concurrently.
+// A segment (stages that run together) in the middle of a flow. It runs maps, and optionally an expanding stage, on
+// many samples concurrently.
 //
 //   mr::detail::fused_maps<clip> maps;                   // no maps before the stage
 //   auto stage = mr::expand(windows_of{.frames = 8});
 //   mr::detail::parallel_segment<decltype(maps), decltype(stage)> middle(
 //       maps, stage, {.max_workers = 8, .workers = &pool, .capacity = 64}, next.entrance());
 //
-// Results are passed on in order. Each ticket gets a buffer for its results before its stages run; workers never wait
-// for space. At most `capacity` tickets are between claim and commit. The worker that completes the oldest ticket
-// commits that ticket and the completed tickets after it, while the next segment has space. The other completed tickets
-// are committed when the next segment reports space. Errors and ends of epochs are passed on in order with the samples.
+// Results are passed on in order. Each ticket (number of a sample) gets a buffer for its results before its stages run,
+// so that workers never wait for space. At most `capacity` tickets are between claim and commit. The worker that
+// completes the oldest ticket commits that ticket and the completed tickets after it, while the next segment has space.
+// The other completed tickets are committed when the next segment reports space. Errors and ends of epochs are passed
+// on in order with the samples.
 // Errors: the next segment gets the error of a sample instead of the sample, with shard, key and stage.
 // Threads: workers call run(); one producer at a time uses the entrance. Lifetime: the next segment must outlive this
 // segment.
@@ -80,7 +82,7 @@ class parallel_segment final : public worker_segment, public space_listener {
     std::size_t max_workers = 1;
     worker_executor* workers = nullptr;
     std::size_t capacity = 64;   ///< maximum number of tickets between claim and commit
-    sample_names* names = nullptr;   ///< creates the names of the outputs; null: outputs need no names
+    sample_names* names = nullptr;   ///< creates the names of the outputs; null if outputs need no names
     stage_passage* passage = nullptr;   ///< counts of the expanding stage; null if it never drops samples
   };
 
@@ -195,7 +197,7 @@ class parallel_segment final : public worker_segment, public space_listener {
       ++committed_;
       any = true;
     }
-    static_cast<void>(next_->settle());   // the last entry may be an end that waits for space
+    static_cast<void>(next_->settle());   // the last entry may be an end mark that waits for space
     next_->publish();
     if (any) dispatcher_->set_limit(committed_ + results_.size());
   }

@@ -1,4 +1,4 @@
-// Records the resume points of a run without an index. For each batch that is not delivered yet, it determines the
+// Records the resume points of a run without an index. For each batch that is not delivered yet, the log determines the
 // point at which a resumed run restarts reading.
 //
 //   mr::detail::replay_log log(order, mr::detail::replay_start::sample, false);
@@ -7,9 +7,10 @@
 //   mr::replay_point p = log.take();                            // trainer, once for each batch
 //
 // The restart point depends on the flow. If the stages buffer no items, reading restarts at the sample of the last row.
-// Otherwise, if the stages are empty at the start of a pass, reading restarts at the start of the pass; otherwise at
-// the start of the run. Samples move by less than the shuffle window. When reading is more than a window beyond the end
-// of a shard, all samples of the shard have been delivered. The log then removes the entry of the shard.
+// If the stages buffer items but are empty at the start of a pass, reading restarts at the start of the pass. In all
+// other cases, reading restarts at the start of the run. Samples move by less than the shuffle window. When reading is
+// more than a window beyond the end of a shard, all samples of the shard have been delivered. The log then removes the
+// entry of the shard.
 // Memory: one entry for each batch between the entrance of the last segment and the trainer, and one entry for each
 // shard that these batches still need.
 // Threads: any thread may call the functions. Calls that must be in order must not be concurrent.
@@ -35,7 +36,7 @@ class replay_log {
   struct shard_begin {
     std::uint64_t pass = 0;
     std::uint64_t shard = 0;    ///< ordinal in the pass's order
-    std::uint64_t first = 0;   ///< ordinal of its first sample in the pass
+    std::uint64_t first = 0;   ///< ordinal of the shard's first sample in the pass
   };
   /// The last row of a batch, and the number of rows up to and including this row.
   struct batch_end {
@@ -44,11 +45,12 @@ class replay_log {
     std::uint64_t rows_of_pass = 0;   ///< rows of the pass up to and including this row
     std::uint64_t rows_of_run = 0;   ///< rows of the run up to and including this row
     std::uint64_t buffered_tokens = 0;   ///< tokens in a packing stage when the sample arrived
-    bool ends_pass = false;              ///< true if it is the last row of the pass
+    bool ends_pass = false;              ///< whether this row is the last row of the pass
   };
 
-  /// If `in_lanes` is true, several lanes are read in turn (read/stage/interleaved_read_stage.hpp). Their samples share
-  /// one sequence of ordinals, and shards have no single order.
+  /// If `in_lanes` is true, several lanes (interleaved parts of the order) are read in turn, as in
+  /// read/stage/interleaved_read_stage.hpp. Then the samples of all lanes have one sequence of ordinals, but each lane
+  /// has its own order of shards.
   replay_log(const shard_order& order, replay_start from, bool in_lanes);
 
   /// Records the start of a shard. Called in the order of the pass.

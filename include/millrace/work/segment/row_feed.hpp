@@ -1,7 +1,8 @@
-// The interface between a session and rows that are computed elsewhere, without the cost of their headers.
+// The interface between a session and rows that other machines compute. A session needs only this header, which
+// compiles fast.
 //
 //   void start(mr::detail::row_feed& rows, const mr::detail::final_segment& last) {
-//     rows.open("millrace version=6 seed=7 ...", last.describe());   // after the allocation of the slots
+//     rows.open("millrace version=6 seed=7 ...", last.describe());   // call it after the slots are allocated
 //   }
 //
 // The only implementation is row_requests (adapt/feeders/impl/row_storage.inl), for a row_storage.
@@ -21,14 +22,14 @@ struct row_feed_options {
   final_segment* last = nullptr;
   batch_ring* batches = nullptr;
   batch_numbers numbers{};
-  bool wakes_trainer = false;   ///< the session has no workers, so the trainer waits for changes()
+  bool wakes_trainer = false;   ///< whether the trainer waits for changes(), because the session has no workers
 };
 
-/// Stores rows that are computed elsewhere.
+/// Requests rows from other machines and stores them.
 class row_feed : public pipeline_node {
  public:
-  /// Starts to request rows. `order` is planned_run::order_text(). Throws setup_error if the rows of the flow cannot be
-  /// computed elsewhere.
+  /// Starts to request rows. `order` is planned_run::order_text(). Throws setup_error if another machine cannot compute
+  /// the rows of the flow.
   virtual void open(std::string order, std::string columns) = 0;
   /// Returns a number that changes when rows are requested, stored or returned to the workers.
   virtual std::uint64_t changes() const noexcept = 0;

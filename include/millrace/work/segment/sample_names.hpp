@@ -2,13 +2,13 @@
 //
 //   shards()                     the key:                               "n01440764/0017"
 //   lines()                      file and line number:                  "corpus-0017.txt.gz:12"
-//   from(), token_files()        the item's key() if it has one, else shard and number in it, from 0:
+//   from(), token_files()        the item's key() if it has one, else its shard and its number there, from 0:
 //                                "books.u16:3"; "2:3" if shards have no name, "3" if there is only one shard
-//   a source of mix()            as without mix(), but without shard names the source's name: "photos:3"
+//   a source of mix()            the same, but the name of the source if shards have no name: "photos:3"
 //   outputs of expand()          the name of the input, and the number of the output:   "n01440764/0017#2"
 //
-// A name is passed on as the origin of its sample, so that errors also contain the name. It uses about 300 bytes until
-// the sample's row is rendered. Only sessions whose batches have keys create names.
+// A name is passed on as the origin of its sample, so that errors also contain the name. A name uses about 300 bytes
+// until the sample's row is rendered. Only sessions whose batches have keys create names.
 // Threads: any number of threads at once. Errors: std::bad_alloc.
 #pragma once
 

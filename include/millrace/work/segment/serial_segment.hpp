@@ -1,4 +1,5 @@
-// A segment for stages that buffer samples. It runs its stage on one thread, strictly in order.
+// A segment (a part of the pipeline) for a stage that buffers samples. It runs the stage on one thread, strictly in
+// order.
 //
 //   mr::detail::shuffling<clip> stage(order, max_bytes);
 //   mr::detail::serial_segment<clip, decltype(stage)> middle(std::move(stage), {.capacity = 64}, next.entrance());
@@ -7,8 +8,8 @@
 // end_epoch(out). The samples in `out` wait in the segment until the next segment has space. Errors and end marks are
 // passed on in order.
 //
-// Why the thread sleeps: a wake-up for each sample costs more processor time, in this thread and in the producer, than
-// a cheap stage. Therefore the thread sleeps until a quarter of its input buffer is full. If there is any input, it
+// Reason for sleeping: a wake-up for each sample costs more processor time, in this thread and in the producer, than a
+// cheap stage. Therefore the thread sleeps until a quarter of its input buffer is full. If there is any input, it
 // sleeps for at most 2 ms.
 // Errors: an exception of push() gets shard, key and stage. Any exception of the stage ends the run.
 // Threads: the stage runs on the segment's thread; one producer at a time uses the entrance.
@@ -36,7 +37,7 @@ class serial_segment final : public pipeline_node, public space_listener, public
 
   struct options {
     std::size_t capacity = 64;   ///< minimum number of samples that the input can store
-    bool threaded = true;   ///< false: advance() does the work
+    bool threaded = true;   ///< if false, advance() does the work
     stage_passage* passage = nullptr;   ///< counts of the stage; null if it never drops samples
   };
 
@@ -68,7 +69,7 @@ class serial_segment final : public pipeline_node, public space_listener, public
   std::string waits(std::uint64_t now_ns) const override {
     const std::uint64_t since = asleep_since_ns_.load(std::memory_order_acquire);
     const std::uint64_t removed = removed_.load();
-    const bool in_progress = removed > 0 && (since == 0 || asleep_for_space_);   // otherwise it waits for a sample
+    const bool in_progress = removed > 0 && (since == 0 || asleep_for_space_);   // or it waits for a sample
     std::string text = std::string(Stage::name) + " (one thread): at sample " + std::to_string(removed - in_progress);
     if (since != 0)
       text += (asleep_for_space_ ? ", waits for space since " : ", waits for input since ") +

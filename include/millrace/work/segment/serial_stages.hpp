@@ -1,7 +1,7 @@
 // Stages that run on one thread, with the interface that serial_segment requires: push(sample, out), end_epoch(out).
 //
-//   stateful_expanding<clip, expand_stage<windows_of>>    an expanding stage with state: a non-const push, or a finish
-//   shuffling<clip>                         a shuffle that does not follow the source directly: a jitter buffer
+//   stateful_expanding<clip, expand_stage<windows_of>>    an expanding stage with a non-const push, or with a finish
+//   shuffling<clip>                         a shuffle that does not follow the source directly
 //
 // The stage appends to the vector `out`, and the segment removes the samples.
 // Errors: push() throws setup_error if a stage emits too many items, or if the shuffle buffer exceeds its budget.
@@ -24,7 +24,7 @@ class stateful_expanding {
   static constexpr const char* name = "expand";
   static constexpr bool one_for_one = false;
 
-  /// `names` creates the names of the outputs; null: outputs need no names.
+  /// `names` creates the names of the outputs; null if outputs need no names.
   explicit stateful_expanding(Stage stage, sample_names* names = nullptr) : stage_(std::move(stage)), names_(names) {}
 
   /// Runs the stage on a sample and appends its outputs to `out`.
@@ -81,7 +81,7 @@ class stateful_expanding {
   std::vector<output> outputs_;
 };
 
-/// A shuffle after other stages: a jitter buffer whose size is limited by the window and by `max_bytes`.
+/// A shuffle after other stages: a buffer whose size is limited by the window and by `max_bytes`.
 template <class T>
 class shuffling {
  public:

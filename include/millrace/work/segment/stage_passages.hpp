@@ -38,10 +38,10 @@ class stage_passage {
   friend class stage_passages;
 
   const std::string name_;
-  const bool may_buffer_;   // the stage may emit items of a pass in a later pass
+  const bool may_buffer_;   // whether the stage may emit items of a pass in a later pass
   counts now_;
   std::mutex mutex_;
-  std::deque<counts> passes_;   // guarded by mutex_: passes that the stage has ended and the last segment has not
+  std::deque<counts> passes_;   // guarded by mutex_: passes that ended at this stage, but not at the last segment
 };
 
 /// The counts of all stages that can drop samples.
@@ -64,7 +64,7 @@ class stage_passages {
 
   /// Adds the next stage of the flow. The name of the stage gets a number, for example "filter 2".
   stage_passage& add(const std::string& kind, stage_traits traits);
-  /// Ends a pass at the last segment. `describe` requests the texts.
+  /// Ends a pass at the last segment. If `describe` is true, the result contains the texts.
   pass close_pass(bool describe);
 
  private:

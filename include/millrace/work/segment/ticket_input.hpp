@@ -1,4 +1,5 @@
-// The entrance of a segment. It stores the samples of one producer, in order, as tickets that workers claim.
+// The entrance of a segment (stages that run together). It stores the samples of one producer in order. Each sample has
+// a ticket (its number), and workers claim tickets.
 //
 //   mr::detail::ticket_input<mr::record> in({.capacity = 512, .group = 256, .drop_partial = true, .batches = &ring});
 //   in.connect(*dispatcher);                                            // or any ticket_gate
@@ -6,9 +7,10 @@
 //   auto sample = in.take(ticket, bytes);       in.freed(1, bytes);      // segment, after a claim
 //
 // In the last segment, tickets are rows, and `group` is the batch size. An incomplete batch at the end of an epoch is
-// filled with void rows, or dropped before any worker can claim it. Therefore samples that are not delivered are never
-// decoded. If an epoch is a fixed number of batches, the ends of the source's passes are not boundaries. In other
-// segments, the end of an epoch and the end of the run are separate entries, which are passed on in order.
+// filled with void rows (rows without a sample), or dropped before any worker can claim it. Therefore samples that are
+// not delivered are never decoded. If an epoch is a fixed number of batches, the ends of the source's passes are not
+// boundaries. In other segments, the end of an epoch and the end of the run are separate entries, which are passed on
+// in order.
 // Errors: the errors of samples are passed on, not thrown. An empty epoch or run becomes a setup_error at the position
 // of the next sample.
 // Threads: one producer at a time; workers call take() and freed(). Lifetime: the gate, the listener and the ring must
@@ -31,7 +33,7 @@ class ticket_input final : public sample_sink<T> {
     std::size_t capacity = 64;
     std::size_t group = 1;       ///< number of rows of a batch, if tickets are rows
     bool drop_partial = false;   ///< whether an incomplete batch at the end of an epoch is dropped
-    batch_ring* batches = nullptr;    ///< receives the ends of epochs and of the run; null: tickets are not rows
+    batch_ring* batches = nullptr;    ///< receives the ends of epochs and of the run; null if tickets are not rows
     batch_boundaries boundaries{};
     stage_passages* passages = nullptr;   ///< counts of the previous stages; may be null
   };
@@ -116,8 +118,8 @@ class ticket_input final : public sample_sink<T> {
     std::exception_ptr error;
   };
 
-  static constexpr std::uint64_t max_empty_passes = 100;   // large, as stages may buffer items over many passes
-  static constexpr std::size_t prefetched = 16;   // samples to prefetch, as they may have been read long ago
+  static constexpr std::uint64_t max_empty_passes = 100;   // stages may buffer items over many passes
+  static constexpr std::size_t prefetched = 16;   // number of samples to prefetch from memory
 
   const options options_;
   item_ring<sample<T>> ring_;

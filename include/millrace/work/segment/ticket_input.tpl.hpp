@@ -57,7 +57,7 @@ MILLRACE_INLINE void ticket_input<T>::end_epoch() {
   }
   const bool empty = std::exchange(row_.rows_of_pass, 0) == 0;
   rows_before_pass_ = row_.rows_of_run;
-  const bool resumed_within = passes_++ == 0 && options_.boundaries.first_step > 0;   // that pass was read in part
+  const bool resumed_within = passes_++ == 0 && options_.boundaries.first_step > 0;   // begins within a pass
   if (options_.boundaries.epoch_batches > 0) {
     const auto pass = close_pass(empty);
     if (empty && !resumed_within) finish(nothing_left_error(0, pass));
@@ -90,7 +90,7 @@ MILLRACE_INLINE void ticket_input<T>::end_pass() {
   }
   const bool empty = std::exchange(rows_before_pass_, row_.rows_of_run) == row_.rows_of_run;
   const auto pass = close_pass(empty);
-  const bool resumed_within = passes_++ == 0 && options_.boundaries.first_step > 0;   // that pass was read in part
+  const bool resumed_within = passes_++ == 0 && options_.boundaries.first_step > 0;   // begins within a pass
   empty_passes_ = empty ? empty_passes_ + 1 : 0;
   if (!empty || resumed_within) return;
   if (pass.nothing || empty_passes_ == max_empty_passes) finish(nothing_left_error(0, pass));

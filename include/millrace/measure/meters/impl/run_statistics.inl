@@ -32,7 +32,7 @@ MILLRACE_INLINE void complete(flow_statistics& f, const process_statistics& proc
   double items_per_sample = 1;
   for (std::size_t i = f.stages.size(); i-- > 0;) {
     stage_statistics& s = f.stages[i];
-    // Before this line, the member is the number of items here per item of the next stage.
+    // Until here, the member is the number of items of this stage per item of the next stage.
     s.items_per_sample = items_per_sample *= s.items_per_sample;
   }
   f.usable_cores = usable_cores();
@@ -42,7 +42,7 @@ MILLRACE_INLINE void complete(flow_statistics& f, const process_statistics& proc
   const stage_statistics* const read = f.find(stage_kind::read);
   if (!read || !process.storage_bytes || read->bytes == 0) return;
   // The kernel does not count the reads of some file systems (FUSE, 9p). In that case the count is near 0, although the
-  // bytes arrived too slowly to be from memory: storage_bytes stays unset.
+  // bytes arrived too slowly to be from memory. Then storage_bytes stays unset.
   const double bytes_per_ns = static_cast<double>(read->bytes) / (static_cast<double>(read->busy_ns) + 1);
   const bool counted = *process.storage_bytes * 20 >= read->bytes || bytes_per_ns > 0.2;
   if (counted) f.storage_bytes = std::min(*process.storage_bytes, read->bytes);

@@ -16,7 +16,7 @@ MILLRACE_INLINE std::vector<span_ring::span> span_ring::snapshot() const {
     all.push_back({e.start_ns.load(std::memory_order_acquire), e.end_ns.load(std::memory_order_acquire),
                    e.number.load(std::memory_order_acquire)});
   }
-  // The + 1: the recording thread may already be writing the next entry.
+  // Adds 1, because the recording thread may already be writing the next entry.
   const std::uint64_t now = count_.load(std::memory_order_acquire) + 1;
   const std::uint64_t lost = now > most && now - most > first ? std::min(now - most - first, count - first) : 0;
   all.erase(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(lost));

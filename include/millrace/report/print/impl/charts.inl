@@ -65,7 +65,8 @@ MILLRACE_INLINE std::string stage_chart(const run_report& r) {
               .height = 50 + row * static_cast<double>(stages.size()), .y_marks = false});
   double y = svg_plot::top + 8;
   for (const auto& s : stages) {
-    // Threads that were closed since, or worked in a pause, may have counted more than 100 %. The bars end there.
+    // Threads that have been closed, or that worked during a pause, may have counted more than 100 %. The bars end at
+    // 100 %.
     const double busy = 100 * r.statistics.share(s, s.busy_ns), starved = 100 * r.statistics.share(s, s.starved_ns),
                  blocked = 100 * r.statistics.share(s, s.blocked_ns);
     const std::string name = s.concurrency > 1 ? s.name + " x" + std::to_string(s.concurrency) : s.name;
@@ -162,7 +163,7 @@ MILLRACE_INLINE std::vector<std::uint64_t> batches_to_show(const timeline& t) {
   std::vector<std::uint64_t> batches;
   for (const auto& [batch, names] : names_of_batch)
     if (names.size() == most) batches.push_back(batch);
-  // The first batches may lack spans that are before the window.
+  // The first batches may lack spans that ended before the window.
   const std::size_t skip = batches.size() > 8 ? 5 : 0;
   batches.erase(batches.begin(), batches.begin() + static_cast<std::ptrdiff_t>(skip));
   batches.resize(std::min<std::size_t>(batches.size(), 3));

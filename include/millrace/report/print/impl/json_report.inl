@@ -17,7 +17,7 @@ MILLRACE_INLINE void add_quantiles(json_writer& out, std::string_view name, cons
   out.close('}');
 }
 
-/// Adds an array of objects; `add_members` adds the members of each.
+/// Adds an array of objects; `add_members` adds the members of each object.
 template <class Items, class Add>
 void add_objects(json_writer& out, std::string_view name, const Items& items, Add add_members) {
   out.open(name, '[');

@@ -65,7 +65,7 @@ struct gain_predictor {
     return gains;
   }
 
-  /// Returns the gain of halving the cost of the costliest phase; none without phases.
+  /// Returns the gain of halving the cost of the costliest phase; std::nullopt without phases.
   std::optional<knob_gain> cheaper_work(const stage_statistics& work) const {
     const auto costly = std::max_element(work.phases.begin(), work.phases.end(),
                                          [](const auto& a, const auto& b) { return a.busy_ns < b.busy_ns; });

@@ -90,7 +90,7 @@ MILLRACE_INLINE void batch_rows::fill_rows(std::uint64_t batch, std::byte* base,
   }
 }
 
-/// A copy has the key of its original, and a masked row the key of its sample.
+/// Sets the key of a damaged row. A copy has the key of its original, and a masked row the key of its sample.
 MILLRACE_INLINE void batch_rows::set_key(std::uint64_t batch, const damaged_row& d, std::size_t donor) noexcept {
   batch_keys& keys = rows_.batches->keys(batch);
   try {

@@ -34,7 +34,7 @@ MILLRACE_INLINE void damage_rule::add_early(std::uint64_t& count, const std::exc
   } catch (const error& e) {
     if (++count > in_a_row)
       throw data_error("the first " + std::to_string(count) +
-                           " samples are damaged, more than on_damage tolerates in a row; the last: " + e.message(),
+                           " samples are damaged, more than damage_options::in_a_row; the last: " + e.message(),
                        "Inspect the data, or raise damage_options::in_a_row", e.where());
   }
 }

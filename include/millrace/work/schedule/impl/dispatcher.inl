@@ -87,7 +87,7 @@ MILLRACE_INLINE void dispatcher::open_first(std::size_t count, std::uint64_t now
       workers_[i].times->wait_for(now, i < count ? missing_condition() : worker_times::waits_for::nothing);
   open_.store(count);
   all_running_.store(false);
-  worker_called_.notify_all();   // the workers that are now inactive
+  worker_called_.notify_all();   // wakes the workers that are now inactive
 }
 
 MILLRACE_INLINE void dispatcher::fit_to_cores(std::uint64_t now) noexcept {
@@ -226,7 +226,7 @@ MILLRACE_INLINE void dispatcher::give_back(std::uint64_t first, std::size_t coun
   wake_workers();
 }
 
-/// Prefers the lowest ticket, because its batch is delivered first.
+/// Claims returned tickets, the lowest first, because their batch is delivered first.
 MILLRACE_INLINE std::size_t dispatcher::claim_returned(std::size_t most, std::uint64_t& first) noexcept {
   const std::lock_guard lock(mutex_);
   const auto lowest = std::min_element(returned_.begin(), returned_.end(),
@@ -305,7 +305,7 @@ MILLRACE_INLINE void dispatcher::wake_workers() {
       workers_[index].is_running = true;
       ++running_;
       submits_.fetch_add(1);
-      update_all_running();   // an inactive worker that leaves checks again
+      update_all_running();   // repeated when an inactive worker leaves
     }
     if (!submit(index)) {
       leave(index, steady_now_ns());

@@ -9,7 +9,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// Returns the process that first called this function, also in its forked children.
+/// Returns the number of the process that first called this function; a forked child gets the number of its parent.
 MILLRACE_INLINE int first_process_with_workers() noexcept {
   static const int process = getpid();
   return process;
