@@ -1,4 +1,4 @@
-// Provides the host as a device. A batch is used in the slot to which the workers wrote it, without a copy.
+// Provides the host as a device. A batch is used in the slot (the memory) to which workers wrote it, without a copy.
 //
 //   auto flow = mr::from(examples) | mr::batch<&example::features>({.size = 256})
 //             | mr::to_device({.device = mr::host_device()});

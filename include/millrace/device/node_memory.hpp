@@ -1,4 +1,5 @@
-// Maps host memory for pinned slots: near one NUMA node, in huge pages, and not shared with forked processes.
+// Maps host memory for pinned slots (the memory of batches): near one NUMA node, in huge pages, and not shared with
+// forked processes.
 //
 //   mr::detail::node_memory slot(38'535'168, 1);          // bytes and node; zeros; throws std::bad_alloc
 //   const bool bound = slot.touch(near_cores);            // allocates all pages

@@ -40,7 +40,7 @@ namespace millrace { inline namespace MILLRACE_ABI {
 /// Options of a column of patches.
 struct patch_list_options {
   std::size_t patch = 14;        ///< side of a patch in pixels
-  std::size_t max_patches = 0;   ///< maximum number of patches in a row; required, because it sets the size of slots
+  std::size_t max_patches = 0;   ///< maximum number of patches in a row; required, because it sets the size of batches
   bool truncate = false;         ///< true: drops the first image that does not fit and all later images;
                                  ///< false: throws data_error
 

@@ -74,7 +74,7 @@ struct kept_boxes {
     }
     return selected;
   }
-  /// Returns the boxes as rows of left, top, right, bottom: `[n, 4]`, for a ragged column.
+  /// Returns the boxes as rows of left, top, right, bottom, `[n, 4]`, for a column of variable length (ragged.hpp).
   template <detail::tensor_element T>
   tensor<T, 2> rows() const {
     std::vector<T> numbers;

@@ -12,8 +12,8 @@
 // Errors: next() throws data_error at the first row that is not complete. All rows before that row have been delivered
 // and are correct. check_end() throws data_error for damage after the last row. Threads: not thread-safe; one thread at
 // a time.
-// Memory: the window and a few rows. The length of a row is limited by the size of the file, so a forged header cannot
-// cause a large allocation.
+// Memory: the window and a few rows. A forged header cannot cause a large allocation, because the size of the file
+// limits the length of a row.
 #pragma once
 
 #include <millrace/image/png/png_header.hpp>

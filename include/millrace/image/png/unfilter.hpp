@@ -6,8 +6,8 @@
 // Filters: 0 none, 1 left, 2 above, 3 average of left and above, 4 Paeth. `above` is the unfiltered row above, or zeros
 // for the first row. `to` must be neither `from` nor `above`.
 // Up to `slack_bytes` may be read beyond `from` and `above`, and written beyond `to`.
-// Pixels have 1, 2, 3, 4, 6 or 8 bytes. Each pixel depends on the pixel before it, so a row is a chain of dependent
-// steps. Therefore several consecutive Paeth rows, which are frequent in photographs, are processed at once.
+// Pixels have 1, 2, 3, 4, 6 or 8 bytes. A row is a chain of dependent steps, because each pixel depends on the pixel to
+// its left. Therefore several consecutive Paeth rows, which are frequent in photographs, are processed at once.
 // Kernels for AVX2 or NEON (unfilter_body.inc) run if the CPU supports them, else portable code. Both produce the same
 // bytes.
 // Errors: none. Threads: any thread, if no two calls share an output. Source: ISO/IEC 15948, 9.2.

@@ -13,9 +13,9 @@
 // restart intervals that the crop does not need, and does not detect damage in these intervals.
 // Images of the same JPEG (several crops of one file) share the decoded planes if the built-in decoder decodes the
 // file.
-// Both decoders produce the same bits for an `exact` image and for a `fast` image decoded at a reduced size, because
-// such images are converted to RGB before the resize. The bits of other `fast` images depend on whether the built-in
-// decoder supports the file, never on the CPU.
+// Images of quality `exact` (jpeg_options.hpp), and `fast` images decoded at a reduced size, are converted to RGB
+// before the resize. Both decoders produce the same bits for these images. The bits of other `fast` images depend on
+// whether the built-in decoder supports the file, never on the CPU.
 // Shapes: pixel_target.hpp. Errors: data_error for one damaged image, with its location; the other images may or may
 // not have been rendered. Threads: not thread-safe; one thread at a time.
 #pragma once

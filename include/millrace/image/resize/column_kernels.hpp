@@ -4,15 +4,16 @@
 //   columns.build({.taps = taps, .origin = 100, .flipped = true});  // rows begin at source column 100
 //   columns.run({.rows = {a, b, c, d}, .out = sums, .stride = 672, .offset = -16384});
 //
-// A sum is the value times 128 (Q7), plus `offset`, which centers chroma: (sum p[i] w[i] + 32) >> 6, where p are the
-// samples, and w their weights with 13 fraction bits. For input rows q that are already Q7 (run_wide), the sum is
-// (sum q[i] w[i] + 4096) >> 13. The samples of an output with their weights are its taps. The weights are those of a
-// tap_table, with the running sum rounded to 13 bits. If weights overshoot (are negative or above 1), the column
-// kernels clamp values to 0..255 before the rows are resized, as in Pillow.
-// Outputs are in memory order, flipped if requested. Each implementation has its own order of the outputs in `out`; the
-// row kernels of the same implementation restore the natural order. The portable implementation uses the natural order.
+// An output is a column of the result. Its taps are the samples that it uses, with their weights. The weights are those
+// of a tap_table, with the running sum rounded to 13 fraction bits.
+// A sum has 7 fraction bits (Q7). run() computes (sum of p[i] w[i] + 32) >> 6 of samples p with weights w, and adds
+// `offset`, which centers chroma. run_wide(), for rows q that already have 7 fraction bits, computes
+// (sum of q[i] w[i] + 4096) >> 13. If weights overshoot (are negative or above 1), sums are clamped to values of 0..255
+// before the rows are resized, as in Pillow.
+// Outputs are flipped if requested. Each implementation writes the outputs to `out` in its own order, and its row
+// kernels restore the order from left to right. The portable implementation writes them from left to right.
 // Units: `out` has columns.padded() elements for each row; rows are `stride` elements apart. Each call processes four
-// rows. A caller with fewer rows must repeat a row. Rows may be read guarded_plane::slack_bytes beyond their end.
+// rows. A caller with fewer rows must repeat a row. Up to guarded_plane::slack_bytes are read beyond the end of a row.
 // Errors: none. Threads: not thread-safe, except run(), which is const.
 #pragma once
 
@@ -32,11 +33,11 @@ struct column_plan {
   bool wide = false;        ///< run_wide() will be called instead of run()
   bool wide_vectors = false;   ///< allows registers of 512 bits: cpu_has_wide_vectors()
 
-  /// Returns the output of `taps` that is stored at this position in memory.
+  /// Returns the number in `taps` of the output at this position of the result, which may be flipped.
   std::size_t source_of(std::size_t output) const noexcept {
     return flipped ? taps.outputs() - 1 - output : output;
   }
-  /// Returns the first sample of an output in memory order. Outputs beyond the last output equal the last output.
+  /// Returns the first sample of the output at this position. Positions beyond the end have the last output.
   std::size_t first_of(std::size_t output) const noexcept {
     return taps.first(source_of(std::min(output, taps.outputs() - 1))) - origin;
   }
@@ -77,7 +78,7 @@ constexpr std::size_t padded_columns(std::size_t columns) noexcept {
   return (columns + columns_at_once - 1) / columns_at_once * columns_at_once;
 }
 
-/// The taps of kernels for any number of taps: chunks of 16 samples and weights for each padded output.
+/// The tables of kernels for any number of taps: chunks of 16 samples and weights for each output, padding included.
 struct long_column_taps {
   std::size_t chunks = 0;
   std::vector<std::size_t> first{};      ///< the first sample of each output

@@ -14,7 +14,7 @@
 // - long: any number of taps, 16 at a time for each output. The products are added across the vector at the end.
 // Weights that overshoot (are negative or above 1) use medium or long, whose sums have 32 bits, and clamp the results.
 // Order in `out`: in each 32 columns the first vector contains columns 0-7 and 16-23, the second vector 8-15 and 24-31.
-// Packing two vectors to bytes works in lanes of 128 bits, and thereby restores the natural order.
+// The row kernels pack two vectors to bytes in lanes of 128 bits, which restores the order from left to right.
 // Shapes, units, errors, threads: see column_kernels.hpp.
 #pragma once
 

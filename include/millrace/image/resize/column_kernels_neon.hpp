@@ -1,4 +1,4 @@
-// The kernels of column_kernels.hpp with NEON: the same sums, 8 columns of four rows at a time, in natural order.
+// The kernels of column_kernels.hpp with NEON: the same sums, 8 columns of four rows at a time, from left to right.
 //
 //   mr::detail::neon_columns columns;
 //   columns.build({.taps = taps, .origin = 100, .flipped = true});
@@ -65,8 +65,8 @@ class neon_columns {
  private:
   enum class kind : std::uint8_t { bytes_6, bytes_5, words, long_taps };
 
-  /// The positions of the samples of 8 outputs in their window, and the first sample of the window. Bytes: the first
-  /// taps, then the second taps. Words: the first taps, and positions without a sample, which yield zero.
+  /// The first sample of a window of up to 64 samples, and the positions in this window of the samples of 8 outputs.
+  /// Bytes: positions of the first taps, then of the second taps. Words: each first tap, then a position of a zero.
   struct group {
     alignas(16) std::uint8_t pick[16];
     std::int32_t base;

@@ -1,5 +1,5 @@
-// Resizes several planes of equal size. Input: source rows of u8. Output: weighted rows for the last step
-// (row_kernels.hpp).
+// Resizes several planes of equal size. Input: source rows of u8, four at a time. Output: for each output row, the rows
+// and weights whose sum row_kernels.hpp computes in the last step.
 //
 //   mr::detail::basic_plane_resampler<mr::detail::portable_plane_kernels> r(false);   // reused for all images
 //   r.start({.rows = rows, .columns = columns, .origin = 100, .first_row = 60, .planes = 3});
@@ -8,11 +8,13 @@
 //     r.taps(output, t);                                                  // valid until the next push
 //   }
 //
-// With up to ten source rows per output, each source row is resized to the output's columns when it arrives, and stored
-// in a ring. With more than ten, source rows are first summed, four at a time, for the few outputs that use them. The
-// finished sum is then resized to the columns. This needs no ring of source rows, so memory does not grow with the
-// scale. If weights overshoot, each source row is resized to the columns and clamped before it is summed, as in Pillow.
-// The choice of the method depends only on the geometry of the rows, so every CPU produces the same bits.
+// The method depends on the number of source rows per output row:
+// - up to ten: each source row is resized to the output's columns when it arrives, and stored in a ring of rows
+// - more than ten: source rows are added to the sums of the outputs that use them. A complete sum is resized to the
+//   output's columns. Source rows are not stored, so memory does not grow with the scale.
+// - more than ten, and weights overshoot (are negative or above 1): each source row is resized to the output's columns
+//   and clamped, as in Pillow, and then added to the sums
+// The method does not depend on the CPU, so every CPU produces the same bits.
 // Units: rows and columns of these planes. `origin` is the column of a pushed row's first sample.
 // Errors: none. Threads: not thread-safe; one thread at a time. Nothing is allocated unless an image is larger than all
 // previous images.
@@ -49,7 +51,7 @@ class basic_plane_resampler {
  public:
   explicit basic_plane_resampler(bool wide_vectors) : wide_vectors_(wide_vectors) {}
 
-  /// Begins an image. The tap tables must stay valid until the last output has been read.
+  /// Begins an image. The tap tables (weights, see tap_table.hpp) must stay valid until the last output has been read.
   void start(const resample_options& o) {
     rows_ = &o.rows;
     planes_ = o.planes;

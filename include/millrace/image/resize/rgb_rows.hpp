@@ -69,7 +69,7 @@ class basic_rgb_rows {
     return pixels_.data() + (channel * rows_at_once + k) * row_bytes_;
   }
 
-  /// Returns luma row `y`, beginning at column left_. Row and column 0 of the planes are the first decoded ones.
+  /// Returns luma row `y`, beginning at column left_. Row 0 and column 0 are the first row and column of the planes.
   const std::uint8_t* luma_row(std::size_t y) const noexcept {
     return plane_[0].row(y - static_cast<std::size_t>(planes_.top)) + (left_ - static_cast<std::size_t>(planes_.left));
   }

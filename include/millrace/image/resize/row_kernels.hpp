@@ -1,24 +1,23 @@
-// The vertical half of a resize: weighted sums of rows in Q7 (7 fraction bits), rounded to bytes and converted to RGB
-// if needed.
+// The vertical half of a resize. An output row is a weighted sum of input rows, rounded to bytes, and converted to RGB
+// if the rows are luma and chroma. Input rows are in Q7 (numbers with 7 fraction bits). A tap is an input row with its
+// weight.
 //
 //   mr::detail::row_taps t{.rows = {a, b}, .weights = {6000, 10384}, .count = 2,
-//                          .plane_stride = 224};                     // R, G, B next to each other
+//                          .plane_stride = 224};                     // a row has three planes of 224 numbers: R, G, B
 //   mr::detail::portable_rows::blend_rgb(t, {.bytes = row, .columns = 224});
 //   mr::detail::portable_rows::blend_ycc(luma, chroma, {.bytes = row, .columns = 224});
 //
-// The column kernels of the same implementation write the input rows. Weights have 14 fraction bits, and their sum is
-// 1. Each product is rounded to the precision of the rows (mulhrs: (a * b + 2^14) >> 15), so 16 bits are enough. A sum
-// saturates at the largest 16-bit number, which is white, and a negative weight must not reduce a saturated sum.
-// Therefore negative weights must be first. No weight may be above 1.
-// blend_ycc computes in Q6 (6 fraction bits). The weights of centered chroma U' and V' include the factors 1.772 and
-// 1.402, so that
-// G = Y - 0.34414/1.772 U' - 0.71414/1.402 V'. Colors are clamped after the resize. A decoder that converts to RGB
-// first would clamp before the resize. Samples that overshoot are clamped before the conversion to colors.
-// A gray image is RGB with a plane_stride of 0.
-// `bytes` is one row, interleaved or planar (lines are plane_bytes apart). It must have space for the columns, padded
-// to a multiple of columns_at_once.
-// add_rows adds u8 source rows to 32-bit sums, for rows that are summed before the columns are resized. add_lines adds,
-// to 32-bit sums, rows whose columns have been resized.
+// The column kernels of the same implementation compute the input rows, whose columns are already resized.
+// - Weights have 14 fraction bits, and the weights of an output row sum to 1. No weight may be above 1. Each product is
+//   rounded to the precision of the rows, (a * b + 2^14) >> 15, so 16 bits are enough.
+// - A sum saturates at the largest 16-bit number, which is white. Negative weights must be first, because they must not
+//   reduce a saturated sum.
+// - blend_rgb computes R, G and B in the same way. A gray image is RGB with a plane_stride of 0.
+// - blend_ycc converts luma Y and centered chroma U and V, with 6 fraction bits. The weights of chroma include the
+//   factors 1.772 and 1.402: B = Y + U', R = Y + V' and G = Y - 0.34414/1.772 U' - 0.71414/1.402 V', where U' = 1.772 U
+//   and V' = 1.402 V. Colors are clamped after the resize. Sums that overshoot are clamped before the conversion.
+// - add_rows and add_lines are for outputs with many input rows. They add four rows at a time to 32-bit sums: add_rows
+//   adds u8 source rows, add_lines adds rows of Q7.
 // Errors: none. Threads: pure functions; any thread.
 #pragma once
 
@@ -48,10 +47,10 @@ struct row_taps {
 };
 
 struct row_output {
-  std::uint8_t* bytes = nullptr;
+  std::uint8_t* bytes = nullptr;   ///< one row, with space for the columns, padded to a multiple of columns_at_once
   std::size_t columns = 0;
-  bool planar = false;
-  std::size_t plane_bytes = 0;   ///< distance between the lines of a planar row
+  bool planar = false;           ///< false: R, G, B of each column are adjacent; true: the row has three planes
+  std::size_t plane_bytes = 0;   ///< distance between the planes of a planar row
   bool streams = false;          ///< stores bypass the cache; `bytes` is aligned to 32, columns a multiple of 32
   bool three_way_logic = false;  ///< allows instructions for three-way logic; streamed bytes are the same
   bool wide_vectors = false;     ///< allows registers of 512 bits: cpu_has_wide_vectors()

@@ -3,10 +3,10 @@
 //
 //   mr::detail::avx2_taps::build(table, axis);        // any axis; tap_table computes long filters and large sides
 //
-// tap_table computes a reciprocal by integer division. This kernel divides doubles, rounds the quotient down, and
-// corrects it by the remainder, which doubles represent exactly. Therefore the reciprocal is the same for every
-// implementation of the division. The reciprocal's upper and lower 32 bits are multiplied separately. Errors, threads:
-// see tap_table.hpp.
+// tap_table divides by the sum of an output's raw weights, and computes the reciprocal of this sum by integer division.
+// This kernel divides doubles, rounds the quotient down, and corrects it by the remainder, which doubles represent
+// exactly. Therefore the reciprocal is the same integer. The reciprocal's upper and lower 32 bits are multiplied
+// separately. Errors, threads: see tap_table.hpp.
 #pragma once
 
 #ifdef __x86_64__

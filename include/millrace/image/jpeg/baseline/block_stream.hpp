@@ -7,13 +7,14 @@
 //   if (s.at_end()) s.end_segment();               // s.bit is the next segment's first bit
 //   if (s.invalid) return damaged;                 // there was an invalid code
 //
-// A segment is a sequence of blocks (segment_slots.hpp), and a step is one lookup. No branch depends on the result of a
-// lookup; the end of a block is handled by arithmetic. Each lookup of a stream depends on the previous one. Therefore a
-// single stream waits for its lookups, whereas two streams hide each other's latency. Rare cases, such as a long code
-// or a symbol that extends into the next block, have slow entries in the table. A slow entry ends the loop.
-// decode_rare() handles the symbol, then the caller enters the loop again. The loop also ends at the end of a segment,
-// where the stream uses a table that has only slow entries. The decoder accepts arbitrary bits. It writes only to the
-// coefficients to which the slots point, and to the spare space after them.
+// A stream is the position in the coded bits of one JPEG. A slot describes one block, and a segment is a sequence of
+// slots (segment_slots.hpp). A step is one lookup in a table. No branch depends on the result of a lookup; the end of a
+// block is handled by arithmetic. Each lookup of a stream depends on the previous lookup. Therefore a single stream
+// waits for its lookups, whereas two streams hide each other's latency. Rare cases, such as a long code or a symbol
+// that extends into the next block, have slow entries in the table. A slow entry ends the loop. decode_rare() handles
+// the symbol, then the caller enters the loop again. The loop also ends at the end of a segment, where the stream uses
+// a table that has only slow entries. The decoder accepts arbitrary bits. It writes only to the coefficients to which
+// the slots point, and to the spare space after them.
 // Units: a position is a bit address, 8 * address + bit. Thus no register is needed for a base address. Source of the
 // codes: ITU-T T.81 F.2.2. Threads: any; streams share no state.
 #pragma once

@@ -1,12 +1,14 @@
-// Decodes a JPEG once, and lists its entries: the positions at which later decoding can begin.
+// Decodes a JPEG once, and lists its entries: the MCUs (coding units) at which later decoding can begin.
 //
 //   mr::detail::entry_walk walk;                                   // in a worker's scratch
 //   std::vector<std::byte> entries = walk.run(file, {});           // one for every four MCUs, packed
 //   decoder.decode({.bytes = file, .left = 200, .entries = entries});
 //
-// The result is empty for a file that the built-in decoder does not support. It is also empty for a file that is
-// damaged anywhere, so that entries do not hide damage. Finally, it is empty if entries have no benefit, because the
-// image has too few MCUs or sufficient restart markers. Errors: throws std::bad_alloc. Threads: one thread at a time.
+// The result is empty in three cases:
+// - the built-in decoder does not support the file
+// - the file is damaged at any position, because entries would hide this damage
+// - entries have no benefit, because the image has too few MCUs or sufficient restart markers
+// Errors: throws std::bad_alloc. Threads: one thread at a time.
 #pragma once
 
 #include <millrace/image/jpeg/baseline/block_loops.hpp>

@@ -4,8 +4,9 @@
 //   bool tame = mr::detail::inverse_dct_pair(pair, q, {samples, stride_bytes});        // writes 16 columns of 8 rows
 //
 // block_stream.hpp defines the layout of `pair`. The function sets the pair to zero for the next blocks while it is in
-// the L1 cache. It returns false if a value is "wild", that is, so large that the results of implementations differ.
-// The samples are then undefined. Values of real 8-bit images are far from wild. A value is wild in two cases:
+// the L1 cache. The function returns false if a value is "wild", which means so large that the results of
+// implementations differ. The samples are then undefined. Values of real 8-bit images are far from wild. A value is
+// wild in two cases:
 // - The sum of the magnitudes of a column's dequantized coefficients exceeds `max_in_column`. Then 16 bits may overflow
 // in the first pass.
 // - A sample is outside -512 .. 511 before clamping. Such values wrap around in libjpeg's C code, but not in its SIMD
@@ -26,7 +27,7 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 enum : int { max_in_column = 5'000, largest_dc_term = 1'200, usual_ac = 512, least_sample = -512, max_sample = 511 };
 
-/// The step sizes of a quantizer in the layout of a pair's coefficients, so that each row occurs twice.
+/// The step sizes of a quantizer in the layout of a pair's coefficients: each row of eight occurs twice.
 struct dequantiser {
   alignas(32) std::array<std::int16_t, 128> step{};
   int largest_dc = 0;    // |DC| up to this value is tame (not wild)

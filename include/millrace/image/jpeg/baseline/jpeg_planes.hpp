@@ -5,8 +5,8 @@
 //   auto luma = y.data[row * y.stride_bytes + column];     // of pixel (p.left + column, p.top + row)
 //   auto blue = cb.data[0];                                // chroma begins at p.left / p.horizontal_sampling
 //
-// Shapes: samples are u8. Width and height count only samples that belong to the image, not the padding of MCUs.
-// Therefore, if the region extends to the image's edge, the last samples are edge samples.
+// Shapes: samples are u8. Width and height count only samples that belong to the image, without the padding to complete
+// coding units. Therefore, if the region extends to the image's edge, the last samples are edge samples.
 // Lifetime: the planes are views. The function that returns them documents how long they are valid.
 #pragma once
 

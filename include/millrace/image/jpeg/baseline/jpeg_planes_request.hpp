@@ -4,10 +4,10 @@
 //   mr::detail::jpeg_planes_result result = decoder.decode(request);     // see jpeg_plane_decoder.hpp
 //   if (!result) by_libjpeg(request, result.refusal);                    // `refusal` is the reason
 //
-// Units: the rectangle is in luma pixels, [left, right) x [top, bottom). It is clipped to the image. A caller that uses
-// "fancy" chroma upsampling, or a filter that reads neighbors, must request a larger rectangle. With `eighths` < 8 the
-// image is decoded at eighths / 8 of its size, rounded up. All coordinates then refer to pixels of the smaller image.
-// The planes are identical to those of libjpeg with scale_num = eighths.
+// Units: the rectangle is in luma pixels, [left, right) x [top, bottom), and is clipped to the image. A caller that
+// uses "fancy" chroma upsampling, or a filter that reads neighbors, must request a larger rectangle. With `eighths` < 8
+// the image is decoded at eighths / 8 of its size, rounded up, and all coordinates refer to pixels of this smaller
+// image. The planes equal the planes of libjpeg with scale_num = eighths.
 #pragma once
 
 #include <millrace/base/limits.hpp>

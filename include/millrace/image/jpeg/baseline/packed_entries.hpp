@@ -1,11 +1,12 @@
-// Packs the entries of a JPEG (jpeg_entry.hpp) into a few bytes each, to be stored next to the file.
+// Packs the entries of a JPEG into a few bytes each, to be stored next to the file. An entry is an MCU (coding unit) at
+// which decoding can begin, see jpeg_entry.hpp.
 //
 //   const mr::detail::packed_entries_file of{.file_bytes = n, .data_offset_bytes = h, .mcus = 768, .every = 4};
 //   std::vector<std::byte> bytes = mr::detail::pack_entries(entries, of);
 //   mr::detail::packed_entries p;
 //   if (p.open(bytes, of)) stream.enter(p.at(17));       // entry of MCU 68
 //
-// An entry has a distance and three predictors. Layout, in little-endian order:
+// A packed entry has a distance and three predictors. Layout, in little-endian order:
 // - u8 version (1), u8 MCUs between entries, u32 size of the file in bytes
 // - four u8: widths in bits of a distance and of the predictors of three components
 // - u16 minimum distance, three i16 minimum predictors

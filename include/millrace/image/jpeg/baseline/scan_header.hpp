@@ -37,7 +37,7 @@ struct scan_component {
 struct scan_header {
   int width = 0, height = 0, components = 0;
   std::array<scan_component, 3> component{};
-  unsigned restart_interval = 0;            // in MCUs; 0 without restart markers
+  unsigned restart_interval = 0;            // in MCUs (coding units); 0 without restart markers
   int rows_together = 1;                    // rows of MCUs that libjpeg decodes together, with one set of warnings
   std::size_t data_offset_bytes = 0;
 };

@@ -8,8 +8,8 @@
 //   k += e.advance;                                                 // includes ends_block if the block ends
 //
 // The 12 bits contain the complete code of the last skipped symbol, but perhaps not its magnitude bits. Therefore an
-// entry consumes at most 22 bits. An entry that does not end the block advances by at most 64, so bit 6 of the new k
-// is set if k is beyond the block's end.
+// entry consumes at most 22 bits. k is the number of the next coefficient. An entry that does not end the block adds at
+// most 64 to k. Therefore bit 6 of the new k is set if k is beyond the block's end.
 // Threads: pure functions; any thread.
 // Source: ITU-T T.81 F.2.2. Entries that begin with the same code are adjacent and written together.
 #pragma once

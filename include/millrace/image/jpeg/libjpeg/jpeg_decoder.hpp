@@ -7,8 +7,8 @@
 //
 // A sink has set_source(left, width), next_row(), commit_row() and wants_rows(), as in resize/plane_resizer.hpp. The
 // sink receives RGBX rows, beginning with row `top`. The decoder decodes only the region if libjpeg then produces the
-// same pixels as for the full image. Otherwise it decodes complete rows, beginning with the first row. Decoding stops
-// below the region, so damage below it is not detected.
+// same pixels as for the full image. If not, it decodes complete rows, beginning with the first row. Decoding stops
+// below the region. Therefore damage below the region is not detected.
 // Errors and threads: as in jpeg_input.hpp.
 #pragma once
 
@@ -93,8 +93,8 @@ class jpeg_decoder : private jpeg_input {
     if (setjmp(escape_) != 0) return false;
     jpeg_start_decompress(&info_);
     if (!can_crop()) return true;
-    // The region gets a margin of one pixel on each side, because fancy upsampling reads the neighbors. It also gets a
-    // minimum width. Otherwise a row could have only one chroma value, which libjpeg would repeat instead of
+    // The region gets a margin of one pixel on each side, because fancy upsampling reads the neighbors. The region also
+    // gets a minimum width: if a row had only one chroma value, libjpeg would repeat this value instead of
     // interpolating it as in the full image.
     constexpr std::size_t least_width = 8;
     const std::size_t before = region.left == 0 ? 0 : region.left - 1;

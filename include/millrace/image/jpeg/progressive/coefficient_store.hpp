@@ -8,7 +8,7 @@
 //   store.for_each_row([](const mr::detail::stored_row& r) { /* ... */ });   // for the inverse DCT, which clears them
 //   store.mark_zeroed();                                          // declares that all coefficients are zeros
 //
-// Rows and columns count a component's blocks in the full image, padded to complete MCUs.
+// Rows and columns count a component's blocks in the full image, padded to complete MCUs (coding units).
 // Memory: 8 bytes for each block, and 144 bytes more for each block of the region. Memory beyond `retained_bytes` is
 // freed when the next smaller image arrives.
 // Errors: throws std::bad_alloc. Threads: not thread-safe; one per decoder.
@@ -105,8 +105,8 @@ class coefficient_store {
     }
   }
 
-  /// Clears the padding blocks of MCUs. Scans of one component omit these blocks, so their coefficients may be
-  /// incomplete.
+  /// Clears the padding blocks of MCUs. The coefficients of these blocks may be incomplete, because scans of one
+  /// component omit the blocks.
   void clear_filling(const scan_header& h) noexcept {
     for (std::size_t c = 0; c < components_; ++c) {
       const layout& l = layout_[c];

@@ -22,8 +22,8 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// The grid of a scan. The units are MCUs if the scan has several components, and otherwise the blocks of its component
-/// without padding.
+/// The grid of a scan. Its units are MCUs (coding units) if the scan has several components. The units of a scan of one
+/// component are the blocks of the component, without padding.
 struct scan_grid {
   std::size_t columns = 0, rows = 0;
   std::array<std::size_t, 3> across{}, down{};   // blocks of each component of the scan in an MCU

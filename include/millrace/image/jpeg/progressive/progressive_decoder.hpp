@@ -97,8 +97,8 @@ class progressive_decoder {
     return scan.first == 0 ? decode_dc(scan, grid) : decode_band(scan, grid);
   }
 
-  /// Calls begin() at the start of each restart interval, and part(row, from, to) for the MCUs of a row within one
-  /// interval.
+  /// Calls begin() at the start of each restart interval, and part(row, from, to) for the MCUs (coding units) of a row
+  /// within one interval.
   template <class Begin, class Part>
   jpeg_refusal for_each_part(const progressive_scan& scan, const scan_grid& grid, std::uintptr_t& bit,
                              const Begin& begin, const Part& part) {

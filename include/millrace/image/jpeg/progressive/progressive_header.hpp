@@ -33,7 +33,7 @@ struct progressive_scan {
   bool refines = false;                     // whether the scan contains only this bit
   std::array<code_bytes, 3> dc{};           // codes of the scan's components; empty if not used
   code_bytes ac{};
-  unsigned restart_interval = 0;            // in MCUs; 0 without restart markers
+  unsigned restart_interval = 0;            // in MCUs (coding units); 0 without restart markers
   std::size_t data_offset_bytes = 0;
 };
 
