@@ -97,7 +97,7 @@ MILLRACE_SIMD words high_sums(bytes a, bytes b) noexcept {
   static_assert(bits >= 0 && bits < 8);
   return sums_of_products(bytes_of(1 << bits), high_pairs(a, b));
 }
-/// Convert the first or the second half of each block to numbers of twice the size, without a sign.
+/// Convert the unsigned numbers in the first or the second half of each block to numbers of twice the size.
 MILLRACE_SIMD words low_words(bytes v) noexcept {
   return reinterpret_cast<words>(_mm256_unpacklo_epi8(reinterpret_cast<__m256i>(v), _mm256_setzero_si256()));
 }
@@ -240,12 +240,12 @@ MILLRACE_SIMD quads weighted_byte_sums(bytes v, bytes weights) noexcept {
   return __builtin_ia32_pmaddwd256(sums_of_products(v, weights), words_of(1));
 }
 
-/// Two words (x, y) of four columns in each block.
+/// Pairs of words (x, y) of four columns in each block: columns 0 to 3 or, from high_columns(), 4 to 7.
 using word_pairs = words;
 MILLRACE_SIMD word_pairs low_columns(words x, words y) noexcept { return low_pairs(x, y); }
 MILLRACE_SIMD word_pairs high_columns(words x, words y) noexcept { return high_pairs(x, y); }
 
-/// Multiplies pairs by two factors out of the list. NEON keeps the list in registers.
+/// Multiplies pairs by two factors. The template arguments list all factors, which the NEON version keeps in registers.
 template <int...>
 struct pair_products {
   /// Returns x * of_x + y * of_y for each pair.
@@ -291,7 +291,7 @@ struct vnni_products {
   }
 };
 
-/// The rows in narrowed() words after the second pass.
+/// The order of the rows in the words that narrowed() returns in the second pass of an inverse DCT.
 inline constexpr std::size_t row_order[8] = {0, 4, 1, 5, 2, 6, 3, 7};
 
 /// Transposes four rows in each block. Afterwards, q[c] is column c.
@@ -307,14 +307,14 @@ MILLRACE_SIMD void transpose(quads* q) noexcept {
 struct column_pairs {
   word_pairs of_04, of_26, of_15, of_37;
 };
-/// Transposes four rows of narrowed() words.
+/// Transposes four rows of words that narrowed() returned.
 MILLRACE_SIMD column_pairs transposed_pairs(words r0, words r1, words r2, words r3) noexcept {
   quads q[4] = {as_quads(r0), as_quads(r1), as_quads(r2), as_quads(r3)};
   transpose(q);
   return {as_words(q[0]), as_words(q[2]), as_words(q[1]), as_words(q[3])};
 }
 
-/// Transposes two rows of narrowed() words. The result has each row twice, without columns 2 and 6.
+/// Transposes two rows of words that narrowed() returned. The result has each row twice, without columns 2 and 6.
 MILLRACE_SIMD column_pairs transposed_two(words top, words bottom) noexcept {
   const auto a = reinterpret_cast<__m256i>(low_pairs(as_quads(top), as_quads(bottom)));
   const auto b = reinterpret_cast<__m256i>(high_pairs(as_quads(top), as_quads(bottom)));
@@ -350,7 +350,8 @@ MILLRACE_SIMD void store_halves(std::uint8_t* first, std::uint8_t* second, quads
   std::memcpy(first, &low, 16);
   std::memcpy(second, &high, 16);
 }
-/// Writes four bytes of each block to each of four rows: narrowed() columns 0 and 1, then 2 and 3.
+/// Writes four bytes of each block to each of four rows. narrowed() returned columns 0 and 1 in `left`, and columns 2
+/// and 3 in `right`.
 MILLRACE_SIMD void store_four_rows(std::uint8_t* to, std::size_t stride_bytes, words left, words right) noexcept {
   const quads a = as_quads(left), b = as_quads(right);
   const quads v = as_quads(clamped_bytes(as_words(low_pairs(a, b)), as_words(high_pairs(a, b))));
@@ -360,7 +361,7 @@ MILLRACE_SIMD void store_four_rows(std::uint8_t* to, std::size_t stride_bytes, w
     std::memcpy(to + i * stride_bytes, &eight, 8);
   }
 }
-/// Writes two bytes of each block to each of two rows: the first two rows of narrowed() columns 0 and 1.
+/// Writes two bytes of each block to each of two rows. narrowed() returned columns 0 and 1 in `columns`.
 MILLRACE_SIMD void store_two_rows(std::uint8_t* to, std::size_t stride_bytes, words columns) noexcept {
   const quads v = as_quads(clamped_bytes(columns, columns));
   const auto left = static_cast<std::uint32_t>(v[0]), right = static_cast<std::uint32_t>(v[4]);

@@ -145,7 +145,7 @@ class picture_renderer {
       if (job.options->decoder == picture_decoder::built_in)
         throw data_error(std::string("the built-in decoder was requested but does not support this JPEG: ") +
                              refusal_name(why),
-                         "Leave the choice of decoder to the library", {.stage = "jpeg"});
+                         "Set jpeg_options::decoder to picture_decoder::automatic", {.stage = "jpeg"});
       run_libjpeg(job);
       finisher_.finish(job, s);
     } catch (error& e) {

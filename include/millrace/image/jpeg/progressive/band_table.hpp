@@ -25,12 +25,12 @@ enum class band_kind : std::uint8_t { dc, first_ac, refining_ac };
 
 struct alignas(8) band_entry {
   /// The kind of an entry. `zeros`: a run of zeros; `coefficient`: a run of zeros and a coefficient; `end_of_band`: the
-  /// end of this block and of later ones; `long_word`: a word longer than the index; `invalid`: an invalid word or an
-  /// impossible coefficient.
+  /// end of this block and of a run of following blocks; `long_word`: a word longer than the index; `invalid`: an
+  /// invalid word or an impossible coefficient.
   enum : std::uint8_t { zeros = 0, coefficient = 1, end_of_band = 2, long_word = 3, invalid = 4 };
 
-  std::uint8_t bits;        // bits to consume from the stream, without the length of an end-of-band run
-  std::uint8_t run;         // zeros before the coefficient; for end_of_band: number of bits of the length of that run
+  std::uint8_t bits;        // bits to consume from the stream; for end_of_band without the length of the run of blocks
+  std::uint8_t run;         // zeros before the coefficient; for end_of_band the number of bits of the run's length
   std::uint8_t shift;       // shift of the window to the magnitude: 64 - bits
   std::uint8_t magnitude;   // size of the magnitude in bits
   std::int16_t bias;        // added to the magnitude bits
