@@ -8,7 +8,7 @@
 //
 // There are five kinds. The kind determines who has to correct the problem:
 // - setup_error: the caller, because an option or a call is wrong.
-// - data_error: the producer of the data. late_data_error: samples delivered earlier may also be wrong.
+// - data_error: the producer of the data. If it is a late_data_error, samples delivered earlier may also be wrong.
 // - io_error: the operator of the machine or its storage.
 // - stage_error: the author of a callable that threw an exception, which `cause()` returns.
 // - conservation_error: the author of the source or of Millrace, because samples were lost or delivered twice.
@@ -41,8 +41,8 @@ struct error_location {
   void complete(const error_location& other);
 };
 
-/// Returns an external name (a key, a path) in a form that is safe to print. Backslashes and all bytes except printable
-/// ASCII become \xNN. A name longer than `max_bytes` is truncated, and its length is appended.
+/// Returns an external name (a key, a path) in a form that is safe to print. Backslashes, and all bytes that are not
+/// printable ASCII, become \xNN. A name longer than `max_bytes` is truncated, and its length is appended.
 std::string printable(std::string_view name, std::size_t max_bytes = 1024);
 
 /// The base class of all errors. It contains a description of the problem, advice, and the location.

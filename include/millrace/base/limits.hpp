@@ -18,7 +18,7 @@ namespace millrace { inline namespace MILLRACE_ABI {
 /// Limits for a shard.
 struct shard_limits {
   std::uint64_t max_member_bytes = std::uint64_t{1} << 30;   ///< size of one member
-  std::uint64_t max_sample_bytes = std::uint64_t{4} << 30;   ///< size of a sample's selected fields and their names
+  std::uint64_t max_sample_bytes = std::uint64_t{4} << 30;   ///< size of a sample's selected fields, with their names
   std::uint64_t max_fields = std::uint64_t{1} << 14;         ///< number of selected fields of a sample
   /// Maximum ratio of uncompressed size to compressed size. Applies only to a shard whose uncompressed size is above 64
   /// MiB. gzip reaches a ratio of 1,032.

@@ -5,9 +5,9 @@
 //
 //   auto mine = mr::detail::share_of_machine(8);     // of eight processes on this machine: cores and bytes of each
 //
-// oneTBB considers only the affinity mask. In a container with a quota of 2 cores on a 64-core machine, it would start
-// 64 threads, which would exhaust the quota and be throttled. Masks, quotas and limits are supported on Linux only; on
-// other systems the functions return the numbers of the hardware.
+// oneTBB considers only the affinity mask. In a container with a quota of 2 cores on a 64-core machine, oneTBB would
+// start 64 threads, which would exhaust the quota and be throttled. Masks, quotas and limits are supported on Linux
+// only; on other systems the functions return the numbers of the hardware.
 // Errors: none. Threads: any thread; each call reads the values again.
 #pragma once
 

@@ -34,7 +34,7 @@ namespace millrace { inline namespace MILLRACE_ABI {
 /// The subject of a notice.
 enum class notice_kind : std::uint8_t {
   start,                ///< device, threads, shapes and memory
-  resume,               ///< the position at which a resumed run continues, and the samples that it reads again
+  resume,               ///< the position at which a resumed run continues, and the samples that are read again
   order,                ///< the order is less random or less even than the options suggest
   setting,              ///< an option has less effect than requested
   progress,             ///< a step before the first batch is slow
@@ -45,7 +45,7 @@ enum class notice_kind : std::uint8_t {
   returning_keys,       ///< the members of a sample are not contiguous, so each part becomes a sample
   data,                 ///< other information about the data set
   tuning,               ///< a decision of mr::tuning()
-  index,                ///< indexes of shards, or their learned checksums, cannot be stored
+  index,                ///< an index of a shard, or the checksums in it, cannot be stored
   keys,                 ///< a server refuses the access keys, so other access keys are tried
   cache,                ///< a cache cannot store a block
   rows,                 ///< a row storage failed, so the workers compute its rows
@@ -64,7 +64,7 @@ struct notice {
   notice_kind kind = notice_kind::data;
   notice_severity severity = notice_severity::info;
   std::string text{};           ///< text without "millrace: " and without a final line break
-  error_location where{};       ///< shard, key, offset and position, as far as they apply
+  error_location where{};       ///< shard, key, offset and position, if known
 };
 
 namespace detail {

@@ -61,7 +61,7 @@ class rng {
     std::uint64_t seed = 0;
     std::uint64_t epoch = 0;
     /// Identity of the sample in the data set, not its position in the epoch. As an exception, mix_rows uses the
-    /// position of the first row of a pair.
+    /// position of the first row of a pair of rows.
     std::uint64_t sample = 0;
     std::uint64_t stage = 0;    ///< ordinal among the stages that use random numbers
   };
@@ -148,7 +148,7 @@ class rng {
     for (bool even = true;; even = !even) {
       const std::uint64_t next = bits();
       if (next >= last) return even;
-      const std::uint64_t part = below(2 * k + 2);   // part 0: no; part 1: with probability x; others: yes
+      const std::uint64_t part = below(2 * k + 2);   // 0: rejected; 1: accepted with probability x; above: accepted
       if (part == 0 || (part == 1 && bits() >= x)) return even;
       last = next;
     }

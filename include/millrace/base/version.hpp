@@ -24,10 +24,10 @@
 #define MILLRACE_VERSION_MINOR 1
 #define MILLRACE_VERSION_PATCH 0
 
-// The build dependency defines MILLRACE_CUDA, and with it MILLRACE_NVTX. These macros are never derived from the
-// installed headers. MILLRACE_COMPILED means that the program links the compiled library. In this mode, headers only
-// declare the parts that do not depend on the user's types, and millrace/compiled.cpp defines these parts (impl/x.inl).
-// The two modes use different namespaces, so that a program that mixes their object files does not link.
+// The build dependency defines both MILLRACE_CUDA and MILLRACE_NVTX. These macros are never derived from the installed
+// headers. MILLRACE_COMPILED means that the program links the compiled library. In this mode, headers only declare the
+// parts that do not depend on the user's types, and millrace/compiled.cpp defines these parts (impl/x.inl). The two
+// modes use different namespaces, so that a program that mixes their object files does not link.
 #ifdef MILLRACE_COMPILED
 #define MILLRACE_INLINE
 #define MILLRACE_ABI_OF(features) v0_1_compiled##features
@@ -60,7 +60,7 @@
 
 // Detects g++ with -ffast-math, -Ofast or some of their flags. precise_begin.inc then restores IEEE 754 arithmetic. The
 // macros are read here, once, because g++ undefines them inside the regions of precise_begin.inc. clang++ does not need
-// this.
+// this workaround.
 #if defined __FAST_MATH__ || __FINITE_MATH_ONLY__ || defined __ASSOCIATIVE_MATH__ || \
     defined __RECIPROCAL_MATH__ || defined __NO_SIGNED_ZEROS__
 #define MILLRACE_FAST_MATH

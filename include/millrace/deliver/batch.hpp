@@ -1,11 +1,11 @@
-// A delivered batch: typed views of its columns, and the lease on their memory.
+// A delivered batch: typed views of the columns, and the lease on their memory (the user's ownership until release()).
 //
 //   for (auto& [pixels, labels] : run) train_step(pixels, labels);
 //   for (auto& b : run) train_step(b.get<&example::pixels>(), b.get<&example::label>(), b.stream());
 //
 // A batch is move-only. Its destructor releases the slot (the batch's memory). The slot is reused after the stream of
-// to_device and the streams passed to also_used_on() have finished with the batch. A batch moved out of the loop stays
-// valid until it is destroyed. Any thread may destroy a batch, even after the end of its session.
+// to_device and the streams passed to also_used_on() have finished with the batch. A batch that was moved out of the
+// loop stays valid until its destruction. Any thread may destroy a batch, even after the end of its session.
 // Errors: members that access the batch throw setup_error after the batch was released or moved from. Errors of the
 // device are reported as io_error.
 // Threads: only one thread at a time may use a batch. Lifetime: views and keys are valid until release().
@@ -31,7 +31,8 @@ class batch_engine;
 
 }  // namespace detail
 
-/// A leased batch with one column for each of `Members`. It is tuple-like, so structured bindings use get<Index>().
+/// A leased batch with one column for each of `Members`. The class is tuple-like, so that structured bindings use
+/// get<Index>().
 template <auto... Members>
 class batch_of : public batch_lease {
  public:

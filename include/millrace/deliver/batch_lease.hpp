@@ -50,10 +50,10 @@ class batch_lease {
   }
   /// Returns the total number of rows of all ranks in this step, which is the divisor of a mean over the global batch.
   /// The number is never 0. Masked rows of damaged samples count; padding rows of batch({.pad_last = true}) do not.
-  /// With one rank, the number is size() minus the padding. With several ranks and an index, it includes the rows of a
-  /// short last batch, which may be distributed unequally over the ranks. Without an index, several ranks run epochs of
-  /// a fixed number of full batches, so the number is size() x world size. Throws setup_error after bucket() on several
-  /// ranks, because there the number of rows depends on the samples of each rank.
+  /// With one rank, the number is size() minus the padding. With several ranks and an index, the number includes all
+  /// rows of a short last batch, whose rows may be distributed unequally over the ranks. Without an index, several
+  /// ranks run epochs of a fixed number of full batches, so the number is size() x world size. Throws setup_error after
+  /// bucket() on several ranks, because the number of rows then depends on the samples of each rank.
   std::size_t global_size() const;
   /// Returns the number of the epoch, from 0.
   std::uint64_t epoch() const { return checked("epoch()").meta_.epoch; }
@@ -83,8 +83,8 @@ class batch_lease {
 
  protected:
   [[noreturn]] static void throw_no_flags();
-  /// Returns this object. Throws setup_error if it has no batch; the message contains `call`, the name of the calling
-  /// member.
+  /// Returns this object. Throws setup_error if this object has no batch. The message contains `call`, the name of the
+  /// calling member.
   const batch_lease& checked(const char* call) const {
     if (!from_) throw_empty(call);
     return *this;
@@ -103,7 +103,7 @@ class batch_lease {
   detail::batch_origin origin_{};
   std::array<stream_view, detail::batch_output::max_streams> streams_{};
   std::size_t stream_count_ = 1;
-  bool had_batch_ = false;   // this object has a batch, or had one that was released or moved from
+  bool had_batch_ = false;   // whether this object has, or had, a batch
 };
 
 namespace detail {

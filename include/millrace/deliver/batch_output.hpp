@@ -34,7 +34,7 @@ class batch_output : public pipeline_node {
   /// The memory that a session needs.
   struct memory {
     std::size_t host_slots = 0, rows = 0, batch_bytes = 0;
-    bool keys = false;   ///< each slot has space for the keys of its rows
+    bool keys = false;   ///< whether each slot has space for the keys of its rows
   };
   /// Allocates all slots. Called when the size of a batch is known.
   virtual void allocate(const memory& needed) = 0;
@@ -56,7 +56,8 @@ class batch_output : public pipeline_node {
   virtual std::size_t leased() const noexcept = 0;
   /// Returns the state of the slots as text.
   std::string waits(std::uint64_t) const override;
-  /// Returns the time at which the copy of a batch completed, if the batch was delivered during its copy; 0 if unknown.
+  /// Returns the time at which the copy of a batch completed, if the batch was delivered before that time; 0 if
+  /// unknown.
   virtual std::uint64_t arrived_ns(std::uint64_t) const noexcept { return 0; }
   /// Returns the number of batches that are ready, on the host or on the device.
   virtual std::size_t ready() const { return host_.ready(); }

@@ -68,12 +68,12 @@ class device_batch_output final : public batch_output {
   struct device_slot {
     void* data = nullptr;
     std::unique_ptr<device_event> copied;
-    std::array<std::unique_ptr<device_event>, max_streams> released;   // one for each stream of a lease
+    std::array<std::unique_ptr<device_event>, max_streams> released;   // an event for each stream that uses the batch
     std::size_t release_events = 0;
     std::uint64_t released_as = 0;   // ordinal of the release
     state now = state::released;
     ready_batch meta{};
-    batch_keys keys{};   // copy of the batch's keys, because its host slot is reused
+    batch_keys keys{};   // copy of the batch's keys, because the host slot is reused
   };
   struct copy_under_way {
     device_slot* target;
@@ -105,13 +105,13 @@ class device_batch_output final : public batch_output {
   bool finish_oldest() noexcept;
   bool try_to_wait(device_event& event) noexcept;
 
-  /// Records the current exception as the error of the device, unless it has an earlier error. Returns the recorded
-  /// error. Call it only inside a catch block.
+  /// Records the current exception as the error of the device, unless the device has an earlier error. Returns the
+  /// recorded error. Call it only inside a catch block.
   std::exception_ptr lose_device() noexcept;
 
-  /// Returns the slot for the next batch. Among several free slots, it selects the slot that was released first,
-  /// because the training step that used it is most likely complete. A slot whose previous copy is still in flight is
-  /// not free, because its event will be recorded again.
+  /// Returns the slot for the next batch. Selects the free slot that was released first, because the training step that
+  /// used this slot is most likely complete. A slot whose previous copy is still in flight is not free, because its
+  /// event will be recorded again.
   template <class Ring>
   auto free_slot_locked(Ring& ring) const -> decltype(ring.data()) {
     if (options_.fixed_slots) {

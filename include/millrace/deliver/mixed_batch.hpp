@@ -19,7 +19,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
-/// A leased batch whose rows are mixed, and whose labels are in the column `Label`.
+/// A delivered batch whose rows are mixed. The column `Label` contains the labels.
 template <auto Label, auto... Members>
 class mixed_batch : public batch_of<Members...> {
   using plain = batch_of<Members...>;

@@ -4,7 +4,7 @@
 //
 // Valid and invalid calls select different overloads of one name. Overloads for invalid calls are declared
 // `unavailable` with a sentence, which compilers print at the user's call. These overloads return a broken_flow. A
-// broken_flow accepts every later stage and its batches are broken_batch objects, so no second error follows.
+// broken_flow accepts every later stage, and its batches are broken_batch objects. Therefore no second error follows.
 // Most of these overloads are member functions or constructors, because g++ reports a call of any other function twice.
 // The members for operator| are in flow/refusals.hpp. For each sentence, tests/contract/errors contains a program that
 // causes the error.

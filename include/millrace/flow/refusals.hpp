@@ -1,4 +1,4 @@
-// The compile-time errors of '|', one sentence for each mistake; flow/diagnose.hpp describes how they work.
+// The compile-time errors of '|', one sentence for each mistake. flow/diagnose.hpp describes the technique.
 //
 //   template <class Item, class... Stages>
 //   struct flow : mr::detail::refusals_of<Item, Stages...> {

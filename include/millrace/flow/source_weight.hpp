@@ -78,8 +78,8 @@ class source_weight {
 
   /// Returns whether the weight is the same at all positions.
   bool is_constant() const noexcept { return !function_ && points_.size() == 1; }
-  /// Returns the points of steps() or linear(), one point for a constant weight, and no points for a function.
-  /// A weight in a mix within a mix has the points of all weights from which it is computed.
+  /// Returns the points of steps() or linear(), one point for a constant weight, and no points for a function. A weight
+  /// of weight_within() has the points of all weights from which it is computed.
   const std::vector<point>& points() const noexcept { return points_; }
 
   /// Returns whether a function of the user determines the weight, so that it may change at any position.

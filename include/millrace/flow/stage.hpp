@@ -3,8 +3,8 @@
 // The glossary of include/millrace/README.md explains the terms of all comments, such as pass, lane, ticket and lease.
 //
 // 1. A one-to-one stage is any callable. Pass it to map(). Its parameters determine the arguments: the item, then
-// optionally the sample's rng, then optionally the worker's scratch memory. Many threads call it concurrently, so it
-// must be callable through a const reference. To report a bad item, throw.
+// optionally the sample's rng, then optionally the worker's scratch memory. Many threads call the callable
+// concurrently, so it must be callable through a const reference. To report a bad item, throw.
 //
 //      example prepare(const mr::record& r, mr::rng& rng);
 //      auto flow = mr::shards("train-{000..146}.tar") | mr::map(prepare) | mr::batch<&example::pixels>({.size = 64});
@@ -101,7 +101,8 @@ template <class F, class In>
 concept callable_on = std::invocable<const F&, In> || std::invocable<const F&, In, rng&> ||
     std::invocable<const F&, In, scratch&> || std::invocable<const F&, In, rng&, scratch&>;
 
-/// True if `F` accepts an rng. Only such stages have an ordinal, which is part of their rng key.
+/// True if `F` accepts an rng. Only such a stage has an ordinal (its number among these stages), which is part of the
+/// rng's key.
 template <class F, class In>
 concept draws_on = callable_on<F, In> && !std::invocable<const F&, In> && !std::invocable<const F&, In, scratch&>;
 

@@ -3,9 +3,9 @@
 //   const mr::detail::borrowed_guard guard(data);       // when the plan is created
 //   guard.check(data, "an image", where);               // before the bytes are decoded
 //
-// Bytes that own their memory are not checked. For borrowed bytes, the guard first asks the system whether their pages
-// are still mapped. Then it compares a checksum of the first, the middle and the last 64 bytes. In a program with
-// AddressSanitizer, it also checks whether all bytes may be read.
+// Bytes that own their memory are not checked. For borrowed bytes, the guard first asks the system whether the pages of
+// the bytes are still mapped. Then the guard compares a checksum of the first, the middle and the last 64 bytes. In a
+// program with AddressSanitizer, the guard also checks whether all bytes may be read.
 // Errors: setup_error, because the defect is in the program and not in the data. Threads: not synchronized.
 // Cost: about 0.5 us for borrowed bytes, nothing for bytes that own their memory.
 #pragma once

@@ -10,8 +10,8 @@
 //
 // Threads: several threads may share a block; the last owner recycles it, on any thread. Only one thread at a time may
 // use a `bytes` object.
-// Lifetime: a block may outlive the pool handle and the session. Debug builds overwrite recycled blocks and
-// AddressSanitizer builds poison them, which detects a view that is used too long.
+// Lifetime: a block may outlive the pool handle and the session. Debug builds overwrite recycled blocks, and
+// AddressSanitizer builds poison them. This detects a view that is used too long.
 #pragma once
 
 #include <millrace/base/address_sanitizer.hpp>
@@ -216,8 +216,9 @@ class bytes {
 
   /// Returns bytes that own nothing. Keep `view` and `name` alive until nothing uses the bytes. Borrow from a string
   /// literal, a memory-mapped file, or a buffer that outlives the session. Never borrow from a local variable of the
-  /// function passed to map(), because an image plan reads its bytes later, when its batch is rendered. Use owned() or
-  /// read_file() there. The decoder reports borrowed bytes that were freed or changed in the meantime.
+  /// function passed to map(), because an image plan reads its bytes later, when its batch is rendered. In such a
+  /// function, use owned() or read_file(). The decoder reports borrowed bytes that were freed or changed in the
+  /// meantime.
   static bytes borrowed(std::span<const std::byte> view, std::string_view name = {}) noexcept {
     return {detail::block_ref(), view, name};
   }
@@ -242,7 +243,7 @@ class bytes {
   /// Returns the bytes as text; valid while any `bytes` of the block lives.
   std::string_view text() const noexcept { return {reinterpret_cast<const char*>(view_.data()), view_.size()}; }
   /// Returns the number in the text: an integer, float or double. item/scalar.hpp describes the syntax. Throws
-  /// data_error, which names field, shard and key, if the text is not such a number or T cannot represent it.
+  /// data_error, which names field, shard and key, if the text is not a number or T cannot represent the number.
   template <class T>
     requires(detail::integer_scalar<T> || detail::real_scalar<T>)
   T as() const {
@@ -262,8 +263,8 @@ class bytes {
   /// Returns the field's name, or an empty text.
   std::string_view name() const noexcept { return name_; }
   /// Returns the stored entry points of this field: positions at which its decoder may start, in the format of the code
-  /// that created them. They were checked against the bytes of the field. Parts and copies of a field have no entry
-  /// points, and most records have none. Valid while any `bytes` of the block lives.
+  /// that created them. The entry points were checked against the bytes of the field. Parts and copies of a field have
+  /// no entry points, and most records have none. Valid while any `bytes` of the block lives.
   std::span<const std::byte> entries() const noexcept {
     if (!block_ || (block_.get()->entries_table == 0 && block_.get()->parts == 0)) return {};
     return detail::find_entries(*block_.get(), view_);

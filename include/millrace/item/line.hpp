@@ -7,7 +7,8 @@
 //
 // The text excludes the end of line ("\n" or "\r\n"). Lines that were read together share a block, so a line needs no
 // allocation.
-// Threads: the same rules as for `bytes`. Lifetime: text() is valid as long as the line, or its field(), lives.
+// Threads: the same rules as for `bytes`. Lifetime: text() is valid as long as the line, or the result of field(),
+// lives.
 #pragma once
 
 #include <millrace/base/version.hpp>

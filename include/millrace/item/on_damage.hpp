@@ -5,16 +5,16 @@
 //   for (auto& b : run) train_step(b.get<&example::pixels>(), b.valid());      // u8 [B]: 0 for rows without a sample
 //
 // A sample is damaged if its source cannot read it, or if a stage throws a data_error for it. The row of a damaged
-// sample is filled after all other rows of its batch. `mask` fills the row with zeros and sets its b.valid() to 0.
-// `replace` copies another row into it, and sets its b.replaced() to 1. The other row belongs to the same global batch
-// (the rows of one step on all ranks). It is the nearest good row whose distance is a multiple of 48 rows, or of
-// session_options::lanes. If no row qualifies, as in every global batch of at most 48 rows, `replace` masks the row.
-// Therefore batches are full, all ranks have equal batches, and no other sample changes its position. A masked row
-// counts as a row of the batch. If a shard cannot be opened or ends early, the rest of the shard is lost. The lost
-// samples are treated as damaged if an index or a sidecar file of the shard (sizes.json, a DALI index) states their
-// number. Otherwise the pass has fewer samples. If a limit of damage_options is exceeded, the run ends with an error
-// that shows the first five damaged samples. Each rank counts its own damaged samples, from the start of its session
-// and in the order of its rows. Therefore the same data produce the same error.
+// sample is filled after all other rows of its batch. `mask` fills the row with zeros and sets its flag in b.valid() to
+// 0. `replace` copies another row over the row, and sets its flag in b.replaced() to 1. The other row belongs to the
+// same global batch (the rows of one step on all ranks). It is the nearest good row whose distance is a multiple of
+// session_options::lanes, or of 48 rows by default. If no row qualifies, as in every global batch of at most 48 rows,
+// `replace` masks the row. Therefore batches are full, all ranks have equal batches, and no other sample changes its
+// position. A masked row counts as a row of the batch. If a shard cannot be opened or ends early, the rest of the shard
+// is lost. The lost samples are treated as damaged if an index or a sidecar file of the shard (sizes.json, a DALI
+// index) states their number. Otherwise the pass has fewer samples. If a limit of damage_options is exceeded, the run
+// ends with an error that shows the first five damaged samples. Each rank counts its own damaged samples, from the
+// start of its session and in the order of its rows. Therefore the same data produce the same error.
 // Threads: not synchronized.
 #pragma once
 

@@ -40,7 +40,7 @@ class owner {
 
   /// Returns the object, which the caller then owns.
   T* release() noexcept { return std::exchange(object_, nullptr); }
-  /// Deletes the object and owns another one.
+  /// Deletes the object and owns `object` instead.
   void reset(T* object = nullptr) noexcept {
     T* const old = std::exchange(object_, object);
     if (old) Deleter()(old);

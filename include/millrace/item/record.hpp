@@ -30,7 +30,8 @@ struct field_entry {
   std::size_t name_at, name_size, data_at, data_size;
 };
 
-/// The head of a record. It is stored in the block, after the payloads. Its texts are also offsets into the block.
+/// The head of a record. The head is stored in the block, after the payloads. Its texts are offsets into the block,
+/// too.
 struct record_head {
   std::size_t key_at, key_size, shard_at, shard_size, fields_at, field_count;
   std::uint64_t offset_bytes;
@@ -156,7 +157,7 @@ class record {
     // The table of the fields is stored before the head.
     for (int line = -1; line <= 1; ++line) __builtin_prefetch(head + line * cache_line_bytes);
   }
-  /// Prefetches small fields and the beginning of larger fields. Call it some time after prefetch_head().
+  /// Prefetches small fields and the beginning of larger fields. Call this function some time after prefetch_head().
   [[gnu::always_inline]] void prefetch_fields() const noexcept {
     if (!head_) return;
     __builtin_prefetch(block_of(head_.get()), 1);
@@ -192,7 +193,8 @@ class record {
 
   std::size_t find(std::string_view names) const noexcept;
   [[noreturn]] void throw_missing(std::string_view names) const;
-  /// Returns the name of a field whose name ends with a dot and one of the alternatives; empty if there is none.
+  /// Returns the name of a field whose name ends with a dot and one of the alternatives in `names`; empty if there is
+  /// no such field.
   std::string longer_name(std::string_view names) const;
 
   detail::head_ref head_;

@@ -2,9 +2,10 @@
 //
 //   mr::detail::sample<mr::record> s{.item = r, .epoch = 2, .pass = 2, .id = mr::detail::sample_id(shard, index)};
 //
-// Random numbers depend on the id, which identifies the sample in the data set and not its position in the epoch. They
-// also depend on the pass: a sample that occurs in two passes of an epoch gets different random numbers. The sample
-// keeps its origin (its record, if there is one) to the end of the flow, so that an error can name shard and key.
+// Random numbers depend on the id, which identifies the sample in the data set and not its position in the epoch.
+// Random numbers also depend on the pass: a sample that occurs in two passes of an epoch gets different random numbers.
+// The sample keeps its origin (its record, if there is one) to the end of the flow, so that an error can name shard and
+// key.
 #pragma once
 
 #include <millrace/base/random.hpp>

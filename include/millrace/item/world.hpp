@@ -10,7 +10,7 @@
 // set). Otherwise MPI precedes Flux, HPE PALS, jsrun and Slurm, because jobs of these launchers may have started MPI.
 // Any other contradiction of two launchers is an error. A rank without a world size is also an error: PMIx and ALPS,
 // for example, do not set the size. Slurm applies only inside a step of srun. A batch script and the shell of salloc
-// have the variables of the complete job (SLURM_PROCID=0, SLURM_NTASKS=64), although each of them is one process.
+// are single processes, although they have the variables of the complete job (SLURM_PROCID=0, SLURM_NTASKS=64).
 // Errors: throws setup_error that names the variable. Causes: the rank or the world size is missing, a value is not a
 // number, a rank is not less than the world size, or two launchers contradict each other.
 // Threads: the functions read the environment; no thread may change it during a call.
@@ -43,7 +43,7 @@ struct world {
   }
 };
 
-/// Rank 0 of 1: this process alone delivers all samples, even if a launcher started others.
+/// Rank 0 of 1: this process alone delivers all samples, even if a launcher started several processes.
 inline constexpr world single_process{};
 
 /// Returns the world that the launcher of this process put into the environment; rank 0 of 1 without a launcher.
@@ -212,8 +212,8 @@ class launcher_reader {
 /// environment indicates several processes or is contradictory.
 world world_by_default();
 
-/// Returns the number of the run's processes on this machine. Reads it from the world, or else from the environment; 1
-/// by default.
+/// Returns the number of the run's processes on this machine. Reads the number from `mine`, or else from the
+/// environment. Returns 1 if neither has the number.
 std::size_t processes_of_machine(const world& mine) noexcept;
 
 }  // namespace detail

@@ -35,7 +35,7 @@ std::string predictions_text(const run_report& r);
 
 /// Compares this run with the predictions of an earlier run. Adds the predictions with the settings of this run to
 /// r.predictions. `earlier` is the path that the earlier run passed to write_reports(). Throws io_error if the file of
-/// predictions cannot be read, data_error if it is invalid.
+/// predictions cannot be read, and data_error if the file is invalid.
 void compare_with(const std::string& earlier, run_report& r);
 
 }}  // namespace millrace

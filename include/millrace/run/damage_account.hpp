@@ -5,8 +5,8 @@
 //   account.add(batch, origin, counts);         // each delivered batch, in order; throws if damage exceeds a limit
 //   account.replaced();  account.masked();      // rows so far
 //
-// A lost shard counts as one event, regardless of its number of rows. Its rows do not count against the limits on
-// damaged samples.
+// A lost shard counts as one event, regardless of its number of rows. The rows of a lost shard do not count for the
+// limits on damaged samples.
 // Errors: data_error when a limit is exceeded; its message shows the first five damaged samples. Also the errors of
 // quarantine_list.
 // Threads: the trainer calls add(); any thread may read the counters.
@@ -34,7 +34,7 @@ class quarantine_list;
 
 namespace detail {
 
-/// Counts damaged samples of one rank, and ends a run that has too many.
+/// Counts damaged samples of one rank, and ends a run that has too many damaged samples.
 class damage_account {
  public:
   damage_account(damage_options o, const world& mine);
@@ -51,8 +51,8 @@ class damage_account {
   std::uint64_t masked() const noexcept { return masked_.load(std::memory_order_relaxed); }
   /// Returns the number of lost shards that caused damaged rows.
   std::uint64_t lost_shards() const noexcept { return lost_shards_.load(std::memory_order_relaxed); }
-  /// Returns a notice with the session's totals, to post at its end. Empty if the earlier notices already named all
-  /// damage.
+  /// Returns a notice with the session's totals, for the end of the session. The result is empty if the earlier notices
+  /// already named all damage.
   std::optional<notice> summary() const;
 
  private:

@@ -13,7 +13,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// The part of an engine that does not depend on the flow: everything that its session uses, except batches.
+/// The part of an engine that does not depend on the flow: everything that the session uses, except batches.
 class engine_base {
  public:
   engine_base(const session_options& options, const run_settings& settings);
@@ -78,7 +78,7 @@ class batch_engine : public engine_base {
   }
 
  protected:
-  /// Sets the positions of the columns in a slot. `places` must outlive the engine's batches.
+  /// Sets the positions of the columns in a slot (the memory of a batch). `places` must outlive the engine's batches.
   void set_places(const typename Batch::places& places) {
     places_ = &places;
     current_ = Batch(places, {});

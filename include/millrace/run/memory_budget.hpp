@@ -26,8 +26,8 @@ struct memory_budget {
   bool device_memory_apart = false;   ///< whether device slots are in GPU memory, outside the budget
   std::size_t batch_rows = 0;
   std::size_t read_ahead_bytes = 0;
-  std::size_t chunk_bytes = 0;     ///< bytes of one read; its last sample may exceed this size
-  std::size_t chunk_samples = 0;   ///< maximum samples of one read, if they have less than chunk_bytes
+  std::size_t chunk_bytes = 0;     ///< bytes of one read; the last sample of a read may exceed this size
+  std::size_t chunk_samples = 0;   ///< maximum samples of one read, if the samples have less than chunk_bytes
   std::size_t window = 0;    ///< samples of the shuffle window
   bool withholds = false;    ///< whether the complete window is in memory at the start of the run
   double sample_bytes = 0;   ///< mean encoded size of the samples read so far
@@ -51,7 +51,7 @@ struct memory_budget {
   /// only after the read is complete. Reads of later shards must leave half of the read-ahead to the current shards.
   std::size_t max_reads() const noexcept;
 
-  /// Returns the formula with its numbers, for the announcement and for errors.
+  /// Returns the formula with its numbers, for the notice at the start and for errors.
   std::string describe() const;
 
   /// Throws setup_error if the total exceeds the budget.

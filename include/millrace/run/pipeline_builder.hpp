@@ -1,4 +1,5 @@
-// Builds the segments that run the stages of a flow, from the last segment to the first.
+// Builds the segments of a flow, from the last segment to the first. A segment consists of stages that run together,
+// without a queue between them.
 //
 //   mr::detail::pipeline_builder<layout> builder(options, batches);     // batches: the batch_ring that is filled
 //   auto& first = builder.build<mr::record>(std::move(flow.stages));    // a sample_sink<record> for the read stage
@@ -119,14 +120,14 @@ class built_segments {
   /// Builds a segment and owns it.
   template <class Segment, class... Args>
   Segment& emplace(Args&&... args) {
-    reserve_place();   // before the segment is created, so that it cannot leak
+    reserve_place();   // before `new`, so that the segment cannot leak
     auto* const segment = new Segment(std::forward<Args>(args)...);
     own(segment);
     return *segment;
   }
 
   /// Returns the maximum number of rows that wait for a worker. The maximum is lower after another segment, because
-  /// that segment may create large items, and no limit applies to their bytes.
+  /// that segment may create large items, whose bytes are not limited.
   std::size_t max_waiting_rows() const noexcept { return follows_segment_ ? 256 : 4096; }
   /// Returns the options of the last segment.
   batch_rows::options last_options(const batch_options& o, unsigned own_threads);
@@ -149,8 +150,8 @@ class built_segments {
   void reserve_place();
   void own(pipeline_node* segment) noexcept;
 
-  // Declared before the segments, so that these threads are destroyed after the segments, whose dispatchers submit to
-  // them.
+  // Declared before the segments, because the dispatchers of the segments submit tasks to these threads until the
+  // segments are destroyed.
   std::vector<owner<thread_executor>> own_threads_;
   std::vector<owner<pipeline_node>> segments_;   // from the last to the first
 };
@@ -175,8 +176,8 @@ class pipeline_builder : public built_segments {
   const Columns& layout() const noexcept { return *layout_; }
 
  private:
-  /// `begun` is the entry of the current fused maps, and `here` is the entry of the next map. `In` is the item type at
-  /// `begun`.
+  /// `begun` is the position of the first of the current fused maps in the flow, and `here` is the position of the next
+  /// map. `In` is the item type at `begun`.
   template <class In, class Now, class... Maps, class First, class... Rest>
   [[gnu::cold]] sample_sink<In>& next(stage_list<Maps...>&& maps, map_entry begun, map_entry here,
                         stage_list<First, Rest...>&& stages) {

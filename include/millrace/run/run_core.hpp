@@ -103,7 +103,8 @@ class run_core {
   /// empty batch at the end of an epoch.
   batch_lease next(bool stop_at_epoch);
   /// Waits at most `time_ns` nanoseconds for the next batch of a loop over `epoch`, or for the end or the error of the
-  /// loop. Returns whether one of these is available. The wait ends the step, as a call of next() does.
+  /// loop. Returns whether the batch, the end or the error is available. The wait ends the step, as a call of next()
+  /// does.
   bool wait_at_most(std::uint64_t time_ns, std::uint64_t epoch);
   /// Returns next(false). A later loop cannot return to an epoch before the epoch of this batch.
   batch_lease next_of_any_epoch() {
@@ -117,7 +118,7 @@ class run_core {
   /// end.
   bool step(batch_lease& current, std::uint64_t epoch);
 
-  /// Stops all threads, and waits until calls on other threads have returned. The destructor of a session calls it.
+  /// Stops all threads, and waits until calls on other threads have returned. Called by the destructor of a session.
   void wait_for_calls() noexcept;
   /// Returns whether this process was forked from the process that created the run. If so, the run's threads do not
   /// exist here.

@@ -26,7 +26,8 @@
 // thread may call stats() at any time.
 // Fork: in a forked child, next() throws setup_error and the destructor does nothing. The child may create a session.
 // Lifetime: a loop may be left early; the session keeps running, and a later loop continues with the next batch. A
-// session may be destroyed at any moment: its threads end within the duration of one claim, one read and one copy.
+// session may be destroyed at any moment: its threads end within the duration of one claim (samples that a worker
+// processes together), one read and one copy.
 #pragma once
 
 #include <millrace/base/version.hpp>
@@ -83,8 +84,8 @@ class session {
   session& operator=(session&&) noexcept = default;
 
   /// Returns the next batch of the run, or an empty batch at the end of the run. Blocks until the batch is ready.
-  /// Throws the error of the batch, if it has one. Throws setup_error if the caller has leased every slot, unless
-  /// session_options::leases_released_by_other_threads is set.
+  /// Throws the error of the batch, if it has one. Throws setup_error if the caller owns the batches of all slots,
+  /// unless session_options::leases_released_by_other_threads is set.
   batch next() { return engine().next(); }
 
   /// Waits at most `time` for the next batch of a loop over `epoch` (`endless`: over all epochs). Returns true if the
@@ -190,7 +191,7 @@ session(detail::flow<detail::mixed_batched<Pixels, Label, Members...>, Source, S
 
 namespace detail {
 
-/// Replaces a session whose flow has an error, so that a loop over it adds no further compile errors.
+/// Replaces a session whose flow has an error, so that a loop over the session adds no further compile errors.
 template <std::size_t Columns>
 class broken_session {
  public:

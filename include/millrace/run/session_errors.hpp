@@ -25,7 +25,7 @@ session_options checked(session_options o);
 /// a loop may request.
 [[noreturn]] void throw_epoch_passed(std::uint64_t epoch, std::uint64_t next);
 
-/// Throws the data_error for a run whose samples are all damaged. `first` is the error of the first one.
+/// Throws the data_error for a run whose samples are all damaged. `first` is the error of the first sample.
 [[noreturn]] void throw_no_good_sample(const std::exception_ptr& first);
 
 /// Throws the setup_error for a request for a batch while another request has not returned.

@@ -51,7 +51,7 @@ class row_provider {
                                                      std::shared_ptr<row_provider> self) = 0;
 };
 
-class tuning_rule;   // mr::tuning() of tune/tuning.hpp returns one
+class tuning_rule;   // mr::tuning() of tune/tuning.hpp returns a tuning_rule
 
 /// How a session runs: epochs, threads, memory, ranks and resume point.
 struct session_options {
@@ -81,7 +81,7 @@ struct session_options {
   /// Receives all notices of the session: its start, losses, stalls, tuning (base/notice.hpp). By default, each notice
   /// is printed to stderr as a line. mr::quiet prints only notices that require attention.
   notice_function notice{};
-  bool leases_released_by_other_threads = false;   ///< lets next() wait for a leased slot instead of throwing
+  bool leases_released_by_other_threads = false;   ///< whether next() waits for a leased slot instead of throwing
   /// Rank and world size. Several ranks without an index need epoch_batches. The default is one process, but a
   /// setup_error if a launcher started several processes. Then set world_from_launcher(), or single_process to read all
   /// samples in this process.
@@ -97,9 +97,9 @@ struct session_options {
   /// each rank. Without an index, the number must be a multiple of the ranks. The run then uses its greatest divisor
   /// that the number of shards allows.
   std::optional<std::size_t> lanes{};
-  damage_options on_damage{};         ///< policy for damaged samples; by default the first one ends the run
-  /// A row_storage (adapt/feeders/row_storage.hpp), which computes rows for which the workers have no time, on other
-  /// machines. Order, digest and resume point do not depend on the storage. Requires an order that is computed from an
+  damage_options on_damage{};         ///< policy for damaged samples; by default the first damaged sample ends the run
+  /// A row_storage (adapt/feeders/row_storage.hpp), by which other machines compute the rows for which the workers have
+  /// no time. Order, digest and resume point do not depend on the storage. Requires an order that is computed from an
   /// index. If null, the workers compute all rows.
   std::shared_ptr<row_provider> rows{};
   stall_options stalls{};       ///< when to report the waits of a stalled run

@@ -1,5 +1,5 @@
 // Derives the facts about a flow from its type, and plans its run. The plan uses the order of the samples if the source
-// has an index; otherwise, it uses the order of the shards.
+// has an index; otherwise, the plan uses the order of the shards.
 //
 //   mr::detail::flow_facts facts = mr::detail::facts_of(flow);
 //   facts.has_index = mr::detail::is_planned<decltype(flow)>(source, false, notices);
@@ -38,7 +38,7 @@ concept loads_at_start =
 template <class Source>
 concept decides_at_start = also_streams<Source> && loads_at_start<Source>;
 
-/// A source that can reach a later pass only by reading the earlier ones.
+/// A source that can reach a later pass only by reading all earlier passes.
 template <class Source>
 concept begins_at_pass_0 = requires { requires Source::begins_at_pass_0; };
 
@@ -77,7 +77,7 @@ std::size_t leading_window(const stage_list<First, Rest...>& stages) {
 }
 
 /// Returns the maximum number of samples per pass, set by a take() directly after the source or its shuffle; `endless`
-/// without one.
+/// without this stage.
 template <class... Stages>
 std::uint64_t leading_take(const stage_list<Stages...>&) {
   return endless;
@@ -91,8 +91,8 @@ std::uint64_t leading_take(const stage_list<shuffle_stage, take_stage, Rest...>&
   return stages.rest.first.count;
 }
 
-/// Copies the settings of a stage that concern batches, their rows or their device. The last stage of each kind
-/// determines them.
+/// Copies the settings of a stage that concern batches, rows or the device. If there are several stages of one kind,
+/// the settings of the last stage are used.
 template <class Stage>
 void add_settings(const Stage& stage, flow_facts& f) {
   if constexpr (is_batch<Stage>) {

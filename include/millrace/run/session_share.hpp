@@ -21,7 +21,7 @@ inline unsigned cores_for_workers(const session_options& o, const std::vector<un
   const unsigned usable = share_of_machine(processes_of_machine(o.world.value())).cores;
   return cores.empty() ? usable : std::min(usable, static_cast<unsigned>(cores.size()));
 }
-/// Returns the default number of workers: one less than the usable cores, because the trainer needs one; at least 1.
+/// Returns the default number of workers: the number of usable cores without the core for the trainer, but at least 1.
 inline unsigned automatic_workers(const session_options& o, const std::vector<unsigned>& cores) {
   return std::max(2U, cores_for_workers(o, cores)) - 1;
 }

@@ -20,7 +20,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// Reports stalls from its own thread.
+/// Reports stalls from a separate thread.
 class stall_watcher {
  public:
   /// Starts the thread. `trainer` must outlive the watcher; `describe_waits` is called on the watcher's thread.

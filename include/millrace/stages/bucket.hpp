@@ -15,13 +15,13 @@
 // The buckets are flushed at the end of a pass and every `flush_every` samples. A flush moves the remaining samples of
 // each bucket into the next longer bucket, so that at most one batch is short. Every sample is delivered exactly once;
 // no sample is dropped, even with drop_last. The order is the same for any number of threads. A resumed run starts
-// reading at the point where the buckets were last empty. It reads again at most flush_every samples, and the shards in
-// the shuffle window. With several ranks, set session_options::epoch_batches, so that each rank has the same number of
-// batches. Each rank fills its buckets with its own samples, so rows and lengths differ between ranks. To compute a
-// mean over all ranks, divide by the sum of b.size() over all ranks.
-// Memory: the buckets store fewer samples than the sum of their numbers of rows.
-// If a sample fails, the samples in the buckets are not delivered. They would form short batches, which a run without
-// the failure does not have. A resumed run reads these samples again.
+// reading at the point where the buckets were last empty. The resumed run reads again at most flush_every samples, and
+// the shards in the shuffle window. With several ranks, set session_options::epoch_batches, so that each rank has the
+// same number of batches. Each rank fills its buckets with its own samples, so rows and lengths differ between ranks.
+// To compute a mean over all ranks, divide by the sum of b.size() over all ranks.
+// Memory: the buckets store fewer samples than the sum of their numbers of rows. If a sample fails, the samples in the
+// buckets are not delivered. These samples would form short batches, which a run without the failure does not have. A
+// resumed run reads these samples again.
 // Errors: setup_error for invalid options, and for buckets that exceed the memory budget; data_error for a length above
 // the last boundary. Threads: runs on its own thread.
 #pragma once
@@ -72,7 +72,7 @@ class bucketing {
   }
 
   void push(sample<T> s, std::vector<sample<T>>& out) {
-    // Flushes only between two samples of the source, so that a resumed run can begin at the next one.
+    // Flushes only between two samples of the source, so that a resumed run can begin at the next sample.
     if (since_flush_ >= flush_every_ && s.ordinal != last_ordinal_) flush(out);
     last_ordinal_ = s.ordinal;
     if (since_flush_++ == 0) {
@@ -80,7 +80,7 @@ class bucketing {
       first_epoch_ = s.epoch;
     }
     s.ordinal = first_ordinal_;
-    s.epoch = first_epoch_;   // lanes begin a pass one by one, so samples in one flush may differ in epoch
+    s.epoch = first_epoch_;   // samples of one flush may have different epochs, because lanes begin a pass one by one
     bucket& into = bucket_of(length_of(*s.item));
     held_bytes_ += held_bytes_of(*s.item);
     if (held_bytes_ > max_bytes_)
@@ -153,7 +153,7 @@ inline void check(const bucket_options& o) {
                       "Set flush_every to many times the batch size");
 }
 
-/// Returns the first of these columns that has a length; the first one if none has.
+/// Returns the first of these columns that has a length, or the first column if no column has a length.
 template <auto First, auto... Rest>
 constexpr auto first_with_length() {
   if constexpr (has_length<member_type<First>> || !(has_length<member_type<Rest>> || ...)) return First;

@@ -1,4 +1,4 @@
-// expand: creates any number of items from one item, or drops it. flow/stage.hpp shows how to write such a stage.
+// expand: creates any number of items from one item, or drops the item. flow/stage.hpp shows how to write such a stage.
 //
 //   auto windows = mr::from(clips) | mr::expand(windows_of{.frames = 8})
 //                | mr::filter([](const window& w) { return w.label != 7; });
@@ -157,7 +157,7 @@ struct filter_stage : stage_tag {
 
 }  // namespace detail
 
-/// Returns the stage that keeps the items for which `keep(item)` is true. It runs on all workers.
+/// Returns the stage that keeps the items for which `keep(item)` is true. The stage runs on all workers.
 template <class Keep>
 constexpr auto filter(Keep keep) {
   return detail::filter_stage<Keep>{{}, std::move(keep)};

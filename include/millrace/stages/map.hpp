@@ -5,8 +5,8 @@
 //             | mr::map([](example e) { e.label -= 1;  return e; })
 //             | mr::map(ask_a_server, {.blocking = true, .threads = 16});
 //
-// The callable receives the item. It may have two more parameters, in this order: the sample's random stream (mr::rng&)
-// and the worker's scratch memory (mr::scratch&).
+// The callable receives the item. The callable may have two more parameters, in this order: the sample's random stream
+// (mr::rng&) and the worker's scratch memory (mr::scratch&).
 // Errors: next() throws an exception of the callable in place of the sample's batch, with shard, key and position.
 // Threads: several threads call the callable at once, so it must be callable through a const reference. Set `.blocking`
 // for a callable that waits for a network or a lock. It then runs on separate threads, and the workers never wait.

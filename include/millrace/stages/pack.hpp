@@ -8,21 +8,21 @@
 //   const auto cost = [](const std::vector<std::uint32_t>& d) { return d.size(); };
 //   auto lists = documents | mr::pack_best_fit(cost, {.max_cost = 8'192});    // std::vector of documents, not cut
 //
-// pack() puts documents one after the other, each followed by the separator if one is set. It cuts a document wherever
-// a row is full. pack_best_fit() cuts only documents that are longer than a row. Every other document, and the rest of
-// a cut document, is put uncut into the open row (a row that is not full yet) that it fits best. The free end of a row
-// is padding. If the last piece of a document fills a complete row, no separator follows. On one rank, both stages fill
-// the last rows of a pass with padding. A document without tokens adds nothing, not even a separator. Segments: for
-// each token, the number of its document in the row, from 1; padding has 0. Positions: for each token, its offset from
-// the beginning of its piece in the row; padding has 0. With both columns, a model can limit attention to a document.
-// With a function from an item to its cost, both stages produce lists of items, std::vector<Item>. The costs of a list
-// add up to max_cost at most. The stages never cut an item. pack() closes a row when the next item does not fit;
-// pack_best_fit() puts each item into the open row that it fits best. The order of the rows does not depend on the
-// number of threads. A resumed run reads the pass again from its beginning. As an exception, if pack() builds rows of
-// tokens, and only map() and batch() follow, the resumed run starts at the document in which the last delivered row
-// ended. On several ranks, a rank packs the documents of the shards that it reads. Its rows continue over the end of a
-// pass, without padding. Its resume points are valid for this rank only, and for the same number of ranks. A resumed
-// rank reads the run again from its beginning, with the same exception.
+// pack() puts documents one after the other, each followed by the separator if a separator is set. Where a row is full,
+// pack() cuts the document. pack_best_fit() cuts only documents that are longer than a row. Every other document, and
+// the rest of a cut document, is put uncut into the open row (a row that is not full yet) that it fits best. The free
+// end of a row is padding. If the last piece of a document fills a complete row, no separator follows. On one rank,
+// both stages fill the last rows of a pass with padding. A document without tokens adds nothing, not even a separator.
+// Segments: for each token, the number of its document in the row, from 1; padding has 0. Positions: for each token,
+// its offset from the beginning of its piece in the row; padding has 0. With both columns, a model can limit attention
+// to a document. With a function from an item to its cost, both stages produce lists of items, std::vector<Item>. The
+// costs of a list add up to max_cost at most. The stages never cut an item. pack() closes a row when the next item does
+// not fit; pack_best_fit() puts each item into the open row that it fits best. The order of the rows does not depend on
+// the number of threads. A resumed run reads the current pass again from the beginning. As an exception, if pack()
+// builds rows of tokens, and only map() and batch() follow, the resumed run starts at the document in which the last
+// delivered row ended. On several ranks, a rank packs the documents of the shards that it reads. Its rows continue over
+// the end of a pass, without padding. Its resume points are valid for this rank only, and for the same number of ranks.
+// A resumed rank reads the run again from the beginning, with the same exception.
 // Errors: setup_error for a length or max_cost of 0, and for a resume point of a run with another length, max_cost or
 // open_rows; data_error for an item that costs more than max_cost.
 // Threads: runs on its own thread.
@@ -167,7 +167,7 @@ class packing {
     return row;
   }
 
-  std::unique_ptr<const pack_options> options_;   // rows point to it, and this object moves
+  std::unique_ptr<const pack_options> options_;   // on the heap, because rows point to it, and this object moves
   std::optional<partial_row> row_;
 };
 
@@ -204,7 +204,7 @@ class best_fit_packing {
   std::size_t row_for(std::size_t tokens, auto& emit) {
     const std::size_t best = best_row(rows_, tokens);
     if (best < rows_.size()) return best;
-    if (rows_.size() == open_rows_) close(best_row(rows_, 0), emit);   // the fullest one
+    if (rows_.size() == open_rows_) close(best_row(rows_, 0), emit);   // the fullest row
     rows_.emplace_back(*options_);
     return rows_.size() - 1;
   }
@@ -313,7 +313,7 @@ detail::pack_stage<detail::packing> pack(const pack_options& options);
 /// Returns the stage that cuts only documents longer than a row. Throws setup_error if options.length is 0.
 detail::pack_stage<detail::best_fit_packing> pack_best_fit(const pack_best_fit_options& options);
 
-/// Returns the stage that puts items into a row until the next one does not fit. `cost` is a function from an item to
+/// Returns the stage that puts items into a row until the next item does not fit. `cost` is a function from an item to
 /// an integer; its parameter has the type of the items. Throws setup_error if options.max_cost is 0.
 template <detail::cost_function Cost>
 auto pack(Cost cost, cost_options options) {

@@ -6,7 +6,7 @@
 //
 // Directly after a source, or after the source's shuffle, the stage ends the pass after `count` items. Therefore damage
 // in later items has no effect. In any other position, the rest of the pass is read and dropped, and a resumed run
-// reads the pass again from its beginning.
+// reads the pass again from the beginning.
 // Errors: setup_error for a count of 0, for an indexed source, and for several ranks, because each rank counts its own
 // passes.
 #pragma once

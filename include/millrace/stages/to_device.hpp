@@ -10,7 +10,7 @@
 // records no times in the legacy stream, and the statistics use the host's clock. `slots` limits the batches in device
 // memory: copies in progress and batches in use. The host device has no separate slots; it uses the host slots.
 // Lifetime: the stream must live until the last batch is released. cudaStreamPerThread names a different stream on each
-// thread. Therefore it works only if each batch is released on the thread that received it.
+// thread. Therefore cudaStreamPerThread works only if each batch is released on the thread that received the batch.
 #pragma once
 
 #include <millrace/base/version.hpp>

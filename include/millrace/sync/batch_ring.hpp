@@ -62,7 +62,7 @@ class batch_ring {
     std::vector<std::byte*> memory{};   ///< one memory block per slot; owned by the caller
     std::size_t slot_bytes = 0;         ///< size of a block; AddressSanitizer reports access to a FREE slot
     bool fixed = false;                 ///< if true, batch n uses slot n % count
-    bool keys = false;                  ///< each batch contains the keys of its rows
+    bool keys = false;                  ///< whether each batch contains the keys of its rows
   };
   static constexpr std::uint64_t unknown = std::numeric_limits<std::uint64_t>::max();
 
@@ -109,7 +109,8 @@ class batch_ring {
   /// Sets the state of a batch to READY. Must be called after the last row is done.
   void set_ready(std::uint64_t batch, const batch_extent& extent = {});
 
-  /// Marks the first batch of an epoch. Its number is known when the previous epoch has been read to its end.
+  /// Marks the first batch of an epoch. The number of this batch is known when the previous epoch has been read
+  /// completely.
   void mark_epoch_start(std::uint64_t batch);
   /// Sets the end of the run: `batch` is the number of the first batch that does not exist.
   void set_end(std::uint64_t batch);

@@ -31,8 +31,8 @@ class doorbell {
     rung_.notify_all();
   }
 
-  /// Wakes one sleeper. Use it for a change that any single thread can handle. All conditions must claim the change by
-  /// an atomic exchange.
+  /// Wakes one sleeper. Use ring_one() for a change that any single thread can handle. All conditions must claim the
+  /// change by an atomic exchange.
   void ring_one() noexcept {
     if (sleepers_.load() == 0) return;
     { const std::lock_guard lock(mutex_); }

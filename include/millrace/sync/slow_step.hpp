@@ -1,4 +1,4 @@
-// Reports slow steps that run before a session watches them, such as listing files or building indexes.
+// Reports slow steps that run before a session watches for stalls, such as listing files or building indexes.
 //
 //   mr::detail::slow_step step("finds files in the storage", {.items = names.size()});
 //   {

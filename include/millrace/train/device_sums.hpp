@@ -80,11 +80,11 @@ class device_sums {
   /// Queues a hand-over. Returns false and does nothing if too many hand-overs are pending, or if the stream is being
   /// captured.
   virtual bool hand_over() = 0;
-  /// Returns the totals of the oldest hand-over, one per metric. Returns null while they are pending, and while the
-  /// stream is being captured.
+  /// Returns the totals of the oldest hand-over, one per metric. Returns null while the totals are pending, and while
+  /// the stream is being captured.
   virtual const metric_totals* oldest() = 0;
-  /// Blocks until the totals of the oldest hand-over have arrived and returns them. Returns null if no hand-over is
-  /// pending.
+  /// Blocks until the totals of the oldest hand-over have arrived, and returns the totals. Returns null if no hand-over
+  /// is pending.
   virtual const metric_totals* wait_for_oldest() = 0;
   /// Releases the memory of the oldest hand-over for a new one.
   virtual void release_oldest() noexcept = 0;

@@ -54,7 +54,8 @@ std::array<std::uint8_t, 3> class_color(std::uint8_t label) noexcept;
 /// Converts a gray grid to RGB; an RGB grid is unchanged.
 void make_rgb(image& grid);
 
-/// Blends label maps into an RGB grid. Throws setup_error if their shape is not the [B, H, W] of the grid's images.
+/// Blends label maps into an RGB grid. Throws setup_error if the shape of the masks is not the [B, H, W] of the grid's
+/// images.
 void blend_masks(image& grid, const grid_layout& layout, const tensor_view<const std::uint8_t, 3>& masks);
 
 /// Draws outlines into an RGB grid. Throws setup_error if the shape of the boxes is not [B, n, 4] with B images.

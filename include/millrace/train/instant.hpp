@@ -3,7 +3,8 @@
 //   mr::instant start = mr::detail::system_instant();
 //   auto elapsed_ns = mr::detail::system_instant().steady_ns - start.steady_ns;     // even if the wall clock is set
 //
-// Classes that need the time have a time_source in their options. Tests and replays replace it with their own clock.
+// Classes that need the time have a time_source in their options. Tests and replays replace the time_source with a
+// clock of the test.
 // Errors: none. Threads: a time_source may be called from several threads concurrently.
 #pragma once
 

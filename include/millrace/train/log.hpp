@@ -9,9 +9,9 @@
 // push, offer and message never wait for a sink; a call costs a lock and a move. If rows arrive faster than the sinks
 // write, the log drops rows and counts them.
 // Order: rows that arrive within `hold` of each other are written in step order, regardless of their order of arrival.
-// If the log has already written a later step, it still writes the row, and counts the row as late: a late validation
-// result must not be lost.
-// Text that is not UTF-8 is cleaned before the sinks receive it: each invalid byte becomes U+FFFD.
+// If the log has already written a later step, the log still writes the row and counts the row as late, because a late
+// validation result must not be lost. Text that is not UTF-8 is cleaned before the sinks receive it: each invalid byte
+// becomes U+FFFD.
 // Errors: an error of a sink does not stop the training. The first error of each sink is reported as a notice, and all
 // errors are counted. The constructor throws setup_error for a queue of 0 rows.
 // Threads: any thread may call.
@@ -59,7 +59,8 @@ struct log_counts {
 
 namespace detail {
 
-/// The state that the log and its writer thread own together. It stays valid for a sink that hangs after close().
+/// The state that the log and its writer thread own together. The state stays valid for a sink that hangs after
+/// close().
 class log_state {
  public:
   log_state(log_options options, std::vector<owner<sink>> sinks);
@@ -95,7 +96,7 @@ class log_state {
   void write_first(std::unique_lock<std::mutex>& lock);
   void tick(std::unique_lock<std::mutex>& lock);
 
-  /// Runs `call` without the lock. Returns false if it threw.
+  /// Runs `call` without the lock. Returns false if `call` threw.
   template <class F>
   bool guarded(std::size_t index, F&& call) noexcept {
     try {

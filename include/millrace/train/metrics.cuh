@@ -75,8 +75,8 @@ class cuda_device_sums final : public device_sums {
     try {
       here.emplace(gpu_);
       now.emplace();
-      // Kernels of adds may still use the sums, and cudaFree need not wait for them. Synchronizing the entire device
-      // would end captures of other threads.
+      // Kernels of adds may still use the sums, and cudaFree does not necessarily wait for these kernels. Synchronizing
+      // the entire device would end captures of other threads.
       if (used_ && !is_capturing(step_)) {
         check_cuda(cudaEventRecord(order_, step_), "cudaEventRecord");
         check_cuda(cudaEventSynchronize(order_), "cudaEventSynchronize");
@@ -216,7 +216,7 @@ class cuda_device_sums final : public device_sums {
     cudaEvent_t moved = nullptr, landed = nullptr;
   };
 
-  /// The public constructor delegates to this one, so that the destructor runs if the public constructor fails.
+  /// The public constructor delegates to this constructor, so that the destructor runs if the public constructor fails.
   /// The last slot is for read_now().
   cuda_device_sums(const cuda_metric_sums_options& o, std::vector<slot> ring)
       : gpu_(context_of(o.device < 0 ? current_gpu() : o.device)), o_(o), ring_(std::move(ring)) {}
@@ -352,7 +352,7 @@ class cuda_device_sums final : public device_sums {
   metric_totals* parts_ = nullptr;   // of a long vector, between two kernels
   cudaStream_t side_ = nullptr;
   cudaEvent_t order_ = nullptr;
-  stream_view step_{};   // stream of the last add, as named_stream() returns it
+  stream_view step_{};   // stream of the last add, a result of named_stream()
   std::size_t metrics_ = 0, first_ = 0, pending_ = 0;
   const slot* last_move_ = nullptr;   // the last move, if the stream has no work after it
   bool used_ = false, put_off_ = false, is_group_open_ = false;

@@ -23,8 +23,8 @@
 // Each add on a GPU is one kernel. A group of adds is one kernel, too, with the same results:
 //   m.add_together([&] { loss.add(losses, {.stream = s});  top.add(logits, labels, {.stream = s}); });
 // Errors: setup_error for wrong names and shapes; data_error for a label that is not a class. For labels on the host,
-// add() throws the data_error. For labels on a GPU, the call of maybe_log() or finish() that writes the row throws it;
-// the row still includes the other labels.
+// add() throws the data_error. For labels on a GPU, the data_error is thrown by the call of maybe_log() or finish()
+// that writes the row. The row still includes the other labels.
 // Threads: not synchronized. Lifetime: the metrics must outlive their handles.
 #pragma once
 
@@ -78,9 +78,9 @@ class metrics {
   /// Adds `ns` to a duration. The row contains this duration as a share (0..1) of the time since the previous row.
   void spent_ns(std::string_view name, std::uint64_t ns) { named(name, kind::share).totals.count += ns; }
 
-  /// Calls `adds`, and adds its views of GPU memory in one kernel. More than 8 views, several views for one metric, and
-  /// several streams need further kernels. The views must stay valid until add_together() returns. If `adds` throws an
-  /// exception, its views may not be added.
+  /// Calls `adds`. The views of GPU memory that `adds` adds to metrics are added in one kernel. More than 8 views,
+  /// several views for one metric, and several streams need further kernels. The views must stay valid until
+  /// add_together() returns. If `adds` throws an exception, some of its views may not be added.
   template <std::invocable Adds>
   void add_together(Adds&& adds) {
     device_sums* const sums = options_.device && options_.device->begin_group() ? options_.device.get() : nullptr;
@@ -104,8 +104,8 @@ class metrics {
   /// Same as the other finish(), but the row has the step and the epoch of `at`.
   void finish(log& out, log_point at);
 
-  /// Returns the row of the sums so far and changes nothing. With sums on a GPU, it waits until the GPU has completed
-  /// all adds.
+  /// Returns the row of the sums so far and changes nothing. With sums on a GPU, the call waits until the GPU has
+  /// completed all adds.
   row read_now() const;
 
   /// Resets all sums. Rows that are pending on a GPU are still written.
@@ -146,12 +146,12 @@ class metrics {
   bool write_arrived(log& out);
   void write_all(log& out);
 
-  /// Builds the row. Returns whether it has any values.
+  /// Builds the row. Returns whether the row has any values.
   bool make_row(pending_row& r, const metric_totals* arrived);
   void release_first() noexcept;
   void throw_bad_labels();
 
-  /// Returns the metric of that name. Allocates it on first use only.
+  /// Returns the metric of that name. Allocates the metric on first use only.
   detail::named_metric& named(std::string_view name, kind is);
   static void add_values(row& r, const detail::named_metric& m, const metric_totals& s, double seconds);
   bool empty() const noexcept;

@@ -9,7 +9,7 @@
 // Shape: [B, H, W, C], or [B, C, H, W] if `normalized` has that layout; C is 1 or 3. A floating-point value x becomes
 // the level (x * std + mean) * 255, rounded and clamped; NaN becomes black. Masks and boxes are drawn over the images
 // (grid_overlay.hpp); a grid with masks or boxes is RGB. A batch in GPU memory is copied to the host, and the call
-// waits for its stream.
+// waits for the stream of the batch.
 // Errors: setup_error for other shapes and file names; io_error if the file cannot be written. The file is written
 // completely or not at all.
 // Threads: no shared state.
@@ -138,7 +138,7 @@ image make_grid(const tensor_view<T, 4>& pictures, const grid_options& options =
   return grid;
 }
 
-/// Returns the grid of the batch's first column of images. Waits for the batch's stream if it is in GPU memory.
+/// Returns the grid of the batch's first column of images. Waits for the batch's stream if the batch is in GPU memory.
 template <detail::batch_with_views Batch>
 image make_grid(const Batch& batch, const grid_options& options = {}) {
   using views = decltype(batch.columns());

@@ -18,7 +18,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
-/// The unit of a value. It affects only how the value is printed.
+/// The unit of a value. The unit affects only how the value is printed.
 enum class quantity_unit : std::uint8_t {
   plain,        ///< for example a mean or a learning rate
   count,        ///< an integer
@@ -57,7 +57,7 @@ struct row {
   /// Replaces each byte that is not valid UTF-8 with U+FFFD, in all text of the row.
   void clean_text();
 
-  /// Returns the approximate size of the row. The log uses it to limit its queue.
+  /// Returns the approximate size of the row. The log uses this size to limit its queue.
   std::size_t held_bytes() const noexcept;
 };
 

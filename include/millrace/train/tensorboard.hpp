@@ -43,7 +43,7 @@ class protobuf_message {
   std::string bytes_;
 };
 
-/// Returns the masked CRC-32C of `data`. The format masks it because a CRC of data that contains CRCs is weak.
+/// Returns the masked CRC-32C of `data`. The format masks the CRC, because a CRC of data that contains CRCs is weak.
 std::uint32_t masked_crc32c(std::string_view data) noexcept;
 
 std::string tfrecord(std::string_view payload);

@@ -5,7 +5,7 @@
 //
 // The session creates as many workers and I/O threads as rule.max() returns, but only open ones are active. At its
 // start, the session opens the numbers of workers and reads that the user requested. If due() returns true in next(),
-// the session passes its metrics since the start to evaluate(), and opens the numbers that it returns.
+// the session passes its metrics since the start to evaluate(), and opens the numbers that evaluate() returns.
 // Errors: next() throws the errors of evaluate() and does not change the session. The user may call next() again, and
 // no batch is lost. Threads: the training thread.
 #pragma once

@@ -1,5 +1,5 @@
 // Searches for the smallest sufficient numbers of workers and reads. The search computes moves (changes of the numbers)
-// from windows (short measured parts) of a run. It has neither a thread nor a clock.
+// from windows (short measured parts) of a run. A search has neither a thread nor a clock.
 //
 //   mr::detail::tuning_search search({.open = {.workers = 2, .reads = 4}, .max = {.workers = 16, .reads = 32}});
 //   if (auto d = search.evaluate(window))  apply(d->to), log(d->text());   // empty before a decision
@@ -7,11 +7,12 @@
 // The reachable rate is the lowest of four rates: the rates of the training step, of the stages that are not tuned, of
 // all workers, and of the reads at their knee. Beyond the knee, twice as many reads gain little. The target is the
 // smallest number of workers and reads that reaches this rate and is busy for 95 % of its time. If the wait for data is
-// less than `data_wait` of the time, the search lowers the numbers; if the wait is longer, it raises them. By the
-// following rules, a search ends within five moves, with at most three changes of direction:
+// less than `data_wait` of the time, the search lowers the numbers. If the wait is longer, the search raises the
+// numbers. By the following rules, a search ends within five moves, with at most three changes of direction:
 // - A number that was too low, or an increase that gained nothing, is not tried again.
 // - A number that rose after a fall does not fall again.
-// - After the third move, no number falls while the trainer does not wait, because the step may need it.
+// - After the third move, no number falls while the trainer does not wait, because the step may need all workers and
+//   reads.
 //
 // If the model has no explanation for a wait, a second window must confirm the wait. A search that has ended restarts
 // after three consecutive windows in which one of these conditions is true:
@@ -31,7 +32,8 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-// Condenses a window of a run into a few numbers that determine how many workers and reads its step needs.
+// Reduces the measurements of a window to a few numbers, from which the search computes how many workers and reads the
+// step needs.
 //
 //   mr::detail::tuning_window w = mr::detail::tuning_window_of(now - before);
 //   w.rate_of_workers(6);   w.rate_of_reads(8);      // samples per second that this number can deliver
@@ -45,7 +47,7 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 struct tuning_window {
   static constexpr double without_limit = std::numeric_limits<double>::infinity();
 
-  double data_wait = 0;                 ///< wait for data, as a share of the trainer's or of its device's time
+  double data_wait = 0;                 ///< wait for data, as a share of the time of the trainer or of its device
   double rate = 0;                      ///< delivered samples per second
   double read_rate = 0;                 ///< speed of reading, in delivered samples per second
   double step_rate = without_limit;     ///< rate of a step that never waits for data
@@ -150,11 +152,11 @@ class tuning_search {
   /// Returns lowered numbers for a window without a wait. If the open workers and reads have no spare time, raises the
   /// numbers instead, because the read-ahead is shrinking.
   concurrency_counts reduced(const aim& a) const;
-  /// Raises by one the number, workers or reads, with the lower rate. Changes nothing if both rates are far above the
-  /// rate of the step.
+  /// Adds one worker or one read, depending on which of the two has the lower rate. Changes nothing if both rates are
+  /// far above the rate of the step.
   concurrency_counts one_more(const tuning_window& w) const;
 
-  /// Estimates the contention from read times at two numbers of outstanding reads. One window may not contain both.
+  /// Estimates the contention from read times at two numbers of outstanding reads, which may be from different windows.
   void learn_contention(tuning_window& w);
   bool reverted_useless_move(const tuning_window& w);
   bool restarts(const tuning_window& w);

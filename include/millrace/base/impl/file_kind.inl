@@ -53,7 +53,8 @@ inline constexpr std::array<mark, 27> marks{{
     {file_kind::zip, "PK\5\6\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0"sv},                        // without a member
 }};
 
-/// The front of a file as numbers. Bytes after its end are 0xff, which no header has at the positions that are read.
+/// The front of a file as numbers. Bytes after the end of the front are read as 0xff, which no header has at the
+/// positions that are read.
 struct reader {
   std::span<const std::byte> front;
   std::uint64_t file_bytes;

@@ -49,7 +49,7 @@ MILLRACE_INLINE std::vector<unsigned> numbers_of_list(const std::string& text) {
 MILLRACE_INLINE std::optional<unsigned> numa_node_of_pci_device(std::string address, const std::string& sysfs) {
   const std::vector<unsigned> nodes = numbers_of_list(sysfs_line(sysfs + "/devices/system/node/has_memory"));
   if (nodes.size() < 2) return {};
-  for (char& c : address) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));   // as sysfs names it
+  for (char& c : address) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));   // as in sysfs
   const std::vector<unsigned> node = numbers_of_list(sysfs_line(sysfs + "/bus/pci/devices/" + address + "/numa_node"));
   if (node.size() != 1 || !std::binary_search(nodes.begin(), nodes.end(), node[0])) return {};   // "-1": unknown
   return node[0];

@@ -14,7 +14,7 @@ MILLRACE_INLINE device_batch_output::device_batch_output(std::shared_ptr<device_
 MILLRACE_INLINE device_batch_output::~device_batch_output() {
   for (auto& s : ring_) {
     if (!s.data) continue;
-    // The work on the device that uses the batch must be done before its memory is freed.
+    // The work on the device that uses the batch must be complete before the memory of the batch is freed.
     for (std::size_t i = 0; i < s.release_events; ++i) try_to_wait(*s.released[i]);
     backend_->free_device(s.data);
   }

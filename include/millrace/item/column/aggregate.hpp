@@ -70,8 +70,8 @@ constexpr std::size_t initializer_count() {
   return count;
 }
 
-/// Returns whether initializer `Index` of `Count` begins a built-in array. If it does, an empty pair of braces
-/// initializes several elements.
+/// Returns whether initializer `Index` of `Count` begins a built-in array. At such an initializer, an empty pair of
+/// braces initializes several elements.
 template <class Item, std::size_t Count, std::size_t Index>
 constexpr bool begins_array() {
   const auto accepts = []<std::size_t... After>(std::index_sequence<After...>) {

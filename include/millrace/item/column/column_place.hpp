@@ -96,7 +96,7 @@ struct column_place<T> {
   std::size_t item_bytes() const noexcept { return row_elements / shape[0] * sizeof(element); }
 
   std::size_t max_row_bytes() const noexcept { return numbers * sizeof(std::int32_t) + row_elements * sizeof(element); }
-  /// Writes a row, before close(), as the place of a fixed column does: the numbers of the row's size, then its
+  /// Writes a row from the front of `from`, before close(). `from` contains the numbers of the row's size, then its
   /// elements. Returns false if a number is too large, or if bytes are missing.
   bool set_row(std::byte* base, std::size_t row, std::span<const std::byte>& from) const noexcept {
     std::array<std::int32_t, numbers> size;

@@ -31,7 +31,7 @@ class list_places {
   /// Creates places for a batch of `rows` lists with at most `longest` items.
   list_places(std::size_t rows, std::size_t longest) : places_(rows), longest_(longest) {}
 
-  /// Chooses the places of consecutive rows, beginning with row `first`, from their numbers of items.
+  /// Chooses the places of consecutive rows, beginning with row `first`. `lengths` has the number of items of each row.
   void add(std::size_t first, std::span<const std::uint32_t> lengths) noexcept {
     const std::lock_guard lock(mutex_);
     std::size_t gap = first;   // the first of the unknown rows directly before `first`

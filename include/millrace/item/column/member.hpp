@@ -114,7 +114,7 @@ constexpr std::string_view without_anonymous(std::string_view name) {
   return name;
 }
 
-/// The class and the name of a member. If `name` is empty, `owner` contains both.
+/// The class and the name of a member. If `name` is empty, `owner` contains the class and the name.
 struct member_text {
   std::string_view owner, name;
 };

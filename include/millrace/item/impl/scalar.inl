@@ -39,7 +39,8 @@ MILLRACE_INLINE std::string_view without_blanks(std::string_view text) noexcept 
 
 constexpr bool is_digit(char c) noexcept { return c >= '0' && c <= '9'; }
 
-/// Removes digits with single underscores between them from the front of `text`; returns the number of digits.
+/// Removes the digits at the front of `text`, including single underscores between digits. Returns the number of
+/// digits.
 MILLRACE_INLINE std::size_t skip_digits(std::string_view& text) noexcept {
   std::size_t digits = 0, at = 0;
   while (at < text.size()) {

@@ -164,8 +164,8 @@ struct padded_view {
   std::span<T> span() const;
 };
 
-// sized_view: a typed view of a column whose rows vary in height and width, padded to the largest height and width in
-// the batch.
+// sized_view: a typed view of a column whose rows vary in height and width. Rows are padded to the largest height and
+// width in the batch.
 //
 //   auto [pixels, sizes] = b.get<&example::pixels>();    // u8 [B, tallest, widest, 3] and i32 [B, 2]: height, width
 //   if (y < sizes(i, 0) && x < sizes(i, 1)) use(pixels(i, y, x, 0));         // the rest is padding
@@ -181,7 +181,8 @@ struct sized_view {
   tensor_view<std::int32_t, 2> sizes{};   ///< [rows, 2]: height and width of each row without its padding
 };
 
-// list_view: a typed view of a column of lists: the items of all rows without padding, and where each row begins.
+// list_view: a typed view of a column of lists. It has the items of all rows without padding, and the begin of each
+// row.
 //
 //   auto [pixels, offsets] = b.get<&example::pictures>();    // u8 [total, H, W, 3] and i32 [B + 1]
 //   for (int n = offsets[i]; n < offsets[i + 1]; ++n) use(pixels[n]);        // the images of row i

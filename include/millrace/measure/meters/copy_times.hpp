@@ -27,8 +27,8 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 /// The times for the copies to a device.
 class copy_times {
  public:
-  /// Measures one idle period of the stager. With `for_space`, the stager waits for a device slot, otherwise for a
-  /// batch.
+  /// Measures one idle period of the stager. If `for_space` is true, the stager waits for a device slot. If it is
+  /// false, the stager waits for a batch.
   class idle {
    public:
     idle(copy_times& of, bool for_space) noexcept : of_(&of), for_space_(for_space), since_ns_(steady_now_ns()) {}
@@ -89,7 +89,7 @@ class copy_times {
   struct arrival {
     std::atomic<std::uint64_t> batch{no_batch}, at_ns{0};
   };
-  std::array<arrival, 32> arrivals_;   // by batch number; the trainer only queries its latest batch
+  std::array<arrival, 32> arrivals_;   // entry: batch number % 32; the trainer queries its latest batch
   std::uint64_t started_ns_ = 0;
   std::uint64_t last_ns_ = 0;   // used only by the thread that waits for copies
   std::atomic<std::uint64_t> busy_ns_{0}, batches_{0}, bytes_{0}, for_space_ns_{0}, for_input_ns_{0};

@@ -8,8 +8,8 @@
 //
 // A stay is a period in which a thread works without waiting. Reading the clock of processor time costs ten times as
 // much as reading the wall clock. Therefore processor time is measured only in every eighth stay, whose share of
-// processor time represents the other stays. Reading the run delay (the wait for a core) costs even more, so it is read
-// for at most one stay per 10 ms.
+// processor time represents the other stays. Reading the run delay (the wait for a core) costs even more. Therefore the
+// run delay is read for at most one stay per 10 ms.
 // Errors: none. Threads: one thread at a time is the worker; any thread may call add_to(). add_to() may miss a value
 // that is being written, but does not count any value twice.
 #pragma once
@@ -105,8 +105,8 @@ class worker_times {
   struct measured_times {
     std::uint64_t cpu_ns = 0, cpu_of_ns = 0, delay_ns = 0, delay_of_ns = 0;
 
-    /// Returns the share of the work time in which a worker runs on a core or waits for one. Returns 0 if too few stays
-    /// were measured.
+    /// Returns the share of the work time in which a worker runs on a core or waits for a core. Returns 0 if too few
+    /// stays were measured.
     double share_on_cores() const noexcept;
     measured_times& operator+=(const measured_times& more) noexcept;
     friend measured_times operator-(const measured_times& all, const measured_times& before) noexcept {

@@ -1,4 +1,5 @@
-// Represents a distribution of values by size. It is a snapshot of a histogram, for quantiles, windows and replay.
+// Represents a distribution of values by size. A distribution is a snapshot of a histogram, from which reports compute
+// quantiles and differences.
 //
 //   const mr::distribution before = run.statistics().wait_ns;        // time of each call of next()
 //   train_one_epoch(run);

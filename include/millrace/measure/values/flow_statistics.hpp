@@ -1,4 +1,5 @@
-// Contains the measurements of a run in one window. The verdict, the predictions and the reports use them as input.
+// Contains the measurements of a run in one window (the time between two snapshots). The verdict, the predictions and
+// the reports use these measurements as input.
 //
 //   const mr::flow_statistics before = run.statistics();
 //   train_one_epoch(run);
@@ -26,7 +27,7 @@ namespace millrace { inline namespace MILLRACE_ABI {
 /// The kind of a stage.
 enum class stage_kind : std::uint8_t {
   read,     ///< the I/O threads wait for storage
-  unpack,   ///< processor time of the I/O threads (decompression); `read` contains their waits
+  unpack,   ///< processor time of the I/O threads, such as decompression
   work,     ///< work of the workers, or of the thread of a serial stage
   copy,     ///< copies to device memory
   step      ///< the trainer, which is busy between two calls of next() and starved in next()
@@ -97,8 +98,9 @@ struct flow_statistics {
 
   /// Returns the first stage of this kind, or null.
   const stage_statistics* find(stage_kind kind) const noexcept;
-  /// Returns the share (0 to 1/2) of the other readers' work that was used, if most samples are from the next shard in
-  /// the order. The result is empty for other runs, if only one reader exists, or if the share is unknown.
+  /// In a run in which most samples are from the next shard in the order, returns the used share (0 to 1/2) of the work
+  /// of all other readers. The result is empty for any other run, if only one reader exists, or if the share is
+  /// unknown.
   std::optional<double> useful_share_of_other_readers() const noexcept;
   /// Returns the length of the window in seconds. samples_per_s() returns the speed in the window.
   double wall_s() const noexcept { return 1e-9 * static_cast<double>(wall_ns); }

@@ -7,9 +7,9 @@
 //
 // In the model, k outstanding reads deliver k x b / (1 + q (k - 1)) bytes per second. Here b is the speed of a single
 // read, and q is the share of a read that cannot run concurrently with other reads. Therefore the time of a read is a
-// linear function of k. contention() fits this line, weighted by the number of reads. Counting the reads that end per
-// second at each level would be biased, because a read that begins during another read raises the level at which the
-// other read ends.
+// linear function of k. contention() fits this line, weighted by the number of reads. A count of the reads that end at
+// each level would be biased, because a read that begins during another read raises the level at which the other read
+// ends.
 // Errors: none; with too few reads the result is empty. Threads: not synchronized.
 // Source: the universal scalability law (Gunther, Guerrilla Capacity Planning, 2007) without its coherency term, which
 // is Amdahl's law.
@@ -51,8 +51,8 @@ class read_levels {
   double mean_outstanding() const noexcept;
 
   /// Returns q of the formula above, 0..1. The result is empty unless each of at least two levels has 30 reads and 2 %
-  /// of all reads. The value may be too low: for storage that processes reads one after the other, it is about 1/2,
-  /// because a later read does not delay an earlier one.
+  /// of all reads. The value may be too low: for storage that processes reads one after the other, the value is about
+  /// 1/2, because a later read does not delay an earlier read.
   std::optional<double> contention() const noexcept;
 
   /// Returns the speed with this number of outstanding reads, relative to the speed of a single read.

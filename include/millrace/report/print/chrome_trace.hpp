@@ -2,8 +2,8 @@
 //
 //   write(mr::chrome_trace(events));      // {"displayTimeUnit":"ms","traceEvents":[...]}
 //
-// Each track is a row, in the timeline's order; each counter is a row, too. Arrows show the path of each batch: from
-// the batch's last span in each stage to its last span in the next stage.
+// Each track and each counter is a row. Tracks are in the timeline's order. Arrows show the path of each batch, from
+// its last span in each stage to its last span in the next stage.
 // Errors: none; spans that end before they start are omitted. Threads: a pure function; any thread.
 // Format: Trace Event Format (Google, 2016) with the phases X (complete), M (metadata), C (counter), and s, t, f
 // (flow). Times are in microseconds.

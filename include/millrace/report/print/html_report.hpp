@@ -3,7 +3,7 @@
 //   write(mr::html_report(mr::report_of(window, std::move(events))));
 //
 // The page shows the verdict, its evidence, the stages, the gain of each change, and the charts of
-// report/print/charts.hpp as inline SVG. It contains neither scripts nor external fonts or images. All names are
+// report/print/charts.hpp as inline SVG. The page contains neither scripts nor external fonts or images. All names are
 // escaped.
 #pragma once
 

@@ -1,4 +1,4 @@
-// A distribution from which the simulation draws service times. It is recorded in a run, or specified.
+// A distribution from which the simulation draws service times. The times were recorded in a run, or are specified.
 //
 //   mr::detail::empirical_distribution decode(window.stages[0].service_ns);  // draws times as often as recorded
 //   auto step = mr::detail::empirical_distribution::around(25e6, 0.5);               // 25 ms +- 50 %, uniform

@@ -1,4 +1,4 @@
-// Predicts the effect of other settings on a recorded run, without running it.
+// Predicts the effect of other settings on a recorded run, without another run.
 //
 //   mr::prediction p = mr::what_if(window, {.workers = 8});
 //   p.samples_per_s;  p.gain;  p.then.sentence();              // then: the verdict after the change

@@ -45,7 +45,7 @@ struct flow_limits {
   const stage_limit& lowest() const noexcept { return all.front(); }
   /// Returns the ratio of the second lowest limit to the lowest; infinity if only one stage has a limit.
   double margin() const noexcept;
-  /// Returns the lowest limit of a stage of that kind; null if no such stage has a limit.
+  /// Returns the lowest limit of the stages of this kind; null if none of them has a limit.
   const stage_limit* find(stage_kind kind) const noexcept;
   /// Returns true if the speed of reading is limited by the next shard in the order.
   bool reads_in_turn() const noexcept;
@@ -58,7 +58,8 @@ struct flow_change {
   double workers = 1, io_threads = 1, storage_speed = 1;
   double step_time = 1, copy_time = 1;   ///< time per sample
   double work_time = 1;                  ///< time per sample in the stage `stage`, or in all stages that work or unpack
-  std::size_t stage = ~std::size_t{0};   ///< index in flow_statistics::stages; default: all of these stages
+  std::size_t stage = ~std::size_t{0};   ///< index in flow_statistics::stages; by default all stages that work or
+                                         ///< unpack
 
   /// Returns the factor for the work time of the stage with that index.
   double work_time_of(std::size_t index) const noexcept;

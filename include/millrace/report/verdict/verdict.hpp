@@ -13,7 +13,7 @@
 // alternately starve and block. The walk decides only if two conditions hold. The stage with the lowest limit was busy
 // for less than 85 % of its time. The stage that the walk selects starved and blocked for less than 5 % of its time. In
 // this case, the unaccounted time belongs to the walk's stage. Balanced: the two lowest limits differ by less than 10
-// %. Speeding up only one of the two gains less than 10 %. CPU-starved: workers got less than 95 % of the processor
+// %. Raising only one of these limits gains less than 10 %. CPU-starved: workers got less than 95 % of the processor
 // while they worked. In addition, they were ready to run for at least half of the missing time, or a quota throttled
 // the process. The cause is a quota, neighbors (other programs), or the process's own threads. If the trainer is about
 // as slow as the workers, and waits for less than 5 % of its time, the run is balanced instead. Waits of other threads
@@ -96,9 +96,9 @@ bool judge_reading_in_turn(const flow_statistics& f, const stage_limit& limit, v
 
 void judge_reading(const flow_statistics& f, const stage_statistics& read, const stage_limit& limit, verdict& v);
 
-/// Returns true if the cores are overloaded mainly by this process, not by others. Each runnable thread gets about the
-/// same share of a core. Therefore the number of threads of other processes is estimated as the cores that this process
-/// does not use, divided by that share.
+/// Returns true if mainly this process overloads the cores, and not other processes. Each runnable thread gets about
+/// the same share of a core. Therefore the number of threads of other processes is estimated as the cores that this
+/// process does not use, divided by that share.
 bool own_threads_overload(const flow_statistics& f);
 
 /// Returns the reason why workers got less than 95 % of the processor while they worked. Returns bound_cause::none if

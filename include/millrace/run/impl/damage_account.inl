@@ -22,7 +22,7 @@ MILLRACE_INLINE damage_account::damage_account(damage_options o, const world& mi
 MILLRACE_INLINE damage_account::~damage_account() = default;
 
 MILLRACE_INLINE void damage_account::add(const ready_batch& b, const batch_origin& origin, event_counts& counts) {
-  std::size_t next = 0;   // the row after the last damaged one
+  std::size_t next = 0;   // the row after the last damaged row
   for (const damaged_row& d : b.damaged) {
     if (d.row > next) in_a_row_ = 0;
     next = d.row + 1;

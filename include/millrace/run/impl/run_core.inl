@@ -174,7 +174,7 @@ MILLRACE_INLINE bool run_core::begin(batch_lease& current, std::uint64_t epoch) 
   if (epoch < first_open_epoch_ && !end_.over && !end_.error && !is_forked())
     throw_epoch_passed(epoch, first_open_epoch_);
   if (step(current, epoch)) return true;
-  const bool left_early = epoch != endless && epoch == last_epoch_;   // another loop ended at its last batch
+  const bool left_early = epoch != endless && epoch == last_epoch_;   // another loop ended at the epoch's last batch
   if (end_.over && next_batch_ > 0 && (was_over || !left_early)) throw_finished(options_, epoch);
   return false;
 }

@@ -106,7 +106,7 @@ MILLRACE_INLINE void status_line::remove_cells(std::size_t space) {
   while (!cells_.empty() && width() > space) {
     auto least = cells_.begin();
     for (auto c = cells_.begin(); c != cells_.end(); ++c)
-      if (c->rank <= least->rank) least = c;   // the last of equal ones
+      if (c->rank <= least->rank) least = c;   // the last cell of equal rank
     cells_.erase(least);
   }
 }

@@ -1,5 +1,5 @@
 // The part of the last segment (the fused stages that fill batches) that does not depend on the types of samples and
-// columns. It handles errors, fills rows without a sample, and closes batches.
+// columns. This part handles errors, fills rows without a sample, and closes batches.
 //
 //   class my_segment : public mr::detail::batch_rows { ... };   // copies and clears rows of its columns
 //   } catch (...) { fail(batch, ticket); }               // an error of the batch, or a damaged row
@@ -38,7 +38,8 @@ struct row_ticket {
   record origin{};
 };
 
-/// A sample that make_early() processed before slots existed. batch_segment derives a class with the typed members.
+/// A sample that make_early() processed before slots (the memory of batches) existed. batch_segment derives a class
+/// with the typed members.
 struct early_row {
   virtual ~early_row() = default;
   std::exception_ptr error{};
@@ -78,7 +79,7 @@ class batch_rows : public worker_segment, public final_segment, public row_targe
 
   /// Properties of the columns and the maps.
   struct row_kind {
-    std::size_t together;    ///< the preferred number of tickets in a claim
+    std::size_t together;    ///< preferred number of tickets (samples) in a claim of a worker
     const char* rendering;   ///< the name of the rendering phase in metrics; null if the flow has no maps
   };
 
@@ -88,7 +89,7 @@ class batch_rows : public worker_segment, public final_segment, public row_targe
   std::size_t row_of(std::uint64_t batch, const row_ticket& of) const noexcept {
     return static_cast<std::size_t>(of.position - batch * rows_.rows);   // a remainder would need a slow division
   }
-  /// Returns whether a slot records which of its rows are valid and which are copies.
+  /// Returns whether a slot has flags for the rows that are valid, and for the rows that are copies.
   bool has_flags() const noexcept { return damaged_.tolerates_damage() || rows_.pad_last; }
 
   /// Returns the current exception with the location of the sample.

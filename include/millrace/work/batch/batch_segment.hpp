@@ -1,5 +1,5 @@
-// The last segment (stages that run without a queue between them) of a flow. It runs the maps of this segment, and
-// renders each sample into its row of a slot (memory of a batch).
+// The last segment (stages that run without a queue between them) of a flow. The last segment runs the maps after the
+// previous segment, and renders each sample into its row of a slot (memory of a batch).
 //
 //   using columns = mr::detail::columns<&example::pixels, &example::label>;
 //   mr::detail::batch_segment<decltype(maps), columns> last(maps, {.batch = {.rows = 256, .batches = &ring}});
@@ -141,9 +141,9 @@ class batch_segment final : public batch_rows {
   void publish(std::uint64_t first, std::size_t count) noexcept override { rows_done(first / rows_.rows, count); }
 
  private:
-  /// Prefetches the records of the next rows, which are not in this core's cache: an I/O thread wrote them. One wait
-  /// for all records is faster than a wait for each record. (The function is always inlined, because otherwise g++ 12
-  /// removes the call, which has no other effect.)
+  /// Prefetches the records of the next rows, which are not in this core's cache, because an I/O thread wrote the
+  /// records. One wait for all records is faster than a wait for each record. (The function is always inlined, because
+  /// otherwise g++ 12 removes the call, which has no other effect.)
   [[gnu::always_inline]] void fetch_ahead(std::uint64_t first, std::size_t count) const noexcept {
     if constexpr (requires(const input& i) { i.prefetch_head(); }) {
       if (first < early_.size()) return;   // samples of make_early()

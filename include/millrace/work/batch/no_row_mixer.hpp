@@ -1,4 +1,4 @@
-// Selects the mixer for the rows of a segment's batches. Only batches of the stage mix_rows have one.
+// Selects the class that mixes the rows of batches. Only a flow with the stage mix_rows has a row_mixer.
 //
 //   using mixer = mr::detail::row_mixer_of<columns>::type;      // no_row_mixer, or a row_mixer (row_mixer.hpp)
 //   if constexpr (mixer::mixes) std::puts("rows are mixed");

@@ -7,8 +7,8 @@
 // works in the arena. Here the caller is the trainer, which does not. With a large limit in a global_control, oneTBB
 // starts all workers. The executor owns the global_control. The arena of each session limits the session's workers.
 // Value of its limit: the smallest limit of all global_control objects applies to the process. Therefore all executors
-// set the same limit, which is far above any useful number. oneTBB never ends a thread, and it starts more threads for
-// a new arena before the threads of the previous arena sleep. Therefore a process that creates many sessions in
+// set the same limit, which is far above any useful number. oneTBB never ends a thread, and starts more threads for a
+// new arena before the threads of the previous arena sleep. Therefore a process that creates many sessions in
 // succession finally has as many threads as the limit allows. Reason for a second arena: a queued task wakes the
 // threads of its arena, which then search for other tasks for a while. If there are more workers than cores, usually
 // only the first workers are active (dispatcher.hpp). Therefore the first workers have a small arena. Reason for

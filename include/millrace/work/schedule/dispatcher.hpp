@@ -20,8 +20,8 @@
 // its cache. A worker that blocks in its callable does not need a core. Therefore another worker becomes active.
 //
 // Threads: any thread may call any member.
-// Lifetime: tasks share ownership of the dispatcher. They access the segment only while their worker is running. After
-// stop() and join() no worker is running, and no thread uses the executor.
+// Lifetime: tasks share ownership of the dispatcher. A task accesses the segment only while its worker is running.
+// After stop() and join() no worker is running, and no thread uses the executor.
 #pragma once
 
 #include <millrace/base/aligned_allocator.hpp>
@@ -45,10 +45,10 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 class dispatcher_work {
  public:
   virtual ~dispatcher_work() = default;
-  /// Runs tickets first to first + count - 1 as the worker with this index. Other threads do not use this index at the
+  /// Runs tickets first to first + count - 1 as the worker with this index. No other thread uses the same index at the
   /// same time.
   virtual void run(std::size_t worker, std::uint64_t first, std::size_t count) noexcept = 0;
-  /// Passes on the tickets of a claim. The dispatcher calls it after run() and after it has recorded the times.
+  /// Passes on the tickets of a claim. The dispatcher calls this function after run(), when it has recorded the times.
   virtual void publish(std::uint64_t first, std::size_t count) noexcept = 0;
 };
 
@@ -94,7 +94,7 @@ class dispatcher final : public worker_task,
   /// Returns whether a worker could claim a ticket.
   bool has_claimable() const noexcept { return claimable(head_.load()) > 0 || returned_count_.load() > 0; }
 
-  /// Returns the times of a worker. The worker records its current ticket in them for waits().
+  /// Returns the times of a worker, in which the worker also records its current ticket for waits().
   worker_times& times(std::size_t number) noexcept { return *workers_[number].times; }
 
   /// Runs one claim on the calling thread. Returns false if nothing is claimable.
@@ -164,7 +164,7 @@ class dispatcher final : public worker_task,
 
   /// Wakes or starts workers while tickets are claimable.
   void wake_workers();
-  /// Lets a worker sleep until it is woken. Returns false if it must leave instead.
+  /// Lets a worker sleep until another thread wakes it. Returns false if the worker must leave instead.
   bool sleep(std::size_t index, std::uint64_t now) noexcept;
   /// Records whether wake_workers() has nothing to do, because it can neither wake nor start a worker. Requires mutex_.
   void update_all_running() noexcept;
@@ -176,7 +176,7 @@ class dispatcher final : public worker_task,
   dispatcher_work* const work_;
   const options options_;
   std::size_t max_at_once_ = 1;
-  worker_executor* executor_ = nullptr;   // a worker that has left no longer uses it
+  worker_executor* executor_ = nullptr;   // not used by workers that have left
   std::size_t cores_ = 0;                 // cores() of the executor
 
   alignas(64) std::atomic<std::uint64_t> head_{0};

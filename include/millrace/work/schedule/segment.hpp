@@ -4,8 +4,8 @@
 //   source -> [sink] parallel segment -> [sink] serial segment -> [sink] batch segment -> slots
 //
 // A producer puts samples into the sink of the next segment, in order, while the sink has space. When a full sink has
-// space again, it calls the listener of its producer. These functions never wait. Code that waits has its own thread:
-// I/O threads, serial stages, the trainer.
+// space again, the sink calls the listener of its producer. The functions of sinks and listeners never wait. Code that
+// waits has its own thread: I/O threads, serial stages, the trainer.
 #pragma once
 
 #include <millrace/item/sample.hpp>
@@ -30,7 +30,7 @@ struct concurrency_counts {
 class space_listener {
  public:
   virtual ~space_listener() = default;
-  /// Any thread may call it. The implementation must not wait.
+  /// Any thread may call this function. The implementation must not wait.
   virtual void space_freed() noexcept = 0;
 };
 
@@ -64,7 +64,7 @@ class sample_sink {
   virtual void end_batch() {}
   /// Ends the current epoch. Requires that all its samples have been put.
   virtual void end_epoch() = 0;
-  /// Marks the end of a pass. Unlike at the end of an epoch, stages keep their items. Requires can_accept().
+  /// Marks the end of a pass. Stages keep their items, in contrast to the end of an epoch. Requires can_accept().
   virtual void end_pass() {}
   /// Ends the run; no sample may follow. An error is delivered at the position of the next sample.
   virtual void finish(std::exception_ptr error) = 0;
@@ -112,7 +112,8 @@ class pipeline_node {
   virtual void set_active(const concurrency_counts&) {}
   /// Starts the node's threads, if it has any.
   virtual void start() = 0;
-  /// Does one unit of work on the calling thread, for sessions without threads. Returns false if it did nothing.
+  /// Does one unit of work on the calling thread, for sessions without threads. Returns false if there was nothing to
+  /// do.
   virtual bool advance() = 0;
   /// Requests that all work ends. Does not wait.
   virtual void stop() noexcept = 0;

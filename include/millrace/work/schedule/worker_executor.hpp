@@ -5,8 +5,7 @@
 //   workers.submit(std::move(task), worker);            // returns immediately; task is a std::shared_ptr<worker_task>
 //
 // Errors: none. Threads: any thread may submit; submit() does not wait.
-// Lifetime: tasks own the objects that they use. An executor may be destroyed with tasks in its queue only if these
-// tasks do not need any other objects.
+// Lifetime: tasks own the objects that they use, because an executor may be destroyed while tasks are in its queue.
 #pragma once
 
 #include <millrace/sync/fifo.hpp>
@@ -46,7 +45,7 @@ class worker_executor {
   virtual void release_threads() noexcept {}
   /// Returns the reason why the executor no longer runs tasks; null if it still runs tasks.
   virtual std::exception_ptr error() const noexcept { return {}; }
-  /// Returns a line about the waiting tasks; empty if the executor does not know them.
+  /// Returns a line about the waiting tasks; empty if the executor does not know the waiting tasks.
   virtual std::string waits() const { return {}; }
 
   /// Increments the number of stages that submit tasks.

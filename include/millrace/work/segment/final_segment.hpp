@@ -29,8 +29,8 @@ class row_target {
   virtual std::uint64_t first_ticket() const noexcept = 0;
   /// Returns whether the ticket has a sample that could be read.
   virtual bool has_sample(std::uint64_t ticket) const noexcept = 0;
-  /// Writes the row of a ticket (column_places::set_row()), removes the sample, and closes the batch if this was its
-  /// last row. Returns false, and keeps the ticket, if the bytes are not a row.
+  /// Writes the row of a ticket (column_places::set_row()), removes the sample, and closes the batch if this row was
+  /// its last row. Returns false, and keeps the ticket, if the bytes are not a row.
   virtual bool store_row(std::uint64_t ticket, std::span<const std::byte> bytes) noexcept = 0;
 };
 

@@ -1,5 +1,5 @@
-// A segment (stages that run together) in the middle of a flow. It runs maps, and optionally an expanding stage, on
-// many samples concurrently.
+// A segment (stages that run together) in the middle of a flow. The segment runs maps, and optionally an expanding
+// stage, on many samples concurrently.
 //
 //   mr::detail::fused_maps<clip> maps;                   // no maps before the stage
 //   auto stage = mr::expand(windows_of{.frames = 8});
@@ -38,8 +38,8 @@ struct segment_output<Maps, no_expanding_stage> {
   using type = typename Maps::output;
 };
 
-/// The emitter of an expanding stage. Throws setup_error if the stage emits more items than it declares or expand()
-/// allows.
+/// The emitter of an expanding stage. Throws setup_error if the stage emits more items than max_outputs() returns, or
+/// than expand() allows.
 template <class Output>
 class bounded_emitter {
  public:

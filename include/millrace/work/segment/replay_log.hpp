@@ -11,8 +11,8 @@
 // other cases, reading restarts at the start of the run. Samples move by less than the shuffle window. When reading is
 // more than a window beyond the end of a shard, all samples of the shard have been delivered. The log then removes the
 // entry of the shard.
-// Memory: one entry for each batch between the entrance of the last segment and the trainer, and one entry for each
-// shard that these batches still need.
+// Memory: one entry for each batch that has not been delivered yet, and one entry for each shard that these batches
+// still need.
 // Threads: any thread may call the functions. Calls that must be in order must not be concurrent.
 // Errors: std::bad_alloc.
 #pragma once
@@ -58,7 +58,7 @@ class replay_log {
   /// Records the end of a batch. Called in the order of batches.
   void batch_ends(const batch_end& b);
 
-  /// Returns the restart point after the next batch in order. Requires that batch_ends() was called for it.
+  /// Returns the restart point after the next batch in order. Requires that batch_ends() was called for this batch.
   replay_point take();
 
  private:

@@ -1,11 +1,11 @@
-// The interface between a session and rows that other machines compute. A session needs only this header, which
-// compiles fast.
+// The interface between a session and rows that other machines compute. Sessions include only this header, because the
+// headers of adapt/feeders would increase their compile time.
 //
 //   void start(mr::detail::row_feed& rows, const mr::detail::final_segment& last) {
 //     rows.open("millrace version=6 seed=7 ...", last.describe());   // call it after the slots are allocated
 //   }
 //
-// The only implementation is row_requests (adapt/feeders/impl/row_storage.inl), for a row_storage.
+// The only implementation is row_requests in adapt/feeders/impl/row_storage.inl.
 // Errors: open() throws setup_error. Threads: any thread may call changes() and may_change().
 #pragma once
 
@@ -33,7 +33,7 @@ class row_feed : public pipeline_node {
   virtual void open(std::string order, std::string columns) = 0;
   /// Returns a number that changes when rows are requested, stored or returned to the workers.
   virtual std::uint64_t changes() const noexcept = 0;
-  /// Returns whether rows are requested, or changes() differs from `before`.
+  /// Returns whether requests are outstanding, or changes() differs from `before`.
   virtual bool may_change(std::uint64_t before) const noexcept = 0;
 };
 

@@ -2,7 +2,7 @@
 //
 //   shards()                     the key:                               "n01440764/0017"
 //   lines()                      file and line number:                  "corpus-0017.txt.gz:12"
-//   from(), token_files()        the item's key() if it has one, else its shard and its number there, from 0:
+//   from(), token_files()        key() of the item; without key(), the shard and the number in the shard, from 0:
 //                                "books.u16:3"; "2:3" if shards have no name, "3" if there is only one shard
 //   a source of mix()            the same, but the name of the source if shards have no name: "photos:3"
 //   outputs of expand()          the name of the input, and the number of the output:   "n01440764/0017#2"

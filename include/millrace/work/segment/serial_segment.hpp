@@ -4,13 +4,13 @@
 //   mr::detail::shuffling<clip> stage(order, max_bytes);
 //   mr::detail::serial_segment<clip, decltype(stage)> middle(std::move(stage), {.capacity = 64}, next.entrance());
 //
-// The stage is stateful_expanding or shuffling (work/segment/serial_stages.hpp). It has push(sample, out) and
+// The stage is stateful_expanding or shuffling (work/segment/serial_stages.hpp). Both have push(sample, out) and
 // end_epoch(out). The samples in `out` wait in the segment until the next segment has space. Errors and end marks are
 // passed on in order.
 //
 // Reason for sleeping: a wake-up for each sample costs more processor time, in this thread and in the producer, than a
-// cheap stage. Therefore the thread sleeps until a quarter of its input buffer is full. If there is any input, it
-// sleeps for at most 2 ms.
+// cheap stage. Therefore the thread sleeps until a quarter of its input buffer is full. If there is any input, the
+// thread sleeps for at most 2 ms.
 // Errors: an exception of push() gets shard, key and stage. Any exception of the stage ends the run.
 // Threads: the stage runs on the segment's thread; one producer at a time uses the entrance.
 // Lifetime: the next segment must outlive this segment.

@@ -3,7 +3,8 @@
 //   stateful_expanding<clip, expand_stage<windows_of>>    an expanding stage with a non-const push, or with a finish
 //   shuffling<clip>                         a shuffle that does not follow the source directly
 //
-// The stage appends to the vector `out`, and the segment removes the samples.
+// A stage appends its results to the vector `out`, from which the segment (the part of the pipeline that runs the
+// stage) removes them.
 // Errors: push() throws setup_error if a stage emits too many items, or if the shuffle buffer exceeds its budget.
 // Exceptions of the user's stage are passed on. Threads: one thread at a time.
 #pragma once
@@ -54,7 +55,7 @@ class stateful_expanding {
   }
 
  private:
-  /// The emitter of finish(). It accepts any number of items, because the stage itself stored them.
+  /// The emitter of finish(). It accepts any number of items, because these items are already in memory.
   struct unbounded {
     std::vector<output>* outputs;
     void operator()(output item) { outputs->push_back(std::move(item)); }
@@ -111,7 +112,7 @@ class shuffling {
   }
 
  private:
-  owner<shard_order> plan_;   // on the heap, because order_ refers to it, and a shuffling may be moved
+  owner<shard_order> plan_;   // on the heap, because order_ refers to the plan, and a shuffling may be moved
   jitter_order<T> order_;
   std::size_t max_bytes_;
 };

@@ -1,5 +1,5 @@
-// The entrance of a segment (stages that run together). It stores the samples of one producer in order. Each sample has
-// a ticket (its number), and workers claim tickets.
+// The entrance of a segment (stages that run together). The entrance stores the samples of one producer in order. Each
+// sample has a ticket (its number), and workers claim tickets.
 //
 //   mr::detail::ticket_input<mr::record> in({.capacity = 512, .group = 256, .drop_partial = true, .batches = &ring});
 //   in.connect(*dispatcher);                                            // or any ticket_gate

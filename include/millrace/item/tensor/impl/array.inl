@@ -137,7 +137,7 @@ MILLRACE_INLINE std::pair<npy_header, std::size_t> read_npy_header(const bytes& 
   return {*std::move(header), header_at + header_bytes};
 }
 
-/// Throws data_error if the array has other elements, or another order.
+/// Throws data_error if the array has elements of another type, or Fortran order.
 MILLRACE_INLINE void check_elements(const bytes& field, const npy_header& header, const npy_element& element) {
   if (!element.is(header.type))
     throw_no_array(field,

@@ -28,7 +28,7 @@ MILLRACE_INLINE void event_counts::post(notice&& n, unsigned most) noexcept {
     notices_.push_back(std::move(n));
     any_posted_.store(true);
   } catch (const std::bad_alloc&) {
-    // If memory is exhausted, the notice is dropped. Its event was counted.
+    // If memory is exhausted, the notice is dropped, but its event has been counted.
   }
 }
 

@@ -56,7 +56,7 @@ MILLRACE_INLINE std::optional<feeder_gain> feeder_gain_of(const flow_statistics&
   g.times = std::max(1.0, rate / limits.lowest().samples_per_s);
   const double by_feeders = (1e-9 * rate * g.prepare_ns - workers) / (1e-9 * (g.prepare_ns - g.receive_ns));
   if (g.times <= 1 || g.prepare_ns <= g.receive_ns || by_feeders <= 0) return g;
-  // The run reaches the same share of its lowest limit as now.
+  // Assumes that the run will reach the same share of its lowest limit as now.
   const double sent = by_feeders * std::min(1.0, f.samples_per_s() / limits.lowest().samples_per_s);
   g.gbit_per_s = 8e-9 * sent * g.row_bytes;
   g.feeder_cores = 1e-9 * sent * g.prepare_ns;

@@ -66,7 +66,7 @@ MILLRACE_INLINE stage_limit reading_limit(const flow_statistics& f, std::size_t 
   const double in_turn_s = static_cast<double>(f.in_turn_ns) * (reading_s + unpacking_s) / all_ns;
   const double one = static_cast<double>(f.in_turn_samples) / read.items_per_sample / in_turn_s;
   in_turn.samples_per_s = one * (1 + *useful * (threads - 1));
-  // Prefers `in_turn` if both limits are about equal, because it names the reason.
+  // Prefers `in_turn` if both limits are about equal, because this limit states the reason.
   if (in_turn.samples_per_s >= 1.1 * out.samples_per_s) return out;
   in_turn.samples_per_s = std::min(in_turn.samples_per_s, out.samples_per_s);
   return in_turn;
