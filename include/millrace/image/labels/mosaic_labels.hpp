@@ -11,8 +11,8 @@
 //
 // Map i has the geometry of image i: its quarter, crops, resizes and flips. Pixels outside of the images have the label
 // label_options::ignore of the map of their quarter. Labels are never blended (label_map.hpp).
-// Errors: data_error if the size of a map differs from that of its stored image; the errors of label_map. Threads: not
-// synchronized. Cost: one more copy of the labels than four label maps.
+// Errors: data_error if the size of a map differs from the size of its stored image; the errors of label_map. Threads:
+// not synchronized. Cost: the cost of four label maps, and one more copy of the labels.
 #pragma once
 
 #include <millrace/base/error.hpp>

@@ -2,7 +2,7 @@
 // points.
 //
 //   mr::picture p = mr::jpeg(r["jpg"]).random_resized_crop(224, rng).random_flip(rng);
-//   const mr::geometry g = p.geometry();               // with the random draws of p
+//   const mr::geometry g = p.geometry();               // with the crop and the flip of p
 //   auto mask = mr::labels(r["pgm"]).apply(g);         // label_map.hpp; a column of the batch, as p is
 //   auto [boxes, indices] = g.boxes(objects, {.min_size = 2});
 //   auto [joints, inside] = g.points(skeleton, {.pixel_centers = true});

@@ -2,7 +2,7 @@
 //
 //   mr::crop_box box = mr::detail::random_crop_box({.width = 500, .height = 375}, random, {.scale_min = 0.08});
 //
-// The same random numbers produce the same crop on every compiler. The rule has up to ten attempts; each one draws:
+// The same random numbers produce the same crop on every compiler. The rule has up to ten attempts. Each draws:
 // - the area as a share of the image's area, uniform in [scale_min, scale_max];
 // - the aspect ratio (width / height), log-uniform in [ratio_min, ratio_max];
 // - a uniform position, if a box of that size fits.

@@ -1,7 +1,7 @@
 // Reads the chunks of a PNG: the header up to the image data, then the pieces of the data.
 //
 //   const mr::detail::png_header h = mr::detail::read_png_header(file, {.max_pixels = 1'000'000});
-//   mr::detail::png_image_data pieces(file, h.data_at);          // an inflate_input; pieces.ending(): why it ended
+//   mr::detail::png_image_data pieces(file, h.data_at);          // an inflate_input; pieces.ending(): why data ended
 //
 // The CRC of each IHDR, PLTE and IDAT chunk is checked before the chunk's bytes are used. Any other critical chunk
 // except IEND is an error. Ancillary chunks are skipped, regardless of their contents; tRNS and eXIf are located but

@@ -15,8 +15,8 @@
 //
 //   mr::detail::render_each(jobs, decoder, memory);         // decoder: a row_decoder
 //
-// Jobs of the same file share one decoding of the smallest box that contains their boxes. Sharing does not change the
-// result. If that box is damaged or needs more than 64 MiB, each job is decoded alone.
+// Jobs (images to render) of the same file share one decoding of the smallest box that contains their boxes. Sharing
+// does not change the result. If that box is damaged or needs more than 64 MiB, each job is decoded alone.
 // Errors: the exceptions of the decoder; render_each() adds the location of the file. Threads: any thread; each thread
 // has its own scratch.
 #pragma once

@@ -9,8 +9,8 @@
 // - short: up to 4 taps, and 8 neighboring outputs use at most 16 samples. One load and a byte shuffle move two taps
 //   to each of 8 outputs. A 13-bit weight is split into 64 * high + low, both of 8 bits, for multiply-add of bytes.
 //   The high parts sum to 128, and the running sums of the low parts stay within 32, so no sum exceeds 16 bits.
-// - medium: up to 10 taps, and 4 neighboring outputs begin within 15 samples. It works like short, on words of 16 bits.
-//   If the 4 outputs use at most 16 samples, one load serves all their taps.
+// - medium: up to 10 taps, and the first samples of 4 neighboring outputs are within 15 samples. The method is that of
+//   short, on words of 16 bits. If the 4 outputs use at most 16 samples, one load serves all their taps.
 // - long: any number of taps, 16 at a time for each output. The products are added across the vector at the end.
 // Weights that overshoot (are negative or above 1) use medium or long, whose sums have 32 bits, and clamp the results.
 // Order in `out`: in each 32 columns the first vector contains columns 0-7 and 16-23, the second vector 8-15 and 24-31.

@@ -6,7 +6,7 @@
 //   kernels::color_half({.luma = y, .blue = sums_u, .red = sums_v, .count = 64, .rgb = {red, green, blue}});
 //
 // A chroma sample is centered between two pixels. On each subsampled axis, a pixel is therefore 3/4 of the nearer
-// sample plus 1/4 of the farther one. `sums` are i16 numbers, four times as large as samples. The sum of a row that is
+// sample plus 1/4 of the other. `sums` are i16 numbers, four times as large as samples. The sum of a row that is
 // not subsampled vertically is 4 * sample. A pixel's chroma is then (3 * own + neighbor + bias) >> 4, where own and
 // neighbor are sums. Even pixels use the left neighbor, odd pixels the right neighbor. The biases equal libjpeg's
 // (jdsample.c). If both axes are subsampled (h2v2), the bias is 8 for even and 7 for odd pixels. If only the horizontal

@@ -1,7 +1,7 @@
 // An AVX-512 version of color_half() in fancy_upsampling.hpp, the most expensive kernel for subsampled chroma.
 //
 //   const mr::detail::color_row<std::int16_t> row{.luma = y, .blue = u, .red = v, .count = 224, .rgb = {r, g, b}};
-//   if (mr::detail::cpu_has_wide_vectors()) done = mr::detail::avx512_upsampling::color_half(row);   // 192
+//   if (mr::detail::cpu_has_wide_vectors()) done = mr::detail::avx512_upsampling::color_half(row);
 //
 // Produces the same bits as avx2::upsampling, 64 pixels at a time. Shapes, units, errors, threads: see
 // fancy_upsampling.hpp.

@@ -3,7 +3,7 @@
 //   mr::detail::basic_plane_resizer<mr::detail::vector_plane_kernels> r;   // only if cpu_has_word_layer()
 //
 // The kernels for rows, colors and numbers use the same method for AVX2 and NEON: see upsampling_body.inc,
-// rows_body.inc and numbers_body.inc. The columns have separate files.
+// rows_body.inc and numbers_body.inc. The kernels for columns are in separate files.
 // Shapes, units, errors, threads: see pixel_target.hpp, fancy_upsampling.hpp, column_kernels.hpp, row_kernels.hpp.
 #pragma once
 

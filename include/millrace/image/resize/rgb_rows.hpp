@@ -124,9 +124,9 @@ class basic_rgb_rows {
     return (left_ - static_cast<std::size_t>(planes_.left)) / (half_width_ ? 2 : 1);
   }
 
-  /// The chroma samples that a row's pixels use, including the neighbors of the first and the last pixel's own sample.
+  /// The chroma samples that a row's pixels use, including one neighbor at each end.
   struct chroma_span {
-    std::size_t begin, before, count;   // `before` samples precede the first pixel's own sample
+    std::size_t begin, before, count;   // `before` samples precede the sample that contains the first pixel
   };
 
   chroma_span span_of(const guarded_plane& plane) const noexcept {

@@ -6,9 +6,9 @@
 //
 // On the other axis, each source is at a pixel's center, so Pillow's rule uses only one row or column of neighbors. All
 // sources of a row sheared in x, or of a column sheared in y, have the same distance from a pixel's center. Pillow's
-// distances differ from it by less than 2^-31, because Pillow sums and rounds positions. Therefore the distance is
-// computed once per row or column, and the general kernels (warp_kernels.hpp) recompute results that this difference
-// might change.
+// distances differ from this distance by less than 2^-31, because Pillow sums and rounds positions. The distance is
+// computed once per row or column. The general kernels (warp_kernels.hpp) recompute results that the difference from
+// Pillow might change.
 // Errors: throws std::bad_alloc. Threads: not thread-safe; one thread at a time.
 #pragma once
 

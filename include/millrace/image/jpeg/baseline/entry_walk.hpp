@@ -113,7 +113,7 @@ class entry_walk {
   stop_table stop_;
   mcu_stream stream_;
   std::vector<jpeg_entry> entries_;
-  const std::uint8_t* counted_ = nullptr;   // end of the copied bytes that were counted
+  const std::uint8_t* counted_ = nullptr;   // end of the copied bytes that stuffed_bytes_ covers
   std::ptrdiff_t stuffed_bytes_ = 0;        // stuffed bytes before counted_ in this interval
 };
 

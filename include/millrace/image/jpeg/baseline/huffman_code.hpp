@@ -2,7 +2,7 @@
 //
 //   mr::detail::huffman_code code;
 //   if (!code.assign(component.dc)) return mr::jpeg_refusal::tables;   // too many words
-//   auto [length, symbol] = code.find(window);                // the 16 topmost bits of window; 0 without a code
+//   auto [length, symbol] = code.find(window);                // reads the 16 topmost bits; length 0: no match
 //   code.for_each([](unsigned bits, unsigned byte) { /* ... */ });             // in ascending order of codes
 //
 // Threads: several threads may call const members concurrently. Source: ITU-T T.81 annex C and F.2.2.3.

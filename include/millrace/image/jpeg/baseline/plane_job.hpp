@@ -9,11 +9,12 @@
 //
 // The job decodes all rows of MCUs (coding units) from the image's first row to the last requested row. It stores the
 // MCUs within the region and skips all others. If the file has entries (positions where decoding can begin, see
-// jpeg_entry.hpp), the job jumps from entry to entry. It then skips intervals without a requested MCU and, after the
-// first jump, the rest of the last row. The job refuses an image if libjpeg might warn or produce another value;
-// libjpeg must then decode the image. The reasons are an invalid code, a block that is too long, fewer bytes than the
-// blocks need, a missing marker, and surplus bytes before a marker. The job does not detect damage below the last
-// requested row of MCUs, or damage in data that it does not decode.
+// jpeg_entry.hpp), the job jumps from entry to entry: it skips restart intervals without a requested MCU and, after the
+// first jump, the rest of the last row. The job does not detect damage below the last requested row of MCUs, or damage
+// in data that it does not decode.
+// The job refuses an image if libjpeg might warn or produce another value; libjpeg must then decode the image. The
+// reasons are an invalid code, a block that is too long, fewer bytes than the blocks need, a missing marker, and
+// surplus bytes before a marker.
 // Lifetime: the request's bytes must outlive the job. The result is valid until the next begin(). Threads: one thread
 // at a time.
 #pragma once

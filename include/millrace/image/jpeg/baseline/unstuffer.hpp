@@ -1,8 +1,9 @@
-// Copies a JPEG's entropy-coded bytes up to a requested position, without the zero that is stuffed after each 0xff.
+// Copies a JPEG's entropy-coded bytes up to a requested position, without the zero that is stuffed after each 0xff. An
+// interval is the data between two restart markers, or all data of a file without restart markers.
 //
 //   mr::detail::unstuffer u;
 //   u.begin(file, scan_begin, memory);           // memory: a byte_memory, which may grow
-//   u.reach(from, bytes);                        // continues until `bytes` follow `from`, or the interval ends
+//   u.reach(from, bytes);                        // until at least `bytes` copied bytes follow `from`
 //   const std::uint8_t* end = u.end();           // of the copied bytes; u.ended() if the interval is complete
 //   bool begun = u.next_interval(number);        // skips the marker RSTn; false if it is missing
 //   u.seek(from);                                // or: continues at another byte of the file
@@ -81,7 +82,7 @@ class unstuffer {
   /// limited. The interval does not end at the limit.
   void limit(const std::uint8_t* at) noexcept { limit_ = at; }
 
-  /// Copies until end() - from >= bytes, the interval ends, or the limit is reached.
+  /// Copies until end() - from >= bytes, or the interval ends, or the limit is reached.
   void reach(const std::uint8_t* from, std::size_t bytes) noexcept {
     if (ended_ || static_cast<std::size_t>(to_ - from) >= bytes) return;
     constexpr std::size_t ahead = std::size_t{4} << 10;
