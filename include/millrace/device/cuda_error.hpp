@@ -5,8 +5,8 @@
 //   const detail::current_context here(gpu);                         // until the end of the scope
 //   if (detail::is_capturing(stream)) ...                            // a stream of the current device
 //
-// If a call of Millrace fails, the error is removed from the runtime's "last error", so the user's checks do not see
-// it.
+// If a call of Millrace fails, Millrace clears the runtime's "last error", so that the user's own checks do not report
+// the error of Millrace.
 // Threads: any; a `current_context` belongs to one thread.
 #pragma once
 

@@ -6,7 +6,8 @@
 //   auto flow = mr::from(examples) | mr::batch<&example::features>({.size = 256})
 //             | mr::to_device({.device = best});
 //
-// Terms: a *slot* is the memory of a batch; a *stream* is a queue of work on the device; an *event* is a mark in it.
+// Terms: a *slot* is the memory of a batch. A *stream* is a queue of work on the device. An *event* is a mark in a
+// stream.
 // In these comments, "waits" means that a stream of the device waits, not a thread. Two functions block the calling
 // thread: wait(), which has a dedicated thread, and copy_to_host(), which must not be called in the path of a training
 // step.

@@ -5,7 +5,7 @@
 //   const auto low = mr::detail::equal_bytes(first, 0xff), high = mr::detail::equal_bytes(second, 0xff);
 //   if (mr::detail::any_marked(low | high)) from += mr::detail::first_marked(low, high);
 //
-// A byte of marks is 0xff if the byte is marked, otherwise 0.
+// Marks are a vector with 0xff for each marked byte, and 0 for all other bytes.
 // Errors: none. Threads: pure functions; any thread.
 #pragma once
 
@@ -60,7 +60,7 @@ using bytes_16 [[gnu::vector_size(16)]] = std::uint8_t;
       _mm_packs_epi16(_mm_packs_epi32(above(0), above(4)), _mm_packs_epi32(above(8), above(12))));
 }
 #elif defined __aarch64__
-/// Returns four bits for each byte, because NEON has no instruction for one bit.
+/// Returns four bits for each byte, because NEON has no instruction that returns one bit for each byte.
 [[gnu::always_inline]] inline std::uint64_t mark_bits(bytes_16 marks) noexcept {
   return vget_lane_u64(vreinterpret_u64_u8(vshrn_n_u16(reinterpret_cast<uint16x8_t>(marks), 4)), 0);
 }
