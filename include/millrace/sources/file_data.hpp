@@ -1,18 +1,18 @@
-// A list of loose files as a data set whose samples can be read in any order: one sample is one file.
+// A list of loose files as a data set whose samples can be read in any order. Each sample is one file.
 //
 //   mr::detail::file_data data(names, {.root_bytes = 7});
 //   data.counts();                                              // 1 for each file
 //   std::size_t good = data.read(samples, records, failure);     // records[i] is samples[i] for i < good
-//   data.fingerprint();                                         // digest of keys and sizes: for resuming
+//   data.fingerprint();                                         // digest of keys and sizes, for resume points
 //
 // indexed_run and indexed_source read this data set in the same way as shard_data. Each file counts as a shard with one
-// sample, because every file costs the same to read. Therefore an order that permutes shards permutes the files
-// completely.
+// sample. Therefore an order that permutes the shards permutes the samples completely. This is cheap, because every
+// file costs the same to read.
 // A record contains one field and the field's checksum. The name of the field is the lower-case extension of the file
 // ("file" without an extension). With classes, a second field "cls" contains the number of the class as text.
 // Errors of the constructor: setup_error for missing or unreadable files (the message names the first three), and for a
-// file without a class. Errors of read(): data_error for a local file that cannot be read or whose size has changed
-// since the start, because one file is one sample; io_error for a failed read from a storage.
+// file without a class. Errors of read(): data_error for a local file that cannot be read, or whose size has changed
+// since the start; io_error for a failed read from a storage. An error of a local file concerns only its sample.
 // Threads: the constructor starts up to 32 threads and waits for them. Any number of threads may call read() at the
 // same time.
 #pragma once
@@ -35,9 +35,10 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 /// Options of file_data.
 struct file_data_options {
-  std::size_t root_bytes = 0;              ///< length of the prefix that is removed from each name to form its key
-  std::vector<std::string> classes{};      ///< names of the first folders, by class number; empty: no classes
-  std::uint64_t max_file_bytes = std::uint64_t{1} << 30;   ///< a larger file is an error before it is read
+  std::size_t root_bytes = 0;              ///< length of the prefix of each name that is not part of its key
+  /// Names of the classes (the first folder of each key), by number; empty: no classes.
+  std::vector<std::string> classes{};
+  std::uint64_t max_file_bytes = std::uint64_t{1} << 30;   ///< maximum size; a larger file is an error, and is not read
   std::size_t unreadable_at_most = 0;      ///< maximum number of missing or unreadable files at the start
   millrace::storage storage{};
 };
@@ -47,14 +48,14 @@ class file_data {
  public:
   using item = record;
 
-  /// Reads the sizes of all files. Throws the errors described at the top of the file.
+  /// Reads the sizes of all files. The top of the file lists the errors.
   file_data(std::vector<std::string> names, file_data_options o);
 
   /// Returns 1 for each file.
   const std::vector<std::uint64_t>& counts() const noexcept { return counts_; }
   /// Returns the identity of a sample.
   std::uint64_t id_of(const located_sample& s) const noexcept { return s.id(); }
-  /// Returns 0, because a selection of files is a different data set.
+  /// Returns 0: no samples of the data set are left out. A selection of files is a different data set.
   std::uint64_t choice() const noexcept { return 0; }
   std::string choice_text() const { return {}; }
   /// Returns the file and the key of a sample.
@@ -64,20 +65,20 @@ class file_data {
   }
   /// Returns the total size of all files.
   std::uint64_t size_bytes() const noexcept { return all_bytes_; }
-  /// Returns a digest of the keys, sizes and classes. Folders above the keys, modification times and contents do not
-  /// affect it.
+  /// Returns a digest of the keys, sizes and classes. The folders before the keys, modification times and contents do
+  /// not affect it.
   std::uint64_t fingerprint() const noexcept { return fingerprint_; }
-  /// Returns a line to print at the start; empty if there is no problem.
+  /// Returns a line to print at the start, or "" if there is no problem.
   const std::string& notice() const noexcept { return notice_; }
-  /// Counts nothing; an explicit instantiation of indexed_source requires it.
+  /// Does nothing. It exists because an explicit instantiation of indexed_source requires it.
   void report_reads(event_counts&) const noexcept {}
   /// Returns the meter of the reads.
   read_meter& reads() const noexcept { return reads_; }
 
-  /// Reads `samples` into `records`. Returns the number of good records at the front. Sets `failure` to the error of
-  /// the record after them. Later records are good or empty.
+  /// Reads `samples` into `records`. Returns the number of records that were read without an error, counted from the
+  /// front. Sets `failure` to the error of the next record. Records after it are valid or empty.
   std::size_t read(std::span<const located_sample> samples, std::span<record> records, std::exception_ptr& failure);
-  /// Returns whether read() failed because a storage stopped retrying. Then another call would be just as slow.
+  /// Returns whether read() failed because a storage exhausted its retries. Another call would be as slow.
   bool is_given_up(const std::exception_ptr& failure) const noexcept {
     return !options_.storage.is_local() && is_error_of_storage(failure);
   }
@@ -89,7 +90,7 @@ class file_data {
     return std::string_view(names_[file]).substr(options_.root_bytes);
   }
   void find_sizes();
-  /// Sets the numbers of the classes. Throws setup_error if a file has none.
+  /// Sets the class number of each file. Throws setup_error if a file has no class.
   void find_classes();
   record read_file(std::size_t file, record_builder& build) const;
   record read_local(std::size_t file, record_builder& build) const;
@@ -99,7 +100,7 @@ class file_data {
   mutable block_pool pool_;
   mutable read_meter reads_;
   std::vector<std::uint64_t> counts_, sizes_;
-  std::vector<std::uint32_t> classes_;   // of each file; empty without classes
+  std::vector<std::uint32_t> classes_;   // class number of each file; empty without classes
   std::uint64_t all_bytes_ = 0, fingerprint_ = 0;
   std::string notice_;
 };

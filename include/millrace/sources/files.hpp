@@ -4,25 +4,25 @@
 //   auto flow = mr::files("train/**/*.jpg", {.seed = 7, .folders_are_classes = true}) | mr::shuffle({.window = 1})
 //             | mr::map(prepare) | mr::batch<&example::pixels, &example::label>({.size = 64});
 //
-// The items are records, so a map function for shards() also works for files(). r.key() is the path after the fixed
-// part, which ends before the first glob ("cat/1.jpg"). r.shard() is the complete path. The bytes of the file are a
-// field whose name is the lower-case extension of the file: r["jpg"]. To change the fixed part, set `root`.
-// Names are a pattern, a folder, or a list of paths. A pattern may contain braces, "::" and the globs * ? [..] and **,
-// as for list_shards(). A folder selects all files in and below it. The paths of a list are used literally. Globs match
-// files only, and skip names that begin with a dot. The files of each glob and folder are sorted by the bytes of their
-// paths.
-// Classes: with folders_are_classes the first folder of the key is the class. The number of the class, as text, is the
-// field "cls": r["cls"].as<std::int32_t>(). Classes are numbered from 0 in the sorted order of the folder names;
-// folder_classes() returns these names. To use other names or another order, such as those of the training set, set
+// The items are records, so a map function for shards() also works for files(). r.shard() is the complete path of the
+// file. r.key() is the path without its fixed part, such as "cat/1.jpg". The fixed part ends before the first glob, or
+// is `root`. The bytes of the file are a field whose name is the lower-case extension of the file: r["jpg"].
+// `names` is a pattern, a folder, or a list of paths. A pattern may contain braces, "::" and the globs * ? [..] and **,
+// as for list_shards(). A folder selects all files in it and below it. The paths of a list are used literally. Globs
+// match only files, and skip names that begin with a dot. The files of each glob and folder are sorted by the bytes of
+// their paths.
+// Classes: with folders_are_classes, the first folder of the key is the class. The field "cls" contains the number of
+// the class as text: r["cls"].as<std::int32_t>(). Classes are numbered from 0 in the sorted order of the folder names,
+// which folder_classes() returns. To use other names or another order, for example those of the training set, set
 // `classes`.
 // Order: exact, as for shards() with an index, but without index files. A shuffle with any window permutes all files,
 // because every file costs the same to read. A run can resume after any batch. A resume point is valid only for the
 // same keys and sizes.
-// Every sample must become exactly one row. Therefore stages that change the rows are errors: expand, filter, bucket,
-// pack, or a shuffle that is not directly after files().
+// Every sample must become exactly one row. Therefore the stages expand, filter, bucket and pack are errors, and a
+// shuffle that does not follow files() directly.
 // Errors: setup_error if no file matches, or if more than unreadable_at_most files cannot be read; io_error for an
-// unreadable folder. A file that disappeared, became unreadable or changed its size is a data_error at its batch; with
-// on_damage, the file is one damaged sample.
+// unreadable folder. If a file disappears, becomes unreadable or changes its size during the run, its batch fails with
+// a data_error. With on_damage, the file is one damaged sample.
 // Threads: I/O threads read the files. Cost: three system calls for each file at the start. If you have millions of
 // small files, write them into shards instead.
 #pragma once
@@ -48,27 +48,27 @@ namespace millrace { inline namespace MILLRACE_ABI {
 struct files_options {
   std::uint64_t seed = 0;                ///< seed of the shuffle and of all random numbers
   bool folders_are_classes = false;      ///< adds a field "cls": the number of the first folder of the key
-  std::vector<std::string> classes{};    ///< names of the classes, by number; implies folders_are_classes
-  /// The prefix that is removed from each path to form its key. Not set: the folders before the first glob; for a list,
-  /// nothing is removed.
+  std::vector<std::string> classes{};    ///< names of the classes, by number; if set, folders_are_classes is true
+  /// The prefix that is removed from each path to form its key. By default, this is the part before the first glob. For
+  /// a list, nothing is removed by default.
   std::string root{};
-  /// Returns whether to use the file with this key. Not set: all files are used.
+  /// Returns whether to use the file with this key. By default, all files are used.
   std::function<bool(std::string_view key)> where{};
-  std::uint64_t max_file_bytes = std::uint64_t{1} << 30;   ///< a larger file is an error before it is read
-  /// Maximum number of missing or unreadable files at the start; for a session with on_damage.
+  std::uint64_t max_file_bytes = std::uint64_t{1} << 30;   ///< maximum size; a larger file is an error, and is not read
+  /// Maximum number of missing or unreadable files at the start. Use it together with on_damage.
   std::size_t unreadable_at_most = 0;
   millrace::storage storage{};           ///< storage that contains the files
 };
 
 namespace detail {
 
-/// The files that a user named, before they are checked.
+/// The files that the names of the user select, before they are checked.
 struct named_files {
   std::vector<std::string> paths;
-  std::size_t root_bytes = 0;   ///< length of the prefix that is removed from each path to form its key
+  std::size_t root_bytes = 0;   ///< length of the prefix of each path that is not part of its key
 };
 
-/// Returns the files of a pattern, and its fixed part.
+/// Returns the files of a pattern, and the length of its fixed part.
 named_files find_files(std::string_view pattern, const files_options& o);
 /// Returns the files of a list.
 named_files find_files(std::vector<std::string> names, const files_options& o);
@@ -86,7 +86,7 @@ class files_source {
 
   owner<planned_run> plan(const indexed_run_options& o) const { return make_owner<planned>(data_, o); }
 
-  // Every source needs these members. open() has no definition, because the session calls plan() instead.
+  // Every source needs these members. open() is only declared, because the session calls plan() instead.
   std::size_t shards() const noexcept { return data_->counts().size(); }
   planned::source_type::reader open(std::size_t shard, std::uint64_t epoch) const;
 
@@ -96,7 +96,7 @@ class files_source {
 
 }  // namespace detail
 
-/// Returns a flow of records, one for each file, in an exact order. `names` is a pattern, a folder or a list of names.
+/// Returns a flow of records, one for each file, in an exact order. `names` is a pattern, a folder or a list of paths.
 /// Throws setup_error if no file exists or a file cannot be read, and io_error if a folder cannot be read.
 template <detail::file_names Names = std::vector<std::string>>
 auto files(const Names& names, const files_options& options = {}) {
@@ -105,7 +105,7 @@ auto files(const Names& names, const files_options& options = {}) {
   return detail::flow<record, source>{{}, source(std::move(matches), options), options.seed};
 }
 
-/// Declared only for its error message, which the compiler shows if the second argument is not an options object.
+/// Overload for a second argument that is not an options object. The compiler shows its error message.
 template <class Names, class Other>
   requires(!std::is_convertible_v<const Other&, files_options>)
 __attribute__((unavailable("millrace: the second argument of files() is its options. Name the option, such as "

@@ -1,21 +1,20 @@
-// from: creates a flow from the user's own source: a range, a generator, or a source type.
+// from: creates a flow from your own source: a range, a generator, or a source type.
 //
-//   auto a = mr::from(clips);                           // any range; an lvalue is referenced, so keep it alive
-//   auto b = mr::from([&] { return next_clip(); });     // returns std::optional<clip>; called by one thread
-//                                                       // at a time; nullopt ends the epoch, and the next call begins
-//                                                       // the next epoch
+//   auto a = mr::from(clips);                           // any range; an lvalue must outlive the session
+//   auto b = mr::from([&] { return next_clip(); });     // a generator: returns std::optional<clip>
 //   auto c = mr::from(my_source("clips/"), {.seed = 7});   // item, shards(), open(shard, epoch): flow/stage.hpp
 //
-// Elements of a range are copied; items of a generator are moved.
-// If a range has random access, and its elements are in memory or are integers, the order is exact, as for shards()
-// with an index. Each pass delivers each element once over all ranks. Any world size that divides the global batch is
-// allowed. A resumed run reads no element again. The range must not change while a session runs. Any other range is
-// streamed: it is iterated once per epoch. Flows with expand, filter, pack, take, bucket, or a shuffle that is not
-// directly after from(), are streamed, too.
-// Errors: an exception of the range, generator or source becomes a stage_error, except a millrace::error, which is not
-// changed. A session throws setup_error for a random-access range without elements.
+// Elements of a range are copied. Items of a generator are moved. One thread at a time calls a generator. If it returns
+// std::nullopt, the epoch ends, and the next call begins the next epoch.
+// If a range has random access, and its elements are integers or in memory, the order is exact, as for shards() with an
+// index. Each pass delivers each element once over all ranks. The world size may be any divisor of the global batch. A
+// resumed run reads no element again. The range must not change while a session runs. Other ranges are streamed: a run
+// iterates over them once per epoch. A range is also streamed if the flow has expand, filter, pack, take, bucket, or a
+// shuffle that does not follow from() directly.
+// Errors: a millrace::error of the range, generator or source is rethrown unchanged. Any other exception becomes a
+// stage_error. A session throws setup_error for a random-access range without elements.
 // Threads: I/O threads read the source.
-// Lifetime: an lvalue range must outlive the flow and its session; everything else is owned by the flow.
+// Lifetime: an lvalue range must outlive the flow and its session. The flow owns everything else.
 #pragma once
 
 #include <millrace/base/version.hpp>
@@ -46,17 +45,17 @@ concept generator = std::invocable<G&> && requires(G& next) {
   { next().has_value() } -> std::convertible_to<bool>;
   *next();
 };
-/// The type in which a flow stores the argument of from(): a pointer to a plain function, anything else unchanged.
+/// The type in which a flow stores the argument of from(). A function is stored as a pointer.
 template <class Source>
 using stored_source = std::conditional_t<std::is_function_v<std::remove_reference_t<Source>>, std::decay_t<Source>,
                                        std::remove_cvref_t<Source>>;
 
-/// Everything that from() accepts. A generator that cannot be copied must be an rvalue.
+/// All types that from() accepts. A generator that cannot be copied must be an rvalue.
 template <class Source, class Plain = stored_source<Source>>
 concept source_argument = source_like<Plain> || iterable<Plain> ||
                         (generator<Plain> && std::constructible_from<Plain, Source>);
 
-/// A source over a range, which it references or owns.
+/// A source that reads a range. It refers to the range or owns it.
 template <class Range>
 struct range_source {
   using item = std::remove_cvref_t<element_of<Range>>;
@@ -120,7 +119,7 @@ constexpr auto from(Source&& source, source_options options = {}) {
   if constexpr (detail::source_like<plain>) {
     return start(plain(std::forward<Source>(source)));
   } else if constexpr (detail::iterable<plain> && std::is_lvalue_reference_v<Source>) {
-    // An aliasing pointer that owns nothing: the caller owns the range.
+    // The pointer owns nothing, because the caller owns the range.
     return start(detail::range_source<plain>{std::shared_ptr<const plain>(std::shared_ptr<void>(), &source)});
   } else if constexpr (detail::iterable<plain>) {
     return start(detail::range_source<plain>{std::make_shared<const plain>(std::move(source))});
@@ -128,7 +127,7 @@ constexpr auto from(Source&& source, source_options options = {}) {
     return start(detail::generator_source<plain>{std::make_shared<plain>(std::forward<Source>(source))});
   }
 }
-/// Reports at compile time why an argument is not a source.
+/// Overload for an argument that is not a source. The compiler shows the reason.
 detail::broken_flow from(detail::diagnose::no_source, source_options = {});
 
 }}  // namespace millrace

@@ -5,24 +5,29 @@
 //                        {.missing = mr::missing::skip})
 //             | mr::shuffle({.window = 8192}) | mr::map(prepare) | mr::batch<example>({.size = 256});
 //
-// Delivers a record for each sample of the first set. The record also has the fields of its partners, the samples with
-// the same key in the other sets: here r["jpg"] of the first set and r["npy"] of the second. Key, shard and offset of a
-// record are those of the first set. The sets may have different shards and different orders. join(vector, options)
-// joins any number of sets.
-// Partners are found by the indexes, before any sample is read. The start line has the number of samples that matched.
-// Order, ranks, resume, digests and on_damage: as for shards() with an index, over the samples of the first set. Its
-// seed is the seed of the flow. Each set may have its own options, such as fields, storage, where or only. A damaged
-// sample of any set damages the record, which on_damage and the quarantine list name by the key of the first set. A
-// resume point contains fingerprints of all sets.
-// Keys: several samples of the first set may have one key, and share a partner. Keys that no sample of the first set
-// has are unused. In each other set, a key of the first set must be unique; with same_shard_names, it must be unique in
-// the shards of one file name.
-// Errors, all setup_errors of the session's constructor: a set without an index (compressed, or .index = off); equal
-// field names in two sets, after join_options::prefixes; a key with two partners; sets without a common key; with
-// missing::error, a sample without a partner. Stages that change the number of rows are errors, as for every source
-// that is always indexed. All other errors are those of shards().
-// Memory and cost of the start: sources/joined_data.hpp. Cost: one more read and about 0.3 us for each sample and set.
-// No payload is copied. Store partners in the same order in all sets; otherwise each partner is a separate read.
+// Delivers a record for each sample of the first set. A partner of a sample is a sample with the same key in another
+// set. The record also has the fields of the partners: here r["jpg"] of the first set, and r["npy"] of the second. Key,
+// shard and offset of the record are those in the first set. The sets may have different shards and different orders.
+// join(vector, options) joins any number of sets.
+// The indexes show the partners, before any sample is read. The start line contains the number of samples with
+// partners. Order, ranks, resume, digests and on_damage are as for shards() with an index, over the samples of the
+// first set. The seed of the flow is the seed of the first set. Each set may have its own options, such as fields,
+// storage, where or only. A damaged sample of any set damages the record. on_damage and the quarantine list identify
+// the record by the key in the first set. A resume point contains fingerprints of all sets.
+// Keys: several samples of the first set may have the same key, and then share a partner. Keys that do not occur in the
+// first set are unused. In each other set, a key of the first set must be unique. With same_shard_names, it must be
+// unique among the shards with one file name.
+// Errors: the constructor of the session throws setup_error for
+// - a set without an index (compressed, or .index = off)
+// - field names that are equal in two sets, after join_options::prefixes are added
+// - a key with two partners in a set
+// - sets without a common key
+// - with missing::error, a sample without a partner
+// - stages that change the number of rows, as for every source that always uses an index
+//
+// All other errors are those of shards().
+// Cost: one more read and about 0.3 us for each sample and set. sources/joined_data.hpp states memory and start time.
+// No payload is copied. Store partners in the same order in all sets. Otherwise each partner needs a separate read.
 // Threads: as for shards(). Copies of a flow share the indexes and the partners.
 #pragma once
 
@@ -51,20 +56,20 @@ class joined_source {
   /// Throws setup_error for fewer than two sets.
   joined_source(std::vector<shards_source> sets, join_options options);
 
-  /// Reads or builds the indexes of all sets and finds the partners, at the first call. Returns true. Throws
+  /// In the first call, reads or builds the indexes of all sets, and finds the partners. Returns true. Throws
   /// setup_error for a set without an index, and the errors of joined_data.
   bool uses_index(const index_use& use) const;
-  /// Requires that uses_index() was called for a session of this kind.
+  /// Requires an earlier call of uses_index() for a session of the same kind (with or without on_damage).
   owner<planned_run> plan(const indexed_run_options& o) const;
 
-  // Every source needs these members. open() has no definition, because the session calls plan() instead.
+  // Every source needs these members. open() is only declared, because the session calls plan() instead.
   std::size_t shards() const noexcept { return sets_.front().shards(); }
   planned::source_type::reader open(std::size_t shard, std::uint64_t epoch) const;
 
  private:
   struct joined {
     std::mutex mutex{};   // guards the rest
-    std::shared_ptr<joined_data> data[2]{};   // the second one for sessions with on_damage
+    std::shared_ptr<joined_data> data[2]{};   // [1] is for sessions with on_damage
   };
 
   std::vector<shards_source> sets_;
@@ -72,7 +77,7 @@ class joined_source {
   std::shared_ptr<joined> joined_;   // shared by copies
 };
 
-/// A flow that consists only of shards().
+/// True if a flow consists only of shards().
 template <class Flow>
 inline constexpr bool is_shards = false;
 template <>
@@ -80,8 +85,8 @@ inline constexpr bool is_shards<flow<record, shards_source>> = true;
 
 }  // namespace detail
 
-/// Returns a flow of the records of `sets[0]`, with the fields of the samples with the same key in the other sets.
-/// Throws setup_error for fewer than two sets.
+/// Returns a flow of the records of `sets[0]`. Each record also has the fields of the samples with the same key in the
+/// other sets. Throws setup_error for fewer than two sets.
 template <class Flow>
   requires detail::is_shards<Flow>
 auto join(const std::vector<Flow>& sets, const join_options& options = {}) {
@@ -98,7 +103,7 @@ auto join(const First& first, const Second& second, const join_options& options 
   return join(std::vector{first, second}, options);
 }
 
-/// Declared only for its error message, which the compiler shows if an argument is not a set of shards.
+/// Overload for an argument that is not a set of shards. The compiler shows its error message.
 template <class First, class Second>
   requires(!(detail::is_shards<First> && detail::is_shards<Second>) &&
            !std::is_convertible_v<const Second&, join_options> && !detail::is_broken_flow<First> &&
@@ -109,7 +114,7 @@ detail::broken_flow join(const First&, const Second&, const join_options& = {}) 
   return {};
 }
 
-/// Accepts flows whose mistake was already reported.
+/// Overload for flows whose mistake was already reported.
 template <class First, class Second>
   requires(detail::is_broken_flow<First> || detail::is_broken_flow<Second>)
 detail::broken_flow join(const First&, const Second&, const join_options& = {}) {

@@ -1,17 +1,18 @@
-// Joins indexed data sets by the keys of their samples. An indexed_run over a join reads this data set.
+// Joins indexed data sets by the keys of their samples. This class is the data set of an indexed_run over a join.
 //
 //   mr::detail::joined_data data({images, embeddings}, {.missing = mr::missing::skip}, notices);
-//   data.counts();                              // joined samples of each shard of the first set
-//   data.read(samples, records, failure);       // as shard_data; each record has the fields of all sets
+//   data.counts();                              // number of joined samples in each shard of the first set
+//   data.read(samples, records, failure);       // as shard_data::read(); each record has the fields of all sets
 //
-// The constructor reads the indexes of all sets, but no sample. It finds the partners of each sample of the first set
-// by a sorted table of 64-bit hashes of the keys, and then compares the keys. Therefore equal hashes are not an error.
-// Memory: 8 bytes for each joined sample and set, and during the start 32 bytes for each sample of one further set. The
+// The constructor reads the indexes of all sets, but no sample. A partner of a sample is a sample with the same key in
+// another set. The constructor finds the partners with a sorted table of 64-bit hashes of the keys. It then compares
+// the keys, so that equal hashes of different keys are harmless.
+// Memory: 8 bytes for each joined sample and set. During the start also 32 bytes for each sample of one set. The
 // indexes stay in memory, as in a run over one set after its first pass.
-// Cost of the start: all indexes are read, the keys of each further set are sorted, and each sample of the first set
-// is one binary search.
+// Time of the start: reading all indexes, sorting the keys of each set except the first, and one binary search for each
+// sample of the first set.
 // Errors: the errors of shard_data, and setup_error for keys and fields that cannot be joined (sources/join.hpp).
-// Threads: any number of threads may call read() at the same time; everything else is immutable.
+// Threads: any number of threads may call read() at the same time. Everything else is immutable.
 #pragma once
 
 #include <millrace/base/version.hpp>
@@ -25,59 +26,59 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
-/// The treatment of a sample of the first set whose key is missing in another set.
+/// The treatment of a sample of the first set that has no partner in another set.
 enum class missing : std::uint8_t {
   error,    ///< the session does not start
   skip,     ///< the sample is omitted
-  partial   ///< its record has only the fields of the sets that have the key
+  partial   ///< the record has only the fields of the sets that have the key
 };
 
 /// Options of join().
 struct join_options {
   millrace::missing missing = millrace::missing::error;   ///< treatment of samples without a partner
-  /// Texts before the names of the fields of each set, such as {"", "b."}; may be shorter than the list of sets.
+  /// A prefix for the field names of each set, such as {"", "b."}. Sets after the end of the list have no prefix.
   std::vector<std::string> prefixes{};
-  /// True: a sample joins only samples in shards of the same file name, for keys that repeat in every shard.
+  /// If true, a sample joins only samples in shards with the same file name. Use it if keys repeat in every shard.
   bool same_shard_names = false;
 };
 
 namespace detail {
 
-/// Reads several data sets as one: the samples of the first set, each with the fields of its partners.
+/// Reads several data sets together: the samples of the first set, each with the fields of its partners.
 class joined_data : public shard_sets {
  public:
   using item = record;
 
-  /// Finds the partners of all samples. Throws the errors described at the top of the file.
+  /// Finds the partners of all samples. The top of the file lists the errors.
   joined_data(std::vector<std::shared_ptr<shard_data>> sets, join_options options, notice_outlet& notices);
 
-  /// Returns the number of joined samples of each shard of the first set.
+  /// Returns the number of joined samples in each shard of the first set.
   const std::vector<std::uint64_t>& counts() const noexcept { return counts_; }
   /// Returns the identity of a sample, which is its identity in the first set.
   std::uint64_t id_of(const located_sample& s) const noexcept { return sets_[0]->id_of(in_set(s, 0)); }
-  /// Returns a text with the number of selected samples of each set; empty without a selection.
+  /// Returns a text with the number of chosen samples of each set, or "" without a choice.
   std::string choice_text() const;
-  /// Returns the bytes of the joined samples in all sets, estimated by their share of the samples.
+  /// Returns the size of the joined samples in all sets. Estimated from the share of joined samples.
   std::uint64_t size_bytes() const noexcept;
-  /// Returns a hash of the first set (upper half), and of the other sets and the partners (lower half).
+  /// Returns a fingerprint. The upper half is for the first set, the lower half for the other sets and the partners.
   std::uint64_t fingerprint() const noexcept { return fingerprint_; }
   /// Returns shard, key and offset of a sample in the first set.
   error_location location_of(const located_sample& s) const { return sets_[0]->location_of(in_set(s, 0)); }
-  /// Returns the position of the rest of a sample that is stored in several pieces.
+  /// If the members of a sample are separated in its shard, returns the location of another part of the sample.
   std::optional<other_piece> other_piece_of(const error_location& sample) const;
-  /// Throws setup_error if the fingerprint `then` of a resume point belongs to another join.
+  /// Throws setup_error if `then`, the fingerprint in a resume point, belongs to another join.
   void check_same(std::uint64_t then) const;
 
-  /// As shard_data::expect(), for all sets together.
+  /// Works like shard_data::expect(), for all sets together.
   std::size_t expect(const expected_order& order);
-  /// Announces to the storages the shards of all sets that these shards of the first set need.
+  /// Announces the shards that these shards of the first set need, in all sets, to their storages.
   void expect_shards(std::span<const std::size_t> shards) const;
-  /// As shard_data::read().
+  /// Works like shard_data::read().
   std::size_t read(std::span<const located_sample> samples, std::span<record> records, std::exception_ptr& failure);
-  /// As shard_data::is_given_up().
+  /// Works like shard_data::is_given_up().
   bool is_given_up(const std::exception_ptr& failure) const noexcept;
 
-  /// Returns the number of samples with and without partners.
+  /// Returns a text with the number of samples, and the number of partners in each set.
   std::string describe(const exact_order&) const;
 
  private:
@@ -85,11 +86,12 @@ class joined_data : public shard_sets {
   static constexpr std::uint64_t upper_half = ~std::uint64_t{0} << 32;
 
   struct set_facts {
-    std::uint64_t samples = 0, missing = 0;   // samples of the set; samples of the first set without a partner in it
+    // Samples of the set; samples of the first set without a partner in this set.
+    std::uint64_t samples = 0, missing = 0;
     std::uint64_t unused = 0;                 // samples of the set that are not a partner
-    std::uint64_t used = 0;                   // joined samples with a partner in it
-    std::uint64_t neighbors = 0;              // of these, the ones whose partner follows the previous partner
-    std::string first_missing{};              // the first key without a partner
+    std::uint64_t used = 0;                   // joined samples with a partner in this set
+    std::uint64_t neighbors = 0;              // joined samples whose partner directly follows the previous partner
+    std::string first_missing{};              // key of the first sample without a partner
   };
   class key_table;
 
@@ -97,29 +99,28 @@ class joined_data : public shard_sets {
   static located_sample unpacked(std::uint64_t place) noexcept {
     return {.shard = place >> 32, .index = place & ~upper_half};
   }
-  /// Returns the location of a joined sample in a set that has it.
+  /// Returns the location of a joined sample in a set that contains it.
   located_sample in_set(const located_sample& s, std::size_t set) const noexcept {
     return unpacked(places_[set][first_of_[s.shard] + s.index]);
   }
   std::string name_of(std::size_t set) const;
   void check_fields() const;
-  /// Finds the partner in `set` of every sample of the first set. Stores the place `none` for a sample without a
-  /// partner.
+  /// Finds the partner in `set` of every sample of the first set. Stores `none` for a sample without a partner.
   void find_partners(std::size_t set);
-  /// Throws setup_error if no sample has a partner in `set`, or if a sample has none and join_options::missing is
-  /// `error`.
+  /// Throws setup_error if no sample has a partner in `set`. With missing::error, throws it if any sample has no
+  /// partner.
   void check_partners(std::size_t set, const key_table& keys) const;
   /// Removes samples without a partner from all sets.
   void skip_missing();
   void count_shards();
-  /// Reads the samples of one set. Empty records remain for samples that the set does not have. `failure` is the error
-  /// of the sample whose number is returned.
+  /// Reads the samples of one set. Leaves a record empty if the set does not have its sample. Returns the number of
+  /// samples that were read without an error, counted from the front. `failure` is the error of the next sample.
   std::size_t read_set(std::size_t set, std::span<const located_sample> samples, std::span<record> records,
                        std::exception_ptr& failure);
 
   const join_options options_;
   block_pool pool_;
-  std::vector<std::vector<std::uint64_t>> places_;   // for each set: the place of each joined sample
+  std::vector<std::vector<std::uint64_t>> places_;   // for each set, the location of each joined sample
   std::vector<std::uint64_t> counts_, first_of_;     // for each shard of the first set
   std::vector<set_facts> facts_;
   std::uint64_t fingerprint_ = 0, skipped_ = 0;

@@ -3,14 +3,15 @@
 //   auto flow = mr::shards("train-{000..146}.tar", {.without = mr::keys_from("quarantine-*.jsonl")});
 //   auto part = mr::shards("train-{000..146}.tar", {.only = mr::keys_from("subset.txt.gz")});
 //
-// A text file contains one key in each line; empty lines are skipped. A file that ends in .jsonl or .ndjson contains an
-// object in each line, with the string "key" and optionally the string "shard". The file name in "shard" restricts the
-// key to that shard. Quarantine lists have this form. If a key or a shard name is not UTF-8, "key_hex" or "shard_hex"
-// contains its bytes in hexadecimal. A line with a shard and a null key is a note about the shard; it is skipped. If
-// the writer of a quarantine list was killed, the last line may be truncated; it is skipped, too. The next
-// quarantine_list that opens the file removes the truncated line. Files may be compressed like those of lines().
-// Patterns are those of list_shards(). In a folder, keys_from() reads the files that lines() would read.
-// Errors: setup_error for missing files, unless allow_missing is set; data_error with file and line for a line of JSON
+// A text file contains one key in each line. Empty lines are skipped.
+// A file that ends in .jsonl or .ndjson contains an object in each line, as in quarantine lists. The object has the
+// string "key" and optionally the string "shard". The key then matches only in the shard with this file name. If a key
+// or a shard name is not UTF-8, "key_hex" or "shard_hex" contains its bytes in hexadecimal. A line with a shard and a
+// null key is a note about the shard, and is skipped. If the writer of a quarantine list was killed, its last line may
+// be truncated. This line is skipped, and the next quarantine_list that opens the file removes it.
+// Files may be compressed like those of lines(). Patterns are those of list_shards(). In a folder, keys_from() reads
+// the same files as lines().
+// Errors: setup_error for missing files, unless allow_missing is set. data_error with file and line for a line of JSON
 // without a key. Threads: any thread; no shared state.
 #pragma once
 
@@ -26,20 +27,20 @@ namespace millrace { inline namespace MILLRACE_ABI {
 
 /// Options of keys_from().
 struct keys_from_options {
-  bool allow_missing = false;   ///< skips missing files of a pattern: a first run has no quarantine list
+  bool allow_missing = false;   ///< ignores missing files of a pattern, because a first run has no quarantine list
   millrace::storage storage{};  ///< storage that contains the files
 };
 
 namespace detail {
 
-/// Returns the rule that selects lists of keys in a folder.
+/// Returns the rule that selects the lists of keys in a folder.
 inline folder_rule key_lists(bool allow_missing) noexcept {
   folder_rule rule = text_folder_rule;
   rule.ignore_missing = allow_missing;
   return rule;
 }
 
-/// Returns true for a last line that quarantine_list wrote only in part, because its process was killed during add().
+/// Returns whether the last line of a quarantine list is incomplete, because its writer was killed during add().
 bool is_cut_entry(const line& last, std::uint64_t file_bytes) noexcept;
 
 /// Returns the keys in these files.
@@ -47,8 +48,8 @@ key_list read_keys(const std::vector<std::string>& files, const storage& at = {}
 
 }  // namespace detail
 
-/// Returns the keys that files list. `names` is one pattern or a list of paths. Throws setup_error if a file is
-/// missing, and data_error if a line has no key.
+/// Returns the keys in these files. `names` is one pattern or a list of paths. Throws setup_error if a file is missing,
+/// and data_error if a line has no key.
 template <detail::file_names Names = std::vector<std::string>>
 key_list keys_from(const Names& names, const keys_from_options& options = {}) {
   const bool is_pattern = detail::file_name<Names>;

@@ -4,17 +4,23 @@
 //                        {.limits = {.max_line_bytes = 1 << 20}});
 //   while (auto line = file.next()) use(line->text(), line->number());
 //
-// A line ends at "\n" or "\r\n"; the last line may lack this end. A byte order mark at the start of the file is
-// dropped. The compression is recognized by content: gzip, bzip2, xz, zstd, lz4. A file that is empty, or that contains
-// only a byte order mark, has no lines.
-// Errors: data_error with file, line, column and offset for a line that is not UTF-8 or too long. Only that line fails:
-// the next call returns the next line. The column counts characters, from 1.
-// A compressed stream that is damaged or truncated is a late_data_error: earlier lines of that file may be wrong. This
-// error, an error of the source, and the error for max_expansion end the file: every further call throws the same error
-// again. A file of another kind (an archive, a database, an image, a Git LFS pointer) is a data_error that names the
-// kind. The complete lines before an error are delivered first.
-// Memory: one block for about 64 KiB of text, which is copied once. Later blocks reuse memory of the pool. Threads: not
-// thread-safe. Lifetime: the pool must outlive the reader.
+// A line ends at "
+// " or "\r
+// ". The last line may lack this end. A byte order mark at the start of the file is skipped. The content of the file
+// determines the compression: gzip, bzip2, xz, zstd, lz4. A file that is empty, or that contains only a byte order
+// mark, has no lines.
+// Errors: data_error with file, line, column (in characters, from 1) and offset for a line that is not UTF-8 or too
+// long. This error concerns only its line: the next call returns the next line. All other errors end the file: every
+// later call throws the same error. They are:
+// - late_data_error for a damaged or truncated compressed stream; earlier lines of the file may be wrong
+// - data_error for max_expansion
+// - data_error for a file of another kind (an archive, a database, an image, a Git LFS pointer), with the name of the
+//   kind
+// - the errors of the source
+//
+// The complete lines before an error are delivered first.
+// Memory: one block for about 64 KiB of text. The text is copied once. Later blocks reuse memory of the pool. Threads:
+// not thread-safe. Lifetime: the pool must outlive the reader.
 #pragma once
 
 #include <millrace/base/limits.hpp>
@@ -35,7 +41,7 @@ namespace millrace { inline namespace MILLRACE_ABI {
 struct line_reader_options {
   line_limits limits{};                                 ///< limits on the content of a file
   bool skip_empty = false;                              ///< counts empty lines, but does not deliver them
-  bool check_utf8 = true;                               ///< reports text that is not UTF-8 as an error
+  bool check_utf8 = true;                               ///< true: text that is not UTF-8 is an error
 };
 
 /// Reads the lines of one file.
@@ -43,12 +49,13 @@ class line_reader {
  public:
   line_reader(std::unique_ptr<byte_source> source, block_pool& pool, line_reader_options options = {});
 
-  /// Returns the next line; nothing at the end of the file. Throws the errors described at the top of the file.
+  /// Returns the next line, or nothing at the end of the file. The top of the file lists the errors.
   std::optional<line> next();
-  /// Returns whether the last next() threw the error of one line, so that the next call returns the line after it.
+  /// Returns whether the last next() threw the error of one line. Then the next call returns the line after it.
   bool can_continue() const noexcept { return line_failed_; }
   /// Throws the error of the compressed stream if the stream is damaged within the next 64 MiB. Call it before you
-  /// report the error of a line, because a damaged stream contains wrong lines. Afterwards, no more lines can be read.
+  /// report the error of a line, because a damaged stream contains wrong lines. After this call, no more lines can be
+  /// read.
   void check_rest();
 
   /// Adds the number of skipped empty lines to `counts`.
@@ -64,29 +71,29 @@ class line_reader {
     std::size_t at, size;   // offset and size in the text of the block, in bytes
     std::uint64_t number;
   };
-  /// A line of `lines_` that cannot be delivered.
+  /// A line in `lines_` that cannot be delivered.
   struct bad_line {
     std::size_t index;
     std::exception_ptr why;
   };
-  static constexpr std::size_t no_head = ~std::size_t{0};   // in heads_: a line that cannot be delivered
+  static constexpr std::size_t no_head = ~std::size_t{0};   // in heads_: the line cannot be delivered
 
   void read_block();
-  /// Throws data_error if the first chunk belongs to an archive or to another file without lines of text.
+  /// Throws data_error if the first chunk shows that the file contains no lines of text, for example an archive.
   void check_kind(std::string_view front) const;
 
-  /// Reads until `rest_` has an end of line or the file ends. Moves earlier text into `pending_`. Returns false if it
-  /// skipped a line that is too long.
+  /// Reads until `rest_` has a line end or the file ends. Moves earlier text to `pending_`. Returns false if it skipped
+  /// a line that is too long.
   bool find_line_end();
 
   /// Skips the line that begins in `pending_` and `rest_`, without storing it.
   void skip_line();
 
-  /// Finds the lines in `pending_` followed by `rest_`. Sets `consumed_bytes_`.
+  /// Finds the lines in the concatenation of `pending_` and `rest_`. Sets `consumed_bytes_`.
   void find_lines();
   void add_line(std::size_t begin, std::size_t end);
 
-  /// Lays out the block: the text, the names, then the number, the field and the head of each line.
+  /// Writes the block: the text, the names, and for each line its number, its field and its head.
   void build_block();
   static std::size_t put(std::byte* base, std::size_t& at, std::string_view text) noexcept;
 
@@ -98,7 +105,7 @@ class line_reader {
   std::string subject(std::uint64_t number) const;
   error_location where(std::uint64_t number, std::uint64_t offset_bytes) const;
   std::string last_line() const;
-  /// Records the error of the last line of `lines_`.
+  /// Records the error of the last line in `lines_`.
   void fail_last(data_error why);
 
   line_reader_options options_;
@@ -109,13 +116,13 @@ class line_reader {
   std::string_view rest_;          // unread rest of the current chunk
   std::size_t consumed_bytes_ = 0;    // bytes of `rest_` in the next block
   std::uint64_t offset_bytes_ = 0;   // offset of `pending_` in the file
-  std::uint64_t number_ = 0;       // number of the last line found
+  std::uint64_t number_ = 0;       // number of the last line that was read
   std::uint64_t empty_lines_ = 0;
   std::vector<span_of_line> lines_;
   std::vector<bad_line> bad_;      // in the order of their lines
   detail::block_ref block_;
-  std::vector<std::size_t> heads_;   // of each line: the offset of its head in the block, or no_head
-  std::size_t at_ = 0, bad_at_ = 0;  // indices in `heads_` and `bad_` of the next entries
+  std::vector<std::size_t> heads_;   // for each line, the offset of its head in the block, or no_head
+  std::size_t at_ = 0, bad_at_ = 0;  // indices of the next entries in `heads_` and `bad_`
   bool ended_ = false, line_failed_ = false;
   std::exception_ptr failure_;
 };

@@ -1,15 +1,16 @@
-// lines: reads text files line by line: plain text, JSON Lines, one document per line.
+// lines: reads text files line by line, such as plain text, JSON Lines, or one document per line.
 //
 //   std::vector<std::uint32_t> tokenize(std::string_view);
 //   auto all = mr::lines("corpus-{0000..1023}.jsonl.gz", {.seed = 1})     // braces, "a.txt::b.txt", globs, folders
 //            | mr::map(tokenize);
-//   auto odd = mr::lines(std::vector<std::string>{"odd{name}.txt"});      // a list is used literally
+//   auto odd = mr::lines(std::vector<std::string>{"odd{name}.txt"});      // the paths of a list are used literally
 //
-// Delivers lines (item/line.hpp). Reads plain files and gz, zst, bz2, xz and lz4, recognized by content. Each file is a
-// shard: a shuffle permutes the files, and a lane consists of complete files. A resumed run reads files again to find
-// its position. In a folder, lines() reads the files that end in .txt, .jsonl, .ndjson, .json, .csv or .tsv, compressed
-// or not. Errors: the errors of sources/line_reader.hpp; setup_error for missing files. Threads: one I/O thread reads
-// each file; several files are read at the same time.
+// Delivers lines (item/line.hpp). Reads plain files, and files compressed with gzip, zstd, bzip2, xz or lz4, whose
+// content determines the compression. Each file is a shard: a shuffle permutes the files, and a lane (an interleaved
+// substream of the order) consists of complete files. A resumed run reads files again to find its position. In a
+// folder, lines() reads the files that end in .txt, .jsonl, .ndjson, .json, .csv or .tsv, compressed or not. Errors:
+// the errors of sources/line_reader.hpp, and setup_error for missing files. Threads: one I/O thread reads each file.
+// Several files are read at the same time.
 #pragma once
 
 #include <millrace/base/version.hpp>
@@ -25,7 +26,7 @@ struct lines_options {
   std::uint64_t seed = 0;                               ///< seed of the shuffle and of all random numbers
   line_limits limits{};                                 ///< limits on the content of a file
   bool skip_empty = false;                              ///< counts empty lines, but does not deliver them
-  bool check_utf8 = true;                               ///< reports text that is not UTF-8 as an error
+  bool check_utf8 = true;                               ///< true: text that is not UTF-8 is an error
   millrace::storage storage{};   ///< storage that contains the files
 };
 
@@ -34,7 +35,7 @@ namespace detail {
 bool is_text_name(std::string_view name) noexcept;
 inline constexpr folder_rule text_folder_rule{
     is_text_name, "Files of lines end in .txt, .jsonl, .ndjson, .json, .csv or .tsv, optionally followed by .gz, "
-                  ".zst, .bz2, .xz or .lz4; select other files with a pattern"};
+                  ".zst, .bz2, .xz or .lz4. Select other files with a pattern"};
 
 /// The source that lines() returns: text files, read line by line.
 class lines_source {
@@ -51,7 +52,7 @@ class lines_source {
   line_reader open(std::size_t shard, std::uint64_t) const;
   /// Returns the meter of all reads.
   read_meter& reads() const noexcept { return *reads_; }
-  /// Returns the same source, but with its reads recorded in `meter`.
+  /// Returns the same source, but its reads are recorded in `meter`.
   lines_source watched_in(std::shared_ptr<read_meter> meter) const;
 
  private:
@@ -63,13 +64,13 @@ class lines_source {
 
 }  // namespace detail
 
-/// Returns the files that lines() reads, in their order. `names` is one pattern or a list. Throws setup_error if a file
-/// is missing.
+/// Returns the files that lines() reads, in order. `names` is one pattern or a list of paths. Throws setup_error if a
+/// file is missing.
 template <detail::file_names Names = std::vector<std::string>>
 std::vector<std::string> list_texts(const Names& names) {
   return detail::list_files(names, {.rule = detail::text_folder_rule, .at = {}});
 }
-/// Returns a flow of lines. `names` is one pattern or a list. Throws setup_error if a file is missing.
+/// Returns a flow of lines. `names` is one pattern or a list of paths. Throws setup_error if a file is missing.
 template <detail::file_names Names = std::vector<std::string>>
 auto lines(const Names& names, const lines_options& options = {}) {
   const detail::shard_listing_options listing{.rule = detail::text_folder_rule, .at = options.storage};
@@ -77,7 +78,7 @@ auto lines(const Names& names, const lines_options& options = {}) {
       {}, detail::lines_source(detail::list_files(names, listing), options), options.seed};
 }
 
-/// Declared only for its error message, which the compiler shows if the second argument is not an options object.
+/// Overload for a second argument that is not an options object. The compiler shows its error message.
 template <class Names, class Other>
   requires(!std::is_convertible_v<const Other&, lines_options>)
 __attribute__((unavailable("millrace: the second argument of lines() is its options. Name the option, such as "

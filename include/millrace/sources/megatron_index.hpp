@@ -1,12 +1,12 @@
-// Reads the .idx file of Megatron, which contains the type of the tokens of a .bin file and the documents in it.
+// Reads the .idx file of Megatron. It contains the documents of a .bin file, and the type of their tokens.
 //
 //   const auto index = mr::detail::read_megatron_index(storage, "corpus_text_document.bin", size_of_bin);
 //   if (index) use(index->type, index->first_tokens);   // document i: tokens first_tokens[i] to first_tokens[i + 1]
 //
-// A document is a sequence, or several consecutive sequences, of the index. Documents without tokens are omitted.
-// Cost: 8 bytes of memory for each document. The lengths and the positions of the sequences are read in pieces.
-// Errors: data_error with the name of the .idx file: another version, a type that is not an integer, a size that does
-// not match the counts, or sequences that are not contiguous in the .bin file.
+// A document consists of one or more consecutive sequences of the index. Documents without tokens are omitted.
+// Cost: 8 bytes of memory for each document. The lengths and offsets of the sequences are read in pieces.
+// Errors: data_error with the name of the .idx file. The reasons are another version, a type that is not an integer, a
+// size that does not match the counts, or sequences that are not contiguous in the .bin file.
 // Threads: pure functions. Source of the format: Megatron-LM, megatron/core/datasets/indexed_dataset.py.
 #pragma once
 
@@ -24,17 +24,18 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 /// The content of an .idx file.
 struct megatron_index {
   token_type type{};
-  std::vector<std::uint64_t> first_tokens{};   ///< of each document; then the number of all tokens
+  /// Number of each document's first token; the last entry is the number of all tokens.
+  std::vector<std::uint64_t> first_tokens{};
   std::uint64_t empty_documents = 0;
 };
 
-/// Returns the name of the .idx file that belongs to a .bin file; empty if the name does not end in .bin.
+/// Returns the name of the .idx file that belongs to a .bin file, or "" if `bin_name` does not end in .bin.
 std::string megatron_index_name(std::string_view bin_name);
 
-/// Returns the token type that the .idx file states; nothing if the file is missing or has another format.
+/// Returns the token type in the .idx file, or nothing if the file is missing or has another format.
 std::optional<token_type> megatron_token_type(const storage& at, std::string_view bin_name);
 
-/// Returns the documents of a .bin file of this size; nothing if it has no .idx file.
+/// Returns the documents of a .bin file with the size `bin_bytes`, or nothing if it has no .idx file.
 std::optional<megatron_index> read_megatron_index(const storage& at, std::string_view bin_name,
                                                   std::uint64_t bin_bytes);
 

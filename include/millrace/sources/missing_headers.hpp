@@ -1,11 +1,11 @@
-// Declares names that the umbrella header does not contain, so that the compiler reports the header to include.
+// Declares names that millrace.hpp does not include, so that the compiler reports the header to include.
 //
 //   mr::png(r["png"]);   // error: ... is unavailable: millrace: this name needs #include <millrace/pictures.hpp>
 //
-// Each function is declared here a second time, with a parameter to which any argument converts. The conversion is an
-// error unless the right header is included. Types have no definition here, and calls with options in braces match no
-// declaration. In both cases the compiler shows a line of this file, whose comment names the header. These declarations
-// neither conflict with the real ones nor replace them in overload resolution.
+// Each function is declared here again, with a parameter to which any argument converts. The conversion is an error
+// unless the right header is included. Types are only declared here, and calls with options in braces do not match. In
+// both cases the compiler shows a line of this file, whose comment names the header. These declarations do not conflict
+// with the real ones, and overload resolution never prefers them.
 // Cost: declarations only.
 #pragma once
 
@@ -51,7 +51,7 @@ concept is_complete = requires { sizeof(T); };
 
 namespace diagnose {
 
-// Parameter types to which any argument converts. The conversion is an error unless the header is included.
+// Parameter types to which any argument converts. The conversion is an error unless the right header is included.
 struct needs_shards {
   template <class T, class Marker = keys_from_options>
     requires(!is_complete<Marker>)
@@ -106,7 +106,7 @@ struct needs_report {
   __attribute__((unavailable("millrace: this name needs #include <millrace/report.hpp>")))
   needs_report(T&&);
 };
-/// The options that most calls of a source have.
+/// The option that most calls of a source have.
 struct only_a_seed {
   std::uint64_t seed = 0;
 };
@@ -130,7 +130,7 @@ picture webp(detail::diagnose::needs_webp);                // millrace: #include
 detail::broken_batch wav(detail::diagnose::needs_audio);   // millrace: #include <millrace/audio.hpp>
 void write_reports(detail::diagnose::needs_report, detail::diagnose::needs_report);   // millrace/report.hpp
 void save_grid(detail::diagnose::needs_metrics, detail::diagnose::needs_metrics);     // millrace/metrics.hpp
-/// Declared only for its error message, because remote storages have their own header.
+/// Overload for programs without the header of remote storages. The compiler shows its error message.
 template <class Marker = remote_options>
   requires(!detail::is_complete<Marker>)
 __attribute__((unavailable("millrace: this name needs #include <millrace/adapt/remote.hpp>")))

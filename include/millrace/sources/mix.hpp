@@ -6,26 +6,26 @@
 //                       mr::weighted{mr::shards("drawings-{00..11}.tar") | mr::shuffle({.window = 2048}), 0.3})
 //             | mr::map(prepare) | mr::batch<&example::pixels, &example::label>({.size = 256});
 //
-// mix(options, vector of weighted) mixes any number of sources of one type, such as one for each file of a long list.
-// Each source may be followed by one shuffle, and then by maps. All sources must end in the same item type. Without
-// maps, this type is mixed_record: a record and the number of its source.
-// A weight is a number or a function of the position (flow/source_weight.hpp), for a curriculum or for annealing:
-// weighted{web, source_weight::linear({{0, 0.9}, {1'000'000, 0.1}})}. A weight that is a function requires
-// exhausted::repeat. Constant weights are converted to integer shares: see mix_pattern::shares_of(), or, for more than
-// 64 sources, order/mix_schedule.hpp. Every interval of positions contains the sources in these shares; with two
-// sources the deviation is at most one sample. order/mix_plan.hpp describes the behavior when a source runs out, and
-// the length of an epoch in that case. Ranks and resume: as for shards() with an index. stats().sources counts the
-// samples delivered from each source; session::locate() names the source.
-// A source may itself be a mix of shards, called an inner mix. Its sources become sources of the outer mix, and get
-// their numbers at its position. The weight of each such source is its share of the inner mix times the weight of the
-// inner mix. Both mixes need the same on_exhausted. Functions of both mixes receive the position in the run. An inner
-// mix that is shuffled is streamed.
-// If a source is not shards(), or its shards have no index, all sources are streamed, and the run must have one process
-// (read/mix/mix_streams.hpp). In this case stats().sources and session::locate() are not available, and the end of an
-// epoch is unknown until it is reached.
-// Errors: the errors of the sources; setup_error for a constant weight that is not above 0 and for a source without
-// samples. Also setup_error for a resume point with other sources, weights, windows, seeds or on_exhausted. Threads: as
-// for shards().
+// mix(options, vector of weighted) mixes any number of sources of one type, such as one source for each file of a long
+// list. Each source may be followed by one shuffle, and after that by maps. The items of all sources must have the same
+// type after their maps. Without maps, this type is mixed_record: a record and the number of its source.
+// A weight is a number, or a function of the position in the run (flow/source_weight.hpp), for example for a
+// curriculum: weighted{web, source_weight::linear({{0, 0.9}, {1'000'000, 0.1}})}. A weight that is a function requires
+// exhausted::repeat. Constant weights are converted to integer shares (mix_pattern::shares_of(), or
+// order/mix_schedule.hpp for more than 64 sources). Every interval of positions contains the sources in proportion to
+// these shares. With two sources, the deviation is at most one sample. order/mix_plan.hpp describes the end of a source
+// and of an epoch. Ranks and resume are as for shards() with an index. stats().sources counts the samples delivered
+// from each source. session::locate() names the source of a sample.
+// A source may itself be a mix of shards: an inner mix. Its sources then become sources of the outer mix, and are
+// numbered at its position. The weight of each of these sources is its share of the inner mix, times the weight of the
+// inner mix. Both mixes need the same on_exhausted. Weight functions of both mixes receive the position in the run. If
+// an inner mix is followed by a shuffle, it is streamed.
+// If a source is not shards(), or its shards have no index, all sources are streamed. The run must then have only one
+// process (read/mix/mix_streams.hpp), stats().sources and session::locate() are not available, and the end of an epoch
+// is unknown until it is reached.
+// Errors: the errors of the sources; setup_error for a constant weight that is not above 0, for a source without
+// samples, and for a resume point with other sources, weights, windows, seeds or on_exhausted. Threads: as for
+// shards().
 #pragma once
 
 #include <millrace/base/random.hpp>
@@ -40,15 +40,15 @@ namespace millrace { inline namespace MILLRACE_ABI {
 
 namespace detail {
 
-// Combines the maps after each source of a mix into one callable: each item passes through the maps of its source.
+// Combines the maps after all sources of a mix into one callable. Each item passes through the maps of its source.
 //
 //   using maps_of_a = stage_list<map_stage<F>>;  using maps_of_b = stage_list<map_stage<G>, map_stage<H>>;
 //   mix_prepare<example, maps_of_a, maps_of_b> prepare{{a, b}};
 //   example e = prepare(std::move(record), random, memory);          // record.number() selects the maps
 //
 // For a mixed item (mixed_record, mixed_item), number() returns the number of its source, and alone<Source>() returns
-// the plain item. All maps of a source use the same rng, one after the other.
-// Errors: exceptions of the maps pass through. Threads: any number of threads at the same time.
+// the item without the number. All maps of a source use the same rng, in their order. Errors: exceptions of the maps.
+// Threads: any number of threads at the same time.
 
 /// Applies the maps of an item's source.
 template <class Item, class... MapsOfSources>
@@ -69,7 +69,7 @@ struct mix_prepare {
   }
 };
 
-/// Applies the maps of an item's source; all sources have maps of the same types.
+/// Applies the maps of an item's source. The maps of all sources have the same types.
 template <class Item, class Maps>
 struct mix_list_prepare {
   std::vector<Maps> sources;
@@ -85,7 +85,7 @@ struct mix_list_prepare {
 
 /// Options of mix().
 struct mix_options {
-  std::uint64_t seed = 0;     ///< seed of all random numbers and orders; combined with each source's own seed
+  std::uint64_t seed = 0;     ///< seed of all random numbers and orders; it is combined with the seed of each source
   exhausted on_exhausted = exhausted::stop;   ///< behavior when a source runs out: stop, repeat or reweight
 };
 
@@ -94,15 +94,14 @@ template <class Flow>
 struct weighted {
   Flow flow;
   source_weight weight = 1;   ///< relative to the weights of the other sources; above 0 if it is a number
-  std::string name{};   ///< name in messages and statistics; empty: "source 0" and so on
+  std::string name{};   ///< name in messages and statistics; empty: "source 0", "source 1", ...
 };
 template <class Flow>
 weighted(Flow, source_weight = 1, std::string = {}) -> weighted<Flow>;
 
 namespace detail {
 
-/// Recognizes flows that can be mixed: a source that is not itself a mix, then optionally a shuffle, then optionally
-/// maps.
+/// Recognizes flows that can be mixed: a source that is not itself a mix, an optional shuffle, and any number of maps.
 template <class Flow>
 struct mixable {
   static constexpr bool good = false;
@@ -117,11 +116,11 @@ template <class Item, class Source, class... Maps>
 struct mixable<flow<Item, Source, shuffle_stage, map_stage<Maps>...>>
     : mixable<flow<Item, Source, map_stage<Maps>...>> {};
 
-/// True for shards and mixes of them, all without maps: their items are records.
+/// True if all flows are shards, or mixes of shards, and have no maps. Their items are records.
 template <class... Flows>
 constexpr bool mixes_records = (mix_part<Flows>::good && ...) && (mixable<Flows>::maps + ...) == 0;
 
-/// True for shards and mixes of them, with at least one mix.
+/// True if all flows are shards, or mixes of shards, and at least one is a mix.
 template <class... Flows>
 constexpr bool contains_mixes = (mix_part<Flows>::good && ...) && (mix_part<Flows>::is_mix || ...);
 
@@ -149,8 +148,8 @@ stage_list<map_stage<Maps>...> maps_of(stage_list<map_stage<Maps>...> stages) {
   return stages;
 }
 
-/// Merges the thread options of the maps. All maps run in one stage. Therefore, if one map blocks, all run on threads
-/// for blocking maps.
+/// Merges the thread options of the maps. All maps run in one stage. Therefore, if one map is blocking, all maps run on
+/// the threads for blocking maps.
 template <class... Maps>
 void add_options(const stage_list<Maps...>& maps, map_options& o) {
   for_each(maps, [&](const auto& map) {
@@ -160,7 +159,7 @@ void add_options(const stage_list<Maps...>& maps, map_options& o) {
   });
 }
 
-/// Returns a flow of the source and one map stage, which contains the maps of all sources.
+/// Returns a flow of the source and one map stage, which applies the maps of all sources.
 template <class Source, class First, class... Rest>
 auto mixed_flow(Source source, std::uint64_t seed, First& first, Rest&... rest) {
   using item = typename First::item;
@@ -173,8 +172,8 @@ auto mixed_flow(Source source, std::uint64_t seed, First& first, Rest&... rest) 
       {}, std::move(source), seed, {map_stage<prepare>{{}, std::move(maps), of_maps}}};
 }
 
-/// Returns the flow of a mix that contains mixes. `parts` has the maps of each argument of mix(), and `of_maps` their
-/// options.
+/// Returns the flow of a mix with inner mixes. `parts` contains the maps of each argument of mix(). `of_maps` contains
+/// their merged options.
 template <class Item, class Parts>
 auto nested_flow(mix_leaves leaves, std::uint64_t seed, Parts parts, const map_options& of_maps) {
   using source_type = mixed_shards<stream_list<shards_source>>;
@@ -189,7 +188,7 @@ inline auto nested_flow(const mix_leaves& leaves, std::uint64_t seed) {
   return flow<mixed_record, source_type>{{}, source_type(leaves.rule, seed, leaves.sources), seed};
 }
 
-/// Returns the maps of one argument of a mix that contains mixes, and adds their options to `o`.
+/// Returns the maps of one argument of a mix with inner mixes. Merges their options into `o`.
 template <class Flow>
 auto part_maps_of(Flow& part, map_options& o) {
   auto maps = maps_of(std::move(part.stages));
@@ -222,9 +221,9 @@ auto mix(const mix_options& options, weighted<Flows>... of) {
   else return detail::mixed_flow(std::move(source), options.seed, of.flow...);
 }
 
-/// Returns a flow that mixes any number of sources of one type, such as thousands that are listed at run time. The
-/// order of the vector determines the source numbers. Throws the same errors, and setup_error for more than 256 sources
-/// without an index. At most 512 files stay open between reads.
+/// Returns a flow that mixes any number of sources of one type, for example a list that is read at run time. The order
+/// of the vector determines the source numbers. Throws the same errors, and setup_error for more than 256 sources
+/// without an index. Up to 512 files stay open between reads.
 template <class Flow>
   requires detail::mixed_with<detail::mix_mistake::none, Flow> && (!detail::contains_mixes<Flow>)
 auto mix(const mix_options& options, std::vector<weighted<Flow>> of) {
@@ -257,7 +256,7 @@ auto mix(const mix_options& options, std::vector<weighted<Flow>> of) {
         {}, std::move(source), options.seed, {detail::map_stage<prepare>{{}, std::move(all), of_maps}}};
 }
 
-/// Returns the flow of a mix that contains mixes. The sources of an inner mix replace it in the list of sources.
+/// Returns the flow of a mix with inner mixes. In the list of sources, each inner mix is replaced by its sources.
 template <class... Flows>
   requires detail::mixed_with<detail::mix_mistake::none, Flows...> && detail::contains_mixes<Flows...>
 auto mix(const mix_options& options, weighted<Flows>... of) {
@@ -270,7 +269,8 @@ auto mix(const mix_options& options, weighted<Flows>... of) {
         std::move(leaves), options.seed, std::tuple{detail::part_maps_of(of.flow, of_maps)...}, of_maps);
 }
 
-/// Returns the flow of a mix of mixes. The sources of the inner mixes replace them in the list of sources.
+/// Returns the flow of a mix whose sources are all mixes. In the list of sources, each of them is replaced by its
+/// sources.
 template <class Flow>
   requires detail::mixed_with<detail::mix_mistake::none, Flow> && detail::contains_mixes<Flow>
 auto mix(const mix_options& options, std::vector<weighted<Flow>> of) {
@@ -285,7 +285,7 @@ auto mix(const mix_options& options, std::vector<weighted<Flow>> of) {
   }
 }
 
-// The overloads below report mistakes at compile time.
+// The overloads below report errors at compile time.
 
 /// Reports a vector of sources with stages other than a shuffle and maps.
 template <class Flow>
@@ -296,14 +296,14 @@ detail::broken_flow mix(const mix_options&, const std::vector<weighted<Flow>>&) 
   return {};
 }
 
-/// Reports a vector of sources whose mistake was already reported.
+/// For a vector of sources whose mistake was already reported.
 template <class Flow>
   requires detail::mixed_with<detail::mix_mistake::reported, Flow>
 detail::broken_flow mix(const mix_options&, const std::vector<weighted<Flow>>&) {
   return {};
 }
 
-/// Accepts flows whose mistake was already reported.
+/// For flows whose mistake was already reported.
 template <class... Flows>
   requires detail::mixed_with<detail::mix_mistake::reported, Flows...>
 detail::broken_flow mix(const mix_options&, weighted<Flows>...) {
@@ -319,7 +319,7 @@ detail::broken_flow mix(const mix_options&, weighted<Flows>...) {
   return {};
 }
 
-/// Reports sources that end in items of different types.
+/// Reports sources whose items have different types.
 template <class... Flows>
   requires detail::mixed_with<detail::mix_mistake::items_differ, Flows...>
 __attribute__((unavailable("millrace: the sources of mix() end in items of different types. End each source in a map() "

@@ -1,15 +1,15 @@
-// The source of a mix of shards, and mixes within it.
+// The source of a mix of shards. Mixes within the mix are replaced by their sources.
 //
 //   mr::detail::mix_leaves leaves(mr::exhausted::repeat);
 //   leaves.add(photos);                        // weighted{shards(...) | ..., 0.7}
-//   leaves.add(drawings);                      // weighted{mix(..., shards...), 0.3}: each of its sources
+//   leaves.add(drawings);                      // weighted{mix(..., shards...), 0.3}: adds each source of it
 //   const mr::detail::mixed_shards<mr::detail::stream_list<mr::detail::shards_source>> source(
 //       leaves.rule, seed, leaves.sources);
 //   leaves.first[1];                           // number of the first source of `drawings`
 //
-// A mix within a mix adds its sources to the outer mix. The weight of such a source is its share of the inner mix times
-// the weight of the inner mix, at each position of the run. Both mixes have the same on_exhausted.
-// Errors: the errors of the sources; setup_error for an inner mix with another on_exhausted. Threads: as for shards().
+// The weight of a source of an inner mix is its share of the inner mix, times the weight of the inner mix, at each
+// position of the run. Both mixes have the same on_exhausted. Errors: the errors of the sources; setup_error for an
+// inner mix with another on_exhausted. Threads: as for shards().
 #pragma once
 
 #include <millrace/io/file/run_concurrently.hpp>
@@ -34,7 +34,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// Throws setup_error for a source that requires an index, in a mix without indexes.
+/// Throws setup_error for a source with an option that requires an index. Called if not all sources have an index.
 template <class Source>
 void check_streams(const Source& source) {
   if constexpr (requires { source.needs_index(); })
@@ -45,31 +45,32 @@ void check_streams(const Source& source) {
           "Mix only plain tar shards, or omit that option");
 }
 
-/// The source of a mix that consists only of shards(): indexed if all shards have an index, otherwise a stream.
+/// The source of a mix that consists only of shards(). It is a stream unless all shards have an index.
 template <class Streams>
 class mixed_shards : public mix_streams<Streams> {
  public:
   using planned = indexed_run<mixed_data>;
   static constexpr bool also_streams = true;
 
-  /// `sources` are the sources, or a single vector of sources.
+  /// `sources` are the sources of the mix, or a single vector of sources.
   template <class... Sources>
   mixed_shards(const mix_rule& rule, std::uint64_t seed, const Sources&... sources)
       : mix_streams<Streams>(rule, seed, sources...), rule_(rule) {
     (add(sources), ...);
   }
 
-  /// Returns the rule of the mix.
+  /// Returns the weights and other properties of the sources.
   const mix_rule& rule() const noexcept { return rule_; }
-  /// Returns the sources, one for each source of the rule.
+  /// Returns the sources, in the order of rule().sources.
   const std::vector<shards_source>& sources() const noexcept { return sources_; }
 
-  /// Returns whether a run uses the indexes of the sources. The first source without an index, or with an error,
-  /// decides; later sources do not matter. Throws the errors of the sources.
+  /// Returns whether a run uses the indexes of the sources. If a source has no index, returns false. If a source has an
+  /// error, throws the error. The first of these sources decides.
   bool uses_index(const index_use& use) const {
-    std::atomic<std::size_t> first = sources_.size();   // that decides
+    std::atomic<std::size_t> first = sources_.size();   // number of the first source without an index, or with an error
     std::vector<std::exception_ptr> errors(sources_.size());
-    const bool one_by_one = sources_.size() < concurrent_sources ||   // functions of the user: on this thread
+    // Uses_index() calls functions of the user, on this thread.
+    const bool one_by_one = sources_.size() < concurrent_sources ||
                             std::any_of(sources_.begin(), sources_.end(),
                                         [](const shards_source& source) { return source.calls_functions(); });
     run_concurrently(sources_.size(), one_by_one ? 1 : 16, [&](std::size_t i) {
@@ -87,7 +88,7 @@ class mixed_shards : public mix_streams<Streams> {
     for (const shards_source& source : sources_) check_streams(source);
     return false;
   }
-  /// Returns why the sources are streamed; empty if there is nothing to report.
+  /// Returns the reason why the sources are streamed, or "" if there is nothing to report.
   std::string why_streamed() const {
     for (const shards_source& source : sources_)
       if (std::string why = source.why_streamed(); !why.empty()) return why;
@@ -112,7 +113,7 @@ class mixed_shards : public mix_streams<Streams> {
   std::vector<shards_source> sources_;
 };
 
-/// Applies the maps of one source.
+/// Applies all maps in `maps`, in order.
 template <class Item, class Maps, class In>
 Item run_maps(const Maps& maps, In item, rng& random, scratch& memory) {
   if constexpr (Maps::size == 0) return item;
@@ -121,7 +122,7 @@ Item run_maps(const Maps& maps, In item, rng& random, scratch& memory) {
                           memory);
 }
 
-/// Recognizes flows whose sources a mix can number one by one: shards(), and mixes of them that are not shuffled.
+/// Recognizes flows whose sources become sources of the outer mix: shards(), and mixes of shards that are not shuffled.
 template <class Flow>
 struct mix_part {
   static constexpr bool good = false, is_mix = false;
@@ -144,11 +145,11 @@ std::size_t window_of(const stage_list<map_stage<Maps>...>&) {
   return 0;
 }
 
-/// The sources of a mix in the order of their numbers, including the sources of the mixes within it.
+/// All sources of a mix in the order of their numbers. Inner mixes are replaced by their sources.
 struct mix_leaves {
   explicit mix_leaves(exhausted on_exhausted) { rule.on_exhausted = on_exhausted; }
 
-  /// Adds the sources of one part of the mix, a `weighted` flow.
+  /// Adds one argument of mix(), a `weighted` flow, or its sources if it is a mix.
   template <class Weighted>
   void add(const Weighted& part) {
     first.push_back(sources.size());
@@ -177,10 +178,11 @@ struct mix_leaves {
 
   mix_rule rule{};
   std::vector<shards_source> sources{};
-  std::vector<std::size_t> first{};   ///< number of each part's first source
+  std::vector<std::size_t> first{};   ///< for each argument of mix(), the number of its first source
 };
 
-/// The maps of one part of a mix. `IsMix`: they receive a mixed_record with the number within the part.
+/// The maps of one argument of mix(). If `IsMix` is true, they receive a mixed_record whose number counts the sources
+/// of this argument.
 template <class Maps, bool IsMix>
 struct part_maps {
   Maps maps;
@@ -192,11 +194,11 @@ struct part_maps {
   }
 };
 
-/// Applies the maps of an item's part. `Parts` is a tuple or a vector of part_maps.
+/// Applies the maps of an item's argument of mix(). `Parts` is a tuple or a vector of part_maps.
 template <class Item, class Parts>
 struct nested_prepare {
   Parts parts;
-  std::vector<std::size_t> first;   // number of each part's first source
+  std::vector<std::size_t> first;   // for each argument, the number of its first source
 
   Item operator()(mixed_record item, rng& random, scratch& memory) const {
     const auto after = std::upper_bound(first.begin(), first.end(), item.source);

@@ -1,13 +1,12 @@
-// Adapts a range to the data set of a planned run: the number of samples is known, and each sample can be read
-// individually.
+// Adapts a range to an indexed run: the number of elements is known, and each element can be read individually.
 //
 //   auto data = std::make_shared<mr::detail::range_data<std::vector<clip>>>(range);
 //   mr::detail::range_data<std::vector<clip>>::access reader(*data, samples);
 //   clip c = reader.read({0, 17});                      // a copy of element 17
 //
 // Errors: setup_error for a range without elements; data_error if the range changes its size while a session runs.
-// Threads: any number of threads may read at the same time. If elements are computed on access, only one thread at a
-// time computes an element.
+// Threads: any number of threads may read at the same time. If elements are computed, only one thread at a time
+// computes an element.
 #pragma once
 
 #include <millrace/base/error.hpp>
@@ -30,7 +29,7 @@ template <class Range>
 using element_of = decltype(*std::begin(std::declval<const Range&>()));
 
 /// A range whose elements can be read in any order, because they are in memory or are integers, as in std::views::iota.
-/// Other computed elements may depend on the order in which they are read.
+/// Other computed elements are excluded, because they may depend on the order in which they are read.
 template <class Range>
 concept indexable_range = requires(const Range& range) {
   requires std::random_access_iterator<decltype(std::begin(range))>;
@@ -58,13 +57,13 @@ class range_data {
   std::uint64_t id_of(const located_sample& s) const noexcept { return s.id(); }
   std::uint64_t choice() const noexcept { return 0; }
   const std::string& choice_text() const noexcept { return no_choice_; }
-  /// Returns a size for which the reader chooses blocks of 256 elements.
+  /// Returns a size for which the reader reads blocks of 256 elements.
   std::uint64_t size_bytes() const noexcept { return counts_[0] * (std::uint64_t{16} << 10); }
   std::uint64_t fingerprint() const noexcept { return combine_keys(1, counts_[0]); }
   error_location location_of(const located_sample& s) const { return {.stage = "source", .key = name_of(s)}; }
   std::string name_of(const located_sample& s) const { return std::to_string(s.index); }
 
-  /// Reads elements for one thread.
+  /// Reads elements, for one thread.
   class access {
    public:
     access(const range_data& data, std::span<const ordered_sample>) noexcept : data_(&data) {}
@@ -78,7 +77,7 @@ class range_data {
       const auto first = std::begin(*data_->range_);
       return item(*(first + static_cast<std::iter_difference_t<decltype(first)>>(s.index)));
     }
-    /// Returns 0, because the digest of a run includes only the positions of elements.
+    /// Returns 0: the digest of a run then includes only the positions of elements.
     std::uint32_t checksum() const noexcept { return 0; }
 
    private:

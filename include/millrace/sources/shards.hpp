@@ -3,30 +3,30 @@
 //   auto train = mr::shards("train-{000..146}.tar", {.seed = 7});          // braces, "a.tar::b.tar", globs, folders
 //   auto val = mr::shards("val/", {.fields = {"jpg;png", "cls"}});         // other fields are not read into memory
 //   auto odd = mr::shards({"odd{name}.tar", "b.tar"});   // a list, or any range of names, used literally
-//   auto exact = mr::shards("train-*.tar", {.index = mr::index::required});   // an error if that is impossible
+//   auto exact = mr::shards("train-*.tar", {.index = mr::index::required});   // an error without an index
 //
-// Delivers records (item/record.hpp), one per sample (consecutive members with the same key). Reads plain tar and gz,
-// zst, bz2, xz and lz4, recognized by content. The call checks immediately that all shards exist.
+// Delivers records (item/record.hpp), one per sample (consecutive members with the same key). Reads plain tar files,
+// and files compressed with gzip, zstd, bzip2, xz or lz4, whose content determines the compression. The call checks
+// immediately that all shards exist.
 //
-// Order with an index: exact. The order depends neither on the number of workers nor on the world size, which must
+// Order with an index: exact. The order depends neither on the number of workers nor on the number of ranks, which must
 // divide the global batch. A run can resume after any batch, and reads no sample again. Each shard has an index of its
 // samples. The first session reads the headers of the shards, builds the indexes and saves them in files
 // (io/index/format/index_file.hpp). If a file cannot be written, its index stays in memory, and the order is the same.
-// Order without an index: the shards are streamed. Each of several ranks reads its own shards, and a resumed run reads
-// samples again (read/run/replayed_run.hpp). An index is not used for compressed shards, or with
-// `.index = mr::index::off`. Flows with expand, filter, take, pack, bucket, or a shuffle that is not directly after
-// shards(), do not use an index either, because these stages change the rows.
+// Order without an index: the shards are streamed. Each rank reads its own shards, and a resumed run reads samples
+// again (read/run/replayed_run.hpp). Shards are streamed if they are compressed, with `.index = mr::index::off`, and in
+// a flow with expand, filter, take, pack, bucket, or a shuffle that does not follow shards() directly.
 //
-// The options `.only`, `.without`, `.where` and `.repeats` select samples by their keys before any sample is read, and
-// need an index. The order of a selection is exact, too. A listed key that no shard contains is reported once, at the
-// start.
-// Errors: setup_error for missing shards (the message names the first of them), and for a required index that is
-// impossible. With an index, a damaged shard is an error of the session's constructor, unless the session has
-// on_damage. Without an index, all complete samples before the damage are delivered. Both errors name shard, offset and
-// last good key. A payload that has changed since it was indexed is an error at its batch. A shard that ends between
-// two members without an end marker counts as complete, unless a file next to it states more samples. Shards without an
-// end marker are counted, and the first one is reported once.
-// Threads: one I/O thread reads each shard; several shards are read at the same time. Copies of a flow share the
+// The options `.only`, `.without`, `.where` and `.repeats` choose samples by their keys before any sample is read. They
+// require an index, and the order of the chosen samples is exact, too. If a list contains a key that no shard contains,
+// a notice at the start reports it.
+// Errors: setup_error for missing shards (the message names the first ones), and for a required index that cannot be
+// built. With an index, a damaged shard is an error of the session's constructor, unless the session has on_damage.
+// Without an index, all complete samples before the damage are delivered first. Both errors contain the shard, the
+// offset and the last good key. If a payload has changed since it was indexed, its batch fails. A shard that ends
+// between two members without an end marker counts as complete, unless a file next to it contains a larger number of
+// samples. These shards are counted, and a notice reports the first one.
+// Threads: one I/O thread reads each shard. Several shards are read at the same time. Copies of a flow share the
 // indexes.
 #pragma once
 
@@ -54,45 +54,45 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
-/// Controls whether shards() uses an index of the samples. Only an index allows an exact order.
+/// Controls whether shards() uses an index of the samples. An exact order requires an index.
 enum class index : std::uint8_t {
   automatic,   ///< uses an index if the shards are plain tar files and each sample becomes one row
-  required,    ///< always uses an index; a session that cannot have one throws setup_error
+  required,    ///< always uses an index; if that is not possible, the session throws setup_error
   off          ///< never uses an index; the shards are streamed
 };
 
 /// Options of shards().
 struct shards_options {
   std::uint64_t seed = 0;                                    ///< seed of the shuffle and of all random numbers
-  millrace::index index = millrace::index::automatic;        ///< controls the use of an index, and thus the order
-  std::vector<std::string> fields{};                         ///< fields to read; "jpg;png": alternatives; empty: all
-  /// Fields that a sample must have; samples without them are omitted. "jpg;png" requires one of the two fields.
-  /// {"jpg;png", "txt"} requires one of these and "txt".
+  millrace::index index = millrace::index::automatic;   ///< controls the use of an index, which determines the order
+  std::vector<std::string> fields{};   ///< fields to read, such as "cls" or the alternatives "jpg;png"; empty: all
+  /// Fields that a sample must have. Samples without them are omitted. "jpg;png" requires one of the two fields.
+  /// {"jpg;png", "txt"} requires one of these two, and "txt".
   required_fields having{};
   shard_limits limits{};   ///< limits on the content of a shard
-  bool strict = false;   ///< true: a missing end marker is an error; false: it is reported once
-  /// The location of the shards, their indexes and their counts. Existing indexes are read there. Missing indexes are
-  /// built by reading the shards, and are saved only in index_folder.
+  bool strict = false;   ///< true: a missing end marker is an error; false: a notice reports the first one
+  /// The storage of the shards, their indexes and their counts. Existing indexes in the storage are used. Missing
+  /// indexes are built, which reads the shards, and are saved only in index_folder.
   millrace::storage storage{};
-  std::string index_folder{};   ///< folder of the index files; empty: the folder of each shard
-  /// A file in the storage that describes all shards (examples/inspect --set-index), so that they need not be opened at
-  /// the start; empty: set.millrace-index next to the shards of a storage, if it exists.
+  std::string index_folder{};   ///< folder of the index files; empty: each index is stored next to its shard
+  /// A file in the storage that describes all shards (examples/inspect --set-index). With it, shards need not be opened
+  /// at the start. By default, set.millrace-index next to the shards of a storage is used, if it exists.
   std::string set_index{};
-  /// Receives progress of a long listing, and a warning if indexes cannot be saved. Empty: these notices go to stderr,
-  /// and notices about building indexes go to the session.
+  /// Receives the progress of a long listing, and a warning if indexes cannot be saved. By default, these notices go to
+  /// stderr, and notices about building indexes go to the session.
   notice_function notice{};
-  /// For a session with on_damage: maximum number of shards that, at the start, are damaged, or are missing although
-  /// they have an index. Not set: any number of damaged shards, and no missing shard.
+  /// For a session with on_damage: the maximum number of shards that are damaged at the start, or are missing but have
+  /// an index. By default, any number of shards may be damaged, and no shard may be missing.
   std::optional<std::size_t> damaged_shards_at_most{};
-  std::optional<key_list> only{};   ///< samples to use, by key; not set: all
-  key_list without{};               ///< samples to omit, by key
-  /// Returns whether to use the sample with this key in this shard.
+  std::optional<key_list> only{};   ///< keys of the samples to use; by default all are used
+  key_list without{};               ///< keys of the samples to omit
+  /// Returns whether to use the sample with this key in this shard. By default, all samples are used.
   std::function<bool(std::string_view key, std::string_view shard)> where{};
-  /// Returns how often a pass contains the sample; 0: never. Not set: once.
+  /// Returns how often a pass contains the sample. 0 omits the sample. The default is 1.
   std::function<std::size_t(std::string_view key, std::string_view shard)> repeats{};
-  /// Returns the entry points of a field (offsets at which its decoder may start); nothing for a field without entry
-  /// points. Many threads call it at the same time, once for each payload of the shards whose indexes were saved
-  /// without entry points. Not set: the entry points in the indexes are used.
+  /// Returns the entry points of a field (offsets where its decoder may start), or no bytes. Many threads call it at
+  /// the same time, once for each payload of the shards whose indexes have no entry points. By default, no entry points
+  /// are built, and those in the indexes are used.
   std::function<std::vector<std::byte>(std::string_view field, std::span<const std::byte> payload)> entries{};
 };
 
@@ -109,53 +109,56 @@ class shards_source {
 
   shards_source(const name_list& names, const shards_options& options);
 
-  // For a run with an index.
-  /// Returns whether a run uses the indexes. Reads or builds them at the first call that returns true. Throws
-  /// setup_error if they are required and not possible, and the errors of shard_data.
+  // For a run with an index:
+  /// Returns whether a run uses the indexes. Reads or builds them in the first call that returns true. Throws
+  /// setup_error if they are required but cannot be built, and the errors of shard_data.
   bool uses_index(const index_use& use) const;
   /// Returns whether an option requires the indexes.
   bool needs_index() const noexcept;
   /// Returns whether uses_index() calls functions of the user: notice, where or repeats.
   bool calls_functions() const noexcept;
-  /// Returns the reason why the shards are streamed, if `automatic` would normally use an index; empty if there is
-  /// nothing to report.
+  /// Returns the reason why the shards are streamed although the option is `automatic`, or "" if there is nothing to
+  /// report.
   std::string why_streamed() const;
-  /// Returns a run that uses the indexes. Requires that uses_index() returned true for a session of this kind.
+  /// Returns a run that uses the indexes. Requires that uses_index() returned true for a session of the same kind (with
+  /// or without on_damage).
   owner<planned_run> plan(const indexed_run_options& o) const;
   /// Returns the read stage of a run that plan() returned.
   owner<read_stage> read_by_index(planned_run& run, shard_read_stage_options o, sample_sink<record>& first) const;
-  /// Returns the indexed shards. Requires that uses_index() returned true for a session of this kind.
+  /// Returns the indexed shards. Requires that uses_index() returned true for a session of the same kind.
   std::shared_ptr<shard_data> data(bool tolerates_damage) const;
 
-  // For a stream.
+  // For a streamed run:
   std::size_t shards() const noexcept { return files_.size(); }
   std::string shard_name(std::size_t shard) const { return files_.name(shard); }
   std::uint64_t shard_bytes(std::size_t shard) const { return files_.size_bytes(shard); }
   std::int64_t shard_modified_ns(std::size_t shard) const { return files_.changed(shard); }
-  /// Returns a digest of the selection of samples; 0 if all are used.
+  /// Returns a digest of .having, or 0 if all samples are used.
   std::uint64_t choice() const noexcept { return having().digest(); }
   /// Returns the fields that a sample must have.
   const required_fields& having() const noexcept { return reader_options_.having; }
   shard_reader open(std::size_t shard, std::uint64_t) const;
   /// Informs the storage that these shards will be opened in this order.
   void expect(std::span<const std::size_t> shards) const { files_.expect(shards); }
-  /// Returns the number of samples that a file next to the shard states; 0 if the file does not exist.
+  /// Returns the number of samples in a file next to the shard, or 0 if this file does not exist.
   std::uint64_t stated_samples(std::size_t shard) const;
-  /// Reads the headers of a shard again. Returns the position of the rest of a sample that is stored in several pieces.
+  /// If the members of a sample are separated in its shard, returns the location of another part of the sample. Reads
+  /// the headers of the shard again.
   std::optional<other_piece> other_piece_of(const error_location& sample) const;
-  /// Returns the meter of all reads of this source. All other time of the I/O threads counts as decompression.
+  /// Returns the meter of all reads of this source. The remaining time of the I/O threads counts as decompression.
   read_meter& reads() const noexcept { return *reads_; }
-  /// Returns the same source, but with its reads recorded in `meter`, together with the reads of other sources.
+  /// Returns the same source, but its reads are recorded in `meter`.
   shards_source watched_in(std::shared_ptr<read_meter> meter) const;
 
  private:
-  static constexpr std::uint64_t max_stated_samples = std::uint64_t{1} << 24;   // a greater number is ignored
+  static constexpr std::uint64_t max_stated_samples = std::uint64_t{1} << 24;   // a larger number is ignored
 
   struct indexes;
 
   file_list files_;
   shard_reader_options reader_options_;
-  std::shared_ptr<std::vector<std::atomic<bool>>> without_marker_;   // per shard: already reported
+  // For each shard, whether its missing end marker was reported.
+  std::shared_ptr<std::vector<std::atomic<bool>>> without_marker_;
   std::shared_ptr<block_pool> pool_;
   std::shared_ptr<read_meter> reads_;
   std::shared_ptr<indexes> indexes_;   // shared by copies
@@ -174,7 +177,7 @@ auto shards(const Names& names, const shards_options& options = {}) {
   return detail::flow<record, source>{{}, source(detail::list_files(names, listing), options), options.seed};
 }
 
-/// Declared only for its error message, which the compiler shows if the second argument is not an options object.
+/// Overload for a second argument that is not an options object. The compiler shows its error message.
 template <class Names, class Other>
   requires(!std::is_convertible_v<const Other&, shards_options>)
 __attribute__((unavailable("millrace: the second argument of shards() is its options. Name the option, such as "

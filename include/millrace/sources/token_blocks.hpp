@@ -1,14 +1,13 @@
-// Caches blocks of files while windows are read from them in a shuffled order, so that each block is read once.
+// Caches blocks of files of tokens. If windows are read in a shuffled order, each block is read once.
 //
 //   mr::detail::token_blocks blocks({.block_bytes = 262'144, .limit_bytes = 64 << 20});
 //   const auto block = blocks.get({file, number}, [&](std::vector<std::byte>& bytes) { bytes = read(file, number); });
 //   blocks.has({file, number});                        // whether it is in memory
 //
-// Beyond the limit, the least recently requested block is dropped. A dropped block is read again when it is requested
-// again.
-// Errors: the errors of the reading function; the block is then not cached. Threads: thread-safe. If several threads
-// request the same block, one thread reads it, and the others wait. Lifetime: a block lives as long as it is
-// referenced.
+// If the limit is exceeded, the least recently requested block is evicted. If an evicted block is requested again, it
+// is read again. Errors: the errors of the reading function. In this case the block is not cached. Threads:
+// thread-safe. If several threads request the same block, one thread reads it, and the others wait. Lifetime: a block
+// exists as long as a pointer to it exists.
 #pragma once
 
 #include <millrace/base/random.hpp>
@@ -46,7 +45,7 @@ class token_blocks {
     return blocks_.contains(n);
   }
 
-  /// Returns a block. Calls `read(bytes&)` if it is not in memory.
+  /// Returns a block. Calls `read(bytes&)` if the block is not in memory.
   template <class Read>
   std::shared_ptr<const bytes> get(const name& n, const Read& read) {
     const std::shared_ptr<block> b = find_or_add(n);
@@ -81,7 +80,7 @@ class token_blocks {
 
   std::shared_ptr<block> find_or_add(const name& n);
   void drop(const name& n, block& b);
-  /// Counts a block that was read, and drops older ones beyond the limit.
+  /// Counts a block that was read, and evicts older blocks if the limit is exceeded.
   void retain(block& b);
 
   const options options_;

@@ -1,19 +1,20 @@
-// The data set of a planned run over token_files(): files of tokens whose windows can be read in any order.
+// The data set of an indexed run over token_files(): files of tokens. Their windows can be read in any order.
 //
 //   auto data = std::make_shared<mr::detail::token_data>(files, options);
-//   data->counts();                                               // windows of each file
+//   data->counts();                                               // number of windows of each file
 //   mr::detail::token_data::access reader(*data, samples);          // belongs to one thread
 //   for (const auto& w : samples) use(reader.read(w.sample));
 //
-// The constructor reads the front of each file (up to 32 files at once) to determine the number of its windows; no
-// index file is needed. The order passed to expect() determines how windows are read:
+// The constructor reads the front of each file (up to 32 files at once) to determine the number of its windows. It
+// needs no index files. The order that expect() receives determines how windows are read:
 // - Windows in the order of the files: in pieces of 256 KiB.
-// - A shuffle window that fits in the allowed memory: in blocks, which are cached until neighboring windows are read.
+// - A shuffle whose window fits into the allowed memory: in blocks, which are cached until the neighboring windows are
+//   read.
 // - Any other order: one read for each window. A reader announces all its windows to the storage at once, so that the
-// storage can read several windows at the same time.
+//   storage can read several windows at the same time.
 // At most 128 files stay open between reads.
-// Errors: setup_error if no file has a window; the errors of read_token_layout(); io_error for a file whose size has
-// changed since the start. Threads: any number of `access` objects at the same time, each used by one thread.
+// Errors: setup_error if no file has a window; the errors of read_token_windows(); io_error for a file whose size has
+// changed since the start. Threads: any number of `access` objects may be used at the same time, each by one thread.
 #pragma once
 
 #include <millrace/io/file/file_list.hpp>
@@ -37,7 +38,7 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 struct token_data_options {
   window_rule windows{};
   token_layout_options layout{};
-  std::uint32_t max_id = ~std::uint32_t{0};   ///< a greater id is an error
+  std::uint32_t max_id = ~std::uint32_t{0};   ///< maximum valid id; a larger id is an error
 };
 
 /// The windows of a list of files.
@@ -53,7 +54,7 @@ class token_data {
   /// Returns the number of windows of each file.
   const std::vector<std::uint64_t>& counts() const noexcept { return counts_; }
   std::uint64_t id_of(const located_sample& s) const noexcept { return s.id(); }
-  /// Returns 0, because all windows are used.
+  /// Returns 0: no windows are left out.
   std::uint64_t choice() const noexcept { return 0; }
   const std::string& choice_text() const noexcept { return no_choice_; }
   /// Returns the bytes of all windows.
@@ -65,13 +66,13 @@ class token_data {
   /// Returns a name such as "books.u16:3".
   std::string name_of(const located_sample& s) const { return files_.name(s.shard) + ":" + std::to_string(s.index); }
   read_meter& reads() const noexcept { return reads_; }
-  /// Counts the tokens that do not belong to any window.
+  /// Counts the tokens that are not in any window.
   void report(event_counts& counts) const noexcept {
     for (const token_windows& w : windows_) w.report(counts);
   }
-  /// Chooses how windows are read. Called before the first read. Returns the maximum bytes of cached blocks.
+  /// Chooses how windows are read. Call it before the first read. Returns the maximum bytes of cached blocks.
   std::size_t expect(const expected_order& order);
-  /// Informs the storage of the order in which files are opened.
+  /// Announces to the storage the order in which files will be opened.
   void expect_shards(std::span<const std::size_t> files) const { files_.expect(files); }
 
  private:
@@ -82,7 +83,7 @@ class token_data {
     metered_file source;
   };
 
-  /// Returns an open file, which is idle or new.
+  /// Returns an open file for one thread: an idle file, or a new one.
   std::unique_ptr<open_file> acquire(std::size_t file);
   void release(std::unique_ptr<open_file> opened) noexcept;
 
@@ -92,17 +93,17 @@ class token_data {
   std::vector<std::uint64_t> counts_, sizes_;   // for each file: number of windows, size in bytes
   std::uint64_t window_bytes_ = 0, fingerprint_ = 0;
   std::string no_choice_{};
-  bool in_order_ = true;                 // windows are read in the order of the files
+  bool in_order_ = true;                 // whether windows are read in the order of the files
   std::optional<token_blocks> blocks_;
   mutable read_meter reads_;
   std::mutex mutex_;   // guards idle_
   std::vector<std::unique_ptr<open_file>> idle_;   // the most recently used file is last
 };
 
-/// Reads windows for one thread.
+/// Reads windows, for one thread.
 class token_data::access {
  public:
-  /// `samples` are the windows that will be read, in this order.
+  /// `samples` are the windows that will be read, in order.
   access(token_data& data, std::span<const ordered_sample> samples);
   access(const access&) = delete;
   access& operator=(const access&) = delete;
@@ -113,25 +114,25 @@ class token_data::access {
   std::uint32_t checksum() const noexcept { return checksum_; }
 
  private:
-  /// Returns stored bytes, valid until the next call.
+  /// Returns stored bytes. They are valid until the next call.
   std::span<const std::byte> fetch(std::size_t file, const byte_range& place);
   std::span<const std::byte> from_piece(std::size_t file, const byte_range& place);
   std::span<const std::byte> from_blocks(std::size_t file, const byte_range& place);
   std::shared_ptr<const token_blocks::bytes> block(const token_blocks::name& name);
-  /// Informs the storage of the next reads.
+  /// Announces the next reads to the storage.
   void announce(std::span<const ordered_sample> samples);
   byte_source& source_of(std::size_t file);
 
   token_data* data_;
-  std::vector<std::unique_ptr<open_file>> open_;   // one file, or all announced files
-  std::size_t last_file_ = 0;                      // file and offset at which the windows end
+  std::vector<std::unique_ptr<open_file>> open_;   // one file, or all files whose reads were announced
+  std::size_t last_file_ = 0;                      // file and offset of the end of the last window
   std::uint64_t end_bytes_ = 0;
-  bool is_sparse_ = false;                         // the windows are far apart
+  bool is_sparse_ = false;                         // whether the windows are far apart
   token_blocks::name block_name_{};
   std::shared_ptr<const token_blocks::bytes> block_{};
   std::vector<std::byte> buffer_{};
   std::size_t buffer_file_ = 0;
-  std::uint64_t buffer_at_ = 0;   // file offset of buffer_
+  std::uint64_t buffer_at_ = 0;   // offset of buffer_ in the file
   std::uint32_t checksum_ = 0;
 };
 

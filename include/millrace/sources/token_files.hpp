@@ -1,28 +1,33 @@
-// token_files: reads files of tokens, cut into windows.
+// token_files: reads files of tokens, divided into windows of a fixed length.
 //
 //   auto flow = mr::token_files("train-{000..015}.u16", {.length = 2049, .stride = 2048, .seed = 1})
-//             | mr::shuffle({.window = 65536})                    // items: mr::packed with ids only
+//             | mr::shuffle({.window = 65536})                    // items: mr::packed, which contain only ids
 //             | mr::batch<&mr::packed::ids>({.size = 32});
 //
-// A file is a flat array of little-endian integers, a .npy file of integers, or a file of llm.c. The end of the name of
-// a flat file, .u8 to .u64 or .i8 to .i64, states its type; other flat files contain u16, unless token_bytes is set.
+// A file is a flat array of little-endian integers, a .npy file of integers, or a file of llm.c. The extension of a
+// flat file, .u8 to .u64 or .i8 to .i64, determines its type. Other flat files contain u16, unless token_bytes is set.
 // header_bytes skips the header of any other format. Window i of a file begins at token i * stride. The tokens after
-// the last complete window of a file are counted and dropped; with keep_short they become a shorter item, for pack().
-// With `documents`, the items are the documents of Megatron's .bin files, which the .idx file next to each .bin file
-// lists. Documents vary in length, so the flow needs pack() or a ragged column:
+// the last complete window of a file are counted, but not delivered. With keep_short they are delivered as a shorter
+// item, for pack().
+// With `documents`, the items are the documents of Megatron's .bin files. The .idx file next to each .bin file lists
+// them. Documents have different lengths, so the flow needs pack() or a ragged column:
 //
 //   auto rows = mr::token_files("corpus_text_document.bin", {.seed = 1, .documents = true})
 //             | mr::shuffle({.window = 65536}) | mr::pack({.length = 2049, .separator = 50256});
 //
-// At the start, the windows are counted from the sizes and headers of the files. Therefore the order is exact, as for
-// shards(). Each pass delivers each window once over all ranks. Any world size that divides the global batch is
-// allowed. A resumed run reads no window again. A flow with pack, expand, filter, take, bucket, or a shuffle that is
-// not directly after token_files(), is streamed instead.
-// Errors: setup_error for missing files, for a length or stride of 0 and for a token_bytes that is not 1, 2, 4 or 8.
-// With `documents`: setup_error for a missing .idx file, data_error for an .idx file that does not match. data_error
-// for a file of another kind: compressed, an archive, a table, a text (sources/token_layout.hpp). data_error for a size
-// that is not a multiple of a token, and for an id that is negative or beyond the vocabulary. A file that is truncated
-// while it is read is an io_error.
+// At the start, the sizes and headers of the files determine the number of windows. Therefore the order is exact, as
+// for shards() with an index. Each pass delivers each window once over all ranks. The number of ranks may be any
+// divisor of the global batch. A resumed run reads no window again. If the flow has pack, expand, filter, take, bucket,
+// or a shuffle that does not follow token_files() directly, the windows are streamed instead.
+// Errors:
+// - setup_error for missing files, for a length or stride of 0, for a token_bytes that is not 1, 2, 4 or 8, and with
+//   `documents` for a missing .idx file
+// - data_error for a file of another kind, such as a compressed file, an archive, a table or a text
+//   (sources/token_layout.hpp)
+// - data_error for a size that is not a multiple of a token, for an id that is negative or not in the vocabulary, and
+//   for an .idx file that does not match its .bin file
+// - io_error for a file that is truncated while it is read
+//
 // Threads: as for lines().
 #pragma once
 
@@ -46,15 +51,16 @@ namespace millrace { inline namespace MILLRACE_ABI {
 /// Options of token_files().
 struct token_files_options {
   std::size_t length = 1024;      ///< tokens per window
-  std::optional<std::size_t> stride{};        ///< distance between the starts of two windows, in tokens; empty: length
+  std::optional<std::size_t> stride{};   ///< distance between the starts of two windows, in tokens; default: length
   std::uint64_t seed = 0;         ///< seed of the shuffle and of all random numbers
-  std::optional<std::size_t> token_bytes{};   ///< 1, 2, 4 or 8; empty: by the file's header, else by its name
-  /// Bytes before the first token of each file. If set, every file is a flat array; headers and containers are not
-  /// recognized.
+  /// 1, 2, 4 or 8; by default the header of the file, or its name, determines it.
+  std::optional<std::size_t> token_bytes{};
+  /// Bytes before the first token of each file. If set, every file is read as a flat array, without a search for
+  /// headers.
   std::optional<std::size_t> header_bytes{};
-  std::optional<std::size_t> vocabulary{};    ///< ids must be below this value; empty: every id is valid
-  bool keep_short = false;        ///< delivers a shorter last window of a file
-  bool documents = false;         ///< delivers the documents of Megatron's .idx files; length and stride are not used
+  std::optional<std::size_t> vocabulary{};    ///< ids must be below this value; by default every id is valid
+  bool keep_short = false;        ///< delivers the last window of a file even if it is shorter
+  bool documents = false;         ///< delivers the documents of Megatron's .idx files; length and stride are ignored
   millrace::storage storage{};    ///< storage that contains the files
 };
 
@@ -63,19 +69,20 @@ namespace detail {
 /// Reads the windows of one file, in order. Throws data_error if the file does not consist of tokens.
 class token_reader {
  public:
-  /// `cached` are the windows of the same file from an earlier reader; used if the size of the file is the same.
+  /// `cached` are the windows of the same file from an earlier reader. They are used if the size of the file is the
+  /// same.
   token_reader(const std::string& name, const token_files_options& options,
                const std::optional<token_windows>& cached = {});
 
   /// Returns the windows of the file.
   const token_windows& windows() const noexcept { return windows_; }
 
-  /// Returns the next window; nothing at the end of the file.
+  /// Returns the next window, or nothing at the end of the file.
   std::optional<packed> next();
   void report(event_counts& counts) const noexcept;
 
  private:
-  /// Returns stored bytes, valid until the next call.
+  /// Returns stored bytes. They are valid until the next call.
   std::span<const std::byte> bytes_at(const byte_range& place);
 
   std::unique_ptr<byte_source> file_;
@@ -83,11 +90,11 @@ class token_reader {
   std::size_t piece_bytes_;   // minimum size of one read
   std::uint32_t max_id_;
   std::vector<std::byte> buffer_;
-  std::uint64_t buffer_at_ = 0;   // file offset of buffer_
+  std::uint64_t buffer_at_ = 0;   // offset of buffer_ in the file
   std::uint64_t next_ = 0;      // number of the next window
 };
 
-/// The source that token_files() returns: files of tokens, cut into windows.
+/// The source that token_files() returns.
 class token_files_source {
  public:
   using item = packed;
@@ -101,7 +108,7 @@ class token_files_source {
   std::string shard_name(std::size_t shard) const { return files_.name(shard); }
   std::uint64_t shard_bytes(std::size_t shard) const { return files_.size_bytes(shard); }
   std::int64_t shard_modified_ns(std::size_t shard) const { return files_.changed(shard); }
-  /// Opens a file. The first reader of a file reads its .idx file; later passes use its documents again.
+  /// Opens a file. The first reader of a file reads its .idx file. Later readers reuse the documents.
   token_reader open(std::size_t shard, std::uint64_t) const;
   /// Returns a run in an exact order.
   owner<planned_run> plan(const indexed_run_options& o) const;
@@ -109,7 +116,7 @@ class token_files_source {
  private:
   struct cached_documents {
     std::mutex mutex{};
-    std::vector<std::optional<token_windows>> of{};   // of each file
+    std::vector<std::optional<token_windows>> of{};   // for each file
   };
 
   file_list files_;
@@ -123,8 +130,9 @@ inline constexpr folder_rule token_folder_rule{
 
 }  // namespace detail
 
-/// Returns a flow of windows; each is a `packed` with only ids. `names` is one pattern or a list. In folders it selects
-/// names that end in .u8 to .u64, .i8 to .i64, .bin or .npy. Throws setup_error for missing files and for bad options.
+/// Returns a flow of windows. Each is a `packed` with only ids. `names` is one pattern or a list. In folders, files
+/// that end in .u8 to .u64, .i8 to .i64, .bin or .npy are read. Throws setup_error for missing files and for invalid
+/// options.
 template <detail::file_names Names = std::vector<std::string>>
 auto token_files(const Names& names, const token_files_options& options = {}) {
   const detail::shard_listing_options listing{.rule = detail::token_folder_rule, .at = options.storage};
@@ -132,7 +140,7 @@ auto token_files(const Names& names, const token_files_options& options = {}) {
       {}, detail::token_files_source(detail::list_files(names, listing), options), options.seed};
 }
 
-/// Declared only for its error message, which the compiler shows if the second argument is not an options object.
+/// Overload for a second argument that is not an options object. The compiler shows its error message.
 template <class Names, class Other>
   requires(!std::is_convertible_v<const Other&, token_files_options>)
 __attribute__((unavailable("millrace: the second argument of token_files() is its options. Name the option, such as "

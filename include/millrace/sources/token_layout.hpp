@@ -1,4 +1,4 @@
-// Determines where the tokens of a file are and how they are stored: flat arrays, .npy files, and files of llm.c.
+// Determines the position and the type of the tokens in a file: a flat array, a .npy file, or a file of llm.c.
 //
 //   const auto layout = mr::detail::layout_of_tokens({.name = name, .front = front, .file_bytes = size}, options);
 //   layout.tokens;   layout.first_byte;   layout.type.bytes;
@@ -6,12 +6,11 @@
 // A .npy file contains u8, u16, u32, u64 or a signed type. It has one dimension, or two dimensions whose rows are
 // concatenated.
 // A file of llm.c has a header of 1,024 bytes and the magic number 20240520 (u16) or 20240801 (u32).
-// Any other file is flat: an array of little-endian numbers after `header_bytes`, if that is set.
-// Errors: data_error if the tokens of a file are wider than its name indicates, because then (almost) every other
-// number is zero. data_error for another container (compressed, an archive, a table, a text), and for a .npy file of
-// another type or shape. data_error for a file size that does not match the layout. Files with `header_bytes` are not
-// inspected.
-// Threads: pure functions.
+// Any other file is flat: an array of little-endian numbers. If `header_bytes` is set, it begins after these bytes.
+// Errors: data_error if tokens are wider than the name of their file indicates, because then (almost) every other number
+// is zero. data_error for other kinds of files (compressed, an archive, a table, a text). data_error for a .npy file of
+// another type or shape, and for a file size that does not match the layout. With `header_bytes`, files are not checked.
+// Threads: pure functions; any thread.
 #pragma once
 
 #include <millrace/base/error.hpp>
@@ -28,8 +27,8 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 /// The user's options for the tokens of a file.
 struct token_layout_options {
-  std::size_t token_bytes = 0;                ///< 1, 2, 4 or 8; 0: by the file's header, else by its name
-  std::optional<std::size_t> header_bytes{};   ///< set: the file is flat after these bytes, whatever their content
+  std::size_t token_bytes = 0;                ///< 1, 2, 4 or 8; 0: the header of the file, or its name, determines it
+  std::optional<std::size_t> header_bytes{};   ///< if set, the file is flat after these bytes, whatever their content
 };
 
 /// The properties of a file that determine its layout.
@@ -37,11 +36,11 @@ struct token_file_head {
   static constexpr std::size_t front_bytes = 1024;   ///< enough for every header except a long .npy header
 
   std::string_view name;
-  std::span<const std::byte> front;   ///< the first front_bytes, or the entire file
+  std::span<const std::byte> front;   ///< the first front_bytes, or the complete file
   std::uint64_t file_bytes;
 };
 
-/// How a token is stored: as an unsigned or signed little-endian integer.
+/// The stored form of a token: an unsigned or signed little-endian integer.
 struct token_type {
   std::size_t bytes = 2;   ///< 1, 2, 4 or 8
   bool is_signed = false;
@@ -56,11 +55,11 @@ struct token_layout {
 /// Returns the layout of a file.
 token_layout layout_of_tokens(const token_file_head& file, const token_layout_options& options);
 
-/// Returns the type that a name indicates: .u8 to .u64 and .i8 to .i64; u16 for all others.
+/// Returns the type for the extension .u8 to .u64 or .i8 to .i64, and u16 for all other names.
 token_type token_type_by_name(std::string_view name) noexcept;
 
-/// Decodes `ids.size()` stored tokens into `ids`. Returns `ids.size()`, or the index of the first token that is
-/// negative or above `max_id`.
+/// Decodes ids.size() stored tokens into `ids`. Returns ids.size(), or the index of the first token that is negative or
+/// greater than `max_id`.
 std::size_t decode_tokens(const std::byte* stored, token_type type, std::uint32_t max_id,
                           std::span<std::uint32_t> ids) noexcept;
 /// Returns a stored token as text, for messages.

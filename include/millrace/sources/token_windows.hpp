@@ -1,12 +1,12 @@
-// The windows of a file of tokens: their number, and the bytes of each one.
+// The windows of a file of tokens: their number, and the bytes of each window.
 //
 //   const mr::detail::token_windows windows(layout, {.length = 2049, .stride = 2048});
-//   windows.count();   windows.place(7);            // a byte_range
+//   windows.count();   windows.place(7);            // place() returns a byte_range
 //   const mr::packed row = mr::detail::window_of(bytes, {.of = windows, .number = 7, .max_id = 50256, .file = name});
 //
 // Window i begins at token i * stride. With keep_short, the tokens after the last complete window form a shorter
 // window. With `documents`, window i is document i of the .idx file of Megatron next to the .bin file.
-// Errors: window_of() throws data_error for an id beyond max_id. Threads: immutable.
+// Errors: window_of() throws data_error for an id greater than max_id. Threads: immutable.
 #pragma once
 
 #include <millrace/base/digest.hpp>
@@ -25,7 +25,7 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 struct window_rule {
   std::size_t length = 1024, stride = 1024;   ///< in tokens
   bool keep_short = false;
-  bool documents = false;                     ///< windows are the documents of an index; the other members are unused
+  bool documents = false;   ///< windows are the documents of an .idx file; the other members are ignored
 };
 
 /// The windows of one file.
@@ -46,27 +46,27 @@ class token_windows {
     return {layout_.first_byte + first * layout_.type.bytes,
             std::min<std::uint64_t>(rule_.length, left) * layout_.type.bytes};
   }
-  /// Returns the bytes of all windows; counts a shorter window as a complete window.
+  /// Returns the size of all windows in bytes. A shorter window counts as a complete window.
   std::uint64_t window_bytes() const noexcept {
     return documents_ ? layout_.tokens * layout_.type.bytes : count_ * rule_.length * layout_.type.bytes;
   }
-  /// Returns the bytes from the first window to the end of the last one.
+  /// Returns the number of bytes from the first window to the end of the last window.
   std::uint64_t spanned_bytes() const noexcept {
     return documents_ ? window_bytes() : count_ * std::max(rule_.stride, rule_.length) * layout_.type.bytes;
   }
-  /// Returns whether the windows are far apart, so that the bytes between them should not be read.
+  /// Returns whether the windows are so far apart that the bytes between them should not be read.
   bool is_sparse() const noexcept { return !documents_ && rule_.stride > 2 * rule_.length; }
   /// Returns the number of documents without tokens, which are not windows.
   std::uint64_t empty_documents() const noexcept { return documents_ ? documents_->empty_documents : 0; }
-  /// Counts the tokens and documents that do not belong to any window.
+  /// Counts the tokens and documents that are not in any window.
   void report(event_counts& counts) const noexcept {
     if (empty_documents() > 0) counts.count("documents without tokens", empty_documents());
     if (left_over() > 0) counts.count("tokens after the last complete window of a file", left_over());
   }
-  /// Returns the tokens after the end of the last window.
+  /// Returns the number of tokens after the end of the last window.
   std::uint64_t left_over() const noexcept { return layout_.tokens - end_; }
   const token_layout& layout() const noexcept { return layout_; }
-  /// Returns a digest of the bounds of the documents.
+  /// Returns a digest of the document boundaries, or 0 without documents.
   std::uint64_t digest_of_documents() const noexcept {
     return documents_ ? digest_bytes(std::as_bytes(std::span(documents_->first_tokens))) : 0;
   }
@@ -74,7 +74,7 @@ class token_windows {
  private:
   token_layout layout_{};
   window_rule rule_{};
-  std::shared_ptr<const megatron_index> documents_{};   // null if windows have one length
+  std::shared_ptr<const megatron_index> documents_{};   // null unless the windows are documents
   std::uint64_t count_ = 0, end_ = 0;   // end_: end of the last window, in tokens
 };
 
@@ -88,7 +88,7 @@ struct stored_window {
 /// Returns the ids in the bytes of a window.
 packed window_of(std::span<const std::byte> stored, const stored_window& window);
 
-/// Returns the greatest id of a vocabulary; 0 means that every id is valid.
+/// Returns the greatest valid id. A vocabulary of 0 means that every id is valid.
 constexpr std::uint32_t max_id_of(std::size_t vocabulary) noexcept {
   constexpr std::size_t all = ~std::uint32_t{0};
   return static_cast<std::uint32_t>(vocabulary == 0 ? all : std::min(vocabulary - 1, all));
@@ -100,9 +100,9 @@ struct opened_tokens {
   const std::string& name;
   byte_source& file;
 };
-/// Reads the front of a file. Also reads the .idx file of Megatron next to a .bin file: it states the token type and
-/// the documents. Throws the errors of layout_of_tokens() and read_megatron_index(), and setup_error if documents are
-/// requested without an index.
+/// Reads the front of a file and, for a .bin file, the .idx file of Megatron next to it, which contains the token type
+/// and the documents. Throws the errors of layout_of_tokens() and read_megatron_index(). Throws setup_error if
+/// documents are requested, but the .idx file does not exist.
 token_windows read_token_windows(const opened_tokens& opened, const token_layout_options& options,
                                  const window_rule& rule);
 

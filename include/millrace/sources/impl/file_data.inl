@@ -16,7 +16,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-inline constexpr std::size_t files_at_once = 32;   // requests to a storage, or queries of local files
+inline constexpr std::size_t files_at_once = 32;   // concurrent requests to a storage, or system calls for local files
 
 MILLRACE_INLINE file_data::file_data(std::vector<std::string> names, file_data_options o)
     : names_(std::move(names)), options_(std::move(o)), counts_(names_.size(), 1), sizes_(names_.size()) {
@@ -107,7 +107,7 @@ MILLRACE_INLINE std::size_t file_data::read(std::span<const located_sample> samp
   return samples.size();
 }
 
-/// One file is one sample: an error of the file is an error of one sample, not of a shard with many samples.
+/// Turns io_error into data_error: an error of a file is an error of its only sample.
 MILLRACE_INLINE record file_data::read_local(std::size_t file, record_builder& build) const {
   try {
     return read_file(file, build);
@@ -135,7 +135,7 @@ MILLRACE_INLINE record file_data::read_file(std::size_t file, record_builder& bu
   if (const std::size_t got = read_fully(opened, 0, buffer); got != buffer.size())
     throw data_error("the file ends too early: got " + std::to_string(got) + " bytes, expected " +
                          std::to_string(buffer.size()),
-                     "Check whether it is being written; write new data under a new name", where);
+                     "Check that no other program writes to it. Write new data under a new name", where);
   std::uint64_t checksum = combine_keys(0, crc32c(buffer));
   if (!classes_.empty() && !build.has("cls")) {
     const std::string text = std::to_string(classes_[file]);
@@ -144,7 +144,7 @@ MILLRACE_INLINE record file_data::read_file(std::size_t file, record_builder& bu
     checksum = combine_keys(checksum, crc32c(field));
   }
   record result = build.finish();
-  result.set_checksums(std::max<std::uint64_t>(checksum, 1));   // 0 means that there is none
+  result.set_checksums(std::max<std::uint64_t>(checksum, 1));   // 0 would mean that the record has no checksum
   return result;
 }
 

@@ -16,14 +16,14 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 MILLRACE_INLINE bool is_shown_file(std::string_view name) noexcept { return !name.starts_with('.'); }
 
-/// Shortens `folder` to the folders that it has in common with `other`. Both end with a slash or are empty.
+/// Shortens `folder` to the part of it that is also the beginning of `other`. Both end with a slash, or are empty.
 MILLRACE_INLINE void keep_common(std::string& folder, std::string_view other) {
   const auto differs = std::mismatch(folder.begin(), folder.end(), other.begin(), other.end()).first;
   folder.erase(differs, folder.end());
   folder.erase(folder.rfind('/') + 1);   // without a slash, npos + 1 is 0
 }
 
-/// Returns the folders with which all paths of a pattern begin, before any of its globs.
+/// Returns the folder with which all paths of a pattern begin, before any glob of the pattern.
 MILLRACE_INLINE std::string fixed_part(std::string_view pattern, const storage& at) {
   std::string common;
   bool first = true;
@@ -43,7 +43,7 @@ MILLRACE_INLINE std::string fixed_part(std::string_view pattern, const storage& 
   return common;
 }
 
-/// Sets the root, and removes the files that `where` rejects.
+/// Sets the length of the root, and removes the files for which `where` returns false.
 MILLRACE_INLINE named_files with_root(std::vector<std::string> paths, std::string root, const files_options& o) {
   if (!o.root.empty()) root = o.root.ends_with('/') ? o.root : o.root + "/";
   for (const std::string& path : paths)
@@ -56,7 +56,7 @@ MILLRACE_INLINE named_files with_root(std::vector<std::string> paths, std::strin
 
 MILLRACE_INLINE named_files find_files(std::string_view pattern, const files_options& o) {
   const folder_rule rule{.accepts = is_shown_file,
-                         .hint = "Check the folder; names that begin with a dot are skipped",
+                         .hint = "Check the folder. Names that begin with a dot are skipped",
                          .unreadable_at_most = std::numeric_limits<std::size_t>::max(),
                          .recursive = true};
   std::vector<std::string> paths = list_files(pattern, {.rule = rule, .at = o.storage});
@@ -90,7 +90,8 @@ MILLRACE_INLINE files_source::files_source(named_files files, const files_option
                          .unreadable_at_most = o.unreadable_at_most,
                          .storage = o.storage};
   if (o.folders_are_classes && data.classes.empty()) {
-    data.classes = classes_of(files);   // before `where` removes files: all parts of a set have the same numbers
+    // Before `where` removes files, so that all parts of a set have the same class numbers.
+    data.classes = classes_of(files);
     if (data.classes.empty())
       throw setup_error("the files have no classes: no key has a folder, for example '" +
                             printable(std::string_view(files.paths.front()).substr(files.root_bytes)) + "'",

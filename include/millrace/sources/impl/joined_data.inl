@@ -30,8 +30,8 @@ class joined_data::key_table {
 
   std::size_t size() const noexcept { return all_.size(); }
 
-  /// Returns the place of the partner of a sample of the first set; `none` if it has no partner. Throws setup_error if
-  /// it has several.
+  /// Returns the place of the partner of a sample of the first set, or `none` if it has no partner. Throws setup_error
+  /// if it has several partners.
   std::uint64_t find(const located_sample& s) const {
     const shard_data& first = *of_->sets_[0];
     const std::string_view key = first.sample_of(s).key;
@@ -73,7 +73,7 @@ class joined_data::key_table {
         of_->options_.same_shard_names ? digest_bytes(bytes_of(file_name(set, shard))) : std::uint64_t{0};
     return digest_bytes(bytes_of(key), seed);
   }
-  /// Throws unless both are repeats of one sample, by shards_options::repeats.
+  /// Throws setup_error unless `a` and `b` are repeats of the same sample (shards_options::repeats).
   void check_same_sample(const located_sample& a, const located_sample& b, std::string_view key) const {
     const std::uint64_t first = set_->sample_of(a).offset_bytes, second = set_->sample_of(b).offset_bytes;
     if (a.shard == b.shard && first == second) return;
@@ -246,7 +246,7 @@ MILLRACE_INLINE void joined_data::check_same(std::uint64_t then) const {
   if (difference == 0) return;
   const char* const problem =
       (difference & upper_half) == 0
-          ? "the first set of join() has the same shards, but another set, the selected samples or the partners differ"
+          ? "the first set of join() has the same shards, but other sets, chosen samples or partners differ"
           : "the first set of join() has other shards";
   throw setup_error("the resume point belongs to another run: " + std::string(problem),
                     "Join the same sets with the same options, or start without the resume point. The numbers of "
@@ -257,7 +257,7 @@ MILLRACE_INLINE std::size_t joined_data::expect(const expected_order& order) {
   std::size_t cached_bytes = 0;
   for (std::size_t i = 0; i < sets_.size(); ++i) {
     const set_facts& f = facts_[i];
-    // Reading neighboring samples together is useful only if they are joined samples that the order soon needs.
+    // It is useful to read neighboring samples together only if they are joined samples, and the order soon needs them.
     const bool is_near = 8 * f.neighbors >= 7 * f.used && 2 * f.used >= f.samples;
     cached_bytes += sets_[i]->expect({.window = is_near ? order.window : 1, .lanes = order.lanes,
                               .max_held_bytes = order.max_held_bytes - std::min(order.max_held_bytes, cached_bytes)});

@@ -14,7 +14,7 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 namespace key_files {
 
-/// Returns whether a file of that name contains JSON lines.
+/// Returns whether the name of a file shows that the file contains JSON lines.
 MILLRACE_INLINE bool has_json(std::string_view name) noexcept {
   constexpr std::array<std::string_view, 5> compressions{".gz", ".zst", ".bz2", ".xz", ".lz4"};
   for (const std::string_view end : compressions)
@@ -33,7 +33,7 @@ MILLRACE_INLINE error_location location_of(const line& of) {
 }  // namespace key_files
 
 MILLRACE_INLINE bool is_cut_entry(const line& last, std::uint64_t file_bytes) noexcept {
-  constexpr std::string_view start = "{\"shard\": \"";   // of each line that a quarantine_list writes
+  constexpr std::string_view start = "{\"shard\": \"";   // start of each line that a quarantine_list writes
   const std::string_view text = last.text();
   return last.offset_bytes() + text.size() == file_bytes &&
          text.substr(0, start.size()) == start.substr(0, text.size()) && !is_complete_json_object(text);

@@ -60,7 +60,7 @@ MILLRACE_INLINE void line_reader::read_block() {
   lines_.clear();
   bad_.clear();
   at_ = bad_at_ = consumed_bytes_ = 0;
-  block_ = {};   // its last lines may have been bad
+  block_ = {};   // all remaining lines of the block may have been bad
   try {
     if (find_line_end()) find_lines();
     if (bad_.size() == lines_.size()) heads_.assign(lines_.size(), no_head);
@@ -78,7 +78,7 @@ MILLRACE_INLINE void line_reader::read_block() {
 
 MILLRACE_INLINE bool line_reader::find_line_end() {
   while (rest_.find('\n') == std::string_view::npos) {
-    // The 8 spare bytes: a byte order mark and an end of line do not count as text.
+    // The 8 additional bytes are for a byte order mark and a line end, which do not count as text.
     if (pending_.size() + rest_.size() > options_.limits.max_line_bytes + 8) {
       skip_line();
       return false;

@@ -15,7 +15,7 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 namespace megatron {
 
-constexpr std::size_t head_bytes = 34;   // mark of 9 bytes, version, type, numbers of sequences and of documents
+constexpr std::size_t head_bytes = 34;   // mark (9 bytes), version, type code, number of sequences, number of documents
 
 template <class T>
 T number_at(std::span<const std::byte> bytes, std::size_t at) noexcept {
@@ -24,14 +24,14 @@ T number_at(std::span<const std::byte> bytes, std::size_t at) noexcept {
   return value;
 }
 
-/// Returns the type with this code; a type of 0 bytes for floating-point and unknown codes.
+/// Returns the type with this code. Returns a type of 0 bytes for a floating-point type, and for an unknown code.
 MILLRACE_INLINE token_type type_of_code(unsigned code) noexcept {
   constexpr token_type types[] = {{0, false}, {1, false}, {1, true}, {2, true}, {4, true}, {8, true}, {0, false},
                                   {0, false}, {2, false}};
   return code < std::size(types) ? types[code] : token_type{0, false};
 }
 
-/// An array of numbers in a file, which is read in pieces.
+/// An array of numbers in a file, read in pieces.
 template <class T>
 class stored_array {
  public:

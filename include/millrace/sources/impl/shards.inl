@@ -15,15 +15,15 @@ namespace millrace { inline namespace MILLRACE_ABI {
 
 namespace detail {
 
-/// The indexes of the shards; the first session that uses them reads or builds them.
+/// The indexes of the shards. The first session that uses them reads or builds them.
 struct shards_source::indexes {
   const millrace::index use;
-  const bool chooses;   // by keys, which needs the indexes
+  const bool chooses;   // whether samples are chosen by key, which requires the indexes
   const name_list names;
   const shard_data_options options;
-  const bool limits_damage;   // damaged_shards_at_most is set
+  const bool limits_damage;   // whether damaged_shards_at_most is set
   std::mutex mutex{};   // guards the rest
-  std::shared_ptr<shard_data> data[2]{};   // the second one for sessions with on_damage
+  std::shared_ptr<shard_data> data[2]{};   // [1] is for sessions with on_damage
   std::string why_streamed{};
 };
 
@@ -114,7 +114,8 @@ MILLRACE_INLINE shard_reader shards_source::open(std::size_t shard, std::uint64_
 }
 
 MILLRACE_INLINE std::uint64_t shards_source::stated_samples(std::size_t shard) const {
-  if (!reader_options_.having.empty()) return 0;   // the file counts all samples, not only those with these fields
+  // The sidecar file counts all samples, including those without these fields.
+  if (!reader_options_.having.empty()) return 0;
   const std::uint64_t samples = declared_samples(files_.name(shard), files_.at()).samples;
   return samples > max_stated_samples ? 0 : samples;
 }

@@ -16,7 +16,7 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 MILLRACE_INLINE token_data::token_data(const file_list& files, const token_data_options& o)
     : files_(files), options_(o), windows_(files.size()), sizes_(files.size()) {
   constexpr std::size_t max_threads = 32;
-  idle_.reserve(max_open + 1);   // release() must not allocate: destructors call it
+  idle_.reserve(max_open + 1);   // release() must not allocate memory, because destructors call it
   run_concurrently(files_.size(), max_threads, [&](std::size_t i) {
     metered_file source(files_.at(), files_.name(i), reads_);
     sizes_[i] = size_of_open(files_.at(), source.file());
@@ -90,7 +90,7 @@ MILLRACE_INLINE auto token_data::acquire(std::size_t file) -> std::unique_ptr<op
 }
 
 MILLRACE_INLINE void token_data::release(std::unique_ptr<open_file> opened) noexcept {
-  std::unique_ptr<open_file> oldest;   // closed without the lock
+  std::unique_ptr<open_file> oldest;   // its destructor closes the file after the lock is released
   const std::lock_guard lock(mutex_);
   idle_.push_back(std::move(opened));
   if (idle_.size() <= max_open) return;

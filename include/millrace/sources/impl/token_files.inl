@@ -50,7 +50,7 @@ MILLRACE_INLINE std::span<const std::byte> token_reader::bytes_at(const byte_ran
     const std::uint64_t left = l.first_byte + l.tokens * l.type.bytes - place.offset_bytes;
     buffer_.resize(static_cast<std::size_t>(std::min<std::uint64_t>(std::max(size, piece_bytes_), left)));
     buffer_at_ = place.offset_bytes;
-    // A file that ends too early is an error of the source.
+    // If the file ends too early, the source throws an error.
     static_cast<void>(read_fully(*file_, buffer_at_, buffer_));
   }
   return std::span<const std::byte>(buffer_).subspan(static_cast<std::size_t>(place.offset_bytes - buffer_at_), size);

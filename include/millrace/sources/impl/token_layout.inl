@@ -35,7 +35,7 @@ MILLRACE_INLINE std::string remedy_of(file_kind kind) {
   }
 }
 
-/// Throws the error of a file that contains something other than tokens.
+/// Throws the error for a file that contains something other than tokens.
 [[noreturn]] MILLRACE_INLINE void fail_as_container(const token_file_head& file, file_kind kind) {
   fail(file, "is a container: got " + std::string(name_of(kind)) + ", expected little-endian numbers or a .npy file",
        remedy_of(kind) + ". Set token_files_options::header_bytes = 0 to read its bytes as tokens anyway");
@@ -113,7 +113,7 @@ MILLRACE_INLINE token_type type_of(const token_file_head& file, const token_layo
   return type;
 }
 
-/// Returns whether every other number of `bytes` bytes is the upper half of an id: at most 3 of 16 bits, or 0.
+/// Returns whether every other number of `bytes` bytes is 0 or, for 2 bytes, at most 3: the upper half of a wider id.
 MILLRACE_INLINE bool has_empty_halves(std::span<const std::byte> front, std::size_t bytes) noexcept {
   constexpr std::size_t least = 32, least_values = 8;
   const std::size_t numbers = front.size() / bytes;
@@ -131,7 +131,8 @@ MILLRACE_INLINE bool has_empty_halves(std::span<const std::byte> front, std::siz
   return distinct == least_values;
 }
 
-/// Throws if the stored tokens are wider than the name indicates: halves of tokens would be wrong ids without an error.
+/// Throws if the stored tokens seem wider than the name indicates. Halves of tokens would be wrong ids without an
+/// error.
 MILLRACE_INLINE void check_width(const token_file_head& file, const token_layout_options& o) {
   const std::size_t bytes = type_of(file, o).bytes;
   if (o.token_bytes > 0 || (bytes != 2 && bytes != 4) || !has_empty_halves(file.front, bytes)) return;
@@ -181,7 +182,8 @@ MILLRACE_INLINE token_layout layout_of_tokens(const token_file_head& file, const
     check_token_bytes(file, l, options);
     return l;
   }
-  // A text is a valid file of one-byte tokens. A file of any other known kind contains no tokens.
+  // A file of any kind is also a valid file of one-byte tokens. For other sizes, a file of a known kind contains no
+  // tokens.
   const bool is_bytes = type_of(file, options).bytes == 1;
   if (kind != file_kind::unknown && !(is_bytes && is_textual(kind))) fail_as_container(file, kind);
   check_width(file, options);
@@ -194,7 +196,7 @@ template <class T>
 std::int64_t value_at(const std::byte* stored, std::size_t i) noexcept {
   T value;
   std::memcpy(&value, stored + i * sizeof(T), sizeof(T));
-  return static_cast<std::int64_t>(value);   // a u64 of 2^63 or more becomes negative, which is not an id either
+  return static_cast<std::int64_t>(value);   // a value of 2^63 or more becomes negative, which is not a valid id
 }
 
 template <class T>
@@ -204,7 +206,7 @@ std::size_t decode(const std::byte* stored, std::uint32_t max_id, std::span<std:
   if constexpr (std::is_same_v<T, std::uint32_t>) {
     if (count > 0) std::memcpy(to, stored, count * sizeof(T));
   } else {
-    constexpr std::size_t together = 16;   // a constant count, which compilers turn into vector instructions
+    constexpr std::size_t together = 16;   // a constant count, for which compilers generate vector instructions
     std::size_t done = 0;
     for (; done + together <= count; done += together) {
       T values[together];
@@ -215,7 +217,7 @@ std::size_t decode(const std::byte* stored, std::uint32_t max_id, std::span<std:
   }
   constexpr auto largest = static_cast<std::uint64_t>(std::numeric_limits<T>::max());
   if (std::is_unsigned_v<T> && max_id >= largest) return count;
-  // One pass without branches checks for wrong ids; negative ones are large as unsigned numbers.
+  // One pass without branches finds wrong ids. Negative ids are large as unsigned numbers.
   if constexpr (sizeof(T) < 8) {
     std::uint32_t highest = 0;
     for (std::size_t i = 0; i < count; ++i) highest = std::max(highest, to[i]);
@@ -233,7 +235,7 @@ std::size_t decode(const std::byte* stored, std::uint32_t max_id, std::span<std:
   return i;
 }
 
-/// Calls `f` with a value of the type.
+/// Calls `f` with a value of the type `type`.
 template <class F>
 auto with_type(token_type type, F f) {
   const bool s = type.is_signed;

@@ -1,14 +1,14 @@
-// Expands the braces in shard patterns, as the WebDataset tools do.
+// Expands the braces in patterns of shard names, like the WebDataset tools.
 //
 //   mr::detail::expand_braces("train-{000..146}.tar");     // train-000.tar, train-001.tar, ... train-146.tar
 //   mr::detail::expand_braces("{a,b}/{0..4..2}.tar");      // a/0.tar a/2.tar a/4.tar b/0.tar b/2.tar b/4.tar
 //
-// Groups nest; the last group varies fastest. If either end of a range has a leading zero, zeros pad its numbers to the
-// width of the longer end. A range may descend and may have a step: the sign of the step is ignored, and 0 counts as 1.
-// A range may run over letters, where 'a' follows 'Z'. A group without a comma and without a range, such as {}, stays
-// unchanged. A backslash escapes the next character.
-// Errors: setup_error for an unbalanced brace, for braces nested more than 64 deep, for a number beyond 64 bits, and
-// for more than `max_results` results. Threads: pure functions.
+// Groups may be nested. The last group varies fastest. If an end of a range has a leading zero, all numbers of the
+// range are padded with zeros to the width of the longer end. A range may descend, and may have a step. The sign of the
+// step is ignored, and a step of 0 counts as 1. A range may consist of letters, where 'a' follows 'Z'. A group without
+// a comma and without a range, such as {}, is not changed. A backslash escapes the next character.
+// Errors: setup_error for an unbalanced brace, for more than 64 nested braces, for a number that exceeds 64 bits, and
+// for more than `max_results` results. Threads: pure functions; any thread.
 // Source: the behavior of braceexpand 0.1.7 for Python, except that a '}' without a '{' before it is an error here.
 #pragma once
 
@@ -36,7 +36,7 @@ class brace_expander {
   static std::size_t closing_brace(std::string_view text, std::size_t open) noexcept;
   std::vector<std::string> choices_of(std::string_view group) const;
 
-  /// Returns the values of "first..last" or "first..last..step"; nothing if `group` has another form.
+  /// Returns the values of "first..last" or "first..last..step", or nothing if `group` has another form.
   std::optional<std::vector<std::string>> range_of(std::string_view group) const;
 
   template <class Format>
@@ -65,8 +65,8 @@ class brace_expander {
   std::size_t max_results_;
 };
 
-/// Returns all names that `pattern` expands to, in order; at least one. Throws setup_error if a brace is unbalanced or
-/// if there would be more than `max_results` names.
+/// Returns all names of a pattern in order, at least one. Throws setup_error if a brace is unbalanced, or if the
+/// pattern has more than `max_results` names.
 std::vector<std::string> expand_braces(std::string_view pattern, std::size_t max_results = 1'000'000);
 
 }}}  // namespace millrace::detail

@@ -1,4 +1,4 @@
-// The rule that selects which files of a folder a source reads.
+// The rule that selects the files of a folder that a source reads.
 //
 //   inline constexpr folder_rule shard_folder_rule{is_shard_name, "Shards end in .tar, ..."};
 //
@@ -18,7 +18,7 @@ struct folder_rule {
   const char* hint;   ///< advice to the user about the accepted extensions
   bool ignore_missing = false;   ///< a missing file, or a glob without matches, is not an error
   std::size_t unreadable_at_most = 0;   ///< maximum number of unreadable or missing files
-  /// True: a folder selects all files below it, and globs match only files.
+  /// If true, a folder selects all files below it, and globs match only files.
   bool recursive = false;
 };
 

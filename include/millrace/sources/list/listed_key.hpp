@@ -1,12 +1,11 @@
-// One entry of a list of keys, as a line of JSON: {"shard": "train-003.tar", "key": "n01440764/0017", ...}.
+// One entry of a list of sample keys, as a line of JSON: {"shard": "train-003.tar", "key": "n01440764/0017", ...}.
 //
 //   const mr::detail::listed_key entry = mr::detail::read_listed_key(text, {.shard = "quarantine-0.jsonl"});
 //   if (!entry.key.empty()) leave_out(entry.key, entry.shard);
 //
 // sources/keys_from.hpp describes the members.
-// Errors: data_error with the given location for a line that is not a JSON object, or that has no key and is not a
-// note.
-// Threads: pure functions.
+// Errors: data_error with the location `of` for a line that is not a JSON object, or that has no key and is not a note.
+// Threads: pure functions; any thread.
 #pragma once
 
 #include <millrace/base/error.hpp>
@@ -18,8 +17,8 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 /// One entry of a list of keys.
 struct listed_key {
-  std::string key{};     ///< empty: the line is a note about the shard
-  std::string shard{};   ///< empty: the key applies to every shard
+  std::string key{};     ///< empty if the line is a note about the shard
+  std::string shard{};   ///< empty if the key applies to every shard
 };
 
 /// Parses one line of JSON. `of` is the location of the line.

@@ -1,17 +1,18 @@
-// Expands patterns, globs, folders and lists of names to the list of shards to read.
+// Expands patterns, globs, folders and lists of names to the list of files to read.
 //
 //   mr::list_shards("train-{000..146}.tar");                                     // braces
-//   mr::list_shards("a/{0..3}.tar::b/*.tar::c");     // several patterns; globs; a folder: all shards in it
+//   mr::list_shards("a/{0..3}.tar::b/*.tar::c");     // patterns, separated by "::"; a folder: all shards in it
 //   mr::list_shards("data/**/*.tar");                // "**" matches any number of folders (path_glob.hpp)
-//   mr::list_shards({"odd#name?.tar", "x{1}.tar"});  // a list is used literally: braces, or any range of names
+//   mr::list_shards({"odd#name?.tar", "x{1}.tar"});  // the names of a list are used literally
 //
-// A string is first split at "::", then its braces are expanded, then its globs (* ? [..]). The matches of a glob and
-// the shards of a folder are sorted by their bytes. In folders, names that begin with a dot are skipped. The name of an
-// existing file is used literally, even if it looks like a glob. The prefix "file:" is allowed. All other schemes need
-// a storage (io/file/storage.hpp), and commands are never run. In a storage, a name that ends in / is a folder.
+// A string is first split at "::". Its braces are expanded next, and its globs (* ? [..]) last. The matches of a glob
+// and the shards of a folder are sorted by the bytes of their names. In folders, names that begin with a dot are
+// skipped. The name of an existing file is used literally, even if it looks like a glob. The prefix "file:" is allowed.
+// All other schemes need a storage (io/file/storage.hpp). Commands are never run. In a storage, a name that ends in "/"
+// is a folder.
 // Errors: setup_error for a glob or folder without shards, and for shards that are missing, unreadable or not regular
-// files. All shards are checked before anything is read, and the message names the first shards that fail the check. A
-// folder that cannot be read is an io_error. Threads: any thread; no shared state.
+// files. All shards are checked before any is read, and the message names the first ones that fail. io_error for a
+// folder that cannot be read. Threads: any thread; no shared state.
 #pragma once
 
 #include <millrace/base/version.hpp>
@@ -35,7 +36,8 @@ bool is_shard_name(std::string_view name) noexcept;
 inline constexpr folder_rule shard_folder_rule{
     is_shard_name, "Shards end in .tar, .tgz, .tar.gz, .tar.zst, .tar.bz2, .tar.xz or .tar.lz4"};
 
-/// Returns the path after "file:", and other text unchanged. Throws setup_error for other schemes and for commands.
+/// Returns the path after "file:". Returns other paths unchanged. Throws setup_error for other schemes and for
+/// commands.
 std::string_view local_path(std::string_view location);
 
 bool exists(const std::string& path) noexcept;
@@ -46,31 +48,31 @@ std::vector<std::string> glob_matches(const std::string& pattern, const folder_r
 
 std::vector<std::string> shards_in(const std::string& folder, const folder_rule& rule);
 
-/// Returns the reason why `path` cannot be read; empty if it can.
+/// Returns the reason why `path` cannot be read, or "" if it can be read.
 std::string unreadable_because(const std::string& path);
 
 /// Throws setup_error if more than `at_most` files cannot be read.
 void check_readable(const std::vector<std::string>& paths, std::size_t at_most);
 
 std::uint64_t size_of_file(const std::string& path) noexcept;
-/// Returns the modification time, in nanoseconds since 1970; 0 if unknown.
+/// Returns the modification time in nanoseconds since 1970, or 0 if it is unknown.
 std::int64_t time_of_file_ns(const std::string& path) noexcept;
 
-/// The storage in which files are listed, and the rule that selects files of a folder.
+/// The storage that contains the files, and the rule that selects the files of a folder.
 struct shard_listing_options {
   folder_rule rule = shard_folder_rule;
   storage at{};
-  notice_function notice{};   ///< receives the report of a slow listing; empty: stderr
+  notice_function notice{};   ///< receives a notice if the listing is slow; empty: stderr
   std::uint64_t report_after_ns = 10'000'000'000;
 };
 
-/// Returns the names that a pattern selects in a storage that is not local. Throws setup_error for a glob or folder
-/// without files. Does not check whether names without a glob exist.
+/// Returns the names in a remote storage that a pattern selects. Throws setup_error for a glob or folder without files.
+/// Does not check whether names without a glob exist.
 std::vector<std::string> list_stored(std::string_view pattern, const shard_listing_options& o);
 
 /// Returns the files of a pattern.
 std::vector<std::string> resolve_names(std::string_view pattern, const shard_listing_options& o);
-/// Returns the files of a list of names, used literally.
+/// Returns the files of a list. The names are used literally.
 std::vector<std::string> resolve_names(const std::vector<std::string>& names, const shard_listing_options& o);
 
 /// Any type from which a std::string can be constructed, such as a literal or a std::filesystem::path.
@@ -95,7 +97,7 @@ auto names_of(const Names& names) {
   }
 }
 
-/// Returns the files of a pattern or a list.
+/// Returns the files of a pattern or a list of names.
 template <file_names Names>
 std::vector<std::string> list_files(const Names& names, const shard_listing_options& o) {
   return resolve_names(names_of(names), o);
@@ -103,8 +105,8 @@ std::vector<std::string> list_files(const Names& names, const shard_listing_opti
 
 }  // namespace detail
 
-/// Returns the shards of a pattern, or of a list of names, used literally. Throws setup_error if no shard exists or a
-/// shard cannot be read, and io_error if a folder cannot be read.
+/// Returns the shards of a pattern, or of a list of names, which are used literally. Throws setup_error if no shard
+/// exists or a shard cannot be read, and io_error if a folder cannot be read.
 template <detail::file_names Names = std::vector<std::string>>
 std::vector<std::string> list_shards(const Names& names) {
   return detail::list_files(names, {});

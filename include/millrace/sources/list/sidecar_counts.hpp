@@ -1,16 +1,16 @@
-// Reads the number of samples of shards from files of other tools, for shards that cannot have a Millrace index.
+// Reads the number of samples of shards from files of other tools. It is for shards that cannot have a Millrace index.
 //
 //   auto counts = mr::sidecar_counts(shards);                                  // one std::optional for each shard
 //   auto more = mr::sidecar_counts(shards, {.wids_file = "shardindex.json"});
-//   if (counts[k]) plan_with(*counts[k]);              // compare with the samples read, at the end of the shard
+//   if (counts[k]) plan_with(*counts[k]);              // compare with the number of samples that were read
 //
 // Searches next to each shard for DALI's "<name up to its first dot>.idx" and for OpenCLIP's "sizes.json". If
-// `wids_file` is set, that file is read, too ("url" and "nsamples"). If two files disagree about a count, the count is
+// `wids_file` is set, that file is also read ("url" and "nsamples"). If two files have different numbers, the number is
 // unknown. The offsets in these files are not used, because the offsets of wds2idx are wrong for pax headers and for
-// long names. Checking the header at each offset would cost as much as building a Millrace index
+// long names. A check of the header at each offset would cost as much as building a Millrace index
 // (io/index/format/tar_index_scan.hpp).
-// Errors: data_error, with file and offset, for a file whose content does not match its name; io_error for a file that
-// cannot be read. Threads: any thread; no shared state.
+// Errors: data_error with file and offset for a file with invalid content; io_error for a file that cannot be read.
+// Threads: any thread; no shared state.
 // Formats: DALI, "Creating an Index" (wds2idx); webdataset/wids, "wids-shard-index-v1"; JSON as in RFC 8259.
 #pragma once
 
@@ -31,26 +31,26 @@ namespace millrace { inline namespace MILLRACE_ABI {
 
 /// Options of sidecar_counts().
 struct sidecar_counts_options {
-  std::string wids_file{};   ///< path of a wids index; empty: none
-  millrace::storage storage{};   ///< location of the shards, and of the files next to them
+  std::string wids_file{};   ///< path of a wids index; empty: no wids index is read
+  millrace::storage storage{};   ///< storage of the shards, and of the files next to them
 };
 
 namespace detail {
 
 inline std::string_view name_in_folder(std::string_view path) noexcept { return path.substr(path.rfind('/') + 1); }
 
-/// Returns the content of a file; if it is longer than `max_bytes`, at least that many bytes from its start. Returns
-/// nothing if it is not a regular file.
+/// Returns the content of a file, or nothing if it is not a regular file. If the file is longer than `max_bytes`,
+/// returns only its front: at least `max_bytes`.
 std::optional<std::string> small_file(const storage& at, const std::string& path,
                                       std::size_t max_bytes = std::size_t{64} << 20);
 
-/// Returns the content of a file of JSON. Throws data_error if it has more than 64 MiB.
+/// Returns the content of a JSON file, or nothing if it is not a regular file. Throws data_error for more than 64 MiB.
 std::optional<std::string> json_file(const storage& at, const std::string& path);
 
-/// Returns the count from the first line: "v1.2 <samples>".
+/// Returns the number in the first line, which is "v1.2 <samples>".
 std::uint64_t count_of_dali_index(std::string_view text, const std::string& path);
 
-/// Stores counts by file name. A name with two different counts has no count.
+/// Stores numbers of samples by file name. If a name gets two different numbers, its number is unknown.
 class counts_by_name {
  public:
   void add(std::string_view name, std::uint64_t count);
@@ -66,8 +66,8 @@ counts_by_name counts_of_wids(std::string_view text, const std::string& path);
 
 }  // namespace detail
 
-/// Returns the number of samples of each shard; nothing for a shard whose count is unknown. Throws data_error if a file
-/// is malformed, and io_error if the wids file does not exist or a file cannot be read.
+/// Returns the number of samples of each shard, or nothing for a shard whose number is unknown. Throws data_error if a
+/// file is malformed, and io_error if the wids file does not exist or a file cannot be read.
 std::vector<std::optional<std::uint64_t>> sidecar_counts(std::span<const std::string> shards,
                                                          const sidecar_counts_options& options = {});
 

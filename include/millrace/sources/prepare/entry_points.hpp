@@ -5,12 +5,13 @@
 //   };
 //   const mr::entry_points all = mr::make_entry_points("train-{000..146}.tar", make);
 //   std::printf("%llu fields, %.1f %% of the shards\n", all.fields, 100 * all.share());
-// shards() delivers the entry points with their fields (bytes::entries()). A CRC-32C covers each payload and its entry
-// points. The option `entries` of shards() creates entry points at the first start. Neither the shards nor the data
-// read from them change. Shards whose indexes have entry points are skipped, so that an interrupted call continues
-// where it stopped. An index is replaced in one step. Entry points that are longer than their payload are dropped.
+// shards() then delivers the entry points together with their fields (bytes::entries()). A CRC-32C protects each
+// payload and its entry points. The shards and the data read from them do not change. Alternatively, the option
+// `entries` of shards() creates entry points at the first start. Shards whose indexes have entry points are skipped.
+// Therefore a call after an interruption continues. An index file is replaced in one step. Entry points that need more
+// bytes than their payload are omitted.
 // Errors: the errors of shards() with an index; io_error if an index cannot be written; the exceptions of `make`.
-// Threads: starts its own threads, which call `make` concurrently.
+// Threads: starts threads, which call `make` concurrently.
 #pragma once
 
 #include <millrace/base/version.hpp>
@@ -30,18 +31,19 @@ namespace millrace { inline namespace MILLRACE_ABI {
 
 /// Options of make_entry_points().
 struct entry_points_options {
-  std::string index_folder{};     ///< folder of the index files; empty: the folder of each shard
-  millrace::storage storage{};    ///< location of the shards; if set, indexes are saved only in index_folder
-  std::optional<unsigned> threads{};   ///< empty: one for each usable core
-  notice_function notice{};   ///< receives progress of a long call; empty: stderr
+  std::string index_folder{};     ///< folder of the index files; empty: each index is stored next to its shard
+  millrace::storage storage{};    ///< storage of the shards; if set, indexes are saved only in index_folder
+  std::optional<unsigned> threads{};   ///< number of threads; empty: one for each usable core
+  notice_function notice{};   ///< receives the progress of a long call; empty: stderr
 };
 
 /// Statistics of the entry points in the indexes of shards.
 struct entry_points {
-  std::uint64_t shards = 0;            ///< shards that were processed, with or without entry points
-  std::uint64_t processed = 0;         ///< of these, the shards that this call processed
+  std::uint64_t shards = 0;            ///< shards whose payloads were searched for entry points, by any call
+  std::uint64_t processed = 0;         ///< shards that this call searched
   std::uint64_t samples = 0;           ///< samples of all shards
-  std::uint64_t damaged_samples = 0;   ///< damaged samples that this call read; they have no entry points
+  /// Damaged samples in the shards that this call searched; they have no entry points.
+  std::uint64_t damaged_samples = 0;
   std::uint64_t fields = 0;            ///< fields with entry points
   std::uint64_t bytes = 0;             ///< bytes of all entry points and their checksums
   std::uint64_t shard_bytes = 0;       ///< bytes of the shards
@@ -65,14 +67,14 @@ struct entry_points {
 
 namespace detail {
 
-/// Adds the missing entry points of these shards.
+/// Adds the missing entry points to the indexes of these shards.
 entry_points add_entry_points(const std::vector<std::string>& shards, const entry_maker& make,
                               const entry_points_options& o);
 
 }  // namespace detail
 
-/// Adds the entry points that are missing in the indexes of shards, and builds missing indexes. `names` is a pattern or
-/// a list, as for list_shards(). `make(field, payload)` returns the entry points of a payload, or nothing.
+/// Adds missing entry points to the indexes of shards, and builds missing indexes. `names` is a pattern or a list, as
+/// for list_shards(). `make(field, payload)` returns the entry points of a payload, or no bytes.
 template <detail::file_names Names = std::vector<std::string>>
 entry_points make_entry_points(
     const Names& names,
@@ -83,8 +85,8 @@ entry_points make_entry_points(
   return detail::add_entry_points(detail::list_files(names, listing), make, options);
 }
 
-/// Returns the statistics of one shard's index; nothing if the shard has no valid index. Throws io_error if the shard
-/// or the index cannot be read.
+/// Returns the statistics of one shard's index. If the shard has no valid index, all numbers are 0. Throws io_error if
+/// the shard or the index cannot be read.
 entry_points entry_points_of(const std::string& shard, const std::string& index_folder = {});
 
 }}  // namespace millrace

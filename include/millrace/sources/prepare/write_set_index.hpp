@@ -1,17 +1,17 @@
-// Writes a set index: one small file that describes all shards of a set, so that the start of a session need not query
-// each shard.
+// Writes a set index: one small file that describes all shards of a set. With this file, a session sends no request for
+// each shard when it starts.
 //
 //   auto totals = mr::write_set_index("train-{000..146}.tar", "set.millrace-index");   // then copy it with the shards
 //   std::printf("%zu shards, %llu samples\n", totals.shards, static_cast<unsigned long long>(totals.samples));
 //   auto far = mr::write_set_index("s3://photos/*.tar", "set.millrace-index", {.storage = mr::remote()});
 //   auto flow = mr::shards("s3://photos/train-{000..146}.tar", {.storage = mr::remote()});   // finds the set index
 //
-// For each shard, the file contains its size, the number of its samples, the digest of its members and, in a storage,
-// its version. The set index of local shards has no versions. If you copy it to a storage, each shard is queried when
-// it is first read. Missing indexes are built. Shards that cannot have an index, because they are compressed or
-// damaged, are omitted.
+// For each shard, the file contains its size, the number of its samples, the digest of its members and, if it is in a
+// storage, its version. The set index of local shards has no versions. If you copy it to a storage together with the
+// shards, the version of each shard is requested when the shard is first read. Missing indexes are built. Shards that
+// cannot have an index, because they are compressed or damaged, are omitted.
 // Errors: the errors of shards() with an index; io_error if the file cannot be written.
-// Threads: starts its own threads and waits for them.
+// Threads: starts threads and waits for them.
 // Format: io/index/format/set_index.hpp.
 #pragma once
 
@@ -27,15 +27,15 @@ namespace millrace { inline namespace MILLRACE_ABI {
 
 /// Options of write_set_index().
 struct write_set_index_options {
-  std::string index_folder{};    ///< folder of the index files; empty: the folder of each shard
-  millrace::storage storage{};   ///< location of the shards
-  notice_function notice{};   ///< receives progress of a long call; empty: stderr
+  std::string index_folder{};    ///< folder of the index files; empty: each index is stored next to its shard
+  millrace::storage storage{};   ///< storage of the shards
+  notice_function notice{};   ///< receives the progress of a long call; empty: stderr
 };
 
 /// The totals of a set index.
 struct set_index_totals {
   std::size_t shards = 0;
-  std::size_t left_out = 0;   ///< shards that cannot have an index
+  std::size_t left_out = 0;   ///< number of shards that cannot have an index
   std::uint64_t samples = 0;
   std::uint64_t bytes = 0;    ///< bytes of the shards
 };
@@ -47,7 +47,7 @@ set_index_totals write_set_index_of(const std::vector<std::string>& shards, cons
 
 }  // namespace detail
 
-/// Writes the set index of the shards to a local file. `names` is a pattern or a list, as for list_shards().
+/// Writes the set index of shards to a local file. `names` is a pattern or a list, as for list_shards().
 template <detail::file_names Names = std::vector<std::string>>
 set_index_totals write_set_index(const Names& names, const std::string& path,
                                  const write_set_index_options& options = {}) {

@@ -116,7 +116,7 @@ TEST_CASE("the hints about missing shards are useful") {
                                                     "', or set .damaged_shards_at_most of shards()"));
   CHECK(hint_of("~/none.tar") == "The shell expands ~ only outside quotes. Write the home folder instead of ~");
   CHECK(hint_of("~/none*.tar") == hint_of("~/none.tar"));
-  CHECK(hint_of("none.tar") == "Check the path; relative paths begin at the working directory, " +
+  CHECK(hint_of("none.tar") == "Check the path. Relative paths begin at the working directory, " +
                                    mr::printable(std::filesystem::current_path().string()));
   CHECK(hint_of("/none.tar") == "Check the path");
   CHECK(hint_of("s3://bucket/none.tar").starts_with("Include millrace/adapt/remote.hpp and pass {.storage = "

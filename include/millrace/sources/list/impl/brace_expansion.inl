@@ -42,7 +42,7 @@ MILLRACE_INLINE void brace_expander::check_balance() const {
 
 MILLRACE_INLINE std::size_t brace_expander::closing_brace(std::string_view text, std::size_t open) noexcept {
   std::size_t depth = 0;
-  for (std::size_t at = open;; ++at) {   // terminates: check_balance() checked that each brace has its partner
+  for (std::size_t at = open;; ++at) {   // terminates, because check_balance() ensures that each brace has a partner
     if (text[at] == '\\') ++at;
     else if (text[at] == '{') ++depth;
     else if (text[at] == '}' && --depth == 0) return at;
@@ -93,7 +93,8 @@ MILLRACE_INLINE std::optional<std::vector<std::string>> brace_expander::range_of
   const bool one_letter_each = first.size() == 1 && last.size() == 1 && from != std::string_view::npos &&
                                to != std::string_view::npos;
   if (!is_integer(step_text) || (!numbers && !one_letter_each)) return std::nullopt;
-  const std::int64_t step = integer_of(step_text);   // only now: a group that is not a range may contain any number
+  // Not earlier, because a group that is not a range may contain any number.
+  const std::int64_t step = integer_of(step_text);
   const std::uint64_t stride = step == 0 ? 1 : magnitude(step);
   if (numbers) {
     const std::size_t width = is_padded(first) || is_padded(last) ? std::max(first.size(), last.size()) : 0;

@@ -30,7 +30,7 @@ MILLRACE_INLINE std::string bytes_of_hex(const error_location& of, const std::st
   return bytes;
 }
 
-/// The members of a line's object that name a key or a shard.
+/// The members of a line's JSON object that contain a key or a shard.
 struct members_of_line {
   std::optional<std::string> key{}, key_digits{}, shard{}, shard_digits{};
   bool null_key = false;
@@ -53,7 +53,7 @@ struct members_of_line {
 MILLRACE_INLINE listed_key read_listed_key(std::string_view text, const error_location& of) {
   std::vector<json_objects::member> members;
   try {
-    // The line's own object is visited last, after the objects inside it.
+    // for_each() visits the object of the line last, after the objects inside it.
     json_objects(text, of.shard).for_each([&](const std::vector<json_objects::member>& m) { members = m; });
   } catch (const data_error&) {
     key_files::fail(of, "the line is not a JSON object");

@@ -16,7 +16,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// Removes the first component and the slash after it from the front of a path, and returns it.
+/// Removes the first component and the slash after it from a path. Returns the component.
 MILLRACE_INLINE std::string_view take_component(std::string_view& path) noexcept {
   const std::size_t end = std::min(path.find('/'), path.size());
   const std::string_view first = path.substr(0, end);
@@ -59,12 +59,12 @@ MILLRACE_INLINE bool path_matches(std::string_view pattern, std::string_view pat
   }
 }
 
-/// Reads folders and everything below them.
+/// Reads a folder and all folders below it.
 class folder_walk {
  public:
   /// Reads all files below `folder`, which ends with a slash or is empty.
   folder_walk(const std::string& folder, bool with_hidden) : with_hidden_(with_hidden) {
-    // A link may lead to a folder above the first one, too.
+    // A link may also lead to a folder that contains `folder`.
     struct ::stat status {};
     for (std::string path = folder + "../"; posix_files::stat_path(path.c_str(), status) == 0; path += "../") {
       const std::pair id(status.st_dev, status.st_ino);
@@ -86,7 +86,7 @@ class folder_walk {
     struct ::stat status {};
     if (!opened || posix_files::stat_open(::dirfd(opened.get()), status) != 0) fail(display_name);
     const std::pair id(status.st_dev, status.st_ino);
-    if (std::find(above_.begin(), above_.end(), id) != above_.end()) return;   // a link led back
+    if (std::find(above_.begin(), above_.end(), id) != above_.end()) return;   // a link leads to a folder above
     above_.push_back(id);
     std::vector<std::string> folders;
     for (;;) {
@@ -112,7 +112,7 @@ class folder_walk {
     if (entry.d_type == DT_DIR) return kind::folder;
     if (entry.d_type != DT_LNK && entry.d_type != DT_UNKNOWN) return kind::other;
     struct ::stat status {};
-    if (posix_files::stat_path(path.c_str(), status) != 0) return kind::file;   // reading it reports the error
+    if (posix_files::stat_path(path.c_str(), status) != 0) return kind::file;   // a later read reports the error
     return S_ISREG(status.st_mode) ? kind::file : S_ISDIR(status.st_mode) ? kind::folder : kind::other;
   }
   [[noreturn]] static void fail(const std::string& folder) {

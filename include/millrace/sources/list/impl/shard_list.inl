@@ -124,17 +124,18 @@ MILLRACE_INLINE std::string unreadable_because(const std::string& path) {
   return S_ISREG(status.st_mode) ? "" : "not a regular file";
 }
 
-/// Returns advice that names the working directory, where relative paths begin.
+/// Returns advice for a path. For a relative path, it contains the working directory.
 MILLRACE_INLINE std::string working_directory_hint(std::string_view path) {
   if (path.starts_with('~')) return "The shell expands ~ only outside quotes. Write the home folder instead of ~";
   if (path.starts_with('/')) return "Check the path";
   char folder[4096];
   return "Check the path" + (::getcwd(folder, sizeof folder)
-                                 ? "; relative paths begin at the working directory, " + printable(folder)
+                                 ? ". Relative paths begin at the working directory, " + printable(folder)
                                  : std::string());
 }
 
-/// Returns an existing file with the same number as a missing one but other leading zeros; empty if there is none.
+/// If a missing path has a number, and a file with the same number but other leading zeros exists, returns this file.
+/// Otherwise returns "".
 MILLRACE_INLINE std::string with_other_zeros(const std::string& path) {
   constexpr const char* digits = "0123456789";
   const std::size_t end = path.find_last_of(digits) + 1;   // without a digit, npos + 1 is 0
@@ -240,7 +241,7 @@ MILLRACE_INLINE std::vector<std::string> resolve_names(std::string_view pattern,
   return paths;
 }
 
-/// Returns whether a pattern of a storage selects this file. A pattern that ends with a slash is a folder.
+/// Returns whether a pattern selects this file of a storage. A pattern that ends with a slash is a folder.
 MILLRACE_INLINE bool selects(const std::string& pattern, const std::string& file, const folder_rule& rule) {
   const std::string_view last = std::string_view(file).substr(file.rfind('/') + 1);
   if (pattern.ends_with('/') && rule.recursive)
