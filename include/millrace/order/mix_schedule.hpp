@@ -1,11 +1,9 @@
 // Assigns each position to one of several sources, if the weights of the sources change, or if there are many sources.
 //
-// null: no schedule is necessary, a mix_pattern suffices
-//   const auto schedule = mr::detail::mix_schedule::of(rule, samples);
+//   const auto schedule = mr::detail::mix_schedule::of(rule, samples);   // null: a mix_pattern suffices
 //   const auto phase = schedule->phase_at(70'000);              // the block of positions that contains 70,000
 //   phase->pattern.source_at(70'000 - phase->begin);            // the source of the position
-// for each source, the number of its samples on this rank
-//   schedule->counts_of({.rank = 1, .size = 4}, 0, 70'000);
+//   schedule->counts_of({.rank = 1, .size = 4}, 0, 70'000);     // for each source, the samples of this rank
 //
 // The positions are divided into blocks of 256. With more than 64 sources, the size of a block is the lowest power of
 // two that is at least four times the number of sources. A block also ends at each point of steps() and linear()

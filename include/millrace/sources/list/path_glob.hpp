@@ -22,8 +22,7 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 /// Returns whether a component of the pattern is "**".
 bool has_deep_glob(std::string_view pattern) noexcept;
 
-/// Returns the folder at the start of a pattern, up to the slash before its first glob, or "" if there is no such
-/// folder.
+/// Returns the folder at the start of a pattern, up to the slash before its first glob, or "" without such a folder.
 std::string_view fixed_folder(std::string_view pattern) noexcept;
 
 /// Returns whether a path matches a pattern, component by component.
