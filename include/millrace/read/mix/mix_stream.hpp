@@ -1,13 +1,12 @@
-// One source of a mix without an index. It delivers the samples of its passes in its own order, and reads one sample
-// ahead.
+// Reads one source of a mix without an index. Delivers the samples of the source in its own order, pass after pass.
 //
 //   mr::detail::mix_stream<mr::detail::shards_source> one(source, {.seed = 7, .window = 8192});
 //   one.begin_pass(3);
 //   while (!one.is_exhausted(counts)) use(one.take());
 //
-// The order is the same as with a shuffle() directly after the source: first the shards, then the samples within the
-// window.
-// Errors: the errors of the source, completed with the shard's name. Threads: not thread-safe.
+// The order is the same as with a shuffle() directly after the source: first the shards are shuffled, then the samples
+// within the window.
+// Errors: the errors of the source, with the name of the shard added. Threads: not thread-safe.
 #pragma once
 
 #include <millrace/measure/meters/read_meter.hpp>
@@ -26,12 +25,12 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 struct mix_stream_options {
   std::uint64_t seed = 0;
   std::size_t window = 0;         ///< shuffle window in samples; 0: no shuffle
-  std::uint64_t first_shard = 0;  ///< index of the source's first shard in the list of all sources' shards
-  std::shared_ptr<read_meter> reads{};   ///< meter of all sources; null: reads are not measured
+  std::uint64_t first_shard = 0;  ///< number of shards of all sources before this source
+  std::shared_ptr<read_meter> reads{};   ///< meter shared by all sources; null: reads are not measured
   std::string name{};                    ///< name of the source in diagnostics
 };
 
-/// A source that reports to a read_meter when it waits for storage.
+/// A source that can report its reads to a read_meter.
 template <class Source>
 concept watchable_source = requires(const Source& s, std::shared_ptr<read_meter> m) {
   { s.watched_in(m) } -> std::same_as<Source>;
@@ -59,7 +58,7 @@ class mix_stream {
   mix_stream(const mix_stream&) = delete;
   mix_stream& operator=(const mix_stream&) = delete;
 
-  /// Begins pass `pass` of the source. Drops the rest of the previous pass.
+  /// Begins pass `pass` of the source. Drops the remaining samples of the previous pass.
   void begin_pass(std::uint64_t pass) {
     waiting_.clear();
     waiting_.begin_epoch();
@@ -72,37 +71,37 @@ class mix_stream {
   std::uint32_t times() const { return times_of(source_); }
   /// Returns the current pass.
   std::uint64_t pass() const noexcept { return pass_; }
-  /// Registers the table that names each sample. Called before the first pass, if batches have keys.
-  /// `own` is the source's name in the mix.
+  /// Registers the table that receives the name of each sample. Call it before the first pass, if batches have keys.
+  /// `own` is the name of the source in the mix.
   void name_samples(std::shared_ptr<sample_names> names, std::string own) {
     names_ = std::move(names);
     own_name_ = std::move(own);
   }
-  /// Uses the order of resume points of version 4 (item/position.hpp). Called before the first pass.
+  /// Uses the order of version 4 of resume points (item/position.hpp). Call it before the first pass.
   void keep_older_order() {
     shard_order::options o = plan_.settings();
     o.permutes = false;
     plan_ = shard_order(o);
     waiting_.begin_epoch();
   }
-  /// Stops withholding samples, because memory is short. Returns false if none were withheld.
+  /// Stops withholding samples (see jitter_order), because memory is short. Returns false if no samples were withheld.
   bool release() noexcept { return waiting_.release(); }
-  /// Returns the bytes in the shuffle window.
+  /// Returns the bytes of the samples in the shuffle window.
   std::size_t held_bytes() const noexcept { return waiting_.held_bytes(); }
 
-  /// Returns whether the pass has no more samples. Reads until the next sample in order is known.
+  /// Returns whether the pass has no more samples. Reads until the next sample in the shuffled order is known.
   bool is_exhausted(event_counts& counts) {
     while (!waiting_.ready() && read_one(counts)) {
     }
     return waiting_.empty();
   }
-  /// Removes the next sample and returns it. Requires that is_exhausted() returned false.
+  /// Returns the next sample and removes it. Requires that is_exhausted() returned false.
   sample<item> take() { return waiting_.pop(); }
 
  private:
   using reader = decltype(std::declval<const Source&>().open(std::size_t{}, std::uint64_t{}));
 
-  /// Reads the next sample. Returns false if the pass has no more samples.
+  /// Reads one sample, or ends a shard. Returns false at the end of the pass.
   bool read_one(event_counts& counts) {
     try {
       if (!reader_) {
@@ -156,7 +155,7 @@ class mix_stream {
       if (o.reads) return source.watched_in(o.reads);
     return source;
   }
-  /// Counts all time in calls of the source as reading, if the source does not report its own reads.
+  /// While this object exists, time counts as reading. Used if the source does not report its own reads.
   struct as_read {
     explicit as_read(const mix_stream& of) {
       if constexpr (!watchable_source<Source>)

@@ -1,17 +1,16 @@
-// Combines several sources into one stream: reads each sample from the source that the mix_pattern selects.
+// Mixes several sources without an index into one stream. For each sample, a mix_pattern selects the source.
 //
 //   mr::detail::mix_streams in(rule, 7, shards, lines);                      // 7: the seed
 //   auto reader = in.open(0, epoch);
 //   while (auto item = reader.next()) use(item->number(), item->value);      // number of the source, and its item
 //
-// order/mix_plan.hpp describes the shares and the rules for a source that runs out. Here, no sample count is known in
-// advance. A source runs out when it has no next sample. The first epoch of `repeat` ends when every source has run out
-// at least once. All later epochs have the length of the first epoch, which is not rounded up to complete batches.
-// Each source is shuffled in the same way as by a shuffle() directly after it: first its shards, then its samples
-// within the window. One thread reads all sources, one shard of each at a time. A run begins with pass 0.
-// Errors: the errors of the sources, completed with the shard's name. Also setup_error for a source without samples,
-// and for windows that together use more than a quarter of the memory.
-// Threads: as for any source.
+// order/mix_plan.hpp describes the shares, and the end of a source. Here, the numbers of samples are unknown at the
+// start. A source runs out when it has no next sample. With `repeat`, the first epoch ends when every source has run
+// out at least once. All later epochs have the same length, which may end inside a batch. Each source is shuffled as
+// with a shuffle() directly after it: first its shards, then its samples within the window. One thread reads all
+// sources, one shard of each source at a time. A run begins with pass 0.
+// Errors: the errors of the sources, with the name of the shard added; setup_error for a source without samples, and if
+// all windows together need more than a quarter of the memory. Threads: as for any source.
 #pragma once
 
 #include <millrace/base/digest.hpp>
@@ -33,7 +32,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// The streams of sources whose types may differ.
+/// The streams of sources of different types.
 template <class... Sources>
 struct stream_tuple {
   using item = typename item_of_mix<typename Sources::item...>::type;
@@ -48,7 +47,7 @@ struct stream_tuple {
   void for_each(F act) {
     std::apply([&](auto&... s) { (act(*s), ...); }, all);
   }
-  /// Calls act(stream, convert), where convert(item of the stream) returns an item of the mix.
+  /// Calls act(stream, convert) for a source. convert(item of the stream) returns an item of the mix.
   template <std::size_t Index = 0, class F>
   void with(std::size_t source, const F& act) {
     if constexpr (Index + 1 < sizeof...(Sources))
@@ -61,13 +60,13 @@ struct stream_tuple {
   std::tuple<std::unique_ptr<mix_stream<Sources>>...> all;
 };
 
-/// The streams of any number of sources of one type.
+/// The streams of any number of sources of the same type.
 template <class Source>
 struct stream_list {
   static constexpr bool watched = watchable_source<Source>;
   static constexpr bool of_records = std::is_same_v<typename Source::item, record>;
   using item = std::conditional_t<of_records, mixed_record, listed_item<typename Source::item>>;
-  static constexpr std::size_t most = 256;   // each may keep a file open
+  static constexpr std::size_t most = 256;   // each source may keep a file open
 
   template <class OptionsFor>
   stream_list(const OptionsFor& options_for, const std::vector<Source>& sources) {
@@ -86,7 +85,7 @@ struct stream_list {
   void for_each(F act) {
     for (const auto& stream : all) act(*stream);
   }
-  /// Calls act(stream, convert), where convert(item of the stream) returns an item of the mix.
+  /// Calls act(stream, convert) for a source. convert(item of the stream) returns an item of the mix.
   template <class F>
   void with(std::size_t source, const F& act) {
     act(*all[source], [source](typename Source::item&& one) { return item{std::move(one), source}; });
@@ -104,14 +103,15 @@ class mix_streams {
   static constexpr bool begins_at_pass_0 = true;
   static constexpr bool watched = Streams::watched;
 
-  /// `sources` are the sources, or one vector of them.
+  /// `sources` are the sources of the mix, or a single vector of sources.
   template <class... Sources>
   mix_streams(mix_rule rule, std::uint64_t seed, const Sources&... sources)
       : state_(std::make_shared<state>(std::move(rule), seed, sources...)) {}
 
-  /// Returns 1, because all sources are read as one shard.
+  /// Returns 1: all sources together are one shard.
   std::size_t shards() const noexcept { return 1; }
-  /// Returns a text that depends on all inputs of the order except the samples.
+  /// Returns a text that changes if the order changes. It depends on everything that determines the order, except
+  /// samples.
   std::string shard_name(std::size_t) const { return state_->name; }
   /// Returns a hash of the modification times of all shards.
   std::int64_t shard_modified_ns(std::size_t) const {
@@ -122,27 +122,27 @@ class mix_streams {
     return static_cast<std::int64_t>(times);
   }
 
-  /// Returns the meter of all sources together. This function exists if at least one source reports its own reads.
-  /// Otherwise, the read stage measures the reading of complete chunks.
+  /// Returns the meter of all sources. This function exists if at least one source reports its own reads. Otherwise,
+  /// the read stage measures the time of complete chunks.
   read_meter& reads() const noexcept
     requires watched
   {
     return *state_->reads;
   }
 
-  /// Registers the table that names each sample. Called before the first pass, if batches have keys.
+  /// Registers the table that receives the name of each sample. Call it before the first pass, if batches have keys.
   void name_samples(const std::shared_ptr<sample_names>& names) const {
     std::size_t i = 0;
     state_->streams->for_each([&](auto& stream) { stream.name_samples(names, state_->rule.sources[i++].name); });
   }
 
-  /// Uses the order of resume points of version 4 (item/position.hpp). Called before the first pass.
+  /// Uses the order of version 4 of resume points (item/position.hpp). Call it before the first pass.
   void keep_older_order() const {
     state_->streams->for_each([](auto& stream) { stream.keep_older_order(); });
   }
 
   class reader;
-  /// Returns the reader of an epoch. Epochs must be opened one after the other, from 0.
+  /// Returns the reader of an epoch. Epochs must be opened in order, from 0.
   reader open(std::size_t, std::uint64_t epoch) const {
     state_->begin(epoch);
     return reader(state_);
@@ -151,7 +151,7 @@ class mix_streams {
  private:
   struct identity {
     std::uint64_t id = 0, pass = 0;
-    record name{};   // empty unless the stream named the sample
+    record name{};   // empty if batches have no keys
   };
 
   struct state {
@@ -226,7 +226,7 @@ class mix_streams {
       who = {s.id, s.epoch, std::move(s.origin)};
       result.emplace(convert(std::move(*s.item)));
       ++delivered;
-      // An error of the next sample must not prevent the delivery of this one.
+      // An error of the next sample must not prevent the delivery of this sample.
       try {
         if (stream.is_exhausted(*counts)) after_last(source, [&] { stream.begin_pass(stream.pass() + 1); });
         if (length > 0 && delivered == length) over = true;
@@ -266,15 +266,15 @@ class mix_streams {
     mix_rule rule;
     std::shared_ptr<read_meter> reads = watched ? std::make_shared<read_meter>() : nullptr;
     std::string name;
-    std::vector<std::uint64_t> shares, left;   // left: the shares, but 0 for sources that ran out
+    std::vector<std::uint64_t> shares, left;   // left: the shares of the sources that have not run out, otherwise 0
     mix_pattern pattern{{1}};
-    std::shared_ptr<const mix_schedule> schedule;   // null: constant weights
+    std::shared_ptr<const mix_schedule> schedule;   // null if the weights are constant
     std::shared_ptr<const mix_phase> phase;
     std::optional<Streams> streams;
-    std::optional<event_counts> counts;                // events of this epoch
+    std::optional<event_counts> counts;                // events of the current epoch
     const std::size_t max_bytes = share_of_machine(processes_of_machine({})).memory_bytes / 4;
-    std::uint64_t turn = 0, delivered = 0;          // turn in the pattern; samples delivered in the epoch
-    std::uint64_t length = 0;                   // samples of an epoch of `repeat`; 0: unknown so far
+    std::uint64_t turn = 0, delivered = 0;   // position in the pattern; number of samples delivered in this epoch
+    std::uint64_t length = 0;   // with `repeat`: number of samples of an epoch; 0 before the first epoch has ended
     bool over = false;
     std::exception_ptr failure;
   };
@@ -284,9 +284,9 @@ class mix_streams {
    public:
     explicit reader(std::shared_ptr<state> from) : from_(std::move(from)) {}
 
-    /// Returns the next item; nothing at the end of the epoch.
+    /// Returns the next item, or nothing at the end of the epoch.
     std::optional<item> next() { return from_->next(last_); }
-    /// Sets the identity of the last item that next() returned.
+    /// Stores in `s` the identity of the last item that next() returned.
     void stamp(sample<item>& s) const noexcept {
       s.id = last_.id;
       s.pass = last_.pass;

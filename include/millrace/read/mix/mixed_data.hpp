@@ -1,15 +1,15 @@
-// Combines several indexed data sets into one, with the rule that mixes them. An indexed_run over a mix reads this data
-// set.
+// Combines several indexed data sets into the data set of an indexed_run over a mix.
 //
 //   mr::detail::mixed_data data({a, b}, {.sources = {{.weight = 0.7}, {.weight = 0.3}},
 //                                        .on_exhausted = mr::exhausted::repeat});
-//   data.read(samples, records, failure);      // as shard_data; shard numbers continue from source to source
+//   data.read(samples, records, failure);      // as shard_data::read()
 //   records[0].source;                        // number of the record's source
-//   data.fingerprint();                       // upper half: hash of the data sets; lower half: of the rule
+//   data.fingerprint();                       // upper half: hash of the data sets; lower half: hash of the rule
 //
-// Errors: the errors of shard_data; setup_error for a resume point with other sources or with another rule. The message
-// says whether the sources or the rule differ. Threads: any number of threads may call read() at the same time;
-// everything else is immutable.
+// The shards of all sources are numbered in one sequence, source after source.
+// Errors: the errors of shard_data; setup_error for a resume point with other sources or another rule (weights and end
+// of sources). The message states whether the sources or the rule differ. Threads: any number of threads may call
+// read() at the same time. Everything else is immutable.
 #pragma once
 
 #include <millrace/io/index/set/shard_sets.hpp>
@@ -26,49 +26,48 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// Reads several data sets as one; shard numbers continue from one source to the next.
+/// Reads several data sets together. Shard numbers continue from one source to the next.
 class mixed_data : public shard_sets {
  public:
   using item = mixed_record;
 
-  /// Receives one data set for each source of the rule.
+  /// `sets` has one data set for each source of the rule.
   mixed_data(std::vector<std::shared_ptr<shard_data>> sets, mix_rule rule);
 
-  /// Returns the rule of the mix, with a name for each source.
+  /// Returns the rule of the mix. In the result, each source has a name.
   const mix_rule& rule() const noexcept { return rule_; }
   /// Returns the number of sources.
   std::size_t sources() const noexcept { return sets_.size(); }
   /// Returns the data set of source `i`.
   const shard_data& source(std::size_t i) const noexcept { return *sets_[i]; }
-  /// Returns the number of samples of each shard, for the shards of all sources.
+  /// Returns the number of samples of each shard of all sources.
   const std::vector<std::uint64_t>& counts() const noexcept { return counts_; }
-  /// Returns the identity of a sample; see shard_data::id_of().
+  /// Returns the identity of a sample (see shard_data::id_of()).
   std::uint64_t id_of(const located_sample& s) const noexcept;
-  /// Returns a text with the number of selected samples of each source; empty without a selection.
+  /// Returns a text with the number of chosen samples of each source, or "" without a choice.
   std::string choice_text() const;
-  /// Returns the bytes of all sources together.
+  /// Returns the size of all sources in bytes.
   std::uint64_t size_bytes() const noexcept;
-  /// Returns a hash of the data sets (upper half) and of the rule (lower half).
+  /// Returns a hash of the data sets in the upper half, and a hash of the rule in the lower half.
   std::uint64_t fingerprint() const noexcept { return fingerprint_; }
 
   /// Returns source, shard, key and offset of a sample.
   error_location location_of(const located_sample& s) const;
 
-  /// Compares the fingerprint `then` of a resume point with this data set.
-  /// Throws setup_error if the sources or the rule of the mix differ.
+  /// Throws setup_error if the fingerprint `then` of a resume point belongs to other sources or another rule.
   void check_same(std::uint64_t then) const;
 
-  /// Reads samples[i] into records[i]. Returns the number of good records at the front. Sets `failure` to the error of
-  /// the record after them, if there is an error.
+  /// Reads samples[i] into records[i]. Returns the number of records that were read without an error, counted from the
+  /// front. If not all were, sets `failure` to the error of the next record.
   std::size_t read(std::span<const located_sample> samples, std::span<mixed_record> records,
                    std::exception_ptr& failure);
 
-  /// Returns, for each source, how many samples the rank of `own` receives between the positions `from` and `to` of the
+  /// Returns, for each source, the number of samples of the rank `own` between the positions `from` and `to` of the
   /// run.
   std::vector<source_count> delivered(const mix_plan& order, const world& own, const position& from,
                                       const position& to) const;
 
-  /// Returns one sentence about the shares and the end of an epoch.
+  /// Returns a phrase about the shares and the end of an epoch.
   std::string describe(const mix_plan& order) const;
 
  private:
@@ -85,7 +84,8 @@ class mixed_data : public shard_sets {
   std::uint64_t fingerprint_ = 0;
 };
 
-/// Returns the order of a mix. The seed of a source is derived from the mix's seed, its number and its own seed.
+/// Returns the order of a mix. The seed of each source is derived from the mix's seed, and the source's number and
+/// seed.
 mix_plan plan_of(const mixed_data& data, const indexed_run_options& o);
 
 }}}  // namespace millrace::detail

@@ -1,9 +1,9 @@
-// The items of a mix: each has the number of its source.
+// The items of a mix (several sources by weight). Each item has the number of its source.
 //
 //   item.number();                              // number of the source, from 0
-//   auto image = std::move(item).alone<0>();  // the item itself, if its source has the number 0
+//   auto image = std::move(item).alone<0>();  // moves out the item, whose source must have the number 0
 //
-// If the items of all sources are records, an item of the mix is a record, too: a mixed_record.
+// If the items of all sources are records, the items of the mix are also records (mixed_record).
 // Threads: not synchronized.
 #pragma once
 
@@ -15,19 +15,20 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// An item of one of several sources: value.index() is the number of the source.
+/// An item of one of several sources. value.index() is the number of the source.
 template <class... Items>
 struct mixed_item {
   std::variant<Items...> value;
 
   /// Returns the number of the item's source, from 0.
   std::size_t number() const noexcept { return value.index(); }
-  /// Moves out the item, which must be of source number `Source`.
+  /// Moves out the item. Its source must have the number `Source`.
   template <std::size_t Source>
   auto alone() && {
     return std::get<Source>(std::move(value));
   }
-  /// Returns the item if it is a record, or the record from which the item originates; an empty record for other types.
+  /// Returns the item if it is a record, or the record from which it was created. For other types, returns an empty
+  /// record.
   record origin() const noexcept {
     return std::visit([](const auto& item) { return origin_of(item); }, value);
   }
@@ -50,7 +51,8 @@ struct listed_item {
   Item alone() && {
     return std::move(value);
   }
-  /// Returns the item if it is a record, or the record from which the item originates; an empty record for other types.
+  /// Returns the item if it is a record, or the record from which it was created. For other types, returns an empty
+  /// record.
   record origin() const noexcept { return origin_of(value); }
   /// Returns the bytes that the item keeps alive.
   std::size_t held_bytes() const noexcept { return held_bytes_of(value); }
@@ -69,7 +71,7 @@ struct mixed_record : record {
   }
 };
 
-/// The item type of a mix of sources with these item types: mixed_record if all items are records.
+/// The item type of a mix whose sources have the item types `Items`. It is mixed_record if all of them are records.
 template <class... Items>
 struct item_of_mix {
   using type = mixed_item<Items...>;

@@ -1,9 +1,10 @@
-// Reads the samples of one block of an indexed_source together.
+// Reads the samples of one block (consecutive positions of a rank) of an indexed_source together.
 //
 //   mr::detail::block_reader<mr::detail::shard_data> reader(data, plan.positions(), samples);
 //   while (auto record = reader.next()) use(*record);
 //
-// Errors: the error for a sample that cannot be read, thrown after all samples before it. Threads: not thread-safe.
+// Errors: the error of a sample that cannot be read, after all samples before it were returned. Threads: not
+// thread-safe.
 #pragma once
 
 #include <millrace/item/record.hpp>
@@ -21,15 +22,15 @@ class block_reader {
   block_reader(std::shared_ptr<Data> data, std::uint64_t positions, std::vector<ordered_sample> samples)
       : data_(std::move(data)), positions_(positions), samples_(std::move(samples)) {}
 
-  /// Returns the next record; nothing at the end of the block. Throws the error of a sample that cannot be read.
+  /// Returns the next record, or nothing at the end of the block. Throws the error of a sample that cannot be read.
   std::optional<item> next();
   /// After an error of next(): returns the location of the sample that cannot be read.
   error_location failed() const;
-  /// After an error of next(): skips the sample that cannot be read, so that next() returns the following one.
+  /// After an error of next(): skips the sample that cannot be read. The following next() returns the sample after it.
   void skip();
-  /// Sets the identity of the sample that next() returned or skip() skipped last; `s` already contains its item.
+  /// Stores in `s` the identity of the last sample that was returned or skipped. `s` must contain the item.
   void stamp(sample<item>& s) const;
-  /// Adds the counts of the data set since the last call of report() on any reader.
+  /// Adds to `counts` the events of the data set since the last call of report() on any reader.
   void report(event_counts& counts) const
     requires requires(const Data& d, event_counts& to) { d.report_reads(to); }
   {
@@ -37,11 +38,11 @@ class block_reader {
   }
 
  private:
-  static constexpr std::size_t prefetched = 16;   // records to prefetch for stamp(); they may have left the cache
+  static constexpr std::size_t prefetched = 16;   // distance in records to prefetch into the CPU's cache, for stamp()
 
   void read();
-  /// Finds the next sample that cannot be read. Reads each empty record again, because the records after a failed
-  /// sample may be empty although their samples are good.
+  /// Finds the next sample that cannot be read. Reads each empty record again, because a record after a failed sample
+  /// may be empty although its sample can be read.
   void find_failure();
 
   std::shared_ptr<Data> data_;

@@ -19,7 +19,7 @@ MILLRACE_INLINE error_location block_reader<Data>::failed() const {
   try {
     return data_->location_of(samples_[at_].sample);
   } catch (const error&) {
-    return {};   // its index cannot be read either
+    return {};   // the index of the shard cannot be read either
   }
 }
 

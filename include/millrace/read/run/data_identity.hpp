@@ -1,7 +1,7 @@
 // Computes the part of a resume point that identifies the data of a source without an index: names, sizes and times.
 //
 //   std::uint64_t data = mr::detail::fingerprint_of(source);   // names and sizes; must be equal on resume
-//   std::uint32_t times = mr::detail::times_of(source);        // file times; a difference on resume is reported
+//   std::uint32_t times = mr::detail::times_of(source);        // file times; a notice reports a difference
 //
 // Threads: pure functions.
 #pragma once
@@ -15,8 +15,8 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// Returns a hash of the number of shards, and of their file names (without folders) and sizes in bytes.
-/// Ignores names and sizes that the source does not report. A selection of samples changes the hash.
+/// Returns a hash of the number of shards, their file names (without folders) and their sizes in bytes. Omits names and
+/// sizes that the source does not report. Includes the choice of samples, if the source has one.
 template <class Source>
 std::uint64_t fingerprint_of(const Source& source) {
   std::uint64_t sum = source.shards();
@@ -32,7 +32,7 @@ std::uint64_t fingerprint_of(const Source& source) {
   return sum;
 }
 
-/// Returns a hash of the modification times of the shards. Returns 0 if the source reports none.
+/// Returns a hash of the modification times of the shards, or 0 if the source does not report times.
 template <class Source>
 std::uint32_t times_of(const Source& source) {
   std::uint64_t sum = 0;

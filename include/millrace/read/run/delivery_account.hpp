@@ -1,16 +1,17 @@
-// Sums up the digest of one rank's batches, and checks that each epoch delivered the planned samples.
+// Sums up the digest (checksum of the delivered samples) of one rank, and checks that each epoch is complete.
 //
 //   mr::detail::delivery_account account({.epoch = 3, .batch = 100, .batches = 5'004, .rows = 1'281'024,
 //                                         .dropped = 143, .delivered = 25'600, .digest = from_the_resume_point});
-//   account.deliver(batch);             // each batch in order; throws at the epoch's end if anything is missing
+//   account.deliver(batch);             // each batch in order; throws at the end of an incomplete epoch
 //   account.finish();                   // no more batches follow
-//   account.digest();                   // this rank's share of the run's digest so far
+//   account.digest();                   // this rank's part of the digest of the run so far
 //
 // Law of conservation: at the end of each epoch, delivered + damaged + dropped_last = planned, in samples of this rank.
-// A sample counts as damaged if its row contains a copy or zeros. The order determines all numbers for the share of
-// each rank. Therefore, if the law holds on every rank, it holds for all ranks together. An endless epoch has no end,
-// so the law is never checked there.
-// Errors: conservation_error with both sums. Threads: not thread-safe, but any thread may call digest() and dropped().
+// A sample counts as damaged if its row contains a copy of another row, or zeros. The order of the run determines the
+// planned number for each rank. Therefore, if the law holds on every rank, it holds for all ranks together. An endless
+// epoch has no end, so the law is not checked.
+// Errors: conservation_error with the actual and the planned sum. Threads: not thread-safe, but any thread may call
+// digest() and dropped().
 #pragma once
 
 #include <millrace/base/error.hpp>
@@ -22,13 +23,13 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// The start of the account, and the numbers of each epoch for this rank.
+/// The start of the account, and the planned numbers of each epoch for this rank.
 struct delivery_account_options {
-  std::uint64_t epoch = 0, batch = 0;   ///< first epoch, and first batch in it
+  std::uint64_t epoch = 0, batch = 0;   ///< first epoch, and number of its first batch
   std::uint64_t batches = 0;            ///< batches of an epoch
   std::uint64_t rows = 0;               ///< samples of this rank that an epoch delivers
   std::uint64_t dropped = 0;            ///< samples of this rank that an epoch drops with its last batch
-  std::uint64_t delivered = 0;          ///< samples of the first epoch that earlier sessions delivered
+  std::uint64_t delivered = 0;          ///< samples of the first epoch that earlier sessions delivered on this rank
   std::uint64_t digest = 0;             ///< initial value of digest()
 };
 
@@ -40,9 +41,8 @@ class delivery_account {
   explicit delivery_account(const options& o)
       : options_(o), epoch_(o.epoch), batch_(o.batch), delivered_(o.delivered), digest_(o.digest) {}
 
-  /// Adds the next batch in order.
-  /// Throws conservation_error if the batch belongs to another epoch, or if it ends an epoch from which samples are
-  /// missing.
+  /// Adds the next batch. Throws conservation_error if the batch belongs to another epoch, or if it ends an epoch and
+  /// samples are missing.
   void deliver(const ready_batch& b) {
     if (b.epoch != epoch_) throw violation("delivered");   // the epoch ended too early or too late
     delivered_ += b.rows - b.damaged.size();
@@ -55,9 +55,9 @@ class delivery_account {
     if (batch_ > 0) throw violation("was interrupted by the end of the run: it delivered");
   }
 
-  /// Returns this rank's share of the run's digest so far: a wrapping sum.
+  /// Returns this rank's part of the digest of the run so far: a sum that may wrap around.
   std::uint64_t digest() const noexcept { return digest_.load(std::memory_order_relaxed); }
-  /// Returns the number of samples of this rank that were dropped at the ends of all epochs so far.
+  /// Returns the number of samples of this rank that were dropped at the ends of epochs so far.
   std::uint64_t dropped() const noexcept { return dropped_.load(std::memory_order_relaxed); }
 
  private:

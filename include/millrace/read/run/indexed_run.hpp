@@ -1,18 +1,22 @@
-// A run over an indexed data set: its order, the source for the read stage, and the resume point after each batch.
+// A run over an indexed data set. Computes its order, its source for the read stage, and the resume point after each
+// batch.
 //
 //   mr::detail::indexed_run<mr::detail::shard_data> run(
 //       data, {.seed = 7, .window = 8192, .rows = 256, .world = mine, .resume = text, .epochs = 90});
-//   auto stage = run.read(source, options, sink);      // the read stage, set to its start
-//   run.account_for(batch).next;                       // accounts for the batch; the resume point after it
+//   auto stage = run.read(source, options, sink);      // the read stage, positioned at the start of the run
+//   run.account_for(batch).next;                       // counts the batch, and returns the resume point after it
 //   run.locate(epoch, position);                       // shard, key and offset of the sample at that position
 //
 // An epoch is an exact pass, a fixed number of batches, or endless (order/exact_order.hpp).
-// The digest of a run is a sum over its delivered samples. The resume point of a rank contains a part of it: rank 0
-// continues from the digest of the resume text, and all other ranks begin at 0. The sum over the ranks is the digest of
-// the run.
-// Errors: setup_error if the number of ranks or the resume point does not match the run; setup_error if the last batch
-// of an epoch has fewer rows than there are ranks and allow_empty is not set; data_error for a text that is not a
-// resume point; conservation_error from account_for() and finish().
+// The digest of a run is a sum over its delivered samples (a checksum of the data). Each rank's resume point contains a
+// part of the digest: rank 0 continues from the digest in the resume text, and all other ranks begin at 0. The sum of
+// these parts over all ranks is the digest of the run.
+// Errors:
+// - setup_error if the number of ranks or the resume point does not match the run
+// - setup_error if the last batch of an epoch has fewer rows than there are ranks, and allow_empty is not set
+// - data_error for a text that is not a resume point
+// - conservation_error from account_for() and finish()
+//
 // Threads: the trainer calls account_for() and finish(); any thread may call everything else.
 #pragma once
 
@@ -36,7 +40,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// Returns the order of a data set. A data set with another kind of order has its own overload (mixed_data.hpp).
+/// Returns the order of a data set. Data sets with another kind of order have an overload (mixed_data.hpp).
 template <class Data>
 exact_order plan_of(const Data& data, const indexed_run_options& o) {
   const order_rule rule = order_rule_of(o);
@@ -51,7 +55,7 @@ exact_order plan_of(const Data& data, const indexed_run_options& o) {
                       .epoch_batches = o.epoch_batches});
 }
 
-/// Connects an indexed data set with the session that delivers it.
+/// Computes the run of a session over an indexed data set.
 template <class Data>
 class indexed_run final : public planned_run {
  public:
@@ -65,13 +69,12 @@ class indexed_run final : public planned_run {
   const std::shared_ptr<Data>& data() const noexcept { return data_; }
   /// Returns the order.
   const plan_type& plan() const noexcept { return plan_; }
-  /// Returns the stage that reads the run through its indexed_source. The argument only has the type of the flow's
-  /// source.
+  /// Returns the stage that reads the samples in the order of the run. The first argument is used only for its type.
   template <class Source>
   owner<read_stage> read(const Source&, shard_read_stage_options o, sample_sink<typename Data::item>& next);
-  /// Returns the limit for samples that were read before their turn because they are stored next to others, in bytes.
+  /// Returns the maximum bytes of samples that are read early, because they are stored next to requested samples.
   std::size_t held_bytes() const noexcept override { return held_bytes_; }
-  /// Returns the origin of the sample at position `at` of epoch `epoch`. Positions count over all ranks together.
+  /// Returns the origin of the sample at position `at` of epoch `epoch`. `at` counts the rows of all ranks.
   error_location locate(std::uint64_t epoch, std::uint64_t at) const override;
   /// Returns the observed and the expected shuffle quality. The first call costs about 10 ms.
   shuffle_statistics shuffle_quality() const override {
@@ -89,20 +92,19 @@ class indexed_run final : public planned_run {
       return f;
     }
   }
-  /// Returns advice about a poor shuffle, with a window that would help. Returns an empty string if the shuffle is
-  /// good, if the run was resumed, and on all ranks except 0, so that a run gets the advice only once.
+  /// Returns advice about a poor shuffle, with a window that would be better. Returns "" if the shuffle is good, or the
+  /// run was resumed. Also returns "" on all ranks except 0, so that a run shows the advice only once.
   std::string shuffle_advice() const override;
-  /// Returns the data set's description of its order; empty if there is none.
+  /// Returns the data set's description of its order, or "" if it has no description.
   std::string describe() const override;
 
   /// Returns warnings about the data set and the resume point.
   std::vector<notice> notices() const override;
 
-  /// Accounts for the next batch in order, and returns its origin.
-  /// Throws conservation_error if the batch belongs to another epoch, or if it ends an epoch from which samples are
-  /// missing.
+  /// Counts the next batch, and returns its origin. Throws conservation_error if the batch belongs to another epoch, or
+  /// if it ends an epoch and samples are missing.
   batch_origin account_for(ready_batch& b) override;
-  /// Completes the run after the last batch. Throws conservation_error if an epoch is incomplete.
+  /// Call it after the last batch. Throws conservation_error if an epoch is incomplete.
   void finish() override { account_.finish(); }
   batch_numbers numbers() const override {
     const std::size_t rows = plan_.settings().global_batch;
@@ -110,14 +112,15 @@ class indexed_run final : public planned_run {
             .rows = rows / world_.size, .mine = world_, .stride = start_.stride};
   }
   std::string order_text() const override;
-  /// Sets in `s` the digest, the samples dropped at the ends of epochs, and the samples of each source of a mix.
+  /// Sets the following members of `s`: the digest, the samples dropped at the ends of epochs, and the samples of each
+  /// source of a mix.
   void add_to(run_stats& s) const override;
   /// Adds the events of loading or building the indexes.
   void report(event_counts& counts) const override {
     if constexpr (requires { data_->report(counts); }) data_->report(counts);
   }
 
-  /// Returns the resume point after the session's batch `batch`, counted from 0, without its digest.
+  /// Returns the resume point after batch `batch` of the session (from 0), without its digest.
   position after(std::uint64_t batch) const noexcept;
 
  private:
@@ -126,7 +129,8 @@ class indexed_run final : public planned_run {
   std::string lane_advice() const
     requires source_type::observes
   {
-    if (plan_.samples() == plan_.settings().counts.size()) return {};   // one sample in each shard: nothing to mix
+    // Each shard is one sample, so a batch cannot have several samples of a shard.
+    if (plan_.samples() == plan_.settings().counts.size()) return {};
     if (!plan_.settings().shuffled || world_.rank > 0 || start_.epoch > 0 || start_.next_position > 0) return {};
     const shuffle_forecast ahead(plan_);
     const double share = ahead.share(), ideal = ahead.ideal_share();
@@ -140,7 +144,7 @@ class indexed_run final : public planned_run {
   }
 
   position start_of(const options& o, std::uint64_t data_set);
-  /// Returns where a run continues whose data set has grown: at the start of the next epoch.
+  /// Returns the start of a resumed run whose data set has grown: the beginning of the next epoch.
   position start_of_grown(const position& from, position now) const;
   std::string resumed() const;
   void check_last_batch(const options& o) const;
@@ -150,12 +154,12 @@ class indexed_run final : public planned_run {
   const std::shared_ptr<Data> data_;
   const world world_;
   const plan_type plan_;
-  std::optional<position> smaller_{};   // the resume point of a data set that has grown since
+  std::optional<position> smaller_{};   // the resume point of a run over fewer samples
   const position start_;
   const source_type source_;
   const shard_order shards_;
   delivery_account account_;
-  std::uint64_t others_rows_ = 0;   // rows delivered to other ranks in this session
+  std::uint64_t others_rows_ = 0;   // rows that this session's batches had on other ranks
   mutable std::once_flag forecast_once_;
   mutable double expected_share_ = 0, ideal_share_ = 0;
   std::size_t held_bytes_ = 0;

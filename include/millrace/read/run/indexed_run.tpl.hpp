@@ -60,9 +60,9 @@ template <class Data>
 MILLRACE_INLINE std::vector<notice> indexed_run<Data>::notices() const {
   std::vector<notice> all;
   if constexpr (requires { data_->notices(); }) all = data_->notices();
-  // All ranks report the resume, because some ranks may have received the text of another checkpoint.
+  // All ranks report the start of a resumed run, because some ranks may have received the text of another checkpoint.
   if (first_step() > 0 || smaller_) all.push_back({.kind = notice_kind::resume, .text = resumed()});
-  if (world_.rank > 0) return all;   // rank 0 warns for all ranks
+  if (world_.rank > 0) return all;   // the remaining warnings are the same on all ranks
   if (std::string narrow = plan_.window_notice(); !narrow.empty())
     all.push_back({.kind = notice_kind::order, .severity = notice_severity::warning, .text = std::move(narrow)});
   if (!start_.is_share()) return all;
@@ -98,7 +98,7 @@ MILLRACE_INLINE batch_origin indexed_run<Data>::account_for(ready_batch& b) {
   const std::uint64_t in_epoch = (origin.first_step + b.batch) % plan_.batches();
   origin.global_rows = plan_.rows(in_epoch, {});
   origin.first_position = in_epoch * plan_.settings().global_batch;
-  // While the other ranks have received no rows, the digest of rank 0 is the digest of the run.
+  // As long as the other ranks have received no rows, the digest of rank 0 is the digest of the run.
   others_rows_ += origin.global_rows - b.rows;
   origin.next.digest = account_.digest();
   origin.next.share = digest_share{.digest = account_.digest(),
@@ -160,7 +160,7 @@ MILLRACE_INLINE position indexed_run<Data>::start_of_grown(const position& from,
     throw setup_error("session_options::grown is for a data set with more samples: got " + counts_text(now.counts) +
                           ", expected at least " + counts_text(from.counts),
                       "Restore the missing shards, or start without the resume point");
-  position same = from;   // window and lanes may follow from the number of samples
+  position same = from;   // the window and the lanes may depend on the number of samples
   same.data_set = now.data_set;
   same.choice = now.choice;
   same.window = now.window;
@@ -203,7 +203,8 @@ MILLRACE_INLINE position indexed_run<Data>::start_of(const options& o, std::uint
   return *from;
 }
 
-/// Rejects empty batches, because a training loop that sums over the ranks would divide by zero, or wait forever.
+/// Throws setup_error for batches without a row on some rank. With such a batch, a training loop that sums over the
+/// ranks would divide by zero, or wait forever.
 template <class Data>
 MILLRACE_INLINE void indexed_run<Data>::check_last_batch(const options& o) const {
   if (o.allow_empty || o.drop_last || o.epoch_batches != exact_order_options::exact_pass) return;

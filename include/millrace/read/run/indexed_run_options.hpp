@@ -1,8 +1,9 @@
-// The options that a session passes to a source whose samples are known in advance (sources/shards.hpp).
+// The options that a session passes to a source with an index, whose samples are known at the start
+// (sources/shards.hpp).
 //
 //   auto run = source.plan({.seed = 7, .window = 8192, .rows = 256, .world = mine, .resume = text, .epochs = 90});
 //
-// Sessions over other sources include only this small header.
+// The header is small, because sessions over other sources include it, too.
 #pragma once
 
 #include <millrace/item/world.hpp>
@@ -16,11 +17,11 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 class notice_outlet;
 
-/// The request of a session to a source that may use an index.
+/// The properties of a session that decide whether a source may use its index.
 struct index_use {
-  bool one_row_per_sample;     ///< a requirement of an exact order
-  bool tolerates_damage;       ///< the session has on_damage
-  notice_outlet& notices;      ///< outlet of the session
+  bool one_row_per_sample;     ///< whether each sample becomes one row, which an exact order requires
+  bool tolerates_damage;       ///< whether the session has on_damage
+  notice_outlet& notices;      ///< receives the notices of the session
 };
 
 /// Options of one run over an indexed data set.
@@ -28,19 +29,21 @@ struct indexed_run_options {
   std::uint64_t seed = 0;
   std::size_t window = 0;       ///< shuffle window in samples; 0: no shuffle
   std::size_t rows = 1;         ///< rows per batch on this rank
-  bool drop_last = true;        ///< drop an incomplete last batch of an exact pass
-  bool allow_empty = false;     ///< allow the last batch to have fewer rows than there are ranks
+  bool drop_last = true;        ///< drops an incomplete last batch of an exact pass
+  bool allow_empty = false;     ///< allows a last batch with fewer rows than there are ranks
   millrace::world world{};
-  std::size_t lanes = 0;        ///< 0: as in the resume point, else chosen from samples, shards and window
+  /// Lanes (substreams) of the order; 0: as in the resume point, or chosen from samples, shards and window.
+  std::size_t lanes = 0;
   bool tolerates_damage = false;   ///< as in index_use
   bool grown = false;           ///< accepts the resume point of a run over fewer samples
-  std::string resume{};         ///< text of the resume point; empty: begin at the start
-  std::uint64_t first_epoch = 0;   ///< where a run without a resume point begins
-  std::uint64_t epochs = 1;     ///< epochs since the start of the run, not of the session
-  std::optional<std::size_t> stride{};   ///< stride of mixed rows: read/run/row_stride.hpp
+  std::string resume{};         ///< text of the resume point; empty: a new run
+  std::uint64_t first_epoch = 0;   ///< first epoch of a new run
+  std::uint64_t epochs = 1;     ///< number of epochs of the run, including those of earlier sessions
+  /// Distance of the rows of a mixed pair; empty: no mixing (read/run/row_stride.hpp).
+  std::optional<std::size_t> stride{};
   std::uint64_t epoch_batches = 0;   ///< batches of an epoch; 0: one exact pass; exact_order_options::endless: no end
-  std::size_t bytes_at_once = std::size_t{4} << 20;   ///< bytes that one thread reads at a time
-  std::size_t max_held_bytes = 0;                    ///< maximum bytes of small samples read early
+  std::size_t bytes_at_once = std::size_t{4} << 20;   ///< number of bytes that one thread reads together
+  std::size_t max_held_bytes = 0;   ///< maximum bytes of small samples that are read before they are needed
 
   /// Returns the number of rows of a batch over all ranks.
   std::size_t global_batch() const noexcept { return rows * (world.size > 0 ? world.size : 1); }

@@ -1,4 +1,4 @@
-// A source that delivers the samples of an indexed data set in the order of an exact_order or a mix_plan.
+// A source that delivers the samples of an indexed data set in the order of a run (exact_order or mix_plan).
 //
 //   mr::detail::indexed_source in(data, plan, {.world = mine, .first_epoch = 3, .first_position = 640'000});
 //   auto reader = in.open(shard, epoch);
@@ -8,15 +8,15 @@
 //     use(std::move(s));
 //   }
 //
-// The read stage reads this source in place of the shards themselves. Each of its shards is a block of consecutive
-// positions. Blocks may be read in any order, and the samples of a block are read together.
-// Each sample adds one term to the digest of the run, derived from (epoch, position) and (sample, checksums of its
-// payloads).
-// An epoch's short last batch may have no row for this rank. The reader then returns the epoch's last sample as a void
-// row (not delivered). Every rank has that batch, and a rank that begins with it needs a sample for the shapes.
-// Errors: the error for a sample that cannot be read, thrown after all samples before it.
-// Threads: any thread may call open(); readers are not thread-safe. Lifetime: readers share ownership of the data and
-// the plan.
+// The read stage reads this source instead of the shards. Here, a "shard" is a block of consecutive positions. Blocks
+// may be read in any order. The samples of a block are read together.
+// Each sample adds one term to the digest of the run. The term depends on (epoch, position), and on (sample, checksums
+// of its payloads). If the short last batch of an epoch has no row for this rank, the reader returns the epoch's last
+// sample as a void row: a row that is not delivered. Every rank has this batch, and a rank that begins with it needs a
+// sample to determine the shapes.
+// Errors: the error of a sample that cannot be read, after all samples before it were returned.
+// Threads: any thread may call open(). Readers are not thread-safe. Lifetime: readers share ownership of the data and
+// the order.
 #pragma once
 
 #include <millrace/base/digest.hpp>
@@ -39,8 +39,8 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 struct indexed_source_options {
   millrace::world world{};
   std::uint64_t first_epoch = 0;
-  std::uint64_t first_position = 0;      ///< position in that epoch, over all ranks together
-  std::uint64_t samples_per_block = 256;   ///< samples of this rank in a block
+  std::uint64_t first_position = 0;      ///< position in that epoch, in rows of all ranks
+  std::uint64_t samples_per_block = 256;   ///< number of samples of this rank in a block
 };
 
 template <class Data>
@@ -58,17 +58,17 @@ class indexed_source {
  public:
   using item = typename Data::item;
   using options = indexed_source_options;
-  /// True if shuffle_quality() exists. It exists only for a single data set.
+  /// True if shuffle_quality() exists: only for a single data set, not for a mix.
   static constexpr bool observes = std::is_same_v<Plan, exact_order>;
 
   indexed_source(std::shared_ptr<Data> data, const Plan& plan, options o);
 
-  /// Returns the number of blocks in an epoch. The first epoch begins with block first_shard().
+  /// Returns the number of blocks in an epoch. In the first epoch, reading begins with block first_shard().
   std::size_t shards() const;
-  /// Returns the block in which the first epoch begins.
+  /// Returns the number of the block that contains the start of the run.
   std::size_t first_shard() const;
 
-  /// Returns the shuffle quality of the samples planned so far, including samples that were only read ahead.
+  /// Returns the shuffle quality of the samples in all blocks opened so far, even if they are not delivered yet.
   shuffle_statistics shuffle_quality() const
     requires observes
   {
@@ -76,14 +76,14 @@ class indexed_source {
     return shared_->observed.statistics();
   }
 
-  /// Returns the meter that watches the reads of the data set.
+  /// Returns the meter of the data set's reads.
   read_meter& reads() const
     requires requires(const Data& d) { d.reads(); }
   {
     return shared_->data->reads();
   }
 
-  /// Returns the position of the rest of a sample that is stored in several pieces.
+  /// If the members of a sample are separated in its shard, returns the location of another part of the sample.
   template <class From = Data>
     requires requires(const From& d, const error_location& at) { d.other_piece_of(at); }
   std::optional<other_piece> other_piece_of(const error_location& sample) const
@@ -109,24 +109,23 @@ class indexed_source {
   struct shared {
     shared(std::shared_ptr<Data> d, const Plan& p, const indexed_source_options& o);
 
-    /// Returns the samples of a block. Blocks are requested nearly in order; a block that is planned early is stored
-    /// until it is requested.
+    /// Returns the samples of a block. The cursor computes blocks in order. Blocks that are requested later are stored
+    /// in `ahead`.
     samples planned(std::uint64_t shard, std::uint64_t epoch);
 
     void plan_next();
 
-    /// Announces to the data set the shards that each lane of this rank reads in the pass of `first`, starting at
-    /// `first`.
+    /// Announces the shards that this rank reads in the pass of `first`, from `first` on, for each of its lanes.
     void announce_shards(const ordered_sample& first) const;
 
-    /// Returns the epoch's last sample, moved to the position of this rank's first row in the last batch. This position
-    /// is after the epoch's end, which marks the sample as a void row.
+    /// Returns the epoch's last sample at the position of this rank's first row in the last batch. This position is
+    /// after the end of the epoch, which marks the sample as a void row.
     ordered_sample void_row() const;
 
     const std::shared_ptr<Data> data;
     const Plan plan;
     const indexed_source_options options;
-    const std::uint64_t block;   // positions of a block, over all ranks together
+    const std::uint64_t block;   // number of positions of a block, over all ranks
     std::mutex mutex;
     typename Plan::cursor cursor;
     std::uint64_t next_epoch, next_shard;

@@ -1,12 +1,12 @@
-// The rule for the order of an indexed run. A resumed run uses the rule of its resume point; a new run uses the current
-// rule.
+// Determines the version of the order of an indexed run. A resumed run uses the version of its resume point. A new run
+// uses the current version.
 //
 //   const mr::detail::order_rule rule = mr::detail::order_rule_of({.seed = 7, .resume = text});
-//   rule.lanes;  rule.permutes;  rule.version;      // as exact_order and the next resume point need them
+//   rule.lanes;  rule.permutes;  rule.version;      // options for exact_order, and for the resume points of the run
 //
-// A run continues in the order in which it began. A resume point of version 1 sets the lanes, and excludes the uniform
-// permutation for a window that covers the data set.
-// Errors: data_error for a text that is not a resume point. Threads: pure functions.
+// Therefore a resumed run continues in the order in which it began. A resume point of version 1 sets the number of
+// lanes. In version 1, the order is not a uniform permutation, even if the shuffle window covers the data set.
+// Errors: data_error for a text that is not a resume point. Threads: pure functions; any thread.
 #pragma once
 
 #include <millrace/item/position.hpp>
@@ -17,13 +17,14 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 /// The part of an order that depends on the version of the resume point.
 struct order_rule {
   std::size_t lanes = 0;                                  ///< 0: automatic_lanes()
-  bool permutes = true;                                   ///< as in exact_order_options
+  bool permutes = true;                                   ///< as exact_order_options::permutes
   std::uint32_t version = position::index_version;        ///< version of the run's resume points
 };
 
 /// Returns the rule for a run with these options.
 inline order_rule order_rule_of(const indexed_run_options& o) {
-  constexpr std::uint32_t max_lanes = 1 << 16;   // the text is not trusted, and each lane uses memory
+  // A larger number in the text is ignored, because each lane uses memory.
+  constexpr std::uint32_t max_lanes = 1 << 16;
   order_rule rule{.lanes = o.lanes};
   if (o.resume.empty()) return rule;
   const position from = parse_position(o.resume);

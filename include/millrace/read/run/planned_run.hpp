@@ -1,11 +1,12 @@
-// The order of a run, as its session uses it. It is computed from an index, or replayed from the shards.
+// The order of a run: the interface that its session uses. The order is computed from an index, or replayed from the
+// shards.
 //
 //   mr::detail::owner<mr::detail::planned_run> order = plan();              // an indexed_run or a replayed_run
 //   const mr::detail::batch_origin origin = order->account_for(batch);   // each batch once, in order
-//   order->finish();                                                     // no batch follows
+//   order->finish();                                                     // no batches follow
 //
-// Errors: account_for() and finish() throw conservation_error if samples are missing or too many.
-// Threads: the trainer calls account_for() and finish(); any thread may call the other functions.
+// Errors: account_for() and finish() throw conservation_error if an epoch has too few or too many samples.
+// Threads: the trainer calls account_for() and finish(). Any thread may call the other functions.
 #pragma once
 
 #include <millrace/item/column/batch_origin.hpp>
@@ -21,44 +22,45 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// The order of a run: the interface for its session.
+/// The order of a run.
 class planned_run {
  public:
   virtual ~planned_run() = default;
-  /// Accounts for a batch, and returns its origin. Corrects b.epoch if an epoch is not a pass. If the batch has an
-  /// error, the origin is empty.
+  /// Counts a batch, and returns its origin. Corrects b.epoch if an epoch is not a pass. If the batch has an error, the
+  /// origin is empty.
   virtual batch_origin account_for(ready_batch& b) = 0;
-  /// Completes the run after the last batch.
+  /// Call it after the last batch.
   virtual void finish() {}
-  /// Returns the start of the session and the ends of epochs, if the source cannot compute them.
+  /// Returns the start of the session, and the ends of epochs. Empty if the order is computed from an index.
   virtual batch_boundaries boundaries() const { return {}; }
-  /// Returns the numbers of the session's batches within the run.
+  /// Returns a calculator for the numbers of the session's batches within the run.
   virtual batch_numbers numbers() const = 0;
-  /// Returns the resume point of the run's beginning, which other programs with the same order share; empty if the
-  /// order is not computed from an index.
+  /// Returns the resume point of the beginning of the run. All programs with the same order have the same one. Returns
+  /// "" if the order is not computed from an index.
   virtual std::string order_text() const { return {}; }
-  /// Returns the number of samples of the shuffle window. About half of them are in memory at a time.
+  /// Returns the size of the shuffle window in samples. About half of them are in memory at a time.
   virtual std::size_t window() const noexcept { return 1; }
-  /// Returns whether the complete shuffle window is in memory at the beginning of the run.
+  /// Returns whether the run begins only when the complete shuffle window is in memory.
   virtual bool withholds() const noexcept { return false; }
-  /// Returns whether the run continues in the order of versions 1, 4 and 5 (item/position.hpp).
+  /// Returns whether the run continues in the order of resume points of versions 1, 4 and 5 (item/position.hpp).
   virtual bool keeps_older_order() const noexcept { return false; }
   /// Returns the maximum bytes of samples that are read early, together with neighboring samples.
   virtual std::size_t held_bytes() const noexcept { return 0; }
-  /// Returns the order's description for the end of the start line; may be empty.
+  /// Returns a description of the order for the end of the start line, or "".
   virtual std::string describe() const { return {}; }
   /// Returns the notices of the start: warnings, and the point at which a resumed run continues.
   virtual std::vector<notice> notices() const { return {}; }
-  /// Computes advice about a poor shuffle; empty if the shuffle is good.
+  /// Returns advice about a poor shuffle, or "" if the shuffle is good.
   virtual std::string shuffle_advice() const { return {}; }
-  /// Returns the origin of the sample at position `at` of epoch `epoch`. Positions count over all ranks together.
-  /// Throws setup_error if the order is not computed from an index.
+  /// Returns the origin of the sample at position `at` of epoch `epoch`. `at` counts the rows of all ranks. Throws
+  /// setup_error if the order is not computed from an index.
   virtual error_location locate(std::uint64_t epoch, std::uint64_t at) const;
-  /// Returns the observed and the expected shuffle quality. Throws setup_error if the order does not observe it.
+  /// Returns the observed and the expected shuffle quality. Throws setup_error if the order is not computed from one
+  /// index.
   virtual shuffle_statistics shuffle_quality() const;
-  /// Sets the statistics of the samples of the first `s.batches` batches.
+  /// Sets the statistics for the samples of the first `s.batches` batches.
   virtual void add_to(run_stats&) const {}
-  /// Adds the events of planning the run; called once, at the start.
+  /// Adds the events of the start of the run. Called once, at the start.
   virtual void report(event_counts&) const {}
 };
 

@@ -1,31 +1,31 @@
-// A run over a source without an index: the resume point after each batch, and the resumption of a run.
+// A run over a source without an index. Computes the resume point after each batch, and resumes runs.
 //
 //   mr::detail::replayed_run run({.order = {.seed = 7, .shards = source.shards()},
 //                                 .data_set = mr::detail::fingerprint_of(source), .rows = 256, .resume = text,
 //                                 .epochs = 90});
-//   auto stage = run.read(source, options, sink);      // the read stage, set to its start; the sink gets boundaries()
-//   run.account_for(batch).next;       // the resume point after a batch; called once for each, in order
+//   auto stage = run.read(source, options, sink);      // the read stage, positioned at the start of the run
+//   run.account_for(batch).next;       // the resume point after the batch; call it for each batch in order
 //
-// Without an index, samples are not counted, so a position alone does not determine where to read. The resume point
-// therefore names the point in the source at which reading restarts (work/segment/replay_log.hpp). From that point on,
-// the flow runs as before, and rows that were already delivered are dropped.
-// The stages determine which samples are read again:
-// - Maps, filters and parallel expansions: the samples in the shuffle window.
-// - A flow with a stage that buffers items: the pass from its beginning.
-// - A flow that can only start at the very beginning: the complete run.
+// Without an index, the numbers of samples are unknown, so a position alone does not determine where to read. Therefore
+// the resume point contains a restart point: the point in the source from which samples are read again
+// (work/segment/replay_log.hpp). From this point on, the flow runs as before, and rows that were already delivered are
+// dropped. The stages of the flow determine the restart point:
+// - With maps, filters and parallel expansions, the samples in the shuffle window are read again.
+// - With a stage that buffers items, the pass is read again from its beginning.
+// - If the flow can start only at the beginning of a run, the complete run is read again.
 //
-// Several ranks read lanes, one lane each unless the user sets another number. Lane l of L owns shards l, l + L, l + 2
-// L, ... of each pass's order, and has its share of the window. Lane l belongs to rank l mod R of R ranks, and R
-// divides L. Within a rank, no lane begins a pass before all lanes of the rank have ended the previous pass
-// (read/stage/interleaved_read_stage.hpp). Therefore every pass is exact on one rank.
-// On several ranks, pass k of all ranks together contains every sample once. Ranks reach pass k at different times,
-// because their shares differ in size. With another number of ranks, the order differs.
+// Several ranks read lanes (interleaved substreams of the order), by default one lane each. Lane l of L lanes owns the
+// shards l, l + L, l + 2 L, ... of each pass's order, and a part of the shuffle window. Lane l belongs to rank l mod R
+// of R ranks, and R divides L. Within a rank, a lane begins a pass only after all lanes of the rank have ended the
+// previous pass (read/stage/interleaved_read_stage.hpp). Therefore every pass is exact on one rank. With several ranks,
+// pass k contains every sample once, but ranks reach pass k at different times, because their numbers of samples
+// differ. With another number of ranks, the order differs.
 // If each sample is one row, the positions of the lanes follow from the number of batches and the sample counts. One
-// resume point is then valid for all ranks, with the same world size. Otherwise a resume point is valid for one rank
+// resume point is then valid for all ranks, if their number is the same. Otherwise a resume point is valid for one rank
 // only, because samples of different ranks may become different numbers of rows.
 // Errors: setup_error for an unsuitable number of ranks, a resume point of another run, or a run that is over;
 // data_error for a text that is not a resume point.
-// Threads: the trainer calls read() and account_for(); everything else is immutable.
+// Threads: the trainer calls read() and account_for(). Everything else is immutable.
 #pragma once
 
 #include <millrace/base/error.hpp>
@@ -46,82 +46,82 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 /// Options of one run over a source without an index.
 struct replayed_run_options {
   shard_order::options order{};
-  std::uint64_t data_set = 0;     ///< fingerprint_of() the source
-  std::uint32_t times = 0;        ///< times_of() the source
+  std::uint64_t data_set = 0;     ///< fingerprint_of(source), see data_identity.hpp
+  std::uint32_t times = 0;        ///< times_of(source), see data_identity.hpp
   std::size_t rows = 1;           ///< rows per batch on this rank
   bool drop_last = true;
-  bool grown = false;             ///< session_options::grown, which needs an index
-  std::string resume{};           ///< text of the resume point; empty: begin at the start
-  std::uint64_t first_epoch = 0;  ///< where a run without a resume point begins
+  bool grown = false;             ///< session_options::grown, which requires an index
+  std::string resume{};           ///< text of the resume point; empty: a new run
+  std::uint64_t first_epoch = 0;  ///< first epoch of a new run
   std::uint64_t epochs = 1, epoch_batches = 0;   ///< epoch_batches 0: an epoch is a pass
-  replay_start from = replay_start::sample;      ///< points at which a resumed run can start reading
-  bool one_row = true;            ///< each sample becomes exactly one row
+  replay_start from = replay_start::sample;      ///< the points at which a resumed run can start reading
+  bool one_row = true;            ///< whether each sample becomes exactly one row
   std::uint64_t take = ~std::uint64_t{0};   ///< maximum samples to use in each pass
-  bool takes = false;             ///< the flow has a take(), at the source or later
-  bool packs = false;             ///< a stage has a state that one number describes (stages/pack.hpp)
-  position::packing_limits packing{};       ///< of the last packing stage
-  std::optional<std::size_t> stride{};   ///< stride of mixed rows: read/run/row_stride.hpp
-  bool buckets = false;           ///< a stage sets the number of rows of each batch (stages/bucket.hpp)
+  bool takes = false;             ///< whether the flow has a take(), at the source or later
+  bool packs = false;             ///< whether the state of the buffering stage is one number (stages/pack.hpp)
+  position::packing_limits packing{};       ///< limits of the last packing stage
+  /// Distance of the rows of a mixed pair; empty: no mixing (read/run/row_stride.hpp).
+  std::optional<std::size_t> stride{};
+  bool buckets = false;           ///< whether a stage sets the number of rows of each batch (stages/bucket.hpp)
   millrace::world world{};
   std::size_t max_lanes = 0;      ///< 0: one lane for each rank
-  std::string why_streamed{};     ///< why the source has no index; empty: nothing to report
+  std::string why_streamed{};     ///< the reason why the source has no index; empty: nothing to report
 };
 
-/// Connects a source without an index with its session.
+/// Computes the run of a session over a source without an index.
 class replayed_run final : public planned_run {
  public:
   using options = replayed_run_options;
 
   explicit replayed_run(const options& o);
 
-  /// Returns this rank's share of the shuffle window, in samples.
+  /// Returns the size of this rank's part of the shuffle window, in samples.
   std::size_t window() const noexcept override { return options_.order.window / options_.world.size; }
   bool withholds() const noexcept override { return order_.permutes(); }
   bool keeps_older_order() const noexcept override { return start_.is_older(); }
 
-  /// Returns the read stage, which begins at the first sample that the session reads. May block to count samples.
-  /// Throws the errors of find_lane_starts().
+  /// Returns the read stage, positioned at the first sample that the session reads. May count samples first, which
+  /// requires reading. Throws the errors of find_lane_starts().
   template <class Source>
   owner<read_stage> read(const Source& source, shard_read_stage_options o, sample_sink<typename Source::item>& next);
-  /// Returns the start of the session and the ends of epochs, for the last segment.
+  /// Returns the start of the session, and the ends of epochs, for the segment that creates batches.
   batch_boundaries boundaries() const override;
   batch_numbers numbers() const override;
 
-  /// Accounts for a batch, and returns its origin. Sets b.epoch if an epoch has a fixed number of batches.
+  /// Counts a batch, and returns its origin. Sets b.epoch if an epoch has a fixed number of batches.
   batch_origin account_for(ready_batch& b) override;
 
   /// Returns a phrase about the lanes, for the start line.
   std::string describe() const override;
-  /// Returns the point at which a resumed run continues and the samples it reads again, and a warning about changed
+  /// Returns notices about the point at which a resumed run continues, the samples that it reads again, and changed
   /// files.
   std::vector<notice> notices() const override;
 
  private:
-  /// Throws setup_error for an unsuitable number of ranks. Completes the options according to the order of the resume
-  /// point.
+  /// Throws setup_error for an unsuitable number of ranks. Returns the options, with the order of the resume point.
   static options checked(options o);
   std::string resumed() const;
 
-  /// Returns the number of lanes: one for each rank, or `max_lanes`. If there are fewer shards, returns the greatest
-  /// divisor of that number that leaves each lane a shard. Returns 1 if the run needs no lanes.
+  /// Returns the number of lanes: one for each rank, or `max_lanes`. If there are fewer shards than lanes, returns the
+  /// greatest divisor of the number of lanes for which each lane has a shard. Returns 1 if the run needs no lanes.
   static std::size_t lanes_of(const options& o);
   static std::uint64_t end_step(const options& o) noexcept;
   position start_of_run();
-  /// Returns the number of rows over all ranks of a batch with `rows` rows on this rank; ~0 if unknown.
-  /// Several ranks never have a short batch, except with buckets.
+  /// Returns the number of rows of all ranks in a batch with `rows` rows on this rank, or ~0 if it is unknown. With
+  /// several ranks, no batch is short, except with buckets.
   std::size_t global_rows(std::size_t rows) const noexcept;
-  /// Returns the resume point after `batch`. Called once for each batch, in order.
+  /// Returns the resume point after `batch`. Call it for each batch in order.
   position after(const ready_batch& batch);
 
   const options options_;
-  const std::size_t lanes_;   // lanes over all ranks; 1: one sequence, with boundaries between passes
+  const std::size_t lanes_;   // lanes of all ranks; 1: no lanes
   const shard_order order_;
   const replay_start from_;
-  std::uint32_t resumed_times_ = 0;   // hash of modification times in the resume point; 0: unknown
+  std::uint32_t resumed_times_ = 0;   // hash of the modification times in the resume point; 0: unknown
   const position start_;
   position now_;   // resume point after the last delivered batch
   const owner<replay_log> log_;
-  std::uint64_t counted_ = 0;   // shards that were read through to count their samples
+  std::uint64_t counted_ = 0;   // number of shards that were read completely to count their samples
 };
 
 template <class Source>

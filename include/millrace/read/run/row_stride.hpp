@@ -1,12 +1,12 @@
-// Chooses the stride of a run that mixes rows: the distance between the two rows of a pair, over all ranks.
+// Chooses the stride of a run that mixes rows (mixup, cutmix): the distance of the two rows of a pair, over all ranks.
 //
 //   const std::uint32_t stride = mr::detail::row_stride({.requested = 0, .of_resume_point = 4, .rows = 64,
 //                                                        .mine = {.rank = 0, .size = 2}});      // 4
 //
 // The rows p and p + stride of a global batch are a pair if floor(p / stride) is even. A rank has the rows p with p mod
-// (number of ranks) = rank. Therefore both rows of each pair are on one rank for every number of ranks that divides the
-// stride.
-// Errors: setup_error, which names the numbers. Threads: pure functions.
+// (number of ranks) = rank. Therefore, if the number of ranks divides the stride, both rows of each pair are on one
+// rank.
+// Errors: setup_error with the numbers. Threads: pure functions; any thread.
 #pragma once
 
 #include <millrace/base/error.hpp>
@@ -20,14 +20,14 @@
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 struct row_stride_options {
-  std::optional<std::size_t> requested{};   ///< empty: no mixing; 0: as in the resume point, else the world size
-  std::uint32_t of_resume_point = 0;    ///< 0: no resume point, or a run that does not mix rows
+  std::optional<std::size_t> requested{};   ///< empty: no mixing; 0: as in the resume point, or the number of ranks
+  std::uint32_t of_resume_point = 0;    ///< 0: a new run, or a run that does not mix rows
   std::size_t rows = 1;                 ///< rows per batch on one rank
   world mine{};
 };
 
-/// Returns the stride; 0 if rows are not mixed.
-/// Throws setup_error if the number of ranks does not divide the stride, or if no row has a partner.
+/// Returns the stride, or 0 if rows are not mixed. Throws setup_error if the number of ranks does not divide the
+/// stride, or if no row has a partner.
 inline std::uint32_t row_stride(const row_stride_options& o) {
   if (!o.requested) return 0;
   const bool resumed = *o.requested == 0 && o.of_resume_point > 0;

@@ -1,11 +1,12 @@
-// Reads the samples of one block of an indexed_source one by one, from data that is cheap to read at any position.
+// Reads the samples of one block (consecutive positions of a rank) of an indexed_source one by one. It is for data sets
+// in which each sample is cheap to read.
 //
 //   mr::detail::single_reader<mr::detail::token_data> reader(data, plan.positions(), samples);
 //   while (auto item = reader.next()) use(*item);
 //
-// Each reader owns one `Data::access`. It is constructed with the samples that the reader will request. Its
-// read(located_sample) returns an item, and its checksum() returns the checksum of the last item.
-// Errors: the error of read(), thrown at the sample that cannot be read. Threads: not thread-safe.
+// Each reader owns one `Data::access`. Its constructor receives the samples that the reader will request. Its function
+// read(located_sample) returns an item, and its function checksum() returns the checksum of the last item.
+// Errors: next() throws the error of Data::access::read() for its sample. Threads: not thread-safe.
 #pragma once
 
 #include <millrace/base/digest.hpp>
@@ -22,12 +23,12 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// Data whose samples a single_reader reads.
+/// A data set whose samples are read one by one, because it has a member type `access`.
 template <class Data>
 concept read_one_by_one = requires { typename Data::access; };
 
-/// Sets the identity of a planned sample. Returns whether the sample has an item that counts in the digest of the run.
-/// A sample whose position is not below `positions` marks an epoch's end, and becomes a void row.
+/// Sets the identity of a sample. Returns whether the sample has an item that counts in the digest of the run. If the
+/// position is not below `positions`, the sample becomes a void row, which is not delivered (see indexed_source.hpp).
 template <class Item>
 bool set_identity(sample<Item>& s, const ordered_sample& planned, std::uint64_t id, std::uint64_t positions) {
   s.pass = planned.pass;
@@ -39,7 +40,7 @@ bool set_identity(sample<Item>& s, const ordered_sample& planned, std::uint64_t 
   }
   return static_cast<bool>(s.item);
 }
-/// Returns the term of a sample in the digest of the run.
+/// Returns the term of a sample in the digest of the run (a checksum of its delivered samples).
 inline std::uint64_t digest_term(const ordered_sample& planned, std::uint64_t id, std::uint64_t checksums) noexcept {
   return stream_digest::term(combine_keys(combine_keys(0, planned.epoch), planned.position),
                              combine_keys(id, checksums));
@@ -54,7 +55,7 @@ class single_reader {
   single_reader(std::shared_ptr<Data> data, std::uint64_t positions, std::vector<ordered_sample> samples)
       : data_(std::move(data)), positions_(positions), samples_(std::move(samples)) {}
 
-  /// Returns the next item; nothing at the end of the block. Throws the error of a sample that cannot be read.
+  /// Returns the next item, or nothing at the end of the block. Throws the error of a sample that cannot be read.
   std::optional<item> next() {
     if (at_ == samples_.size()) return std::nullopt;
     if (!access_) access_ = make_owner<typename Data::access>(*data_, samples_);
@@ -66,7 +67,7 @@ class single_reader {
   error_location failed() const { return data_->location_of(samples_[at_].sample); }
   /// After an error of next(): skips the sample that cannot be read.
   void skip() noexcept { ++at_; }
-  /// Sets the identity of the sample that next() returned or skip() skipped last; `s` already contains its item.
+  /// Stores in `s` the identity of the last sample that was returned or skipped. `s` must contain the item.
   void stamp(sample<item>& s) const {
     const ordered_sample& last = samples_[at_ - 1];
     if (set_identity(s, last, data_->id_of(last.sample), positions_))

@@ -1,12 +1,12 @@
-// Decides from the elapsed reading time whether the reader passes a chunk of samples to the workers before it is full.
+// Decides when a reader passes a chunk of samples to the workers before the chunk is full.
 //
 //   mr::detail::chunk_clock clock(mr::detail::steady_now_ns());
 //   do read_one();
 //   while (!clock.ends_chunk([] { return workers_are_idle(); }));
 //
-// Idle workers get the samples of a slow read early. Busy workers get full chunks, or a quarter of a chunk if the read
-// is slow. It is sufficient to check the clock after 1, 4, 16 and 64 samples, because this delays no sample for longer
-// than three times the reading time so far.
+// If the workers are idle and a read is slow, they get its samples early. If the workers are busy, they get full
+// chunks, or a quarter of a chunk if the read is slow. The clock is checked only after 1, 4, 16 and 64 samples. This is
+// sufficient: it delays a sample by at most three times the time since the chunk began.
 // Errors: none. Threads: not synchronized. Cost: one comparison for most samples.
 #pragma once
 
@@ -20,7 +20,7 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 /// The time since a chunk began, and its number of samples.
 class chunk_clock {
  public:
-  static constexpr std::size_t full_samples = 256;   ///< samples of a full chunk
+  static constexpr std::size_t full_samples = 256;   ///< number of samples of a full chunk
   static constexpr std::uint64_t idle_ns = 20'000, long_ns = 1'000'000;
 
   explicit chunk_clock(std::uint64_t start_ns) noexcept : start_ns_(start_ns) {}

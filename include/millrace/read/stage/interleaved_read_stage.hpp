@@ -1,21 +1,21 @@
-// The read stage of a source without an index, for epochs of a fixed number of batches. It reads the lanes, which are
-// disjoint sequences of shards, and its merger removes samples from the lanes in a fixed order.
+// The read stage of a source without an index, for epochs of a fixed number of batches. It reads lanes (interleaved
+// sequences of shards) concurrently. Its merger removes samples from the lanes in a fixed order.
 //
 //   mr::detail::interleaved_read_stage<mr::detail::shards_source> in(
 //       source, {.lanes = at.lanes, .turn = at.turn, .first_ordinal = 6'400}, segment.entrance());
 //   in.start();
 //   in.stop();  in.join();      // when the session ends
 //
-// Rule: the merger removes no sample of pass k + 1 before all lanes of this rank have ended pass k. Therefore the rank
-// completes its share of each pass before it begins the next pass. On one rank every pass contains every sample once.
-// Lane l owns shards l, l + lanes, l + 2 * lanes, ... of each pass's order. Each sample of a lane moves by a random
-// distance below the window (reorder_buffer.hpp). The merger removes one sample from each lane in turn, and skips lanes
-// that have ended the pass. Each pass begins with the first lane. Nothing else affects the order.
-// Only the merger waits at the end of a pass; the lanes already read the next one. Each lane has at most
-// 1 + 2 x threads / lanes open shards. All lanes have equal shares of the read-ahead bytes. Only the lane of the next
-// sample may exceed its share, and only while it has no sample ready. This guarantees progress.
-// Errors: an error of a lane replaces that lane's next sample; data_error after 100 passes without a sample.
-// Threads: `threads` I/O threads; with 0 threads advance() reads on the caller. Reads block only these threads.
+// Rule: the merger removes samples of pass k + 1 only after all lanes of this rank have ended pass k. Therefore the
+// rank completes its part of each pass before it begins the next pass. With one rank, every pass contains every sample
+// once. Lane l owns the shards l, l + lanes, l + 2 * lanes, ... of each pass's order. Each sample of a lane moves by a
+// random distance below the shuffle window (reorder_buffer.hpp). The merger removes one sample from each lane in turn,
+// and skips lanes that have ended the pass. Each pass begins with the first lane. Nothing else affects the order.
+// At the end of a pass, only the merger waits. The lanes already read the next pass. Each lane has at most 1 + 2 x
+// threads / lanes open shards. The limit of bytes that are read ahead is divided equally among the lanes. Only the lane
+// of the next sample may exceed its part, and only if it has no sample ready. This guarantees progress.
+// Errors: an error of a lane replaces that lane's next sample. data_error after 100 passes without a sample. Threads:
+// `threads` I/O threads. With 0 threads, advance() reads on the calling thread. Reads block only these threads.
 #pragma once
 
 #include <millrace/item/owner.hpp>
@@ -37,10 +37,10 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 //   if (!ready.empty()) next.put(ready.pop());                     // the merger; if it is empty, see ready.error()
 //   if (ready.at_pass_end()) ...  ready.begin_pass();                // no sample of the next pass enters before that
 //
-// Threads: one at a time, under the lock of the read stage. The thread that removes a sample then searches for work
-// itself; therefore set_listener() does nothing.
+// Threads: one at a time, under the lock of the read stage. The thread that removes a sample also searches for the next
+// work. Therefore set_listener() does nothing.
 
-/// Stores the next few samples of one lane, up to the end of its current pass.
+/// The next samples of one lane, up to the end of its current pass.
 template <class T>
 class lane_queue final : public sample_sink<T> {
  public:
@@ -48,13 +48,13 @@ class lane_queue final : public sample_sink<T> {
 
   /// Returns whether the queue is empty.
   bool empty() const noexcept { return samples_.empty(); }
-  /// Removes the first sample and returns it. The queue must not be empty.
+  /// Returns the first sample and removes it. The queue must not be empty.
   sample<T> pop();
-  /// Returns whether the lane's pass is over and all its samples were removed.
+  /// Returns whether the lane's pass has ended, and all its samples were removed.
   bool at_pass_end() const noexcept { return pass_ended_ && samples_.empty(); }
   /// Allows samples of the next pass to enter.
   void begin_pass() noexcept { pass_ended_ = false; }
-  /// Returns the error after the stored samples; null if there is none.
+  /// Returns the error that follows the stored samples, or null.
   const std::exception_ptr& error() const noexcept { return error_; }
 
   bool can_accept() override { return !pass_ended_ && samples_.size() < capacity_; }
@@ -65,7 +65,7 @@ class lane_queue final : public sample_sink<T> {
   std::uint64_t backlog() const noexcept override { return samples_.size(); }
   std::size_t held_bytes() const noexcept override { return bytes_; }
   void set_listener(space_listener*) override {}
-  /// Returns the number of samples that were put into the queue so far.
+  /// Returns the number of samples that have entered the queue since the start.
   std::uint64_t next_row() const noexcept override { return put_; }
 
  private:
@@ -77,30 +77,31 @@ class lane_queue final : public sample_sink<T> {
   std::exception_ptr error_;
 };
 
-/// A lane, and the point at which reading enters it.
+/// The point from which a lane is read.
 struct lane_start {
   shard_order::options order{};
   std::uint64_t pass = 0;
-  std::size_t shard = 0;       ///< index among the lane's shards in that pass
+  std::size_t shard = 0;       ///< index in the order of the lane's shards in that pass
   std::uint64_t sample = 0;    ///< number of samples in the lane's pass before that shard
-  std::uint64_t ordinal = 0;   ///< first sample to deliver, in the lane's order of that pass; earlier ones are dropped
+  /// Place in the lane's shuffled order of the first sample to deliver; earlier samples are dropped.
+  std::uint64_t ordinal = 0;
 };
 
 /// Options of interleaved_read_stage.
 struct interleaved_read_stage_options {
-  unsigned threads = 4;   ///< 0: no threads, advance() reads
+  unsigned threads = 4;   ///< 0: no threads; advance() reads
   std::size_t read_ahead_bytes = std::size_t{256} << 20;
   std::size_t window_bytes = ~std::size_t{0};   ///< maximum bytes in the shuffle windows of all lanes
   std::vector<lane_start> lanes{};              ///< lanes of this rank in the order of their turns. Lanes may
                                                 ///< start in pass k, or in pass k + 1 if they have ended pass k
-  std::size_t turn = 0;                         ///< lane of the next sample, unless it has ended the pass
-  std::uint64_t first_ordinal = 0;                ///< ordinal of the first sample among the samples of this rank
+  std::size_t turn = 0;   ///< index of the lane of the next sample, unless that lane has ended the pass
+  std::uint64_t first_ordinal = 0;                ///< number of samples of this rank before the first sample
   lost_shards* lost = nullptr;                    ///< as in reorder_buffer_options
 };
 
 template <class Order>
 no_sample_error empty_share_error(std::uint64_t passes, const Order& order) {
-  return {"a rank's share of the shards has no sample: got none in " + std::to_string(passes) +
+  return {"the shards of a rank have no sample: got none in " + std::to_string(passes) +
               " passes, expected at least one (lane " + std::to_string(order.lane) + " of " +
               std::to_string(order.lanes) + " and the other lanes of that rank, " + std::to_string(order.shards) +
               " shards in total)",
@@ -115,15 +116,15 @@ class interleaved_read_stage final : public read_stage_base<Source> {
   using options = interleaved_read_stage_options;
   /// Number of passes without a sample after which the source counts as empty.
   static constexpr std::uint64_t max_empty_passes = 100;
-  /// The same number for a source whose passes all read the same samples: 2, because the first pass of a resumed run
-  /// may be incomplete.
+  /// The same for a source whose passes all have the same samples. It is 2, because the first pass of a resumed run may
+  /// be incomplete.
   static constexpr std::uint64_t max_equal_empty_passes = 2;
 
   interleaved_read_stage(const Source& source, options o, sample_sink<item>& next);
 
   void count_into(event_counts& counts) noexcept override;
 
-  /// Reads one sample on the caller, or passes on waiting samples. Returns false if there was nothing to do.
+  /// Reads one sample on the calling thread, or passes on waiting samples. Returns false if there was nothing to do.
   bool advance() override;
 
   std::size_t read_ahead_bytes() const noexcept override;
@@ -143,7 +144,7 @@ class interleaved_read_stage final : public read_stage_base<Source> {
     const shard_order order;
     lane_queue<item> ready{ready_samples};
     reorder_buffer<Source> shards;
-    std::uint64_t delivered = 0;   // samples of this pass delivered in this session
+    std::uint64_t delivered = 0;   // samples of this pass that this session has delivered
   };
 
   // ---- under mutex_ ----
@@ -153,7 +154,7 @@ class interleaved_read_stage final : public read_stage_base<Source> {
   bool needs_space() override { return !had_space_ || waits_for_bytes_; }
   void finish(std::exception_ptr error) override;
 
-  /// Returns the error `why` of the lane `of`, with the positions of its suspect samples as rows of this rank.
+  /// Returns the error `why` of the lane `of`, with the positions of possibly wrong samples as rows of this rank.
   std::exception_ptr in_rows_of_rank(std::exception_ptr why, const lane& of) const;
   void begin_pass();
   shard* idle_shard_of(lane& l);
@@ -162,11 +163,11 @@ class interleaved_read_stage final : public read_stage_base<Source> {
   std::vector<owner<lane>> lanes_;
   std::vector<std::size_t> in_pass_;   // lanes that have not ended the pass, in the order of their turns
   std::size_t turn_ = 0;               // index in in_pass_ of the lane of the next sample
-  std::uint64_t ordinal_;                // ordinal of the next sample among the samples of this rank
-  std::uint64_t empty_passes_ = 0;     // passes since the last sample
+  std::uint64_t ordinal_;                // number of samples of this rank before the next sample
+  std::uint64_t empty_passes_ = 0;     // number of passes without a sample since the last sample
   bool finished_ = false;
-  bool had_space_ = true;        // as of the last pass_on(): a worker may free space at any time after that
-  bool waits_for_bytes_ = false;   // a lane has used up its share of the read-ahead
+  bool had_space_ = true;        // at the last pass_on(); workers may free space at any time after it
+  bool waits_for_bytes_ = false;   // a lane has reached its part of the limit of bytes that are read ahead
 };
 
 }}}  // namespace millrace::detail

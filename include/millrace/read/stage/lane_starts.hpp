@@ -1,18 +1,18 @@
-// Determines the shard at which a resumed run enters each lane of a source without an index, and the number of samples
-// before that shard.
+// Finds the points from which a resumed run reads the lanes (interleaved sequences of shards) of a source without an
+// index.
 //
 //   auto at = mr::detail::find_lane_starts(
 //       source, {.order = order.settings(), .lanes = 48, .world = mine, .ordinal = 64'000});
 //   at.lanes;  at.turn;     // this rank's lanes, for interleaved_read_stage
-//   at.counted;             // number of shards that were read through to count their samples
+//   at.counted;             // number of shards that were read completely to count their samples
 //
-// `ordinal` is the number of samples that this rank has already delivered. Three numbers of each lane are known only
-// after the samples of shards are counted: its delivered samples, its current pass, and the shard of its next sample.
-// Several threads count. They read each shard at most once, and only the shards that `ordinal` requires. At the start
-// of a run they read nothing, and they read the data set at most once. The exception is a source whose shards differ
-// from pass to pass (without same_every_pass), which is read from the beginning of the run.
-// Errors: the errors of the source, completed with the shard's name; data_error if the rank's share has no sample.
-// Threads: uses the calling thread, and up to `threads` - 1 more threads, which end before the call returns.
+// `ordinal` is the number of samples that this rank has already delivered. For each lane, the function determines the
+// number of delivered samples, the current pass, and the shard of the next sample. This requires the sample counts of
+// shards, which several threads determine by reading. They read each shard at most once, and only the shards that
+// `ordinal` requires. At the start of a run they read nothing. Without same_every_pass, shards differ from pass to
+// pass, and the source is read from the beginning of the run.
+// Errors: the errors of the source, with the name of the shard added; data_error if the shards of this rank have no
+// sample. Threads: the calling thread, and up to `threads` - 1 more threads, which end before the call returns.
 #pragma once
 
 #include <millrace/item/world.hpp>
@@ -22,31 +22,32 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// The entry points of one rank's lanes.
+/// The start points of one rank's lanes.
 struct lane_starts {
   std::vector<lane_start> lanes{};
   std::size_t turn = 0;            ///< index of the lane of the next sample
-  std::uint64_t counted = 0;       ///< shards that were read through to count their samples
+  std::uint64_t counted = 0;       ///< number of shards that were read completely to count their samples
 };
 
 /// Options of find_lane_starts().
 struct lane_starts_options {
-  shard_order::options order{};     ///< order of all lanes together
+  shard_order::options order{};     ///< order of all lanes
   std::size_t lanes = 1;
   millrace::world world{};
-  std::uint64_t ordinal = 0;   ///< ordinal of the next sample among the samples of this rank
+  std::uint64_t ordinal = 0;   ///< number of samples of this rank before the next sample
   unsigned threads = 1;
-  bool tolerates_damage = false;   ///< the run continues after damaged shards; their readable samples count
+  /// Whether the run continues after damaged shards; their readable samples then count.
+  bool tolerates_damage = false;
 };
 
-/// Stores the number of samples of each shard; counts each shard once.
+/// Determines and stores the number of samples of each shard. Reads each shard once.
 template <class Source>
 class shard_counts {
  public:
   shard_counts(const Source& source, bool tolerates_damage) : source_(&source), tolerates_damage_(tolerates_damage) {}
 
   std::uint64_t of(std::size_t shard, std::uint64_t pass);
-  /// Returns whether the shard has been counted.
+  /// Returns whether the samples of the shard have been counted.
   bool has(std::size_t shard, std::uint64_t pass);
   std::uint64_t counted() const noexcept { return counted_.load(); }
 
@@ -70,13 +71,14 @@ class shard_counts {
   std::atomic<std::uint64_t> counted_{0};
 };
 
-/// The lanes of one rank in one pass, with the known sample counts of their shards.
+/// The lanes of one rank in one pass, with the sample counts determined so far.
 template <class Source>
 class counted_pass {
  public:
   struct lane {
     std::vector<std::size_t> shards{};
-    std::vector<std::uint64_t> ends{};   // for each counted shard: samples of the lane up to the shard's end
+    // For each counted shard, the number of the lane's samples up to the end of the shard.
+    std::vector<std::uint64_t> ends{};
 
     std::uint64_t counted_samples() const noexcept { return ends.empty() ? 0 : ends.back(); }
     bool complete() const noexcept { return ends.size() == shards.size(); }
@@ -86,13 +88,12 @@ class counted_pass {
 
   const std::vector<lane>& lanes() const noexcept { return lanes_; }
   /// Returns the number of samples that the rank delivers in the first `rounds` rounds. In a round, each lane delivers
-  /// one sample. The result is correct only up to certain_rounds().
+  /// one sample. Requires `rounds` <= certain_rounds().
   std::uint64_t delivered_in(std::uint64_t rounds) const noexcept;
-  /// Returns the number of rounds in which no lane needs an uncounted shard; the greatest number if all shards are
-  /// counted.
+  /// Returns the number of rounds that need no uncounted shard. If all shards are counted, returns the greatest number.
   std::uint64_t certain_rounds() const noexcept;
 
-  /// Counts shards until the pass is known to contain ordinal `ordinal`, or until the pass ends.
+  /// Counts shards until it is certain that the pass contains sample `ordinal`, or until the pass ends.
   void count_to(std::uint64_t ordinal);
 
  private:
@@ -108,7 +109,7 @@ class counted_pass {
   std::vector<lane> lanes_;
 };
 
-/// Sets the entry point of a lane that has delivered `at.ordinal` samples of pass `pass`.
+/// Sets the start point of a lane that has delivered `at.ordinal` samples of pass `pass`.
 template <class Lane>
 void enter_lane(lane_start& at, const Lane& l, std::uint64_t pass) {
   const std::uint64_t needed = shard_order(at.order).first_needed_for(at.ordinal);
@@ -121,8 +122,8 @@ void enter_lane(lane_start& at, const Lane& l, std::uint64_t pass) {
   while (at.shard < l.ends.size() && l.ends[at.shard] <= needed) at.sample = l.ends[at.shard++];
 }
 
-/// Returns the entry point of each lane of this rank, so that the rank continues with sample `ordinal`.
-/// Throws the errors of the source; data_error if 100 consecutive passes have no sample for this rank.
+/// Returns the start point of each lane of this rank, so that the rank continues with sample `ordinal`. Throws the
+/// errors of the source, and data_error if 100 consecutive passes have no sample for this rank.
 template <class Source>
 lane_starts find_lane_starts(const Source& source, const lane_starts_options& o) {
   lane_starts starts;
@@ -132,7 +133,8 @@ lane_starts find_lane_starts(const Source& source, const lane_starts_options& o)
     at.order = o.order;
     at.order.lane = o.world.rank + i * o.world.size;
     at.order.lanes = o.lanes;
-    // Rounded up, so that a window of all samples covers the samples of each lane if lanes have equal shares.
+    // Rounded up. Therefore, if the window covers all samples and the lanes have equal numbers of samples, it covers
+    // each lane.
     const std::size_t all = o.order.window + (o.order.permutes ? o.lanes - 1 : 0);
     at.order.window = std::max<std::size_t>(1, all / o.lanes);
   }

@@ -114,7 +114,7 @@ MILLRACE_INLINE void counted_pass<Source>::count_rounds(std::uint64_t rounds) {
     const std::size_t count = std::min<std::size_t>(options_->threads, unread.size());
     start_threads(threads, std::max<std::size_t>(count, 1) - 1, [&](std::size_t) { work(); });
   } catch (...) {
-    // If no further thread can be started, the existing threads are sufficient.
+    // If no more threads can be started, the existing threads are sufficient.
   }
   work();
   for (auto& t : threads) t.join();

@@ -1,13 +1,13 @@
-// Lets a run over a source without an index continue after a shard that cannot be read to its end.
+// Lets a run without an index continue after a shard that can be read only in part.
 //
 //   mr::detail::lost_shards lost(10);                                // at most 10 shards may be lost
-//   if (auto end = lost.accept(error)) std::rethrow_exception(end);   // called by a reader; null: continue
+//   if (auto end = lost.accept(error)) std::rethrow_exception(end);   // called by a reader; null: the run continues
 //   for (const std::exception_ptr& why : lost.take_new()) record(why);  // called by the trainer
 //
-// If no file next to the shard states its number of samples, the pass is shorter by the missing samples. Otherwise each
-// missing sample is a damaged sample, and this class does not see the shard (read/stage/read_stage_base.hpp).
-// Errors: accept() returns the error that ends the run: an error other than damage, or the error for too many lost
-// shards, which shows the first five errors. Threads: thread-safe.
+// If a file next to the shard contains its number of samples, each missing sample is delivered as a damaged sample, and
+// this class is not used (read/stage/read_stage_base.hpp). Otherwise the pass becomes shorter by the missing samples.
+// Errors: accept() returns the error that ends the run. This is an error other than damage, or the error for too many
+// lost shards, which contains the first five errors. Threads: thread-safe.
 #pragma once
 
 #include <millrace/base/error.hpp>
@@ -21,17 +21,17 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// Counts the shards that were lost in part.
+/// Counts the shards that were read only in part.
 class lost_shards {
  public:
   explicit lost_shards(std::uint64_t at_most) noexcept : at_most_(at_most) {}
 
-  /// Counts a lost shard. Called in the order of the run. Returns null if the run continues; otherwise, the error that
-  /// ends it.
+  /// Counts a lost shard. Call it in the order of the run. Returns null if the run continues, otherwise the error that
+  /// ends the run.
   std::exception_ptr accept(std::exception_ptr why);
   /// Returns the number of lost shards so far.
   std::uint64_t count() const;
-  /// Returns the error of a run that has lost too many shards; `first` contains the texts of the first errors.
+  /// Returns the error of a run with too many lost shards. `first` contains the texts of the first errors.
   static data_error too_many(std::uint64_t count, std::uint64_t at_most, const std::string& first);
   /// Returns the errors since the last call.
   std::vector<std::exception_ptr> take_new();
@@ -46,7 +46,7 @@ class lost_shards {
   std::vector<std::exception_ptr> new_;
 };
 
-/// Returns whether an error of a source means that its data is damaged: a data_error or an io_error.
+/// Returns whether an error of a source is a sign of damaged data: a data_error or an io_error.
 bool is_damage_of_source(const std::exception_ptr& why) noexcept;
 
 }}}  // namespace millrace::detail

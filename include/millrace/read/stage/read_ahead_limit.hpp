@@ -1,12 +1,12 @@
-// The maximum number of bytes that are read ahead: 64 MiB at first, and more if the storage requires it.
+// The maximum number of bytes that are read ahead. It is 64 MiB at first, and grows if the storage requires it.
 //
 //   mr::detail::read_ahead_limit limit(std::size_t{256} << 20);     // 256 MiB: the maximum
 //   if (ahead >= limit.bytes()) limit.reached();                    // the reader waits
-//   limit.record_backlog(samples_that_wait_for_workers);            // 0: the limit doubles if readers waited
+//   limit.record_backlog(samples_that_wait_for_workers);            // if 0, and readers waited: doubles the limit
 //
-// If readers waited at the limit and the workers became idle afterwards, the read-ahead was too small for a slow read.
-// If readers never reach the limit, the limit is not the bottleneck and does not change.
-// Errors: none. Threads: any thread may call bytes(); the other functions require the lock of the read stage.
+// If readers waited because of the limit, and the workers became idle after that, the limit was too low for a slow
+// read. If readers never reach the limit, the limit does not change.
+// Errors: none. Threads: any thread may call bytes(). The other functions require the lock of the read stage.
 #pragma once
 
 #include <millrace/base/version.hpp>
@@ -23,15 +23,15 @@ class read_ahead_limit {
  public:
   static constexpr std::size_t first_bytes = std::size_t{64} << 20;
 
-  /// `most` is the maximum in bytes.
+  /// `most` is the highest limit in bytes.
   explicit read_ahead_limit(std::size_t most) noexcept : most_(most), now_(std::min(most, first_bytes)) {}
 
   /// Returns the current limit.
   std::size_t bytes() const noexcept { return now_.load(std::memory_order_relaxed); }
   /// Records that a reader waits because of the limit.
   void reached() noexcept { reached_ = true; }
-  /// Records how many samples wait for the workers, at the end of a read. A value of 0 is ignored before the first
-  /// samples arrive, because a shuffle window is still filling then.
+  /// Records the number of samples that wait for the workers at the end of a read. 0 is ignored until samples have
+  /// arrived once, because the shuffle window is still being filled until then.
   void record_backlog(std::uint64_t samples) noexcept {
     if (samples > 0) fed_ = true;
     if (samples > 0 || !fed_ || !reached_) return;

@@ -1,14 +1,15 @@
-// The base of the read stages: runs and wakes their I/O threads, reads a source in chunks, and counts the reads.
+// The base class of the read stages. Runs and wakes their I/O threads, reads a source in chunks, and counts the reads.
 //
 //   class my_read_stage : public mr::detail::read_stage_base<mr::detail::shards_source> {
-//     bool pass_on() override { return buffer.pass_on(); }                       // these are called under the lock
+//     bool pass_on() override { return buffer.pass_on(); }                       // all four are called under the lock
 //     portion find_work() override { return {.of = &buffer, .from = buffer.front(), .most = 64}; }
 //     bool needs_space() override { return !buffer.had_space(); }
 //     void finish(std::exception_ptr error) override { buffer.finish(std::move(error)); }
 //   };
 //
-// Any thread may read any shard, one chunk at a time. A thread that finds more work wakes another thread.
-// Errors: an error ends the reading of its shard, and contains the shard's name.
+// Any thread may read any shard, one chunk at a time. If a thread finds more work than its own, it wakes another
+// thread.
+// Errors: an error ends the reading of its shard. The name of the shard is added to the error.
 // Threads: several threads read different shards at the same time, and reads may block. Any thread may read the
 // counters.
 #pragma once
@@ -32,31 +33,31 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// The interface between a session and its read stage. All members may be called from any thread.
+/// The interface between a session and its read stage. Any thread may call any member.
 class read_stage : public pipeline_node {
  public:
-  /// A chunk ends when it reaches one of these limits; its last sample may exceed chunk_bytes.
+  /// A chunk ends when it reaches one of these limits. Its last sample may exceed chunk_bytes.
   static constexpr std::size_t chunk_bytes = std::size_t{256} << 10, chunk_samples = chunk_clock::full_samples;
 
   /// Returns the bytes read since the start.
   virtual std::uint64_t bytes_read() const noexcept = 0;
   /// Returns the samples read since the start.
   virtual std::uint64_t samples_read() const noexcept = 0;
-  /// Returns the nanoseconds that all reading threads together were busy.
+  /// Returns the nanoseconds that reading threads were busy, summed over the threads.
   virtual std::uint64_t busy_ns() const noexcept = 0;
-  /// Returns the number of I/O threads that may read now; 0 if the trainer reads.
+  /// Returns the number of I/O threads that may read now. Returns 0 if the trainer reads.
   virtual std::size_t threads() const noexcept = 0;
-  /// Returns the bytes of samples that were read and that no worker has claimed yet.
+  /// Returns the bytes of samples that were read, but that no worker has claimed yet.
   virtual std::size_t read_ahead_bytes() const noexcept = 0;
-  /// Returns the current limit for read_ahead_bytes(). The limit grows if the storage requires it.
+  /// Returns the current maximum of read_ahead_bytes(). It grows if the storage requires it.
   virtual std::size_t read_ahead_limit_bytes() const noexcept = 0;
-  /// Registers the table that names each sample. Called before start(), if batches have keys.
+  /// Registers the table that receives the name of each sample. Call it before start(), if batches have keys.
   virtual void name_samples(std::shared_ptr<sample_names> names) = 0;
-  /// Lets the stage pass on a damaged sample in place of each sample that cannot be read, if the source can continue
-  /// after it. Called before start().
+  /// If a sample cannot be read, but the source can continue after it, the stage will pass on a damaged sample instead.
+  /// Call it before start().
   virtual void continue_after_damage() = 0;
 
-  /// Returns the error that ends the run, with the information that the source has about its cause.
+  /// Returns the error that ends the run, with additional information from the source about its cause.
   virtual std::exception_ptr explain(std::exception_ptr why) const { return why; }
 
   using pipeline_node::add_to;
@@ -69,7 +70,7 @@ class read_stage : public pipeline_node {
   }
 };
 
-/// Reads chunks from a source on I/O threads, and maintains the counters of a read stage.
+/// Reads chunks from a source on I/O threads, and updates the counters of a read stage.
 template <class Source>
 class read_stage_base : public read_stage, public space_listener {
  public:
@@ -102,14 +103,14 @@ class read_stage_base : public read_stage, public space_listener {
     std::vector<sample<item>> samples{};
     std::size_t bytes = 0;
     std::exception_ptr error{};
-    bool more = true;   // more samples may follow
+    bool more = true;   // whether more samples may follow
   };
-  /// The samples of one read.
+  /// A part of a shard that a thread should read.
   struct portion {
     reorder_buffer<Source>* of = nullptr;
     shard* from = nullptr;   // null: there is nothing to read now
-    std::size_t most = 0;    // samples
-    bool in_turn = false;    // all later shards wait for this one
+    std::size_t most = 0;    // maximum number of samples
+    bool in_turn = false;    // whether all later shards wait for this shard
   };
 
   /// The number of I/O threads, and the maximum bytes that they read ahead.
@@ -120,18 +121,18 @@ class read_stage_base : public read_stage, public space_listener {
 
   // ---- under mutex_ ----
 
-  /// Passes on waiting samples. Returns whether there were any.
+  /// Passes on waiting samples. Returns whether samples were passed on.
   virtual bool pass_on() = 0;
-  /// Returns the samples that a thread should read next.
+  /// Returns the part of a shard that a thread should read next.
   virtual portion find_work() = 0;
-  /// Returns whether samples wait for space, or readers wait because too many bytes are read ahead. The result
-  /// describes the state at the last pass_on(). Space that is freed later wakes only a reader that requested it.
+  /// Returns whether, at the last pass_on(), samples waited for space, or readers waited because too many bytes were
+  /// read ahead. When space becomes free later, this wakes only a reader that requested it.
   virtual bool needs_space() = 0;
-  /// Ends the run. An error is delivered at the position of the next sample.
+  /// Ends the run. An error is delivered in place of the next sample.
   virtual void finish(std::exception_ptr error) = 0;
 
-  /// Reads some samples of a shard without the lock, and appends them to its buffer. Opens the shard before its first
-  /// sample, and ends it after its last one. `read` is empty before and afterwards.
+  /// Reads samples of a shard without the lock, and appends them to the shard's buffer. Opens the shard before its
+  /// first sample, and ends it after its last sample. `read` must be empty, and is empty after the call.
   void read_into(std::unique_lock<std::mutex>& lock, const portion& work, chunk& read);
 
   // ---- for any thread ----
@@ -146,32 +147,32 @@ class read_stage_base : public read_stage, public space_listener {
   reader_limit limit_;
   read_ahead_limit ahead_;   // guarded by mutex_
   std::atomic<bool> stopped_{false};
-  std::atomic<std::uint64_t> passed_on_{0};   // samples passed on in order, if shards take turns
+  std::atomic<std::uint64_t> passed_on_{0};   // number of samples passed on in order, if shards take turns
   chunk read_by_advance_;   // used with 0 threads
 
  private:
   static constexpr bool metered = requires(const Source& s) { s.reads(); };
   read_meter& meter() const noexcept;
 
-  /// Reads until the stage is stopped. Each I/O thread calls it once, with its number from 0.
+  /// The loop of an I/O thread: reads until the stage is stopped. `thread` is the number of the thread, from 0.
   void work(std::size_t thread);
   void work_until_stopped(std::size_t thread, std::unique_lock<std::mutex>& lock, chunk& read);
-  /// Passes on waiting samples. Returns true if no sample was waiting and the workers have no samples either. In that
-  /// case, no worker will ever free the space that a thread here waits for.
+  /// Passes on waiting samples. Returns true if no samples were passed on, and the workers have no samples either. In
+  /// this case no worker will free the space that a thread here waits for.
   bool is_stalled();
-  /// Returns whether another thread would find work in addition to `mine`.
+  /// Returns whether another thread would find work while this thread reads `mine`.
   bool finds_other_work(const portion& mine);
-  /// Requests a wake-up of one thread when there is space, if a thread needs space. Returns false if there is space
+  /// If a thread needs space, requests that one thread is woken when space becomes free. Returns false if space is free
   /// already.
   bool request_space();
-  /// Requests one wake-up of any thread when the workers have processed half of their backlog. A wake-up at every
-  /// sample would cost the workers too much. Returns false if they have already processed that half.
+  /// Requests that one thread is woken when the workers have processed half of their backlog. To wake a thread at every
+  /// sample would cost the workers too much. Returns false if they have processed this half already.
   bool request_wake();
-  /// Wakes one thread, which then searches for work.
+  /// Wakes one thread, which searches for work.
   void wake_one() noexcept;
 
   void read_chunk(chunk& read, const portion& work);
-  /// Reads samples of a shard until the chunk is full or slow, or the shard ends.
+  /// Reads samples of a shard until the chunk is full, the read is slow, or the shard ends.
   void read_until_full(chunk& read, const portion& work, chunk_clock clock);
   /// Appends the next sample of a shard to the chunk. Returns false at the end of the shard.
   bool append_sample(chunk& read, shard& from);
@@ -179,8 +180,7 @@ class read_stage_base : public read_stage, public space_listener {
   void count_chunk(const chunk& read, bool in_turn, std::uint64_t ns) noexcept;
   /// Reads the next sample of an open shard. Returns false at the end of the shard.
   bool read_sample(shard& from, sample<item>& s);
-  /// Marks the rest of a shard as lost, if a file next to it states its number of samples. Returns true if it marked
-  /// the rest.
+  /// If a file next to the shard contains its number of samples, marks the rest of the shard as lost and returns true.
   bool lose_rest(shard& from, const std::exception_ptr& why) const;
   /// Creates the next damaged sample of a lost shard. Returns false after the last one.
   bool create_lost_sample(shard& from, sample<item>& s) const;
@@ -189,11 +189,11 @@ class read_stage_base : public read_stage, public space_listener {
   const std::size_t io_threads_;   // 0: advance() reads
   std::vector<std::thread> threads_;
   std::atomic<std::uint64_t> wake_below_{0};
-  std::atomic<bool> wake_pending_{false};   // the thread that resets it handles the change
+  std::atomic<bool> wake_pending_{false};   // the thread that resets it must search for work
   doorbell wakeups_;
   std::shared_ptr<sample_names> names_;
   bool tolerates_damage_ = false;
-  mutable read_meter chunks_;   // complete chunks read from the source
+  mutable read_meter chunks_;   // measures the reading of complete chunks
   const read_meter::statistics before_;
   std::atomic<std::uint64_t> bytes_read_{0}, samples_read_{0}, busy_ns_{0}, in_turn_ns_{0}, in_turn_samples_{0};
 };

@@ -17,10 +17,10 @@ MILLRACE_INLINE void read_stage_base<Source>::add_to(flow_statistics& f, std::ui
 template <class Source>
 MILLRACE_INLINE std::string read_stage_base<Source>::waits(std::uint64_t now_ns) const {
   std::string text = "read: " + meter().waits(now_ns);
-  // A source that measures its own reads does not report other waits, and does not always report the current shard.
+  // A source that measures its own reads may report neither other waits nor the current shard.
   if constexpr (metered)
     if (const std::string slowest = chunks_.longest(now_ns); !slowest.empty() && meter().longest(now_ns).empty())
-      text += "; at " + slowest;
+      text += ", now at " + slowest;
   return text + "; " + std::to_string(this->read_ahead_bytes() / 1'000'000) + " MB wait for workers";
 }
 
@@ -133,7 +133,7 @@ MILLRACE_INLINE void read_stage_base<Source>::work(std::size_t thread) {
     try {
       work_until_stopped(thread, lock, read);
     } catch (...) {
-      // Under the same lock, because no other thread may pass on samples that follow a lost sample.
+      // Keeps the lock, because no other thread may pass on samples after a lost sample.
       if (!lock.owns_lock()) lock.lock();
       finish(located_by([] { return error_location{.stage = "source"}; }));
       next_->publish();
@@ -148,14 +148,14 @@ MILLRACE_INLINE void read_stage_base<Source>::work_until_stopped(
   while (!stopped_.load()) {
     if (limit_.closed(thread)) {
       lock.unlock();
-      wake_one();   // another thread must handle the change that woke this one
+      wake_one();   // another thread must do the work for which this thread was woken
       limit_.rest(thread, stopped_);
       lock.lock();
       continue;
     }
     const bool stalled = is_stalled();
     const portion work = find_work();
-    // While this thread sleeps or its read is slow, another thread passes on waiting samples.
+    // While this thread sleeps or reads slowly, another thread passes on waiting samples.
     if (!request_space() && !stalled) continue;
     if (work.from) {
       if (finds_other_work(work)) wake_one();
@@ -170,7 +170,7 @@ MILLRACE_INLINE void read_stage_base<Source>::work_until_stopped(
 
 template <class Source>
 MILLRACE_INLINE bool read_stage_base<Source>::is_stalled() {
-  next_->publish();   // otherwise the latest samples would not count
+  next_->publish();   // adds the latest samples to backlog()
   const bool drained = next_->backlog() == 0;
   return !pass_on() && drained;
 }
@@ -341,7 +341,7 @@ MILLRACE_INLINE bool read_stage_base<Source>::lose_rest(shard& from, const std::
 template <class Source>
 MILLRACE_INLINE bool read_stage_base<Source>::create_lost_sample(shard& from, sample<item>& s) const {
   if (from.next_index >= from.stated_samples) return false;
-  s.item.set_error(as_lost_shard(from.lost));   // a separate error, because another thread may add its location
+  s.item.set_error(as_lost_shard(from.lost));   // a new error object, because another thread may add its location
   s.what = sample<item>::kind::damaged;
   s.id = combine_keys(from.id_key, from.next_index++);
   return true;

@@ -1,12 +1,12 @@
-// Limits the number of I/O threads of a read stage that may read at a time; the other threads sleep.
+// Limits the number of I/O threads of a read stage that may read at a time. The other threads sleep.
 //
 //   mr::detail::reader_limit limit(16);
-//   limit.open(4);                          // threads 0 .. 3 may read; wakes those that sleep
+//   limit.open(4);                          // threads 0 to 3 may read; wakes them if they sleep
 //   while (limit.closed(index) && !stopped) limit.rest(index, stopped);      // each thread, between two reads
-//   limit.open_ns(now);                     // time that threads were allowed to read, summed over the threads
+//   limit.open_ns(now);                     // time that threads were allowed to read, summed over all threads
 //
-// Errors: none. Threads: thread-safe; rest() blocks the calling thread. After `stopped` is set, wake() ends every
-// rest().
+// Errors: none. Threads: thread-safe. rest() blocks the calling thread until it may read, or `stopped` is true. After
+// `stopped` is set, call wake().
 #pragma once
 
 #include <millrace/base/clock.hpp>
@@ -17,16 +17,16 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// Threads below open() may read; the others sleep.
+/// Threads with a number below open() may read. The others sleep.
 class reader_limit {
  public:
-  /// Lets all `threads` read. With 0 threads, the trainer itself reads, and counts as one thread.
+  /// Allows all `threads` threads to read. With 0 threads, the trainer reads, and counts as one thread.
   explicit reader_limit(std::size_t threads)
       : open_(std::max<std::size_t>(1, threads)), all_(open_.load()), since_ns_(steady_now_ns()) {}
 
-  /// Returns how many threads may read.
+  /// Returns the number of threads that may read.
   std::size_t open() const noexcept { return open_.load(); }
-  /// Lets threads 0 to count - 1 read. Clamps `count` between 1 and the number of threads.
+  /// Allows the threads 0 to count - 1 to read. `count` is limited to the range from 1 to the number of threads.
   void open(std::size_t count) noexcept {
     {
       const std::lock_guard lock(mutex_);
@@ -43,10 +43,10 @@ class reader_limit {
   void rest(std::size_t thread, const std::atomic<bool>& stopped) {
     bell_.wait([&] { return stopped.load() || !closed(thread); });
   }
-  /// Wakes all sleeping threads, which then check `stopped` again.
+  /// Wakes all sleeping threads, so that they check `stopped` again.
   void wake() noexcept { bell_.ring(); }
 
-  /// Returns the nanoseconds that threads were allowed to read, summed over the threads.
+  /// Returns the nanoseconds that threads were allowed to read, summed over all threads.
   std::uint64_t open_ns(std::uint64_t now_ns) const noexcept {
     const std::lock_guard lock(mutex_);
     return open_ns_ + open_.load() * (now_ns - std::min(now_ns, since_ns_));
@@ -57,7 +57,7 @@ class reader_limit {
   const std::size_t all_;
   doorbell bell_;
   mutable std::mutex mutex_;
-  std::uint64_t open_ns_ = 0, since_ns_;   // open_ns_: open time up to since_ns_
+  std::uint64_t open_ns_ = 0, since_ns_;   // open_ns_: sum up to since_ns_
 };
 
 }}}  // namespace millrace::detail

@@ -1,17 +1,17 @@
-// Puts the samples of a run's shards in order, independent of the order in which the shards are read.
+// Passes on the samples of a run's shards in the order of the run, which differs from the order of the reads.
 //
 //   mr::detail::reorder_buffer<mr::detail::shards_source> buffer(order, {.epochs = 3}, first_segment.entrance());
-//   auto* shard = buffer.open_next();                  // null: no shard is left, or none may be opened yet
-//   buffer.append(*shard, samples);                    // samples read from it; at its end: buffer.end(*shard, error)
-//   bool moved = buffer.pass_on();                     // passes on as many samples as the next segment has space for
+//   auto* shard = buffer.open_next();                  // null: no shard is left, or the next one must wait
+//   buffer.append(*shard, samples);   // samples that were read from it; at its end: buffer.end(*shard, error)
+//   bool moved = buffer.pass_on();                     // passes on samples while the next segment has space
 //
-// The shards of all epochs form one sequence. Each shard stores its samples in its own queue until the previous shards
-// are done. Then its samples enter the jitter_order (order/shard_order.hpp). Each sample is passed to the next segment
-// as soon as its ordinal is certain.
-// A resumed run opens only the shards that are still needed. The buffer drops the samples of these shards before the
+// The shards of all epochs form one sequence. Each shard stores its samples in a queue until all previous shards are
+// finished. After that, its samples enter the jitter_order (order/shard_order.hpp), which shuffles them. A sample is
+// passed to the next segment (group of stages) as soon as its place in the order is certain.
+// A resumed run opens only the shards that it still needs. The buffer drops the samples of these shards before the
 // resume point (first_sample, first_ordinal).
-// Errors: an error of a shard ends the run. All samples before it are passed on; then the error replaces the next
-// sample. Threads: not thread-safe; the read stage locks its mutex for each call.
+// Errors: an error of a shard ends the run. All samples before it are passed on, and the error replaces the next
+// sample. Threads: not thread-safe. The read stage locks its mutex for each call.
 #pragma once
 
 #include <millrace/base/error.hpp>
@@ -35,7 +35,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// A shard that is being read, and its pending samples.
+/// A shard that is being read, and its samples that were not passed on yet.
 template <class Source>
 struct open_shard {
   using item = typename Source::item;
@@ -43,22 +43,24 @@ struct open_shard {
 
   std::uint64_t epoch = 0;
   std::size_t ordinal = 0;   // index in the user's list
-  std::uint64_t id_key = 0;   // key of its samples' identities
+  std::uint64_t id_key = 0;   // key from which the identities of its samples are derived
   std::size_t turn = 0;      // index in the epoch's order of shards
   bool last_of_epoch = false;
-  bool begun = false;        // the shard's first sample has left the queue
+  bool begun = false;        // whether its first sample has left the queue
   std::string name{};        // for diagnostics; only the reading thread uses it
-  std::vector<std::size_t> coming{};   // first shard of an epoch only: the epoch's shards, if the source uses them
+  // In the first shard of an epoch: all shards of the epoch, if the source uses this list.
+  std::vector<std::size_t> coming{};
   std::uint64_t first_row = error_location::unknown;   // row of its first sample, or an earlier row
   std::optional<reader> open{};   // only the reading thread uses it
   std::uint64_t next_index = 0;   // only the reading thread uses it
-  std::uint64_t stated_samples = 0;   // if `lost` is set: samples of the shard; only the reading thread uses it
-  std::exception_ptr lost{};           // why its remaining samples cannot be read; only the reading thread uses it
+  // If `lost` is set: number of samples of the shard; only the reading thread uses it.
+  std::uint64_t stated_samples = 0;
+  std::exception_ptr lost{};   // the reason why the remaining samples cannot be read; only the reading thread uses it
   fifo<sample<item>> samples{};
   std::exception_ptr error{};
   bool done = false;
-  bool has_reader = false;        // a thread is reading it now
-  bool cut = false;            // its remaining samples are not needed
+  bool has_reader = false;        // whether a thread is reading it now
+  bool cut = false;            // whether its remaining samples are not needed
 };
 
 /// Options of reorder_buffer.
@@ -66,28 +68,28 @@ struct reorder_buffer_options {
   std::uint64_t epochs = 1;
   std::size_t window_bytes = ~std::size_t{0};   ///< maximum bytes in the shuffle window
   std::uint64_t first_epoch = 0;
-  std::size_t first_shard = 0;                   ///< index in that epoch's order; earlier shards are skipped
+  std::size_t first_shard = 0;                   ///< index in the order of the first epoch; earlier shards are skipped
   std::uint64_t first_sample = 0;               ///< number of samples in the skipped shards
-  std::uint64_t first_ordinal = 0;                ///< ordinal in that epoch; samples before it are dropped
-  replay_log* log = nullptr;                    ///< records where each shard begins; null: no log
-  std::uint64_t take = ~std::uint64_t{0};       ///< samples to deliver in each epoch; the rest is not needed
-  bool may_be_empty = false;                    ///< accept an epoch without a sample
-  lost_shards* lost = nullptr;                  ///< lets the run continue after a damaged shard; null: the run ends
+  std::uint64_t first_ordinal = 0;                ///< ordinal in the first epoch; samples before it are dropped
+  replay_log* log = nullptr;                    ///< receives the start of each shard; null: no log
+  std::uint64_t take = ~std::uint64_t{0};       ///< maximum number of samples to deliver in each epoch
+  bool may_be_empty = false;                    ///< true: an epoch without a sample is not an error
+  lost_shards* lost = nullptr;   ///< lets the run continue after a damaged shard; null: a damaged shard ends the run
 };
 
-/// The error for a source without samples, or for a rank's share without samples. The caller may add the reason.
+/// The error for a source without samples, or for a rank whose shards have no samples. The caller may add the reason.
 class no_sample_error : public data_error {
  public:
   using data_error::data_error;
 
-  /// Appends to the message, and replaces the hint.
+  /// Appends `more` to the message, and replaces the hint.
   void explain(std::string_view more, std::string hint) {
     add(more);
     advise(std::move(hint));
   }
 };
 
-/// Owns the open shards of a run, and passes on their samples in order.
+/// Owns the open shards of a run. Passes on their samples in order.
 template <class Source>
 class reorder_buffer {
  public:
@@ -97,34 +99,35 @@ class reorder_buffer {
 
   reorder_buffer(const shard_order& order, options o, sample_sink<item>& next);
 
-  /// Sets the counters for the events of the shards' readers.
+  /// Sets the counters that receive the events of the shards' readers.
   void count_into(event_counts& counts) noexcept { counts_ = &counts; }
 
-  /// Returns whether the run is over: finish() was passed on.
+  /// Returns whether the run is over: finish() of the next segment was called.
   bool finished() const noexcept { return finished_; }
   /// Returns whether the next segment had space at the last pass_on().
   bool had_space() const noexcept { return has_space_; }
   /// Returns the number of open shards.
   std::size_t open_shards() const noexcept { return shards_.size(); }
-  /// Returns the shard of the next sample, or null.
+  /// Returns the shard of the next sample, or null if no shard is open.
   shard* front() const noexcept { return shards_.empty() ? nullptr : shards_.front().get(); }
-  /// Returns whether samples of the shard go to the next segment without a queue while the segment has space.
+  /// Returns whether samples of the shard go directly to the next segment while it has space, without a queue.
   bool bypasses_queue(const shard& of) const noexcept { return &of == front() && !plan_->jitters(); }
-  /// Returns the number of open shards that have not been read to their end.
+  /// Returns the number of open shards that were not read to their end.
   std::size_t unfinished_shards() const noexcept;
-  /// Returns the first unfinished shard that no thread is reading and that is `readable`, or null.
+  /// Returns the first such shard that no thread is reading and for which `readable` returns true, or null.
   template <class Readable>
   shard* first_idle(const Readable& readable) const {
     for (const auto& p : shards_)
       if (!p->done && !p->has_reader && readable(*p)) return p.get();
     return nullptr;
   }
-  /// Returns the bytes of the samples in the queues of all shards. May be called from any thread.
+  /// Returns the bytes of the samples in the queues of all shards. Any thread may call it.
   std::size_t queued_bytes() const noexcept { return queued_bytes_.load(std::memory_order_relaxed); }
-  /// Returns the number of samples passed on since the session began, including samples dropped on resume.
+  /// Returns the number of samples passed on in this session, including samples dropped because they precede the resume
+  /// point.
   std::uint64_t passed_on() const noexcept { return passed_on_; }
 
-  /// Opens the next shard of the run. Returns null if there is none, or not yet.
+  /// Opens the next shard of the run. Returns null if no shard is left, or if the next one must wait.
   shard* open_next();
 
   /// Adds samples that were read from an open shard. Moves the samples out of `samples`.
@@ -135,28 +138,28 @@ class reorder_buffer {
   /// Passes on samples while the next segment has space. Returns whether there was any progress.
   bool pass_on();
 
-  /// Ends the run. An error is delivered at the position of the next sample.
+  /// Ends the run. An error is delivered in place of the next sample.
   void finish(std::exception_ptr error);
 
  private:
-  /// Advances the current shard by one step. Returns false if the shard has no sample ready.
+  /// Processes one sample, or the end, of the current shard. Returns false if the shard has no sample ready.
   bool advance_front();
 
-  /// Drops the rest of the current pass: cuts its open shards, and opens none of its other shards.
+  /// Ends the current pass early: drops the samples of its open shards, and does not open its other shards.
   void cut_pass();
 
-  /// Passes the next sample in order to the next segment. Drops it if it was delivered before the resume.
+  /// Passes the next sample in order to the next segment. Drops it if it precedes the resume point.
   void deliver(sample<item>&& s);
-  /// Records where the samples of a shard begin.
+  /// Records the position of the shard's first sample.
   void begin(shard& from);
-  /// Passes samples of the current shard to the next segment, as many as the segment has space for. Samples that were
-  /// delivered before the resume are dropped. Returns the number of processed samples.
+  /// Passes samples of the current shard to the next segment, while the segment has space. Drops samples that precede
+  /// the resume point. Returns the number of processed samples.
   typename sample_sink<item>::accepted deliver_all(shard& from, std::span<sample<item>> next);
-  /// Passes on samples of the current shard. With a shuffle, passes on one sample; otherwise, as many samples as there
-  /// is space for.
+  /// Passes on samples of the current shard: one sample with a shuffle, otherwise as many as the next segment has space
+  /// for.
   void pass_on_from(shard& first);
 
-  /// Advances to the next shard; one more shard may then be opened.
+  /// Advances to the next shard. This may allow one more shard to be opened.
   void close_front();
   std::exception_ptr empty_error(std::uint64_t epoch) const;
   std::exception_ptr window_error() const;
@@ -167,10 +170,10 @@ class reorder_buffer {
   event_counts* counts_ = nullptr;
 
   jitter_order<item> jitter_;
-  std::deque<owner<shard>> shards_;   // in the order of the run; the first one is the current shard
+  std::deque<owner<shard>> shards_;   // in the order of the run; [0] is the current shard
   std::vector<owner<shard>> spare_shards_;
   std::atomic<std::size_t> queued_bytes_{0};
-  std::vector<std::size_t> epoch_shards_;   // empty if shards are read as listed; an endless epoch has no last shard
+  std::vector<std::size_t> epoch_shards_;   // empty if shards are read as listed
   std::uint64_t epoch_;   // epoch of the shard to open next
   std::size_t at_;        // index of the shard to open next in the order of its epoch
   std::uint64_t epoch_samples_;   // number of samples so far in the epoch of the current shard

@@ -69,7 +69,7 @@ MILLRACE_INLINE void reorder_buffer<Source>::append(shard& to, std::vector<sampl
     end(to, nullptr);
     return;
   }
-  // Without a shuffle, samples of the current shard need no queue.
+  // Without a shuffle, samples of the current shard bypass the queue.
   std::span<sample<item>> left = samples;
   if (!finished_ && bypasses_queue(to) && to.samples.empty())
     left = left.subspan(deliver_all(to, left).samples);

@@ -67,7 +67,7 @@ MILLRACE_INLINE bool shard_read_stage<Source>::ahead_is_full() {
 
 template <class Source>
 MILLRACE_INLINE bool shard_read_stage<Source>::may_read(const shard& from, bool full) const {
-  // Samples that bypass the queue count as queued while the input is full.
+  // While the input of the workers is full, its samples count as queued samples of the shard that bypasses its queue.
   const bool counts_input = order_.bypasses_queue(from) && !order_.had_space();
   const std::uint64_t queued = from.samples.size() + (counts_input ? next_->backlog() : 0);
   const bool in_turn = &from == order_.front();

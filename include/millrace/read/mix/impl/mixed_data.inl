@@ -60,7 +60,8 @@ MILLRACE_INLINE void mixed_data::check_same(std::uint64_t then) const {
 MILLRACE_INLINE std::size_t mixed_data::read(std::span<const located_sample> samples, std::span<mixed_record> records,
                                              std::exception_ptr& failure) {
   std::size_t good = samples.size();
-  std::vector<std::pair<std::size_t, std::size_t>> by_source;   // source and row
+  // For each sample: its source, and its index in `samples`.
+  std::vector<std::pair<std::size_t, std::size_t>> by_source;
   for (std::size_t i = 0; i < samples.size(); ++i) by_source.emplace_back(source_of(samples[i].shard), i);
   std::sort(by_source.begin(), by_source.end());
   std::vector<located_sample> located;
@@ -100,7 +101,7 @@ MILLRACE_INLINE std::vector<source_count> mixed_data::delivered(const mix_plan& 
   for (std::uint64_t epoch = from.epoch; epoch <= to.epoch; ++epoch) {
     const std::uint64_t begin = epoch == from.epoch ? from.next_position : 0;
     std::uint64_t end = to.next_position;
-    if (order.cycles()) {   // the epochs are one sequence
+    if (order.cycles()) {   // positions of all epochs are one sequence
       end += (to.epoch - epoch) * order.positions();
     } else if (epoch < to.epoch) {
       end = order.positions();

@@ -11,7 +11,7 @@ MILLRACE_INLINE error_location planned_run::locate(std::uint64_t /*epoch*/, std:
 }
 
 MILLRACE_INLINE shuffle_statistics planned_run::shuffle_quality() const {
-  throw setup_error("shuffle_quality() needs one source with an index", "Do not mix or stream the source");
+  throw setup_error("shuffle_quality() needs one source with an index", "Use a source with an index, without mix()");
 }
 
 }}}  // namespace millrace::detail

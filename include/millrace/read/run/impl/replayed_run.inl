@@ -9,7 +9,7 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 MILLRACE_INLINE replayed_run::replayed_run(const options& o)
     : options_(checked(o)),
-      lanes_(lanes_of(options_)),   // in the order of the resume point, which checked() sets
+      lanes_(lanes_of(options_)),   // requires options_ from checked(), which considers the order of the resume point
       order_(options_.order),
       from_(lanes_ > 1 && o.from == replay_start::pass ? replay_start::run : o.from),
       start_(start_of_run()),
@@ -66,8 +66,8 @@ MILLRACE_INLINE std::string replayed_run::describe() const {
   std::string text;
   if (lanes_ > 1) text = "; " + std::to_string(lanes_) + " lanes";
   if (options_.world.size > 1)
-    text += "; the ranks do not stay in the same pass, because their shares of the samples differ (with an index the "
-            "shares are equal)";
+    text += "; the ranks may be in different passes, because their numbers of samples differ (with an index the "
+            "numbers are equal)";
   if (withholds() && start_.replay.ordinal < options_.order.window)
     text += "; the first batch waits for " + std::to_string(window()) +
             " samples (the shuffle window), or for the end of the pass";
@@ -96,7 +96,7 @@ MILLRACE_INLINE std::vector<notice> replayed_run::notices() const {
     all.push_back(
         {.kind = notice_kind::order,
          .severity = notice_severity::info,
-         .text = "without an index the shares of several ranks are not exact, and a resumed run reads samples "
+         .text = "without an index ranks may have different numbers of samples, and a resumed run reads samples "
                  "again: " +
                  options_.why_streamed});
   if (start_.step > 0) all.push_back({.kind = notice_kind::resume, .text = resumed()});
@@ -128,7 +128,7 @@ MILLRACE_INLINE std::vector<notice> replayed_run::notices() const {
 MILLRACE_INLINE replayed_run::options replayed_run::checked(options o) {
   const world& r = o.world;
   if (!o.resume.empty() && parse_position(o.resume).is_older()) {
-    constexpr std::size_t usual_lanes = 48;   // of that order
+    constexpr std::size_t usual_lanes = 48;   // number of lanes in that order
     o.order.permutes = false;
     if (o.max_lanes == 0) o.max_lanes = usual_lanes;
   }

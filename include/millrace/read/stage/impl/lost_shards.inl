@@ -26,7 +26,7 @@ MILLRACE_INLINE std::exception_ptr lost_shards::accept(std::exception_ptr why) {
 
 MILLRACE_INLINE data_error lost_shards::too_many(std::uint64_t count, std::uint64_t at_most, const std::string& first) {
   return {std::to_string(count) + " shards are damaged, but on_damage allows at most " + std::to_string(at_most) +
-              "; the first of them:" + first,
+              ". The first ones are:" + first,
           "Copy the shards again, or raise damage_options::shards_at_most"};
 }
 
