@@ -4,7 +4,8 @@
 //
 // mean and std are fractions of full scale (0..1), as in torchvision: scale = 1 / (255 std), bias = -mean /
 // std.
-// Errors: setup_error if std is not above 0, or if mean or std is not finite. Threads: pure functions; any thread.
+// Errors: setup_error if std is not above 0, or if mean or std is not finite. Threads: the functions are pure; any
+// thread may call them.
 #pragma once
 
 #include <millrace/base/version.hpp>

@@ -5,7 +5,7 @@
 //
 // At run time, uses carry-less multiplication (x86-64) or the CRC instruction of Armv8 if the processor supports this
 // instruction, and tables if it does not. All methods return the same number. base/crc32c.hpp uses another polynomial.
-// Threads: pure functions; any thread. Errors: none.
+// Threads: the functions are pure; any thread may call them. Errors: none.
 // Source: ISO/IEC 15948, annex D: polynomial 0x04C11DB7 in reflected form, initial value and final xor of all ones.
 #pragma once
 

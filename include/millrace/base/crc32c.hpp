@@ -5,7 +5,7 @@
 //
 // At run time, uses the CRC instruction of SSE4.2 or Armv8 if the processor supports this instruction, and tables if it
 // does not. Both methods return the same number.
-// Threads: pure functions; any thread. Errors: none.
+// Threads: the functions are pure; any thread may call them. Errors: none.
 // Source: RFC 3720, section 12.1: polynomial 0x1EDC6F41 in reflected form, initial value and final xor of all ones.
 #pragma once
 

@@ -34,7 +34,7 @@ struct error_location {
   std::string stage{};                    ///< "tar", "jpeg", "map 2", ...
   std::string shard{};                    ///< name of the shard, as specified by the user
   std::string key{};                      ///< the sample's key in the shard
-  std::uint64_t offset_bytes = unknown;   ///< offset in the shard; for compressed shards in the uncompressed stream
+  std::uint64_t offset_bytes = unknown;   ///< offset in the shard, or in the uncompressed stream of a compressed shard
   std::uint64_t position = unknown;       ///< position in the run's order of samples
 
   /// Copies from `other` every member that is still unknown in this object.

@@ -8,7 +8,8 @@
 // header follows. `front` counts as text if it consists of at least 32 printable bytes, or 16 digits and separators,
 // whose variety resembles text. Pass the first 1,024 bytes, or the complete file if it is shorter, because the
 // signature of a tar archive is at offset 257.
-// Errors: none. Threads: pure functions; any thread. Cost: about 20 ns for data of an unknown kind; no allocation.
+// Errors: none. Threads: the functions are pure; any thread may call them. Cost: about 20 ns for data of an unknown
+// kind; no allocation.
 #pragma once
 
 #include <millrace/base/version.hpp>

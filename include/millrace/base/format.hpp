@@ -7,8 +7,8 @@
 //   mr::detail::bytes_text(6.79e8);      // "679 MB"
 //   mr::detail::times_as_fast(6.87);     // "6.9 times as fast"
 //
-// A space separates thousands; byte units are powers of ten. The locale has no effect. Errors: none. Threads: pure
-// functions; any thread.
+// A space separates thousands; byte units are powers of ten. The locale has no effect. Errors: none. Threads: the
+// functions are pure; any thread may call them.
 #pragma once
 
 #include <millrace/base/version.hpp>

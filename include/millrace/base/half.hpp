@@ -6,7 +6,8 @@
 //
 // Rounds to nearest, ties to even; values beyond the largest f16 become infinite. Do not pass NaN to to_f16 or to_bf16.
 // Kernels use the GPU's conversion instructions, which return the same bits (except for the payload of a NaN).
-// Errors: none. Threads: pure functions; any thread. Format: IEEE 754 binary16; bfloat16 is the upper half of an f32.
+// Errors: none. Threads: the functions are pure; any thread may call them. Format: IEEE 754 binary16; bfloat16 is the
+// upper half of an f32.
 #pragma once
 
 #include <millrace/base/version.hpp>

@@ -9,7 +9,8 @@
 // (src/shell/task.c). The sources for PALS are its public header pals.h and the user guides of Aurora; the world size
 // is the PMI variable that PALS sets. The list begins with the innermost launcher, because one launcher may start
 // another. In this case the variables of both launchers are set, and the variables of the inner launcher are correct.
-// Errors: none; item/world.hpp checks the values. Threads: any; no thread may change the environment meanwhile.
+// Errors: none; item/world.hpp checks the values. Threads: any thread may call local_rank(), but no thread may change
+// the environment during the call.
 #pragma once
 
 #include <millrace/base/version.hpp>
@@ -26,7 +27,7 @@ struct launcher {
   const char* rank;
   const char* world_size;
   const char* local_rank;
-  const char* local_size;   ///< processes on this machine; null: item/world.hpp computes the number
+  const char* local_size;   ///< processes on this machine; null if item/world.hpp computes the number
 };
 
 /// The supported launchers, the innermost first.

@@ -33,7 +33,7 @@ struct line_limits {
 
 /// Limits for an image.
 struct picture_limits {
-  std::uint64_t max_pixels = 178'956'970;                  ///< maximum width * height; as in Pillow
+  std::uint64_t max_pixels = 178'956'970;                  ///< maximum width * height, as in Pillow
   int max_scans = 100;                                     ///< scans of a progressive JPEG; each covers the full image
   std::size_t max_memory_bytes = std::size_t{512} << 20;   ///< memory of libjpeg for one JPEG
 };

@@ -12,7 +12,7 @@
 // Errors: an exception that the function throws does not end the run. Millrace then prints the notice and the exception
 // to stderr.
 // Threads: a session calls its function on the thread that creates, uses or destroys the session, and on a thread that
-// reports stalls. It never calls its function on two threads at once. The function must not request a batch of the
+// reports stalls. It never calls its function on two threads concurrently. The function must not request a batch of the
 // session. The function of a storage or a source is called on any thread that uses the storage or source. The function
 // of a log is called on the log's thread.
 #pragma once

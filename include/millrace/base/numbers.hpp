@@ -3,7 +3,7 @@
 //   if (!mr::detail::is_finite(loss)) ++nonfinite;
 //   if (mr::detail::is_nan(logit)) ++nans;
 //
-// Errors: none. Threads: pure functions; any thread. Format: IEEE 754.
+// Errors: none. Threads: the functions are pure; any thread may call them. Format: IEEE 754.
 #pragma once
 
 #include <millrace/base/version.hpp>

@@ -5,7 +5,7 @@
 //
 // Use this function for thousands of items in random order, for which std::sort would mispredict every second
 // comparison. Bytes that are equal in all keys cost almost no time. Memory: a second list of the same length. Errors:
-// throws std::bad_alloc. Threads: any thread; calls share no state.
+// throws std::bad_alloc. Threads: any thread may call the function; calls share no state.
 // Source: Knuth, The Art of Computer Programming, volume 3, section 5.2.5.
 #pragma once
 

@@ -25,8 +25,8 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 //   std::size_t good = millrace::detail::utf8_prefix_bytes(text);    // text.size() if all of it is well-formed
 //   millrace::detail::clean_utf8(text);                              // replaces malformed bytes by U+FFFD
 //
-// The functions check eight bytes at once, so that checking ASCII is fast. Errors: none. Threads: pure functions; any
-// thread.
+// The functions check eight bytes at a time, so that the check of ASCII text is fast. Errors: none. Threads: the
+// functions are pure; any thread may call them.
 
 /// Returns the length in bytes of the sequence in `word`, or 0 if the sequence is malformed. The first byte of the
 /// sequence is the lowest byte of `word`.

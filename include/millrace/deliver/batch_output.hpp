@@ -89,8 +89,8 @@ class batch_output : public pipeline_node {
   space_listener* listener_ = nullptr;
 };
 
-/// Throws the setup_error that reports that the caller has leased every slot, so no further batch can be created. With
-/// `fixed`, the error reports that the caller has leased the fixed slot of batch `*fixed`.
+/// Throws the setup_error for a caller that has leased all slots, so that no further batch can be created. With
+/// `fixed`, the caller has leased the fixed slot of batch `*fixed`.
 [[noreturn]] void throw_all_leased(const batch_output& from, std::optional<std::uint64_t> fixed);
 
 /// Delivers batches for devices that use them in host memory.

@@ -3,7 +3,7 @@
 //   auto flow = mr::mix({.on_exhausted = mr::exhausted::repeat}, mr::weighted{photos, 0.7},
 //                       mr::weighted{drawings, 0.3});
 //
-// order/mix_plan.hpp describes the effect of each value. Errors: none. Threads: constants; any thread.
+// order/mix_plan.hpp describes the effect of each value. Errors: none. Threads: any thread may use the constants.
 #pragma once
 
 #include <millrace/base/version.hpp>

@@ -30,8 +30,8 @@
 // if the data set has changed. Both fields may be missing. If `digest` is unchanged since b.position(), to_text()
 // concludes that the program did not sum the digests of the ranks. The text then has the field `shares`, the number of
 // ranks. A run may resume from this text, but reports once that its digests will be meaningless.
-// Errors: see the example. Untrusted text is safe: the result is always a position or a data_error. Threads: pure
-// functions; any thread.
+// Errors: see the example. Untrusted text is safe: the result is always a position or a data_error. Threads: the
+// functions are pure; any thread may call them.
 #pragma once
 
 #include <millrace/base/error.hpp>

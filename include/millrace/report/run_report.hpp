@@ -34,7 +34,7 @@ struct run_report {
   flow_statistics statistics{};
   verdict conclusion{};
   std::vector<knob_gain> gains{};   ///< in descending order; among equal gains, upper bounds are last
-  std::vector<point> scaling{};   ///< by number of workers; measured for the run's number, otherwise predicted
+  std::vector<point> scaling{};   ///< in order of workers; measured for the run's number, predicted for other numbers
   std::vector<checked_prediction> predictions{};
   timeline events{};
   picture_statistics pictures{};       ///< since the start of the run, like `counts`

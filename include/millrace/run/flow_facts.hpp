@@ -4,7 +4,8 @@
 //   mr::detail::check_flow(facts);
 //   const auto rule = mr::detail::damage_rule_for(facts, options);
 //
-// Errors: setup_error for stages, ranks and options that are incompatible. Threads: pure functions.
+// Errors: setup_error for stages, ranks and options that are incompatible. Threads: the functions are pure; any thread
+// may call them.
 #pragma once
 
 #include <millrace/item/owner.hpp>

@@ -22,9 +22,9 @@
 // loop over epoch n was left early, another loop over epoch n continues it. A loop over epoch n throws setup_error if
 // the session has already reached the end of epoch n or a later epoch. In a resumed run, the epochs before the resume
 // point are empty.
-// Threads: any thread may request batches, but not two threads at once: a concurrent request throws setup_error. Any
-// thread may call stats() at any time.
-// Fork: in a forked child, next() throws setup_error and the destructor does nothing. The child may create a session.
+// Threads: any thread may request batches, but only one thread at a time. A concurrent request throws setup_error. Any
+// thread may call stats() at any time. Fork: in a forked child, next() throws setup_error and the destructor does
+// nothing. The child may create a session.
 // Lifetime: a loop may be left early; the session keeps running, and a later loop continues with the next batch. A
 // session may be destroyed at any moment: its threads end within the duration of one claim (samples that a worker
 // processes together), one read and one copy.

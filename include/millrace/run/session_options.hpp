@@ -11,7 +11,7 @@
 #include <millrace/measure/values/run_stats.hpp>
 #include <millrace/run/executor.hpp>
 
-#include <condition_variable>   // std::chrono's durations; <chrono> adds a calendar
+#include <condition_variable>   // for std::chrono's durations, because <chrono> costs more compile time
 #include <cstddef>
 #include <cstdint>
 #include <memory>

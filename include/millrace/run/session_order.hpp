@@ -7,7 +7,8 @@
 //                                                                {.session = options, .budget_bytes = budget});
 //   // *run is the result of source.plan() for a source with an index, else a replayed_run
 //
-// Errors: setup_error for ranks and resume points that the source does not support. Threads: pure functions.
+// Errors: setup_error for ranks and resume points that the source does not support. Threads: the functions are pure;
+// any thread may call them.
 #pragma once
 
 #include <millrace/item/owner.hpp>

@@ -14,7 +14,7 @@
 #include <millrace/run/session_options.hpp>
 #include <millrace/sync/notice_outlet.hpp>
 
-#include <condition_variable>   // and the durations for its wait_for
+#include <condition_variable>   // also for the durations of std::chrono
 #include <mutex>
 #include <thread>
 

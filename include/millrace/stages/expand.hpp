@@ -83,7 +83,7 @@ struct expand_stage : stage_tag {
   static constexpr diagnose::mistake mistake_on = detail::mistake_of_expanding<C, In, Bounded>();
   template <class In>
   using out = typename detail::output_of<C, In>::type;
-  /// True if push() may run on several threads at once.
+  /// True if push() may run on several threads concurrently.
   template <class In>
   static constexpr bool parallel = detail::pushes_const<C, In> && !detail::finishes<C>;
   /// Returns the maximum number of outputs of `item`.

@@ -1,4 +1,4 @@
-// map: converts one item into one item, on many threads at once.
+// map: converts one item into one item, on many threads concurrently.
 //
 //   auto flow = mr::shards("train-{000..146}.tar")
 //             | mr::map(prepare)                                   // example prepare(const mr::record&, mr::rng&)
@@ -8,8 +8,9 @@
 // The callable receives the item. The callable may have two more parameters, in this order: the sample's random stream
 // (mr::rng&) and the worker's scratch memory (mr::scratch&).
 // Errors: next() throws an exception of the callable in place of the sample's batch, with shard, key and position.
-// Threads: several threads call the callable at once, so it must be callable through a const reference. Set `.blocking`
-// for a callable that waits for a network or a lock. It then runs on separate threads, and the workers never wait.
+// Threads: several threads call the callable concurrently, so it must be callable through a const reference. Set
+// `.blocking` for a callable that waits for a network or a lock. It then runs on separate threads, and the workers
+// never wait.
 // Lifetime: the callable is moved, never copied. A flow with a move-only callable is moved into the session.
 #pragma once
 

@@ -44,7 +44,7 @@ namespace millrace { inline namespace MILLRACE_ABI {
 
 /// Options of mix_rows().
 struct mix_rows_options {
-  double mixup_alpha = 0;            ///< lambda has the distribution Beta(alpha, alpha); 1/1024 to 1024; 0: no mixup
+  double mixup_alpha = 0;            ///< lambda is distributed as Beta(alpha, alpha); 1/1024 to 1024, or 0: no mixup
   double cutmix_alpha = 0;           ///< the same for cutmix, before the box is clipped; 0 for no cutmix
   double switch_probability = 0.5;   ///< probability of cutmix, if both alphas are set
   double probability = 1;            ///< probability that a pair is mixed

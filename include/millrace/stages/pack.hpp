@@ -46,16 +46,16 @@ namespace millrace { inline namespace MILLRACE_ABI {
 /// Options of pack().
 struct pack_options {
   std::size_t length = 1024;                   ///< tokens in a row
-  std::optional<std::uint32_t> separator{};    ///< token after each document; default: none
-  std::optional<std::uint32_t> padding{};      ///< token that fills a row; default: the separator, else 0
+  std::optional<std::uint32_t> separator{};    ///< token after each document; none by default
+  std::optional<std::uint32_t> padding{};      ///< token that fills a row; by default the separator, or 0
   bool segments = false, positions = false;    ///< whether packed rows have these columns
-};
+  };
 
 /// Options of pack_best_fit().
 struct pack_best_fit_options {
   std::size_t length = 1024;                   ///< tokens in a row
-  std::optional<std::uint32_t> separator{};    ///< token after each document; default: none
-  std::optional<std::uint32_t> padding{};      ///< token that fills a row; default: the separator, else 0
+  std::optional<std::uint32_t> separator{};    ///< token after each document; none by default
+  std::optional<std::uint32_t> padding{};      ///< token that fills a row; by default the separator, or 0
   bool segments = false, positions = false;    ///< whether packed rows have these columns
   std::size_t open_rows = 64;                  ///< rows that are filled at the same time; more rows leave less padding
 };

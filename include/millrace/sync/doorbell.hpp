@@ -13,7 +13,7 @@
 #include <millrace/base/version.hpp>
 
 #include <atomic>
-#include <condition_variable>   // also defines the durations for wait_for; <chrono> adds a calendar
+#include <condition_variable>   // also for std::chrono's durations, because <chrono> costs more compile time
 #include <cstdint>
 #include <mutex>
 

@@ -32,9 +32,9 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 class slow_step {
  public:
   struct options {
-    std::size_t items = 0;      ///< number of items of the step; 0: unknown
+    std::size_t items = 0;      ///< number of items of the step; 0 if unknown
     bool only_stalls = false;   ///< reports only if no item was completed since the last check
-    notice_outlet* notices = nullptr;   ///< outlet of the caller; null: notices are printed to stderr
+    notice_outlet* notices = nullptr;   ///< outlet of the caller; if null, notices are printed to stderr
     std::uint64_t after_ns = 10'000'000'000;
   };
   explicit slow_step(std::string step, options o)

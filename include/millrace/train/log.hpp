@@ -25,7 +25,7 @@
 #include <millrace/train/sink.hpp>
 
 #include <concepts>
-#include <condition_variable>   // and the durations of wait_for; <chrono> adds a calendar
+#include <condition_variable>   // also for std::chrono's durations, because <chrono> costs more compile time
 #include <deque>
 #include <memory>
 #include <mutex>

@@ -5,7 +5,7 @@
 //
 // Ties: among equal logits, the lower class ranks first, as in argmax. The rank in a row with a NaN is `unranked`.
 // Cost: one pass, without sorting and without branches on the data. The host and CUDA kernels both use rank_part.
-// Errors: none. Threads: pure functions; any thread.
+// Errors: none. Threads: the functions are pure; any thread may call them.
 #pragma once
 
 #include <millrace/base/half.hpp>

@@ -23,7 +23,7 @@ namespace millrace { inline namespace MILLRACE_ABI {
 
 /// Options of tuning().
 struct tuning_options {
-  std::optional<std::size_t> max_workers{};   ///< maximum number of workers; empty: number of usable cores
+  std::optional<std::size_t> max_workers{};   ///< maximum number of workers; by default the number of usable cores
   std::size_t max_reads = 32;    ///< maximum number of concurrent reads; each has an I/O thread
   double data_wait = 0.02;       ///< accepted wait for data, as a share of the training time
 };

@@ -109,7 +109,7 @@ TEST_CASE("an error of the account replaces the batch, and every later call repe
   CHECK_THROWS_WITH_AS(t.next(), doctest::Contains("a sample is missing; explained"), mr::conservation_error);
   CHECK(t.reader.log == "start stop join ");
   for (int i = 0; i < 2; ++i)
-    CHECK_THROWS_WITH_AS(t.next(), doctest::Contains("it ended with an error: a sample is missing"), mr::setup_error);
+    CHECK_THROWS_WITH_AS(t.next(), doctest::Contains("has ended with an error: a sample is missing"), mr::setup_error);
   CHECK(t.order.accounted.size() == 2);
   t.core.shut_down();
   CHECK(t.reader.log == "start stop join ");   // once

@@ -171,8 +171,8 @@ MILLRACE_INLINE bool is_offset_table(const reader& r) noexcept {
   return offsets > samples ? last == r.file_bytes : last > r.u32(4) && last <= r.file_bytes;
 }
 
-/// Checks the begin of a pickle: a frame in protocols 4 and 5; a list, a dictionary, a tuple or a global name in 2 and
-/// 3.
+/// Checks that a pickle begins with a frame (protocols 4 and 5), or with a list, a dictionary, a tuple or a global name
+/// (protocols 2 and 3).
 MILLRACE_INLINE bool is_pickle(const reader& r) noexcept {
   const unsigned protocol = r.u8(1);
   if (r.u8(0) != 0x80 || protocol < 2 || protocol > 5) return false;

@@ -6,7 +6,7 @@
 // An aggregate must have one to 16 members, no built-in arrays as members, and no base classes. A constant of the
 // aggregate is declared but never defined. The addresses of its members are constant expressions. The names of members
 // and the indices of member pointers are derived from these addresses.
-// Errors: none; member_count() is 0 for any other type. Threads: pure functions; any thread.
+// Errors: none; member_count() is 0 for any other type. Threads: the functions are pure; any thread may call them.
 // Source of the technique: the documentation of Boost.PFR.
 #pragma once
 

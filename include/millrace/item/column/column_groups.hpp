@@ -3,7 +3,7 @@
 //   static_assert(mr::detail::joins_groups<mr::picture>);
 //   static_assert(mr::detail::rows_together<std::array<mr::picture, 8>, std::int32_t>() == mr::picture::together);
 //
-// item/column/columns.hpp describes groups. Errors: none. Threads: pure functions; any thread.
+// item/column/columns.hpp describes groups. Errors: none. Threads: the functions are pure; any thread may call them.
 #pragma once
 
 #include <millrace/item/column/column_traits.hpp>

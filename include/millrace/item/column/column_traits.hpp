@@ -3,7 +3,8 @@
 //   static_assert(mr::detail::column_type<mr::picture>);
 //   mr::detail::column_traits<std::vector<float>>::render(item, row, scratch);
 //
-// item/column/columns.hpp lists the possible columns. Errors: none. Threads: pure functions; any thread.
+// item/column/columns.hpp lists the possible columns. Errors: none. Threads: the functions are pure; any thread may
+// call them.
 #pragma once
 
 #include <millrace/base/error.hpp>

@@ -4,7 +4,7 @@
 //   const std::int32_t& label = mr::detail::member_of<&example::label>(one);
 //   mr::detail::member_spelling<&example::label>.data();                     // "example::label"
 //
-// Errors: none. Threads: pure functions; any thread.
+// Errors: none. Threads: the functions are pure; any thread may call them.
 #pragma once
 
 #include <millrace/item/column/aggregate.hpp>

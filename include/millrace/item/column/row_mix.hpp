@@ -12,8 +12,8 @@
 // All weights are even. Therefore CPU instructions that multiply 16-bit numbers with 15 fraction bits produce the same
 // bytes. If a row replaces a damaged row (session_options::on_damage), it is a copy, and `next_copy` of the original is
 // the number of the copy.
-// Errors: none. Threads: pure functions; any thread. A .cu file may include this header, because it is cheap to
-// compile.
+// Errors: none. Threads: the functions are pure; any thread may call them. A .cu file may include this header, because
+// it is cheap to compile.
 #pragma once
 
 #include <millrace/base/half.hpp>
@@ -31,7 +31,8 @@ struct row_mix {
 
   std::int32_t partner = none;     ///< number of the row with which this row is mixed; `none` if unmixed
   std::int32_t next_copy = none;   ///< row of the first copy of this row; in a copy, row of the next copy
-  std::uint32_t weight = full_weight;    ///< weight of this row's elements in 65536ths, even; the partner gets the rest
+  std::uint32_t weight = full_weight;    ///< weight of this row's elements in 65536ths, even; the rest is the partner's
+                                         ///< weight
   /// The box of pixels from the partner: rows top to bottom - 1, columns left to right - 1; empty for mixup.
   std::uint16_t left = 0, top = 0, right = 0, bottom = 0;
 

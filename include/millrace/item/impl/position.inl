@@ -35,7 +35,7 @@ MILLRACE_INLINE std::uint64_t position_reader::read(const position_field& field)
   std::uint64_t value = 0;
   const char* const end = digits.data() + digits.size();
   const auto parsed = std::from_chars(digits.data(), end, value, field.hexadecimal ? 16 : 10);
-  // Accepts only the spelling that to_text() writes, so that no other text has the same meaning.
+  // Accepts only the text that to_text() writes for this number, so that a number has only one text.
   if (parsed.ec != std::errc{} || parsed.ptr != end || value > field.max || value < field.min ||
       field_text(field, value) != digits)
     fail(std::string(field.name) + "=" + printable(digits.substr(0, 40)) + " is not a valid number for that field");
@@ -185,7 +185,7 @@ MILLRACE_INLINE void check_same(const position& from, const position& current) {
   compare("the rank (relevant without an index)", ranks_of(from), ranks_of(current));
   const auto stride_of = [](const position& p) { return p.stride == 0 ? "none" : std::to_string(p.stride); };
   compare("the stride of mixed rows", stride_of(from), stride_of(current));
-  if (from.packing.row != 0) {   // 0: an earlier release wrote the text
+  if (from.packing.row != 0) {   // 0 in a text of an earlier release
     const auto limit_of = [](std::uint64_t n) { return n == 0 ? "none" : std::to_string(n); };
     compare("the row of pack() (length or max_cost)", limit_of(from.packing.row), limit_of(current.packing.row));
     compare("open_rows of pack_best_fit()", limit_of(from.packing.open_rows), limit_of(current.packing.open_rows));

@@ -9,8 +9,8 @@
 // another known kind of file.
 // A .npy file must have version 1.0 or 2.0, little-endian elements, C order, and exactly the element type T. Nothing is
 // converted. Arrays of bool are read as std::uint8_t, and bfloat16 arrays of ml_dtypes ('<V2') as bf16.
-// Errors: data_error with field, shard and key. Sizes are checked before memory is allocated. Threads: pure functions;
-// any thread.
+// Errors: data_error with field, shard and key. Sizes are checked before memory is allocated. Threads: the functions
+// are pure; any thread may call them.
 // Format: numpy.lib.format, "NPY format" 1.0 and 2.0.
 #pragma once
 

@@ -3,7 +3,7 @@
 //   mr::detail::shape_text(shape);                                        // "[224, 224, 3]"
 //   mr::detail::column_text({.name = "example::pixels", .rows = 256, .row = shape, .dtype = "u8"});
 //
-// Errors: none. Threads: pure functions.
+// Errors: none. Threads: the functions are pure; any thread may call them.
 #pragma once
 
 #include <millrace/base/version.hpp>

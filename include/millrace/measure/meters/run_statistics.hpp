@@ -24,7 +24,7 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 // A metered source records when it waits for storage. The remaining time of the threads is processor time
 // (decompression, parsing, checksums), which is reported as a separate stage. For any other source, the total time
 // counts as reading.
-// Errors: none. Threads: pure functions; any thread.
+// Errors: none. Threads: the functions are pure; any thread may call them.
 
 /// The counts of all reads so far.
 struct reading_counts {

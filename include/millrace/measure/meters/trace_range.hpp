@@ -10,8 +10,11 @@
 //
 // The build dependency of Millrace defines MILLRACE_NVTX if the CUDA toolkit provides nvtx3.
 // Names:
-// - read/<shard> and decode; map or expand: a stage before decode.
-// - wait#N: the trainer waits for batch N. batch#N: the time from the delivery of batch N to the trainer's next call.
+// - read/<shard>: an I/O thread reads the shard.
+// - map, expand: a worker runs a stage before the last segment (the stages that fill batches).
+// - decode: a worker runs the last segment.
+// - wait#N: the trainer waits for batch N.
+// - batch#N: the time from the delivery of batch N to the trainer's next call.
 // - h2d#N: the copy of batch N is queued. The profiler shows the copy itself in the row of the stream.
 // If no profiler is attached, a range only tests a pointer, which costs less than 1 ns. No text is composed and nothing
 // is allocated. The nvtx3 library is header-only, loads the profiler specified by NVTX_INJECTION64_PATH, and does not

@@ -4,7 +4,7 @@
 //   s.count(mr::detail::text_of(mr::detail::event_name::own_alone));   // `s` is a mr::scratch
 //   mr::detail::event_of_text(c.what) == mr::detail::event_name::own_alone;   // of an mr::event_count `c`
 //
-// Errors: none. Threads: pure functions; any thread.
+// Errors: none. Threads: the functions are pure; any thread may call them.
 #pragma once
 
 #include <millrace/base/version.hpp>

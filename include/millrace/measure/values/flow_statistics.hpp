@@ -48,7 +48,7 @@ struct stage_statistics {
   bool on_workers = false;     ///< whether the stage runs on the workers, whose number mr::tuning() changes
   std::uint64_t busy_ns = 0, starved_ns = 0, blocked_ns = 0;
   std::uint64_t cpu_ns = 0;    ///< processor time within busy_ns; 0 if not measured
-  std::uint64_t run_delay_ns = 0;   ///< part of busy_ns spent waiting for a core, if measured; not in cpu_ns
+  std::uint64_t run_delay_ns = 0;   ///< part of busy_ns in which threads waited for a core, if measured
   std::uint64_t items = 0;     ///< items that passed the stage
   double items_per_sample = 1;   ///< items per delivered sample, over the entire run; 1 without expand, pack, filter
   std::uint64_t bytes = 0;     ///< bytes that passed the stage: encoded bytes of reads, or bytes of copied batches

@@ -8,7 +8,7 @@
 //
 // Up to 16 batches are drawn as columns, with their values if there is space. More batches are drawn as a line. To
 // limit the size of the page, a line has at most 200 points, and each point is the mean of adjacent batches.
-// Errors: none. Threads: pure functions; any thread.
+// Errors: none. Threads: the functions are pure; any thread may call them.
 #pragma once
 
 #include <millrace/report/run_report.hpp>

@@ -4,7 +4,7 @@
 //
 // Each track and each counter is a row. Tracks are in the timeline's order. Arrows show the path of each batch, from
 // its last span in each stage to its last span in the next stage.
-// Errors: none; spans that end before they start are omitted. Threads: a pure function; any thread.
+// Errors: none; spans that end before they start are omitted. Threads: the function is pure; any thread may call it.
 // Format: Trace Event Format (Google, 2016) with the phases X (complete), M (metadata), C (counter), and s, t, f
 // (flow). Times are in microseconds.
 #pragma once

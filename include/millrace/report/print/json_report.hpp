@@ -6,7 +6,7 @@
 //
 // Units: times in nanoseconds (_ns), sizes in bytes (_bytes), rates per second (_per_s), shares 0..1. Unknown values
 // are null.
-// Errors: none. Threads: a pure function; any thread. Source: RFC 8259.
+// Errors: none. Threads: the function is pure; any thread may call it. Source: RFC 8259.
 #pragma once
 
 #include <millrace/base/json_writer.hpp>

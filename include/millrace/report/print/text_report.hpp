@@ -6,7 +6,7 @@
 //   ...
 //
 // The text is plain ASCII without colors. Lines have at most 110 columns unless a name is longer.
-// Errors: none. Threads: a pure function; any thread.
+// Errors: none. Threads: the function is pure; any thread may call it.
 #pragma once
 
 #include <millrace/base/format.hpp>

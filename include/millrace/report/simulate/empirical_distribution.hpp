@@ -6,7 +6,7 @@
 //
 // Each draw selects a bucket of the histogram with a probability proportional to its count, and then a uniform value in
 // the bucket. The mean of the distribution is exactly the mean of the recorded times. Unit: nanoseconds.
-// Errors: none; if no time was recorded, each draw returns 0. Threads: immutable; any thread.
+// Errors: none; if no time was recorded, each draw returns 0. Threads: objects are immutable; any thread may use them.
 #pragma once
 
 #include <millrace/base/random.hpp>

@@ -10,7 +10,8 @@
 // With k outstanding reads, the speed of each read is 1 / (1 + contention x (k - 1)) of its speed alone.
 // A service time depends only on the seed and on the number of the operation, never on the settings. Therefore two
 // simulations that differ in one setting have the same service times.
-// Errors: setup_error for a model that can never deliver a batch. Threads: a pure function; any thread.
+// Errors: setup_error for a model that can never deliver a batch. Threads: the function is pure; any thread may call
+// it.
 #pragma once
 
 #include <millrace/measure/values/timeline.hpp>
@@ -24,7 +25,7 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 /// The result of simulate().
 struct simulated {
   flow_statistics statistics{};
-  timeline events{};   ///< the measured window; has spans and counters only with pipeline_model::with_timeline
+  timeline events{};   ///< the measured window; spans and counters only if pipeline_model::with_timeline
 };
 
 class flow_simulation {

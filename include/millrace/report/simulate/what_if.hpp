@@ -9,7 +9,7 @@
 // multiplied by the ratio of the two simulated speeds, because both simulations omit the same effects. The times of
 // copies and steps are assumed to be proportional to the batch size, except `fixed_step_ns` of each step.
 // Errors: setup_error for a setting of 0, and for a factor that is not a number greater than 0; step_time may be 0.
-// Threads: a pure function; any thread.
+// Threads: the function is pure; any thread may call it.
 #pragma once
 
 #include <millrace/base/version.hpp>

@@ -9,7 +9,7 @@
 // upper bound, based on an assumption that one run cannot confirm. If stages alternate in waiting for each other, the
 // limits are inaccurate. In that case, use simulated_gains() of report/simulate/what_if.hpp, which predicts the same
 // changes by simulation.
-// Errors: none; a run without measurements has no gains. Threads: a pure function; any thread.
+// Errors: none; a run without measurements has no gains. Threads: the function is pure; any thread may call it.
 #pragma once
 
 #include <millrace/base/version.hpp>

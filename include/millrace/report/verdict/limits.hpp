@@ -65,8 +65,10 @@ struct flow_change {
   double work_time_of(std::size_t index) const noexcept;
 };
 
-/// Returns the limit of reading. This is the lowest of three limits: the I/O threads, which alternate between reading
-/// and unpacking; the storage; and the thread that reads the next shard in the order.
+/// Returns the limit of reading. This is the lowest of three limits:
+/// - the I/O threads, which alternate between reading and unpacking
+/// - the storage
+/// - the one thread that reads the next shard in the order
 stage_limit reading_limit(const flow_statistics& f, std::size_t index, const flow_change& c);
 
 /// Returns the limits of all stages, with the change `c`.

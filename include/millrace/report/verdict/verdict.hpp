@@ -22,7 +22,7 @@
 // other down by a quarter or more (read_levels.hpp). Otherwise the cause is latency, if the ceiling or the slowdown is
 // known.
 // Errors: the result is bound_by::unknown for fewer than 5 batches, and without a trainer.
-// Threads: a pure function; any thread.
+// Threads: the function is pure; any thread may call it.
 // Source of the walk's threshold: TensorFlow's profiler classifies a run below 5 % as not input-bound.
 #pragma once
 

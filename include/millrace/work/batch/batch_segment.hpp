@@ -155,8 +155,8 @@ class batch_segment final : public batch_rows {
   }
 
   static constexpr std::size_t together = Columns::together;
-  // A worker claims several tickets (numbers of samples) at once, and processes the rows of a group together. Groups of
-  // small items are larger, because each group has a fixed cost.
+  // A worker claims several tickets (numbers of samples) together, and processes the rows of a group together. Groups
+  // of small items are larger, because each group has a fixed cost.
   static constexpr std::size_t group_rows = std::max<std::size_t>(together, sizeof(item) <= 256 ? 8 : 1);
 
   // Number of cheap tickets to prefetch at once. This number keeps the memory busy, and the prefetched data fits into

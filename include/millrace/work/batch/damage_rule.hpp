@@ -5,7 +5,7 @@
 //   const auto good = [&](std::size_t row) { return valid[row] != 0; };
 //   const std::size_t from = rule.donor_of(17, 256, good);    // the nearest good row in the lane of row 17, or row 17
 //
-// Errors: add_early() throws data_error. Threads: immutable; any thread.
+// Errors: add_early() throws data_error. Threads: objects are immutable; any thread may use them.
 #pragma once
 
 #include <millrace/item/on_damage.hpp>

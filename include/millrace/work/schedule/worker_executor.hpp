@@ -61,7 +61,7 @@ class worker_executor {
 struct arena_options {
   unsigned workers = 1;
   std::vector<unsigned> cores{};   ///< cores for the workers; empty for any cores
-  std::size_t shared_cores = 0;    ///< number of cores if it is less than the number of workers; otherwise 0
+  std::size_t shared_cores = 0;    ///< number of cores if there are more workers than cores; otherwise 0
 };
 
 /// Runs tasks on its own threads, for callables that wait.

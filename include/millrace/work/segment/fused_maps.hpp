@@ -7,7 +7,8 @@
 //
 // Each map that draws random numbers gets an rng (random stream) with the key (seed, epoch, sample, ordinal). The
 // ordinal numbers the stages of the flow that draw random numbers.
-// Errors: throws the exceptions of the maps. Threads: any number of threads at once, each with its own scratch.
+// Errors: throws the exceptions of the maps. Threads: any number of threads may call the function concurrently, each
+// with a separate scratch.
 #pragma once
 
 #include <millrace/base/random.hpp>

@@ -9,7 +9,7 @@
 //
 // A name is passed on as the origin of its sample, so that errors also contain the name. A name uses about 300 bytes
 // until the sample's row is rendered. Only sessions whose batches have keys create names.
-// Threads: any number of threads at once. Errors: std::bad_alloc.
+// Threads: any number of threads may call the functions concurrently. Errors: std::bad_alloc.
 #pragma once
 
 #include <millrace/item/sample.hpp>

@@ -128,8 +128,8 @@ TEST_CASE("sizes are checked against the payload before memory is allocated") {
         "the field 'npy' has the wrong size: got 24 bytes of elements, expected 20 according to its shape");
   CHECK(with_shape("(4611686018427387905, 4)").find("64 bits") != std::string::npos);   // 4 * 4 wraps to 16
   CHECK(with_shape("(1000000000000,)").find("according to its shape") != std::string::npos);
-  CHECK(with_shape("(99999999999999999999999,)").find("another kind") != std::string::npos);
-  CHECK(with_shape("(-1,)").find("another kind") != std::string::npos);
+  CHECK(with_shape("(99999999999999999999999,)").find("unsupported header") != std::string::npos);
+  CHECK(with_shape("(-1,)").find("unsupported header") != std::string::npos);
 }
 
 TEST_CASE("a file cut at any byte, or with any header byte changed, is an error or the same array") {
@@ -161,7 +161,7 @@ TEST_CASE("headers that are not a plain dictionary are refused") {
         "{'descr': '<f4', 'fortran_order': False, 'shape': (,)}",
         "{'descr': '<f4', 'fortran_order': False, 'shape': (6"}) {
     CAPTURE(header);
-    CHECK(message_of(npy(header, raw(six))).find("another kind") != std::string::npos);
+    CHECK(message_of(npy(header, raw(six))).find("unsupported header") != std::string::npos);
   }
 }
 

@@ -37,7 +37,7 @@ MILLRACE_INLINE void dispatcher::set_available(std::uint64_t tickets) {
 }
 
 MILLRACE_INLINE void dispatcher::set_limit(std::uint64_t tickets) {
-  // Several threads may free space at once, and the later call may have the smaller number.
+  // Several threads may free space concurrently, and the later call may have the smaller number.
   std::uint64_t now = limit_.load();
   while (now < tickets && !limit_.compare_exchange_weak(now, tickets)) {
   }
