@@ -232,7 +232,7 @@ def exact(leg):
 
 def python(leg):
     """the Python door: the batches of C++, CUDA streams, and in turn modules, recipes, package, PyTorch; needs NumPy"""
-    always, in_turn = ("exact", "streams", "life"), ("recipes", "package", "clash", "frameworks")
+    always, in_turn = ("exact", "streams", "life"), ("recipes", "package", "clash", "frameworks", "memory")
     python = ROOT / "include" / "python"
     due = [name for number, name in enumerate(in_turn) if have_changed(python) or is_turn(number % 2)]
     leg.run_checks(*(f"system/python/{name}.py" for name in (*always, *due)))
