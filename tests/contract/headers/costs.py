@@ -10,6 +10,7 @@ import pathlib
 import re
 import subprocess
 import sys
+import sysconfig
 import tempfile
 from typing import NamedTuple
 
@@ -22,6 +23,31 @@ from headers import INCLUDE, UMBRELLA
 YARDSTICK = "".join(f"#include <{name}>\n" for name in """
     algorithm chrono filesystem functional future iostream map random ranges regex thread""".split())
 CONSUMER = ROOT / "tests" / "contract" / "install" / "consumer.cpp"
+FLOW = """#include <millrace/millrace.hpp>
+namespace mr = millrace;
+struct options { std::string shards; std::size_t batch = 256; std::uint64_t seed = 0; };
+struct example { mr::picture pixels; std::int64_t label; };
+auto train(const options& o) {
+  const auto prepare = [](const mr::record& r, mr::rng& rng) -> example {
+    return {mr::jpeg(r["jpg"]).random_resized_crop(224, rng).random_flip(rng), r["cls"].as<std::int64_t>()};
+  };
+  return mr::shards(o.shards, {.seed = o.seed}) | mr::shuffle({.window = 8192}) | mr::map(prepare) |
+         mr::batch<&example::pixels, &example::label>({.size = o.batch});
+}
+"""
+PROGRAM = FLOW + """int main(int, char** words) {
+  std::int64_t sum = 0;
+  mr::session run{train({.shards = words[1], .seed = 7}), {.epochs = 90}};
+  for (auto& b : run) sum += b.get<&example::pixels>()(0, 0, 0, 0) + b.get<&example::label>()[0];
+  return sum == 0;
+}
+"""
+MODULE = "#include <millrace/adapt/python.hpp>\n" + FLOW + """PyMODINIT_FUNC PyInit_photos() {
+  using mr::python::loader;
+  return mr::python::module("photos", loader<&options::shards, &options::batch, &options::seed>("train", train));
+}
+"""
+LARGEST_MODULE = 1.7   # in costs of the program
 TOTAL = re.compile(r"^ TOTAL .*?(\d+)([kMG]?)$", re.MULTILINE)
 UNITS = {"": 1, "k": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 
@@ -87,10 +113,24 @@ def check_costs(report, passes):
                    f"it costs {measured}; {cost.limit} are allowed" if yardsticks > cost.limit else None)
 
 
+def check_module(report, passes):
+    """The module of a flow against the program of that flow, both with the compiled library."""
+    python = sysconfig.get_paths()["include"]
+    if not pathlib.Path(python, "Python.h").exists():
+        report.skip("cost of a Python module", "Python.h is not installed (python3-dev)")
+        return
+    empty, _ = memory_of(passes, "")
+    program, module = (memory_of(passes, text, COMPILED, f"-isystem{python}")[0] - empty for text in (PROGRAM, MODULE))
+    ratio = module / program
+    report.add(f"cost of a Python module: {ratio:.3g} times that of the program of its flow ({module >> 20} MiB)",
+               f"it costs {ratio:.3g} times; {LARGEST_MODULE} are allowed" if ratio > LARGEST_MODULE else None)
+
+
 def main():
     report, passes = Report(), RememberedPasses()
     nvcc.check(report, passes)
     check_costs(report, passes)
+    check_module(report, passes)
     return report.close()
 
 
