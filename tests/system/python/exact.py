@@ -2,6 +2,7 @@
 # resumed at any batch; columns of each type against NumPy.
 #
 #   python3 tests/system/python/exact.py
+import itertools
 import json
 import re
 import subprocess
@@ -203,6 +204,25 @@ def of_torch(report, module, shards):
         batch.label.tolist() for batch in module.numbers(shards, BATCH, seed=7, threads=1)]))
 
 
+def of_jax(report, module, shards):
+    try:
+        import jax
+    except ImportError:
+        report.skip("arrays of JAX", "JAX is not installed")
+        return
+    import numpy as np
+    jax.config.update("jax_enable_x64", True)
+    arrays = module.numbers(shards, BATCH, seed=7, wide=20_000, threads=1, convert=jax.dlpack.from_dlpack)
+    plain = module.numbers(shards, BATCH, seed=7, wide=20_000, threads=1)
+    different = []
+    for batches in itertools.zip_longest(arrays, plain):
+        for name, one, other in zip(plain._session.names, *batches):
+            if not isinstance(one, jax.Array) or one.dtype != other.dtype or (np.asarray(one) != other).any():
+                different.append((name, type(one), one.dtype, other.dtype))
+    arrays.close(), plain.close()
+    report.add("arrays of JAX", str(different) if different else None)
+
+
 def main():
     report = Report()
     enter(report)
@@ -224,6 +244,7 @@ def main():
         streamed(report, module, folder)
         lists(report, module, folder)
         of_torch(report, module, shards)
+        of_jax(report, module, shards)
     return report.close()
 
 
