@@ -6,11 +6,11 @@
 // bench/peers/peers.py alternates it with the programs in that folder. It follows the order of bench/peers/counted.py:
 // batches that are checked, batches that only run, batches that count. Its output is one line of JSON.
 #include "harness.hpp"
+#include "peers/photos.hpp"
 #include "photo_sets.hpp"
 
 #include <millrace/base/json_writer.hpp>
 #include <millrace/image/jpeg/jpeg_entries.hpp>
-#include <millrace/image/picture/normalized_picture.hpp>
 #include <millrace/millrace.hpp>
 #include <millrace/sources/shards.hpp>
 
@@ -28,30 +28,9 @@
 #include <vector>
 
 namespace mr = millrace;
+using bench::crop_side, bench::imagenet;
 
 namespace {
-
-constexpr mr::pixel_normalization imagenet{.mean = {0.485, 0.456, 0.406}, .std = {0.229, 0.224, 0.225}};
-constexpr std::size_t side = 224;
-
-template <class Pixels>
-struct example {
-  Pixels pixels;
-  std::int32_t label;
-};
-
-using u8_example = example<mr::picture>;
-using f16_example = example<mr::normalized_picture<mr::f16>>;
-
-u8_example prepare_u8(const mr::record& r, mr::rng& random) {
-  return {mr::jpeg(r["jpg"]).random_resized_crop(side, random).random_flip(random),
-          r["cls"].as<std::int32_t>()};
-}
-
-f16_example prepare_f16(const mr::record& r, mr::rng& random) {
-  return {{mr::jpeg(r["jpg"]).random_resized_crop(side, random).random_flip(random), imagenet},
-          r["cls"].as<std::int32_t>()};
-}
 
 struct settings {
   std::string folder{}, make{}, elements = "u8", source = "shards";
@@ -97,7 +76,7 @@ double mean_of(const mr::tensor_view<std::uint8_t, 4>& pixels) {
 double mean_of(const mr::tensor_view<mr::f16, 4>& pixels) {
   std::array<double, 3> sums{};
   std::size_t at = 0;
-  for (const mr::f16 p : pixels.host()) sums[at++ / (side * side) % 3] += mr::detail::to_float(p);
+  for (const mr::f16 p : pixels.host()) sums[at++ / (crop_side * crop_side) % 3] += mr::detail::to_float(p);
   double mean = 0;
   for (std::size_t c = 0; c < 3; ++c)
     mean += 255 * (imagenet.mean[c] + imagenet.std[c] * 3 * sums[c] / static_cast<double>(pixels.size())) / 3;
@@ -124,11 +103,10 @@ std::uint64_t resident_bytes() {
   return 0;
 }
 
-template <class Example, class Source, class Prepare>
-void measure(const settings& s, Source source, Prepare prepare) {
+template <class Example, class Source>
+void measure_crops(const settings& s, Source source) {
   const bench::clocks start = bench::now();
-  mr::session run{std::move(source) | mr::shuffle({.window = 512}) | mr::map(prepare) |
-                      mr::batch<&Example::pixels, &Example::label>({.size = s.batch}),
+  mr::session run{bench::crops<Example>(std::move(source), s.batch),
                   {.epochs = mr::endless, .threads = s.workers, .notice = mr::quiet}};
   double mean = 0, first_s = 0;
   std::set<std::int32_t> labels;
@@ -177,8 +155,8 @@ auto with_entries(const std::vector<std::string>& names, const std::string& inde
 
 template <class Source>
 void measure(const settings& s, Source source) {
-  if (s.elements == "f16") measure<f16_example>(s, std::move(source), prepare_f16);
-  else measure<u8_example>(s, std::move(source), prepare_u8);
+  if (s.elements == "f16") measure_crops<bench::f16_crop>(s, std::move(source));
+  else measure_crops<bench::u8_crop>(s, std::move(source));
 }
 
 }  // namespace

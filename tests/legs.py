@@ -11,6 +11,7 @@ import re
 import resource
 import subprocess
 import sys
+import sysconfig
 import time
 
 from concurrent.futures import ThreadPoolExecutor
@@ -106,7 +107,8 @@ def bench(leg):
     renamed = {"normalize_loops.cpp": ["-Dv0_1=v0_1_loops"], "resize_loops.cpp": ["-Dv0_1=v0_1_loops"]}
 
     def command_for(source):
-        return ["clang++", *WARNINGS, "-fsyntax-only", f"-I{ROOT / 'include'}", *define,
+        python = f"-isystem{sysconfig.get_paths()['include']}"
+        return ["clang++", *WARNINGS, "-fsyntax-only", f"-I{ROOT / 'include'}", *define, python,
                 *renamed.get(source.name, [COMPILED]), *library_flags("--cflags"), source]
 
     sources = {str(source.relative_to(ROOT)): source for source in sorted((ROOT / "bench").rglob("*.cpp"))}

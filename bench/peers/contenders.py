@@ -7,11 +7,16 @@ class Contender:
     name: str
     program: str                 # in this folder; for Millrace: the options of bench_peers
     reads: str = "tar"
-    environment: str = ""        # folder of the virtual environment; none: Millrace
+    environment: str = ""        # folder of the virtual environment; none: bench_peers
     installs: tuple = ()         # arguments of pip install, one call after the other
     needs: str = ""              # Debian packages without which it does not install or run
     pack: str = ""               # the program that packs the photographs for it; for Millrace: options of `repack`
     note: str = ""               # a remark for the reader of the results
+    compiles: bool = False       # the program compiles its flow if it is called with the argument "compile"
+
+    @property
+    def is_ours(self):
+        return self.name.startswith("Millrace")
 
 
 REPACK = "--restarts-per-row auto --codes"
@@ -19,6 +24,7 @@ TORCH = ("torch", "torchvision", "webdataset", "pillow", "numpy")
 
 CONTENDERS = [
     Contender("Millrace", "shards"),
+    Contender("Millrace in Python", "door.py", environment="torch", installs=(TORCH,), compiles=True),
     Contender("Millrace, by an index", "indexed"),
     Contender("Millrace, entries in the index", "entries"),
     Contender("Millrace, repacked", "shards", pack=REPACK),

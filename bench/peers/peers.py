@@ -1,7 +1,7 @@
 # Images per CPU second of Millrace and of other loaders, which alternate on the same photographs: sh bench/run.sh peers
 #
 #   sh bench/run.sh peers --quick                         # one round, set M, u8
-#   sh bench/run.sh peers --only tf.data --set M          # that one and Millrace
+#   sh bench/run.sh peers --only tf.data --set M          # that row and the first one, Millrace in C++
 #   sh bench/run.sh peers --json result.json --seconds 4
 #
 # pip installs each loader once into a virtual environment under build/peers. The photographs are packed in the format
@@ -37,7 +37,7 @@ class Skipped(Exception):
 
 def arguments():
     parser = argparse.ArgumentParser(prog="sh bench/run.sh peers")
-    parser.add_argument("--only", action="append", help="a loader to compare with Millrace; may be repeated")
+    parser.add_argument("--only", action="append", help="a row to compare with the first one; may be repeated")
     parser.add_argument("--set", action="append", choices=SETS, help="photographs; may be repeated; default: all")
     parser.add_argument("--elements", action="append", choices=["u8", "f16"])
     parser.add_argument("--rounds", type=int)
@@ -51,10 +51,10 @@ def arguments():
     a.rounds = a.rounds or (1 if a.quick else 3)
     a.set = a.set or (["M"] if a.quick else SETS)
     a.elements = a.elements or (["u8"] if a.quick else ["u8", "f16"])
-    names = [c.name for c in CONTENDERS if c.environment]
+    names = [c.name for c in CONTENDERS]
     for name in a.only or []:
         if name not in names:
-            parser.error(f"unknown loader '{name}', expected one of: {', '.join(names)}")
+            parser.error(f"unknown row '{name}', expected one of: {'; '.join(names)}")
     return a
 
 
@@ -155,19 +155,22 @@ class Table:
 
     def best_peer(self, name, elements):
         rates = [statistics.median(rates) for c in CONTENDERS
-                 if c.environment and (rates := self.per_cpu_second(c, name, elements))]
+                 if not c.is_ours and (rates := self.per_cpu_second(c, name, elements))]
         return max(rates, default=None)
 
 
 def run_all(a):
     table = Table()
-    contenders = [c for c in CONTENDERS if not a.only or not c.environment or c.name in a.only]
+    contenders = [c for c in CONTENDERS if not a.only or c is CONTENDERS[0] or c.name in a.only]
     for name in a.set:
         call(f"generating set {name}", [PROGRAM, "--make", name], 600)
     for contender in contenders:   # before any measurement
         try:
             if contender.environment:
                 python_of(contender)
+            if contender.compiles:
+                say(f"compiling {contender.name}")
+                call("compiling", [python_of(contender), HERE / contender.program, "compile"], 1800)
             for name in a.set:
                 packed(contender, name)
         except Skipped as why:
@@ -248,13 +251,26 @@ def print_tables(table, a, facts):
             print(f"{c.name}: {notes}")
     for who, why in table.skipped.items():
         print(f"skipped {who}: {why}")
+    print_pairs(table, a)
     print_readme_row(table, a, facts)
+
+
+def print_pairs(table, a):
+    """Ratios of CPU time per image, of the runs of each round."""
+    by_name = {c.name: c for c in CONTENDERS}
+    for one, other in (("Millrace in Python", "Millrace"), ("torchvision", "Millrace in Python")):
+        for name, elements in ((name, elements) for elements in a.elements for name in a.set):
+            rates = [table.per_cpu_second(by_name[who], name, elements) for who in (one, other)]
+            ratios = [theirs / its for its, theirs in zip(*rates)]
+            if ratios:
+                print(f"CPU time per image, {one} / {other}, {name} {elements}: {spread(ratios, 3)} in {len(ratios)} "
+                      "rounds")
 
 
 def print_readme_row(table, a, facts):
     name = "M" if "M" in a.set else a.set[0]
     peers = sorted(((statistics.median(rates), c.name) for c in CONTENDERS
-                    if c.environment and (rates := table.per_cpu_second(c, name, a.elements[0]))), reverse=True)
+                    if not c.is_ours and (rates := table.per_cpu_second(c, name, a.elements[0]))), reverse=True)
     ours = table.per_cpu_second(CONTENDERS[0], name, a.elements[0])
     print(f"\n{facts['date']}, {facts['cpu']}, {facts['cores']} cores, load {facts['load']} to "
           f"{facts['load at the end']}, {a.rounds} rounds of {a.seconds:g} s, set {name}, {a.elements[0]}:")
