@@ -65,6 +65,7 @@ packages_for() {
     echo libsentencepiece-dev libpng-dev libcurl4-openssl-dev libssl-dev
   fi
   [ "$1" != instructions ] || echo g++-aarch64-linux-gnu qemu-user
+  [ "$1" != bench_door ] || echo python3-dev python3-numpy
   [ "$1" != bench_remote ] || echo curl nginx-light openssl python3-venv
   # Build dependencies of FFCV, and the decoder of SPDL.
   [ "$1" != bench_peers ] || echo python3-venv python3-dev libopencv-dev libturbojpeg0-dev ffmpeg

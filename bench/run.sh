@@ -36,7 +36,7 @@ also=
 case "$*" in '' | --quick) [ "$name" != pictures ] || also='colors views' ;; esac
 
 install_packages bench
-case "$name" in remote | peers) install_packages "bench_$name" ;; esac
+case "$name" in door | remote | peers) install_packages "bench_$name" ;; esac
 configure build/bench --buildtype=release -Dwerror=false \
   -Dtests=disabled -Dbench=enabled -Dcuda=auto
 for each in $name $also; do
