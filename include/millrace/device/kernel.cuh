@@ -62,7 +62,7 @@ struct gpu_thread {
   __device__ unsigned from_lane_above(unsigned word, unsigned step) const noexcept {
     return __shfl_down_sync(0xffffffffU, word, step);
   }
-  /// Returns memory of the block, the same at each call with the same size.
+  /// Returns memory that all threads of the block share. Calls with the same size return the same memory.
   template <std::size_t Bytes>
   __device__ unsigned char* shared_memory() const noexcept {
     __shared__ alignas(16) unsigned char memory[Bytes];   // bytes, because a shared variable cannot have an initializer
@@ -169,8 +169,8 @@ struct launch_options {
 
 #ifdef __CUDACC__
 
-// Without the annotation, a kernel copies parameters that it indexes. Architectures before sm_70 reject it, and they
-// are the default of nvcc 12.
+// Without the annotation, a kernel copies parameters that it indexes. Architectures before sm_70 reject the annotation,
+// and such an architecture is the default of nvcc 12.
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 700
 #define MILLRACE_GRID_CONSTANT __grid_constant__
 #else

@@ -12,7 +12,7 @@
 // All views must be in the memory of the current device. The views must stay valid until the stream has completed the
 // kernel.
 // The first call with a type loads its kernel, which may require milliseconds and wait for the device.
-// Errors: setup_error if shapes do not match or a view is not in that memory; io_error if a launch fails. Threads: any.
+// Errors: setup_error if shapes do not match or a view is in other memory; io_error if a launch fails. Threads: any.
 #pragma once
 
 #include <millrace/base/version.hpp>
@@ -48,7 +48,7 @@ struct row_mix_kernel {
     if (!how.changes() || static_cast<unsigned>(how.partner) <= row) return;
     team.each([&](unsigned t) {
       const unsigned first = part * units_of_block + t;
-      // Two loads of 16 bytes for each of 2,048 threads keep a GPU's memory busy; unrolled, registers would spill.
+      // Two loads of 16 bytes for each of 2,048 threads keep a GPU's memory busy. Unrolled loops would spill registers.
 #ifdef __CUDA_ARCH__
 #pragma unroll 1
 #endif

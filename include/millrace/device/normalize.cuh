@@ -12,7 +12,7 @@
 // for the device. If that matters, call the function once before the training loop.
 // The kernel is fastest if each image's numbers begin at a multiple of 16 bytes and its pixels at a multiple of 8.
 // Other alignments are also correct.
-// Errors: setup_error if a view is not in that memory; io_error if a launch fails. Threads: any.
+// Errors: setup_error if a view is in other memory; io_error if a launch fails. Threads: any.
 #pragma once
 
 #include <millrace/base/version.hpp>

@@ -1,5 +1,5 @@
-// Draws how a pair of rows is mixed: the method (mixup or cutmix), the share (the weight of the row itself, and 1 -
-// share that of its partner), and for cutmix the box.
+// Draws how a pair of rows is mixed: the method (mixup or cutmix), the share (the weight of a row; its partner has the
+// weight 1 - share), and for cutmix the box.
 //
 //   const mr::detail::pair_rule rule({.mixup_alpha = 0.8, .cutmix_alpha = 1.0, .switch_probability = 0.5});
 //   const mr::detail::pair_mix how = rule.draw(random, {.width = 224, .height = 224});
