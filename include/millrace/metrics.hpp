@@ -1,5 +1,5 @@
-// Umbrella header for metrics that never stall the training step, for the log and its sinks, and for image grids of the
-// network's input.
+// Umbrella header for metrics that never stall the training step, for the log and its sinks (outputs), and for image
+// grids of the network's input.
 //
 //   #include <millrace/metrics.hpp>
 //   mr::log out(mr::status_line{}, mr::json_lines("run.jsonl"), mr::tensorboard("runs/first"));

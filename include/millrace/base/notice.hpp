@@ -49,7 +49,7 @@ enum class notice_kind : std::uint8_t {
   keys,                 ///< a server refuses the access keys, so other access keys are tried
   cache,                ///< a cache cannot store a block
   rows,                 ///< a row storage failed, so the workers compute its rows
-  log                   ///< a sink of a log failed
+  log                   ///< a sink (an output, such as a file) of a log failed
 };
 
 /// The severity of a notice.

@@ -63,7 +63,7 @@ class rng {
     /// Identity of the sample in the data set, not its position in the epoch. As an exception, mix_rows uses the
     /// position of the first row of a pair of rows.
     std::uint64_t sample = 0;
-    std::uint64_t stage = 0;    ///< ordinal among the stages that use random numbers
+    std::uint64_t stage = 0;    ///< number of the stage among the stages that use random numbers
   };
 
   explicit constexpr rng(key k) noexcept

@@ -72,7 +72,7 @@ class batch_output : public pipeline_node {
   /// Returns whether this process was forked from the process that created the slots.
   bool is_forked() const noexcept;
 
-  /// Sets the listener that assigns freed host slots to new batches; null after the workers have stopped.
+  /// Sets the object that assigns freed host slots to new batches; null after the workers have stopped.
   void set_listener(space_listener* listener) noexcept;
 
  protected:

@@ -1,4 +1,5 @@
-// Detects borrowed bytes whose memory was freed or changed between the plan of an image and its decoding.
+// Detects borrowed bytes whose memory was freed or changed between the creation of an image plan and the decoding of
+// the image.
 //
 //   const mr::detail::borrowed_guard guard(data);       // when the plan is created
 //   guard.check(data, "an image", where);               // before the bytes are decoded

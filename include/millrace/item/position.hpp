@@ -7,8 +7,8 @@
 // Format: fewer than 300 bytes, printable, without an end of line; parse_position() also accepts a text with an end of
 // line. Numbers are decimal; the fields `data`, `digest`, `times` and `crc32c` are hexadecimal. `crc32c` is the CRC-32C
 // of the text before this field, so a damaged text is refused. The text contains all settings that affect the order,
-// because a resumed run must have the same values. The text excludes the number of workers and the read-ahead, which
-// may change. Versions:
+// because a resumed run must have the same values. The text excludes the number of workers and the size of the
+// read-ahead, which may change. Versions:
 // - 6: for runs with an index; valid for any number of ranks.
 // - 7: for runs without an index. It adds the point at which reading begins again, the ranks of the run, and a hash of
 //   the modification times of the files.

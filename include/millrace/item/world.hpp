@@ -9,8 +9,9 @@
 // variables, the variables of the innermost launcher are used: torchrun if its agent is active (TORCHELASTIC_RUN_ID is
 // set). Otherwise MPI precedes Flux, HPE PALS, jsrun and Slurm, because jobs of these launchers may have started MPI.
 // Any other contradiction of two launchers is an error. A rank without a world size is also an error: PMIx and ALPS,
-// for example, do not set the size. Slurm applies only inside a step of srun. A batch script and the shell of salloc
-// are single processes, although they have the variables of the complete job (SLURM_PROCID=0, SLURM_NTASKS=64).
+// for example, do not set the size. The variables of Slurm are used only inside a step of srun. A batch script and the
+// shell of salloc are single processes, although they have the variables of the complete job (SLURM_PROCID=0,
+// SLURM_NTASKS=64).
 // Errors: throws setup_error that names the variable. Causes: the rank or the world size is missing, a value is not a
 // number, a rank is not less than the world size, or two launchers contradict each other.
 // Threads: the functions read the environment; no thread may change it during a call.

@@ -4,7 +4,7 @@
 //   r.facts.push_back({"commit", "20fbe65"});
 //   std::fputs(mr::text_report(r).c_str(), stdout);        // report/print/text_report.hpp; json_report, html_report
 //
-// Errors: none. Threads: not synchronized. Cost: report_of() runs for a few milliseconds, because it replays the run
+// Errors: none. Threads: not synchronized. Cost: report_of() runs for a few milliseconds, because it simulates the run
 // with other numbers of workers.
 #pragma once
 
@@ -44,7 +44,7 @@ struct run_report {
   run_origin origin{};              ///< empty unless set; report_of(session) sets run_origin::now()
 };
 
-/// Returns the report for a window of a run. Judges the window, predicts gains and replays the run in a few
+/// Returns the report for a window of a run. Judges the window, predicts gains and simulates the run in a few
 /// milliseconds.
 run_report report_of(flow_statistics statistics, timeline events = {});
 

@@ -4,7 +4,7 @@
 //   std::fputs(mr::text_report(r).c_str(), stdout);
 //
 // Errors: none; with fewer than 5 batches, the report has no verdict.
-// Threads: any thread, while the session exists. Cost: a few milliseconds, because report_of() replays the run with
+// Threads: any thread, while the session exists. Cost: a few milliseconds, because report_of() simulates the run with
 // other numbers of workers. If the workers limit the run, about 10 ms more, because report_of() then measures the cost
 // of receiving rows from feeders (machines that compute rows).
 #pragma once

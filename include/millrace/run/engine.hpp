@@ -1,5 +1,5 @@
-// The thin layer of a session that depends on the flow's type. It builds the parts of the run, and run_core runs them.
-// For internal use only.
+// The thin layer of a session that depends on the flow's type. It builds the parts of the run, and run_core runs these
+// parts. For internal use only.
 #pragma once
 
 #include <millrace/deliver/batch.hpp>
@@ -50,7 +50,8 @@ class engine_base {
     const std::shared_ptr<sample_names>& names;
     const damage_rule* damaged;
   };
-  /// Passes the sample names and the damage rule to the read stage, and starts the run.
+  /// Passes the sample names and the damage rule to the read stage (the part of the pipeline that reads shards), and
+  /// starts the run.
   void start(const read_parts& of, built_segments& segments);
 
   run_core core_;

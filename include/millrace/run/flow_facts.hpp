@@ -35,11 +35,11 @@ struct run_settings {
 struct flow_facts {
   run_settings settings{};
   std::uint64_t seed = 0;
-  bool has_index = false;            ///< whether the order is computed from an index (before is_planned(): may be)
+  bool has_index = false;            ///< whether an index determines the order; a possibility before is_planned()
   std::size_t window = 0;            ///< samples in the window of a shuffle directly after the source; 0 without one
   std::uint64_t take = endless;      ///< maximum of samples per pass, set by a take() directly after the source
   bool one_row_per_sample = true, packs = false, buckets = false, takes = false, joins_samples = false;
-  position::packing_limits packing{};          ///< of the last packing stage
+  position::packing_limits packing{};          ///< the limits of the last packing stage
   replay_start from = replay_start::sample;
   std::size_t rows = 1;              ///< rows per batch
   bool drop_last = true, pad_last = false, allow_empty = false;
@@ -57,7 +57,7 @@ void check_flow(const flow_facts& f);
 /// Returns the names of the samples if batches have keys, else null.
 std::shared_ptr<sample_names> names_for(const flow_facts& f);
 /// Returns the damage_rule of a session. Throws setup_error if the flow, the source or the number of ranks does not
-/// support its policy.
+/// support the policy of the session.
 damage_rule damage_rule_for(const flow_facts& f, const session_options& o);
 /// Returns a warning if a lane (an interleaved part of the order) has fewer than two rows in a batch, because then no
 /// row of the lane can be copied. Otherwise returns an empty string.
@@ -66,11 +66,11 @@ std::string damage_notice(const damage_rule& rule, std::size_t rows, const world
 indexed_run_options indexed_options(const flow_facts& f, const planning_options& o);
 /// Facts about a source without an index.
 struct source_facts {
-  std::uint64_t data_set;   ///< fingerprint_of()
-  std::uint32_t times;      ///< times_of()
+  std::uint64_t data_set;   ///< the result of fingerprint_of()
+  std::uint32_t times;      ///< the result of times_of()
   std::size_t max_lanes;
   bool same_every_pass;     ///< whether all passes have the same samples
-  std::string why_streamed{};   ///< as in replayed_run_options
+  std::string why_streamed{};   ///< reason for the lack of an index, as in replayed_run_options
 };
 /// Returns a run over a source without an index.
 owner<replayed_run> replayed_run_for(const flow_facts& f, const planning_options& o, source_facts source);

@@ -162,10 +162,11 @@ class pipeline_builder : public built_segments {
  public:
   using mixer = typename row_mixer_of<Columns>::type;
 
-  /// `batches` is the batch ring that the last segment fills; it must outlive the builder.
+  /// `batches` is the batch ring that the last segment fills. The ring must outlive the builder.
   pipeline_builder(const options& o, batch_ring& batches) : built_segments(o, batches) {}
 
-  /// Builds all segments. Returns the sink that receives the samples; `In` is their type.
+  /// Builds all segments. Returns the sink (the input of a segment) that receives the samples. `In` is the type of the
+  /// samples.
   template <class In, class... Stages>
   [[gnu::cold]] sample_sink<In>& build(stage_list<Stages...>&& stages) {
     return next<In, In>(stage_list<>{}, map_entry{.seed = options_.seed}, map_entry{.seed = options_.seed},

@@ -6,8 +6,8 @@
 //   core.shut_down();
 //
 // start() runs a list of named steps. If a step throws, start() shuts the run down.
-// Errors: the errors of session. Threads: only one call of the trainer at a time, which `call` checks. Any thread may
-// call stats(), statistics(), waits() and events().
+// Errors: the errors of session. Threads: only one call of the trainer may be active at a time, which the class `call`
+// checks. Any thread may call stats(), statistics(), waits() and events().
 // Lifetime: the parts passed to start() must exist until shut_down() returns.
 #pragma once
 

@@ -14,7 +14,7 @@
 //     validate();
 //   }
 //
-// Order: independent of the number of threads.
+// Order: the order of the batches does not depend on the number of threads.
 // Errors: the constructor throws setup_error. An error in the data is thrown at its batch, after all earlier batches,
 // by begin() or ++ of the loop. The error ends the session: each later call throws a setup_error that repeats the
 // message. A new loop over a session that has delivered all its epochs throws setup_error, too.
@@ -161,7 +161,7 @@ class session {
   /// Returns all metrics since the start of the run, for a report (measure/values/flow_statistics.hpp). Any thread may
   /// call it at any time. Costs 0.2 to 0.5 ms, because it queries the system about each thread.
   flow_statistics statistics() const { return running().core().statistics(); }
-  /// Returns the same metrics without the first batches, during which the rings were still filling.
+  /// Returns the same metrics without the first batches, during which the buffers were still filling.
   flow_statistics statistics_after_warm_up() const { return running().core().statistics_after_warm_up(); }
   /// Returns the current wait of the trainer and each stage, one line each. session_options::stalls reports this text.
   std::string waits() const { return running().core().waits(); }

@@ -1,9 +1,10 @@
-// Throws the errors for calls that a session cannot serve. No call after the end returns silently.
+// Throws the errors for calls that a session cannot serve. A call after the end of a run never returns silently.
 //
 //   mr::detail::throw_finished({.epochs = 3}, 3);      // for a loop over epoch 3; `endless` for a loop over all epochs
 //   mr::detail::throw_after_error(first_error);        // repeats the message of the first error
 //
-// Errors: setup_error, but data_error if no sample is valid. Threads: pure functions; only the trainer uses run_end.
+// Errors: setup_error, but data_error if no sample is valid. Threads: the functions are pure. Only the trainer uses
+// run_end.
 #pragma once
 
 #include <millrace/base/error.hpp>

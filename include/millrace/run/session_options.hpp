@@ -72,8 +72,8 @@ struct session_options {
   bool threads_near_device = false;
   std::optional<std::size_t> memory_bytes{};   ///< memory budget; default: a quarter of the usable memory
   /// Maximum bytes of samples that are read and not yet claimed by a worker. The default is 256 MiB, but at most a
-  /// quarter of the memory budget. The read-ahead begins at 64 MiB, and grows up to the maximum if pauses of the
-  /// storage require it.
+  /// quarter of the memory budget. The read-ahead begins at 64 MiB. It grows up to this maximum if the storage pauses
+  /// for so long that the workers wait.
   std::optional<std::size_t> read_ahead_bytes{};
   /// Slots in addition to those that prefetch() and to_device() request. Set this to the number of batches that your
   /// loop keeps in addition to the current batch.

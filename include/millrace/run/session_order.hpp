@@ -190,7 +190,8 @@ owner<planned_run> planned_run_for(const Source& source, const flow_facts& f, co
   else return nullptr;   // unreachable: has_index is true
 }
 
-/// Returns the read stage of a run that planned_run_for() returned for the same flow and facts.
+/// Returns the read stage (the part of the pipeline that reads shards) of a run that planned_run_for() returned for the
+/// same flow and facts.
 template <class Flow, class Source>
 owner<read_stage> read_stage_for(planned_run& run, const Source& source, const flow_facts& f,
                                  shard_read_stage_options o, sample_sink<typename Source::item>& first) {

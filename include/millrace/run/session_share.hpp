@@ -2,8 +2,9 @@
 //
 //   const unsigned workers = mr::detail::automatic_workers(options, cores);   // cores: empty, or near the device
 //
-// The ranks on one machine divide its cores and memory. `options` is a result of checked(), which sets its world.
-// Errors: none. Threads: pure functions that read the machine's state.
+// The ranks on one machine divide its cores and memory. `options` is a result of checked(), so that
+// session_options::world is set.
+// Errors: none. Threads: any thread may call the functions, which read the state of the machine.
 #pragma once
 
 #include <millrace/base/launcher.hpp>

@@ -6,8 +6,8 @@
 //
 // Each stall is reported once. After the next batch, the watcher can report another stall. Neither the time between two
 // epochs of a loop nor the time after the run's end counts as a stall.
-// Errors: none. Threads: runs its own thread from construction to destruction. The destructor waits for a notice that
-// is being delivered.
+// Errors: none. Threads: runs a separate thread from construction to destruction. The destructor waits for a notice
+// that is being delivered.
 #pragma once
 
 #include <millrace/measure/meters/trainer_times.hpp>

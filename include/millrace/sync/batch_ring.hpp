@@ -36,7 +36,7 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 struct damaged_row {
   std::size_t row = 0;
   std::exception_ptr error{};
-  bool replaced = false;   ///< the row contains a copy of another row
+  bool replaced = false;   ///< whether the row contains a copy of another row
 };
 
 /// A batch that is ready, or an error in place of the batch.
@@ -149,7 +149,8 @@ class batch_ring {
     for (const slot& s : slots_) allow_access(s.data, slot_bytes_);
   }
 
-  /// Sets the state of a slot to FREE. The caller must then call open_free() and notify the dispatcher.
+  /// Sets the state of a slot to FREE. The caller must then call open_free() and notify the dispatcher (the object that
+  /// assigns work to workers).
   void free(std::size_t slot_index) noexcept;
 
   /// Returns whether this batch waits for a free slot. take() must have returned all earlier batches.

@@ -1,4 +1,4 @@
-// Lets a thread sleep until a condition is true. While no thread sleeps, notification is almost free.
+// Lets a thread sleep until a condition is true. While no thread sleeps, a notification costs almost nothing.
 //
 //   bell.wait([&] { return work_to_do.load() > 0; });   // sleeper
 //   ++work_to_do;                                       // all other threads: change the condition, ...

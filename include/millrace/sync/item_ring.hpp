@@ -6,9 +6,10 @@
 //   auto item = ring.take(ticket);                               // any thread, each ticket once
 //   ring.use(ticket)->keep_origin();                             // the same without a move; then the item is destroyed
 //
-// The ring does not order put() before take() of the same ticket. The caller must order them, as the counters of the
-// dispatcher do. The ring does order take() before the put() that reuses the entry. put() and take() do not wait and do
-// not allocate. The capacity is a power of two. Errors: none. Threads: one producer, any number of consumers.
+// The ring does not order put() before take() of the same ticket. The caller must order the two calls, as the counters
+// of work/schedule/dispatcher.hpp do. The ring does order take() before the put() that reuses the entry. put() and
+// take() do not wait and do not allocate. The capacity is a power of two. Errors: none. Threads: one producer, any
+// number of consumers.
 #pragma once
 
 #include <millrace/base/aligned_allocator.hpp>

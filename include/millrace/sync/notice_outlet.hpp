@@ -4,7 +4,7 @@
 //   notices.deliver({.kind = mr::notice_kind::data, .text = "the shard has no sample"});
 //
 // Errors: none. base/notice.hpp describes the handling of exceptions from the user's function.
-// Threads: any thread; only one thread at a time delivers.
+// Threads: any thread may call deliver(), which delivers one notice at a time.
 #pragma once
 
 #include <millrace/base/notice.hpp>

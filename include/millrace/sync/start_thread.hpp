@@ -1,4 +1,4 @@
-// Starts threads, and reports an error if the system refuses to start one.
+// Starts threads, and reports an error if the system refuses to start a thread.
 //
 //   std::thread reader = mr::detail::start_thread([&] { read_all(); });
 //   mr::detail::start_threads(all, 4, [&](std::size_t i) { work(i); });   // 4 more in std::vector<std::thread> all

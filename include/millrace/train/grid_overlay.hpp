@@ -6,7 +6,7 @@
 // Each class is drawn in its Pascal VOC color, blended with the image at 50 percent. Pixels of class 0, the background,
 // are unchanged. A box consists of its left, top, right and bottom edge, in pixels of the image. The outline is one
 // pixel wide and inside the edges. Parts outside the image are not shown. A box with a NaN edge is not shown.
-// Threads: no shared state. Lifetime: views, valid until their batch is released.
+// Threads: no shared state. Lifetime: masks and boxes are views, which are valid until their batch is released.
 #pragma once
 
 #include <millrace/base/version.hpp>

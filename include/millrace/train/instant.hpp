@@ -1,4 +1,4 @@
-// A time on two clocks: steady for intervals, wall for output.
+// A time on two clocks: the steady clock for intervals, and the wall clock for output.
 //
 //   mr::instant start = mr::detail::system_instant();
 //   auto elapsed_ns = mr::detail::system_instant().steady_ns - start.steady_ns;     // even if the wall clock is set

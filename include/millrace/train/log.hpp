@@ -1,4 +1,5 @@
-// The training log: accepts rows from the training loop and writes them to its sinks on its own thread.
+// The training log: accepts rows from the training loop and writes them on a separate thread to its sinks (outputs,
+// such as a file).
 //
 //   mr::log out(mr::status_line{}, mr::json_lines("run.jsonl"), mr::tensorboard("runs/first"));
 //   out.push({.step = step, .values = {{"learning_rate", rate}}});     // if full, drops rows of the lowest steps

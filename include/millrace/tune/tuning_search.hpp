@@ -5,10 +5,11 @@
 //   if (auto d = search.evaluate(window))  apply(d->to), log(d->text());   // empty before a decision
 //
 // The reachable rate is the lowest of four rates: the rates of the training step, of the stages that are not tuned, of
-// all workers, and of the reads at their knee. Beyond the knee, twice as many reads gain little. The target is the
-// smallest number of workers and reads that reaches this rate and is busy for 95 % of its time. If the wait for data is
-// less than `data_wait` of the time, the search lowers the numbers. If the wait is longer, the search raises the
-// numbers. By the following rules, a search ends within five moves, with at most three changes of direction:
+// all workers, and of the reads at their knee. The knee is the number of reads beyond which twice as many reads gain
+// little. The target is the smallest number of workers and reads that reaches this rate and is busy for 95 % of its
+// time. If the wait for data is less than `data_wait` of the time, the search lowers the numbers. If the wait is
+// longer, the search raises the numbers. By the following rules, a search ends within five moves, with at most three
+// changes of direction:
 // - A number that was too low, or an increase that gained nothing, is not tried again.
 // - A number that rose after a fall does not fall again.
 // - After the third move, no number falls while the trainer does not wait, because the step may need all workers and
@@ -150,7 +151,7 @@ class tuning_search {
   static std::size_t lowered(std::size_t open, std::size_t target, const past& p);
   concurrency_counts nearer(const concurrency_counts& target) const;
   /// Returns lowered numbers for a window without a wait. If the open workers and reads have no spare time, raises the
-  /// numbers instead, because the read-ahead is shrinking.
+  /// numbers instead, because the number of prefetched samples is shrinking.
   concurrency_counts reduced(const aim& a) const;
   /// Adds one worker or one read, depending on which of the two has the lower rate. Changes nothing if both rates are
   /// far above the rate of the step.

@@ -1,4 +1,4 @@
-// Lists the members of an aggregate, as batch<Item> needs them.
+// Lists the members of an aggregate, for batch<Item>.
 //
 //   struct example { mr::picture pixels; std::int32_t label; };
 //   static_assert(mr::detail::member_count<example>() == 2);

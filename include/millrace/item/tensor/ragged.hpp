@@ -12,7 +12,7 @@
 // longest, 4]. A slot has space for max_length in every row, but only the used part is copied to a device. With `fixed`
 // all batches have one shape, as CUDA graphs require.
 // All samples of a run must have the same options as the first sample.
-// Errors: the constructor throws data_error for a length above max_length (unless `truncate`), and setup_error for
+// Errors: the constructor throws data_error for a length above max_length if `truncate` is not set, and setup_error for
 // invalid options. Threads: not synchronized.
 #pragma once
 

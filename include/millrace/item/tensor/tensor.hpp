@@ -1,4 +1,4 @@
-// tensor: an owned array with a shape in host memory; also the element types that columns may have.
+// tensor: an owned array with a shape in host memory. This header also defines the element types that columns may have.
 //
 //   mr::tensor<float, 2> box({4, 2});      // [4, 2] f32, zeros
 //   box(3, 1) = 0.5F;                      // an element; with one dimension, also box[3]

@@ -10,8 +10,8 @@
 // much as reading the wall clock. Therefore processor time is measured only in every eighth stay, whose share of
 // processor time represents the other stays. Reading the run delay (the wait for a core) costs even more. Therefore the
 // run delay is read for at most one stay per 10 ms.
-// Errors: none. Threads: one thread at a time is the worker; any thread may call add_to(). add_to() may miss a value
-// that is being written, but does not count any value twice.
+// Errors: none. Threads: only one thread at a time may call the functions of the worker, and any thread may call
+// add_to(). add_to() may miss a value that is being written, but does not count any value twice.
 #pragma once
 
 #include <millrace/base/clock.hpp>
@@ -44,7 +44,7 @@ class worker_times {
     delay_due_ns_ = now_ns + delay_interval_ns;
     delay_at_ns_ = run_delay_of_this_thread_ns();
   }
-  /// Sets the ticket on which the worker works from now on.
+  /// Sets the ticket (the number of a sample) on which the worker works from now on.
   void at(std::uint64_t ticket) noexcept { ticket_.store(ticket, std::memory_order_relaxed); }
   /// Records work on `items` items since begin() or the previous call. Returns the time of this work in nanoseconds.
   std::uint64_t worked(std::uint64_t until_ns, std::size_t items, std::uint64_t batch) noexcept {

@@ -33,7 +33,7 @@ enum class stage_kind : std::uint8_t {
   step      ///< the trainer, which is busy between two calls of next() and starved in next()
 };
 
-/// The measurements of one phase of a fused segment, such as "decode", "resize" or "map".
+/// The measurements of one phase of a segment (stages that run together), such as "decode", "resize" or "map".
 struct phase_statistics {
   std::string name{};
   std::uint64_t busy_ns = 0;

@@ -1,14 +1,14 @@
-// Simulates the threads and rings of the engine event by event, with random service times and without waiting.
+// Simulates the threads and buffers of a session event by event, with random service times and without waiting.
 //
 //   auto s = mr::detail::simulate({.workers = 8, .work_ns = mr::detail::empirical_distribution::fixed(2e6),
 //                                   .step_ns = mr::detail::empirical_distribution::fixed(25e6)});
 //   s.statistics.samples_per_s();   mr::judge(s.statistics);      // the same measurements as for a real run
 //
-// The simulation follows the rules of the engine. A read first reserves its bytes in the read-ahead budget; only the
+// The simulation follows the rules of a session. A read first reserves its bytes in the read-ahead budget; only the
 // read that is needed next may exceed the budget. Samples become available in the run's order. A worker claims the next
-// ticket whose sample is available and whose batch has a slot. Copies and steps process batches in order.
-// With k outstanding reads, the speed of each read is 1 / (1 + contention x (k - 1)) of its speed alone.
-// A service time depends only on the seed and on the number of the operation, never on the settings. Therefore two
+// ticket (row) whose sample is available and whose batch has a slot (memory). Copies and steps process batches in
+// order. With k outstanding reads, the speed of each read is 1 / (1 + contention x (k - 1)) of its speed alone. A
+// service time depends only on the seed and on the number of the operation, never on the settings. Therefore two
 // simulations that differ in one setting have the same service times.
 // Errors: setup_error for a model that can never deliver a batch. Threads: the function is pure; any thread may call
 // it.

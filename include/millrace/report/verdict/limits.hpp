@@ -5,8 +5,8 @@
 //   l.margin();                                       // the second lowest limit, divided by the lowest
 //   mr::detail::limits_of(statistics, {.workers = 1.25});        // with a quarter more workers
 //
-// If the threads of a stage were busy for b seconds in total with n samples, its limit is n x threads / b (utilization
-// law).
+// If the threads of a stage were busy for b seconds in total with n samples, the limit of the stage is n x threads / b
+// (utilization law).
 //   step      n / time between calls of next(); with events of the device n / (wall - idle time of the device)
 //   copy      n x threads / copying          work    n x threads / working
 //   unpack    n x threads / (reading + unpacking)      the speed of the I/O threads

@@ -30,7 +30,8 @@ struct picture_statistics {
   std::vector<reason> by_libjpeg{};                ///< reasons, in descending order of frequency
   std::uint64_t smaller = 0;                       ///< decoded at 1/8, 2/8 or 4/8 of the size, by any decoder
   std::uint64_t progressive = 0;
-  std::uint64_t by_entries = 0, by_restarts = 0;   ///< crops accelerated by entry points, or by restart markers
+  std::uint64_t by_entries = 0, by_restarts = 0;   ///< crops that used stored entry points, or restart markers, to skip
+                                                   ///< data
   std::uint64_t entries_refused = 0;               ///< entry points not used, because they belong to another file
   std::uint64_t damaged = 0;                       ///< damaged images that accept_damaged permits
   std::uint64_t warnings = 0;                      ///< all warnings of libjpeg

@@ -9,7 +9,7 @@
 // A stage starves while it waits for input, and blocks while it waits for space. The verdict compares two methods:
 // - Limits (limits.hpp): the stage with the lowest limit limits the run.
 // - Walk: from the trainer upstream, the first stage that starves for less than 5 % of its time limits the run.
-// If the methods disagree, `agree` is false, and the limits usually decide, because with short rings all stages
+// If the methods disagree, `agree` is false, and the limits usually decide, because with short queues all stages
 // alternately starve and block. The walk decides only if two conditions hold. The stage with the lowest limit was busy
 // for less than 85 % of its time. The stage that the walk selects starved and blocked for less than 5 % of its time. In
 // this case, the unaccounted time belongs to the walk's stage. Balanced: the two lowest limits differ by less than 10
@@ -62,7 +62,7 @@ enum class bound_cause {
 struct verdict {
   bound_by what = bound_by::unknown;
   bound_cause cause = bound_cause::none;
-  std::string where{};        ///< the limiting stage; for a fused stage, its costliest phase
+  std::string where{};        ///< the limiting stage, or the costliest phase of a stage that has phases
   std::string limit{};        ///< name of the limiting stage
   std::string next{};         ///< name of the stage with the next limit
   double margin = 1;          ///< ratio of the next limit to the lowest limit

@@ -4,16 +4,16 @@
 //   workers.submit(task, 3);                 // runs on one of oneTBB's threads, as worker 3
 //
 // Reason for a global_control: oneTBB starts one worker fewer than requested, because it expects that the caller also
-// works in the arena. Here the caller is the trainer, which does not. With a large limit in a global_control, oneTBB
-// starts all workers. The executor owns the global_control. The arena of each session limits the session's workers.
-// Value of its limit: the smallest limit of all global_control objects applies to the process. Therefore all executors
-// set the same limit, which is far above any useful number. oneTBB never ends a thread, and starts more threads for a
-// new arena before the threads of the previous arena sleep. Therefore a process that creates many sessions in
-// succession finally has as many threads as the limit allows. Reason for a second arena: a queued task wakes the
-// threads of its arena, which then search for other tasks for a while. If there are more workers than cores, usually
-// only the first workers are active (dispatcher.hpp). Therefore the first workers have a small arena. Reason for
-// restoring the cores of a thread after a task: oneTBB's threads belong to the process, and also run other work of the
-// user.
+// works in the arena. Here the caller is the trainer, which does not work in the arena. With a large limit in a
+// global_control, oneTBB starts all workers. The executor owns the global_control. The arena of each session limits the
+// session's workers. Value of its limit: the smallest limit of all global_control objects applies to the process.
+// Therefore all executors set the same limit, which is far above any useful number. oneTBB never ends a thread, and
+// starts more threads for a new arena before the threads of the previous arena sleep. Therefore a process that creates
+// many sessions in succession finally has as many threads as the limit allows. Reason for a second arena: a queued task
+// wakes the threads of its arena, which then search for other tasks for a while. If there are more workers than cores,
+// usually only the first workers are active (dispatcher.hpp). Therefore the first workers have a small arena. Reason
+// for restoring the cores of a thread after a task: oneTBB's threads belong to the process, and also run other work of
+// the user.
 // Errors: none. Threads: any thread may submit; submit() does not wait. Lifetime: see worker_executor.hpp.
 #pragma once
 

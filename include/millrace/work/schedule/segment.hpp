@@ -5,7 +5,7 @@
 //
 // A producer puts samples into the sink of the next segment, in order, while the sink has space. When a full sink has
 // space again, the sink calls the listener of its producer. The functions of sinks and listeners never wait. Code that
-// waits has its own thread: I/O threads, serial stages, the trainer.
+// waits runs on a separate thread: an I/O thread, the thread of a serial stage, or the trainer.
 #pragma once
 
 #include <millrace/item/sample.hpp>

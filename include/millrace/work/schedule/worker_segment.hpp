@@ -9,7 +9,7 @@
 //   };
 //
 // The class is not a template, so that it is not compiled again for each flow. Errors: none.
-// Threads: workers call run() as described in dispatcher.hpp; any thread may call the other functions.
+// Threads: workers call run() as described in work/schedule/dispatcher.hpp. Any thread may call the other functions.
 #pragma once
 
 #include <millrace/item/scratch.hpp>

@@ -6,7 +6,7 @@
 //   example e = prepare(std::move(r), {.epoch = 3, .sample = id}, memory, map_at_work);   // map_at_work: for errors
 //
 // Each map that draws random numbers gets an rng (random stream) with the key (seed, epoch, sample, ordinal). The
-// ordinal numbers the stages of the flow that draw random numbers.
+// ordinal is the number of the map among the stages of the flow that draw random numbers.
 // Errors: throws the exceptions of the maps. Threads: any number of threads may call the function concurrently, each
 // with a separate scratch.
 #pragma once

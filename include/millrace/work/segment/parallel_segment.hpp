@@ -7,10 +7,10 @@
 //       maps, stage, {.max_workers = 8, .workers = &pool, .capacity = 64}, next.entrance());
 //
 // Results are passed on in order. Each ticket (number of a sample) gets a buffer for its results before its stages run,
-// so that workers never wait for space. At most `capacity` tickets are between claim and commit. The worker that
-// completes the oldest ticket commits that ticket and the completed tickets after it, while the next segment has space.
-// The other completed tickets are committed when the next segment reports space. Errors and ends of epochs are passed
-// on in order with the samples.
+// so that workers never wait for space. At most `capacity` tickets are claimed but not yet committed (passed on to the
+// next segment). The worker that completes the oldest ticket commits that ticket and the completed tickets after it,
+// while the next segment has space. The other completed tickets are committed when the next segment reports space.
+// Errors and ends of epochs are passed on in order with the samples.
 // Errors: the next segment gets the error of a sample instead of the sample, with shard, key and stage.
 // Threads: workers call run(); one producer at a time uses the entrance. Lifetime: the next segment must outlive this
 // segment.
@@ -81,7 +81,7 @@ class parallel_segment final : public worker_segment, public space_listener {
   struct options {
     std::size_t max_workers = 1;
     worker_executor* workers = nullptr;
-    std::size_t capacity = 64;   ///< maximum number of tickets between claim and commit
+    std::size_t capacity = 64;   ///< maximum number of tickets that are claimed but not committed
     sample_names* names = nullptr;   ///< creates the names of the outputs; null if outputs need no names
     stage_passage* passage = nullptr;   ///< counts of the expanding stage; null if it never drops samples
   };

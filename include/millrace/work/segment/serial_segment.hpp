@@ -247,7 +247,7 @@ class serial_segment final : public pipeline_node, public space_listener, public
   sample_sink<output>* const next_;
   ticket_input<input> input_;
   std::atomic<std::uint64_t> available_{0}, removed_{0};
-  std::atomic<std::uint64_t> wake_at_{0};   // number of available tickets that wakes the thread
+  std::atomic<std::uint64_t> wake_at_{0};   // number of available samples that wakes the thread
   doorbell bell_;
   std::atomic<bool> stopped_{false};
   std::uint64_t started_ns_ = 0;
