@@ -13,7 +13,7 @@
 // Rows of one channel need a plan of one channel: call mono() or channel(). All rows of an audio_row column must have
 // the same number of frames: call random_crop(), or pad() and crop().
 // Errors: data_error if the plan has several channels and the row has one; for ragged rows also the errors of ragged().
-// Threads and lifetime: those of audio.
+// Threads: not synchronized. Lifetime: a row keeps the bytes of its file alive, as audio does.
 #pragma once
 
 #include <millrace/base/version.hpp>

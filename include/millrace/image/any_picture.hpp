@@ -5,7 +5,7 @@
 //
 // Formats: JPEG, PNG, PNM, and one more format that the caller supplies. The alpha channel of a PNG is dropped.
 // Errors: the errors of the detected format. An unsupported format is a data_error, whose message names the format if
-// it is known. Threads: not synchronized, as `picture`.
+// it is known. Threads: not synchronized.
 #pragma once
 
 #include <millrace/base/version.hpp>

@@ -58,8 +58,8 @@ MILLRACE_SIMD void store_vector(void* to, __m256i v) noexcept {
   if constexpr (streams) _mm256_stream_si256(static_cast<__m256i*>(to), v);
   else _mm256_storeu_si256(static_cast<__m256i*>(to), v);
 }
-/// Rounds each number to the nearest number of the element type, ties to even, and stores those of `a`, then those of
-/// `b`.
+/// Rounds each number to the nearest number of the element type, ties to even. Stores the numbers of `a`, then the
+/// numbers of `b`.
 template <bool streams>
 MILLRACE_SIMD void store_numbers(float* to, floats a, floats b) noexcept {
   store_vector<streams>(to, reinterpret_cast<__m256i>(a));

@@ -23,11 +23,11 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail { namespac
 
 #define MILLRACE_SIMD [[gnu::always_inline]] inline
 
-/// Returns bytes clamped to 0..255 in natural order: those of `a`, then those of `b`. Moves data between blocks.
+/// Returns bytes clamped to 0..255: all bytes of `a`, then all bytes of `b`. Moves data between blocks.
 MILLRACE_SIMD bytes clamped_bytes_in_order(words a, words b) noexcept {
   return reinterpret_cast<bytes>(_mm256_permute4x64_epi64(reinterpret_cast<__m256i>(clamped_bytes(a, b)), 0xd8));
 }
-/// Returns bytes clamped to 0..255, where those of `a` have even indices, and those of `b` odd indices.
+/// Returns bytes clamped to 0..255, where bytes of `a` have even indices, and bytes of `b` odd indices.
 MILLRACE_SIMD bytes clamped_byte_pairs(words a, words b) noexcept {
   const __m256i zip = _mm256_setr_epi8(0, 8, 1, 9, 2, 10, 3, 11, 4, 12, 5, 13, 6, 14, 7, 15,
                                        0, 8, 1, 9, 2, 10, 3, 11, 4, 12, 5, 13, 6, 14, 7, 15);

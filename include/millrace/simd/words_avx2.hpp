@@ -110,7 +110,7 @@ MILLRACE_SIMD quads low_quads(words v) noexcept {
 MILLRACE_SIMD quads high_quads(words v) noexcept {
   return reinterpret_cast<quads>(_mm256_unpackhi_epi16(reinterpret_cast<__m256i>(v), _mm256_setzero_si256()));
 }
-/// Returns (v + 2^23) >> 24 as bytes. Each block contains the bytes of `a`, then those of `b`, `c` and `d`.
+/// Returns (v + 2^23) >> 24 as bytes. Each block contains the bytes of `a`, `b`, `c` and `d`, in this order.
 MILLRACE_SIMD bytes rounded_top_bytes(unsigned_quads a, unsigned_quads b, unsigned_quads c, unsigned_quads d) noexcept {
   const unsigned_quads half = unsigned_quads{} + (1U << 23);
   const __m256i words_of_ab = _mm256_packus_epi32(reinterpret_cast<__m256i>((a + half) >> 24),
@@ -163,8 +163,8 @@ MILLRACE_SIMD bytes narrowed_masks(const quads* q) noexcept {
 MILLRACE_SIMD octs sums_of_eight(bytes v) noexcept {
   return reinterpret_cast<octs>(_mm256_sad_epu8(reinterpret_cast<__m256i>(v), _mm256_setzero_si256()));
 }
-/// Returns the bytes of `b` where the mask is 255, and those of `a` where it is 0. Uses inline assembly, because GCC
-/// would first compare the mask with 0. AVX2 reads only the highest bit of each byte of the mask.
+/// Returns the bytes of `b` where the mask is 255, and the bytes of `a` where the mask is 0. Uses inline assembly,
+/// because GCC would first compare the mask with 0. AVX2 reads only the highest bit of each byte of the mask.
 MILLRACE_SIMD bytes selected(bytes a, bytes b, bytes mask) noexcept {
   bytes blended;
   asm("vpblendvb %3, %2, %1, %0" : "=x"(blended) : "x"(a), "x"(b), "x"(mask));

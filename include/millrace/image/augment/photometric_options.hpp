@@ -5,7 +5,7 @@
 //   const mr::rand_augment_options timm{.numbers = mr::augment_numbers::timm, .magnitude = 9};
 //
 // Published parameters are named after the library that published them. The operations produce the pixels of Pillow,
-// except gaussian_blur_options, whose kernel is that of torchvision.
+// except the Gaussian blur, which uses torchvision's kernel.
 // Errors: none here; photometric_plan checks the options. Threads: not synchronized.
 #pragma once
 
@@ -111,11 +111,11 @@ struct rand_augment_options {
   std::size_t count = 2;                                    ///< operations per image
   double magnitude = 9;                                     ///< torchvision: a bin, counted from 0; timm: a level
   std::size_t bins = 31;                                    ///< torchvision: number of bins (steps of the magnitude)
-  double deviation = 0.5;      ///< timm: standard deviation of the level; above 100: uniform, 0 to magnitude
+  double deviation = 0.5;      ///< timm: standard deviation of the level; above 100: uniform in 0..magnitude
   bool increasing = true;      ///< timm: a higher level increases the effect of all operations ("inc1")
   double probability = 0.5;    ///< timm: probability of each operation
-  std::optional<interpolation> filter{};   ///< interpolation between pixels; empty: as published
-  std::optional<rgb_color> fill{};         ///< color of pixels from outside the image; empty: as published
+  std::optional<interpolation> filter{};   ///< interpolation between pixels; empty: the published one
+  std::optional<rgb_color> fill{};         ///< color of pixels from outside the image; empty: the published one
 };
 
 /// Options of TrivialAugmentWide, with torchvision's parameters.
@@ -141,8 +141,8 @@ enum class augment_policy : std::uint8_t {
 struct auto_augment_options {
   augment_policy policy = augment_policy::torchvision_imagenet;   ///< the list of pairs
   double deviation = 0;                    ///< timm: standard deviation of each level; above 100: levels are uniform
-  std::optional<interpolation> filter{};   ///< interpolation between pixels; empty: as published
-  std::optional<rgb_color> fill{};         ///< color of pixels from outside the image; empty: as published
+  std::optional<interpolation> filter{};   ///< interpolation between pixels; empty: the published one
+  std::optional<rgb_color> fill{};         ///< color of pixels from outside the image; empty: the published one
 };
 
 /// Options of AugMix, with torchvision's parameters and alpha = 1.

@@ -18,7 +18,7 @@
 // A value is fma(sample, 1 / std, -mean / std), rounded to f32, then to T.
 // Errors: u16() throws data_error if the file is not a PNG of 16-bit RGB, setup_error if the plan has operations on
 // pixels or a background. apply() throws data_error if the geometry is for an image of another size. Threads: not
-// synchronized. Lifetime: the same rules as for `picture`.
+// synchronized. Lifetime: the plan keeps the bytes of its file alive, as `picture` does.
 // Cost: all rows down to the crop are inflated. Memory: the rows of the crop.
 // Format: ISO/IEC 15948 (PNG); the KITTI flow format is from the devkit of the KITTI flow benchmark (2015).
 #pragma once

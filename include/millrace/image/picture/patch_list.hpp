@@ -17,7 +17,7 @@
 // All samples of a run must have the same options.
 // Errors: data_error for more than max_patches patches (unless `truncate`) and for an image whose sides are not
 // multiples of a patch; setup_error if an option is out of range; the same errors as `picture`. Threads: not
-// synchronized. Lifetime: as for `picture`.
+// synchronized. Lifetime: a list keeps the bytes of its files alive, as `picture` does.
 // Cost: the cost that picture_list.hpp states, and one more copy of each image within the CPU's cache.
 // Source of the rule of resize_to_patches(): smart_resize() of Qwen2-VL.
 #pragma once

@@ -12,8 +12,8 @@
 // The images of row i are images offsets[i] to offsets[i + 1] - 1 of the batch. The batch has no padding, and a row may
 // be empty. All samples of a run must have the same options.
 // Errors: data_error for more than max_pictures images (unless `truncate`) and for an image of another size;
-// setup_error if an option is out of range; the same errors as `picture`. Threads: not synchronized. Lifetime: as for
-// `picture`.
+// setup_error if an option is out of range; the same errors as `picture`. Threads: not synchronized.
+// Lifetime: a list keeps the bytes of its files alive, as `picture` does.
 // Cost: a slot (the memory of a batch) has space for max_pictures images in every row, but only the used part is copied
 // to a device. Images of several rows are decoded together, as in a column of single images. A row is rendered at its
 // final place if map() has finished for all preceding rows of the batch. Otherwise this row and all later rows are

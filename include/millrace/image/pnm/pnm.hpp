@@ -6,7 +6,7 @@
 // Gray becomes RGB. Values are scaled from 0..maxval to 0..255 and rounded. Only the first image of a file is read;
 // later bytes are ignored. Rows are read in place, so the file must contain the full image.
 // Errors: data_error, with shard, key and stage "pnm", if the format is different or the file is truncated.
-// Threads: the same rules as for `picture`.
+// Threads: not synchronized.
 // Format: Netpbm's ppm(5) and pgm(5).
 #pragma once
 

@@ -72,7 +72,7 @@ class neon_columns {
     std::int32_t base;
   };
   /// The weights of two taps of 8 outputs. Bytes: the high parts of the first tap and of the second tap, then the low
-  /// parts. Words: the weights of the first tap, then those of the second tap.
+  /// parts. Words: the weights of the first tap, then of the second tap.
   struct tap_pair {
     alignas(16) std::uint8_t high[2][8], low[2][8];
   };
