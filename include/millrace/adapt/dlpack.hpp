@@ -1,21 +1,19 @@
-// Converts batches to and from DLPack, the struct with which tensor libraries share memory without a copy.
+// Converts batches to and from DLPack, a struct by which tensor libraries share memory without a copy.
 //
 //   #include <millrace/adapt/dlpack.hpp>
-//   auto [pixels, labels] = mr::to_dlpack(std::move(b), {.stream = s});       // dlpack_tensor, one for each column
+//   auto [pixels, labels] = mr::to_dlpack(std::move(b), {.stream = s});       // one dlpack_tensor for each column
 //   at::Tensor x = at::fromDLPack(pixels.release());                          // the receiver calls its deleter
 //   auto back = mr::from_dlpack<std::uint8_t, 4>(mr::dlpack_tensor(at::toDLPack(x)));   // back.view(), or a column
 //
-// Opt-in. Needs no header of DLPack: dlpack_tensor converts from and to the DLManagedTensor* of any copy of dlpack.h,
-// such as <ATen/dlpack.h>.
-// Export: tensors are row-major, with strides. A ragged column becomes two tensors: values, then lengths, sizes or
-// offsets.
-// The tensors own the batch. The batch's slot is released when its last tensor is destroyed
-// (tensors/shared_batch.hpp). A training loop that keeps as many batches as there are slots does not receive another
-// batch.
-// Import: row-major tensors of the given element type and rank, on the host or on a GPU. Your work on a GPU tensor must
-// wait for the stream that wrote the tensor.
-// Errors: setup_error for a tensor of another type, rank, device or layout; the deleter of the tensor is called first.
-// Threads: a deleter may be called on any thread. Format: DLManagedTensor of DLPack, the same in versions 0.2 to 1.x.
+// Opt-in. It needs no header of DLPack: dlpack_tensor converts from and to the DLManagedTensor* of any copy of
+// dlpack.h, such as <ATen/dlpack.h>.
+// Export: tensors are row-major, with strides. A ragged column becomes two tensors: the values, and the lengths, sizes
+// or offsets. The tensors own the batch. The slot (memory) of the batch is released when its last tensor is destroyed
+// (tensors/shared_batch.hpp). If a training loop keeps tensors of all slots, it does not receive another batch.
+// Import: the tensor must be row-major, with the given element type and rank, on the host or on a GPU. Your work on a
+// GPU tensor must wait for the stream that wrote the tensor.
+// Errors: setup_error for a tensor of another type, rank, device or layout. The deleter of the tensor is called before.
+// Threads: any thread may call a deleter. Format: DLManagedTensor of DLPack, which is the same in versions 0.2 to 1.x.
 #pragma once
 
 #include <millrace/base/version.hpp>
@@ -66,18 +64,19 @@ class dlpack_tensor {
   template <detail::dlpack_struct Managed>
   explicit dlpack_tensor(Managed* tensor) noexcept : tensor_(reinterpret_cast<dlpack_managed*>(tensor)) {}
 
-  /// Returns the tensor, whose members have the names of DLPack; null after release().
+  /// Returns the tensor, or null after release(). Its members have the names of DLPack.
   dlpack_managed* get() const noexcept { return tensor_.get(); }
   dlpack_managed* operator->() const noexcept { return tensor_.get(); }
   explicit operator bool() const noexcept { return tensor_ != nullptr; }
   /// Deletes the tensor.
   void reset() noexcept { tensor_.reset(); }
-  /// Returns the tensor as a pointer that converts to any library's DLManagedTensor*. Its receiver calls the deleter.
+  /// Returns the tensor as a pointer that converts to the DLManagedTensor* of any library. The receiver calls the
+  /// deleter.
   [[nodiscard]] dlpack_pointer release() noexcept { return {tensor_.release()}; }
 
  private:
   struct call_deleter {
-#ifdef __clang__   // a deleter of another library has the type of another copy of the struct
+#ifdef __clang__   // another library's deleter has a different function type
     __attribute__((no_sanitize("function")))
 #endif
     void operator()(dlpack_managed* tensor) const noexcept {
@@ -99,7 +98,7 @@ inline std::string describe_dlpack(const dlpack_view& t) {
   return t.strides && t.ndim > 0 ? text + "]" : text;
 }
 
-/// Returns true if the elements are contiguous in row-major order, or if the tensor is empty.
+/// Returns whether the elements are contiguous in row-major order. Returns true if the tensor is empty.
 inline bool is_row_major(const dlpack_view& t) noexcept {
   std::int64_t stride = 1;
   bool same = true;
@@ -113,7 +112,7 @@ inline bool is_row_major(const dlpack_view& t) noexcept {
 
 }  // namespace detail
 
-/// Owns a tensor of another library. A column of a flow may have this type.
+/// Owns a tensor of another library. A member that becomes a column of a batch may have this type.
 template <detail::tensor_element T, std::size_t N>
 class dlpack_array {
  public:
@@ -161,8 +160,8 @@ dlpack_array<T, N> from_dlpack(dlpack_tensor tensor) {
 }
 
 /// Returns a std::array of tensors, one for each column in the order of batch<...>. A ragged column has two tensors:
-/// values, then lengths, sizes or offsets. Mixed rows add two tensors at the end: label_b and lambda. Throws
-/// setup_error if the batch is empty, and the errors of also_used_on().
+/// the values, and the lengths, sizes or offsets. If rows are mixed (mixup, cutmix), two more tensors follow: label_b
+/// and lambda. Throws setup_error if the batch is empty, and the errors of also_used_on().
 template <detail::owned_batch Batch>
 auto to_dlpack(Batch&& b, const consumer_options& consumer = {}) {
   const auto shared = detail::share(std::move(b), consumer);

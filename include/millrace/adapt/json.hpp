@@ -1,10 +1,10 @@
-// Extracts one field from a JSON document. The document is a line, or a field of a record.
+// Extracts a field from a JSON document, which is a line, or a field of a record.
 //
 //   #include <millrace/adapt/json.hpp>                                  // link with -lsimdjson
 //   auto flow = mr::lines("corpus-{0000..1023}.jsonl.gz") | mr::map(mr::json_field("text")) | mr::map(tokenize) | ...
-//   auto same = mr::shards("corpus-{000..099}.tar") | mr::map(mr::json_field("text")) | ...      // of the field "json"
+//   auto same = mr::shards("corpus-{000..099}.tar") | mr::map(mr::json_field("text")) | ...   // reads the field "json"
 //
-//   example prepare(const mr::record& r, mr::scratch& s) {             // several fields: the document is parsed once
+//   example prepare(const mr::record& r, mr::scratch& s) {             // several fields: parses the document once
 //     const mr::bytes meta = r["json"];
 //     return {mr::json_field("caption")(meta, s),                                        // std::string
 //             mr::json_field<std::int32_t>("/objects/0/class")(meta, s),                 // a JSON pointer (RFC 6901)
@@ -14,13 +14,13 @@
 //   }
 //
 // Opt-in: needs simdjson (libsimdjson-dev).
-// Strings are UTF-8, and escapes are resolved. An integer is a JSON number without fraction or exponent, in the range
-// of its type. A float is any number in the range of its type, rounded, or one of the words NaN, Infinity and -Infinity
-// that Python's json.dumps() writes. A bool is true or false. Arrays are rectangular; their nesting depth is the rank
-// of the tensor or the ragged row.
-// Errors: data_error for a text that is not one complete JSON document, for a missing field, and for a value of another
-// type, range or shape. The error contains the actual and the expected value; the flow adds file and line.
-// Threads: any number of threads concurrently; each worker has its own parser.
+// Strings are UTF-8, and escape sequences are decoded. An integer is a JSON number without fraction or exponent, in the
+// range of its type. A float is any number in the range of its type, rounded, or one of the words NaN, Infinity and
+// -Infinity, which Python's json.dumps() writes. A bool is true or false. Arrays must be rectangular. Their nesting
+// depth is the rank of the tensor or ragged row.
+// Errors: data_error for a text that is not exactly one JSON document, for a missing field, and for a value of another
+// type, range or shape. The error contains the actual and the expected value. The flow adds file and line.
+// Threads: any number of threads at the same time. Each worker has its own parser.
 #pragma once
 
 #include <millrace/base/half.hpp>
@@ -47,21 +47,22 @@ namespace millrace { inline namespace MILLRACE_ABI {
 /// Options of json_field<tensor<T, N>>, and of json_field<std::vector<T>> with N = 1.
 template <std::size_t N>
 struct json_tensor_options {
-  std::array<std::size_t, N> shape{};   ///< required shape; 0: any extent
+  std::array<std::size_t, N> shape{};   ///< required shape; 0 allows any extent
 };
 
 /// Options of json_field<ragged<T, N>> for N >= 2. For N = 1, json_field uses ragged_options.
 template <class T, std::size_t N>
 struct json_ragged_options {
-  std::array<std::size_t, N - 1> row_shape{};   ///< fixed dimensions: {4} for boxes [n, 4]; required even if n is 0
-  ragged_options<T> rows{};                     ///< options of the dimension that varies
+  /// Extents of the fixed dimensions, such as {4} for boxes [n, 4]; required even if n is 0.
+  std::array<std::size_t, N - 1> row_shape{};
+  ragged_options<T> rows{};                     ///< options of the first dimension, whose extent varies
 };
 
 namespace detail {
 
 struct no_json_options {};
 
-/// Describes how a JSON value is converted to a T. A value that is not an array has rank 0.
+/// Describes the conversion of a JSON value to a T. The rank is 0 unless the value is an array.
 template <class T>
 struct json_kind;
 template <>
@@ -117,7 +118,7 @@ concept json_type = requires {
   json_kind<T>::rank;
 };
 
-/// Returns the value that json_field<T> expects, as a text for messages.
+/// Returns a description of the values that json_field<T> accepts, for messages.
 template <class T>
 std::string json_expectation() {
   if constexpr (std::is_same_v<T, std::string>) return "a string";
@@ -128,8 +129,8 @@ std::string json_expectation() {
   else return "a number in the range of " + std::string(dtype_name<T>());
 }
 
-/// A number that JSON does not have, but Python's json.dumps() writes. The parser reads it as a string of an escaped
-/// NUL and the word, because such a string does not occur in real documents.
+/// A number that JSON does not have, but Python's json.dumps() writes. It is passed to the parser as a string: an
+/// escaped NUL, followed by the word. Real documents do not contain this string.
 struct json_constant {
   std::string_view word;
   double value;
@@ -138,7 +139,7 @@ inline constexpr json_constant json_constants[] = {{"NaN", std::numeric_limits<d
                                                    {"-Infinity", -std::numeric_limits<double>::infinity()},
                                                    {"Infinity", std::numeric_limits<double>::infinity()}};
 
-/// Returns the constant that a parsed string represents; null if it is an ordinary string.
+/// Returns the constant that a string represents, or null for an ordinary string.
 inline const json_constant* json_constant_of(std::string_view text) noexcept {
   if (!text.starts_with('\0')) return nullptr;
   for (const json_constant& c : json_constants)
@@ -146,7 +147,7 @@ inline const json_constant* json_constant_of(std::string_view text) noexcept {
   return nullptr;
 }
 
-/// Returns the document with its constants converted to strings; empty if the document has no constants.
+/// Returns the document with its constants converted to strings, or "" if the document has no constants.
 inline std::string with_constants_as_strings(std::string_view document) {
   std::string out;
   bool in_string = false, has_some = false;
@@ -162,7 +163,7 @@ inline std::string with_constants_as_strings(std::string_view document) {
     const json_constant* constant = nullptr;
     for (const json_constant& one : json_constants)
       if (!constant && document.substr(at).starts_with(one.word)) constant = &one;
-    if (constant) {   // before a colon, it is a member's name without quotes, which stays an error
+    if (constant) {   // before a colon, the word is a member name without quotes, which is an error
       const std::size_t next = document.find_first_not_of(" \t\r\n", at + constant->word.size());
       if (next != std::string_view::npos && document[next] == ':') constant = nullptr;
     }
@@ -177,7 +178,7 @@ inline std::string with_constants_as_strings(std::string_view document) {
   return has_some ? out : std::string();
 }
 
-/// Returns false if the value has another type or is out of range.
+/// Converts a value. Returns false if it has another type or is out of range.
 template <class T>
 bool read_json(const simdjson::dom::element& from, T& to) {
   if constexpr (std::is_same_v<T, std::string>) {
@@ -212,15 +213,15 @@ bool read_json(const simdjson::dom::element& from, T& to) {
 }
 
 /// The parser of a worker, with its last document. A document is parsed only once, because callers often request
-/// several fields of one record, one after the other.
+/// several fields of the same record in succession.
 class json_document {
  public:
-  /// Parses a document. Returns simdjson's error code and does not throw it.
+  /// Parses a document. Returns simdjson's error code instead of throwing it.
   simdjson::error_code parse(std::string_view document) {
     if (parsed_ && document == std::string_view(text_).substr(0, text_.size() - simdjson::SIMDJSON_PADDING))
       return simdjson::SUCCESS;
     text_.assign(document);
-    text_.append(simdjson::SIMDJSON_PADDING, ' ');   // the parser reads beyond the document
+    text_.append(simdjson::SIMDJSON_PADDING, ' ');   // the parser reads beyond the end of the document
     auto problem = parser_.parse(text_.data(), document.size(), false).get(root_);
     if (problem != simdjson::SUCCESS)
       if (std::string other = with_constants_as_strings(document); !other.empty()) {
@@ -255,7 +256,7 @@ class json_field {
  public:
   using options = typename kind::options;
 
-  /// Sets the name of a field of the outermost object, or a JSON pointer, which begins with '/'.
+  /// `name` is the name of a field of the outermost object, or a JSON pointer, which begins with '/'.
   explicit json_field(std::string name, const options& o = {}) : name_(std::move(name)), options_(o) {}
 
   /// Returns the field of a document. Throws data_error if the document is invalid, the field is missing, or its value
@@ -271,7 +272,7 @@ class json_field {
       fail("is not valid JSON: " + std::string(simdjson::error_message(problem)),
            from.name() != "line" ? "Store one complete document in the field"
            : problem == simdjson::EMPTY
-               ? "Write one complete document per line (JSON Lines); lines_options::skip_empty drops empty lines"
+               ? "Write one complete document per line (JSON Lines). lines_options::skip_empty omits empty lines"
                : "Write one complete document per line (JSON Lines)",
            from);
     simdjson::dom::element node;
@@ -296,7 +297,7 @@ class json_field {
     std::array<bool, kind::rank> is_fixed{};
     std::vector<element> elements{};
 
-    /// Returns the position of the current element in the first `dimensions` dimensions, such as "[2][0]".
+    /// Returns the indices of the current element in the first `dimensions` dimensions, such as "[2][0]".
     std::string where(std::size_t dimensions) const {
       std::string text;
       for (std::size_t d = 0; d < dimensions; ++d) text += "[" + std::to_string(at[d]) + "]";
@@ -341,7 +342,7 @@ class json_field {
                                const bytes& from) const {
     fail("has an invalid field '" + printable(name_) + "': got " + got + (at.empty() ? "" : " at " + at) +
              ", expected " + expected,
-         "Correct the document, or name the type that it has: json_field<T>", from);
+         "Correct the document, or set T in json_field<T> to the type of the value", from);
   }
 
   [[noreturn]] static void fail(const std::string& what, std::string hint, const bytes& from) {

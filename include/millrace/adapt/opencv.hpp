@@ -1,13 +1,13 @@
-// Copies OpenCV images into batches, and images of a batch into a cv::Mat.
+// Copies OpenCV images into batches, and images of a batch into cv::Mat objects.
 //
 //   struct example { mr::mat_pixels pixels; std::int32_t label; };
 //   example prepare(const mr::record& r) { return {mr::mat_pixels(my_decode(r["webp"])), ...}; }     // a cv::Mat
 //   cv::imwrite("first.png", mr::to_mat(b.get<&example::pixels>()[0]));
 //
 // Opt-in: needs OpenCV's core module.
-// Shape: [rows, columns, 3 or 1] u8. OpenCV stores three channels in the order B, G, R. Batches store R, G, B, as
-// Millrace's built-in decoders do. The copy into the batch also reverses the channels.
-// Errors: data_error for a Mat that is empty, or that has another depth or number of channels; setup_error for a view
+// Shape: [rows, columns, 3 or 1] u8. OpenCV stores three channels in the order B, G, R. Batches store R, G, B, like
+// Millrace's decoders. Therefore the copy into the batch reverses the channels.
+// Errors: data_error for a Mat that is empty, or that has another depth or number of channels. setup_error for a view
 // of GPU memory. Threads: the rules of cv::Mat, whose copies share their pixels.
 #pragma once
 
@@ -30,7 +30,7 @@ namespace millrace { inline namespace MILLRACE_ABI {
 
 namespace detail {
 
-/// Copies three channels in reverse order, or one channel unchanged. Both images must have the same size and type.
+/// Copies an image. Reverses the order of three channels. Both images must have the same size and type.
 inline void copy_reversed(const cv::Mat& from, cv::Mat to) {
   if (from.channels() == 1) return from.copyTo(to);
   constexpr std::array<int, 6> pairs = {0, 2, 1, 1, 2, 0};
@@ -57,7 +57,7 @@ class mat_pixels {
                        "Check the file, or decode it to 8 bits");
   }
 
-  /// Returns the unchanged image; its channels are B, G, R.
+  /// Returns the unchanged image. Its channels are in the order B, G, R.
   const cv::Mat& mat() const noexcept { return picture_; }
   /// Returns [rows, columns, channels].
   std::array<std::size_t, 3> shape() const {
@@ -73,8 +73,8 @@ class mat_pixels {
   cv::Mat picture_;
 };
 
-/// Returns a copy of one image of a batch, [height, width, 3 or 1] u8. The Mat stores B, G, R.
-/// Throws setup_error if the image has another number of channels or is in GPU memory.
+/// Returns a copy of one image of a batch, [height, width, 3 or 1] u8. The channels of the Mat are B, G, R. Throws
+/// setup_error if the image has another number of channels or is in GPU memory.
 template <class T>
   requires std::is_same_v<std::remove_const_t<T>, std::uint8_t>
 cv::Mat to_mat(const tensor_view<T, 3>& picture) {

@@ -1,5 +1,5 @@
-// Creates a Python module from flows. Its functions create loaders, and a training loop in Python iterates over the
-// batches of a loader.
+// Creates a Python module from flows. Its functions create loaders. A training loop in Python iterates over the batches
+// of a loader.
 //
 //   struct options { std::string shards; std::size_t batch = 256; std::uint64_t seed = 0; };
 //   auto train(const options& o) {
@@ -12,18 +12,19 @@
 //   }
 //
 //   import millrace                                           # Python
-//   photos = millrace.load("photos.cpp")                      # compiles it, once
+//   photos = millrace.load("photos.cpp")                      # compiles the module, once
 //   for pixels, label in photos.train("train-{000..146}.tar", batch=256, seed=7): ...
 //
-// Opt-in: needs CPython 3.10 or newer (python3-dev) and the package millrace of include/python. One module works with
+// Opt-in: needs CPython 3.10 or newer (python3-dev), and the package millrace in include/python. One module works with
 // every version of CPython and of PyTorch, because it uses only CPython's limited API and DLPack. Free-threaded builds
-// of CPython have no limited API and are refused.
-// Arguments of a function: the listed members, with their names and defaults. Their types are bool, numbers,
-// std::string, and std::vector and std::optional of these. Leading strings and lists without a default are required.
-// Batches: named tuples of tensors that share the memory of the batch. include/python describes epochs, resume, the
+// of CPython have no limited API and are not supported.
+// Arguments of a function: the members that are listed in loader<...>, with their names and default values. Their types
+// are bool, numbers, std::string, and std::vector and std::optional of these. Strings and lists at the front of the
+// list are required if their default is empty.
+// Batches are named tuples of tensors that share the memory of the batch. include/python describes epochs, resume, the
 // lifetime of batches, and exceptions.
-// Errors: the errors of the session become Python exceptions with the same fields (millrace.DataError and others).
-// Threads: a flow's callables run on the session's workers without Python's global lock, and must not call Python.
+// Errors: errors of the session become Python exceptions with the same fields, such as millrace.DataError.
+// Threads: workers call the callables of a flow without Python's global lock. The callables must not call Python.
 #pragma once
 
 #include <millrace/base/version.hpp>
@@ -37,15 +38,15 @@ namespace millrace { inline namespace MILLRACE_ABI {
 
 namespace [[gnu::visibility("hidden")]] python {
 
-/// Describes a function of the module. `make` receives an object with these members and returns a flow. `name` and
-/// `doc` must live as long as the process.
+/// Describes a function of the module. `make` receives an object with the members `Options` and returns a flow. `name`
+/// and `doc` must exist until the process ends.
 template <auto... Options, std::copy_constructible Make>
   requires(sizeof...(Options) > 0)
 detail::python::loader_entry loader(const char* name, Make make, const char* doc = "") {
   return detail::python::entry_of<Options...>(name, std::move(make), doc);
 }
 
-/// Creates the module; returns null with a Python exception if that fails. Call it from PyInit_NAME.
+/// Creates the module. On failure, sets a Python exception and returns null. Call it from PyInit_NAME.
 template <std::same_as<detail::python::loader_entry>... Loaders>
 PyObject* module(const char* name, Loaders... loaders) {
   using namespace detail::python;
@@ -59,7 +60,7 @@ PyObject* module(const char* name, Loaders... loaders) {
                                           {nullptr, nullptr, 0, nullptr}};
   static const PyMethodDef open{"open", c_function<open_session>::call, METH_VARARGS, nullptr};
   return guarded([&]() -> PyObject* {
-    // CPython refers to the definition until the process ends.
+    // The definition is never freed, because CPython refers to it until the process ends.
     auto* const definition = new PyModuleDef{PyModuleDef_HEAD_INIT, name, nullptr, -1,
                                              const_cast<PyMethodDef*>(functions), nullptr, nullptr, nullptr, nullptr};
     const reference package(PyImport_ImportModule("millrace.loader"));

@@ -7,16 +7,16 @@
 //   std::puts(mr::to_text(storage.statistics()).c_str());
 //
 // Opt-in: needs libcurl and OpenSSL's libcrypto (libcurl4-openssl-dev, libssl-dev).
-// The storage prefetches large ranges over persistent connections. If a response breaks off, the next request continues
-// at the first missing byte. Failed requests are retried (remote_options::retry). If an object is replaced during the
-// run, reads throw an error with its name; bytes of two versions are never mixed. Certificates are always verified. The
-// proxies of the environment are used.
+// The storage prefetches large ranges over persistent connections. If a response is interrupted, the next request
+// continues at the first missing byte. Failed requests are retried (remote_options::retry). If an object is replaced
+// during the run, reads throw an error with its name. Therefore bytes of two versions are never mixed. Certificates are
+// always verified. The proxy settings of the environment are used.
 // With .cache, all processes and runs of a machine fetch each object only once (io/cache/cached.hpp).
-// Globs and folders need a store that can list its objects: s3:// and gs://.
+// Globs and folders require a store that can list its objects: s3:// or gs://.
 // Errors: io_error with the server's message, the number of attempts and the time; setup_error for missing
 // credentials and invalid options.
-// Threads: any. A dedicated thread transfers the bytes; it starts when the first name is opened.
-// Lifetime: open files keep the state of the storage alive.
+// Threads: any thread. A separate thread transfers the bytes. It starts when the first name is opened.
+// Lifetime: the state of the storage exists as long as a file is open.
 #pragma once
 
 #if !__has_include(<curl/curl.h>)

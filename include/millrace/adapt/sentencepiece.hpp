@@ -1,13 +1,13 @@
 // Tokenizes the texts of a flow with SentencePiece.
 //
 //   #include <millrace/adapt/sentencepiece.hpp>                         // link with -lsentencepiece
-//   const mr::sentencepiece tokenizer("corpus.model");                  // setup_error if it cannot be read
+//   const mr::sentencepiece tokenizer("corpus.model");                  // setup_error if it cannot be loaded
 //   auto flow = mr::lines("corpus-{0000..1023}.txt.gz") | mr::map(tokenizer)
 //             | mr::pack({.length = 2049, .separator = tokenizer.end_of_text()}) | ...
 //
 // Opt-in: needs SentencePiece (libsentencepiece-dev). Converts UTF-8 text to std::vector<std::uint32_t>.
-// Errors: data_error for a text that SentencePiece cannot encode. Threads: copies share one model, which any number of
-// threads may use concurrently.
+// Errors: data_error for a text that SentencePiece cannot encode. Threads: any number of threads may use copies
+// concurrently. Copies share one model.
 #pragma once
 
 #include <millrace/base/error.hpp>
@@ -25,7 +25,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
-/// A tokenizer for map(): a SentencePiece model.
+/// A tokenizer for map(), with a SentencePiece model.
 class sentencepiece {
  public:
   /// Loads a model file. Throws setup_error if SentencePiece cannot load it.
@@ -38,7 +38,7 @@ class sentencepiece {
     model_ = std::move(model);
   }
 
-  /// Returns the tokens of a text. Throws data_error if SentencePiece cannot encode it.
+  /// Returns the tokens of a text. Throws data_error if SentencePiece cannot encode the text.
   std::vector<std::uint32_t> operator()(std::string_view text) const {
     std::vector<int> ids;
     const auto status = model_->Encode(text, &ids);
@@ -53,7 +53,7 @@ class sentencepiece {
 
   /// Returns the number of different tokens.
   std::size_t vocabulary_size() const { return static_cast<std::size_t>(model_->GetPieceSize()); }
-  /// Returns the end-of-sentence token of the model, or the unknown token if the model has no end-of-sentence token.
+  /// Returns the end-of-sentence token of the model. If the model has no such token, returns the unknown token.
   std::uint32_t end_of_text() const {
     return static_cast<std::uint32_t>(model_->eos_id() >= 0 ? model_->eos_id() : model_->unk_id());
   }

@@ -1,14 +1,14 @@
-// Decodes audio files with libsndfile: FLAC, Ogg Vorbis, Opus, MP3, AIFF, CAF, AU, and WAV of every coding.
+// Decodes audio files with libsndfile: FLAC, Ogg Vorbis, Opus, MP3, AIFF, CAF, AU, and all encodings of WAV.
 //
 //   #include <millrace/adapt/sndfile.hpp>                                // link with -lsndfile
 //   mr::audio a = mr::sndfile(r["flac;ogg;wav"]).mono().random_crop(1.0, rng);
 //
-// Opt-in: needs libsndfile (libsndfile1-dev). MP3 needs version 1.1.
-// Samples are f32 as soundfile returns them: integers are divided by 2^(bits - 1). A crop starts to decode near its
-// first frame if the format can seek. mr::wav() reads plain WAV files faster.
-// Errors: data_error, with shard, key and stage "sndfile", if libsndfile cannot read the file, if it ends early, or if
-// it exceeds a limit. Threads and lifetime: the rules of audio. Cost: the header is read twice, when the plan is
-// created and when it is rendered. For MP3, libsndfile reads the complete file each time to determine its length.
+// Opt-in: needs libsndfile (libsndfile1-dev). MP3 requires version 1.1.
+// Samples are f32, as in the Python package soundfile: integers are divided by 2^(bits - 1). If the format can seek,
+// decoding begins near the first frame of the crop. mr::wav() reads plain WAV files faster.
+// Errors: data_error with shard, key and stage "sndfile" if libsndfile cannot read the file, if the file ends early, or
+// if it exceeds a limit. Threads and lifetime: the rules of audio. Cost: the header is read when the plan is created,
+// and again when it is rendered. For MP3, libsndfile reads the complete file each time to determine its length.
 #pragma once
 
 #include <millrace/base/version.hpp>
@@ -45,7 +45,7 @@ namespace detail { namespace sndfile_files {
   throw data_error(problem, advice, at);
 }
 
-/// A file in memory, as libsndfile reads it.
+/// A file in memory that libsndfile reads.
 class input {
  public:
   explicit input(const bytes& file) : file_(file) {
@@ -93,14 +93,14 @@ inline void read(const audio_format::part& p, std::span<float> samples, scratch&
   const bool same = in.handle() && static_cast<std::size_t>(in.info().channels) == header.channels;
   if (!same || (first > 0 && sf_seek(in.handle(), first, SEEK_SET) != first))
     fail("libsndfile cannot read the audio from frame " + std::to_string(first) + " on",
-         "Fetch the file again, or leave the sample out", file);
+         "Fetch the file again, or omit the sample", file);
   const sf_count_t present = sf_readf_float(in.handle(), samples.data(), count);
   if (present != count || sf_error(in.handle()) != SF_ERR_NO_ERROR)
     fail("the audio is truncated or damaged: got " + std::to_string(first + std::max<sf_count_t>(present, 0)) +
              " frames, expected at least " + std::to_string(first + count) + " of the " +
              std::to_string(header.frames) + " in its header" +
              (sf_error(in.handle()) != 0 ? std::string(": ") + sf_error_number(sf_error(in.handle())) : ""),
-         "Fetch the file again, or leave the sample out", file);
+         "Fetch the file again, or omit the sample", file);
   s.count("audio by libsndfile");
 }
 
@@ -108,8 +108,8 @@ inline constexpr audio_format format{.name = "sndfile", .read = read};
 
 }}  // namespace detail::sndfile_files
 
-/// Returns a plan of the complete audio in `data`. Reads the header.
-/// Throws data_error if libsndfile cannot read the header, or if the file exceeds a limit.
+/// Returns a plan of the complete audio in `data`. Reads only the header. Throws data_error if libsndfile cannot read
+/// the header, or if the file exceeds a limit.
 inline audio sndfile(bytes data, const sndfile_options& options = {}) {
   namespace files = detail::sndfile_files;
   detail::audio_file file{.format = &files::format, .limits = options.limits};

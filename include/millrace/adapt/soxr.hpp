@@ -3,10 +3,10 @@
 //   #include <millrace/adapt/soxr.hpp>                                  // link with -lsoxr
 //   mr::audio a = mr::wav(r["wav"]).mono().resample(16'000, mr::soxr()).random_crop(1.0, rng);
 //
-// Opt-in: needs libsoxr (libsoxr-dev). The samples are those of soxr.resample() in Python with the same quality, which
-// librosa uses, and number ceil(frames * rate / old rate).
-// Errors: io_error if libsoxr cannot allocate its memory. Threads: any; each call has its own resampler. Cost: about 1
-// ms per second of 44.1 kHz with `high`; libsoxr also computes its filter for each file.
+// Opt-in: needs libsoxr (libsoxr-dev). The samples are the same as those of soxr.resample() in Python, which librosa
+// uses, with the same quality. Their number is ceil(frames * rate / old rate).
+// Errors: io_error if libsoxr cannot allocate memory. Threads: any thread. Each call has its own resampler. Cost with
+// `high`: about 1 ms per second of audio at 44.1 kHz. For each file, libsoxr also computes its filter.
 #pragma once
 
 #if !__has_include(<soxr.h>)
@@ -25,14 +25,14 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
-/// The accuracy of libsoxr's filters: 8, 16, 16, 20 and 28 bits.
+/// The accuracy of libsoxr's filters: 8, 16, 16, 20 or 28 bits.
 enum class soxr_quality : unsigned {
   quick = SOXR_QQ, low = SOXR_LQ, medium = SOXR_MQ, high = SOXR_HQ, very_high = SOXR_VHQ
 };
 
 namespace detail { namespace soxr_resamplers {
 
-/// The input after the end of a signal.
+/// Zeros that are passed to libsoxr after the end of the signal.
 struct silence {
   std::vector<float> zeros = std::vector<float>(4'096);
 };

@@ -1,20 +1,20 @@
-// Runs the workers of sessions in a tbb::task_arena of the program.
+// Runs the workers of sessions in a tbb::task_arena of your program.
 //
 //   #include <millrace/adapt/tbb.hpp>                                   // link with -ltbb
 //   tbb::task_arena arena(8, 0);
 //   mr::session run{std::move(flow), {.threads = 6, .executor = mr::tbb_executor(arena)}};
 //
-// Opt-in: includes oneTBB's headers. Sessions always need oneTBB; without an executor, each session has its own arenas.
-// Threads of the arena: concurrency() is the number of slots, arena.max_concurrency(). Slots that are reserved for your
-// threads (one by default) run no workers: task_arena(8) runs 7 workers concurrently, task_arena(8, 0) runs 8. An arena
-// of one slot runs one worker.
-// Threads of the process: oneTBB starts one thread fewer than the machine has cores, because it counts the caller, and
-// warns if an arena has more slots. A tbb::global_control with a larger max_allowed_parallelism permits more threads.
-// Sessions with an executor do not create a tbb::global_control.
-// While a worker waits for nested oneTBB work, its thread runs no other worker. oneTBB does not preserve the order of
-// tasks, but batches do not depend on that order.
+// Opt-in: includes oneTBB's headers. Sessions always need oneTBB. Without an executor, each session has its own arenas.
+// Workers: concurrency() is arena.max_concurrency(), the number of slots of the arena. Slots that are reserved for your
+// threads (by default one) run no workers. For example, task_arena(8) runs 7 workers concurrently, and task_arena(8, 0)
+// runs 8. An arena with one slot runs one worker.
+// Threads of the process: oneTBB starts one thread fewer than the machine has cores, because the calling thread counts.
+// It warns if an arena has more slots. To allow more threads, create a tbb::global_control with a larger
+// max_allowed_parallelism. Sessions with an executor do not create a tbb::global_control.
+// While a worker waits for nested oneTBB work, its thread runs no other worker. oneTBB may change the order of tasks,
+// but batches do not depend on this order.
 // Errors and threads: the rules of executor (run/executor.hpp). Lifetime: the arena must outlive the sessions. You need
-// not initialize the arena. Fork: oneTBB has no threads in the child process.
+// not initialize the arena. Fork: in a child process, oneTBB has no threads.
 #pragma once
 
 #if !__has_include(<oneapi/tbb/task_arena.h>)

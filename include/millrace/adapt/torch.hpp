@@ -2,23 +2,25 @@
 //
 //   #include <millrace/adapt/torch.hpp>
 //   for (auto& b : run) {
-//     auto [pixels, labels] = mr::to_torch(std::move(b));               // at::Tensor, one for each column; two for a
-//                                                                       // ragged one: values, lengths
+//     auto [pixels, labels] = mr::to_torch(std::move(b));               // one at::Tensor for each column; two for
+//                                                                       // a ragged column
 //     auto loss = criterion(model(pixels.permute({0, 3, 1, 2}).to(torch::kFloat32).div_(255)), labels);
 //     ...
 //   }                                                                   // both destroyed: the slot is free again
 //
 // Opt-in: needs LibTorch (libtorch-dev, or the C++ part of a PyTorch wheel).
-// The tensors own the batch. The batch's slot stays in use while any tensor or view of a tensor exists, even after the
-// session. Therefore a list of tensors keeps slots in use, and so does the autograd graph of a stored loss.
-// If all slots are in use, next() throws. If other threads own the tensors, set
-// session_options{.leases_released_by_other_threads}, so that next() waits for a slot instead.
-// Tensors have the shapes and types of the columns. As an exception, u16, u32 and u64 become signed types with the same
+// The tensors own the batch. The slot (memory) of the batch stays in use while any tensor, or a view of a tensor,
+// exists, even after the end of the session. A list of tensors keeps slots in use, and the autograd graph of a stored
+// loss does, too.
+// If all slots are in use, next() throws an error. If other threads own the tensors, set
+// session_options{.leases_released_by_other_threads}. Then next() waits for a slot instead.
+// Tensors have the shapes and types of the columns, except that u16, u32 and u64 become signed types with the same
 // bits, because torch cannot compute with these unsigned types.
-// On a GPU, the tensors are ready for work in the stream of to_device(). By default, this is torch's default stream.
-// For a training step in another stream, use to_torch(std::move(b), {.stream = at::cuda::getCurrentCUDAStream()}). The
-// slot is written again only after that stream has completed the work that was queued before the release.
-// A write to a tensor changes the slot's memory, which nothing else reads.
+// On a GPU, the tensors can be used in the stream of to_device(), which is torch's default stream unless you set
+// another one. For a training step in another stream, call to_torch(std::move(b), {.stream =
+// at::cuda::getCurrentCUDAStream()}). The slot is reused only after that stream has completed the work that was queued
+// before the release.
+// A write to a tensor changes the memory of the slot, which nothing else reads.
 // Errors: setup_error for an empty batch, and the errors of also_used_on(). Threads: any thread may destroy tensors.
 #pragma once
 
@@ -60,15 +62,15 @@ at::Tensor export_torch(const tensor_view<T, N>& view, int ordinal, std::shared_
   return at::for_blob(const_cast<std::remove_const_t<T>*>(view.data), shape)
       .deleter([owner = std::move(owner)](void*) mutable { owner.reset(); })
       .options(at::TensorOptions(torch_type<std::remove_const_t<T>>()).device(where))
-      .target_device(where)   // without this call, torch queries the driver
+      .target_device(where)   // without this call, torch queries the CUDA driver
       .make_tensor();
 }
 
 }  // namespace detail
 
 /// Returns a std::array of tensors, one for each column in the order of batch<...>. A ragged column has two tensors:
-/// values, then lengths, sizes or offsets. Mixed rows add two tensors at the end: label_b and lambda. Throws
-/// setup_error if the batch is empty, and the errors of also_used_on().
+/// the values, and the lengths, sizes or offsets. If rows are mixed (mixup, cutmix), two more tensors follow: label_b
+/// and lambda. Throws setup_error if the batch is empty, and the errors of also_used_on().
 template <detail::owned_batch Batch>
 auto to_torch(Batch&& b, const consumer_options& consumer = {}) {
   const auto shared = detail::share(std::move(b), consumer);

@@ -1,15 +1,16 @@
-// Decodes images in WebP files with libwebp.
+// Decodes WebP images with libwebp.
 //
 //   #include <millrace/adapt/webp.hpp>                                  // link with -lwebp
 //   mr::picture p = mr::webp(r["webp"]).random_resized_crop(224, rng).random_flip(rng);
 //   mr::picture q = mr::any_picture(r["jpg;png;webp"], {.also = &mr::webp_pictures});
 //
 // Opt-in: needs libwebp (libwebp-dev).
-// Supports lossy and lossless files with one image. By default, alpha is dropped, and the pixels are identical to those
-// of Pillow's convert("RGB"). With a background, the image is composited over it. mr::rgba_picture keeps alpha. libwebp
-// decodes all rows up to the end of the crop, and converts only the pixels of the crop.
-// Errors: data_error, with shard, key and stage "webp", for bytes that are not a WebP file, for damage, and for an
-// animation. Damage below the crop may not be detected. Threads: the rules of picture. Format: RFC 9649.
+// Supports lossy and lossless files with one image. By default, alpha is omitted, and the pixels are identical to those
+// of Pillow's convert("RGB"). If a background is set, the image is composited over it. mr::rgba_picture keeps alpha.
+// libwebp decodes all rows up to the end of the crop, but converts only the pixels of the crop.
+// Errors: data_error with shard, key and stage "webp" for bytes that are not a WebP file, for damage, and for an
+// animation. Damage after the last row of the crop may not be detected. Threads: the rules of picture. Format: RFC
+// 9649.
 #pragma once
 
 #if !__has_include(<webp/decode.h>)
@@ -35,8 +36,8 @@ namespace millrace { inline namespace MILLRACE_ABI {
 
 /// Options of webp().
 struct webp_options {
-  std::optional<rgb_color> background{};      ///< composites pixels over this color by their alpha; empty: drops alpha
-  bool apply_orientation = false;             ///< rotates and mirrors the image as specified by its EXIF tag
+  std::optional<rgb_color> background{};      ///< composites the image over this color by its alpha; empty: omits alpha
+  bool apply_orientation = false;             ///< rotates and mirrors the image according to its EXIF tag
   picture_limits limits{};                    ///< max_pixels: maximum number of pixels of the image
 };
 
@@ -65,7 +66,7 @@ inline const std::uint8_t* data_of(std::span<const std::byte> file) noexcept {
   }
 }
 
-/// Calls `visit` with the name and the payload of each complete chunk, until it returns true.
+/// Calls `visit` with the name and the payload of each complete chunk of the file, until it returns true.
 template <class Visit>
 void for_each_chunk(std::span<const std::byte> file, const Visit& visit) {
   const auto number = [&](std::size_t at) {
@@ -95,8 +96,8 @@ inline int orientation_of(std::span<const std::byte> file) {
   return orientation;
 }
 
-/// Returns the bytes of a lossy image without its alpha, so that libwebp does not decode alpha. Returns the complete
-/// file if the image is lossless.
+/// Returns the part of a file with the color of a lossy image, so that libwebp does not decode alpha. Returns the
+/// complete file if the image is lossless.
 inline std::span<const std::byte> without_alpha(std::span<const std::byte> file) {
   std::span<const std::byte> image_bytes = file;
   for_each_chunk(file, [&](std::string_view name, std::span<const std::byte> payload) {
@@ -111,7 +112,7 @@ inline bool is_webp(std::span<const std::byte> file) noexcept {
   return file.size() >= 12 && std::memcmp(file.data(), "RIFF", 4) == 0 && std::memcmp(file.data() + 8, "WEBP", 4) == 0;
 }
 
-/// Decodes the complete box of an image in start(), and returns its rows one at a time.
+/// Decodes the complete crop of an image in start(), and returns its rows one by one.
 class webp_rows final : public row_decoder {
  public:
   void open(const picture_job& job, bool with_alpha) override {
@@ -122,7 +123,7 @@ class webp_rows final : public row_decoder {
   }
 
   void start(const plane_box& box) override {
-    // libwebp interpolates chroma within the crop only, so the crop is larger than the box. Its corner is even.
+    // libwebp interpolates chroma only within its crop. Therefore that crop is larger than the box. Its corner is even.
     constexpr std::size_t margin = 2;
     const auto before = [](std::size_t edge) { return edge < margin ? 0 : (edge - margin) / 2 * 2; };
     const std::size_t left = before(box.left), top = before(box.top);
@@ -157,7 +158,7 @@ class webp_rows final : public row_decoder {
   }
 
  private:
-  /// Composites pixels over the background. The arithmetic is the same as in png/png_pixels.hpp.
+  /// Composites pixels over the background, with the same arithmetic as png/png_pixels.hpp.
   void composite(std::span<std::uint8_t> rgba) const noexcept {
     for (std::size_t x = 0; x < rgba.size(); x += 4) {
       const unsigned alpha = rgba[x + 3];
@@ -214,8 +215,8 @@ inline picture read(bytes data, const jpeg_options& options) {
 /// The format of WebP files, for any_picture_options::also.
 inline constexpr picture_reader webp_pictures{.takes = detail::webp_files::is_webp, .read = detail::webp_files::read};
 
-/// Returns a plan of the complete image in `data`. Reads only the header.
-/// Throws data_error if the bytes are not a WebP file with one image, or if the image exceeds max_pixels.
+/// Returns a plan of the complete image in `data`. Reads only the header. Throws data_error if the bytes are not a WebP
+/// file with one image, or if the image exceeds max_pixels.
 inline picture webp(bytes data, const webp_options& options = {}) {
   return detail::webp_files::read_with_background(std::move(data), {.apply_orientation = options.apply_orientation,
                                                          .limits = options.limits}, options.background);

@@ -75,7 +75,7 @@ TEST_CASE("an invalid document, a missing field and a field of another type are 
   CHECK(refusal("text", "{\"text\": \"\xff\"}").starts_with("the field 'json' is not valid JSON: "));
   CHECK(refusal("text", R"({"txt": "a"})") == "the field 'json' has no field 'text'; it begins \"{\"txt\": \"a\"}\"");
   CHECK(hint_on_line("") ==
-        "Write one complete document per line (JSON Lines); lines_options::skip_empty drops empty lines");
+        "Write one complete document per line (JSON Lines). lines_options::skip_empty omits empty lines");
   CHECK(hint_on_line("{").ends_with("one complete document per line (JSON Lines)"));
   CHECK(refusal("text", "[1]").starts_with("the field 'json' has no field 'text'"));
   CHECK(refusal("text", R"({"text": 7})") ==

@@ -44,8 +44,7 @@ class remote_interface final : public storage_interface {
  public:
   explicit remote_interface(remote_options o) : options_(std::move(o)) {}
 
-  /// Requests the front of an object. An object that was opened before is opened again without a request, in the same
-  /// version.
+  /// Requests the front of an object. If the object was opened before, opens the same version of it without a request.
   std::unique_ptr<stored_file> open(const std::string& name) override {
     auto at = context();
     if (auto object = at->objects.get(name)) return std::make_unique<remote_file>(std::move(at), std::move(object));

@@ -1,11 +1,11 @@
-// Includes CPython's limited API, owns references to its objects, and converts C++ exceptions to those of the package.
+// Includes CPython's limited API, owns references to Python objects, and converts C++ exceptions to Python exceptions.
 //
-//   mr::detail::python::reference list(PyList_New(0));   // a null reference: a Python exception is set
-//   mr::detail::python::without_gil([&] { wait(); });    // other threads of Python run meanwhile
-//   return mr::detail::python::raise(failure);           // null; millrace.DataError with its fields is set
+//   mr::detail::python::reference list(PyList_New(0));   // null: a Python exception is set
+//   mr::detail::python::without_gil([&] { wait(); });    // other Python threads run during wait()
+//   return mr::detail::python::raise(failure);           // sets millrace.DataError or another exception; returns null
 //
 // A module that uses only this API runs with every CPython from 3.10 on.
-// The namespace is hidden, so that two modules of one process share nothing of it.
+// The namespace has hidden visibility, so that two modules of one process share no symbols of it.
 // Threads: the caller owns Python's global lock, except in the function passed to without_gil().
 #pragma once
 
@@ -39,8 +39,8 @@ struct release_reference {
 /// Owns a reference to an object, or is null.
 using reference = std::unique_ptr<PyObject, release_reference>;
 
-/// Calls `act` without Python's global lock. `act` must not throw. A destructor must not acquire the lock,
-/// because acquiring it after the end of the interpreter ends the calling thread by an exception.
+/// Calls `act` without Python's global lock (the GIL). `act` must not throw. Do not call this function in a destructor:
+/// after the end of the interpreter, acquiring the lock ends the calling thread by an exception.
 template <class Act>
 void without_gil(const Act& act) {
   PyThreadState* const thread = PyEval_SaveThread();
@@ -48,17 +48,17 @@ void without_gil(const Act& act) {
   PyEval_RestoreThread(thread);
 }
 
-/// Returns a new str. Bytes that are not UTF-8 become surrogates, as in names of files.
+/// Returns a new str. Bytes that are not UTF-8 become surrogates, like those in file names.
 inline PyObject* str_of(std::string_view text) {
   return PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()), "surrogateescape");
 }
-/// Sets an exception, and returns null for the caller to return.
+/// Sets an exception. Returns null, which the caller can return.
 inline PyObject* raise(PyObject* type, const char* message) {
   PyErr_SetString(type, message);
   return nullptr;
 }
 
-/// Sets millrace.NAME with the parts of `e`. `cause` becomes its __cause__, unless it is null.
+/// Sets the exception millrace.NAME with the parts of `e`. If `cause` is not null, it becomes the __cause__.
 inline void set_error(const char* name, const error& e, const char* cause = nullptr) {
   const reference package(PyImport_ImportModule("millrace"));
   const reference type(package ? PyObject_GetAttrString(package.get(), name) : nullptr);
@@ -75,7 +75,7 @@ inline void set_error(const char* name, const error& e, const char* cause = null
   PyErr_SetObject(type.get(), object.get());
 }
 
-/// Sets the Python exception for `failure`. Returns null for the caller to return. Allocates no memory of C++.
+/// Sets the Python exception for `failure`. Returns null, which the caller can return. Allocates no C++ memory.
 inline PyObject* raise(const std::exception_ptr& failure) {
   constexpr const char* unknown = "an unknown exception";
   try {
@@ -110,19 +110,19 @@ inline PyObject* raise(const std::exception_ptr& failure) {
   return nullptr;
 }
 
-/// Returns the result of `act`, or null with the Python exception for its C++ exception.
+/// Returns the result of `act`. If `act` throws, sets the Python exception and returns null.
 template <class Act>
 PyObject* guarded(const Act& act) try {
   return act();
 #ifdef __GLIBCXX__
-} catch (const abi::__forced_unwind&) {   // CPython ends this thread, because the interpreter has ended
+} catch (const abi::__forced_unwind&) {   // the interpreter has ended, so CPython ends this thread
   throw;
 #endif
 } catch (...) {
   return raise(std::current_exception());
 }
 
-/// A function for CPython's tables of functions: no C++ exception leaves `call`.
+/// Wraps a function for CPython's tables of functions. `call` converts C++ exceptions to Python exceptions.
 template <auto Function>
 struct c_function;
 template <class... Arguments, PyObject* (*Function)(Arguments...)>

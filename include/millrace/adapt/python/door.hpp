@@ -1,11 +1,11 @@
-// The type-erased session that Python's objects use. Only door_of is instantiated for each flow.
+// The interface between Python objects and a session of any flow. Only door_of depends on the type of the flow.
 //
 //   std::unique_ptr<door> run = ...;   delivered batch;
 //   while (!run->wait(50'000'000, 0)) check_signals();
 //   if (run->next({.epoch = 0, .starts = true}, batch)) use(batch.columns);
 //
-// Only get() calls Python. All other code runs without Python's global lock.
-// Errors and threads: as for session; any thread may destroy a column.
+// Only get() calls Python. All other functions run without Python's global lock.
+// Errors and threads: as for session. Any thread may destroy a column.
 #pragma once
 
 #include <millrace/adapt/python/values.hpp>
@@ -30,17 +30,17 @@
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 namespace [[gnu::visibility("hidden")]] python {
 
-/// Notices that wait for the thread that calls Python.
+/// Notices that wait until the thread of next() passes them to Python.
 struct notice_queue {
   std::mutex mutex{};
   std::vector<notice> notices{};
 };
 
-/// A leased batch and the streams that use it. The last tensor that uses its memory releases it.
+/// A batch and the GPU streams that use it. The batch is released when the last tensor in its memory is destroyed.
 class batch_owner {
  public:
   explicit batch_owner(std::shared_ptr<batch_lease> b) : batch_(std::move(b)) {}
-  /// Declares that `stream` uses the batch. Does nothing if this was declared before.
+  /// Declares that `stream` uses the batch. Does nothing if this stream was declared before.
   void used_on(stream_view stream) {
     if (batch_->device_ordinal() < 0 || stream == batch_->stream() ||
         std::find(streams_.begin(), streams_.end(), stream) != streams_.end())
@@ -54,7 +54,8 @@ class batch_owner {
   std::vector<CUstream_st*> streams_;
 };
 
-/// A column of a batch. `memory` owns a copy of the bytes; null: they are in the slot of the batch.
+/// A column of a batch. If `memory` is null, the bytes are in the slot of the batch. Otherwise `memory` owns a copy of
+/// them.
 struct column {
   dlpack_column tensor{};
   std::size_t bytes = 0;
@@ -66,7 +67,7 @@ struct column {
 struct delivered {
   std::vector<column> columns{};
   std::optional<std::vector<std::string>> keys{};
-  bool copied = false;      ///< all columns are copies, because tensors keep nearly all slots
+  bool copied = false;      ///< whether all columns are copies, because tensors keep nearly all slots in use
   std::uint64_t epoch = 0, step = 0;
   position next{};
 };
@@ -74,32 +75,33 @@ struct delivered {
 /// A request for the next batch of a loop over `epoch`.
 struct request {
   std::uint64_t epoch = 0;
-  bool starts = false;      ///< the loop begins
-  bool copies = false;      ///< may copy all columns to new memory, which releases the slot
-  std::optional<stream_view> stream{};   ///< a stream that uses the batch; empty: __dlpack__() receives the stream
+  bool starts = false;      ///< whether the loop begins
+  bool copies = false;      ///< whether all columns may be copied to new memory, which releases the slot
+  /// A stream that uses the batch; empty: the later call of __dlpack__() receives the stream.
+  std::optional<stream_view> stream{};
 };
 
-/// A session, independent of its flow.
+/// A session, regardless of the type of its flow.
 class door {
  public:
-  /// Small columns are always copied. Otherwise a stored loss, which refers to the labels, would keep the slot of the
-  /// images in use.
+  /// Columns of at most this size are always copied. Otherwise a stored loss, which refers to the labels, would keep
+  /// the slot in use, including its images.
   static constexpr std::size_t copied_bytes = std::size_t{64} << 10;
 
   virtual ~door() = default;
   virtual bool wait(std::uint64_t time_ns, std::uint64_t epoch) = 0;
-  /// Fills `out` with the next batch, and returns false at the end of the epoch. Until commit(), further calls return
-  /// the same batch, so that a call that failed can be repeated.
+  /// Stores the next batch in `out`. Returns false at the end of the epoch. Until commit() is called, further calls
+  /// return the same batch, so that a failed call can be repeated.
   virtual bool next(const request& r, delivered& out) = 0;
   virtual void commit() noexcept = 0;
-  /// Returns the property `name` as a new object of Python.
+  /// Returns the property `name` as a new Python object.
   virtual PyObject* get(const char* name) const = 0;
 };
 
-/// Returns the last name of a spelling: "pixels" for "example::pixels", "label_b" for "label_b()".
+/// Returns the last name in a C++ expression: "pixels" for "example::pixels", "label_b" for "label_b()".
 inline std::string last_name(std::string_view spelling) {
   if (spelling.ends_with("()")) spelling.remove_suffix(2);
-  return std::string(spelling.substr(spelling.rfind(':') + 1));   // npos + 1 is 0
+  return std::string(spelling.substr(spelling.rfind(':') + 1));   // without a colon, npos + 1 is 0
 }
 
 /// Copies a column to new memory.
@@ -144,7 +146,7 @@ class door_of final : public door {
 
   bool next(const request& r, delivered& out) override {
     if (!has_batch_of(r.epoch)) {
-      current_ = std::make_shared<counted_batch>(leased_);   // before the iterator returns a batch
+      current_ = std::make_shared<counted_batch>(leased_);   // allocated before the iterator returns a batch
       if (r.starts || !at_) at_ = run_.epoch(r.epoch).begin();
       else ++*at_;
       if (*at_ == run_.end()) {
@@ -186,7 +188,7 @@ class door_of final : public door {
 
  private:
   using batch = typename session_type::batch;
-  /// A batch that `count` counts while its slot is in use.
+  /// A batch. `count` includes it while its slot is in use.
   struct counted_batch {
     std::shared_ptr<std::atomic<std::size_t>> count;
     std::optional<batch> content{};
@@ -208,12 +210,12 @@ class door_of final : public door {
     return current_ && current_->content && current_->content->epoch() == epoch;
   }
 
-  const std::shared_ptr<std::atomic<std::size_t>> leased_ =   // the number of batches that tensors keep
+  const std::shared_ptr<std::atomic<std::size_t>> leased_ =   // the number of batches that tensors keep in use
       std::make_shared<std::atomic<std::size_t>>(0);
   session_type run_;
   std::optional<typename session_type::iterator> at_;
   std::shared_ptr<counted_batch> current_;   // until commit()
-  std::vector<std::string> names_;   // of the columns, after the first batch
+  std::vector<std::string> names_;   // names of the columns; set by the first batch
 };
 
 }}}}  // namespace millrace::detail::python

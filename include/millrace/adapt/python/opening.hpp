@@ -1,11 +1,12 @@
-// Opens sessions for Python: options of the flow and of the session as dicts, and the start on another thread.
+// Opens sessions for Python. Reads the options of the flow and of the session from dicts, and starts on another thread.
 //
 //   auto loader = mr::detail::python::entry_of<&options::shards, &options::batch>("train", train, "");
 //   // In Python: session = open(flow_options, run_options, deliver, False)
 //
-// A start may build indexes for minutes. It runs on another thread, so that Ctrl-C ends the wait; the session is then
-// destroyed when the start ends.
-// Errors: null, with a Python exception. Threads: the caller owns Python's global lock.
+// A start may build indexes for minutes. It runs on another thread, so that Ctrl-C ends the wait. In this case the
+// session is destroyed when the start ends.
+// Errors: the functions set a Python exception, and return null or false. Threads: the caller owns Python's global
+// lock.
 #pragma once
 
 #include <millrace/adapt/python/sessions.hpp>
@@ -23,7 +24,7 @@
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 namespace [[gnu::visibility("hidden")]] python {
 
-/// Reads the options of the session from a dict; options that are None keep their defaults.
+/// Reads the options of the session from a dict. Options that are None keep their defaults.
 inline bool read_session_options(const char* function, PyObject* dict, session_options& o) {
   std::optional<std::size_t> rank, size;
   std::string policy = "fail";
@@ -50,14 +51,15 @@ struct loader_entry {
 
   const char *name, *doc;
   PyObject* (*parameters)();                   ///< a list of tuples (name, annotation, whether it is required, default)
-  std::function<opener(PyObject*)> prepare;    ///< reads the options of the flow; empty after a Python exception
+  /// Reads the options of the flow; returns an empty function after a Python exception.
+  std::function<opener(PyObject*)> prepare;
 };
 
 template <class Object, auto... Options>
 PyObject* parameters_of() {
   const Object defaults{};
   reference list(PyList_New(0));
-  bool required = true;   // while all defaults so far are empty strings or lists
+  bool required = true;   // true while all defaults so far are empty strings or lists
   const auto add = [&]<auto M>() {
     using type = member_type<M>;
     if constexpr (std::is_same_v<type, std::string> || is_vector<type>) required = required && (defaults.*M).empty();
@@ -88,7 +90,7 @@ loader_entry entry_of(const char* name, Make make, const char* doc) {
   return {.name = name, .doc = doc, .parameters = parameters_of<options, Options...>, .prepare = prepare};
 }
 
-/// Starts a session on another thread. Returns null after a signal whose handler raised an exception.
+/// Starts a session on another thread. Returns null if a signal handler raised an exception.
 inline std::unique_ptr<door> start(loader_entry::opener open, session_options o, notice_queue& notices,
                                    PyObject* deliver) {
   std::packaged_task<std::unique_ptr<door>()> task([open = std::move(open), o = std::move(o)] { return open(o); });
@@ -108,8 +110,8 @@ inline std::unique_ptr<door> start(loader_entry::opener open, session_options o,
   return started.get();
 }
 
-/// open(flow_options, session_options, deliver, checks): a capsule with the session; with `checks`, only checks the
-/// options. The function is bound to a capsule with a loader_entry.
+/// Implements open(flow_options, session_options, deliver, checks). Returns a capsule with the session. If `checks` is
+/// true, only checks the options, and returns None. `self` is a capsule with a loader_entry.
 inline PyObject* open_session(PyObject* self, PyObject* args) {
   PyObject *flow = nullptr, *run = nullptr, *deliver = nullptr;
   int checks = 0;

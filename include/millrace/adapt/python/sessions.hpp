@@ -1,12 +1,14 @@
-// Running flows and columns as Python's capsules. The package calls these functions of the module.
+// Sessions and columns as Python capsules. The Python package calls these functions of the module:
 //
-//   columns, keys, copied = _next(session, epoch, starts, copies, raw, stream, deliver)    # None at the epoch's end
+//   columns, keys, copied = _next(session, epoch, starts, copies, raw, stream, deliver)    # or None at the end
 //   _get(session, "position"), _close(session, deliver), _epoch_of(position)
 //   _dlpack(column, stream, versioned), _describe(column)
 //
-// _next() waits without Python's global lock, and checks for signals every 50 ms, so that Ctrl-C ends the wait. The
-// call can then be repeated, and no batch is lost. `deliver` receives the notices of the session.
-// Errors: null, with a Python exception. Threads: one thread at a time may call _next() or _close().
+// _next() waits without Python's global lock, and checks for signals every 50 ms, so that Ctrl-C ends the wait. After
+// that, the call can be repeated without loss of a batch. `deliver` is a callable that receives the notices of the
+// session.
+// Errors: the functions set a Python exception and return null. Threads: one thread at a time may call _next() or
+// _close().
 #pragma once
 
 #include <millrace/adapt/python/door.hpp>
@@ -30,8 +32,8 @@ PyObject* new_capsule(std::unique_ptr<T> object) {
 inline constexpr char column_name[] = "millrace.column", session_name[] = "millrace.session",
                       loader_name[] = "millrace.loader";
 
-/// Returns a capsule with the column as a tensor of Managed. With `as_signed`, u16, u32 and u64 become signed types
-/// with the same bits, because torch cannot compute with these unsigned types.
+/// Returns a DLPack capsule with the column. If `as_signed` is true, u16, u32 and u64 become signed types with the same
+/// bits, because torch cannot compute with these unsigned types.
 template <class Managed>
 PyObject* capsule_of(const column& c, bool as_signed) {
   static constexpr const char* name = std::is_same_v<Managed, dlpack_versioned> ? "dltensor_versioned" : "dltensor";
@@ -41,7 +43,7 @@ PyObject* capsule_of(const column& c, bool as_signed) {
   if (!owner) owner = c.batch;
   Managed* const exported = export_dlpack<Managed>(tensor, std::move(owner));
   PyObject* const capsule = PyCapsule_New(exported, name, [](PyObject* self) {
-    if (!PyCapsule_IsValid(self, name)) return;   // a receiver owns the tensor, and has renamed the capsule
+    if (!PyCapsule_IsValid(self, name)) return;   // a receiver owns the tensor, because it has renamed the capsule
     auto* const unused = static_cast<Managed*>(PyCapsule_GetPointer(self, name));
     unused->deleter(unused);
   });
@@ -49,8 +51,8 @@ PyObject* capsule_of(const column& c, bool as_signed) {
   return capsule;
 }
 
-/// _dlpack(column, stream, versioned): a DLPack capsule. `stream` is a number of the protocol: 1 is the legacy default
-/// stream, 2 that of the thread, -1 requests no synchronization.
+/// Implements _dlpack(column, stream, versioned), which returns a DLPack capsule. `stream` is a number of the DLPack
+/// protocol: 1 is the legacy default stream, 2 is the default stream of the thread, and -1 requests no synchronization.
 inline PyObject* column_dlpack(PyObject*, PyObject* args) {
   PyObject* capsule = nullptr;
   long long stream = 1;
@@ -63,7 +65,7 @@ inline PyObject* column_dlpack(PyObject*, PyObject* args) {
   return versioned ? capsule_of<dlpack_versioned>(*c, false) : capsule_of<dlpack_managed>(*c, false);
 }
 
-/// _describe(column): the list of extents, the DLPack device, and the type code, bits and address of the elements.
+/// Implements _describe(column), which returns the extents, the DLPack device, and the type code, bits and address.
 inline PyObject* column_description(PyObject*, PyObject* capsule) {
   const auto* const c = static_cast<const column*>(PyCapsule_GetPointer(capsule, column_name));
   if (!c) return nullptr;
@@ -75,9 +77,9 @@ inline PyObject* column_description(PyObject*, PyObject* capsule) {
 
 inline constexpr std::uint64_t signal_check_ns = 50'000'000;
 
-/// A session of Python.
+/// A session that Python owns.
 struct running {
-  std::unique_ptr<door> run{};   ///< null after close()
+  std::unique_ptr<door> run{};   ///< null after _close()
   std::shared_ptr<notice_queue> notices = std::make_shared<notice_queue>();
   bool busy = false;             ///< a thread is in _next()
   std::uint64_t epoch = 0, step = 0;
@@ -90,7 +92,7 @@ struct running {
   }
 };
 
-/// Passes the waiting notices to `deliver`, a callable or None.
+/// Passes the waiting notices to `deliver`, which is a callable or None.
 inline void deliver_notices(notice_queue& notices, PyObject* deliver) {
   constexpr const char* severities[] = {"info", "warning", "loss"};
   std::vector<notice> waiting;
@@ -106,7 +108,7 @@ inline void deliver_notices(notice_queue& notices, PyObject* deliver) {
   }
 }
 
-/// Calls `act` without Python's global lock. Returns its exception.
+/// Calls `act` without Python's global lock. Returns the exception of `act`, or null.
 template <class Act>
 std::exception_ptr failure_of(const Act& act) {
   std::exception_ptr failure;
@@ -120,13 +122,14 @@ std::exception_ptr failure_of(const Act& act) {
   return failure;
 }
 
-/// Returns the tuple (columns, keys or None, whether all columns were copied).
+/// Returns the tuple (columns, keys or None, whether all columns are copies).
 inline PyObject* batch_tuple(delivered& d, bool raw) {
   const auto count = static_cast<Py_ssize_t>(d.columns.size());
   const reference columns(PyTuple_New(count));
   for (Py_ssize_t i = 0; columns && i < count; ++i) {
     column& c = d.columns[static_cast<std::size_t>(i)];
-    const bool marked = raw && c.tensor.type.code == dlpack_bool;   // for versions of torch whose DLPack has no bool
+    // For versions of torch whose DLPack support lacks bool.
+    const bool marked = raw && c.tensor.type.code == dlpack_bool;
     if (marked) c.tensor.type.code = dlpack_uint;
     PyObject* object = raw ? capsule_of<dlpack_managed>(c, true)
                            : new_capsule<column_name>(std::make_unique<column>(c));
@@ -137,7 +140,7 @@ inline PyObject* batch_tuple(delivered& d, bool raw) {
   return columns && keys ? PyTuple_Pack(3, columns.get(), keys.get(), d.copied ? Py_True : Py_False) : nullptr;
 }
 
-/// Waits for the batch, then gets it. Returns null after an error, or a signal whose handler raised an exception.
+/// Waits for the next batch and returns it. Returns null after an error, or if a signal handler raised an exception.
 inline PyObject* next_batch(running& s, const request& r, bool raw, PyObject* deliver) {
   std::exception_ptr failure;
   bool available = false;
@@ -184,7 +187,7 @@ inline PyObject* session_next(PyObject*, PyObject* const* args, Py_ssize_t count
   return batch;
 }
 
-/// _close(session, deliver)
+/// Implements _close(session, deliver).
 inline PyObject* session_close(PyObject*, PyObject* args) {
   PyObject *capsule = nullptr, *deliver = nullptr;
   if (!PyArg_ParseTuple(args, "OO", &capsule, &deliver)) return nullptr;
@@ -195,7 +198,7 @@ inline PyObject* session_close(PyObject*, PyObject* args) {
   return Py_NewRef(Py_None);
 }
 
-/// _get(session, name)
+/// Implements _get(session, name).
 inline PyObject* session_get(PyObject*, PyObject* args) {
   PyObject* capsule = nullptr;
   const char* word = nullptr;
@@ -210,7 +213,7 @@ inline PyObject* session_get(PyObject*, PyObject* args) {
   return s->run ? s->run->get(word) : raise_closed();
 }
 
-/// _epoch_of(text): the epoch of a resume point.
+/// Implements _epoch_of(text), which returns the epoch of a resume point.
 inline PyObject* epoch_of(PyObject*, PyObject* object) {
   std::string text;
   if (!read(object, text, {"load_state_dict", "millrace"})) return nullptr;

@@ -1,4 +1,4 @@
-// Converts arguments from Python, and values to Python.
+// Converts arguments of Python functions to C++, and C++ values to Python objects.
 //
 //   std::size_t rows = 0;
 //   if (!mr::detail::python::read(object, rows, {"train", "batch"})) return nullptr;
@@ -6,7 +6,8 @@
 //
 // Types: bool, integers, floating-point numbers, std::string (also from a path), and std::vector and std::optional of
 // these. Python's None is an empty std::optional.
-// Errors: false or null, with a Python exception. Threads: the caller owns Python's global lock.
+// Errors: the functions set a Python exception, and return false or null. Threads: the caller owns Python's global
+// lock.
 #pragma once
 
 #include <millrace/base/version.hpp>
@@ -22,7 +23,7 @@
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 namespace [[gnu::visibility("hidden")]] python {
 
-/// The name of an argument, for errors.
+/// A function and its argument, for errors.
 struct argument {
   const char *function, *name;
 };
@@ -32,7 +33,7 @@ concept is_vector = std::same_as<T, std::vector<typename T::value_type>>;
 template <class T>
 concept is_optional = std::same_as<T, std::optional<typename T::value_type>>;
 
-/// Sets the TypeError for an argument of another type. Returns false.
+/// Sets the TypeError for an argument with a wrong type. Returns false.
 inline bool wrong_type(PyObject* from, const argument& of, const char* expected) {
   PyErr_Clear();
   const reference name(PyObject_GetAttrString(reinterpret_cast<PyObject*>(Py_TYPE(from)), "__name__"));
@@ -70,7 +71,7 @@ inline bool read_string(PyObject* from, std::string& to, const argument& of) {
   return true;
 }
 
-/// Converts `from`. Returns false after an exception.
+/// Converts `from` to `to`. On failure, sets a Python exception and returns false.
 template <class T>
 bool read(PyObject* from, T& to, const argument& of) {
   if constexpr (std::is_same_v<T, bool>) {
@@ -103,7 +104,7 @@ bool read(PyObject* from, T& to, const argument& of) {
   return true;
 }
 
-/// Returns a new object with this value.
+/// Returns a new Python object with this value.
 template <class T>
 PyObject* to_python(const T& value) {
   if constexpr (std::is_same_v<T, bool>) return PyBool_FromLong(value);
@@ -122,7 +123,7 @@ PyObject* to_python(const T& value) {
   }
 }
 
-/// Returns the type as it appears in help().
+/// Returns the name of the type for help().
 template <class T>
 std::string annotation_of() {
   if constexpr (std::is_same_v<T, bool>) return "bool";

@@ -1,11 +1,12 @@
-// An object of a remote storage as a file. Reads wait for the network, and announced ranges are prefetched.
+// A file of a remote storage. Reads wait for the network. Ranges that the reader announces are prefetched.
 //
 //   mr::detail::remote_file file(context, object, front);
-//   file.will_read({{{.offset_bytes = 0}}});                   // all of it, from its beginning
+//   file.will_read({{{.offset_bytes = 0}}});                   // announces the complete file
 //   const std::size_t got = file.read_at(0, buffer);
 //
-// Announced ranges are prefetched in parts, up to a window ahead of the reader (fetch_window.hpp). All files share the
-// memory for parts. Bytes outside the announced ranges are fetched on demand, directly into the reader's buffer.
+// Announced ranges are prefetched in parts, up to a limit of bytes ahead of the reader (fetch_window.hpp). All files
+// share the memory for parts. Bytes outside the announced ranges are fetched on demand, directly into the reader's
+// buffer.
 // Errors: the errors of transfer_engine.hpp. Threads: one at a time.
 #pragma once
 
@@ -25,12 +26,12 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// The objects that have been opened or that a set index lists, by name.
+/// The objects (remote files) that have been opened, or that a set index (set_index.hpp) contains, by name.
 class object_table {
  public:
-  /// Returns the object of that name; null if the table does not contain it.
+  /// Returns the object with this name, or null if the table does not contain it.
   std::shared_ptr<remote_object> get(const std::string& name) const;
-  /// Stores the object of that name; null removes the entry.
+  /// Stores the object with this name. If `object` is null, removes the entry.
   void put(const std::string& name, std::shared_ptr<remote_object> object);
 
  private:
@@ -38,7 +39,7 @@ class object_table {
   std::unordered_map<std::string, std::shared_ptr<remote_object>> by_name_;
 };
 
-/// The window of the most recently closed file.
+/// The prefetch window (limit of bytes ahead of the reader) of the most recently closed file.
 class last_window {
  public:
   explicit last_window(std::size_t bytes) noexcept : last_(bytes) {}
@@ -55,13 +56,13 @@ struct remote_context {
   explicit remote_context(const remote_options& o)
       : part_bytes(o.part_bytes), memory(o.memory_bytes), engine(o) {}
 
-  /// Returns the size of a part. Parts are smaller while many files are read concurrently.
+  /// Returns the size of a part in bytes. Parts are smaller while many files are read concurrently.
   std::size_t part_size() const noexcept;
 
   const std::size_t part_bytes;
   part_memory memory;
   std::atomic<std::size_t> readers{0};   // number of files that are prefetching
-  last_window windows{part_bytes};   // the initial window of the next file
+  last_window windows{part_bytes};   // determines the initial window of the next file
   object_table objects;
   transfer_engine engine;
 };
@@ -74,7 +75,7 @@ class remote_file final : public stored_file {
   /// Requests the first bytes of an object. Returns null if the object does not exist.
   static std::unique_ptr<remote_file> open(std::shared_ptr<remote_context> context, const std::string& name,
                                            std::size_t front_bytes = usual_front_bytes);
-  /// Requests one byte to check whether an object exists, because signed addresses and some stores reject HEAD.
+  /// Requests one byte to check whether an object exists. A HEAD request would fail with signed URLs and some stores.
   static std::shared_ptr<remote_object> find(remote_context& context, const std::string& name);
   remote_file(std::shared_ptr<remote_context> context, std::shared_ptr<remote_object> object)
       : context_(std::move(context)), object_(std::move(object)), name_(object_->name) {}
@@ -91,7 +92,7 @@ class remote_file final : public stored_file {
     std::shared_ptr<range_fetch> fetch;
     part_memory::block memory;
   };
-  /// Abandons the part in the guard's destructor, unless another owner has moved the part away.
+  /// The destructor abandons the part, unless the part was moved to another owner.
   struct abandon_guard {
     part& one;
     remote_context& context;
@@ -104,13 +105,13 @@ class remote_file final : public stored_file {
   std::uint64_t size_bytes() const noexcept { return object_->identity->size_bytes; }
 
   std::deque<part>::iterator find(std::uint64_t offset_bytes);
-  /// Requests the announced part with this offset, if there is one. Announced parts before it are skipped.
+  /// Requests the announced part with this offset, if it exists. Announced parts before it are dropped.
   void reach(std::uint64_t offset_bytes);
-  /// Requests announced parts until the window or the part memory is full.
+  /// Requests announced parts until the prefetch window or the part memory is full.
   void request_ahead();
-  /// Requests the next announced part. Returns false if no part is announced or no memory is available.
+  /// Requests the next announced part. Returns false if no part is announced, or no memory is available.
   bool request_next(part_memory::need how);
-  /// Fetches bytes into the reader's own buffer. A large read is split into several concurrent parts.
+  /// Fetches bytes directly into the reader's buffer. A large read is divided into several concurrent parts.
   std::size_t read_now(std::uint64_t offset_bytes, std::span<std::byte> buffer);
   void drop_parts_before(std::uint64_t offset_bytes);
   void drop_unannounced_parts();
@@ -120,8 +121,8 @@ class remote_file final : public stored_file {
   const std::shared_ptr<remote_context> context_;
   const std::shared_ptr<remote_object> object_;
   const std::string name_;
-  std::deque<part> parts_;          // requested or complete parts, in the order of the reads
-  std::deque<byte_interval> announced_;   // the announced bytes that have not been requested yet
+  std::deque<part> parts_;          // parts that are requested or complete, in the order of the reads
+  std::deque<byte_interval> announced_;   // announced bytes that have not been requested yet
   fetch_window window_{context_->windows.of_next_file()};
   bool reading_ = false;
 };

@@ -1,11 +1,11 @@
-// The structs of DLPack, with which tensor libraries share memory. Their layout is frozen, so that no header of DLPack
-// is needed.
+// The structs of DLPack, by which tensor libraries share memory. Their layout never changes, so no header of DLPack is
+// needed.
 //
 //   mr::dlpack_managed* exported = mr::detail::export_dlpack<mr::dlpack_managed>(column, shared);
 //   exported->deleter(exported);                         // the receiver calls it, on any thread
 //
 // Format: DLManagedTensor of DLPack 0.2 to 1.x, and DLManagedTensorVersioned of 1.x.
-// Errors: std::bad_alloc. Threads: a deleter may be called on any thread.
+// Errors: std::bad_alloc. Threads: any thread may call a deleter.
 #pragma once
 
 #include <millrace/base/half.hpp>
@@ -21,16 +21,16 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
-/// DLDevice.
+/// DLPack's DLDevice.
 struct dlpack_device {
   std::int32_t device_type, device_id;
 };
-/// DLDataType.
+/// DLPack's DLDataType.
 struct dlpack_data_type {
   std::uint8_t code, bits;
   std::uint16_t lanes;
 };
-/// DLTensor.
+/// DLPack's DLTensor.
 struct dlpack_view {
   void* data;
   dlpack_device device;
@@ -39,13 +39,13 @@ struct dlpack_view {
   std::int64_t *shape, *strides;
   std::uint64_t byte_offset;
 };
-/// DLManagedTensor.
+/// DLPack's DLManagedTensor.
 struct dlpack_managed {
   dlpack_view dl_tensor;
   void* manager_ctx;
   void (*deleter)(dlpack_managed*);
 };
-/// DLManagedTensorVersioned.
+/// DLPack's DLManagedTensorVersioned.
 struct dlpack_versioned {
   std::uint32_t major, minor;
   void* manager_ctx;
@@ -69,7 +69,7 @@ constexpr dlpack_data_type dlpack_type() noexcept {
   return {.code = code, .bits = static_cast<std::uint8_t>(sizeof(T) * CHAR_BIT), .lanes = 1};
 }
 
-/// A tensor of up to eight dimensions, row-major.
+/// A row-major tensor of up to eight dimensions.
 struct dlpack_column {
   static constexpr std::size_t max_rank = 8;
 
@@ -80,7 +80,7 @@ struct dlpack_column {
   std::array<std::int64_t, max_rank> shape{};
 };
 
-/// Describes a view of a batch on the GPU `ordinal`, or in host memory.
+/// Describes a view of a batch in host memory, or on the GPU with the number `ordinal`.
 template <class T, std::size_t N>
 dlpack_column dlpack_column_of(const tensor_view<T, N>& view, int ordinal) noexcept {
   static_assert(N <= dlpack_column::max_rank);
@@ -91,7 +91,7 @@ dlpack_column dlpack_column_of(const tensor_view<T, N>& view, int ordinal) noexc
   return c;
 }
 
-/// The memory to which manager_ctx of an exported tensor points.
+/// The object to which manager_ctx of an exported tensor points.
 template <class Managed>
 struct dlpack_export {
   Managed tensor{};

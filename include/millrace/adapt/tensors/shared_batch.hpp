@@ -1,12 +1,13 @@
-// Keeps a batch alive for tensors of another library: its slot is released when the last tensor is destroyed.
+// Keeps a batch alive for tensors of another library. The slot of the batch is released when its last tensor is
+// destroyed.
 //
-//   const auto shared = mr::detail::share(std::move(b), {.stream = s});   // a shared_ptr; each deleter owns a copy
+//   const auto shared = mr::detail::share(std::move(b), {.stream = s});   // each deleter owns a copy
 //
-// At the release, events are recorded in the batch's own stream and in the consumer's stream, and the slot is reused
-// only after both. Therefore the host may destroy a tensor before the kernels that read it have run. The consumer's
-// stream waits until the batch has arrived.
-// Errors: the errors of also_used_on(); after an error, the caller still owns the batch.
-// Threads: any thread may destroy the last tensor, even after the session has ended.
+// On release, events are recorded in the batch's own stream and in the consumer's stream. The slot is reused only after
+// both events. Therefore the host may destroy a tensor before the kernels that read the tensor have run. The consumer's
+// stream waits until the batch has arrived on the GPU.
+// Errors: the errors of also_used_on(). After an error, the caller still owns the batch. Threads: any thread may
+// destroy the last tensor, even after the session has ended.
 #pragma once
 
 #include <millrace/base/version.hpp>
@@ -20,19 +21,19 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
-/// Identifies the stream that works on the tensors of a batch.
+/// The stream that uses the tensors of a batch.
 struct consumer_options {
-  std::optional<stream_view> stream{};   ///< consumer's stream; empty: the batch's stream, as set by to_device()
+  std::optional<stream_view> stream{};   ///< empty: the batch's stream, as set by to_device()
 };
 
 namespace detail {
 
-/// A delivered batch that may be moved: batch_of<...>, or the result of mix_rows.
+/// A batch type that can be moved: batch_of<...>, or the result of mix_rows.
 template <class Batch>
 concept owned_batch = std::derived_from<Batch, batch_lease> && requires(const Batch& b) { b.columns(); };
 
-/// Moves the batch into a shared_ptr, and registers the consumer's stream.
-/// Throws setup_error if the batch is empty.
+/// Moves the batch into a shared_ptr. Declares that the consumer's stream uses it. Throws setup_error if the batch is
+/// empty.
 template <owned_batch Batch>
 std::shared_ptr<Batch> share(Batch&& b, const consumer_options& consumer) {
   if (!b)
@@ -41,7 +42,7 @@ std::shared_ptr<Batch> share(Batch&& b, const consumer_options& consumer) {
   return std::make_shared<Batch>(std::move(b));
 }
 
-/// Returns a tuple of views, one for each tensor. A ragged column has two tensors, any other column one.
+/// Returns a tuple of views, one for each tensor. A ragged column has two tensors, and any other column has one.
 template <owned_batch Batch>
 auto tensors_of(const Batch& b) {
   const auto views = []<class View>(const View& column) {

@@ -190,7 +190,7 @@ TEST_CASE("an error answer is read, and reported without the data that it repeat
   CHECK(answer.concerns_keys());   // perhaps the key file was half-written
   const std::string text = answer.failure("s3://photos/a", "the environment", 0).what();
   CHECK(has(text, "got status 403 SignatureDoesNotMatch (It does not match\\x1b[0m), expected 200"));
-  CHECK(has(text, "Correct the secret access key; the request was signed with keys of the environment"));
+  CHECK(has(text, "Correct the secret access key. The request was signed with keys of the environment"));
   CHECK(has(text, "s3://photos/a"));
   CHECK(!has(text, "AKID"));
   CHECK(!has(text, "SECRET"));

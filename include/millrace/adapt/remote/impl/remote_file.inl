@@ -120,7 +120,7 @@ MILLRACE_INLINE void remote_file::reach(std::uint64_t offset_bytes) {
   });
   if (match == announced_.end()) return;
   announced_.erase(announced_.begin(), match);
-  // A reader that only inspects headers skips the bytes between them.
+  // A reader that inspects only headers does not read the bytes between them.
   const std::uint64_t skipped = offset_bytes - announced_.front().first_byte;
   if (skipped >= context_->part_size()) announced_.front().first_byte = offset_bytes;
   drop_parts_before(announced_.front().first_byte);
@@ -142,7 +142,7 @@ MILLRACE_INLINE void remote_file::request_ahead() {
 MILLRACE_INLINE bool remote_file::request_next(part_memory::need how) {
   while (!announced_.empty()) {
     byte_interval& next = announced_.front();
-    // The front of the object has been fetched already.
+    // The front of the object has already been fetched.
     for (const part& p : parts_)
       if (next.first_byte >= p.fetch->offset_bytes() && next.first_byte < p.fetch->end_byte())
         next.first_byte = p.fetch->end_byte();
@@ -151,7 +151,7 @@ MILLRACE_INLINE bool remote_file::request_next(part_memory::need how) {
       continue;
     }
     const std::uint64_t left = next.end_byte - next.first_byte;
-    // A remainder below half a part is added to the last part.
+    // If less than half a part would remain, the last part includes it.
     const std::size_t size = context_->part_size();
     const std::uint64_t bytes = left <= size + size / 2 ? left : size;
     auto memory = context_->memory.take(static_cast<std::size_t>(bytes), how);

@@ -1,10 +1,10 @@
-// Searches the standard sources for AWS keys.
+// Finds AWS keys in the standard sources: environment, profile files, web identity, container and instance.
 //
 //   mr::detail::credential_sources sources(env, {.profile = "train"});
 //   if (auto provided = sources.from_environment()) use(provided->keys);
 //   sources.find();       // searches all sources, in order
 //
-// A source that is not configured returns an empty optional. Errors: setup_error or io_error for a source that is
+// Each source returns an empty optional if it is not configured. Errors: setup_error or io_error if a source is
 // configured but invalid. Messages contain neither secrets nor responses of credential servers. Threads: one at a time.
 // Source: the AWS SDKs and Tools Reference Guide, "Standardized credential providers".
 #pragma once
@@ -19,15 +19,15 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// Searches for keys.
+/// Finds keys.
 class credential_sources {
  public:
   struct choice {
-    std::string profile{}, region{};   ///< the profile from the options; the region of STS
+    std::string profile{}, region{};   ///< the profile in the options; the region for STS, the security token service
   };
 
   credential_sources(const key_environment& env, choice choices);
-  /// Returns the keys of the first source that has keys; empty if no source has keys.
+  /// Returns the keys of the first source that has keys, or nothing if no source has keys.
   std::optional<provided_keys> find();
   std::optional<provided_keys> from_environment() const;
   std::optional<provided_keys> from_profile();
@@ -36,13 +36,13 @@ class credential_sources {
   std::optional<provided_keys> from_instance() const;
   /// Returns a value of the selected profile. The credentials file has precedence over the config file.
   std::string profile_value(const std::string& name);
-  /// Returns the endpoint of S3 from the services section of the selected profile.
+  /// Returns the endpoint of S3 in the services section of the selected profile.
   std::string service_endpoint();
-  /// Returns the path of a profile file that has no sections; empty if each file has sections. Another program is
-  /// probably rewriting such a file.
+  /// Returns the path of a profile file without sections, or "" if each file has sections. Another program is probably
+  /// rewriting a file without sections.
   std::string empty_file();
 
-  /// Returns the name of the profile's key source if it is not supported; otherwise empty.
+  /// Returns the name of the profile's key source if that source is not supported. Otherwise returns "".
   const std::string& unsupported_source() const noexcept { return unsupported_source_; }
 
   static constexpr const char* export_hint =
@@ -56,7 +56,7 @@ class credential_sources {
   std::string value_in(const std::string& profile, const std::string& name) const;
   std::string file_of_token(const std::string& path) const;
   std::string answer_of(const small_request& request, const std::string& who) const;
-  /// Parses the response of a container's agent or of an instance's metadata.
+  /// Parses the response of a container's agent, or of the instance metadata service.
   static provided_keys from_json(const std::string& body, const std::string& who);
 
   security_token_service sts() const { return {env_, choices_.region}; }
@@ -66,7 +66,7 @@ class credential_sources {
   /// Returns keys from the credential_source of a profile.
   std::optional<provided_keys> from_credential_source(const std::string& credential_source,
                                                       const std::string& origin) const;
-  /// Returns whether a token may be sent to this URL. A third party must not be able to intercept the token.
+  /// Returns whether the authorization token may be sent to this URL. Other machines must not be able to intercept it.
   static bool may_receive_token(std::string_view url);
 
   const key_environment& env_;

@@ -3,11 +3,11 @@
 //   const mr::detail::small_fetch fetch = mr::detail::curl_fetch({.ca_file = ""});
 //   const auto answer = fetch({.url = "http://169.254.169.254/latest/meta-data/", .seconds = 1, .attempts = 1});
 //
-// Needs libcurl; link with -lcurl. Redirects are not followed, because a signature is valid for one host only. The
-// proxies of the environment are used, except for link-local addresses.
-// Errors: io_error if no response arrives, or if the response is larger than 64 MiB. The error contains the URL without
-// its query.
-// Threads: any; each call has its own connection.
+// Needs libcurl (link with -lcurl). Redirects are not followed, because a signature is valid for only one host. The
+// proxy settings of the environment are used, except for link-local addresses.
+// Errors: io_error if no response arrives, or if it is larger than 64 MiB. The error contains the URL without its
+// query.
+// Threads: any thread. Each call has its own connection.
 #pragma once
 
 #include <millrace/adapt/remote/store/small_http.hpp>
@@ -21,7 +21,7 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 class curl_fetch {
  public:
   struct settings {
-    std::string ca_file{};   ///< certificates of authorities; empty: the system's certificates
+    std::string ca_file{};   ///< file with the certificates of authorities; empty: the system's certificates
   };
 
   explicit curl_fetch(settings s) : settings_(std::move(s)) {}

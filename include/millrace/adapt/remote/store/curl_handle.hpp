@@ -1,11 +1,11 @@
 // Owners of libcurl's handles and header lists.
 //
 //   mr::detail::require_curl();
-//   mr::detail::curl_easy handle;                                 // closed in its destructor
+//   mr::detail::curl_easy handle;                                 // its destructor closes the handle
 //   handle.set(CURLOPT_URL, url.c_str());
 //   mr::detail::curl_headers lines;  lines.add("Range: bytes=0-99");
 //
-// Needs libcurl; link with -lcurl.
+// Needs libcurl (link with -lcurl).
 // Errors: std::bad_alloc; setup_error if libcurl cannot be initialized. Threads: one at a time for each handle.
 #pragma once
 
@@ -23,7 +23,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// Initializes libcurl once per process. Does not clean it up, because other parts of the program may use it.
+/// Initializes libcurl once per process. Never cleans it up, because other parts of the program may use it.
 inline void require_curl() {
   static const CURLcode ready = curl_global_init(CURL_GLOBAL_DEFAULT);
   if (ready != CURLE_OK)
@@ -56,7 +56,7 @@ class curl_headers {
   std::unique_ptr<curl_slist, curl_closer> list_;
 };
 
-/// A handle for one request at a time.
+/// A handle that is used for one request at a time.
 class curl_easy {
  public:
   curl_easy() : handle_(curl_easy_init()) {
@@ -68,7 +68,7 @@ class curl_easy {
   void set(CURLoption option, Value value) noexcept {
     static_cast<void>(curl_easy_setopt(handle_.get(), option, value));
   }
-  /// Resets all options; connections stay open.
+  /// Resets all options. Connections stay open.
   void reset() noexcept { curl_easy_reset(handle_.get()); }
   CURL* get() const noexcept { return handle_.get(); }
 

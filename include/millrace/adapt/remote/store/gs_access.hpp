@@ -1,11 +1,11 @@
-// Builds requests to the XML API of Google Cloud Storage. Requests carry a bearer token, or an AWS signature with an
-// HMAC key.
+// Builds requests to the XML API of Google Cloud Storage. A request contains a bearer token, or an AWS signature that
+// was computed with an HMAC key.
 //
 //   mr::detail::gs_access access({.bearer_token = [] { return token_of_my_own(); }}, env);
 //   access.address("GET", name, "").url;     // https://storage.googleapis.com/BUCKET/KEY
 //
-// Errors: setup_error for an endpoint that is not a URL, and for missing keys; io_error for an invalid response from
-// the metadata server. Messages contain no secrets. Threads: any.
+// Errors: setup_error for an endpoint that is not a URL, and for missing keys; io_error for an invalid response of the
+// metadata server. Messages contain no secrets. Threads: any thread.
 // Source: "XML API overview" and "About VM metadata" of Google Cloud's documentation.
 #pragma once
 
@@ -19,7 +19,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// Google's protocol.
+/// Access to objects by Google's protocol.
 class gs_access final : public object_access {
  public:
   gs_access(gs_options options, key_environment env, key_search_options search_options = {})
@@ -38,10 +38,10 @@ class gs_access final : public object_access {
   std::int64_t now_seconds() const override { return env_.now_seconds(); }
 
  private:
-  /// Returns whether requests go to an emulator, which does not need keys.
+  /// Returns whether requests go to an emulator, which needs no keys.
   bool is_emulated() const;
   std::string endpoint() const;
-  /// Returns keys that consist of a token. The token is sent unchanged in a header.
+  /// Returns keys that consist only of a token. The token is sent in a header without a signature.
   static provided_keys of_token(std::string token, std::int64_t expires_seconds, const char* origin);
   static provided_keys as_fixed(provided_keys keys);
   provided_keys find_keys() const;

@@ -1,10 +1,11 @@
-// The inputs of a search for credentials: environment, files, network, and the time. Tests replace these functions.
+// The inputs of a search for credentials: environment variables, files, network and time. Tests replace these
+// functions.
 //
 //   const auto env = mr::detail::process_environment(fetch);
-//   env.variable("AWS_REGION");                       // empty if it is not set
-//   env.read_file("/var/run/secrets/token");          // nothing if it cannot be read
+//   env.variable("AWS_REGION");                       // "" if the variable is not set
+//   env.read_file("/var/run/secrets/token");          // nothing if the file cannot be read
 //
-// Errors: the errors of the functions. Threads: any, while no thread changes the environment.
+// Errors: the errors of the functions. Threads: any thread, if no thread changes the environment.
 #pragma once
 
 #include <millrace/adapt/remote/store/small_http.hpp>
@@ -27,7 +28,7 @@ struct key_environment {
   std::function<std::string(const char* name)> variable{};
   std::function<std::optional<std::string>(const std::string& path)> read_file{};
   small_fetch fetch{};
-  std::function<std::int64_t()> now_seconds{};   ///< since 1970
+  std::function<std::int64_t()> now_seconds{};   ///< seconds since 1970
   std::function<void(double seconds)> sleep{};
 
   /// Returns whether the variable is set to a true value.
@@ -37,7 +38,7 @@ struct key_environment {
   }
 };
 
-/// Returns the file's bytes; empty if the file cannot be read or has more than `max_bytes`.
+/// Returns the bytes of a file, or nothing if it cannot be read or has more than `max_bytes`.
 inline std::optional<std::string> read_small_file(const std::string& path, std::size_t max_bytes = 1 << 20) {
   const auto file = open_text(path.c_str());
   if (!file) return std::nullopt;

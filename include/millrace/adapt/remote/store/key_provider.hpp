@@ -1,17 +1,18 @@
-// Stores keys, renews them before they expire, and searches for new keys while a server refuses the current ones.
+// Stores keys, renews them before they expire, and searches for new keys while a server refuses the current keys.
 //
 //   mr::detail::key_provider keys([&] { return sources.find(); }, {.now_seconds = env.now_seconds});
-//   const auto now = keys.get();                  // searches for keys on the first call, and before they expire
+//   const auto now = keys.get();                  // searches in the first call, and before the keys expire
 //   keys.accepted(now.keys);                      // the server returned the object
-//   const auto remedy = keys.refused(now.keys);   // the server refuses these keys: send again now, later, or never
+//   const auto remedy = keys.refused(now.keys);   // whether to send the request again now, later, or never
 //
-// Keys are often replaced during a run, by a program that writes its file in steps or a few seconds late. Therefore
-// refusals and failed searches are treated as transient. Searches are repeated after 1, 2, 4, 8, 16, 16, ... s. They
-// end after `retry_seconds` if the server has accepted keys before. If it has not, the keys are probably wrong, and
-// searches end after 7 s. They end at once if the keys are from the environment, which does not change.
-// Errors: get() throws keys_pending while the search continues. At the end, it throws the error of the last search,
-// with the number of searches and their duration. If no source is configured, get() throws no_keys_error at once.
-// Threads: any; one thread searches while the others wait.
+// Keys are often replaced during a run, by a program that writes the new file in steps, or a few seconds late.
+// Therefore refusals and failed searches are treated as transient. Searches are repeated after 1, 2, 4, 8, 16, 16, ...
+// s. If the server has accepted keys before, the searches end after `retry_seconds`. Otherwise the keys are probably
+// wrong, and the searches end after 7 s. If the keys are from the environment, which does not change, the searches end
+// at once.
+// Errors: get() throws keys_pending while the searches continue. When they have ended, it throws the error of the last
+// search, with the number and duration of the searches. If no source is configured, get() throws no_keys_error at once.
+// Threads: any thread. One thread searches while the others wait.
 #pragma once
 
 #include <millrace/adapt/remote/store/security_token_service.hpp>
@@ -34,7 +35,7 @@ class no_keys_error : public setup_error {
   using setup_error::setup_error;
 };
 
-/// Thrown while keys are not available, but the next search may find them.
+/// Thrown if no keys are available now, but the next search may find keys.
 class keys_pending : public std::exception {
  public:
   explicit keys_pending(double seconds) noexcept : pause_seconds(seconds) {}
@@ -43,21 +44,22 @@ class keys_pending : public std::exception {
   double pause_seconds;   ///< time until the next search
 };
 
-/// The action after a refusal.
+/// The action after a server has refused a request.
 struct remedy {
   enum class kind : std::uint8_t { none, at_once, later };
   kind what = kind::none;        ///< whether to build and send the request again
   double pause_seconds = 0;      ///< for kind::later: the pause before the next request
-  std::string attempted{};       ///< for kind::none: number and duration of the searches, for the error; may be empty
+  /// For kind::none: number and duration of the searches, to be appended to the error; may be empty.
+  std::string attempted{};
 };
 
-/// The duration of searches for keys, and the receiver of notices.
+/// The duration of searches for keys, and the receiver of notices about them.
 struct key_search_options {
-  double retry_seconds = 180;   ///< duration of searches after the server has accepted keys
-  notice_function notice{};   ///< receives a notice for each series of searches
+  double retry_seconds = 180;   ///< duration of the searches, in seconds, if the server has accepted keys before
+  notice_function notice{};   ///< receives a notice about each series of searches
 };
 
-/// The current keys for requests.
+/// Provides the keys for requests.
 class key_provider {
  public:
   static constexpr std::int64_t margin_seconds = 300, pause_seconds = 60;
@@ -66,7 +68,7 @@ class key_provider {
   using finder = std::function<provided_keys()>;
 
   struct settings {
-    std::function<std::int64_t()> now_seconds;   ///< since 1970
+    std::function<std::int64_t()> now_seconds;   ///< seconds since 1970
     key_search_options search_options{};
   };
 
@@ -76,10 +78,10 @@ class key_provider {
   provided_keys get();
   /// Records that the server accepted a request that was signed with these keys.
   void accepted(const signing_keys& keys);
-  /// Records that the server refuses these keys. Returns whether other keys are available now or may be later.
+  /// Records that the server refuses these keys. Returns whether to send the request again with other keys, now or
+  /// later.
   remedy refused(const signing_keys& keys);
-  /// Handles a failure to read the environment or files in the same way as a failed search for keys. Call it inside a
-  /// catch block.
+  /// Treats a failure to read the environment or a file like a failed search for keys. Call it inside a catch block.
   [[noreturn]] void search_failed();
 
  private:
@@ -90,12 +92,12 @@ class key_provider {
     std::exception_ptr failure{};   // the error of the last search; null if the search returned the same keys
   };
 
-  /// Returns whether the outage is too old to be related to a failure at `now`. Clocks may be set back.
+  /// Returns whether the outage is too old to be related to a failure at `now`. Considers that clocks may be set back.
   static bool is_old(const outage& t, std::int64_t now) noexcept {
     return now > t.last_seconds + 2 * pause_seconds || now < t.last_seconds - pause_seconds;
   }
 
-  /// Returns whether these are the current keys, regardless of their expiry time.
+  /// Returns whether these are the current keys. Ignores their expiry time.
   bool has_same(signing_keys keys) const;
 
   void begin_outage(std::int64_t now) {
@@ -113,8 +115,8 @@ class key_provider {
     return static_cast<double>(now - outage_->since_seconds) >= allowed_seconds();
   }
 
-  /// Returns the time to the next search, or to the end of the searches. Reports the first pause, and then at most one
-  /// pause per minute.
+  /// Returns the time until the next search, or until the end of the searches. Reports the first pause, and later at
+  /// most one pause per minute.
   double pause(std::int64_t now);
   [[noreturn]] void fail_or_wait(std::int64_t now);
   std::string count_text(std::int64_t now) const;
@@ -128,7 +130,7 @@ class key_provider {
   std::int64_t next_try_ = 0;
   std::optional<outage> outage_;
   std::int64_t next_report_ = 0;   // not part of outage_, because an earlier request may succeed and reset outage_
-  bool accepted_ = false;   // the server accepted keys at least once
+  bool accepted_ = false;   // whether the server has accepted keys before
 };
 
 }}}  // namespace millrace::detail

@@ -1,11 +1,11 @@
-// Builds requests for the objects of a store, and handles refusals. Each attempt gets its own URL and headers.
+// The interface of a kind of object store. Builds requests for objects, and handles refusals.
 //
 //   auto sent = access.address("GET", name, "");
 //   auto answer = fetch({.url = sent.url, .headers = sent.headers});
 //   if (answer.status == 200) access.accepted(sent);
-//   else act_on(access.handle_refusal(name, sent, read_store_answer(answer)));   // build it again or fail
+//   else act_on(access.handle_refusal(name, sent, read_store_answer(answer)));   // build the request again, or fail
 //
-// Errors: the errors of key_provider::get(). Threads: any.
+// Each attempt gets its own URL and headers. Errors: the errors of key_provider::get(). Threads: any thread.
 #pragma once
 
 #include <millrace/adapt/remote/store/key_provider.hpp>
@@ -21,7 +21,7 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 /// A request before it is sent.
 struct addressed_request {
   std::string url{};
-  header_list headers{};   ///< to be sent in addition to the request's own headers
+  header_list headers{};   ///< headers to send in addition to the request's own headers
   std::string region{};    ///< the region of the signature
   signing_keys keys{};     ///< the keys of the signature, or a bearer token in session_token
   std::string origin{};    ///< the source of the keys; empty if the request has no keys
@@ -42,7 +42,7 @@ class object_access {
   /// Handles a refusal. Returns whether and when a new request may succeed.
   virtual remedy handle_refusal(const object_url& object, const addressed_request& sent,
                                 const store_answer& answer) = 0;
-  /// Returns the time at which requests are signed, since 1970.
+  /// Returns the time that is used for signatures, in seconds since 1970.
   virtual std::int64_t now_seconds() const = 0;
 };
 

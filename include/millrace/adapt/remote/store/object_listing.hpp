@@ -3,8 +3,8 @@
 //   for (const std::string& name : mr::detail::list_objects(access, env, prefix)) use(name);
 //
 // Keys that end in a slash are omitted, because they represent folders.
-// Errors: located io_error if the store refuses a request. data_error for an invalid response, for an endless sequence
-// of pages, and for more than 10,000,000 names. Threads: any.
+// Errors: a located io_error if the store refuses a request. data_error for an invalid response, for an endless
+// sequence of pages, and for more than 10,000,000 names. Threads: any thread.
 // Source: "ListObjectsV2" of the Amazon S3 API Reference.
 #pragma once
 

@@ -1,11 +1,11 @@
-// Builds requests for s3:// and gs:// names for the transfer engine.
+// Builds requests for objects with names s3://... and gs://... .
 //
 //   mr::detail::object_stores stores({.s3 = {.region = "eu-west-1"}}, env);
-//   auto sent = stores.address("GET", "s3://photos/a.tar");             // before each attempt: URL and headers
+//   auto sent = stores.address("GET", "s3://photos/a.tar");   // call it before each attempt; returns URL and headers
 //   const auto next = stores.handle_refusal("s3://photos/a.tar", sent, answer);   // whether and when to retry
 //   for (const std::string& name : stores.list("s3://photos/2026/")) use(name);
 //
-// Errors: the errors of object_access and list_objects(). Threads: any. Lifetime: `env` is copied.
+// Errors: the errors of object_access and list_objects(). Threads: any thread. Lifetime: the constructor copies `env`.
 #pragma once
 
 #include <millrace/adapt/remote/store/gs_access.hpp>
@@ -19,7 +19,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// Selects the store, S3 or Google Cloud Storage, by the name of the object.
+/// Requests for the objects of S3 or Google Cloud Storage. The name of the object selects the store.
 class object_stores {
  public:
   struct options {
@@ -32,7 +32,7 @@ class object_stores {
       : env_(std::move(env)), s3_(std::move(choices.s3), env_, choices.search_options),
         gs_(std::move(choices.gs), env_, choices.search_options) {}
 
-  /// Returns URL and headers of a request for a name that satisfies is_object_url().
+  /// Returns URL and headers of a request. Requires a name for which is_object_url() is true.
   addressed_request address(std::string_view method, std::string_view name) {
     const object_url object = parse_object_url(name);
     if (object.key.empty())
@@ -50,14 +50,14 @@ class object_stores {
     const object_url object = parse_object_url(name);
     return of(object).handle_refusal(object, sent, read_store_answer(answer));
   }
-  /// Returns the error for a refused request. `attempted` describes the recovery attempts.
+  /// Returns the error for a refused request. `attempted` describes the attempts to recover.
   io_error failure(std::string_view name, const addressed_request& sent, const small_answer& answer,
                    const std::string& attempted = {}) const {
     store_answer error = read_store_answer(answer);
     error.attempted = attempted;
     return error.failure(std::string(name), sent.origin, env_.now_seconds());
   }
-  /// Returns the sorted names that begin with `prefix`.
+  /// Returns the names that begin with `prefix`, sorted.
   std::vector<std::string> list(std::string_view prefix) {
     const object_url object = parse_object_url(prefix);
     return list_objects(of(object), env_, object);

@@ -2,7 +2,7 @@
 //
 //   const auto name = mr::detail::parse_object_url("s3://photos/2026/a b+c.tar");
 //   name.bucket;     // "photos"
-//   name.key;        // "2026/a b+c.tar": nothing in a name is encoded
+//   name.key;        // "2026/a b+c.tar"; names are not percent-encoded
 //
 // Errors: setup_error for an invalid bucket name. Threads: not synchronized.
 #pragma once
@@ -17,12 +17,12 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 enum class object_store_kind : std::uint8_t { s3, gs };
 
-/// A bucket and a key. An empty key is the prefix of all objects of the bucket.
+/// A bucket and a key. With an empty key, it is the prefix of all objects of the bucket.
 struct object_url {
   object_store_kind kind = object_store_kind::s3;
   std::string bucket{}, key{};
 
-  /// Returns the name of another object of the same bucket.
+  /// Returns the name of an object in the same bucket.
   std::string name_of(std::string_view other_key) const {
     return (kind == object_store_kind::s3 ? "s3://" : "gs://") + bucket + '/' + std::string(other_key);
   }
@@ -32,14 +32,14 @@ inline bool is_object_url(std::string_view name) noexcept {
   return name.starts_with("s3://") || name.starts_with("gs://");
 }
 
-/// Returns the parts of a name that satisfies is_object_url().
+/// Returns the parts of a name. Requires that is_object_url() is true.
 inline object_url parse_object_url(std::string_view name) {
   object_url url{.kind = name.starts_with("gs://") ? object_store_kind::gs : object_store_kind::s3};
   const std::string_view rest = name.substr(5);
   const std::size_t slash = rest.find('/');
   url.bucket = rest.substr(0, slash);
   if (slash != std::string_view::npos) url.key = rest.substr(slash + 1);
-  // Old buckets may have capitals, underscores and up to 255 characters.
+  // Old buckets may have capitals and underscores, and up to 255 characters.
   const auto allowed = [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' || c == '-' ||
            c == '_';

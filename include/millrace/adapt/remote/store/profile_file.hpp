@@ -1,11 +1,11 @@
 // Reads AWS profile files: ~/.aws/credentials and ~/.aws/config.
 //
 //   const auto file = mr::detail::profile_file::parse(text, "/made-up/.aws/config");
-//   file.value("profile train", "region");               // "eu-west-1"; empty if there is none
-//   file.value("services mine", "s3.endpoint_url");      // indented lines belong to the name above them
+//   file.value("profile train", "region");               // "eu-west-1", or "" if the file has no such value
+//   file.value("services mine", "s3.endpoint_url");      // the name is on an indented line after "s3="
 //
-// Errors: profile_error, with path and line number, for a line that is neither a section nor NAME = VALUE. The error
-// never quotes the line, because it may contain a secret. Threads: not synchronized.
+// Errors: profile_error with path and line number for a line that is neither a section nor NAME = VALUE. The error does
+// not contain the line, which may contain a secret. Threads: not synchronized.
 // Source: the AWS SDKs and Tools Reference Guide, "Shared config files".
 #pragma once
 
@@ -17,7 +17,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// The error for a profile file that cannot be parsed, perhaps because a program is writing it.
+/// The error for a profile file that cannot be parsed, for example while a program is writing it.
 class profile_error : public setup_error {
  public:
   using setup_error::setup_error;
@@ -34,7 +34,7 @@ class profile_file {
 
  private:
   [[noreturn]] static void fail(std::string_view path, std::size_t line);
-  /// Returns the section name of a header: `profile a b` for [profile "a b"].
+  /// Returns the name of the section in a header: `profile a b` for [profile "a b"].
   static std::string section_name(std::string_view text);
   static std::string_view without_comment(std::string_view value) noexcept;
 

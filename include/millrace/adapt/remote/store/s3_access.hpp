@@ -1,11 +1,11 @@
-// Builds requests for objects in Amazon S3 and on other servers with the same protocol.
+// Builds requests for objects in Amazon S3, and in other stores with the same protocol.
 //
 //   mr::detail::s3_access access({.region = "eu-west-1"}, env);
 //   access.address("GET", name, "").url;     // https://BUCKET.s3.eu-west-1.amazonaws.com/KEY
 //
-// If a response indicates that a bucket is in another region, that region is used for all later requests to the bucket.
-// The first request reads the profile files and searches for keys.
-// Errors: setup_error for an endpoint that is not a URL, and for missing keys. Threads: any.
+// If a response shows that a bucket is in another region, all later requests for the bucket use that region. The first
+// request reads the profile files and searches for keys.
+// Errors: setup_error for an endpoint that is not a URL, and for missing keys. Threads: any thread.
 #pragma once
 
 #include <millrace/adapt/remote/store/object_access.hpp>
@@ -20,11 +20,12 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// Returns the endpoint without its trailing slash. Throws setup_error if it is not the URL of a server.
+/// Returns the endpoint without its trailing slash. Throws setup_error, which names `option`, if it is not the URL of a
+/// server.
 std::string checked_endpoint(std::string endpoint, const char* option);
 provided_keys keys_of_user(const s3_credentials& credentials, const char* option);
 
-/// Amazon's protocol.
+/// Access to objects by Amazon's protocol.
 class s3_access final : public object_access {
  public:
   s3_access(s3_options options, key_environment env, key_search_options search_options = {})
@@ -45,13 +46,13 @@ class s3_access final : public object_access {
  private:
   static constexpr std::string_view label_characters = "abcdefghijklmnopqrstuvwxyz0123456789-";
 
-  /// The combined settings of options, environment and profile.
+  /// The settings that result from options, environment and profile.
   struct settings {
     bool ready = false, anonymous = false;
     std::string region{}, endpoint{};
   };
 
-  /// Returns the settings. Searches for keys unless requests are anonymous.
+  /// Returns the settings. Stores keys in `provided`, unless requests are anonymous.
   settings settled_with(std::optional<provided_keys>& provided);
   settings settled();
 
@@ -64,7 +65,7 @@ class s3_access final : public object_access {
   }
 
   std::string region_of(const std::string& bucket, const settings& s);
-  /// Returns the URL up to the key, including the slash.
+  /// Returns the URL up to the slash before the key.
   std::string base_of(const std::string& bucket, const std::string& region, const settings& s) const;
   provided_keys find_keys();
 
@@ -73,7 +74,7 @@ class s3_access final : public object_access {
   std::mutex mutex_;   // guards the members below
   settings settings_;
   bool had_keys_ = false;
-  std::map<std::string, std::string> regions_;   // by bucket, for buckets in another region than that of the settings
+  std::map<std::string, std::string> regions_;   // regions of buckets that are not in the region of the settings
   key_provider keys_;
 };
 

@@ -1,11 +1,11 @@
-// Requests the keys of a role from AWS Security Token Service.
+// Requests the keys of a role from the AWS Security Token Service (STS).
 //
 //   const mr::detail::security_token_service sts(env, "eu-west-1");
 //   auto keys_of_role = sts.assume({.role = arn, .session = "me", .origin = "the profile \"train\""}, keys);
 //   auto other = sts.assume_by_token({.role = arn, .origin = "the web identity"}, token);
 //
-// Errors: io_error if AWS refuses. Its message contains the error code of the response, and no other text of it.
-// Threads: any.
+// Errors: io_error if AWS refuses. The message contains the error code of the response, but no other text of the
+// response. Threads: any thread.
 // Source: "AssumeRole" and "AssumeRoleWithWebIdentity" of the AWS STS API Reference.
 #pragma once
 
@@ -22,19 +22,19 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 struct provided_keys {
   signing_keys keys{};
   std::string origin{};
-  bool is_fixed = false;   ///< true: from environment variables, so that the keys never change
+  bool is_fixed = false;   ///< true if the keys never change, because they are from environment variables
 };
 
-/// Returns `keys` with the expiry time of the response. An empty `expiration`: the keys do not expire.
+/// Returns `keys` with the expiry time of the response. If `expiration` is empty, the keys do not expire.
 provided_keys keys_of_response(provided_keys keys, const std::string& expiration);
 
 /// The Security Token Service of a region.
 class security_token_service {
  public:
-  /// A role, and the session that requests it.
+  /// A role, and a name for the session that assumes it.
   struct role_request {
     std::string role{};
-    std::string session{};       ///< session name in AWS logs; empty: a name that contains the time
+    std::string session{};       ///< session name in the logs of AWS; empty: a name with the time
     std::string external_id{};   ///< required by some roles
     std::string origin{};
   };
@@ -42,9 +42,9 @@ class security_token_service {
   security_token_service(const key_environment& env, std::string region)
       : env_(env), region_(std::move(region)) {}
 
-  /// Requests the role's keys. Signs the request with `keys`.
+  /// Requests the keys of a role. Signs the request with `keys`.
   provided_keys assume(const role_request& role, const signing_keys& keys) const;
-  /// Requests the role's keys with the token of an identity provider.
+  /// Requests the keys of a role with the token of an identity provider.
   provided_keys assume_by_token(const role_request& role, std::string_view token) const;
 
  private:

@@ -1,10 +1,10 @@
 // SHA-256 and HMAC-SHA-256, computed by OpenSSL's libcrypto.
 //
 //   const auto key = mr::detail::hmac_sha256("secret", "20130524");
-//   mr::detail::hex_text(mr::detail::sha256("body"));     // 64 lowercase digits
+//   mr::detail::hex_text(mr::detail::sha256("body"));     // 64 hexadecimal digits in lower case
 //
-// Needs libcrypto (libssl-dev); link with -lcrypto. Errors: io_error if libcrypto does not allow SHA-256.
-// Threads: pure functions; any thread.
+// Needs libcrypto (libssl-dev; link with -lcrypto). Errors: io_error if libcrypto does not allow SHA-256. Threads: pure
+// functions; any thread.
 // Source: FIPS 180-4, RFC 2104.
 #pragma once
 

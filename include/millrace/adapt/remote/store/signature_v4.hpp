@@ -1,12 +1,12 @@
-// Signs requests with AWS Signature Version 4, which Google Cloud Storage accepts as well.
+// Signs requests with AWS Signature Version 4. Google Cloud Storage accepts this signature, too.
 //
 //   const mr::detail::signature_v4 sign{.credentials = keys, .region = "eu-west-1", .service = "s3"};
 //   for (auto& header : sign.headers({.url = "https://bucket.s3.eu-west-1.amazonaws.com/a%20b.tar"}, now_seconds))
 //     request.headers.push_back(std::move(header));
 //
-// The path and the query of the URL are signed and sent unchanged. Encode them with uri_encoded() first.
-// By default, bodies are not signed, because TLS protects them, and SHA-256 of all data would be the largest cost.
-// Errors: io_error if libcrypto does not allow SHA-256; messages contain no secrets. Threads: not synchronized.
+// The path and the query of the URL are signed and sent unchanged. Therefore, encode them with uri_encoded() before. By
+// default, bodies are not signed, because TLS protects them, and SHA-256 of all data would be the largest cost.
+// Errors: io_error if libcrypto does not allow SHA-256. Messages contain no secrets. Threads: not synchronized.
 // Source: "Signature Calculations for the Authorization Header" of the Amazon S3 API Reference.
 #pragma once
 
@@ -19,30 +19,30 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// Keys for signatures. Keys that expire have a token.
+/// Keys for signatures. Keys that expire have a session token.
 struct signing_keys {
   static constexpr std::int64_t never = std::numeric_limits<std::int64_t>::max();
 
   std::string access_key_id{}, secret_access_key{}, session_token{};
-  std::int64_t expires_seconds = never;   ///< since 1970
-  header_list headers{};                  ///< for web servers: the headers to send instead of keys
+  std::int64_t expires_seconds = never;   ///< seconds since 1970
+  header_list headers{};                  ///< for web servers: headers to send instead of keys
 
   friend bool operator==(const signing_keys&, const signing_keys&) = default;
 };
 
 /// A URL, split into the parts of a request.
 struct url_parts {
-  std::string_view scheme{}, host{}, path{}, query{};   ///< the host includes its port; the path begins with its slash
+  std::string_view scheme{}, host{}, path{}, query{};   ///< the host includes its port; the path begins with a slash
 
   explicit url_parts(std::string_view url);
   /// Returns the value of the header Host, which omits the default port of the scheme.
   std::string_view host_header() const noexcept;
 };
 
-/// The signed parts of a request.
+/// The parts of a request that are signed.
 struct signable_request {
   std::string_view method = "GET", url{};
-  header_list headers{};   ///< to be signed in addition to the signer's own headers
+  header_list headers{};   ///< headers to sign in addition to those of the signature
 };
 
 /// Signs requests for a region and a service.
@@ -53,16 +53,16 @@ struct signature_v4 {
   std::string region{}, service = "s3";
   /// The SHA-256 of the body in hexadecimal digits, or `unsigned_payload` if the body is not signed.
   std::string payload_hash{unsigned_payload};
-  bool sends_payload_hash = true;   ///< whether the hash is sent as a header; only S3 requires that
+  bool sends_payload_hash = true;   ///< whether the hash is sent as a header, which only S3 requires
 
-  /// Returns the headers that a request at `now_seconds` needs in addition to its own headers.
+  /// Returns the headers that the signature adds to the request. `now_seconds`: time in seconds since 1970.
   header_list headers(const signable_request& request, std::int64_t now_seconds) const;
   /// Returns the text whose digest is signed. Stores the names of the signed headers in `names`.
   std::string canonical_request(const signable_request& request, header_list headers, std::string& names) const;
 
  private:
-  /// Returns the query in canonical order: sorted by name, then by value, byte by byte. A name without a value gets an
-  /// equals sign.
+  /// Returns the query in canonical order: parameters are sorted by the bytes of their names, and then of their values.
+  /// A name without a value gets an equals sign.
   static std::string sorted_query(std::string_view query);
   static std::string single_spaced(std::string_view value);
   std::string key_of(std::string_view day) const;

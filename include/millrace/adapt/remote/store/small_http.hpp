@@ -1,6 +1,7 @@
-// Requests whose responses fit into memory, such as credentials and listings, and the function that sends them.
+// Requests whose responses fit into memory, such as credentials and listings. Defines the function type that sends
+// them.
 //
-//   mr::detail::small_fetch fetch = ...;                       // the tests have one without a network
+//   mr::detail::small_fetch fetch = ...;                       // tests use a function without a network
 //   const auto answer = fetch({.url = "http://169.254.169.254/latest/meta-data/", .seconds = 1});
 //   if (answer.status == 200) use(answer.body);
 //
@@ -31,7 +32,7 @@ inline std::string ascii_lower(std::string_view text) {
   return lower;
 }
 
-/// Returns the value of the first header with that name, regardless of case; empty if no header has the name.
+/// Returns the value of the first header with this name, regardless of case, or "" if no header has the name.
 inline std::string_view header_value(const header_list& headers, std::string_view name) {
   const auto same = [](char a, char b) { return ascii_lower(a) == ascii_lower(b); };
   for (const auto& [other, value] : headers)
@@ -47,16 +48,16 @@ inline std::string_view trimmed(std::string_view text) noexcept {
   return text.substr(from, text.find_last_not_of(blanks) + 1 - from);
 }
 
-/// A request that is completely in memory.
+/// A request whose body is in memory.
 struct small_request {
   std::string method = "GET", url{};
   header_list headers{};
   std::string body{};
-  double seconds = 10;   ///< timeout of the complete exchange
+  double seconds = 10;   ///< timeout of request and response together, in seconds
   int attempts = 3;      ///< maximum number of attempts if no response arrives
 };
 
-/// A response that is completely in memory.
+/// A response whose body is in memory.
 struct small_answer {
   int status = 0;
   header_list headers{};

@@ -3,8 +3,8 @@
 //   mr::detail::uri_encoded("a b/c=1", mr::detail::slash::unchanged);     // "a%20b/c%3D1"
 //   mr::detail::uri_decoded("a%20b+c");                              // "a b+c"
 //
-// All bytes except letters, digits and -._~ are encoded, with uppercase digits. Errors: none; uri_decoded() returns an
-// empty optional for incorrectly encoded text. Threads: pure functions; any thread. Source: RFC 3986, section 2.
+// All bytes except letters, digits and -._~ are encoded, with digits in upper case. Errors: none. If a text is not
+// encoded correctly, uri_decoded() returns nothing. Threads: pure functions; any thread. Source: RFC 3986, section 2.
 #pragma once
 
 #include <millrace/base/version.hpp>
@@ -17,7 +17,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// The treatment of slashes: unchanged in a key, encoded in the value of a query.
+/// The treatment of slashes. They are unchanged in a key, and encoded in the value of a query.
 enum class slash : std::uint8_t { unchanged, encoded };
 
 inline std::string uri_encoded(std::string_view text, slash what) {
@@ -39,10 +39,10 @@ inline std::string uri_encoded(std::string_view text, slash what) {
   return encoded;
 }
 
-/// The meaning of a plus sign: a plus sign in a path, a blank in a form and in the names of an S3 listing.
+/// The meaning of a plus sign: itself in a path, but a blank in a form and in the names of an S3 listing.
 enum class plus : std::uint8_t { itself, blank };
 
-/// Returns the decoded text; empty if a percent sign is not followed by two hexadecimal digits.
+/// Returns the decoded text, or nothing if two hexadecimal digits do not follow a percent sign.
 inline std::optional<std::string> uri_decoded(std::string_view encoded, plus what = plus::itself) {
   const auto digit = [](char c) {
     if (c >= '0' && c <= '9') return c - '0';

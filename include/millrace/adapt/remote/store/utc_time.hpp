@@ -4,8 +4,8 @@
 //   mr::detail::utc_seconds("2015-08-30T12:36:00Z");               // 1440938160, the format of credentials
 //   mr::detail::http_date_seconds("Sun, 30 Aug 2015 12:36:00 GMT");
 //
-// Errors: none; the result for text in another format is empty. Threads: pure functions; any thread.
-// Source: ISO 8601; RFC 9110, section 5.6.7; Howard Hinnant's days_from_civil for the calendar.
+// Errors: none. If the text has another format, the functions return nothing. Threads: pure functions; any thread.
+// Sources: ISO 8601; RFC 9110, section 5.6.7; Howard Hinnant's days_from_civil for the calendar.
 #pragma once
 
 #include <millrace/base/version.hpp>
@@ -31,10 +31,10 @@ struct utc_fields {
 };
 
 std::string basic_utc(std::int64_t seconds);
-/// Parses 2015-08-30T12:36:00Z and 20150830T123600Z. Seconds may have a fraction. Instead of Z, the text may have an
-/// offset such as +01:00.
+/// Parses a time such as 2015-08-30T12:36:00Z or 20150830T123600Z. Seconds may have a fraction. An offset such as
+/// +01:00 may replace the Z.
 std::optional<std::int64_t> utc_seconds(std::string_view text);
-/// Parses the format of HTTP headers: Sun, 30 Aug 2015 12:36:00 GMT.
+/// Parses the format of HTTP headers, such as Sun, 30 Aug 2015 12:36:00 GMT.
 std::optional<std::int64_t> http_date_seconds(std::string_view text);
 
 }}}  // namespace millrace::detail

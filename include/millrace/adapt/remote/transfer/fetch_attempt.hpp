@@ -1,13 +1,14 @@
-// One HTTP request for the missing bytes of a fetch. libcurl runs it.
+// One attempt of a fetch (request for a range of bytes): an HTTP request for its missing bytes, which libcurl executes.
 //
 //   mr::detail::fetch_attempt attempt(job, settings, mr::detail::fetch_attempt::kind::first, now_ns);
 //   curl_multi_add_handle(multi, attempt.handle());
 //   ...                                                        // libcurl calls back while it performs
-//   const auto problem = attempt.problem(code, settings);      // of an attempt that has ended without all bytes
+//   const auto problem = attempt.problem(code, settings);      // the reason why the attempt ended before its last byte
 //
 // The header of the response is checked before any byte is accepted (range_answer.hpp). Bytes are written directly to
 // the memory of the fetch.
-// Errors: the constructor throws std::bad_alloc. Threads: the network thread. Lifetime: an attempt keeps its job alive.
+// Errors: the constructor throws std::bad_alloc. Threads: the network thread. Lifetime: an attempt keeps its job
+// (fetch_job.hpp) alive.
 #pragma once
 
 #include <millrace/adapt/remote/store/curl_handle.hpp>
@@ -37,12 +38,12 @@ class fetch_attempt {
   const addressed_request& sent() const noexcept { return sent_; }
   bool is_hedge() const noexcept { return kind_ == kind::hedge; }
   std::int64_t begun_ns() const noexcept { return begun_ns_; }
-  /// Returns the time at which the header of the response was complete; 0 if it is not complete.
+  /// Returns the time at which the header of the response was complete, or 0 if it is not complete.
   std::int64_t first_byte_ns() const noexcept { return first_byte_ns_; }
   double first_byte_seconds() const noexcept { return 1e-9 * static_cast<double>(first_byte_ns_ - begun_ns_); }
   std::uint64_t received_bytes() const noexcept { return received_bytes_; }
   std::uint64_t requested_bytes() const noexcept { return range_.end_byte - range_.first_byte; }
-  /// Returns the number of bytes of the range that this attempt delivered. Other attempts may have delivered more.
+  /// Returns the number of bytes at the front of the range that this attempt delivered.
   std::uint64_t accepted_bytes() const noexcept {
     return judged_.what == answer_kind::bytes && at_byte_ > range_.first_byte ? at_byte_ - range_.first_byte : 0;
   }
@@ -52,9 +53,9 @@ class fetch_attempt {
   bool completed_fetch() const noexcept { return finished_; }
 
   /// Checks the speed once per `stall_limit`. Returns whether too few bytes arrived in the interval that has just
-  /// ended; returns false within an interval.
+  /// ended. Returns false within an interval.
   bool is_stalled(const remote_options& o, std::int64_t now_ns) noexcept;
-  /// Returns why the attempt ended before its last byte.
+  /// Returns the reason why the attempt ended before its last byte.
   fetch_problem problem(CURLcode code, const remote_options& o) const;
 
  private:

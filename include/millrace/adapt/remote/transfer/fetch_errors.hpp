@@ -1,9 +1,9 @@
-// Creates the errors of failed fetches, and reads the pause that a server requests.
+// Creates the errors of failed fetches. Reads the pause that a server requests.
 //
 //   part->fail(mr::detail::given_up(job));
 //   const std::int64_t pause_ns = mr::detail::requested_pause_ns(answer);   // Retry-After, in seconds or as a date
 //
-// Errors: std::bad_alloc. Threads: any.
+// Errors: std::bad_alloc. Threads: any thread.
 #pragma once
 
 #include <millrace/adapt/remote/transfer/fetch_job.hpp>
@@ -28,7 +28,7 @@ inline constexpr int max_redirects = 5;
 
 /// Returns the error for a redirect that is not followed.
 std::exception_ptr redirect_error(const fetch_job& job, const std::string& target, bool is_safe);
-/// Returns the pause that the server requests; 0 if it requests none.
+/// Returns the pause in ns that the server requests, or 0 if it requests none.
 std::int64_t requested_pause_ns(const small_answer& answer);
 
 }}}  // namespace millrace::detail

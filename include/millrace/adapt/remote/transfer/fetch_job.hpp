@@ -1,4 +1,5 @@
-// The state of a fetch in the network thread: its attempts, their results, and the time of the next attempt.
+// A fetch (request for a range of bytes) in the network thread: its attempts, their results, and the time of the next
+// one.
 //
 //   mr::detail::fetch_job job{.fetch = part, .sent = address, .retry = mr::detail::retry_state(now_ns)};
 //   job.problem = {failure_kind::busy, "the server answered 503"};
@@ -27,22 +28,22 @@ struct fetch_problem {
   failure_kind kind = failure_kind::none;
   std::string text{};
   bool is_final = false;
-  std::int64_t least_pause_ns = 0;   ///< requested by the server
+  std::int64_t least_pause_ns = 0;   ///< minimum pause that the server requests
 };
 
 /// A fetch in progress.
 struct fetch_job {
   std::shared_ptr<range_fetch> fetch{};
-  std::optional<addressed_request> sent{};   ///< the next request; empty if it must be built again
+  std::optional<addressed_request> sent{};   ///< next request; empty: it must be built again
   retry_state retry;
   std::int64_t due_ns = 0;
   int running = 0;        ///< number of running attempts
   int redirects = 0, recoveries = 0;
   bool hedged = false;
   bool on_new_connection = false;
-  fetch_problem problem{};   ///< the problem of the last failed attempt
+  fetch_problem problem{};   ///< reason why the last attempt failed
 
-  /// Schedules a new request after a pause.
+  /// Schedules a new request after `seconds`.
   void wait(double seconds) noexcept {
     sent.reset();
     due_ns = read_clock_ns(CLOCK_MONOTONIC) + static_cast<std::int64_t>(1e9 * seconds);

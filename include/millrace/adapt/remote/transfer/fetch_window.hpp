@@ -1,16 +1,17 @@
-// Determines how many bytes of a file are prefetched.
+// Determines how many bytes of a file are prefetched (the window of the file).
 //
 //   mr::detail::fetch_window window(8 << 20);
-//   if (must_wait) window.adapt(128 << 20);                // doubles, halves, or reverts the last change
-//   window.record_consumed(bytes, {now_ns, idle_ns});                 // the reader consumed them
-//   mr::detail::fetch_window next = window.of_next_file(); // continues with the window of this one
+//   if (must_wait) window.adapt(128 << 20);                // the reader must wait: may change the window
+//   window.record_consumed(bytes, {now_ns, idle_ns});                 // the reader has consumed bytes
+//   mr::detail::fetch_window next = window.of_next_file(); // begins with the window of this file
 //
-// A reader waits if the network is slow, or if too few bytes are in flight. By Little's law, rate * latency bytes must
-// be in flight. A larger window helps only in the second case, and costs memory. Therefore the window doubles as long
-// as each doubling speeds up the reader by at least an eighth. Any other doubling is reverted, and tried again after
-// 64 windows. If the network thread is busy for more than seven eighths of the time, a doubling cannot help. In this
-// case, the window is halved, but not below the initial window. The smaller window stays unless the reader becomes more
-// than one eighth slower, because bytes that wait for a long time have left the CPU cache.
+// A reader waits if the network is slow, or if the window is too small. By Little's law, rate * latency bytes must be
+// in flight. A larger window helps only in the second case, and needs memory. Therefore the window is doubled
+// repeatedly. If a doubling does not speed up the reader by at least an eighth, it is reverted, and tried again
+// after 64 windows of data. If the network thread is busy for more than seven eighths of the time, a doubling cannot
+// help. In this case, the window is halved, but not below the initial window. A smaller window is reverted only if the
+// reader becomes slower by more than an eighth. Small windows are better because bytes that wait for a long time have
+// left the CPU's cache.
 // Errors: none. Threads: one at a time.
 #pragma once
 
@@ -23,7 +24,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// A time, and the total idle time of the network thread before it.
+/// A time, and the total time for which the network thread was idle until then.
 struct network_time {
   std::int64_t now_ns = 0, idle_ns = 0;
 };
@@ -37,7 +38,7 @@ class fetch_window {
   /// Returns whether the reader has consumed bytes of this file.
   bool has_consumed() const noexcept { return begun_; }
 
-  /// Adapts the window to a reader that must wait.
+  /// Adapts the window. Call it when the reader must wait.
   void adapt(std::size_t max_bytes) noexcept {
     if (consumed_bytes_ < least_bytes_ || spent_.now_ns < least_ns) return;
     const network_time spent = std::exchange(spent_, {});
@@ -47,7 +48,7 @@ class fetch_window {
       least_bytes_ = 64 * std::uint64_t{bytes_};
       return;
     }
-    // Keeps the best recent rate, because a single rate may include a pause of this machine.
+    // Keeps the best recent rate, because a single measurement may include a pause of this machine.
     rate_ = bytes_before_ > 0 ? rate : std::max(rate, 0.95 * rate_);
     const bool is_busy = spent.idle_ns < spent.now_ns / 8;
     const std::size_t next =
@@ -55,7 +56,7 @@ class fetch_window {
     bytes_before_ = next == bytes_ ? 0 : bytes_;
     least_bytes_ = bytes_ = next;
   }
-  /// Records bytes that the reader consumed. The first bytes of a file do not count, because they waited for a
+  /// Records bytes that the reader has consumed. Ignores the first bytes of a file, because they waited for a
   /// connection.
   void record_consumed(std::size_t bytes, const network_time& now) noexcept {
     if (std::exchange(begun_, true)) {
@@ -65,7 +66,7 @@ class fetch_window {
     }
     consumed_at_ = now;
   }
-  /// Returns the initial window of the next file.
+  /// Returns the window with which the next file begins.
   fetch_window of_next_file() const noexcept {
     fetch_window next = *this;
     next.begun_ = false;
@@ -73,13 +74,14 @@ class fetch_window {
   }
 
  private:
-  static constexpr std::int64_t least_ns = 10'000'000;   // a shorter time is not significant
+  static constexpr std::int64_t least_ns = 10'000'000;   // a rate over a shorter time is not significant
 
   std::size_t first_bytes_, bytes_;
-  std::size_t bytes_before_ = 0;   // the window before the change that is being tested; 0: no change is tested
-  std::uint64_t least_bytes_ = bytes_, consumed_bytes_ = 0;   // bytes to consume before the next change; consumed bytes
+  std::size_t bytes_before_ = 0;   // the window before the change that is being tested; 0: no test
+  // Bytes to consume before the next change; bytes consumed since the last change.
+  std::uint64_t least_bytes_ = bytes_, consumed_bytes_ = 0;
   network_time spent_{}, consumed_at_{};
-  double rate_ = 0;   // bytes per ns, the best recent rate before the change that is being tested
+  double rate_ = 0;   // best recent rate, in bytes per ns, before the change that is being tested
   bool begun_ = false;
 };
 

@@ -1,11 +1,11 @@
-// Memory for prefetched bytes, with one limit for all readers together.
+// Memory for prefetched bytes, with one limit for all readers.
 //
 //   mr::detail::part_memory memory(256 << 20);
 //   auto block = memory.take(8 << 20, mr::detail::part_memory::need::optional);   // nothing: the limit is reached
-//   if (block) fetch_into(block->bytes());                                        // returned in its destructor
+//   if (block) fetch_into(block->bytes());                                        // its destructor returns the block
 //
-// Required blocks may exceed the limit, because a waiting reader must be able to continue. Blocks are reused.
-// Errors: std::bad_alloc. Threads: any. Lifetime: a block may outlive the part_memory.
+// Required blocks may exceed the limit, because a waiting reader must be able to continue. Returned blocks are reused.
+// Errors: std::bad_alloc. Threads: any thread. Lifetime: a block may outlive the part_memory.
 #pragma once
 
 #include <millrace/device/slot_memory.hpp>
@@ -71,7 +71,7 @@ class part_memory {
 
   explicit part_memory(std::size_t bound_bytes) : shared_(std::make_shared<shared>(bound_bytes)) {}
 
-  /// Returns a block of that size; empty if the block is optional and the limit is reached.
+  /// Returns a block of this size, or nothing if the block is optional and the limit is reached.
   std::optional<block> take(std::size_t bytes, need how);
 
   struct statistics {

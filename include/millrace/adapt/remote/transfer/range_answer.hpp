@@ -1,12 +1,11 @@
-// Reads the header of a response to a range request, and decides whether the body has the requested bytes.
+// Reads the header of the response to a range request, and decides whether the body contains the requested bytes.
 //
 //   const auto head = mr::detail::range_head(206, headers);
 //   const auto result = mr::detail::judge({.first_byte = 100, .end_byte = 200}, expected, head);
 //   if (result.what == mr::detail::answer_kind::bytes) take_from(result.first_byte);
 //
-// A server may answer a range request with 206, with 200 and the range, or with 200 and the complete object. All three
-// answers are supported. A body with another range, with another version of the object, or with compressed bytes is
-// never accepted.
+// A server may respond with status 206, with 200 and the range, or with 200 and the complete object. All three are
+// supported. A body is never accepted if it is another range, a part of another version of the object, or compressed.
 // Errors: none. Threads: not synchronized. Source: RFC 9110, sections 14 and 15; RFC 9112, section 6.
 #pragma once
 
@@ -21,19 +20,19 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// The bytes from first_byte up to, but not including, end_byte.
+/// The bytes from first_byte to end_byte, which is excluded.
 struct byte_interval {
   std::uint64_t first_byte = 0, end_byte = 0;
 };
 
-/// The content of the header Content-Range: "bytes 0-99/1234", "bytes 0-99/*", or, if the range does not exist, "bytes
-/// */1234".
+/// The value of the header Content-Range, such as "bytes 0-99/1234" or "bytes 0-99/*". If the range does not exist, the
+/// value is "bytes */1234".
 struct content_range {
   std::optional<byte_interval> range{};
   std::optional<std::uint64_t> total_bytes{};
 };
 
-/// Parses the value of the header; empty if it is invalid.
+/// Parses the value of the header. Returns nothing if it is invalid.
 std::optional<content_range> parse_content_range(std::string_view text);
 
 /// The parts of a response header that describe the body.
@@ -49,20 +48,20 @@ struct range_head {
 
   /// Returns the version of the object: its ETag or, without an ETag, its modification time.
   std::string version() const;
-  /// Returns whether the response has this version or does not have a version.
+  /// Returns whether the response has this version, or has no version.
   bool is_of(std::string_view version) const noexcept;
 
  private:
-  // Some servers mark a version as weak in one response and not in the next.
+  // Ignores the mark of a weak version, because some servers set it only in some responses.
   static std::string_view strong(std::string_view tag) noexcept {
     return tag.starts_with("W/") ? tag.substr(2) : tag;
   }
 };
 
 enum class answer_kind : std::uint8_t {
-  bytes,      ///< the body has all requested bytes, or the first part of them
+  bytes,      ///< the body contains the requested bytes, or a front part of them
   nothing,    ///< the object is empty
-  replaced,   ///< the object differs from the object that was read before
+  replaced,   ///< the object differs from the object that was read earlier
   wrong,      ///< the response does not match the request
   other       ///< a redirect or a refusal
 };
@@ -71,12 +70,12 @@ enum class answer_kind : std::uint8_t {
 struct judged_answer {
   answer_kind what = answer_kind::other;
   std::uint64_t first_byte = 0;                 ///< offset in the object of the body's first byte
-  std::uint64_t end_byte = 0;                   ///< offset in the object at which the body ends, exclusive
-  std::optional<file_identity> identity{};      ///< the object's identity, if it was unknown before
-  std::string problem{};                        ///< the problem, for `replaced` and `wrong`
+  std::uint64_t end_byte = 0;                   ///< offset in the object of the end of the body, which is excluded
+  std::optional<file_identity> identity{};      ///< size and version of the object, if they were unknown
+  std::string problem{};                        ///< description of the problem, for `replaced` and `wrong`
 };
 
-/// Classifies the response to a range request. `expected` is the identity of the object; null if it is unknown.
+/// Classifies the response to a range request. `expected` is the size and version of the object, or null if unknown.
 judged_answer judge(const byte_interval& requested, const file_identity* expected, const range_head& head);
 
 }}}  // namespace millrace::detail

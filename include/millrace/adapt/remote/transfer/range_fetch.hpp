@@ -1,11 +1,12 @@
-// A range of a remote object in transfer. A reader can read its bytes as soon as they arrive.
+// A fetch: a range of a remote object in transfer. A reader can read its bytes as soon as they arrive.
 //
-//   auto part = std::make_shared<mr::detail::range_fetch>(object, 0, memory);   // a reader creates it,
-//   engine.submit(part);                                                        // the network thread fills it,
-//   part->wait_into(0, buffer);                                                 // and the reader waits for its bytes
+//   auto part = std::make_shared<mr::detail::range_fetch>(object, 0, memory);   // a reader creates it
+//   engine.submit(part);                                                        // the network thread fills it
+//   part->wait_into(0, buffer);                                                 // the reader waits for its bytes
 //
-// Errors: functions named wait_ throw the error that ended the fetch. Threads: one reader and the network thread.
-// Lifetime: the memory must live until a wait has thrown an error or returned all bytes, or abandon() has returned.
+// Errors: functions named wait_... throw the error that ended the fetch. Threads: one reader, and the network thread.
+// Lifetime: the memory must exist until a wait function has thrown an error or returned all bytes, or abandon() has
+// returned.
 #pragma once
 
 #include <millrace/io/file/storage.hpp>
@@ -26,12 +27,13 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 /// An object, and the state that all its requests share.
 struct remote_object {
   std::string name{};
-  std::optional<file_identity> identity{};   ///< set by the first response, before any other fetch begins
-  std::string redirected_to{};               ///< used by the network thread only
-  bool is_assumed = false;                   ///< the identity is from a set index, and no response has confirmed it
+  /// Size and version; set by the first response, before any other fetch begins.
+  std::optional<file_identity> identity{};
+  std::string redirected_to{};               ///< used only by the network thread
+  bool is_assumed = false;   ///< the identity is from a set index, and was not confirmed by a response yet
 };
 
-/// A range, the memory for it, and the number of arrived bytes.
+/// A range, the memory for it, and the number of bytes that have arrived.
 class range_fetch {
  public:
   range_fetch(std::shared_ptr<remote_object> of, std::uint64_t offset_bytes, std::span<std::byte> memory)
@@ -42,31 +44,32 @@ class range_fetch {
   const std::shared_ptr<remote_object>& object() const noexcept { return object_; }
   std::uint64_t offset_bytes() const noexcept { return offset_bytes_; }
 
-  /// Waits until `bytes` bytes have arrived, or all bytes of a shorter range. Returns the number of arrived bytes.
+  /// Waits until `bytes` bytes have arrived, or all bytes of a shorter range. Returns the number of bytes that have
+  /// arrived.
   std::size_t wait_for(std::size_t bytes);
   /// Waits until to.size() bytes from position `from` on have arrived, and copies them to `to`. The network thread may
-  /// write large amounts directly to `to`. In this case, the memory has no valid bytes before buffered_from().
+  /// write large amounts directly to `to`. In this case, the memory contains no valid bytes before buffered_from().
   void wait_into(std::size_t from, std::span<std::byte> to);
-  /// Returns the first valid position in the memory. Earlier bytes were written to a reader's buffer.
+  /// Returns the first valid position in the memory. Bytes before it were written directly to a reader's buffer.
   std::size_t buffered_from() const noexcept { return buffered_from_; }
-  /// Waits until the object's identity is known. Returns whether the object exists.
+  /// Waits until the size and version of the object are known. Returns whether the object exists.
   bool wait_for_identity();
-  /// Returns the number of arrived bytes.
+  /// Returns the number of bytes that have arrived.
   std::size_t arrived() const noexcept { return arrived_; }
-  /// Returns the size of the range. A range beyond the end of the object is shortened when the identity is known.
+  /// Returns the size of the range. If the range extends beyond the end of the object, begin() shortens it.
   std::size_t size_bytes() const noexcept { return size_bytes_; }
   std::uint64_t end_byte() const noexcept { return offset_bytes_ + size_bytes(); }
-  /// Ends the fetch for its reader. Nothing is written to the memory after abandon() has returned.
+  /// Ends the fetch, because its reader does not need it. After the return, nothing is written to the memory.
   void abandon();
 
-  // The network thread calls the following functions.
+  // Only the network thread calls the following functions.
 
-  /// Returns whether the fetch has ended: complete, failed, missing or abandoned.
+  /// Returns whether the fetch has ended: it is complete, failed, missing or abandoned.
   bool is_over() const;
-  /// Sets the identity of the object from the first response.
+  /// Sets the size and version of the object. Called with those in the first response.
   void begin(const std::optional<file_identity>& identity);
-  /// Accepts bytes of the object from offset `first_byte` on. Skips bytes that have already arrived.
-  /// Returns whether all bytes have arrived, or the fetch has failed or been abandoned.
+  /// Accepts bytes of the object from offset `first_byte` on. Skips bytes that have already arrived. Returns whether
+  /// all bytes have arrived, or the fetch has failed or was abandoned.
   bool take(std::uint64_t first_byte, std::span<const std::byte> bytes);
   /// Reports that the object does not exist.
   void report_missing();
@@ -74,17 +77,18 @@ class range_fetch {
   void fail(std::exception_ptr why);
 
  private:
-  static constexpr std::size_t least_direct_bytes = std::size_t{256} << 10;   // a reader may read fewer bytes again
+  // The reader may read smaller amounts again, so they are kept in the memory.
+  static constexpr std::size_t least_direct_bytes = std::size_t{256} << 10;
 
   const std::shared_ptr<remote_object> object_;
   const std::uint64_t offset_bytes_;
   mutable std::mutex mutex_;   // guards all members below; only the reader's thread uses buffered_from_
   std::condition_variable changed_{};
   std::span<std::byte> memory_;
-  std::atomic<std::size_t> size_bytes_, arrived_ = 0;   // changed under the lock, read without it
+  std::atomic<std::size_t> size_bytes_, arrived_ = 0;   // changed under the lock, but read without it
   std::size_t awaited_end_ = 0, buffered_from_ = 0;
-  std::size_t on_copy_ = 0;   // number of bytes after arrived_ that are being copied
-  std::span<std::byte> direct_{};   // the unfilled part of a waiting reader's buffer
+  std::size_t on_copy_ = 0;   // number of bytes after arrived_ that are being copied now
+  std::span<std::byte> direct_{};   // the part of a waiting reader's buffer that is not filled yet
   bool begun_ = false, missing_ = false, abandoned_ = false;
   std::exception_ptr failure_{};
 };

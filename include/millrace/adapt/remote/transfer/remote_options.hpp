@@ -4,7 +4,7 @@
 //   mr::remote({.cache = {.folder = "/scratch/mr", .bytes = 500'000'000'000}});
 //   mr::remote({.headers = {{"Authorization", "Bearer " + token}}, .retry = {.limit = std::chrono::minutes(10)}});
 //
-// The defaults suit shards of 100 MB to a few GB in a store in the same region.
+// The defaults are suitable for shards of 100 MB to a few GB in a store in the same region.
 // Errors: mr::remote() throws setup_error for a value that is out of range. Threads: not synchronized.
 #pragma once
 
@@ -26,40 +26,41 @@ namespace millrace { inline namespace MILLRACE_ABI {
 struct remote_retries {
   int attempts = 10;                                 ///< maximum number of attempts without progress
   std::chrono::duration<double> limit{180};          ///< maximum time without progress, or with refused keys
-  std::chrono::duration<double> first_pause{0.2};    ///< maximum of the first pause; this maximum doubles with each
-                                                     ///< pause
-  std::chrono::duration<double> longest_pause{20};   ///< upper limit of this maximum
+  std::chrono::duration<double> first_pause{0.2};    ///< maximum of the first pause; each later maximum is the double
+  std::chrono::duration<double> longest_pause{20};   ///< upper limit of the maximum pause
 };
 
-/// Hedging: if a request is late, a second one is sent on a new connection, and the first response is used.
+/// Hedging: if a request is late, a second request is sent on a new connection. The first response is used.
 struct remote_hedging {
-  double share = 0.05;                           ///< maximum share of all requests that are hedged; 0: no hedging
-  std::chrono::duration<double> least_wait{1};   ///< minimum time without a first byte before a request is late
+  double share = 0.05;                           ///< maximum share of hedged requests among all requests; 0: no hedging
+  std::chrono::duration<double> least_wait{1};   ///< minimum time without a first byte after which a request is late
 };
 
 /// Options of remote().
 struct remote_options {
   std::size_t requests = 64;                              ///< maximum number of requests in flight
-  std::size_t part_bytes = std::size_t{8} << 20;          ///< size of one request
+  std::size_t part_bytes = std::size_t{8} << 20;          ///< size of one request in bytes
   std::size_t memory_bytes = std::size_t{256} << 20;      ///< maximum number of prefetched bytes
   std::vector<std::pair<std::string, std::string>> headers{};   ///< sent with each http:// and https:// request
-  /// Returns further headers for http:// and https://, such as a token that expires. Millrace calls it for the first
-  /// request, and again after a response 401 or 403, at the times of a search for keys (s3_options.hpp). Only one
-  /// thread calls it at a time.
+  /// Returns further headers for http:// and https:// names, such as a token that expires. Millrace calls it for the
+  /// first request, and after a response with status 401 or 403, with the pauses of a search for keys (s3_options.hpp).
+  /// Only one thread at a time calls it.
   std::function<std::vector<std::pair<std::string, std::string>>()> current_headers{};
-  /// Receives each notice, such as refused keys, on any thread. Empty: notices are written to stderr.
+  /// Receives each notice, for example about refused keys, on any thread. Empty: notices are written to stderr.
   notice_function notice{};
-  std::string ca_file{};                                  ///< certificates of authorities; empty: the system's
-  bool http2 = false;   ///< requests share connections; slower for large objects if connections have a speed limit
+  std::string ca_file{};   ///< file with the certificates of authorities; empty: the system's certificates
+  /// Requests share connections; slower for large objects if the speed of a connection is limited.
+  bool http2 = false;
   std::chrono::duration<double> connect_limit{10};        ///< timeout for establishing a connection
   std::chrono::duration<double> stall_limit{20};          ///< maximum time below `stall_bytes_per_second`
   std::uint64_t stall_bytes_per_second = 1'000;
-  std::optional<std::uint64_t> bytes_per_second{}, requests_per_second{};   ///< limits for all requests together
+  /// Limits for all requests together; empty: no limit.
+  std::optional<std::uint64_t> bytes_per_second{}, requests_per_second{};
   remote_retries retry{};
   remote_hedging hedge{};
   s3_options s3{};   ///< options for names that begin with s3://
   gs_options gs{};   ///< options for names that begin with gs://
-  cache_options cache{};   ///< if .folder is set: caches objects on a local disk
+  cache_options cache{};   ///< if .folder is set, caches objects on a local disk
 };
 
 }}  // namespace millrace

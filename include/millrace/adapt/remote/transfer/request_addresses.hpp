@@ -1,10 +1,10 @@
 // Builds requests for all kinds of names: http://, https://, s3:// and gs://.
 //
 //   mr::detail::request_addresses addresses(options);
-//   auto sent = addresses.address("https://data.example/train-000.tar");   // before each attempt
-//   const auto next = addresses.handle_refusal(name, sent, answer);   // after a refusal: whether and when to retry
+//   auto sent = addresses.address("https://data.example/train-000.tar");   // call it before each attempt
+//   const auto next = addresses.handle_refusal(name, sent, answer);   // whether and when to retry
 //
-// Errors: setup_error for a name of another kind, and the errors of a search for keys. Threads: any.
+// Errors: setup_error for a name of another kind, and the errors of a search for keys. Threads: any thread.
 #pragma once
 
 #include <millrace/adapt/remote/store/object_stores.hpp>
@@ -20,10 +20,10 @@ inline bool is_web_name(std::string_view name) noexcept {
   return name.starts_with("http://") || name.starts_with("https://");
 }
 
-/// Returns a name without passwords and without the values of its query, because they may contain keys.
+/// Returns a name without its password and without the values in its query, because they may be keys.
 std::string without_secrets(std::string_view name);
 
-/// Builds requests for objects by name.
+/// Builds requests from the names of objects.
 class request_addresses {
  public:
   explicit request_addresses(const remote_options& o);
@@ -35,12 +35,12 @@ class request_addresses {
   void accepted(const std::string& name, const addressed_request& sent);
   /// Handles a refusal. Returns whether and when a new request may succeed.
   remedy handle_refusal(const std::string& name, const addressed_request& sent, const small_answer& answer);
-  /// Returns the error for a refused request. `attempted` describes the recovery attempts.
+  /// Returns the error for a refused request. `attempted` describes the attempts to recover.
   io_error failure(const std::string& name, const addressed_request& sent, const small_answer& answer,
                    const std::string& attempted = {}) const;
-  /// Returns the message of a refusal in the form " (words)"; empty if the refusal has no message.
+  /// Returns the message in a refusal as " (message)", or "" if it has no message.
   static std::string refusal_message(const small_answer& answer);
-  /// Returns the sorted names that begin with `prefix`.
+  /// Returns the names that begin with `prefix`, sorted.
   std::vector<std::string> list(const std::string& prefix);
 
  private:
@@ -50,7 +50,7 @@ class request_addresses {
   const header_list headers_;
   const bool has_current_headers_;
   object_stores stores_;
-  key_provider web_keys_;   // headers of web servers, which expire like keys
+  key_provider web_keys_;   // the headers for web servers, which may expire like keys
 };
 
 }}}  // namespace millrace::detail

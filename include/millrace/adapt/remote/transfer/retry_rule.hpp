@@ -1,13 +1,13 @@
-// Decides whether and when a failed request is sent again.
+// Decides whether and when a failed request is retried.
 //
 //   mr::detail::retry_state state(started_ns);
 //   if (const auto pause_ns = state.next_pause_ns(options, now_ns, 0.3, asked_to_wait_ns)) send_at(now_ns + *pause_ns);
 //   else give_up();
 //
 // The pause is uniformly distributed between 0 and a bound that doubles with each attempt. Therefore clients that
-// failed at the same time do not retry at the same time. The pause is at least the server's Retry-After. An attempt
-// that delivered a substantial part of its bytes does not count as failed. A request without progress fails after
-// `attempts` attempts, or after `limit`. Any request fails after `max_attempts` attempts.
+// failed at the same time do not retry at the same time. The pause is at least the Retry-After of the server. An
+// attempt that delivered a substantial part of its bytes is progress, and does not count as failed. A request without
+// progress fails after `attempts` attempts, or after `limit`. Every request fails after `max_attempts` attempts.
 // Errors: none. Threads: not synchronized. Source: "Exponential Backoff And Jitter", Amazon Builders' Library.
 #pragma once
 
@@ -19,7 +19,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// Returns how long a request for that many bytes occupies the rate limits, in seconds.
+/// Returns the time in seconds that the rate limits require for a request of `bytes` bytes.
 inline double seconds_of_limits(const remote_options& o, std::uint64_t bytes) noexcept {
   double seconds = 0;
   if (o.bytes_per_second) seconds = static_cast<double>(bytes) / static_cast<double>(*o.bytes_per_second);
@@ -31,7 +31,8 @@ inline double seconds_of_limits(const remote_options& o, std::uint64_t bytes) no
 class retry_state {
  public:
   static constexpr int max_attempts = 100;
-  static constexpr std::uint64_t progress_bytes = std::uint64_t{256} << 10;   // or an eighth of the requested bytes
+  // A quarter of a MiB, or an eighth of the requested bytes.
+  static constexpr std::uint64_t progress_bytes = std::uint64_t{256} << 10;
 
   explicit retry_state(std::int64_t now_ns) noexcept : progress_ns_(now_ns) {}
 
@@ -41,8 +42,8 @@ class retry_state {
     failed_ = 0;
     progress_ns_ = now_ns;
   }
-  /// Records a failed attempt. Returns the pause before the next attempt; empty if the request must not be retried.
-  /// `uniform` is a random number in [0, 1).
+  /// Records a failed attempt. Returns the pause in ns before the next attempt, or nothing if the request must not be
+  /// retried. `uniform` is a random number in [0, 1). `least_ns` is the minimum pause.
   std::optional<std::int64_t> next_pause_ns(const remote_retries& rule, std::int64_t now_ns, double uniform,
                                             std::int64_t least_ns) noexcept {
     ++failed_;
@@ -62,13 +63,13 @@ class retry_state {
 
  private:
   std::int64_t progress_ns_;
-  int failed_ = 0, attempts_ = 0;   // failed: since the last progress
+  int failed_ = 0, attempts_ = 0;   // failed_: attempts since the last progress
 };
 
-/// Decides when a late request is hedged by a concurrent second request.
-/// A request is late if its wait for the first byte exceeds both `least_wait` and three times the 95th percentile of
-/// these waits. Only a few requests are hedged. If many requests are late, none is hedged, because the server is
-/// overloaded, and more requests would increase the load.
+/// Decides whether a late request is hedged by a concurrent second request. A request is late if it has waited for the
+/// first byte longer than `least_wait`, and longer than three times the 95th percentile of these waits. Only a few
+/// requests are hedged. If many requests are late, no request is hedged, because the server is overloaded, and more
+/// requests would increase its load.
 class hedge_rule {
  public:
   explicit hedge_rule(const remote_hedging& rule) noexcept : rule_(rule) {}
@@ -83,7 +84,7 @@ class hedge_rule {
   /// Returns the time after which a request is late, in seconds.
   double late_seconds() const noexcept { return std::max(rule_.least_wait.count(), limit_); }
 
-  /// Returns whether a late request may be hedged, and counts it if so.
+  /// Returns whether a late request may be hedged. If so, counts it as hedged.
   bool take(std::size_t late, std::size_t running) noexcept {
     if (rule_.share <= 0 || allowed_ < 1 || (late > 1 && 4 * late > running)) return false;
     allowed_ -= 1;

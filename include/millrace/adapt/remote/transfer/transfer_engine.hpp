@@ -1,13 +1,16 @@
-// The network thread, which fetches ranges. It sends and retries requests, and passes bytes to waiting readers.
+// The network thread. It fetches ranges of objects: sends and retries requests, and passes their bytes to waiting
+// readers.
 //
 //   mr::detail::transfer_engine engine({.requests = 64});
-//   engine.submit(part);                       // any thread; then part->wait_for(bytes)
-//   part->abandon();  engine.sweep();          // any thread, to cancel it
+//   engine.submit(part);                       // any thread; after that: part->wait_for(bytes)
+//   part->abandon();  engine.sweep();          // any thread, to cancel the fetch
 //
-// One thread transfers the bytes of all requests. If an attempt fails, breaks off or stalls, another attempt requests
-// the missing bytes. A late request may be hedged by a concurrent second request; the bytes that arrive first are used.
-// Errors: a failed fetch gets an io_error with the file, the server's message, the number of attempts and the duration.
-// Threads: any. Lifetime: fetches that are incomplete when the engine is destroyed are never filled.
+// One thread transfers the bytes of all requests. If an attempt fails, stalls or is interrupted, another attempt
+// requests the missing bytes. A late request may be hedged by a concurrent second request. The bytes that arrive first
+// are used.
+// Errors: the reader of a failed fetch gets an io_error with the file, the server's message, the attempts and the
+// duration.
+// Threads: any thread. Lifetime: fetches that are incomplete when the engine is destroyed remain incomplete.
 #pragma once
 
 #include <millrace/adapt/remote/transfer/fetch_errors.hpp>
@@ -32,17 +35,17 @@ class transfer_engine {
   transfer_engine(const transfer_engine&) = delete;
   transfer_engine& operator=(const transfer_engine&) = delete;
   ~transfer_engine();
-  /// Queues a fetch after all fetches that were submitted before. Throws the errors of request_addresses::address().
+  /// Queues a fetch after all fetches submitted earlier. Throws the errors of request_addresses::address().
   void submit(std::shared_ptr<range_fetch> fetch);
   /// Stops the requests of abandoned fetches.
   void sweep() noexcept;
 
-  /// Returns the sorted names that begin with `prefix`.
+  /// Returns the names that begin with `prefix`, sorted.
   std::vector<std::string> list(const std::string& prefix) { return addresses_.list(prefix); }
 
   remote_statistics statistics() const { return log_.statistics(); }
 
-  /// Returns the current time, and the total time for which the network thread has waited for sockets.
+  /// Returns the current time, and the total time for which the network thread has waited for the network.
   network_time now() const noexcept { return {steady_ns(), idle_ns_.load(std::memory_order_relaxed)}; }
 
  private:
@@ -52,9 +55,9 @@ class transfer_engine {
   static constexpr int max_recoveries = 16;
 
   void run() noexcept;
-  /// Does the pending work, and waits for more work. Returns false when the engine is being destroyed.
+  /// Does the work that is due, and waits for more work. Returns false if the engine is being destroyed.
   bool run_once();
-  /// Starts the requests that are due, within the limits. Returns the time at which the next request is due; 0 if that
+  /// Starts the requests that are due, within the limits. Returns the time at which the next request is due, or 0 if it
   /// is unknown.
   std::int64_t start_due(std::int64_t now_ns);
   void start(const job_pointer& job, fetch_attempt::kind kind);
@@ -72,7 +75,7 @@ class transfer_engine {
   /// Ends the remaining attempts of a fetch that has ended.
   void stop(const job_pointer& job);
   void drop_abandoned();
-  /// Ends stalled attempts, and hedges late ones.
+  /// Ends stalled attempts, and hedges late attempts.
   void handle_late_requests(std::int64_t now_ns);
   void end_stalled(CURL* handle);
   std::int64_t check_period_ns() const noexcept;
@@ -97,7 +100,7 @@ class transfer_engine {
   std::int64_t next_check_ns_ = 0, allowed_ns_ = 0;
   bool connected_ = false;
 
-  std::thread thread_;   // the last member, because the thread uses all others
+  std::thread thread_;   // the last member, because the thread uses all other members
 };
 
 }}}  // namespace millrace::detail

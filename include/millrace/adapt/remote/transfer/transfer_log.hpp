@@ -3,7 +3,7 @@
 //   log.sent(running);   log.ended(attempt, running);   log.failed(mr::detail::failure_kind::busy);
 //   const mr::remote_statistics now = log.statistics();
 //
-// Errors: none. Threads: any.
+// Errors: none. Threads: any thread.
 #pragma once
 
 #include <millrace/adapt/remote/transfer/fetch_attempt.hpp>

@@ -90,7 +90,7 @@ MILLRACE_INLINE std::optional<provided_keys> credential_sources::from_instance()
   if (token.empty() || token.find_first_of("\r\n") != std::string::npos) return std::nullopt;
   small_request next{.url = roles, .headers = {{"X-aws-ec2-metadata-token", token}}, .seconds = 5};
   answer = env_.fetch(next);
-  if (answer.status == 404) return std::nullopt;   // an instance without a role
+  if (answer.status == 404) return std::nullopt;   // the instance has no role
   if (answer.status != 200) fail_status("the instance's metadata", answer.status);
   next.url += uri_encoded(trimmed(answer.body.substr(0, answer.body.find('\n'))), slash::encoded);
   return from_json(answer_of(next, "the instance's metadata"), "the instance's metadata");

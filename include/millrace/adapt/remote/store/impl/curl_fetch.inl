@@ -14,7 +14,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// A running request, and its response.
+/// A request in progress, and its response.
 struct curl_exchange {
   static constexpr std::size_t max_bytes = std::size_t{64} << 20;
 
@@ -39,7 +39,7 @@ struct curl_exchange {
     try {
       t.answer.body.append(data, count);
     } catch (...) {
-      return 0;   // exceptions cannot pass libcurl's frames
+      return 0;   // exceptions must not propagate through libcurl's frames
     }
     return count;
   }
@@ -49,7 +49,8 @@ struct curl_exchange {
     const std::string_view line(data, count);
     try {
       const std::size_t colon = line.find(':');
-      if (line.starts_with("HTTP/")) t.answer.headers.clear();   // drops headers of a proxy or of an interim response
+      // Drops the headers of a proxy or of an interim response.
+      if (line.starts_with("HTTP/")) t.answer.headers.clear();
       else if (colon != std::string_view::npos && t.answer.headers.size() < 1'000)
         t.answer.headers.emplace_back(trimmed(line.substr(0, colon)), trimmed(line.substr(colon + 1)));
     } catch (...) {
@@ -67,11 +68,11 @@ struct curl_exchange {
     curl_easy handle;
     curl_headers headers;
     for (const auto& [name, value] : request.headers) headers.add(name + ": " + value);
-    headers.add("Expect:");   // a small body is sent immediately
+    headers.add("Expect:");   // sends a body immediately, without waiting for a confirmation
     const auto milliseconds = static_cast<long>(1'000 * request.seconds);
     handle.set(CURLOPT_ERRORBUFFER, problem);
     handle.set(CURLOPT_URL, request.url.c_str());
-    handle.set(CURLOPT_PATH_AS_IS, 1L);   // keys may have segments of dots
+    handle.set(CURLOPT_PATH_AS_IS, 1L);   // keys may contain "." and ".." between slashes
     handle.set(CURLOPT_PROTOCOLS_STR, "http,https");
     handle.set(CURLOPT_HTTPHEADER, headers.get());
     handle.set(CURLOPT_NOSIGNAL, 1L);
@@ -99,7 +100,7 @@ struct curl_exchange {
 };
 
 MILLRACE_INLINE small_answer curl_fetch::operator()(const small_request& request) const {
-  // Never cleaned up: other parts of the program may use libcurl, too.
+  // Never cleans up libcurl, because other parts of the program may use it.
   static const CURLcode ready = curl_global_init(CURL_GLOBAL_DEFAULT);
   for (int attempt = 1;; ++attempt) {
     curl_exchange t;

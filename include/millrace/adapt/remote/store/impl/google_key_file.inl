@@ -30,7 +30,7 @@ MILLRACE_INLINE std::string base64_url(std::string_view bytes) {
   return text;
 }
 
-/// Returns the RSA signature of the text, with SHA-256; nothing if the key cannot be read.
+/// Returns the RSA signature with SHA-256 of the text, or nothing if the key cannot be read.
 MILLRACE_INLINE std::optional<std::string> rsa_signature(const std::string& private_key_pem, std::string_view text) {
   struct closer {
     void operator()(BIO* bio) const noexcept { BIO_free(bio); }
@@ -39,7 +39,7 @@ MILLRACE_INLINE std::optional<std::string> rsa_signature(const std::string& priv
   };
   const std::unique_ptr<BIO, closer> bio(
       BIO_new_mem_buf(private_key_pem.data(), static_cast<int>(private_key_pem.size())));
-  // Without this callback OpenSSL would ask for a password on the terminal.
+  // Without this callback, OpenSSL would request a password on the terminal.
   const auto no_password = [](char*, int, int, void*) { return -1; };
   const std::unique_ptr<EVP_PKEY, closer> key(
       bio ? PEM_read_bio_PrivateKey(bio.get(), nullptr, no_password, nullptr) : nullptr);

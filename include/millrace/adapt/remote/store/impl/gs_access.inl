@@ -59,7 +59,7 @@ MILLRACE_INLINE provided_keys gs_access::as_fixed(provided_keys provided) {
 }
 
 MILLRACE_INLINE provided_keys gs_access::find_keys() const {
-  // A user's token is requested each minute: only the user knows when it expires.
+  // A token of the user is requested each minute, because only the user knows when it expires.
   if (options_.bearer_token)
     return of_token(options_.bearer_token(), env_.now_seconds() + key_provider::pause_seconds,
                     "gs_options::bearer_token");
@@ -90,7 +90,7 @@ MILLRACE_INLINE std::optional<provided_keys> gs_access::from_instance() const {
   } catch (const io_error&) {
     return std::nullopt;   // this machine is not an instance
   }
-  // Other clouds have other servers at this address.
+  // In other clouds, another server has this address.
   if (answer.status != 200 || header_value(answer.headers, "Metadata-Flavor") != "Google") return std::nullopt;
   std::string token;
   std::uint64_t lasts = 0;

@@ -24,7 +24,7 @@ MILLRACE_INLINE provided_keys key_provider::get() {
     try {
       current_ = find_();
     } catch (const std::exception&) {
-      // The current keys are valid for some more minutes.
+      // The current keys are still valid for some minutes.
     }
     return *current_;
   }

@@ -18,15 +18,15 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 struct store_request {
   std::string method = "GET";
   object_url object{};
-  std::string query{};     ///< encoded
-  header_list headers{};   ///< in addition to the signed ones
-  std::string name{};      ///< for errors; empty: the object's own
+  std::string query{};     ///< already encoded
+  header_list headers{};   ///< headers to send in addition to the signed headers
+  std::string name{};      ///< name for errors; empty: the name of the object
 };
 
-/// Sends a request whose response fits into memory. Returns a response of status 200 or 206, or one for a missing
-/// object. Throws a located io_error if the store refuses. Retries with increasing pauses while the store is busy, and
-/// while keys are searched for (key_provider.hpp). Retries immediately if the bucket is in another region, or if there
-/// are other keys. Each attempt is signed again.
+/// Sends a request whose response fits into memory. Returns a response with status 200 or 206, or the response for a
+/// missing object. If the store refuses the request, throws a located io_error. Retries with increasing pauses while
+/// the store is busy, and during a search for keys (key_provider.hpp). Retries immediately if the bucket is in another
+/// region, or if other keys are available. Each attempt is signed again.
 MILLRACE_INLINE small_answer request_from_store(object_access& access, const key_environment& env,
                                        const store_request& question) {
   constexpr int max_attempts = 8, max_recoveries = 16;
@@ -65,15 +65,15 @@ MILLRACE_INLINE small_answer request_from_store(object_access& access, const key
   }
 }
 
-/// A page of a listing.
+/// One page of a listing.
 struct listing_page {
   std::vector<std::string> keys{};
   bool is_last = true;
   std::string next{};   ///< the continuation token of the next page
 };
 
-/// Returns the query of a page; `from` is empty for the first one. Keys are requested in URL encoding, since XML cannot
-/// represent all of them.
+/// Returns the query of a page. `from` is the page's continuation token, or "" for the first page. Keys are requested
+/// in URL encoding, because XML cannot represent all keys.
 MILLRACE_INLINE std::string listing_query(std::string_view prefix, std::string_view from) {
   std::string query;
   if (!from.empty()) query = "continuation-token=" + uri_encoded(from, slash::encoded) + '&';
@@ -82,7 +82,7 @@ MILLRACE_INLINE std::string listing_query(std::string_view prefix, std::string_v
   return query;
 }
 
-/// Parses a page of the listing.
+/// Parses one page of a listing.
 MILLRACE_INLINE listing_page read_listing(std::string_view xml) {
   const auto fail = [](const char* problem) {
     throw data_error(std::string("the listing of a bucket ") + problem,
@@ -110,7 +110,7 @@ MILLRACE_INLINE listing_page read_listing(std::string_view xml) {
   return page;
 }
 
-/// As read_listing(), with the location in errors.
+/// Works like read_listing(), but adds the location to errors.
 MILLRACE_INLINE listing_page read_located(std::string_view xml, const std::string& name) {
   try {
     return read_listing(xml);
@@ -133,7 +133,7 @@ MILLRACE_INLINE std::vector<std::string> list_objects(object_access& access, con
     if (answer.status == 404) throw read_store_answer(answer).failure(question.name, "", access.now_seconds());
     listing_page page = read_located(answer.body, question.name);
     for (const std::string& key : page.keys) {
-      // A server that ignores prefixes would otherwise add other objects.
+      // Omits other objects that a server returns if it ignores prefixes.
       if (key.starts_with(prefix.key) && !key.ends_with('/')) names.push_back(prefix.name_of(key));
     }
     if (page.is_last) break;

@@ -12,7 +12,7 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 MILLRACE_INLINE profile_file profile_file::parse(std::string_view text, std::string_view path) {
   profile_file file;
   std::map<std::string, std::string>* section = nullptr;
-  std::string above;   // the name that indented lines belong to
+  std::string above;   // the name to which indented lines belong
   for (std::size_t number = 1; !text.empty(); ++number) {
     const std::size_t end = std::min(text.find('\n'), text.size());
     const std::string_view line = text.substr(0, end), content = trimmed(line);
@@ -30,7 +30,7 @@ MILLRACE_INLINE profile_file profile_file::parse(std::string_view text, std::str
     if (!section) fail(path, number);
     if (equals == std::string_view::npos || equals == 0) {
       if (!indented || above.empty()) fail(path, number);
-      continue;   // a continuation line; no value that Millrace reads has one
+      continue;   // a continuation line, which no value that Millrace reads has
     }
     const std::string name = ascii_lower(trimmed(content.substr(0, equals)));
     const std::string_view value = without_comment(trimmed(content.substr(equals + 1)));

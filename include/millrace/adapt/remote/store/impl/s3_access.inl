@@ -55,7 +55,7 @@ MILLRACE_INLINE addressed_request s3_access::address(std::string_view method, co
 
 MILLRACE_INLINE remedy s3_access::handle_refusal(const object_url& object, const addressed_request& sent,
                                        const store_answer& answer) {
-  // A region becomes a part of the host of the next request.
+  // The region must be valid, because it becomes a part of the host of the next request.
   if (is_region(answer.region) && answer.region != sent.region) {
     const std::lock_guard lock(mutex_);
     regions_[object.bucket] = answer.region;
@@ -77,7 +77,7 @@ MILLRACE_INLINE s3_access::settings s3_access::settled_with(std::optional<provid
     keys_.search_failed();
   } catch (const std::exception&) {
     const std::lock_guard lock(mutex_);
-    if (!had_keys_) settings_.ready = false;   // the incomplete file may also contain the region
+    if (!had_keys_) settings_.ready = false;   // the incomplete file may also lack the region
     throw;
   }
 }
@@ -116,7 +116,7 @@ MILLRACE_INLINE std::string s3_access::base_of(const std::string& bucket, const 
   const bool own = s.endpoint.empty();
   const char* const amazon = region.starts_with("cn-") ? ".amazonaws.com.cn" : ".amazonaws.com";
   const std::string endpoint = own ? "https://s3." + region + amazon : s.endpoint;
-  // A certificate for *.s3.REGION.amazonaws.com covers one label, and hosts have no capitals.
+  // A certificate for *.s3.REGION.amazonaws.com covers only one label (without dots), and host names have no capitals.
   const bool is_label = bucket.find_first_not_of(label_characters) == std::string::npos && bucket.size() <= 63;
   if (options_.path_style.value_or(!own || !is_label)) return endpoint + '/' + bucket + '/';
   const std::size_t host = endpoint.find("://") + 3;
@@ -125,7 +125,7 @@ MILLRACE_INLINE std::string s3_access::base_of(const std::string& bucket, const 
 
 MILLRACE_INLINE provided_keys s3_access::find_keys() {
   if (options_.credentials) return keys_of_user(options_.credentials(), "s3_options::credentials");
-  // Searches on each call: files of profiles and tokens are rewritten during a run.
+  // Searches in each call, because files with profiles and tokens may be rewritten during a run.
   credential_sources sources(env_, {.profile = options_.profile, .region = settled().region});
   if (auto provided = sources.find()) return *provided;
   if (const std::string blank = sources.empty_file(); !blank.empty())

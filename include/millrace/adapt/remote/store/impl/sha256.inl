@@ -28,7 +28,7 @@ MILLRACE_INLINE std::string sha256(std::string_view text) {
 MILLRACE_INLINE std::string hmac_sha256(std::string_view key, std::string_view text) {
   std::string code(sha256_bytes, '\0');
   unsigned size = 0;
-  // An empty key still needs an address: without one libcrypto reuses the key of its last call.
+  // An empty key also needs an address. With a null pointer, libcrypto would reuse the key of its last call.
   if (HMAC(EVP_sha256(), key.empty() ? "" : key.data(), static_cast<int>(key.size()),
            reinterpret_cast<const unsigned char*>(text.data()), text.size(),
            reinterpret_cast<unsigned char*>(code.data()), &size) == nullptr || size != sha256_bytes)

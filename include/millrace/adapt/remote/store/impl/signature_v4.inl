@@ -60,7 +60,7 @@ MILLRACE_INLINE std::string signature_v4::canonical_request(const signable_reque
     name = ascii_lower(name);
     value = single_spaced(value);
   }
-  // Values of the same name keep their order.
+  // Headers with the same name keep their order.
   std::stable_sort(headers.begin(), headers.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
   names.clear();
   for (std::size_t i = 0; i < headers.size(); ++i) {

@@ -13,7 +13,8 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 MILLRACE_INLINE bool store_answer::concerns_keys() const noexcept {
   for (const char* const of_keys :
        {"ExpiredToken", "ExpiredTokenException", "TokenRefreshRequired", "InvalidToken", "InvalidSecurity",
-        // A file that is being replaced may have the new key id with the old secret, or a part of the secret.
+        // While a key file is being replaced, it may contain the new key id with the old secret, or a part of the
+        // secret.
         "InvalidAccessKeyId", "InvalidClientTokenId", "SignatureDoesNotMatch"})
     if (code == of_keys) return true;
   return status == 401 || (code.empty() && (status == 400 || status == 403));
@@ -38,14 +39,14 @@ MILLRACE_INLINE std::string store_answer::advice(const std::string& origin) cons
   if (code == "RequestTimeTooSkewed") return "Set this machine's clock";
   if (code == "NoSuchBucket") return "Correct the bucket, or the endpoint";
   if (code == "SignatureDoesNotMatch")
-    return "Correct the secret access key; the request was signed " + keys;
-  if (code == "InvalidAccessKeyId") return "Correct the access key id; the request was signed " + keys;
+    return "Correct the secret access key. The request was signed " + keys;
+  if (code == "InvalidAccessKeyId") return "Correct the access key id. The request was signed " + keys;
   if (code == "ExpiredToken" || code == "InvalidToken" || status == 401)
-    return "Renew the keys; the request was signed " + keys;
+    return "Renew the keys. The request was signed " + keys;
   if (status == 301 || status == 307 || code == "AuthorizationHeaderMalformed")
     return "Name the bucket's region: AWS_REGION, or s3_options::region";
   if (status == 403 || status == 400)
-    return "Check the permissions to read and to list the bucket; the request was sent " + keys +
+    return "Check the permissions to read and to list the bucket. The request was sent " + keys +
            ". Without the permission to list, a store also refuses names that do not exist";
   if (is_transient()) return "Try again later, or with fewer concurrent requests";
   return "See the documentation of the store for this code";
@@ -64,7 +65,7 @@ MILLRACE_INLINE store_answer read_store_answer(const small_answer& answer) {
       else if (at == "Error/ServerTime") server_time = utc_seconds(content);
     });
   } catch (const data_error&) {
-    // Proxies send HTML.
+    // Proxies may send HTML.
   }
   if (server_time) result.server_seconds = server_time;
   return result;

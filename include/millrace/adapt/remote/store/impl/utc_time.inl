@@ -48,7 +48,7 @@ MILLRACE_INLINE std::string basic_utc(std::int64_t seconds) {
   return text += 'Z';
 }
 
-/// Reads a text of digits and fixed characters from its beginning.
+/// Reads digits and fixed characters from the beginning of a text.
 class date_reader {
  public:
   explicit date_reader(std::string_view text) : text_(text) {}

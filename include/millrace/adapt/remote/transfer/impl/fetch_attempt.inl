@@ -61,14 +61,15 @@ MILLRACE_INLINE void fetch_attempt::set_up(const remote_options& o) {
   }
   handle_.set(CURLOPT_ERRORBUFFER, message_);
   handle_.set(CURLOPT_URL, url.c_str());
-  handle_.set(CURLOPT_PATH_AS_IS, 1L);   // keys may have segments of dots
+  handle_.set(CURLOPT_PATH_AS_IS, 1L);   // keys may contain "." and ".." between slashes
   handle_.set(CURLOPT_PROTOCOLS_STR, "http,https");
   handle_.set(CURLOPT_HTTPHEADER, headers_.get());
   handle_.set(CURLOPT_NOSIGNAL, 1L);
   handle_.set(CURLOPT_CONNECTTIMEOUT_MS, static_cast<long>(1'000 * o.connect_limit.count()));
   handle_.set(CURLOPT_HTTP_VERSION,
               static_cast<long>(o.http2 ? CURL_HTTP_VERSION_2TLS : CURL_HTTP_VERSION_1_1));
-  // libcurl reads into a buffer of each request. The buffers of many small requests would not fit into the cache.
+  // libcurl allocates a buffer for each request. Large buffers for many small requests would not fit into the CPU's
+  // cache.
   handle_.set(CURLOPT_BUFFERSIZE, requested_bytes() < (4U << 20) ? 64L << 10 : 192L << 10);
   handle_.set(CURLOPT_DNS_SHUFFLE_ADDRESSES, 1L);
   handle_.set(CURLOPT_TCP_KEEPALIVE, 1L);
@@ -88,7 +89,7 @@ MILLRACE_INLINE std::size_t fetch_attempt::take_header(char* data, std::size_t, 
   try {
     return static_cast<fetch_attempt*>(to)->take_line({data, count}) ? count : 0;
   } catch (...) {
-    return 0;   // exceptions cannot pass libcurl's frames
+    return 0;   // exceptions must not propagate through libcurl's frames
   }
 }
 
@@ -102,7 +103,7 @@ MILLRACE_INLINE std::size_t fetch_attempt::take_body(char* data, std::size_t, st
 
 MILLRACE_INLINE bool fetch_attempt::take_line(std::string_view line) {
   if (line.starts_with("HTTP/")) {
-    answer_.headers.clear();   // those of an interim response
+    answer_.headers.clear();   // headers of an interim response
     const std::size_t blank = line.find(' ');
     answer_.status = blank == std::string_view::npos
                          ? 0
@@ -138,7 +139,7 @@ MILLRACE_INLINE bool fetch_attempt::take(std::span<const std::byte> bytes) {
     if (from >= judged_.end_byte) return false;   // more than the server announced
     if (!job_->fetch->take(from, bytes)) return true;
     finished_ = true;
-    return at_byte_ >= judged_.end_byte && at_byte_ <= range_.end_byte;   // else the connection is not reused
+    return at_byte_ >= judged_.end_byte && at_byte_ <= range_.end_byte;   // otherwise the connection cannot be reused
   }
   if (judged_.what != answer_kind::other || answer_.body.size() >= max_refusal_bytes) return false;
   const std::size_t count = std::min(bytes.size(), max_refusal_bytes - answer_.body.size());

@@ -18,7 +18,7 @@ MILLRACE_INLINE fetch_problem stalled_problem(const remote_options& o) {
   return {failure_kind::stalled, text};
 }
 
-/// Returns an error that names the object, and the first byte that is missing.
+/// Returns an error with the name of the object, and the offset of the first missing byte.
 MILLRACE_INLINE std::exception_ptr fetch_error(const fetch_job& job, const std::string& text, const std::string& hint) {
   return std::make_exception_ptr(io_error(text, hint, {.stage = "remote",
                                                        .shard = without_secrets(job.fetch->object()->name),
@@ -34,7 +34,7 @@ MILLRACE_INLINE std::exception_ptr given_up(const fetch_job& job) {
                                ? "Check the name, the network and the certificates"
                            : job.problem.kind == failure_kind::wrong
                                ? "Check for a server or a proxy that does not support range requests"
-                               : "Check the server and the network; remote_options::retry sets how long to retry";
+                               : "Check the server and the network. remote_options::retry sets the time for retries";
   return fetch_error(job, "cannot read the object: " + job.problem.text + tries, hint);
 }
 

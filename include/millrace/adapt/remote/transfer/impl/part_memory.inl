@@ -50,7 +50,7 @@ MILLRACE_INLINE void part_memory::give_back(shared& to, piece p) noexcept {
   try {
     to.free.push_back(std::move(p));
     to.free_bytes += bytes;
-  } catch (...) {   // it is freed instead
+  } catch (...) {   // no memory to keep the block for reuse, so it is freed
   }
 }
 

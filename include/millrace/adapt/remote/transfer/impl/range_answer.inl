@@ -50,11 +50,11 @@ MILLRACE_INLINE judged_answer resized_answer(std::uint64_t known_bytes, std::uin
                          " bytes");
 }
 
-/// Classifies status 416: the server does not have these bytes.
+/// Classifies status 416, which means that the server does not have these bytes.
 MILLRACE_INLINE judged_answer judge_no_bytes(const byte_interval& requested, const file_identity* expected,
                                              const range_head& head) {
   const auto range = parse_content_range(head.content_range);
-  // S3 does not return the size of an empty object. All other objects have a first byte.
+  // S3 does not return the size of an empty object. Every other object has a first byte.
   if (!expected && requested.first_byte == 0 && !range)
     return {.what = answer_kind::nothing, .identity = file_identity()};
   if (!range || !range->total_bytes) return wrong_answer("the server does not have the requested range");
@@ -64,7 +64,7 @@ MILLRACE_INLINE judged_answer judge_no_bytes(const byte_interval& requested, con
   return {.what = answer_kind::nothing, .identity = file_identity{0, head.version()}};
 }
 
-/// Checks the range of a response.
+/// Checks the range in a response.
 MILLRACE_INLINE judged_answer judge_range(const byte_interval& requested, const byte_interval& sent,
                                           const range_head& head) {
   if (sent.first_byte != requested.first_byte || sent.end_byte > requested.end_byte)
@@ -72,7 +72,7 @@ MILLRACE_INLINE judged_answer judge_range(const byte_interval& requested, const 
   return {.what = answer_kind::bytes, .first_byte = sent.first_byte, .end_byte = sent.end_byte};
 }
 
-/// Classifies statuses 200 and 206: bytes follow.
+/// Classifies the statuses 200 and 206, after which bytes follow.
 MILLRACE_INLINE judged_answer judge_bytes(const byte_interval& requested, const file_identity* expected,
                                           const range_head& head) {
   if (!head.content_encoding.empty() && ascii_lower(head.content_encoding) != "identity")

@@ -29,7 +29,7 @@ MILLRACE_INLINE void range_fetch::wait_into(std::size_t from, std::span<std::byt
   const std::size_t buffered_end = direct_.empty() ? end : coming;
   awaited_end_ = end;
   lock.unlock();
-  std::memcpy(to.data(), memory_.data() + from, there - from);   // more bytes arrive after these during the copy
+  std::memcpy(to.data(), memory_.data() + from, there - from);   // later bytes may arrive during this copy
   lock.lock();
   changed_.wait(lock, [&] { return arrived_ >= end || (failure_ && on_copy_ == 0); });
   awaited_end_ = 0;
@@ -79,7 +79,8 @@ MILLRACE_INLINE bool range_fetch::take(std::uint64_t first_byte, std::span<const
     const std::span<std::byte> direct = direct_.first(std::min(on_copy_, direct_.size()));
     const std::span<std::byte> buffered = memory_.subspan(arrived_ + direct.size(), on_copy_ - direct.size());
     direct_ = direct_.subspan(direct.size());
-    // Unlocked, so that the reader does not wait for the lock: it only accesses arrived bytes, and abandon() waits.
+    // Without the lock, so that the reader does not wait for it. The reader uses only arrived bytes, and abandon()
+    // waits.
     lock.unlock();
     if (!direct.empty()) std::memcpy(direct.data(), bytes.data() + skipped, direct.size());
     if (!buffered.empty()) std::memcpy(buffered.data(), bytes.data() + skipped + direct.size(), buffered.size());
@@ -89,7 +90,7 @@ MILLRACE_INLINE bool range_fetch::take(std::uint64_t first_byte, std::span<const
   const std::size_t arrived = arrived_, enough = std::min(awaited_end_, size_bytes());
   const bool fulfilled = awaited_end_ > 0 && arrived >= enough, all = arrived == size_bytes_;
   const bool awaited = fulfilled || abandoned_;
-  if (fulfilled) awaited_end_ = 0;   // notifies once
+  if (fulfilled) awaited_end_ = 0;   // the reader is notified only once
   lock.unlock();
   if (awaited) changed_.notify_all();
   return all;

@@ -19,7 +19,7 @@ MILLRACE_INLINE std::string without_secrets(std::string_view name) {
   return parts.query.empty() ? plain : plain + "?...";
 }
 
-/// Returns the URL in the form of a request: without a fragment, with blanks and non-ASCII bytes encoded.
+/// Returns a URL that can be sent: without a fragment, and with encoded blanks and non-ASCII bytes.
 MILLRACE_INLINE std::string sendable_url(std::string_view name) {
   constexpr char digits[] = "0123456789ABCDEF";
   std::string url;
@@ -56,7 +56,7 @@ MILLRACE_INLINE addressed_request request_addresses::address(const std::string& 
 
 MILLRACE_INLINE addressed_request request_addresses::redirected(const std::string& name, const std::string& target) {
   addressed_request sent = address(name);
-  // Headers are only for the host of the name.
+  // The headers must be sent only to the host in the name.
   if (url_parts(sent.url).host != url_parts(target).host) sent.headers.clear();
   sent.url = target;
   return sent;
@@ -90,7 +90,7 @@ MILLRACE_INLINE std::string request_addresses::refusal_message(const small_answe
   const store_answer error = read_store_answer(answer);
   if (!error.code.empty())
     return " (" + printable(error.code + (error.sentence.empty() ? "" : ": " + error.sentence), 300) + ")";
-  // HTML pages are less useful than the status.
+  // An HTML page is less useful than the status.
   const std::string kind = ascii_lower(header_value(answer.headers, "content-type"));
   const std::string_view text = trimmed(answer.body);
   if (text.empty() || text[0] == '<' || !(kind.starts_with("text/plain") || kind.find("json") != std::string::npos))

@@ -28,7 +28,7 @@ MILLRACE_INLINE transfer_engine::~transfer_engine() {
 }
 
 MILLRACE_INLINE void transfer_engine::submit(std::shared_ptr<range_fetch> fetch) {
-  // A search for keys can be slow, and must not block the network thread.
+  // A search for keys can be slow. Therefore it must not run on the network thread.
   auto job = std::make_shared<fetch_job>(fetch_job{.fetch = std::move(fetch), .retry = retry_state(steady_ns())});
   try {
     job->sent = addresses_.address(job->fetch->object()->name);
@@ -87,7 +87,7 @@ MILLRACE_INLINE bool transfer_engine::run_once() {
     handle_late_requests(now_ns);
     ended = true;
   }
-  if (ended) return true;   // others may start
+  if (ended) return true;   // other requests may start
   std::int64_t until_ns = running_.empty() ? now_ns + 3'600'000'000'000 : next_check_ns_;
   if (next_ns > 0) until_ns = std::min(until_ns, next_ns);
   const std::int64_t before_ns = steady_ns(), pause_ns = std::max<std::int64_t>(until_ns - before_ns, 0);
@@ -182,14 +182,14 @@ MILLRACE_INLINE void transfer_engine::conclude(const fetch_attempt& attempt, CUR
   if (fetch.is_over()) return stop(job);
   const int status = attempt.answer().status;
   switch (attempt.judged().what) {
-    case answer_kind::nothing: return;   // is_over() has returned true already
+    case answer_kind::nothing: return;   // is_over() has already returned true
     case answer_kind::replaced: return fail(job, replaced_error(*job, attempt.judged().problem));
     case answer_kind::other:
       if (status >= 200 && (code == CURLE_OK || !attempt.answer().body.empty())) return refused(attempt);
       break;
     default: break;
   }
-  if (job->running > 0) return;   // the other attempt continues
+  if (job->running > 0) return;   // another attempt continues
   job->retry.record_progress(attempt.accepted_bytes(), attempt.requested_bytes(), steady_ns());
   retry_later(job, attempt.problem(code, options_));
 }
@@ -200,7 +200,7 @@ MILLRACE_INLINE void transfer_engine::refused(const fetch_attempt& attempt) {
   const small_answer& answer = attempt.answer();
   if (answer.status >= 300 && answer.status < 400 && is_web_name(object.name)) return follow(attempt);
   if (!object.redirected_to.empty() && answer.status >= 400 && answer.status < 500 && answer.status != 429) {
-    object.redirected_to.clear();   // such addresses are valid for a few minutes only
+    object.redirected_to.clear();   // such addresses are valid only for a few minutes
     if (++job->redirects <= max_redirects) return retry_now(job);
   }
   const store_answer error = read_store_answer(answer);
@@ -245,20 +245,20 @@ MILLRACE_INLINE void transfer_engine::follow(const fetch_attempt& attempt) {
 
 MILLRACE_INLINE void transfer_engine::retry_later(const job_pointer& job, fetch_problem problem) {
   job->problem = std::move(problem);
-  job->sent.reset();   // it is signed again
+  job->sent.reset();   // the next request is signed again
   const failure_kind kind = job->problem.kind;
   job->on_new_connection = kind == failure_kind::broken_off || kind == failure_kind::stalled;
   job->hedged = false;
   log_.failed(kind);
   const std::int64_t now_ns = steady_ns();
   remote_retries rule = options_.retry;
-  // A wrong name must fail soon.
+  // If the name of a server is wrong, the request must fail soon.
   if (kind == failure_kind::not_connected && !connected_) rule.attempts = std::min(rule.attempts, 4);
   if (job->problem.is_final) rule.attempts = 1;
   const auto pause_ns = job->retry.next_pause_ns(rule, now_ns, random_.uniform(), job->problem.least_pause_ns);
   if (!pause_ns) return fail(job, given_up(*job));
   job->due_ns = now_ns + *pause_ns;
-  waiting_.push_front(job);   // its reader has waited longer than those of later jobs
+  waiting_.push_front(job);   // its reader has waited longer than the readers of later jobs
 }
 
 MILLRACE_INLINE void transfer_engine::retry_now(const job_pointer& job) {
