@@ -26,8 +26,9 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail { namespac
 template <int bits>
 MILLRACE_SIMD bytes shifted(bytes v) noexcept { return as_bytes(as_words(v) << bits); }
 
-/// A table in 16 rows of 16 entries. The higher four bits of a byte select one of 16 results. A shuffle ignores bits
-/// 4 to 6 of an index and returns 0 if bit 7 is set, so one half of the rows yields 0.
+/// A table in 16 rows of 16 entries. The lower four bits of a byte select an entry of each row by a byte shuffle. The
+/// higher four bits of the byte select the row. The shuffle returns 0 if bit 7 of the byte is set. Therefore bit 7
+/// needs no selection: the results of rows 0 to 7 and of rows 8 to 15 are combined by "or".
 class shuffled_byte_table {
  public:
   MILLRACE_SIMD explicit shuffled_byte_table(const std::uint8_t* entries) noexcept : rows_(entries) {}

@@ -85,7 +85,7 @@ struct pillow_blur_options {
 /// Options of random erasing, with torchvision's defaults. timm's areas are 0.02 to 1/3 and its ratios 0.3 to 1/0.3.
 struct random_erasing_options {
   double probability = 0.5;       ///< probability of any change
-  double scale_min = 0.02;        ///< minimum area of a box, as a fraction of the image's
+  double scale_min = 0.02;        ///< minimum area of a box, as a fraction of the image's area
   double scale_max = 0.33;        ///< maximum area
   double ratio_min = 0.3;         ///< minimum height / width
   double ratio_max = 3.3;         ///< maximum height / width

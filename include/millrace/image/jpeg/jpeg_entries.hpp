@@ -7,9 +7,9 @@
 // The bytes are opaque. They contain a version and the state of the decoder (position and DC predictors) at every few
 // MCUs; an MCU is the coding unit of a JPEG, such as 16 x 16 pixels. Entries are valid for this file only; the decoder
 // refuses entries of a file of another size. Wrong entries result in wrong pixels. Therefore store a checksum of the
-// file and its entries with the entries, as a shard index does. Correct entries do not change any pixel. They do not
-// hide damage either, because jpeg_entries() returns no entries for a damaged file. It also returns no entries for
-// files that only libjpeg can decode, for small images, and for files with enough restart markers.
+// file and its entries with the entries, as a shard index does. Correct entries do not change any pixel.
+// jpeg_entries() returns no entries for a damaged file, because entries would hide the damage. It also returns no
+// entries for files that only libjpeg can decode, for small images, and for files with enough restart markers.
 // Errors: throws std::bad_alloc. Threads: any; each thread passes its own scratch.
 #pragma once
 

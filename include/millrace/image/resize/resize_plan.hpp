@@ -22,19 +22,18 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 /// Returns how many pixels a filter reaches to each side.
 constexpr std::int64_t reach_of(resize_filter filter) noexcept { return filter == resize_filter::bicubic ? 2 : 1; }
 
-// Describes one axis of an image plan: which outputs of a resize are rendered, and which box of the source is
-// resampled.
+// Describes one axis of an image plan: which pixels of the resized axis (its outputs) are rendered, and which box of
+// the source is resampled.
 //
 //   mr::detail::plan_axis x(500);          // outputs 0..499 are source pixels 0..499
-//   x.crop(100, 280);              // exact: a smaller box of the source
+//   x.crop(100, 280);              // before a resize: selects a smaller box of the source
 //   x.resize(224);                 // 224 outputs over the box [100, 380)
 //   x.crop(0, 112);                // after a resize: the first 112 of 224 outputs; taps may still be beyond the crop
 //   x.flip();
 //
 // Units: source pixels. The box has rational edges, begin / denominator and (begin + length) / denominator.
-// An output is a pixel of the result. Output o of `target` outputs begins at (begin + o * length / target) /
-// denominator. Taps, the source pixels of an output, stay inside [clip_begin, clip_end), which is the extent of the
-// planned image at the call of resize().
+// Output o of `target` outputs begins at (begin + o * length / target) / denominator. Taps, the source pixels of an
+// output, stay inside [clip_begin, clip_end), which is the extent of the planned image at the call of resize().
 // A padded axis has additional outputs before and after the rendered outputs, which are not resampled. A later crop may
 // hide all outputs of the padding and also rendered outputs; `before` or `after` is then negative. A resize keeps the
 // scale and the position of the padded image: an output is padding if its center is in the padding.

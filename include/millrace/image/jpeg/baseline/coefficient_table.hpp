@@ -5,7 +5,7 @@
 //   const mr::detail::coefficient_entry& e = table[window >> 53];    // the stream's next bits, from the top
 //   block[order[k + e.run]] = e.value;                               // the first of two coefficients, if any
 //   const auto bits = static_cast<int>(window >> e.shift) & ((1 << e.magnitude) - 1);
-//   block[order[k + e.advance - 1]] = static_cast<std::int16_t>(bits + e.bias);    // the last one
+//   block[order[k + e.advance - 1]] = static_cast<std::int16_t>(bits + e.bias);    // the last coefficient
 //
 // Both stores are always executed. A store that is not needed writes to spare space after the block.
 // An entry is one word whose fields can be added. The entry for two symbols is the sum of the entries for the single
@@ -30,7 +30,7 @@ enum : unsigned { slow_advance = 192, beyond_block = 64, ends_block = 128 };
 
 struct alignas(8) coefficient_entry {
   std::uint8_t bits;        // number of bits to consume from the stream
-  std::uint8_t advance;     // added to the coefficient's number; + ends_block
+  std::uint8_t advance;     // added to the coefficient's number; includes ends_block at the block's end
   std::uint8_t shift;       // shift of the window to the last symbol's magnitude: 64 - bits
   std::uint8_t magnitude;   // size of the magnitude in bits; shift and magnitude together are the control word of BEXTR
   std::int16_t bias;        // added to the magnitude bits: 1 - 2^size if the sign bit is 0, or the value itself
