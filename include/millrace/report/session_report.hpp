@@ -25,6 +25,7 @@ run_report report_of(const session<Columns...>& run) {
   const std::string& text = run.description();
   r.facts.push_back({"session", text.substr(text.find(' ') + 1)});
   const run_stats stats = run.stats();
+  if (std::string rows = run.rows_text(); !rows.empty()) r.facts.push_back({"rows", std::move(rows)});
   if (stats.digest != 0) r.facts.push_back({"digest", std::to_string(stats.digest)});
   detail::add_counts(r, stats.counts);
   return r;

@@ -52,7 +52,7 @@ class run_core {
   run_core(const session_options& options, const run_settings& settings);
   run_core(const run_core&) = delete;
   run_core& operator=(const run_core&) = delete;
-  ~run_core();
+  ~run_core() { shut_down(); }
 
   /// Returns the executor of the workers; null without workers.
   worker_executor* arena() const noexcept { return arena_.get(); }
@@ -138,6 +138,7 @@ class run_core {
   std::size_t slots() const noexcept { return output_->lease_slots(); }
   /// Returns the texts of the notices at the start.
   const std::string& description() const noexcept { return description_; }
+  std::string rows_text() const { return options_.rows ? options_.rows->describe() : std::string(); }
 
  private:
   // The steps of start(), in the order of execution.

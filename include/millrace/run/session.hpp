@@ -169,6 +169,8 @@ class session {
   timeline events() const { return running().core().events(); }
   /// Returns the text reported at the start: device, threads, shapes and memory.
   const std::string& description() const { return running().core().description(); }
+  /// Returns the statistics of session_options::rows, such as those of feeders; empty without them.
+  std::string rows_text() const { return running().core().rows_text(); }
 
  private:
   detail::engine_base& running() const {

@@ -43,6 +43,8 @@ struct row_feed_options;
 class row_provider {
  public:
   virtual ~row_provider() = default;
+  /// Returns the statistics of the rows, for reports; empty without statistics. Any thread may call this function.
+  virtual std::string describe() const { return {}; }
 
  private:
   friend class detail::run_core;

@@ -308,17 +308,19 @@ MILLRACE_INLINE bool run_core::advance_any() {
 }
 
 MILLRACE_INLINE batch_ring::take_result run_core::wait_for(std::uint64_t batch, bool stop_at_epoch) {
-  using outcome = batch_ring::outcome;
   const trace_range waiting("wait", batch);
   for (;;) {
     const std::uint64_t changes = rows_ ? rows_->changes() : 0;
     const batch_ring::take_result got = output_->take(batch, stop_at_epoch);
-    if (got.what != outcome::not_yet) return got;
+    if (got.what != batch_ring::outcome::not_yet) return got;
     if (!options_.leases_released_by_other_threads && output_->waits_for_lease(batch))
       throw_all_leased(*output_, settings_.device.fixed_slots ? std::optional(batch) : std::nullopt);
     if (workers_ == 0) {
-      if (advance_any()) continue;
-      if (!rows_ || !rows_->may_change(changes)) return {outcome::stopped, {}};
+      if (advance_any()) {
+        while (!output_->can_take(batch, stop_at_epoch) && advance_any()) continue;
+        continue;
+      }
+      if (!rows_ || !rows_->may_change(changes)) return {batch_ring::outcome::stopped, {}};
       output_->bell().wait([&] { return rows_->changes() != changes || output_->can_take(batch, stop_at_epoch); });
     } else {
       if (const auto error = arena_->error()) std::rethrow_exception(error);
@@ -387,8 +389,6 @@ MILLRACE_INLINE std::string run_core::waits() const {
     if (const std::string line = nodes_[i]->waits(now); !line.empty()) text += "\n" + line;
   return text;
 }
-
-MILLRACE_INLINE run_core::~run_core() { shut_down(); }
 
 MILLRACE_INLINE timeline run_core::events() const {
   timeline t;
