@@ -25,13 +25,6 @@
 #endif
 #include <millrace/adapt/feeders/feeder_options.hpp>
 
-namespace millrace { inline namespace MILLRACE_ABI {
-
-/// Returns a storage for session_options::rows. Does not connect to a feeder.
-std::shared_ptr<feeder_storage> feeders(feeder_options options);
-
-}}   // namespace millrace
-
 #ifndef MILLRACE_COMPILED
-#include <millrace/adapt/impl/feeders.inl>
+#include <millrace/adapt/feeders/feeder_client.hpp>
 #endif

@@ -14,7 +14,6 @@
 
 #include <millrace/adapt/feeders/impl/feeder_attempt.inl>
 #include <millrace/adapt/feeders/impl/feeder_client.inl>
-#include <millrace/adapt/feeders/impl/feeder_hosts.inl>
 #include <millrace/adapt/remote/store/impl/curl_fetch.inl>
 #include <millrace/adapt/remote/transfer/impl/fetch_attempt.inl>
 #include <millrace/adapt/remote/transfer/impl/fetch_errors.inl>
@@ -24,5 +23,4 @@
 #include <millrace/adapt/remote/transfer/impl/request_addresses.inl>
 #include <millrace/adapt/remote/transfer/impl/transfer_engine.inl>
 #include <millrace/adapt/remote/impl/remote_file.inl>
-#include <millrace/adapt/impl/feeders.inl>
 #include <millrace/adapt/impl/remote.inl>

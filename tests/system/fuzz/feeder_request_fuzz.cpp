@@ -1,5 +1,6 @@
 // A libFuzzer target: requests to a feeder, and the addresses at which it listens. The decisions must match a second
 // reader, which is built from regular expressions. fuzz.py builds and runs it.
+#include <millrace/adapt/feeders/feeder_hosts.hpp>
 #include <millrace/adapt/feeders/feeder_requests.hpp>
 
 #include "fuzz_target.hpp"
@@ -72,14 +73,10 @@ void check_request(std::string_view text) {
 }
 
 void check_address(const std::string& text) {
-  static const std::regex address("(?:\\[[\\s\\S]+\\]|[^:]+):(\\d+)");
+  static const std::regex address("(?:\\[[^/@\\[\\]]+\\]|[^/@\\[\\]:{},?#\\\\ \\t\\r\\n]+):(\\d+)");
   std::smatch part;
   const bool valid = std::regex_match(text, part, address) && at_most(part[1], 65'535);
-  std::optional<mr::detail::listen_address> ours;
-  try {
-    ours = mr::detail::parse_listen(text);
-  } catch (const mr::setup_error&) {
-  }
+  const auto ours = mr::detail::split_host_port(text);
   slow::counters().count(ours.has_value());
   if (ours.has_value() != valid) slow::fail(ours ? "an address was accepted" : "an address was refused");
   if (ours && ours->port != part[1]) slow::fail("another port");

@@ -100,7 +100,8 @@ TEST_CASE("a feeder computes the rows of a session, in every order and for every
     for (const int threads : {0, 2}) {
       const mr::session_options of{.epochs = 3, .on_damage = {.policy = mr::damage::mask, .at_most_share = 1}};
       const auto storage = std::make_shared<made_rows>(maker_of(numbered_flow(window), of));
-      CHECK(run(storage, threads) == expected);
+      for (int times = 0; times == 0 || (threads == 0 && storage->stored == 0 && times < 100); ++times)
+        CHECK(run(storage, threads) == expected);   // a busy machine may run the other thread too late
       if (threads == 0) CHECK(storage->stored > 0);
     }
   }
@@ -119,7 +120,8 @@ TEST_CASE("a feeder computes the rows of shards for each rank, and of resumed ru
       const auto storage = std::make_shared<made_rows>(
           maker_of(indexed_runs::flow(shards, o), {.world = o.world, .lanes = 6}));
       o.storage_of_rows = storage;
-      CHECK(indexed_runs::run_all_ranks(shards, o, ranks).batches == expected.batches);
+      for (int times = 0; times == 0 || (storage->stored == 0 && times < 100); ++times)
+        CHECK(indexed_runs::run_all_ranks(shards, o, ranks).batches == expected.batches);
       CHECK(storage->stored > 0);
       if (ranks > 1) continue;
       o.resume = expected.positions[9];
@@ -161,6 +163,12 @@ TEST_CASE("the bytes of a row are those that a session reads, for every kind of 
   columns.close(slot.data(), 3);
   columns.close(copy.data(), 3);
   CHECK(slot == copy);
+}
+
+TEST_CASE("many ranks have cursors, unless their permutations need too much memory") {
+  CHECK(mr::detail::cursor_limit(0) == 64);
+  CHECK(mr::detail::cursor_limit(1'281'167) == 52);   // samples of ImageNet: 10 MB for each cursor
+  CHECK(mr::detail::cursor_limit(std::uint64_t{1} << 40) == 4);
 }
 
 TEST_CASE("flows whose rows cannot be computed alone have no feeder") {

@@ -22,8 +22,8 @@ struct feed_rows_options {
   /// The options of the trainer's session. The feeder uses those that influence rows: the number of ranks in `world`,
   /// `epoch_batches`, `lanes`, `grown` and `on_damage`. It also uses `threads` (empty: all usable cores) and `notice`.
   session_options session{};
-  /// Maximum number of requests whose rows are computed or sent. The feeder refuses others with the status 429. 0:
-  /// 8, and 2 for each worker.
+  /// Maximum number of requests whose rows are computed or sent. The feeder refuses others with the status 429, unless
+  /// their rank has less than its share. 0: 16, and 4 for each worker.
   std::size_t max_requests = 0;
   /// Maximum time in which a client receives an answer, and maximum duration of the requests in work after SIGTERM.
   /// At most one day.

@@ -5,8 +5,11 @@
 //   ...                                              // rows go to their places while libcurl performs
 //   const std::string problem = a.problem_of(code);  // empty: the answer is complete, with the status a.status()
 //
-// The window of a feeder is the product of its rate and twice its fastest answer and 50 ms, and at least four rows for
-// each of its workers. Two requests for each worker fill it, so that the feeder never waits for the network.
+// The window of a feeder is the number of rows that are requested at the same time: its rate multiplied by the sum of
+// 50 ms and twice its fastest answer, and at least four rows for each of its workers. Two requests for each worker fill
+// the window, so that the feeder never waits for the network. Several trainers share a feeder by additive increase and
+// multiplicative decrease: an answer with status 429 halves the share of the window that this trainer uses, and each
+// answer with rows increases the share.
 // Errors: std::bad_alloc. Threads: the network thread. Lifetime: the feeder must exist longer.
 #pragma once
 
@@ -17,6 +20,7 @@
 #include <millrace/adapt/remote/transfer/retry_rule.hpp>
 #include <millrace/base/clock.hpp>
 
+#include <algorithm>
 #include <atomic>
 #include <memory>
 #include <utility>
@@ -62,30 +66,46 @@ struct feeder_state {
 
   explicit feeder_state(feeder_address a) : at(std::move(a)) { statistics.address = at.text(); }
 
-  /// Returns whether another request may be sent. More requests for single rows would be refused with 429.
+  /// Returns the number of requests that fill the window.
+  std::size_t requests_to_fill() const noexcept { return in_share(requests_each * statistics.workers); }
+  /// Returns whether another request may be sent. Two more requests than necessary may contain fewer rows.
   bool accepts_request() const noexcept {
-    return statistics.in_flight < statistics.window && running < requests_each * statistics.workers + 4;
+    return statistics.in_flight < statistics.window && running < in_share(requests_each * statistics.workers + 2);
   }
   bool may_compute(std::int64_t now_ns) const noexcept { return is_listed && statistics.is_ready && due_ns <= now_ns; }
   void record_hello() noexcept;
   void record_answer(double seconds, std::size_t requested_rows, std::int64_t now_ns) noexcept;
+  /// Halves the share after an answer with status 429 to a request of `sent_ns`. Requests that were sent before the
+  /// last reduction do not count. The next request follows an answer, or a pause if no other request is running.
+  void record_busy(std::int64_t sent_ns, std::int64_t now_ns, std::int64_t pause_ns) noexcept;
   /// Pauses the feeder. The maximum of the random pause doubles until an answer arrives.
   void record_failure(const std::string& problem, double uniform, std::int64_t least_pause_ns);
 
   const feeder_address at;
   feeder_statistics statistics{};
+  double share = 1;   // of the window, if other trainers use the feeder
+  std::int64_t reduced_ns = 0;
   bool is_listed = true;
   std::size_t running = 0, greetings = 0;                   // requests; handshakes among them
   std::int64_t due_ns = 0, progress_ns = 0, first_ns = 0;   // no request before due_ns
   double rate = 0, least_seconds = 0, slowest_seconds = 0, total_seconds = 0;
   std::uint64_t answers = 0;
   retry_state retry{0};
+
+ private:
+  std::size_t in_share(std::size_t all) const noexcept {
+    return std::max<std::size_t>(static_cast<std::size_t>(share * static_cast<double>(all)), 1);
+  }
 };
 
 /// A request for the rows of a part, or a handshake, and its answer.
 class feeder_attempt {
  public:
-  static constexpr std::size_t max_body_bytes = std::size_t{64} << 10;
+  static constexpr std::size_t max_body_bytes = std::size_t{64} << 10;   // of an answer without rows
+  /// Returns the size of libcurl's buffer of a request. Rows that it contains completely need no copy.
+  static std::size_t buffer_bytes(std::size_t row_bytes) noexcept {
+    return std::clamp<std::size_t>(2 * row_bytes, std::size_t{64} << 10, std::size_t{512} << 10);
+  }
   struct settings {
     std::string path{};
     const feeder_options* options = nullptr;
@@ -104,19 +124,27 @@ class feeder_attempt {
   feeder_state& to() const noexcept { return to_; }
   const std::shared_ptr<feeder_part>& part() const noexcept { return part_; }
   bool is_hedge() const noexcept { return is_hedge_; }
-  int status() const noexcept { return status_; }
-  std::int64_t pause_ns() const noexcept { return pause_ns_; }   ///< Retry-After
-  const std::string& body() const noexcept { return body_; }     ///< of an answer without rows
+  int status() const noexcept { return static_cast<int>(number(CURLINFO_RESPONSE_CODE)); }
+  std::int64_t pause_ns() const noexcept;                      ///< Retry-After, at most 60 s
+  const std::string& body() const noexcept { return body_; }   ///< of an answer without rows
+  std::int64_t sent_ns() const noexcept { return sent_ns_; }
   double seconds(std::int64_t now_ns) const noexcept { return 1e-9 * static_cast<double>(now_ns - sent_ns_); }
   /// Returns the rows that the feeder had to compute when this request was sent.
   std::size_t requested_rows() const noexcept { return requested_rows_; }
+  /// Accepts the number of workers of the feeder, if the answer contains it.
+  void read_workers() noexcept;
   /// Returns why the answer is not complete or not valid; empty if it is.
   std::string problem_of(CURLcode code) const;
 
  private:
-  static std::size_t take_header(char* data, std::size_t, std::size_t count, void* to) noexcept;
   static std::size_t take_body(char* data, std::size_t, std::size_t count, void* to) noexcept;
   bool take_rows(std::span<const std::byte> bytes);
+  template <class Number = long>
+  Number number(CURLINFO what) const noexcept {
+    Number value = 0;
+    static_cast<void>(curl_easy_getinfo(handle_.get(), what, &value));
+    return value;
+  }
 
   feeder_state& to_;
   const std::shared_ptr<feeder_part> part_;
@@ -125,8 +153,6 @@ class feeder_attempt {
   std::size_t requested_rows_ = 0;
   curl_easy handle_{};
   curl_headers headers_{}, route_{};
-  int status_ = 0;
-  std::int64_t pause_ns_ = 0;
   std::optional<feeder_row_decoder> rows_{};
   std::string body_{}, problem_{};
   char message_[CURL_ERROR_SIZE] = {};

@@ -66,7 +66,7 @@ class feeder_client final : public feeder_storage {
   void assign(std::int64_t now_ns);
   void start(feeder_state& f, part_pointer of, bool is_hedge = false);
   attempt_pointer end(CURL* handle);
-  void conclude(const feeder_attempt& a, CURLcode code);
+  void conclude(feeder_attempt& a, CURLcode code);
   void accept(const feeder_attempt& a);
   void fail(feeder_state& f, const std::string& problem, std::int64_t least_pause_ns = 0) {
     f.record_failure(problem, random_.uniform(), least_pause_ns);

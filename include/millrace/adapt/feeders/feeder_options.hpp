@@ -1,4 +1,4 @@
-// Options and statistics of feeders.
+// Options and statistics of feeders; adapt/feeders.hpp describes their behavior.
 //
 //   mr::feeder_options{.hosts = {"node[01-04]:8717", "https://feeders.svc:443"}, .token = token};
 //   for (const mr::feeder_statistics& s : storage->statistics()) log(s.address, s.rows_per_second);
@@ -65,6 +65,14 @@ class feeder_storage : public row_storage {
  public:
   /// Returns the statistics of all feeders, at most 0.1 s old.
   virtual std::vector<feeder_statistics> statistics() const = 0;
+  std::string describe() const final {
+    std::string text = to_text(statistics());
+    for (std::size_t end; (end = text.find('\n')) != std::string::npos;) text.replace(end, 1, "; ");
+    return text;
+  }
 };
+
+/// Returns a storage for session_options::rows. Does not connect to a feeder.
+std::shared_ptr<feeder_storage> feeders(feeder_options options);
 
 }}   // namespace millrace

@@ -6,7 +6,7 @@
 //   else answer(d.status, d.text);
 //
 // Requests are untrusted. No name of a file is read from them. The texts of refusals are safe to print.
-// Errors: none. parse_listen() throws setup_error. Threads: pure functions. Cost: the length of the token does not
+// Errors: none. Threads: pure functions. Cost: the length of the token does not
 // influence the time of its comparison.
 #pragma once
 
@@ -49,18 +49,11 @@ feeder_decision decide(const feeder_request& request, const feeder_rules& rules)
 struct feeder_metrics {
   std::uint64_t rows = 0, failed_rows = 0, sent_bytes = 0, refused_requests = 0, busy_requests = 0, busy_ns = 0;
   std::uint64_t closed_connections = 0;   ///< of slow clients
-  std::size_t workers = 0, requests = 0, max_requests = 0;   ///< requests in work
+  std::size_t workers = 0, ranks = 0, requests = 0, max_requests = 0;   ///< in work: ranks and requests
   bool draining = false;
 };
 /// Returns the metrics in the text format of Prometheus.
 std::string metrics_text(const feeder_metrics& m);
-
-/// The parts of an address such as "0.0.0.0:8717" or "[::]:8717".
-struct listen_address {
-  std::string host{}, port{};
-};
-/// Throws setup_error unless the text is HOST:PORT.
-listen_address parse_listen(std::string_view text);
 
 }}}  // namespace millrace::detail
 

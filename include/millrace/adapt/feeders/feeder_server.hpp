@@ -7,7 +7,10 @@
 //
 // Opt-in: needs libmicrohttpd. Its threads receive requests and send answers; the workers of feeder_work compute rows.
 // A connection whose rows are computed is suspended, so that no thread waits for a client or for a worker.
-// Memory: at most `max_requests` bodies of at most 4 MiB, or of one row if it is larger. Each connection has 16 KiB.
+// Ranks share the requests: a rank whose number of requests is below an equal share is accepted although `max_requests`
+// requests are in work. Therefore no rank starves. The header Millrace-Workers lets trainers reduce their windows.
+// Memory: at most `max_requests` bodies of 4 MiB, or of one row if it is larger; twice as many if ranks have just
+// started. Each connection has 16 KiB.
 // Errors: the constructor throws setup_error for options that are not valid, and io_error if it cannot listen
 // or read a file.
 // Threads: one thread calls close_slow() and drain(). Lifetime: the row_maker must outlive the server.
@@ -19,6 +22,7 @@
 #include <microhttpd.h>
 
 #include <millrace/adapt/feeders/feed_rows_options.hpp>
+#include <millrace/adapt/feeders/feeder_hosts.hpp>
 #include <millrace/adapt/feeders/feeder_requests.hpp>
 #include <millrace/adapt/feeders/feeder_work.hpp>
 #include <millrace/io/file/read_file.hpp>
@@ -40,8 +44,7 @@ class feeder_server {
  public:
   feeder_server(row_maker& rows, const feed_rows_options& options, std::size_t workers)
       : options_(checked_options(options)),
-        max_requests_(options.max_requests > 0 ? options.max_requests : 2 * workers + 8),
-        workers_text_(std::to_string(workers)),
+        max_requests_(options.max_requests > 0 ? options.max_requests : 4 * workers + 16),
         rules_(rules_of(rows, options.token)),
         work_(rows, workers) {
     listen();
@@ -84,6 +87,7 @@ class feeder_server {
   struct request {
     feeder_decision decision;
     std::shared_ptr<feeder_job> job{};   // null: no rows
+    std::uint64_t rank() const noexcept { return decision.range.first % decision.range.step; }
     std::size_t body_bytes = 0;
   };
   struct sending {
@@ -138,11 +142,16 @@ class feeder_server {
 
   /// Returns a listening socket. Sets the address.
   unique_fd open_socket() {
-    const listen_address at = parse_listen(options_.listen);
+    const auto at = split_host_port(options_.listen);
+    if (!at)
+      throw setup_error("the address of a feeder is not valid: got \"" + printable(options_.listen, 200) +
+                            "\", expected an address and a port of at most 65535",
+                        "Write 0.0.0.0:8717, 127.0.0.1:8717 or [::]:8717");
     addrinfo hints{}, *all = nullptr;
     hints.ai_socktype = SOCK_STREAM;
-    hints.ai_flags = AI_PASSIVE | AI_NUMERICSERV;
-    if (const int error = ::getaddrinfo(at.host.c_str(), at.port.c_str(), &hints, &all); error != 0)
+    hints.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV;
+    const std::string numeric = resolve_host(*at).at(0);
+    if (const int error = ::getaddrinfo(numeric.c_str(), at->port.c_str(), &hints, &all); error != 0)
       throw_cannot_listen(::gai_strerror(error));
     const std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)> first(all, &::freeaddrinfo);
     if (options_.token.empty() && !is_loopback(first->ai_addr))
@@ -160,7 +169,7 @@ class feeder_server {
     is_v6_ = bound.ss_family == AF_INET6;
     const auto port = is_v6_ ? reinterpret_cast<const sockaddr_in6&>(bound).sin6_port
                              : reinterpret_cast<const sockaddr_in&>(bound).sin_port;
-    address_ = (is_v6_ ? "[" + at.host + "]" : at.host) + ":" + std::to_string(ntohs(port));
+    address_ = host_port{at->host, std::to_string(ntohs(port))}.name();
     return socket;
   }
 
@@ -182,12 +191,14 @@ class feeder_server {
     const std::size_t threads = std::clamp<std::size_t>(work_.workers() / (secure ? 2 : 4), 1, 16);
     if (threads > 1) add(MHD_OPTION_THREAD_POOL_SIZE, static_cast<std::intptr_t>(threads));
     add(MHD_OPTION_END, 0);
+    const auto connections = static_cast<unsigned>(std::max<std::size_t>(connection_limit(1'024), threads));
     const unsigned flags = MHD_USE_AUTO | MHD_USE_INTERNAL_POLLING_THREAD | MHD_ALLOW_SUSPEND_RESUME |
                            (secure ? MHD_USE_TLS : MHD_NO_FLAG) | (is_v6_ ? MHD_USE_IPv6 : MHD_NO_FLAG);
     daemon_ = MHD_start_daemon(
         flags, 0, nullptr, nullptr, &on_request, this, MHD_OPTION_LISTEN_SOCKET, socket_.get(),
         MHD_OPTION_NOTIFY_COMPLETED, &on_end, this, MHD_OPTION_UNESCAPE_CALLBACK, &keep_escapes, nullptr,
-        MHD_OPTION_CONNECTION_LIMIT, 1024U, MHD_OPTION_PER_IP_CONNECTION_LIMIT, 768U,   // 8 ranks have one address
+        MHD_OPTION_CONNECTION_LIMIT, connections,
+        MHD_OPTION_PER_IP_CONNECTION_LIMIT, connections - connections / 4,   // 8 ranks have one address
         MHD_OPTION_CONNECTION_MEMORY_LIMIT, std::size_t{16} << 10,
         MHD_OPTION_CONNECTION_TIMEOUT, static_cast<unsigned>(options_.patience.count()),
         MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_ARRAY, more.data(), MHD_OPTION_END);
@@ -251,8 +262,7 @@ class feeder_server {
     job->range = d.range;
     job->done = [connection] { MHD_resume_connection(connection); };
     feeder_work::jobs one{job};
-    if (draining || requests_.fetch_add(1) >= max_requests_) {
-      if (!draining) requests_.fetch_sub(1);
+    if (draining || !accepts(r.rank())) {
       ++busy_;
       return send_text(connection, draining ? 503 : 429, draining ? "the feeder ends\n" : "the feeder is busy\n");
     }
@@ -260,6 +270,20 @@ class feeder_server {
     MHD_suspend_connection(connection);
     work_.submit(one);
     return MHD_YES;
+  }
+
+  /// Counts a request, unless too many are in work.
+  bool accepts(std::uint64_t rank) {
+    const std::lock_guard lock(mutex_);
+    const auto entry = ranks_.try_emplace(rank, 0).first;
+    const std::size_t share = max_requests_ / ranks_.size(), all = requests_.load();
+    if (all < max_requests_ || (entry->second < std::max<std::size_t>(share, 1) && all < 2 * max_requests_)) {
+      ++entry->second;
+      ++requests_;
+      return true;
+    }
+    if (entry->second == 0) ranks_.erase(entry);
+    return false;
   }
 
   MHD_Result send_text(MHD_Connection* connection, unsigned status, const std::string& text) {
@@ -291,8 +315,8 @@ class feeder_server {
   MHD_Result send(MHD_Connection* connection, unsigned status, MHD_Response* response) {
     if (!response) return MHD_NO;
     const std::unique_ptr<MHD_Response, decltype(&MHD_destroy_response)> own(response, &MHD_destroy_response);
-    MHD_add_response_header(response, std::string(workers_header).c_str(), workers_text_.c_str());
-    if (status == 429 || status == 503) MHD_add_response_header(response, MHD_HTTP_HEADER_RETRY_AFTER, "1");
+    MHD_add_response_header(response, workers_header, std::to_string(workers_of_rank()).c_str());
+    if (status == 503) MHD_add_response_header(response, MHD_HTTP_HEADER_RETRY_AFTER, "1");
     if (status == 401) MHD_add_response_header(response, MHD_HTTP_HEADER_WWW_AUTHENTICATE, "Bearer");
     if (status == 503) MHD_add_response_header(response, MHD_HTTP_HEADER_CONNECTION, "close");
     return MHD_queue_response(connection, status, response);   // the connection shares it
@@ -303,27 +327,36 @@ class feeder_server {
     {
       const std::lock_guard lock(mutex_);
       sending_.erase(&r);
+      const auto entry = ranks_.find(r.rank());
+      if (--entry->second == 0) ranks_.erase(entry);
+      --requests_;
     }
     if (complete) sent_bytes_ += r.body_bytes;
-    requests_.fetch_sub(1);
   }
 
-  feeder_metrics metrics() const noexcept {
+  std::size_t workers_of_rank() {
+    const std::lock_guard lock(mutex_);
+    const std::size_t ranks = std::max<std::size_t>(ranks_.size(), 1);
+    return (work_.workers() + ranks - 1) / ranks;
+  }
+
+  feeder_metrics metrics() {
+    const std::lock_guard lock(mutex_);
     return {.rows = work_.computed(), .failed_rows = work_.failed(), .sent_bytes = sent_bytes_.load(),
             .refused_requests = refused_.load(), .busy_requests = busy_.load(), .busy_ns = work_.busy_ns(),
-            .closed_connections = closed_.load(), .workers = work_.workers(), .requests = requests_.load(),
-            .max_requests = max_requests_, .draining = draining_.load()};
+            .closed_connections = closed_.load(), .workers = work_.workers(), .ranks = ranks_.size(),
+            .requests = requests_.load(), .max_requests = max_requests_, .draining = draining_.load()};
   }
 
   const feed_rows_options options_;
   const std::size_t max_requests_;
-  const std::string workers_text_;
   const feeder_rules rules_;
   std::atomic<bool> draining_{false};
   std::atomic<std::size_t> requests_{0};
   std::atomic<std::uint64_t> sent_bytes_{0}, refused_{0}, busy_{0}, closed_{0};
   std::mutex mutex_;
-  std::map<const request*, sending> sending_;   // guarded by mutex_
+  std::map<const request*, sending> sending_;     // guarded by mutex_, like the next line
+  std::map<std::uint64_t, std::size_t> ranks_;   // number of requests in work
   std::string address_;
   bool is_v6_ = false;
   unique_fd socket_;

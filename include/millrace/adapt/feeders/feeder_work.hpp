@@ -135,6 +135,7 @@ class feeder_work {
       const std::size_t first = chunk * job.chunk_rows;
       const std::size_t count = std::min(job.chunk_rows, job.samples.size() - first);
       std::vector<std::byte>& body = job.parts[chunk];
+      body.reserve(count * (feeder_row_decoder::header_bytes + rows_.run().max_row_bytes));
       const std::size_t failed = rows_.compute(std::span(job.samples).subspan(first, count), worker, body);
       failed_ += failed;
       computed_ += count - failed;

@@ -117,6 +117,12 @@ constexpr bool makes_rows_alone() {
            requires { typename columns_of<typename Flow::item>::type; };
 }
 
+/// Returns the maximum number of cursors of a feeder, which has one for each epoch and rank. A cursor may contain a
+/// permutation of all positions, with 8 bytes each. All cursors together have about 512 MiB.
+constexpr std::size_t cursor_limit(std::uint64_t positions) noexcept {
+  return std::clamp<std::uint64_t>((std::uint64_t{64} << 20) / std::max<std::uint64_t>(positions, 1), 4, 64);
+}
+
 /// Computes the rows of a flow.
 template <class Flow>
 class flow_rows final : public row_maker {
@@ -187,7 +193,7 @@ class flow_rows final : public row_maker {
   }
 
  private:
-  static constexpr std::size_t rendering = ~std::size_t{0}, max_cursors = 64, max_permutations = 4;
+  static constexpr std::size_t rendering = ~std::size_t{0};
 
   /// The memory of a worker.
   struct alignas(64) place {
@@ -318,16 +324,6 @@ class flow_rows final : public row_maker {
     if constexpr (requires { plan.permutes(); }) return plan.permutes();
     else return false;
   }
-  bool permutes() const noexcept {
-    const auto& plan = planned_->plan();
-    if constexpr (requires { plan.permutes(); }) {
-      return plan.permutes();
-    } else {
-      bool any = false;
-      for (std::size_t i = 0; i < plan.sources(); ++i) any = any || plan.source(i).permutes();
-      return any;
-    }
-  }
   /// Returns the cursor that was used last for this epoch and rank, or a new one.
   cursor& cursor_for(const row_range& range) {
     const row_range key = jumps() ? row_range{.epoch = range.epoch}
@@ -339,7 +335,7 @@ class flow_rows final : public row_maker {
     } else {
       const world rank{.rank = static_cast<std::size_t>(key.first), .size = key.step};
       cursors_.push_front({key, cursor(planned_->plan(), {.world = rank, .epoch = range.epoch})});
-      if (cursors_.size() > (permutes() ? max_permutations : max_cursors)) cursors_.pop_back();
+      if (cursors_.size() > cursor_limit(planned_->plan().positions())) cursors_.pop_back();
     }
     return cursors_.front().at;
   }

@@ -14,15 +14,15 @@
 //   GET /v1/RUN/hello                          200: the text of the feeder
 //   GET /v1/RUN/rows/EPOCH/FIRST-COUNT-STEP    200: a body
 // Other statuses of both: 409 for another run, with the text of the feeder; 401 for a wrong token; 429 if the feeder is
-// busy, with Retry-After in seconds; 503 if the feeder ends. Each answer may have the header Millrace-Workers: the
-// number of rows that the feeder computes at the same time for this trainer.
+// busy; 503 if the feeder ends, with Retry-After in seconds. Each answer may have the header Millrace-Workers: the
+// number of workers of the feeder, divided by the number of ranks whose rows it computes.
 // A body consists of rows in the order of the request. Each row has a header of 9 bytes, little-endian: a status (0: a
 // row, 1: the feeder cannot compute the row), the size (u32), and the CRC-32C (u32) of the bytes that follow: the row,
 // or the reason.
 // Errors: setup_error for another run; data_error for a body or a path that is not valid. The messages name the feeder
 // and the row. Untrusted input is safe: no size is used before it has been checked against the handshake.
-// Threads: pure functions; a decoder is not synchronized. Cost: one copy of each row; no allocation after the
-// largest one.
+// Threads: pure functions; a decoder is not synchronized. Cost: a copy of each row that arrives in several pieces; no
+// allocation after the largest one.
 #pragma once
 
 #include <millrace/adapt/feeders/row_storage.hpp>
@@ -46,8 +46,6 @@ run_identity identity_of(row_run run);
 
 /// Returns the identity as a text.
 std::string hello_text(const run_identity& of);
-/// Returns the identity from its text. Throws data_error if the text is not valid.
-run_identity parse_hello(std::string_view text);
 /// Returns the hash of an identity, as 16 hexadecimal digits.
 std::string run_id(std::string_view hello);
 
@@ -56,11 +54,12 @@ struct hello_texts {
   std::string_view mine{}, theirs{};
   std::string_view feeder{};   ///< address of the feeder, for errors
 };
-/// Throws setup_error if the identities differ. The message contains each different line of both texts.
+/// Throws setup_error if the identities differ. The message contains each different line of both texts. Throws
+/// data_error if the text of the feeder is not an identity.
 void check_hello(const hello_texts& of);
 
-/// The header of an answer with the number of rows that the feeder computes at the same time.
-inline constexpr std::string_view workers_header = "Millrace-Workers";
+/// The header of an answer with the number of rows that the feeder computes at the same time for a rank.
+inline constexpr const char* workers_header = "Millrace-Workers";
 /// Returns the path of a request for the text of a feeder.
 std::string hello_path(std::string_view run);
 /// Returns the path of a request for rows.
@@ -89,6 +88,7 @@ void append_reason(std::vector<std::byte>& body, std::string_view reason);
 /// Decodes a body that arrives in pieces.
 class feeder_row_decoder {
  public:
+  static constexpr std::size_t header_bytes = 9;   // of a row
   struct options {
     std::size_t rows = 0;            ///< rows of the request
     std::size_t max_row_bytes = 0;   ///< of the handshake
@@ -103,13 +103,11 @@ class feeder_row_decoder {
   void finish() const;
 
  private:
-  static constexpr std::size_t header_bytes = 9;
-
-  std::size_t read_header();
+  std::size_t read_header(std::span<const std::byte> header);
   [[noreturn]] void fail(const std::string& problem) const;
 
   const options options_;
-  std::vector<std::byte> row_;   // the header, or the bytes of the current row
+  std::vector<std::byte> row_;   // the first bytes of a header or of a row whose end has not arrived
   std::size_t expected_ = header_bytes, decoded_ = 0;
   std::optional<row_answer> header_{};
   bool is_reason_ = false;

@@ -299,9 +299,10 @@ TEST_CASE("hosts are expanded like lists of Slurm, and invalid options are refus
         "http://r1n08:1 http://r1n09:1 http://r1n10:1 http://r2n08:1 http://r2n09:1 http://r2n10:1 ");
   CHECK(names({"https://feeders.svc:443", "[::1]:8717", "10.0.0.7:65535"}) ==
         "https://feeders.svc:443 http://[::1]:8717 http://10.0.0.7:65535 ");
+  CHECK(names({"https://a[1-2],b:1", "c,d[7]:2"}) == "https://a1:1 https://a2:1 https://b:1 http://c:2 http://d7:2 ");
   for (const char* wrong :
        {"", "node", "node:", "node:0", "node:65536", ":8717", "node[1-:8717", "a/b:1", "node[1-]:8717", "node[]:8717",
-        "a,b:1", "x@node:1", "ftp://node:1", "::1:8717", "node[1-2]]:1"}) {
+        "a,b", "a:1,b:1", "a,:1", "x@node:1", "ftp://node:1", "::1:8717", "node[1-2]]:1"}) {
     CAPTURE(wrong);
     CHECK_THROWS_WITH_AS(names({wrong}), doctest::Contains("feeder_options::hosts has an invalid host"),
                          mr::setup_error);
@@ -309,7 +310,7 @@ TEST_CASE("hosts are expanded like lists of Slurm, and invalid options are refus
   CHECK_THROWS_WITH_AS(names({"node[0-99][0-99]:1"}), doctest::Contains("more than 4096 names"), mr::setup_error);
   CHECK(mr::detail::resolve_host(mr::detail::expand_hosts({"127.0.0.1:1"})[0]) ==
         std::vector<std::string>{"127.0.0.1"});
-  CHECK(mr::detail::resolve_host(mr::detail::expand_hosts({"[::1]:1"})[0]) == std::vector<std::string>{"[::1]"});
+  CHECK(mr::detail::resolve_host(mr::detail::expand_hosts({"[::1]:1"})[0]) == std::vector<std::string>{"::1"});
   CHECK_THROWS_WITH_AS(mr::detail::resolve_host(mr::detail::expand_hosts({"missing.invalid:1"})[0]),
                        doctest::Contains("the host missing.invalid:1 of feeders cannot be resolved"), mr::io_error);
   CHECK_THROWS_WITH_AS(mr::feeders({}), doctest::Contains("hosts is empty"), mr::setup_error);

@@ -12,7 +12,7 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 MILLRACE_INLINE void feeder_state::record_hello() noexcept {
   statistics.is_ready = true;
-  statistics.window = std::max(statistics.window, least_window * statistics.workers);
+  statistics.window = std::max(statistics.window, in_share(least_window * statistics.workers));
   due_ns = 0;
   least_seconds = 0;   // the network may have changed
 }
@@ -29,8 +29,20 @@ MILLRACE_INLINE void feeder_state::record_answer(double seconds, std::size_t req
   s.wait_seconds = total_seconds / static_cast<double>(++answers);
   s.rows_per_second = static_cast<double>(s.rows) / std::max(1e-9 * static_cast<double>(now_ns - first_ns), 1e-6);
   const auto fit = static_cast<std::size_t>(rate * (0.05 + 2 * least_seconds));
-  s.window = std::clamp(fit, least_window * s.workers, max_window * s.workers);
+  share = std::min(share + 1.0 / (16.0 * static_cast<double>(requests_to_fill())), 1.0);
+  s.window = in_share(std::clamp(fit, least_window * s.workers, max_window * s.workers));
   retry = retry_state(0);
+}
+
+MILLRACE_INLINE void feeder_state::record_busy(std::int64_t sent_ns, std::int64_t now_ns,
+                                               std::int64_t pause_ns) noexcept {
+  ++statistics.busy;
+  if (sent_ns >= reduced_ns) {
+    reduced_ns = now_ns;
+    share = std::max(share / 2, 1.0 / 64);
+    statistics.window = std::max<std::size_t>(statistics.window / 2, 1);
+  }
+  if (running == 0) due_ns = now_ns + pause_ns;
 }
 
 MILLRACE_INLINE void feeder_state::record_failure(const std::string& problem, double uniform,
@@ -58,7 +70,7 @@ MILLRACE_INLINE feeder_attempt::feeder_attempt(feeder_state& to, std::shared_ptr
         feeder_row_decoder::options{.rows = part_->count, .max_row_bytes = s.max_row_bytes, .feeder = to.at.text()});
   if (!o.token.empty()) headers_.add("Authorization: Bearer " + o.token);
   headers_.add("Accept:");
-  route_.add("::" + to.at.numeric + ":" + host.port);
+  route_.add("::" + bracketed(to.at.numeric) + ":" + host.port);
   handle_.set(CURLOPT_ERRORBUFFER, message_);
   handle_.set(CURLOPT_URL, url.c_str());
   handle_.set(CURLOPT_CONNECT_TO, route_.get());   // the URL keeps the name, which is in the certificate
@@ -69,14 +81,12 @@ MILLRACE_INLINE feeder_attempt::feeder_attempt(feeder_state& to, std::shared_ptr
   handle_.set(CURLOPT_CONNECTTIMEOUT_MS,   // 0 is libcurl's default, 300 s
               static_cast<long>(std::clamp(1'000 * o.connect_limit.count(), 1.0, 86'400'000.0)));
   handle_.set(CURLOPT_HTTP_VERSION, static_cast<long>(CURL_HTTP_VERSION_1_1));
-  handle_.set(CURLOPT_BUFFERSIZE, 64L << 10);
+  handle_.set(CURLOPT_BUFFERSIZE, static_cast<long>(buffer_bytes(part_ ? s.max_row_bytes : 0)));
   handle_.set(CURLOPT_TCP_KEEPALIVE, 1L);
   handle_.set(CURLOPT_HTTP_CONTENT_DECODING, 0L);
   handle_.set(CURLOPT_USERAGENT, "millrace");
   handle_.set(CURLOPT_WRITEFUNCTION, &feeder_attempt::take_body);
   handle_.set(CURLOPT_WRITEDATA, this);
-  handle_.set(CURLOPT_HEADERFUNCTION, &feeder_attempt::take_header);
-  handle_.set(CURLOPT_HEADERDATA, this);
   if (!o.ca_file.empty()) handle_.set(CURLOPT_CAINFO, o.ca_file.c_str());
 }
 
@@ -95,7 +105,7 @@ MILLRACE_INLINE void feeder_attempt::count() noexcept {
 MILLRACE_INLINE std::string feeder_attempt::problem_of(CURLcode code) const {
   if (!problem_.empty()) return problem_;
   if (code != CURLE_OK) return message_[0] != '\0' ? message_ : curl_easy_strerror(code);
-  if (rows_ && status_ == 200) try {
+  if (rows_ && status() == 200) try {
       rows_->finish();
     } catch (const data_error& e) {
       return e.message();
@@ -103,31 +113,22 @@ MILLRACE_INLINE std::string feeder_attempt::problem_of(CURLcode code) const {
   return {};
 }
 
-MILLRACE_INLINE std::size_t feeder_attempt::take_header(char* data, std::size_t, std::size_t count, void* to) noexcept {
-  auto& a = *static_cast<feeder_attempt*>(to);
-  const std::string_view line(data, count);
-  const auto number_after = [&](std::size_t at) {
-    std::string_view rest = line.substr(std::min(line.find_first_not_of(' ', at), line.size()));
-    return decimal_number(rest.substr(0, rest.find_first_not_of("0123456789"))).value_or(0);
-  };
-  const auto is = [&](std::string_view name) {
-    return line.size() > name.size() && line[name.size()] == ':' &&
-           std::equal(name.begin(), name.end(), line.begin(), [](char x, char y) { return (x | 32) == (y | 32); });
-  };
-  a.to_.progress_ns = read_clock_ns(CLOCK_MONOTONIC);
-  if (line.starts_with("HTTP/")) a.status_ = static_cast<int>(number_after(line.find(' ')) % 1'000);
-  if (is("Retry-After"))
-    a.pause_ns_ = 1'000'000'000 * static_cast<std::int64_t>(std::min<std::uint64_t>(number_after(12), 60));
-  if (is(workers_header))
-    a.to_.statistics.workers = std::clamp<std::uint64_t>(number_after(workers_header.size() + 1), 1, 4'096);
-  return count;
+MILLRACE_INLINE std::int64_t feeder_attempt::pause_ns() const noexcept {
+  return 1'000'000'000 * std::clamp<std::int64_t>(number<curl_off_t>(CURLINFO_RETRY_AFTER), 0, 60);
+}
+
+MILLRACE_INLINE void feeder_attempt::read_workers() noexcept {
+  curl_header* header = nullptr;
+  if (curl_easy_header(handle_.get(), workers_header, 0, CURLH_HEADER, -1, &header) != CURLHE_OK) return;
+  if (const auto workers = decimal_number(header->value))
+    to_.statistics.workers = std::clamp<std::uint64_t>(*workers, 1, 4'096);
 }
 
 MILLRACE_INLINE std::size_t feeder_attempt::take_body(char* data, std::size_t, std::size_t count, void* to) noexcept {
   auto& a = *static_cast<feeder_attempt*>(to);
   a.to_.progress_ns = read_clock_ns(CLOCK_MONOTONIC);
   try {
-    if (a.part_ && a.status_ == 200) return a.take_rows({reinterpret_cast<const std::byte*>(data), count}) ? count : 0;
+    if (a.part_ && a.status() == 200) return a.take_rows({reinterpret_cast<const std::byte*>(data), count}) ? count : 0;
     if (a.body_.size() + count <= max_body_bytes) {
       a.body_.append(data, count);
       return count;

@@ -4,6 +4,7 @@
 #include <millrace/adapt/feeders/feeder_client.hpp>
 
 #include <millrace/measure/meters/read_meter.hpp>
+#include <millrace/measure/meters/trace_range.hpp>
 #include <millrace/sync/start_thread.hpp>
 
 #include <algorithm>
@@ -28,7 +29,6 @@ MILLRACE_INLINE feeder_client::feeder_client(feeder_options o, feeder_lookup loo
   require_curl();
   multi_.reset(curl_multi_init());
   if (!multi_) throw std::bad_alloc();
-  curl_multi_setopt(multi_.get(), CURLMOPT_MAXCONNECTS, static_cast<long>(2 * max_requests));
 }
 
 MILLRACE_INLINE feeder_client::~feeder_client() {
@@ -60,10 +60,14 @@ MILLRACE_INLINE void feeder_client::open(const row_run& run) {
   hello_ = std::move(text);
   run_ = run_id(hello_);
   max_row_bytes_ = run.max_row_bytes;
-  const std::size_t bytes_each = max_row_bytes_ + feeder_attempt::max_body_bytes;   // a row, and libcurl's buffer
-  request_limit_ = std::clamp<std::size_t>(options_.memory_bytes / bytes_each, 1, max_requests);
+  const std::size_t bytes_each = max_row_bytes_ + feeder_attempt::buffer_bytes(max_row_bytes_);
+  request_limit_ = std::clamp<std::size_t>(options_.memory_bytes / bytes_each, 1, connection_limit(max_requests));
+  curl_multi_setopt(multi_.get(), CURLMOPT_MAXCONNECTS, static_cast<long>(request_limit_));
   book_->wakes = multi_.get();
-  thread_ = start_thread([this] { this->run(); });
+  thread_ = start_thread([this] {
+    name_worker_thread("millrace-net");
+    this->run();
+  });
   resolver_ = start_thread([hosts = hosts_, lookup = lookup_, book = book_] { resolve_names(hosts, lookup, *book); });
 }
 
@@ -206,9 +210,8 @@ MILLRACE_INLINE void feeder_client::assign(std::int64_t now_ns) {
     }
     if (!best || running_.size() >= request_limit_) return;
     const feeder_statistics& s = best->statistics;
-    const std::size_t requests = std::max<std::size_t>(std::min(feeder_state::requests_each * s.workers,
-                                                                request_limit_ / feeders_.size()),
-                                                       1);
+    const std::size_t requests = std::clamp<std::size_t>(best->requests_to_fill(), 1,
+                                                         std::max<std::size_t>(request_limit_ / feeders_.size(), 1));
     const std::size_t most = std::clamp<std::size_t>(s.window / requests, 1, max_part_rows);
     const std::size_t count = std::min({p->count, s.window - s.in_flight, most});
     waiting_.pop_front();
@@ -255,22 +258,27 @@ MILLRACE_INLINE feeder_client::attempt_pointer feeder_client::end(CURL* handle) 
   return a;
 }
 
-MILLRACE_INLINE void feeder_client::conclude(const feeder_attempt& a, CURLcode code) {
+MILLRACE_INLINE void feeder_client::conclude(feeder_attempt& a, CURLcode code) {
   feeder_state& f = a.to();
   const int status = a.status();
+  a.read_workers();
   const std::string name = "the feeder " + printable(f.at.text(), 300);
   const std::string problem = a.problem_of(code);
   try {
     if (problem.empty() && (status == 409 || (status == 200 && !a.part())))
       check_hello({.mine = hello_, .theirs = a.body(), .feeder = f.at.text()});
-    if (!problem.empty()) {
+    if (code == CURLE_PEER_FAILED_VERIFICATION || code == CURLE_SSL_CACERT_BADFILE) {
+      refuse(f, 0,
+             "the certificate of " + name + " is not accepted: " + printable(problem, 300) +
+                 ". Set feeder_options::ca_file to a certificate of its authority, and use a name in its certificate");
+    } else if (!problem.empty()) {
       fail(f, problem);
     } else if (status == 200) {
       return accept(a);
     } else if (status == 429) {
-      ++f.statistics.busy;
-      f.statistics.window = std::max<std::size_t>(f.statistics.window / 2, 1);
-      f.due_ns = read_clock_ns(CLOCK_MONOTONIC) + std::max(a.pause_ns(), tick_ns);
+      const auto random_ns = static_cast<std::int64_t>((1 + 4 * random_.uniform()) * static_cast<double>(tick_ns));
+      f.record_busy(a.sent_ns(), read_clock_ns(CLOCK_MONOTONIC), std::max(a.pause_ns(), random_ns));
+      if (a.part()) --a.part()->attempts;   // another attempt is allowed
     } else if (status >= 500) {
       fail(f, "the feeder answers status " + std::to_string(status), a.pause_ns());
     } else if (status == 401 || status == 403) {
@@ -371,4 +379,10 @@ MILLRACE_INLINE void feeder_client::post_once(const std::string& what, const std
   notices_.deliver({.kind = notice_kind::rows, .severity = notice_severity::warning, .text = text});
 }
 
-}}}   // namespace millrace::detail
+}   // namespace detail
+
+MILLRACE_INLINE std::shared_ptr<feeder_storage> feeders(feeder_options options) {
+  return std::make_shared<detail::feeder_client>(std::move(options));
+}
+
+}}   // namespace millrace

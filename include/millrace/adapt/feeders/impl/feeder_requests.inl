@@ -48,39 +48,24 @@ MILLRACE_INLINE feeder_decision decide(const feeder_request& request, const feed
 
 MILLRACE_INLINE std::string metrics_text(const feeder_metrics& m) {
   std::string text;
-  const auto add = [&text](const char* name, const char* type, const char* help, const std::string& value) {
-    const std::string full = std::string("millrace_feeder_") + name;
-    text += "# HELP " + full + " " + help + "\n# TYPE " + full + " " + type + "\n" + full + " " + value + "\n";
+  const auto add = [&text](const std::string& name, const char* help, auto value) {
+    const std::string full = "millrace_feeder_" + name, type = name.ends_with("_total") ? "counter" : "gauge";
+    text += "# HELP " + full + " " + help + "\n# TYPE " + full + " " + type + "\n" + full + " " +
+            std::to_string(value) + "\n";
   };
-  const auto number = [](std::uint64_t value) { return std::to_string(value); };
-  add("rows_total", "counter", "Computed rows.", number(m.rows));
-  add("failed_rows_total", "counter", "Rows with a reason instead of bytes.", number(m.failed_rows));
-  add("sent_bytes_total", "counter", "Bytes of the bodies of completed answers.", number(m.sent_bytes));
-  add("refused_requests_total", "counter", "Requests with a status of 400 to 413.", number(m.refused_requests));
-  add("busy_requests_total", "counter", "Requests with the status 429 or 503.", number(m.busy_requests));
-  add("closed_connections_total", "counter", "Connections of clients that received too slowly.",
-      number(m.closed_connections));
-  add("busy_seconds_total", "counter", "Time of all workers together.",
-      std::to_string(static_cast<double>(m.busy_ns) / 1e9));
-  add("workers", "gauge", "Number of workers.", number(m.workers));
-  add("requests", "gauge", "Requests for rows that are computed or sent.", number(m.requests));
-  add("max_requests", "gauge", "Maximum of requests.", number(m.max_requests));
-  add("draining", "gauge", "1 after SIGTERM.", m.draining ? "1" : "0");
+  add("rows_total", "Computed rows.", m.rows);
+  add("failed_rows_total", "Rows with a reason instead of bytes.", m.failed_rows);
+  add("sent_bytes_total", "Bytes of the bodies of completed answers.", m.sent_bytes);
+  add("refused_requests_total", "Requests with a status of 400 to 413.", m.refused_requests);
+  add("busy_requests_total", "Requests with the status 429 or 503.", m.busy_requests);
+  add("closed_connections_total", "Connections of clients that received too slowly.", m.closed_connections);
+  add("busy_seconds_total", "Time of all workers together.", 1e-9 * static_cast<double>(m.busy_ns));
+  add("workers", "Number of workers.", m.workers);
+  add("ranks", "Ranks with requests in work.", m.ranks);
+  add("requests", "Requests for rows that are computed or sent.", m.requests);
+  add("max_requests", "Maximum of requests.", m.max_requests);
+  add("draining", "1 after SIGTERM.", m.draining ? 1 : 0);
   return text;
-}
-
-MILLRACE_INLINE listen_address parse_listen(std::string_view text) {
-  const std::size_t colon = text.rfind(':');
-  const std::string_view port = colon == std::string_view::npos ? "" : text.substr(colon + 1);
-  std::string_view host = text.substr(0, colon == std::string_view::npos ? 0 : colon);
-  if (host.size() > 2 && host.front() == '[' && host.back() == ']') host = host.substr(1, host.size() - 2);
-  else if (host.find(':') != std::string_view::npos) host = {};
-  const std::optional<std::uint64_t> number = decimal_number(port);
-  if (host.empty() || !number || *number > 65'535)
-    throw setup_error("the address of a feeder is not valid: got \"" + printable(text, 200) +
-                          "\", expected an address and a port of at most 65535",
-                      "Write 0.0.0.0:8717, 127.0.0.1:8717 or [::]:8717");
-  return {std::string(host), std::string(port)};
 }
 
 }}}  // namespace millrace::detail

@@ -96,27 +96,6 @@ MILLRACE_INLINE std::array<std::string_view, hello_names.size()> hello_values(st
   return values;
 }
 
-/// Reads a decimal number at the front of `text`, and removes it. Returns nothing unless `text` begins with a digit and
-/// the number fits.
-MILLRACE_INLINE std::optional<std::uint64_t> take_number(std::string_view& text) noexcept {
-  const std::string_view digits = text.substr(0, text.find_first_not_of("0123456789"));
-  const std::optional<std::uint64_t> value = decimal_number(digits);
-  if (value) text.remove_prefix(digits.size());
-  return value;
-}
-
-MILLRACE_INLINE run_identity parse_hello(std::string_view text) {
-  const auto values = hello_values(text);
-  const std::optional<std::uint64_t> bytes = decimal_number(values[5]);
-  if (!bytes || std::to_string(*bytes) != values[5] || values[0] != "1")
-    throw data_error("the answer of a feeder is not valid: got protocol " + printable(values[0], 20) +
-                         " and max_row_bytes " + printable(values[5], 20) + ", expected protocol 1 and a number",
-                     "Use the same version of Millrace on all machines");
-  return {.library = std::string(values[1]), .program = std::string(values[2]),
-          .run = {.order = std::string(values[3]), .columns = std::string(values[4]),
-                  .max_row_bytes = static_cast<std::size_t>(*bytes)}};
-}
-
 MILLRACE_INLINE std::string run_id(std::string_view hello) {
   return hex(digest_bytes(std::as_bytes(std::span(hello.data(), hello.size()))), 16);
 }
@@ -150,22 +129,20 @@ MILLRACE_INLINE row_range parse_rows_path(std::string_view path, const request_l
     if (!rest.starts_with(expected)) refuse("/v1/RUN/rows/EPOCH/FIRST-COUNT-STEP");
     rest.remove_prefix(expected.size());
   };
-  const auto number = [&] {
-    const std::optional<std::uint64_t> value = take_number(rest);
+  const auto number_after = [&](std::string_view text) {
+    skip(text);
+    const std::string_view digits = rest.substr(0, rest.find_first_not_of("0123456789"));
+    const std::optional<std::uint64_t> value = decimal_number(digits);
     if (!value) refuse("a number");
+    rest.remove_prefix(digits.size());
     return value.value_or(0);
   };
   skip("/v1/");
   const std::string_view run = rest.substr(0, rest.find('/'));
   rest.remove_prefix(run.size());
-  skip("/rows/");
-  row_range range{.epoch = number()};
-  skip("/");
-  range.first = number();
-  skip("-");
-  const std::uint64_t count = number();
-  skip("-");
-  const std::uint64_t step = number();
+  row_range range{.epoch = number_after("/rows/")};
+  range.first = number_after("/");
+  const std::uint64_t count = number_after("-"), step = number_after("-");
   if (!rest.empty()) refuse("nothing after the range");
   if (run != limits.run)
     throw setup_error("a request is for the rows of another run: got the run id " + printable(run, 100) +
@@ -201,14 +178,14 @@ MILLRACE_INLINE void feeder_row_decoder::fail(const std::string& problem) const 
 }
 
 /// Returns the size of the row that follows.
-MILLRACE_INLINE std::size_t feeder_row_decoder::read_header() {
-  const auto number = [this](std::size_t at) {
+MILLRACE_INLINE std::size_t feeder_row_decoder::read_header(std::span<const std::byte> header) {
+  const auto number = [header](std::size_t at) {
     std::uint32_t value = 0;
-    for (std::size_t i = 4; i-- > 0;) value = value << 8 | std::to_integer<std::uint32_t>(row_[at + i]);
+    for (std::size_t i = 4; i-- > 0;) value = value << 8 | std::to_integer<std::uint32_t>(header[at + i]);
     return value;
   };
   if (decoded_ == options_.rows) fail("got another row, expected the end");
-  const auto status = std::to_integer<unsigned>(row_[0]);
+  const auto status = std::to_integer<unsigned>(header[0]);
   if (status > 1) fail("got status " + std::to_string(status) + ", expected 0 or 1");
   is_reason_ = status == 1;
   const std::size_t most = is_reason_ ? max_reason_bytes : options_.max_row_bytes, size = number(1);
@@ -221,19 +198,23 @@ MILLRACE_INLINE void feeder_row_decoder::add(std::span<const std::byte> piece,
                                       const std::function<void(const row_answer&)>& next) {
   for (;;) {
     const std::size_t missing = std::min(expected_ - row_.size(), piece.size());
-    row_.insert(row_.end(), piece.begin(), piece.begin() + static_cast<std::ptrdiff_t>(missing));
+    std::span<const std::byte> part = piece.first(missing);
     piece = piece.subspan(missing);
-    if (row_.size() < expected_) return;
+    if (missing < expected_) {   // the part arrives in several pieces
+      row_.insert(row_.end(), part.begin(), part.end());
+      if (row_.size() < expected_) return;
+      part = row_;
+    }
     if (!header_) {
-      expected_ = read_header();
+      expected_ = read_header(part);
       row_.clear();
       continue;   // an empty row is complete
     }
     if (is_reason_) {
-      if (crc32c(row_) != header_->crc) fail("got a reason with a wrong checksum");
-      header_->reason = {reinterpret_cast<const char*>(row_.data()), row_.size()};
+      if (crc32c(part) != header_->crc) fail("got a reason with a wrong checksum");
+      header_->reason = {reinterpret_cast<const char*>(part.data()), part.size()};
     } else {
-      header_->bytes = row_;
+      header_->bytes = part;
     }
     next(*header_);
     ++decoded_;
