@@ -38,8 +38,9 @@ GUIDE_FOLDER = ROOT / "examples" / "guide"
 GUIDE = [ROOT / "examples" / "README.md", *sorted(GUIDE_FOLDER.glob("*.md"))]
 DOCUMENTS = [*ROOT.glob("*.md"), *(path for folder in (".github", "include", "examples", "tests", "bench")
                                    for path in sorted((ROOT / folder).rglob("*.md")))]
-# A block that needs a GPU is a part of a test with the fake CUDA runtime.
-IN_TESTS = {"gpu_1": ROOT / "tests" / "unit" / "deliver" / "cuda_devices_test.cpp"}
+# A block that needs a GPU is a part of a test with the fake CUDA runtime; feeders.py launches that of feeders.
+IN_TESTS = {"gpu_1": ROOT / "tests" / "unit" / "deliver" / "cuda_devices_test.cpp",
+            "feeders_1": ROOT / "tests" / "system" / "feeders" / "guide_program.cpp"}
 MAX_LINES = 200
 MAX_GUIDE_LINES = 300
 # The subject of each, by its namespace in recipes.cpp. The README's first program is the first of them again.
