@@ -62,7 +62,7 @@ packages_for() {
   fi
   # Libraries of all benchmarks, for one configuration; then the programs of two benchmarks.
   if [ "$1" = bench ]; then
-    echo libsentencepiece-dev libpng-dev libcurl4-openssl-dev libssl-dev
+    echo libsentencepiece-dev libpng-dev libcurl4-openssl-dev libssl-dev libmicrohttpd-dev
   fi
   [ "$1" != instructions ] || echo g++-aarch64-linux-gnu qemu-user
   [ "$1" != bench_door ] || echo python3-dev python3-numpy
