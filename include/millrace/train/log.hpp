@@ -138,7 +138,7 @@ class log {
   template <std::derived_from<sink>... S>
   explicit log(log_options options, S... sinks) {
     if (options.queue_rows == 0)
-      throw setup_error("log_options::queue_rows is 0", "Set it to at least 1; the default is 1024");
+      throw setup_error("log_options::queue_rows is 0", "Set at least 1, or omit the option");
     std::vector<detail::owner<sink>> all;
     (all.push_back(detail::make_owner<S>(std::move(sinks))), ...);
     state_ = std::make_shared<detail::log_state>(std::move(options), std::move(all));

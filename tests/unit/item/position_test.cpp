@@ -174,7 +174,7 @@ TEST_CASE("a run that packs records the limits of its rows, and a text without t
   CHECK(mr::parse_position(text) == packing);
   for (const char* wrong : {"open_rows=0", "open_rows=064", "open_rows=x"})
     CHECK(refusal_of(with_checksum(replaced(text, "open_rows=64", wrong))) ==
-          std::string(wrong) + " is not a valid number for that field");
+          std::string(wrong) + " is not a valid number for this field");
   mr::position other = packing;
   other.packing = {.row = 8'191, .open_rows = 63};
   const std::string refused = message_of([&] { mr::detail::check_same(packing, other); });
@@ -197,7 +197,7 @@ TEST_CASE("the run's mix_rows distance is written, in every version, and no othe
     CHECK_FALSE(mr::parse_position(text) == plain);
     for (const char* wrong : {"stride=0", "stride=04", "stride=4294967296", "stride=x"}) {
       CHECK(refusal_of(with_checksum(replaced(text, "stride=4", wrong))) ==
-            std::string(wrong) + " is not a valid number for that field");
+            std::string(wrong) + " is not a valid number for this field");
     }
   }
   mr::position both = usual;
@@ -244,7 +244,7 @@ TEST_CASE("shares of fewer than two ranks are not a resume point: to_text() neve
   for (const char* shares : {" shares=0", " shares=1"}) {
     const std::string before = text.substr(0, text.find(" crc32c=")) + shares;
     const std::string refusal = refusal_of(before + " crc32c=" + mr::detail::hex(mr::detail::checksum_of(before), 8));
-    CHECK(refusal == std::string(shares + 1) + " is not a valid number for that field");
+    CHECK(refusal == std::string(shares + 1) + " is not a valid number for this field");
   }
 }
 
@@ -287,19 +287,19 @@ TEST_CASE("values that the checksum accepts are still validated") {
     return refusal_of(with_checksum(replaced(text, what, by)));
   };
   CHECK(with("seed=7", "seed=8") == "no error");
-  CHECK(with("seed=7", "seed=07") == "seed=07 is not a valid number for that field");
-  CHECK(with("seed=7", "seed=-7") == "seed=-7 is not a valid number for that field");
-  CHECK(with("seed=7", "seed=") == "seed= is not a valid number for that field");
+  CHECK(with("seed=7", "seed=07") == "seed=07 is not a valid number for this field");
+  CHECK(with("seed=7", "seed=-7") == "seed=-7 is not a valid number for this field");
+  CHECK(with("seed=7", "seed=") == "seed= is not a valid number for this field");
   CHECK(with("seed=7", "seed=18446744073709551616") ==
-        "seed=18446744073709551616 is not a valid number for that field");
-  CHECK(with("lanes=48", "lanes=4294967296") == "lanes=4294967296 is not a valid number for that field");
-  CHECK(with("drop_last=1", "drop_last=2") == "drop_last=2 is not a valid number for that field");
-  CHECK(with("data=0", "data=A") == "data=A123456789abcdef is not a valid number for that field");
-  CHECK(with("data=0", "data=") == "data=123456789abcdef is not a valid number for that field");
+        "seed=18446744073709551616 is not a valid number for this field");
+  CHECK(with("lanes=48", "lanes=4294967296") == "lanes=4294967296 is not a valid number for this field");
+  CHECK(with("drop_last=1", "drop_last=2") == "drop_last=2 is not a valid number for this field");
+  CHECK(with("data=0", "data=A") == "data=A123456789abcdef is not a valid number for this field");
+  CHECK(with("data=0", "data=") == "data=123456789abcdef is not a valid number for this field");
   CHECK(with(" seed=7", "") == "'seed=' is missing before ' epoch=3 position=640000 lanes=48 window'");
   CHECK(with(" seed=7", " seed=7 seed=7") ==
         "'epoch=' is missing before ' seed=7 epoch=3 position=640000 lanes=48'");
-  CHECK(with("seed=7", "seed=7\n") == "seed=7\\x0a is not a valid number for that field");
+  CHECK(with("seed=7", "seed=7\n") == "seed=7\\x0a is not a valid number for this field");
   CHECK(with("version=6", "version=9") ==
         "this resume point has version 9, and only versions 1 to 8 are supported");
   CHECK(refusal_of(text + " ") == "data follows its checksum");

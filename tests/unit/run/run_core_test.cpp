@@ -54,7 +54,7 @@ TEST_CASE("a loop over an epoch ends with it, and a later loop continues after i
   CHECK(t.next(true) == list{4, 5, 6, 7});
   CHECK(t.next(true).empty());
   CHECK(t.loop(1) == list{100, 101, 102, 103, 104, 105, 106, 107});
-  CHECK_THROWS_WITH_AS(t.loop(0), doctest::Contains("passed epoch 0: got a loop over it, expected epoch 2"),
+  CHECK_THROWS_WITH_AS(t.loop(0), doctest::Contains("passed epoch 0: got a loop over this epoch, expected epoch 2"),
                        mr::setup_error);
   CHECK_THROWS_WITH_AS(t.loop(1), doctest::Contains("passed epoch 1"), mr::setup_error);
   CHECK(t.loop(2).size() == 8);

@@ -205,7 +205,7 @@ TEST_CASE("zero epochs are refused by their name") {
   CHECK(refusal_of([] {
           const auto flow = mr::from(numbers(50)) | mr::map(prepare) | mr::batch<&example::number>({.size = 10});
           const mr::session run{flow, quiet(1, 0)};
-        }) == "millrace: session_options::epochs is invalid: got 0, expected at least 1. Omit it to run one epoch");
+        }) == "millrace: session_options::epochs is invalid: got 0, expected at least 1. Omit epochs to run one epoch");
 }
 
 TEST_CASE("an exception in the step leaves the loop and stops everything") {

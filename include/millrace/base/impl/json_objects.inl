@@ -8,7 +8,7 @@
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 MILLRACE_INLINE void json_objects::fail(const char* problem) const {
-    throw data_error(std::string("the file ") + problem, "Remove it, or write it again",
+    throw data_error(std::string("the file ") + problem, "Remove the file, or write it again",
                      {.stage = "index", .shard = std::string(path_), .key = {}, .offset_bytes = at_});
   }
 

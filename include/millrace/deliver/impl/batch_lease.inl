@@ -44,7 +44,7 @@ MILLRACE_INLINE std::span<const std::string_view> batch_lease::keys() const {
   checked("keys()");
   if (!meta_.keys)
     throw setup_error("the batch has no keys: got batch({.keys = false}), expected batch({.keys = true})",
-                      "Request them with batch<...>({.size = n, .keys = true})");
+                      "Request keys with batch<...>({.size = n, .keys = true})");
   return {meta_.keys, size()};
 }
 

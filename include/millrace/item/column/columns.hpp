@@ -165,7 +165,7 @@ class columns : public column_places<member_type<Members>...> {
       if (place.shape[0] == 0)
         throw data_error(named_column<M>() +
                              " is ragged, but its row in the first sample of the run has no options",
-                         "Construct it with ragged(elements, {.max_length = n})");
+                         "Construct the row with ragged(elements, {.max_length = n})");
       if (is_list<M> && rows_ * place.shape[0] > std::size_t{0x7fff'ffff})
         throw setup_error(named_column<M>() + " has too many items: got up to " + std::to_string(rows_) + " x " +
                               std::to_string(place.shape[0]) + ", expected at most 2147483647",

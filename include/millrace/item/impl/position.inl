@@ -38,7 +38,7 @@ MILLRACE_INLINE std::uint64_t position_reader::read(const position_field& field)
   // Accepts only the text that to_text() writes for this number, so that a number has only one text.
   if (parsed.ec != std::errc{} || parsed.ptr != end || value > field.max || value < field.min ||
       field_text(field, value) != digits)
-    fail(std::string(field.name) + "=" + printable(digits.substr(0, 40)) + " is not a valid number for that field");
+    fail(std::string(field.name) + "=" + printable(digits.substr(0, 40)) + " is not a valid number for this field");
   return value;
 }
 

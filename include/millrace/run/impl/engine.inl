@@ -35,7 +35,7 @@ MILLRACE_INLINE void engine_base::start(const read_parts& of, built_segments& se
 }
 
 MILLRACE_INLINE void engine_base::throw_moved_from() {
-  throw setup_error("the session was moved from and has no run", "Use the session that it was moved to");
+  throw setup_error("the session was moved from and has no run", "Use the session to which it was moved");
 }
 
 MILLRACE_INLINE engine_base::engine_base(const session_options& options, const run_settings& settings)

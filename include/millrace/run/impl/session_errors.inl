@@ -11,7 +11,7 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 MILLRACE_INLINE session_options checked(session_options o) {
   if (o.epochs == 0)
-    throw setup_error("session_options::epochs is invalid: got 0, expected at least 1", "Omit it to run one epoch");
+    throw setup_error("session_options::epochs is invalid: got 0, expected at least 1", "Omit epochs to run one epoch");
   if (o.first_epoch >= o.epochs)
     throw setup_error("session_options::first_epoch is invalid: got " + std::to_string(o.first_epoch) +
                           ", expected less than the " + std::to_string(o.epochs) + " epochs",
@@ -28,7 +28,7 @@ MILLRACE_INLINE session_options checked(session_options o) {
     const unsigned most = o.executor->concurrency();
     if (most == 0)
       throw setup_error("session_options::executor has no threads: concurrency() is 0, expected at least 1",
-                        "Return the number of its threads");
+                        "Return the number of threads from concurrency()");
     o.threads = std::min(o.threads.value_or(most), most);
   }
   if (!o.world) o.world = world_by_default();
@@ -43,10 +43,10 @@ MILLRACE_INLINE void throw_finished(const session_options& o, std::uint64_t epoc
 }
 
 MILLRACE_INLINE void throw_epoch_passed(std::uint64_t epoch, std::uint64_t next) {
-  throw setup_error("the session has passed epoch " + std::to_string(epoch) + ": got a loop over it, expected epoch " +
-                        std::to_string(next) + " or a later one. Epochs are delivered once and in order: epoch(n) "
-                        "starts epoch n, or continues it if a loop over it was left early",
-                    "Name the next epoch, or read this epoch again in another session");
+  throw setup_error("the session has passed epoch " + std::to_string(epoch) + ": got a loop over this "
+                        "epoch, expected epoch " + std::to_string(next) + " or a later one. Epochs are delivered once "
+                        "and in order: epoch(n) starts epoch n, or continues it after a loop that was left early",
+                        "Name the next epoch, or read this epoch again in another session");
 }
 
 MILLRACE_INLINE void throw_no_good_sample(const std::exception_ptr& first) {

@@ -92,7 +92,7 @@ MILLRACE_INLINE void check_raw(const bytes& field) {
   throw_no_array(field,
                  "does not contain raw numbers: got " + std::string(name_of(kind)) +
                      ", expected a .npy file or raw numbers",
-                 is_textual(kind) ? "Read it with integer(), real() or text()"
+                 is_textual(kind) ? "Read the field with integer(), real() or text()"
                                   : "Save the array with numpy.save(), or copy numbers from bytes::data() yourself");
 }
 
@@ -100,7 +100,7 @@ MILLRACE_INLINE void check_raw(const bytes& field) {
 MILLRACE_INLINE array_layout raw_layout(const bytes& field, const npy_element& element) {
   if (field.name().ends_with("npy"))
     throw_no_array(field, "is not a .npy file: it does not begin with NumPy's magic bytes",
-                   "Write it with numpy.save()");
+                   "Write the file with numpy.save()");
   if (element.size_bytes > 1) check_raw(field);
   if (field.size() % element.size_bytes != 0)
     throw_no_array(field,
@@ -117,17 +117,17 @@ MILLRACE_INLINE std::pair<npy_header, std::size_t> read_npy_header(const bytes& 
   const auto byte_at = [all](std::size_t at) -> std::size_t { return static_cast<unsigned char>(all[at]); };
   const std::size_t major = all.size() > 7 ? byte_at(6) : 0, minor = all.size() > 7 ? byte_at(7) : 0;
   const std::size_t header_at = major == 1 ? 10 : 12;
-  if (all.size() < header_at) throw_no_array(field, "is a .npy file that is truncated", "Write it again");
+  if (all.size() < header_at) throw_no_array(field, "is a .npy file that is truncated", "Write the file again");
   if (major < 1 || major > 2 || minor != 0)
     throw_no_array(
         field,
         "is a .npy file of an unsupported version: got " + std::to_string(major) + "." + std::to_string(minor) +
             ", expected 1.0 or 2.0",
-        "Write it with numpy.save() from a plain array");
+        "Write the file with numpy.save() from a plain array");
   std::size_t header_bytes = byte_at(8) | byte_at(9) << 8;
   if (major == 2) header_bytes |= byte_at(10) << 16 | byte_at(11) << 24;
   if (header_bytes > all.size() - header_at)
-    throw_no_array(field, "is a .npy file that is truncated in its header", "Write it again");
+    throw_no_array(field, "is a .npy file that is truncated in its header", "Write the file again");
   auto header = npy_header_parser(all.substr(header_at, header_bytes)).parse();
   if (!header)
     throw_no_array(field,
@@ -147,7 +147,7 @@ MILLRACE_INLINE void check_elements(const bytes& field, const npy_header& header
                    : header.type.find('O') < 2  ? "Save a plain array: Python objects are not supported"
                    : header.type == "|b1"       ? "Read bools as std::uint8_t, with values 0 and 1"
                    : header.type.find('V') < 2  ? "Request bf16 if the elements are two raw bytes"
-                                                : "Request the type of the file, or save astype()");
+                                                : "Request the element type of the file, or save it with astype()");
   if (header.fortran_order)
     throw_no_array(field, "has the wrong order: got Fortran order, expected C order",
                    "Use numpy.ascontiguousarray() before saving");
@@ -160,7 +160,7 @@ MILLRACE_INLINE std::size_t count_of(const bytes& field, const std::vector<std::
   std::size_t count = std::find(shape.begin(), shape.end(), 0U) != shape.end() ? 0 : 1;
   for (const std::size_t extent : shape) {
     if (count > 0 && extent > std::numeric_limits<std::size_t>::max() / element_bytes / count)
-      throw_no_array(field, "has a shape whose size does not fit into 64 bits", "The file is damaged: write it again");
+      throw_no_array(field, "has a shape whose size does not fit into 64 bits", "Write the file again: it is damaged");
     count *= extent;
   }
   return count;
@@ -176,7 +176,7 @@ MILLRACE_INLINE array_layout layout_of(const bytes& field, const npy_element& el
     throw_no_array(field,
                    "has the wrong size: got " + std::to_string(payload.size()) + " bytes of elements, expected " +
                        std::to_string(count * element.size_bytes) + " according to its shape",
-                   "The file is damaged: write it again");
+                   "Write the file again: it is damaged");
   return {.shape = std::move(header.shape), .count = count, .payload = payload};
 }
 
