@@ -1,28 +1,28 @@
-// A feeder: a program that computes rows for trainers on other machines, and sends them by HTTP.
+// A feeder: a program that computes rows of batches for trainers on other machines, and sends them by HTTP.
 //
 //   #include <millrace/adapt/feed_rows.hpp>                    // link with -lmicrohttpd
-//   int main(int argc, char** argv) {                          // the same program on all machines
+//   int main(int argc, char** argv) {                          // the same program runs on all machines
 //     if (argc > 1) mr::feed_rows(flow(), {.listen = "0.0.0.0:8717", .token = secret, .session = options()});
 //     else train(flow(), options());
 //   }
 //
-// Opt-in: needs libmicrohttpd (libmicrohttpd-dev). The trainer's side is adapt/feeders.hpp.
-// A feeder has no state, no rank and no model. Start any number of feeders, and end them at any time. A row that a
-// feeder does not send is computed by the trainer. Order, digest and resume points do not depend on feeders.
-// The feeder reads the same shards as the trainer. Its rows are used only if program, flow, data set, seed, ranks and
-// columns are the same. For another run, it answers 409 with its identity.
-// Requests: GET /v1/RUN/hello and /v1/RUN/rows/... (adapt/feeders/row_protocol.hpp); /metrics for Prometheus; /healthz,
-// which needs no token. At most max_requests requests are in work; others are refused with 429. A slow client occupies
-// one request at most for `patience`.
-// SIGTERM and SIGINT: the feeder completes the requests in work, refuses others with 503, and feed_rows() returns.
-// Call feed_rows() on the main thread, before other threads start: a signal ends the process if another thread, such as
-// one of mr::remote(), accepts it.
-// Errors: setup_error for rows that cannot be computed alone (streams without an index, pack, bucket, mix_rows).
-// setup_error for missing shards, and for an address beyond the loopback interface without a token. io_error if the
-// address is in use. An error of a sample is sent to the trainer, which computes its row again.
-// Threads: the workers call the callables of the flow concurrently, as in a session. A callable with `.blocking` also
-// runs on the workers: set session.threads to a larger number.
-// Memory: 4 MiB for each request in work.
+// Opt-in: needs libmicrohttpd (libmicrohttpd-dev). The trainer uses adapt/feeders.hpp.
+// A feeder has no state, no rank and no model. You may start any number of feeders, and stop them at any time. The
+// trainer computes each row that no feeder sends. Order, digest and resume points do not depend on feeders. The feeder
+// reads the same shards as the trainer. Its rows are used only if program, flow, data set, seed, ranks and columns are
+// the same. If the trainer's run differs, the feeder responds with status 409 and its own identity.
+// Requests: GET /v1/RUN/hello and /v1/RUN/rows/... (adapt/feeders/row_protocol.hpp), /metrics for Prometheus, and
+// /healthz, which needs no token. The feeder processes at most max_requests requests at a time, and refuses others with
+// status 429. A slow client can occupy a request for at most `patience`.
+// After SIGTERM or SIGINT, the feeder completes the requests in progress and refuses others with status 503. After
+// that, feed_rows() returns. Call feed_rows() on the main thread, before other threads start. If another thread, such
+// as a thread of mr::remote(), receives the signal, the signal ends the process.
+// Errors: setup_error for rows that cannot be computed separately (streams without an index, pack, bucket, mix_rows),
+// for missing shards, and for an address outside of the loopback interface without a token. io_error if the address is
+// in use. If a sample has an error, the feeder reports the error to the trainer, which computes the row again.
+// Threads: the workers call the callables of the flow concurrently, as in a session. Callables with `.blocking` also
+// run on the workers. Therefore, set session.threads to a larger number.
+// Memory: 4 MiB for each request in progress.
 #pragma once
 
 #include <millrace/base/version.hpp>
@@ -41,7 +41,7 @@ namespace millrace { inline namespace MILLRACE_ABI {
 
 namespace detail {
 
-/// Returns the options of the run of a feeder: rank 0 of the trainer's ranks, in any epoch.
+/// Returns the session options of a feeder: rank 0 of the trainer's ranks, for all epochs.
 inline session_options run_of_feeder(session_options o) {
   o.world = world{.size = o.world ? o.world->size : 1};
   o.first_epoch = 0;
@@ -53,7 +53,7 @@ inline session_options run_of_feeder(session_options o) {
 
 /// Serves rows until SIGTERM or SIGINT.
 inline void serve_rows(row_maker& rows, const feed_rows_options& options, std::size_t workers, notice_outlet& notices) {
-  const stop_signals stop;   // first, so that the threads of the server block the signals
+  const stop_signals stop;   // first, so that the server's threads inherit the blocked signals
   feeder_server server(rows, options, workers);
   notices.deliver({.kind = notice_kind::start, .text = "the feeder listens at " + server.address() + ", with " +
                                                        std::to_string(workers) + " workers; " + rows.run().columns});
@@ -65,7 +65,7 @@ inline void serve_rows(row_maker& rows, const feed_rows_options& options, std::s
 
 }  // namespace detail
 
-/// Computes and sends the rows of `flow` until the process receives SIGTERM or SIGINT.
+/// Computes and sends rows of `flow`, until the process receives SIGTERM or SIGINT.
 template <detail::flow_like Flow>
   requires detail::is_delivered<Flow>
 void feed_rows(Flow flow, const feed_rows_options& options = {}) {

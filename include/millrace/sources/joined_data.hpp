@@ -71,7 +71,8 @@ class joined_data : public shard_sets {
 
   /// Works like shard_data::expect(), for all sets together.
   std::size_t expect(const expected_order& order);
-  /// Announces the shards that these shards of the first set need, in all sets, to their storages.
+  /// `shards` are shards of the first set. Announces them, and the shards of the other sets with their partners, to the
+  /// storages.
   void expect_shards(std::span<const std::size_t> shards) const;
   /// Works like shard_data::read().
   std::size_t read(std::span<const located_sample> samples, std::span<record> records, std::exception_ptr& failure);
@@ -86,7 +87,7 @@ class joined_data : public shard_sets {
   static constexpr std::uint64_t upper_half = ~std::uint64_t{0} << 32;
 
   struct set_facts {
-    // Samples of the set; samples of the first set without a partner in this set.
+    // samples: number in this set; missing: samples of the first set without a partner in this set
     std::uint64_t samples = 0, missing = 0;
     std::uint64_t unused = 0;                 // samples of the set that are not a partner
     std::uint64_t used = 0;                   // joined samples with a partner in this set

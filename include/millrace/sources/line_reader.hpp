@@ -4,11 +4,9 @@
 //                        {.limits = {.max_line_bytes = 1 << 20}});
 //   while (auto line = file.next()) use(line->text(), line->number());
 //
-// A line ends at "
-// " or "\r
-// ". The last line may lack this end. A byte order mark at the start of the file is skipped. The content of the file
-// determines the compression: gzip, bzip2, xz, zstd, lz4. A file that is empty, or that contains only a byte order
-// mark, has no lines.
+// A line ends at "\n" or "\r\n". The last line may lack this end. A byte order mark at the start of the file is
+// skipped. The content of the file determines the compression: gzip, bzip2, xz, zstd, lz4. A file that is empty, or
+// that contains only a byte order mark, has no lines.
 // Errors: data_error with file, line, column (in characters, from 1) and offset for a line that is not UTF-8 or too
 // long. This error concerns only its line: the next call returns the next line. All other errors end the file: every
 // later call throws the same error. They are:

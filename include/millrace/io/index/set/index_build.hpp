@@ -3,7 +3,7 @@
 //   auto all = mr::detail::build_indexes(shards, {.files = {.cache_folder = "/scratch/indexes"}});
 //   all.indexes[k]->samples();                       // samples of shards[k]; 0 if it is compressed: see state()
 //   all.counts.built;
-//   after a call with heads_only, which may leave indexes[k] null:
+//   // after a call with heads_only, which may leave indexes[k] null:
 //   auto one = mr::detail::index_of(shards[k], all.heads[k], options);
 //
 // With heads_only, build_indexes() reads only the head (the part of fixed size) of an index, if the index is valid and
@@ -25,9 +25,10 @@
 // Errors: io_error for the first shard in the list that cannot be read or that changes during the scan; data_error for
 // a shard without an end marker if a sidecar file states more samples; setup_error for a shard that exceeds the limits
 // of an index (shard_index.hpp), and with `plain_only` for a compressed shard.
-// Threads: starts threads and waits for them. Folders: in each folder where it builds an index, it removes the
-// temporary index files of killed processes. Progress: shown only with `notices`, and only after the first second, on a
-// terminal four times per second, otherwise as a notice every ten seconds.
+// Threads: starts threads and waits for them. In each folder for which it builds an index, build_indexes() removes the
+// temporary index files of killed processes.
+// Progress is shown only with `notices`, and only after the first second: on a terminal four times per second,
+// otherwise as a notice every ten seconds.
 #pragma once
 
 #include <millrace/base/clock.hpp>
@@ -102,7 +103,7 @@ struct shard_indexes {
   std::vector<std::size_t> damaged{};                    ///< damaged shards whose index is from before the damage
   std::uint64_t requests = 0;                            ///< number of requests for indexes in a storage
   std::vector<std::size_t> touched{};                    ///< shards whose index has their size, but another time
-  std::string store_failure{};                            ///< the reason why the first of these indexes was not stored
+  std::string store_failure{};                            ///< reason why an index was not stored (the first one)
 };
 
 /// The origin of a shard's index.

@@ -44,8 +44,8 @@ bool is_gnu_header(std::string_view block) noexcept;
 /// Returns whether the checksum of a header block is correct.
 bool tar_checksum_is_right(std::string_view block) noexcept;
 
-/// Removes one record "<length> <key>=<value>
-/// " from the front. The length includes its own digits. Returns false if the record is malformed.
+/// Removes one record "<length> <key>=<value>\n" from the front. The length includes its own digits. Returns false if
+/// the record is malformed.
 bool next_pax_record(std::string_view& records, std::string_view& key, std::string_view& value) noexcept;
 
 /// The header blocks of a member: the extended headers with their payloads, followed by the member's own header. The

@@ -35,8 +35,7 @@ std::size_t ustar_split(std::string_view name) noexcept;
 void append_ustar_block(std::string& out, std::string_view prefix, std::string_view name,
                         std::uint64_t size_bytes, char type);
 
-/// Appends the record "<length> <key>=<value>
-/// ". The length includes its own digits.
+/// Appends the record "<length> <key>=<value>\n". The length includes its own digits.
 void append_pax_record(std::string& out, std::string_view key, std::string_view value);
 
 /// Appends all header blocks of a file with this name and size.

@@ -1,7 +1,7 @@
 // Presents the rest of a shard, starting at one of its members, as a complete shard.
 //
 //   auto tail = std::make_unique<mr::detail::tail_source>(std::move(source), sample_offset_bytes);
-//   delivers an empty member named ".start", followed by the shard from sample_offset_bytes on
+//   // delivers an empty member named ".start", followed by the shard from sample_offset_bytes on
 //
 // libarchive validates the first header of an archive more strictly than later headers. The empty member provides this
 // first header, so that libarchive reads a member from the middle of a shard as usual. The stream begins at
