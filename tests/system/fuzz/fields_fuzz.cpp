@@ -59,26 +59,21 @@ std::vector<std::pair<int, std::string>> sort_key(const std::string& text) {
 
 /// The indexes of the fields; nothing if a pattern is invalid.
 std::optional<std::vector<std::size_t>> match_slowly(const std::string& patterns, const texts& names, bool by_number) {
-  std::vector<std::pair<std::string, std::size_t>> matches;
-  for (const std::string& pattern : split(patterns, ';'))
+  const texts each = split(patterns, ';');
+  for (const std::string& pattern : each)
     if (split(pattern, '*').size() > 2) return std::nullopt;
+  std::vector<std::pair<std::vector<std::pair<int, std::string>>, std::size_t>> matches;
   for (std::size_t i = 0; i < names.size(); ++i)
-    for (const std::string& pattern : split(patterns, ';'))
+    for (const std::string& pattern : each)
       if (const auto part = part_of(pattern, names[i])) {
-        matches.emplace_back(*part, i);
+        auto at = matches.end();   // insertion keeps the order of equal parts
+        auto key = by_number ? sort_key(*part) : sort_key("");
+        while (at != matches.begin() && key < std::prev(at)->first) --at;
+        matches.emplace(at, std::move(key), i);
         break;
       }
   std::vector<std::size_t> order;
-  for (const auto& [part, index] : matches) {   // insertion keeps the order of equal parts
-    std::size_t at = order.size();
-    const auto part_at = [&](std::size_t position) {
-      for (const auto& [other, number] : matches)
-        if (number == order[position]) return other;
-      return std::string();
-    };
-    while (by_number && at > 0 && sort_key(part) < sort_key(part_at(at - 1))) --at;
-    order.insert(order.begin() + static_cast<std::ptrdiff_t>(at), index);
-  }
+  for (const auto& match : matches) order.push_back(match.second);
   return order;
 }
 

@@ -6,10 +6,9 @@
 #include <millrace/item/tensor/array.hpp>
 
 #include "fuzz_target.hpp"
+#include "slow_npy.hpp"
 #include "text_mutator.hpp"
 
-#include <cctype>
-#include <map>
 #include <optional>
 #include <type_traits>
 #include <vector>
@@ -19,56 +18,11 @@ extern "C" std::size_t LLVMFuzzerMutate(std::uint8_t* data, std::size_t size, st
 namespace {
 
 namespace mr = millrace;
-__extension__ using wide = unsigned __int128;
-
 struct slow_array {
   std::string type{};
   std::vector<std::size_t> shape{};
   std::string elements{};
 };
-
-/// A Python dictionary's tokens: punctuation, words, numbers, and strings with one quote in front.
-std::optional<std::vector<std::string>> tokens_of(const std::string& text) {
-  std::vector<std::string> tokens;
-  for (std::size_t at = 0; at < text.size();) {
-    const char c = text[at];
-    if (c == ' ' || c == '\t' || c == '\n' || c == '\r') {
-      ++at;
-    } else if (c == '\'' || c == '"') {
-      const std::size_t end = text.find(c, at + 1);
-      if (end == std::string::npos) return std::nullopt;
-      tokens.push_back("'" + text.substr(at + 1, end - at - 1));
-      at = end + 1;
-    } else if (c >= '0' && c <= '9') {
-      std::size_t end = at;
-      while (end < text.size() && text[end] >= '0' && text[end] <= '9') ++end;
-      tokens.push_back(text.substr(at, end - at));
-      at = end;
-    } else if (text.compare(at, 4, "True") == 0 || text.compare(at, 5, "False") == 0) {
-      tokens.push_back(c == 'T' ? "True" : "False");
-      at += tokens.back().size();
-    } else {
-      tokens.emplace_back(1, c);
-      ++at;
-    }
-  }
-  return tokens;
-}
-
-std::optional<std::vector<std::size_t>> shape_of(const std::vector<std::string>& tokens, std::size_t& at) {
-  std::vector<std::size_t> shape;
-  if (tokens[at++] != "(") return std::nullopt;
-  for (;;) {
-    if (tokens[at] == ")") return ++at, shape;
-    wide extent = 0;
-    if (std::isdigit(static_cast<unsigned char>(tokens[at][0])) == 0) return std::nullopt;
-    for (const char c : tokens[at++])
-      if ((extent = 10 * extent + static_cast<unsigned>(c - '0')) > ~std::size_t{0}) return std::nullopt;
-    shape.push_back(static_cast<std::size_t>(extent));
-    if (tokens[at] == ",") ++at;
-    else if (tokens[at] != ")") return std::nullopt;
-  }
-}
 
 /// The array in a file that begins with NumPy's mark; nothing if mr::array() must refuse it.
 std::optional<slow_array> read_npy(const std::string& file) {
@@ -79,46 +33,19 @@ std::optional<slow_array> read_npy(const std::string& file) {
   std::size_t length = 0;
   for (std::size_t i = 0; i < length_bytes; ++i) length += byte(8 + i) << 8 * i;
   if (begin + length > file.size()) return std::nullopt;
-  auto tokens = tokens_of(file.substr(begin, length));
-  if (!tokens) return std::nullopt;
-  for (int i = 0; i < 8; ++i) tokens->emplace_back("end");
-  slow_array a;
-  std::map<std::string, int> seen_keys;
-  std::size_t at = 0;
-  const std::vector<std::string>& t = *tokens;
-  if (t[at++] != "{") return std::nullopt;
-  while (t[at] != "}") {
-    const std::string key = t[at];
-    if (t[at + 1] != ":" || seen_keys[key]++ > 0) return std::nullopt;
-    at += 2;
-    if (key == "'descr") {
-      if (t[at][0] != '\'') return std::nullopt;
-      a.type = t[at++].substr(1);
-    } else if (key == "'fortran_order") {
-      if (t[at++] != "False") return std::nullopt;
-    } else if (key == "'shape") {
-      const auto shape = shape_of(t, at);
-      if (!shape) return std::nullopt;
-      a.shape = *shape;
-    } else {
-      return std::nullopt;
-    }
-    if (t[at] == ",") ++at;
-    else if (t[at] != "}") return std::nullopt;
-  }
-  if (at + 1 + 8 != t.size() || seen_keys.size() != 3) return std::nullopt;
-  a.elements = file.substr(begin + length);
-  return a;
+  const auto header = slow::parse_npy_header(file.substr(begin, length));
+  if (!header || header->fortran_order) return std::nullopt;
+  return slow_array{header->type, header->shape, file.substr(begin + length)};
 }
 
 template <class T>
 void check_array(const std::string& file) {
   std::optional<mr::shaped_array<T>> ours;
   std::string refusal;
-  const std::unique_ptr<char[]> exact(new char[file.size()]);
-  std::copy(file.begin(), file.end(), exact.get());
+  static const slow::guarded_bytes memory;
+  const auto exact = memory.of(mr::detail::bytes_of(file));
   try {
-    ours = mr::array<T>(mr::bytes::borrowed(std::string_view(exact.get(), file.size()), "x.npy"));
+    ours = mr::array<T>(mr::bytes::borrowed(slow::text_of(exact), "x.npy"));
   } catch (const mr::data_error& e) {
     refusal = e.message();
   }
@@ -127,8 +54,9 @@ void check_array(const std::string& file) {
   const bool is_bool = expected && std::is_same_v<T, std::uint8_t> && expected->type == "|b1";
   if (expected && !is_bool && expected->type != mr::detail::npy_type<T>()) expected.reset();
   if (expected) {
-    wide bytes = sizeof(T);
-    for (const std::size_t extent : expected->shape) bytes = extent == 0 ? 0 : bytes * std::min<wide>(extent, 1 << 20);
+    slow::wide bytes = sizeof(T);
+    for (const std::size_t extent : expected->shape)
+      bytes = extent == 0 ? 0 : bytes * std::min<slow::wide>(extent, 1 << 20);
     for (const std::size_t extent : expected->shape)
       if (extent == 0) bytes = 0;
     if (bytes != expected->elements.size()) expected.reset();
