@@ -126,8 +126,6 @@ rows rows_of(const auto& b) {
 
 struct run_options {
   int threads = 2;
-  mr::world world{};
-  std::string resume{};
   bool copying = false, pad_last = false;
   std::size_t lanes = 0;
   mr::damage_options on_damage{};
@@ -141,13 +139,10 @@ struct run_result {
 
 run_result run_documents(const std::string& shards, const run_options& o) {
   auto how = quiet(o.threads, 2);
-  how.world = o.world;
-  how.resume = o.resume;
   how.on_damage = o.on_damage;
   if (o.lanes > 0) how.lanes = o.lanes;
   mr::session run{mr::shards(shards, {.seed = 5}) | mr::shuffle({.window = 60}) | mr::map(prepare) |
-                      mr::batch<document>(
-                          {.size = 12 / o.world.size, .drop_last = !o.pad_last, .pad_last = o.pad_last}) |
+                      mr::batch<document>({.size = 12, .drop_last = !o.pad_last, .pad_last = o.pad_last}) |
                       mr::to_device({.device = o.copying ? copying_device() : mr::host_device()}),
                   how};
   run_result result;
@@ -233,27 +228,6 @@ TEST_CASE("frozen: the images of a run, and its digest") {
     for (const row& r : b) pixels = mr::crc32c(std::as_bytes(std::span(r.pixels)), pixels);
   CHECK(pixels == 2353988031U);
   CHECK(run.digest == 2897137328442299922U);
-}
-
-TEST_CASE("ranks share lists of images, and every resume point continues with any number of ranks") {
-  const temporary_folder folder;
-  const std::string shards = write_documents(folder);
-  const run_result full = run_documents(shards, {});
-  for (const std::size_t ranks : {1U, 2U, 3U})
-    for (std::size_t from = 0; from < full.batches.size(); from += ranks == 1 ? 1 : 7) {
-      CAPTURE(ranks);
-      CAPTURE(from);
-      const std::string resume = from == 0 ? "" : full.positions[from - 1];
-      std::vector<rows> merged(full.batches.size() - from, rows(12));
-      for (std::size_t rank = 0; rank < ranks; ++rank) {
-        const run_result part = run_documents(
-            shards, {.threads = static_cast<int>(rank), .world = {.rank = rank, .size = ranks}, .resume = resume});
-        REQUIRE(part.batches.size() == merged.size());
-        for (std::size_t b = 0; b < merged.size(); ++b)
-          for (std::size_t i = 0; i < part.batches[b].size(); ++i) merged[b][i * ranks + rank] = part.batches[b][i];
-      }
-      REQUIRE(std::equal(merged.begin(), merged.end(), full.batches.begin() + static_cast<std::ptrdiff_t>(from)));
-    }
 }
 
 TEST_CASE("a damaged image masks or replaces its entire list, and padding rows have no image") {
