@@ -66,7 +66,12 @@ void add_columns(delivered& to, Batch& b) {
   std::apply(
       [&](const auto&... column) {
         std::uint64_t all = 0;
-        ((all = millrace::detail::digest_bytes(std::as_bytes(column.host()), all)), ...);
+        const auto add = [&all](const auto& view) {
+          if constexpr (requires { view.values; })
+            all = millrace::detail::digest_bytes(std::as_bytes(view.values.host()), all);
+          else all = millrace::detail::digest_bytes(std::as_bytes(view.host()), all);
+        };
+        (add(column), ...);
         to.add(std::span<const std::uint64_t>(&all, 1));
       },
       b.columns());

@@ -2,10 +2,14 @@
 #include "../../copying_device.hpp"
 #include "subject_run.hpp"
 
+#include <millrace/audio.hpp>
+#include <millrace/image/any_picture.hpp>
+#include <millrace/image/picture/picture_list.hpp>
 #include <millrace/join.hpp>
 #include <millrace/millrace.hpp>
 #include <millrace/mix.hpp>
 #include <millrace/shards.hpp>
+#include <millrace/sources/prepare/write_set_index.hpp>
 
 #include <filesystem>
 
@@ -29,6 +33,18 @@ struct pictured {
 
 pictured draw(const mr::record& r, mr::rng& random) {
   return {mr::jpeg(r["jpg"]).random_resized_crop(16, random).random_flip(random), r["cls"].as<std::int32_t>()};
+}
+
+struct recorded {
+  mr::audio sound;
+  mr::picture_list images;
+};
+
+recorded record_of(const mr::record& r, mr::rng& random) {
+  std::vector<mr::picture> images;
+  for (const mr::bytes& file : r.fields("*.image")) images.push_back(mr::any_picture(file).resize(8, 8));
+  return {mr::wav(r["wav"]).mono().pad(0.02).random_crop(0.02, random),
+          mr::picture_list(images, {.max_pictures = 3, .size = {.width = 8, .height = 8}})};
 }
 
 struct numbered {
@@ -119,6 +135,13 @@ void render(const places& at, delivered& to) {
           quietly(2), to);
 }
 
+/// A sound and a varying number of images per row.
+void media(const places& at, delivered& to) {
+  deliver(mr::shards(at.data + "/media/*.tar", {.seed = 5, .index = mr::index::off}) | mr::map(record_of) |
+              mr::batch<recorded>({.size = 4}),
+          quietly(2), to);
+}
+
 /// Reads epoch by epoch, with keys, stall detection and a moved batch.
 void delivery(const places& at, delivered& to) {
   auto options = quietly(3);
@@ -159,6 +182,15 @@ void join(const places& at, delivered& to) {
   const std::string shards = link_indexed_shards(at) + "/*.tar";
   deliver(mr::join(mr::shards(shards, {.seed = 5, .fields = {"cls"}, .notice = mr::quiet}),
                    mr::shards(shards, {.fields = {"txt"}, .notice = mr::quiet})) |
+              mr::map(prepare) | rows(),
+          quietly(), to);
+}
+
+/// Writes a set index next to the shards, and reads them by it.
+void set_index(const places& at, delivered& to) {
+  const std::string folder = link_indexed_shards(at);
+  mr::write_set_index(folder + "/*.tar", folder + "/set.millrace-index", {.notice = mr::quiet});
+  deliver(mr::shards(folder + "/*.tar", {.seed = 5, .notice = mr::quiet}) | mr::shuffle({.window = 16}) |
               mr::map(prepare) | rows(),
           quietly(), to);
 }
@@ -207,10 +239,20 @@ void replay(const places& at, delivered& to) {
 }  // namespace
 
 std::span<const stage> flow_stages() {
-  static constexpr stage all[] = {
-      {"reader", reader}, {"index_build", index_build}, {"index_read", index_read}, {"decompression", decompression},
-      {"map", map},       {"expand", expand},           {"render", render},         {"delivery", delivery},
-      {"copy", copy},     {"mix", mix},                 {"join", join},             {"resume", resume},
-      {"replay", replay}};
+  static constexpr stage all[] = {{"reader", reader},
+                                  {"index_build", index_build},
+                                  {"index_read", index_read},
+                                  {"decompression", decompression},
+                                  {"map", map},
+                                  {"expand", expand},
+                                  {"render", render},
+                                  {"delivery", delivery},
+                                  {"copy", copy},
+                                  {"mix", mix},
+                                  {"join", join},
+                                  {"resume", resume},
+                                  {"replay", replay},
+                                  {"media", media},
+                                  {"set_index", set_index}};
   return all;
 }

@@ -44,9 +44,20 @@ void best_fit(const places& at, delivered& to) {
           quietly(), to);
 }
 
+/// The documents of Megatron's files.
+void documents(const places& at, delivered& to) {
+  deliver(mr::token_files(at.data + "/megatron/*.bin", {.seed = 5, .documents = true}) | mr::shuffle({.window = 8}) |
+              mr::pack({.length = 65, .separator = 1}) | mr::batch<&mr::packed::ids>({.size = 4, .drop_last = false}),
+          quietly(2), to);
+}
+
 }  // namespace
 
 std::span<const stage> text_stages() {
-  static constexpr stage all[] = {{"lines", lines}, {"tokens", tokens}, {"pack", pack}, {"best_fit", best_fit}};
+  static constexpr stage all[] = {{"lines", lines},
+                                  {"tokens", tokens},
+                                  {"pack", pack},
+                                  {"best_fit", best_fit},
+                                  {"documents", documents}};
   return all;
 }

@@ -29,7 +29,7 @@ from planting import Edit, plant
 
 HERE = pathlib.Path(__file__).resolve().parent
 RUN_LIMIT_SECONDS = 900   # only guards against hangs
-NEEDS_DATA = ("indexes", "checksums", "sessions")
+NEEDS_DATA = ("indexes", "checksums", "set_indexes", "sessions")
 MAX_RECORDS = 700   # per folder: checksums exist for 800 members
 MAX_PROBLEMS = 3
 

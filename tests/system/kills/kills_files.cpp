@@ -2,6 +2,7 @@
 #include "kills_subject.hpp"
 
 #include <millrace/io/file/atomic_file.hpp>
+#include <millrace/io/index/format/set_index.hpp>
 #include <millrace/io/index/set/index_build.hpp>
 #include <millrace/io/tar/read/shard_reader.hpp>
 #include <millrace/io/tar/write/shard_writer.hpp>
@@ -12,6 +13,7 @@
 #include <millrace/report/print/write_reports.hpp>
 #include <millrace/report/saved_predictions.hpp>
 #include <millrace/run/session.hpp>
+#include <millrace/sources/prepare/write_set_index.hpp>
 #include <millrace/sources/shards.hpp>
 #include <millrace/sources/list/shard_list.hpp>
 #include <millrace/stages/batch.hpp>
@@ -143,6 +145,33 @@ std::uint64_t check_checksums(const std::string& folder, std::uint64_t acknowled
   return all;
 }
 
+std::string set_index_path(const std::string& folder) { return folder + "/set.millrace-index"; }
+
+/// Every record is a set index of the first shards, of which it needs all indexes.
+void write_set_indexes(const records& range) {
+  const auto shards = data_of(range.folder);
+  for (std::uint64_t n = range.first; n < range.first + range.count; ++n) {
+    const std::vector<std::string> some(shards.begin(),
+                                        shards.begin() + static_cast<std::ptrdiff_t>(n % shards.size() + 1));
+    mr::write_set_index(some, set_index_path(range.folder), {.notice = mr::quiet});
+    acknowledge(n);
+  }
+}
+
+std::uint64_t check_set_indexes(const std::string& folder, std::uint64_t acknowledged) {
+  const auto shards = data_of(folder);
+  if (!std::filesystem::exists(set_index_path(folder))) {
+    if (acknowledged > 0) wrong("the set index is missing");
+    return 0;
+  }
+  const auto index = mr::detail::set_index::parse(content_of(set_index_path(folder)), "set.millrace-index");
+  for (const mr::detail::set_index_shard& s : index.shards())
+    if (s.samples != 100) wrong(s.name + " has another number of samples");
+  for (const std::uint64_t done : {acknowledged, acknowledged + 1})
+    if (done > 0 && index.size() == (done - 1) % shards.size() + 1) return done;
+  wrong("the set index is neither the last acknowledged one nor the next one");
+}
+
 struct numbered {
   std::int32_t number;
 };
@@ -213,6 +242,7 @@ std::span<const kind> file_kinds() {
                                  {"notes", 30, write_notes, check_notes, false},
                                  {"indexes", 80, write_indexes, check_indexes, true},
                                  {"checksums", 80, write_checksums, check_checksums, true},
+                                 {"set_indexes", 40, write_set_indexes, check_set_indexes, true},
                                  {"sessions", 8, write_sessions, check_sessions, true},
                                  {"reports", 6, write_reports, check_reports, true}};
   return all;

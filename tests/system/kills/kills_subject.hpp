@@ -29,7 +29,7 @@ struct kind {
   bool cleans;
 };
 
-/// kills_files.cpp: shards, notes, indexes, checksums, sessions, reports.
+/// kills_files.cpp: shards, notes, indexes, checksums, set indexes, sessions, reports.
 std::span<const kind> file_kinds();
 /// kills_cache.cpp: blocks of a cache.
 std::span<const kind> cache_kinds();
