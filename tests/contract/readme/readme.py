@@ -111,8 +111,9 @@ def problem_with_recipes(passes, blocks):
         return None
     with tempfile.TemporaryDirectory() as folder:
         includes = re.findall(r"^#include <.*?>", "\n".join(blocks.values()), re.MULTILINE)
-        remote = "#if __has_include(<curl/curl.h>)\n#include <millrace/adapt/remote.hpp>\n#endif"
-        includes = [remote if "adapt/remote" in line else line for line in sorted(set(includes))]
+        needed = {"adapt/remote": "curl/curl.h", "adapt/soxr": "soxr.h"}
+        includes = [next((f"#if __has_include(<{header}>)\n{line}\n#endif" for name, header in needed.items()
+                          if name in line), line) for line in sorted(set(includes))]
         (pathlib.Path(folder) / "includes_of_recipes.hpp").write_text("\n".join(includes) + "\n")
         for name, block in blocks.items():
             own = re.sub(r'^#include ".*"$', "", block, flags=re.MULTILINE)   # the recipe before it

@@ -86,6 +86,14 @@ namespace evaluation {
 namespace pictures_with_words {
 #include "text_3.hpp"
 }
+namespace foreign_tokens {
+#include "text_4.hpp"
+}
+#if __has_include(<soxr.h>)
+namespace speech {
+#include "audio_1.hpp"
+}
+#endif
 namespace many_sources {
 #include "sources_3.hpp"
 }
@@ -146,6 +154,9 @@ damaged_samples::example damaged_samples::prepare(const millrace::record& r) {
 }
 std::vector<std::uint32_t> text_and_images::tokenize(const std::string&) { return {}; }
 std::vector<std::uint32_t> pictures_with_words::tokenize(std::string_view) { return {}; }
+#if __has_include(<soxr.h>)
+std::vector<std::uint32_t> speech::tokenize(std::string_view) { return {}; }
+#endif
 std::vector<std::uint32_t> from_tf_data::tokenize(std::string_view) { return {}; }
 
 int main() {
@@ -165,6 +176,14 @@ int main() {
   auto alone = [](double mine) { return mine; };
   (void)evaluation::accuracy(model, alone);
   pictures_with_words::train(model);
+  image_lists::train(model);
+  text_and_images::train(model);
+  sizes::train(model);
+  joined_sets::train(model, "");
+  foreign_tokens::train(model);
+#if __has_include(<soxr.h>)
+  speech::train(model);
+#endif
   (void)mix_within_mix::flow();
   (void)some_samples::subset();
   (void)some_samples::without_damage();
