@@ -3,12 +3,13 @@
 //   host slot    READY -> IN_USE (until it is copied) -> FREE
 //   device slot  RELEASED (with events) -> READY (the copy is queued) -> IN_USE (leased by the user) -> RELEASED
 //
-// The stager (a thread) queues copies of host slots into the ring. A second thread waits for the copies. The release of
-// a device slot records an event in each stream that used the slot. A copy into the slot waits on the device for these
-// events. A batch is delivered as soon as its copy is queued, and the user's stream waits for the copy. Therefore
-// neither the trainer nor the stager waits for a training step. The second thread frees a host slot after its copy. If
-// a copy waits for earlier training steps, only this second thread waits. All slots, all events and the copy stream are
-// created at the start. With `fixed_slots`, batch n is always in slot n % device_slots, at the same address.
+// The stager (a thread) queues copies of host slots into the ring. A second thread waits for the copies.
+// The release of a device slot records an event in each stream that used the slot. A copy into the slot waits on the
+// device for these events. A batch is delivered as soon as its copy is queued, and the user's stream waits for the
+// copy. Therefore neither the trainer nor the stager waits for a training step. The second thread frees a host slot
+// after its copy. If a copy waits for earlier training steps, only this second thread waits. All slots, all events and
+// the copy stream are created at the start. With `fixed_slots`, batch n is always in slot n % device_slots, at the same
+// address.
 // Errors: an error of the device is delivered in place of the next batch. After the error, nothing is copied. A host
 // slot whose copy may still be running is not freed. take() throws if no further batch can arrive. Threads and
 // lifetime: as in deliver/batch_output.hpp.

@@ -7,8 +7,9 @@
 //
 // Units: a position counts the samples of the run over all ranks, across epochs: step * batch size * ranks. A weight is
 // relative to the weights of the other sources at the same position. A constant weight must be above 0. A weight at a
-// point, or from a function, may be 0. Before the first point and after the last point, the weight is that of the
-// nearest point. In a mix within a mix, the weights of both mixes depend on the position of the run.
+// point, or from a function, may be 0.
+// Before the first point and after the last point, the weight is that of the nearest point. In a mix within a mix, the
+// weights of both mixes depend on the position of the run.
 // Errors: setup_error for points that are empty or not in ascending order, and for weights that are negative or not
 // finite. Exceptions of a function end the run.
 // Threads: immutable. A function must depend on the position only, and any thread may call it at the same time.
@@ -78,8 +79,8 @@ class source_weight {
 
   /// Returns whether the weight is the same at all positions.
   bool is_constant() const noexcept { return !function_ && points_.size() == 1; }
-  /// Returns the points of steps() or linear(), one point for a constant weight, and no points for a function. A weight
-  /// of weight_within() has the points of all weights from which it is computed.
+  /// Returns the points of steps() or linear(), one point for a constant weight, and no points for a function.
+  /// A weight of weight_within() has the points of all weights from which it is computed.
   const std::vector<point>& points() const noexcept { return points_; }
 
   /// Returns whether a function of the user determines the weight, so that it may change at any position.

@@ -9,12 +9,13 @@
 // 0. `replace` copies another row over the row, and sets its flag in b.replaced() to 1. The other row belongs to the
 // same global batch (the rows of one step on all ranks). It is the nearest good row whose distance is a multiple of
 // session_options::lanes, or of 48 rows by default. If no row qualifies, as in every global batch of at most 48 rows,
-// `replace` masks the row. Therefore batches are full, all ranks have equal batches, and no other sample changes its
-// position. A masked row counts as a row of the batch. If a shard cannot be opened or ends early, the rest of the shard
-// is lost. The lost samples are treated as damaged if an index or a sidecar file of the shard (sizes.json, a DALI
-// index) states their number. Otherwise the pass has fewer samples. If a limit of damage_options is exceeded, the run
-// ends with an error that shows the first five damaged samples. Each rank counts its own damaged samples, from the
-// start of its session and in the order of its rows. Therefore the same data produce the same error.
+// `replace` masks the row.
+// Therefore batches are full, all ranks have equal batches, and no other sample changes its position. A masked row
+// counts as a row of the batch. If a shard cannot be opened or ends early, the rest of the shard is lost. The lost
+// samples are treated as damaged if an index or a sidecar file of the shard (sizes.json, a DALI index) states their
+// number. Otherwise the pass has fewer samples. If a limit of damage_options is exceeded, the run ends with an error
+// that shows the first five damaged samples. Each rank counts its own damaged samples, from the start of its session
+// and in the order of its rows. Therefore the same data produce the same error.
 // Threads: not synchronized.
 #pragma once
 

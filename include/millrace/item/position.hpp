@@ -8,7 +8,8 @@
 // line. Numbers are decimal; the fields `data`, `digest`, `times` and `crc32c` are hexadecimal. `crc32c` is the CRC-32C
 // of the text before this field, so a damaged text is refused. The text contains all settings that affect the order,
 // because a resumed run must have the same values. The text excludes the number of workers and the size of the
-// read-ahead, which may change. Versions:
+// read-ahead, which may change.
+// Versions:
 // - 6: for runs with an index; valid for any number of ranks.
 // - 7: for runs without an index. It adds the point at which reading begins again, the ranks of the run, and a hash of
 //   the modification times of the files.
@@ -18,18 +19,19 @@
 //   orders), and a window of the complete data set did not produce a uniform permutation. A run that resumes from an
 //   older version continues in the older order, and its resume points have the older version.
 // - 2 and 3: older forms of 4 and 5, in which a lane began its next pass before the other lanes had ended theirs. With
-//   one lane the order is the same, and these versions are accepted. With several lanes they are refused. With an
-//   index, the texts of all ranks differ only in `digest`. `digest` is a checksum of the delivered samples of the rank.
-//   The sum of the digests of all ranks, modulo 2^64, is the digest of the run. Sum the digests before saving:
+//   one lane the order is the same, and these versions are accepted. With several lanes they are refused.
+// With an index, the texts of all ranks differ only in `digest`. `digest` is a checksum of the delivered samples of the
+// rank. The sum of the digests of all ranks, modulo 2^64, is the digest of the run. Sum the digests before saving:
 //   MPI_Allreduce(MPI_IN_PLACE, &position.digest, 1, MPI_UINT64_T, MPI_SUM, MPI_COMM_WORLD);
-// If a run omits or repeats samples, the text has the field `choice`, a checksum of the samples that the run uses. If a
-// run mixes rows (stages/mix_rows.hpp), the text has the field `stride`, the distance of the rows of a pair. Such a run
-// may resume with any number of ranks that divides the stride. If a run packs samples into rows (stages/pack.hpp), the
-// text has the fields `packed_row` (length or max_cost) and `open_rows`. A text without these fields is from an earlier
-// release, and is accepted for any limits. `shards` and `samples` state the size of the data set, for the error message
-// if the data set has changed. Both fields may be missing. If `digest` is unchanged since b.position(), to_text()
-// concludes that the program did not sum the digests of the ranks. The text then has the field `shares`, the number of
-// ranks. A run may resume from this text, but reports once that its digests will be meaningless.
+// If a run omits or repeats samples, the text has the field `choice`, a checksum of the samples that the run uses.
+// If a run mixes rows (stages/mix_rows.hpp), the text has the field `stride`, the distance of the rows of a pair. Such
+// a run may resume with any number of ranks that divides the stride.
+// If a run packs samples into rows (stages/pack.hpp), the text has the fields `packed_row` (length or max_cost) and
+// `open_rows`. A text without these fields is from an earlier release, and is accepted for any limits.
+// `shards` and `samples` state the size of the data set, for the error message if the data set has changed. Both fields
+// may be missing. If `digest` is unchanged since b.position(), to_text() concludes that the program did not sum the
+// digests of the ranks. The text then has the field `shares`, the number of ranks. A run may resume from this text, but
+// reports once that its digests will be meaningless.
 // Errors: see the example. Untrusted text is safe: the result is always a position or a data_error. Threads: the
 // functions are pure; any thread may call them.
 #pragma once

@@ -111,7 +111,8 @@ class record {
   std::vector<bytes> fields(std::string_view patterns, order by = order::number) const;
 
   /// Returns one field for each name, in the order of the names. The names are for example a list in the sample's JSON.
-  /// A name may have alternatives, as in has(). Throws data_error if the record does not have one of the fields.
+  /// A name may have alternatives, as in has().
+  /// Throws data_error if the record does not have one of the fields.
   template <class Names>
     requires requires(const Names& names) { std::string_view(*names.begin()); }
   std::vector<bytes> fields(const Names& names) const {

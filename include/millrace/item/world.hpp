@@ -209,8 +209,8 @@ class launcher_reader {
   const Getenv& getenv_;
 };
 
-/// Returns the world of a session whose options do not specify a world: one process. Throws setup_error if the
-/// environment indicates several processes or is contradictory.
+/// Returns the world of a session whose options do not specify a world: one process.
+/// Throws setup_error if the environment indicates several processes or is contradictory.
 world world_by_default();
 
 /// Returns the number of the run's processes on this machine. Reads the number from `mine`, or else from the

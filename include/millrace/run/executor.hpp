@@ -10,15 +10,19 @@
 //
 // adapt/tbb.hpp provides an executor for a tbb::task_arena. With an executor, a session starts no thread for its
 // workers. It still has I/O threads, a thread for copies to a device, and threads for blocking maps and for stages that
-// run serially. Number: a session has at most min(threads, concurrency()) tasks at a time, queued or running. Tuning
-// does not exceed this number. Tasks: a task ends after about 5 ms, or after one claim (samples that a worker processes
-// together) if that is longer. A task waits only if a callable of the flow waits. It never throws. An executor may run
-// tasks late and in any order, without effect on the order of the samples, random numbers or digests. While the session
-// lives, each task must run exactly once. Deadlocks: submit() must not run the task, wait for a task, or call the
-// session, because the caller of submit() may have locked mutexes of the session. If a thread of the executor calls
-// next(), another thread must be free to run the tasks. Shutdown: a session that is destroyed, or ends with an error,
-// first waits for its running tasks and for calls of submit(). Afterwards, the session never uses the executor. A task
-// that has not begun at this time does nothing when it runs.
+// run serially.
+// Number: a session has at most min(threads, concurrency()) tasks at a time, queued or running. Tuning does not exceed
+// this number.
+// Tasks: a task ends after about 5 ms, or after one claim (samples that a worker processes together) if that is longer.
+// A task waits only if a callable of the flow waits. It never throws. An executor may run tasks late and in any order,
+// without effect on the order of the samples, random numbers or digests. While the session lives, each task must run
+// exactly once.
+// Deadlocks: submit() must not run the task, wait for a task, or call the session, because the caller of submit() may
+// have locked mutexes of the session. If a thread of the executor calls next(), another thread must be free to run the
+// tasks.
+// Shutdown: a session that is destroyed, or ends with an error, first waits for its running tasks and for calls of
+// submit(). Afterwards, the session never uses the executor. A task that has not begun at this time does nothing when
+// it runs.
 // Errors: an exception of submit() ends the run. next() throws this exception after the batches that are already
 // complete. The constructor of a session throws setup_error if concurrency() or `threads` is 0.
 // Threads: threads of the session and of the user call submit(), several of them at the same time. Sessions may share

@@ -23,8 +23,8 @@
 // the session has already reached the end of epoch n or a later epoch. In a resumed run, the epochs before the resume
 // point are empty.
 // Threads: any thread may request batches, but only one thread at a time. A concurrent request throws setup_error. Any
-// thread may call stats() at any time. Fork: in a forked child, next() throws setup_error and the destructor does
-// nothing. The child may create a session.
+// thread may call stats() at any time.
+// Fork: in a forked child, next() throws setup_error and the destructor does nothing. The child may create a session.
 // Lifetime: a loop may be left early; the session keeps running, and a later loop continues with the next batch. A
 // session may be destroyed at any moment: its threads end within the duration of one claim (samples that a worker
 // processes together), one read and one copy.
@@ -240,7 +240,8 @@ session(detail::flow<Item, Source, Stages...>, session_options = {}) -> session<
 //     train_step(pixels, labels, b.stream());
 //   });
 //
-// Order and errors are the same as for session (run/session.hpp). Threads: `step` runs on the calling thread.
+// Order and errors are the same as for session (run/session.hpp).
+// Threads: `step` runs on the calling thread.
 
 namespace detail {
 

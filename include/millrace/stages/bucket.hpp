@@ -14,14 +14,15 @@
 //
 // The buckets are flushed at the end of a pass and every `flush_every` samples. A flush moves the remaining samples of
 // each bucket into the next longer bucket, so that at most one batch is short. Every sample is delivered exactly once;
-// no sample is dropped, even with drop_last. The order is the same for any number of threads. A resumed run starts
-// reading at the point where the buckets were last empty. The resumed run reads again at most flush_every samples, and
-// the shards in the shuffle window. With several ranks, set session_options::epoch_batches, so that each rank has the
-// same number of batches. Each rank fills its buckets with its own samples, so rows and lengths differ between ranks.
-// To compute a mean over all ranks, divide by the sum of b.size() over all ranks.
-// Memory: the buckets store fewer samples than the sum of their numbers of rows. If a sample fails, the samples in the
-// buckets are not delivered. These samples would form short batches, which a run without the failure does not have. A
-// resumed run reads these samples again.
+// no sample is dropped, even with drop_last.
+// The order is the same for any number of threads. A resumed run starts reading at the point where the buckets were
+// last empty. The resumed run reads again at most flush_every samples, and the shards in the shuffle window.
+// With several ranks, set session_options::epoch_batches, so that each rank has the same number of batches. Each rank
+// fills its buckets with its own samples, so rows and lengths differ between ranks. To compute a mean over all ranks,
+// divide by the sum of b.size() over all ranks.
+// Memory: the buckets store fewer samples than the sum of their numbers of rows.
+// If a sample fails, the samples in the buckets are not delivered. These samples would form short batches, which a run
+// without the failure does not have. A resumed run reads these samples again.
 // Errors: setup_error for invalid options, and for buckets that exceed the memory budget; data_error for a length above
 // the last boundary. Threads: runs on its own thread.
 #pragma once

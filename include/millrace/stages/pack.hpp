@@ -10,19 +10,22 @@
 //
 // pack() puts documents one after the other, each followed by the separator if a separator is set. Where a row is full,
 // pack() cuts the document. pack_best_fit() cuts only documents that are longer than a row. Every other document, and
-// the rest of a cut document, is put uncut into the open row (a row that is not full yet) that it fits best. The free
-// end of a row is padding. If the last piece of a document fills a complete row, no separator follows. On one rank,
-// both stages fill the last rows of a pass with padding. A document without tokens adds nothing, not even a separator.
+// the rest of a cut document, is put uncut into the open row (a row that is not full yet) that it fits best.
+// The free end of a row is padding. If the last piece of a document fills a complete row, no separator follows.
+// On one rank, both stages fill the last rows of a pass with padding. A document without tokens adds nothing, not even
+// a separator.
 // Segments: for each token, the number of its document in the row, from 1; padding has 0. Positions: for each token,
 // its offset from the beginning of its piece in the row; padding has 0. With both columns, a model can limit attention
-// to a document. With a function from an item to its cost, both stages produce lists of items, std::vector<Item>. The
-// costs of a list add up to max_cost at most. The stages never cut an item. pack() closes a row when the next item does
-// not fit; pack_best_fit() puts each item into the open row that it fits best. The order of the rows does not depend on
-// the number of threads. A resumed run reads the current pass again from the beginning. As an exception, if pack()
-// builds rows of tokens, and only map() and batch() follow, the resumed run starts at the document in which the last
-// delivered row ended. On several ranks, a rank packs the documents of the shards that it reads. Its rows continue over
-// the end of a pass, without padding. Its resume points are valid for this rank only, and for the same number of ranks.
-// A resumed rank reads the run again from the beginning, with the same exception.
+// to a document.
+// With a function from an item to its cost, both stages produce lists of items, std::vector<Item>. The costs of a list
+// add up to max_cost at most. The stages never cut an item. pack() closes a row when the next item does not fit;
+// pack_best_fit() puts each item into the open row that it fits best.
+// The order of the rows does not depend on the number of threads. A resumed run reads the current pass again from the
+// beginning. As an exception, if pack() builds rows of tokens, and only map() and batch() follow, the resumed run
+// starts at the document in which the last delivered row ended.
+// On several ranks, a rank packs the documents of the shards that it reads. Its rows continue over the end of a pass,
+// without padding. Its resume points are valid for this rank only, and for the same number of ranks. A resumed rank
+// reads the run again from the beginning, with the same exception.
 // Errors: setup_error for a length or max_cost of 0, and for a resume point of a run with another length, max_cost or
 // open_rows; data_error for an item that costs more than max_cost.
 // Threads: runs on its own thread.
@@ -314,13 +317,15 @@ detail::pack_stage<detail::packing> pack(const pack_options& options);
 detail::pack_stage<detail::best_fit_packing> pack_best_fit(const pack_best_fit_options& options);
 
 /// Returns the stage that puts items into a row until the next item does not fit. `cost` is a function from an item to
-/// an integer; its parameter has the type of the items. Throws setup_error if options.max_cost is 0.
+/// an integer; its parameter has the type of the items.
+/// Throws setup_error if options.max_cost is 0.
 template <detail::cost_function Cost>
 auto pack(Cost cost, cost_options options) {
   options.open_rows = 1;
   return detail::item_pack_stage<Cost>{{{}, {std::move(cost), options}}};
 }
-/// Returns the stage that puts each item into the open row that it fits best. `cost` is as in pack().
+/// Returns the stage that puts each item into the open row that it fits best.
+/// `cost` is as in pack().
 /// Throws setup_error if options.max_cost is 0.
 template <detail::cost_function Cost>
 auto pack_best_fit(Cost cost, const cost_options& options) {

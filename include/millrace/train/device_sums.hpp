@@ -50,8 +50,8 @@ class device_sums {
  public:
   virtual ~device_sums() = default;
 
-  /// Reserves these sums for one mr::metrics, because a hand-over would mix the sums of two objects. Throws setup_error
-  /// on the second call.
+  /// Reserves these sums for one mr::metrics, because a hand-over would mix the sums of two objects.
+  /// Throws setup_error on the second call.
   void claim() {
     if (claimed_)
       throw setup_error("two mr::metrics use the same device_sums",

@@ -11,8 +11,8 @@
 // write, the log drops rows and counts them.
 // Order: rows that arrive within `hold` of each other are written in step order, regardless of their order of arrival.
 // If the log has already written a later step, the log still writes the row and counts the row as late, because a late
-// validation result must not be lost. Text that is not UTF-8 is cleaned before the sinks receive it: each invalid byte
-// becomes U+FFFD.
+// validation result must not be lost.
+// Text that is not UTF-8 is cleaned before the sinks receive it: each invalid byte becomes U+FFFD.
 // Errors: an error of a sink does not stop the training. The first error of each sink is reported as a notice, and all
 // errors are counted. The constructor throws setup_error for a queue of 0 rows.
 // Threads: any thread may call.
@@ -159,9 +159,11 @@ class log {
   /// Queues a line of text, which is written after all rows that were queued before it. Returns the result of push().
   bool message(std::string text);
 
-  /// Blocks until the sinks have all rows so far. Returns false after the timeout `drain`.
+  /// Blocks until the sinks have all rows so far.
+  /// Returns false after the timeout `drain`.
   bool flush() { return state_->drain(false); }
-  /// Writes the remaining rows and closes the sinks. Returns false after the timeout `drain`. Never throws.
+  /// Writes the remaining rows and closes the sinks.
+  /// Returns false after the timeout `drain`. Never throws.
   bool close() noexcept;
 
   /// Returns the counts of rows so far.

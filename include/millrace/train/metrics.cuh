@@ -7,11 +7,13 @@
 //
 // Transfer of a row to the host: at the end of each interval, a kernel in the step's stream moves the sums into a slot.
 // A side stream waits for that kernel and copies the slot into pinned memory. A later maybe_log() detects that the copy
-// is complete. The constructor allocates all memory, creates streams and events, and loads all kernels. An add is one
-// kernel launch, or two launches for more than 4096 values. A group of up to 8 adds (metrics::add_together()) has the
-// same number of launches as one add. Each launch costs 2 to 3 us of the CPU. An add in a new stream waits on the GPU
-// for the adds in the previous stream. While the step's stream is being captured, maybe_log() does not move the sums. A
-// captured add runs at each replay of its graph. Replay the graph in the stream of the adds before and after it.
+// is complete.
+// The constructor allocates all memory, creates streams and events, and loads all kernels. An add is one kernel launch,
+// or two launches for more than 4096 values. A group of up to 8 adds (metrics::add_together()) has the same number of
+// launches as one add. Each launch costs 2 to 3 us of the CPU.
+// An add in a new stream waits on the GPU for the adds in the previous stream. While the step's stream is being
+// captured, maybe_log() does not move the sums. A captured add runs at each replay of its graph. Replay the graph in
+// the stream of the adds before and after it.
 // Memory: ((slots + 2) x max_metrics + 2048) x 56 bytes on the GPU.
 // Known limitation: in confidential computing, each copy blocks.
 // Errors: setup_error, io_error. Threads: not synchronized. Lifetime: the destructor waits for the stream of the last

@@ -98,8 +98,8 @@ class metrics {
   /// Same as maybe_log() with a log_point that has this step and the epoch of the previous call.
   bool maybe_log(std::uint64_t step, log& out) { return maybe_log(log_point{.step = step, .epoch = last_.epoch}, out); }
 
-  /// Writes the sums since the last row, if any. Waits for the GPU. If the log's queue is full, also waits for space,
-  /// for at most the log's `drain`.
+  /// Writes the sums since the last row, if any. Waits for the GPU.
+  /// If the log's queue is full, also waits for space, for at most the log's `drain`.
   void finish(log& out);
   /// Same as the other finish(), but the row has the step and the epoch of `at`.
   void finish(log& out, log_point at);

@@ -6,10 +6,12 @@
 // Tuning begins with session_options::threads and io_threads. It evaluates windows (parts of the run) of at least 20
 // batches and 0.2 s. It changes the numbers at most five times. Tuning ends when the wait for data is less than
 // `data_wait` of the training time, or when more workers and reads gain nothing (tuning_search.hpp). Order, random
-// numbers and digests do not change. Memory stays within the session's budget. At the start, the session creates slots
-// (memory of batches) for the maximum number of workers. The number of concurrent reads is limited by the space in the
-// budget. The number of threads of a blocking map does not change. With `threads = 0`, nothing is tuned. Use tuning for
-// training runs only; a benchmark needs fixed numbers. The session reports each decision as a notice of kind `tuning`.
+// numbers and digests do not change.
+// Memory stays within the session's budget. At the start, the session creates slots (memory of batches) for the maximum
+// number of workers. The number of concurrent reads is limited by the space in the budget.
+// The number of threads of a blocking map does not change. With `threads = 0`, nothing is tuned.
+// Use tuning for training runs only; a benchmark needs fixed numbers.
+// The session reports each decision as a notice of kind `tuning`.
 // Errors: setup_error for an option below its minimum. Threads: the training thread, in next().
 #pragma once
 

@@ -5,10 +5,10 @@
 //
 // A change scales the limits that it affects (limits.hpp). The gain is (lowest limit after the change) / (lowest limit
 // now) - 1. This formula assumes that the run reaches the same share of its lowest limit before and after the change.
-// The gain of deeper prefetch is (lowest limit now) / (measured speed) - 1. If `at_most` is true, the prediction is an
-// upper bound, based on an assumption that one run cannot confirm. If stages alternate in waiting for each other, the
-// limits are inaccurate. In that case, use simulated_gains() of report/simulate/what_if.hpp, which predicts the same
-// changes by simulation.
+// The gain of deeper prefetch is (lowest limit now) / (measured speed) - 1.
+// If `at_most` is true, the prediction is an upper bound, based on an assumption that one run cannot confirm.
+// If stages alternate in waiting for each other, the limits are inaccurate. In that case, use simulated_gains() of
+// report/simulate/what_if.hpp, which predicts the same changes by simulation.
 // Errors: none; a run without measurements has no gains. Threads: the function is pure; any thread may call it.
 #pragma once
 
