@@ -3,7 +3,7 @@
 //   const mr::detail::augment_pair& pair = mr::detail::imagenet_pairs[0];
 //   pair[0].op;                                    // posterize, with probability pair[0].tenths / 10 and pair[0].level
 //
-// Threads: constants.
+// Threads: any.
 // Source: Cubuk, Zoph, Mane, Vasudevan, Le: AutoAugment, CVPR 2019, and the policy of TensorFlow's EfficientNet, as
 // torchvision and timm list them.
 #pragma once

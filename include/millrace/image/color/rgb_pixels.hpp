@@ -3,7 +3,7 @@
 //   const mr::detail::rgb_pixels pixels{.data = row.data(), .width = 224, .height = 224};
 //   mr::detail::fill_pixels(pixels.row(1), pixels.width, {124, 116, 104});
 //
-// Units: pixels. Non-owning. Errors: none. Threads: not synchronized.
+// Units: pixels. The object does not own the pixels. Errors: none. Threads: not synchronized.
 #pragma once
 
 #include <millrace/base/version.hpp>

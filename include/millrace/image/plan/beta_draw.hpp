@@ -9,7 +9,7 @@
 // y = V^(1/alpha) until x + y <= 1. The share is x / (x + y), computed from the difference of the logarithms, because
 // for a small alpha both powers are often below 2^-32. Alpha above 1: the rule draws a uniform x and U until
 // U <= (4 x (1 - x))^(alpha - 1); the share is x. Alpha = 1: the share is uniform.
-// Errors: setup_error if alpha is outside [1/1024, 1024]. Threads: immutable; do not share an rng between threads.
+// Errors: setup_error if alpha is outside [1/1024, 1024]. Threads: any; do not share an rng between threads.
 #pragma once
 
 #include <millrace/base/error.hpp>

@@ -4,7 +4,7 @@
 //       .crop_beyond({.left = -10, .top = -10, .width = 300, .height = 300}, {.color = {114, 114, 114}})
 //       .letterbox({.width = 640, .height = 640});
 //
-// Units: pixels of the planned image. Errors: none. Threads: values.
+// Units: pixels of the planned image. Errors: none. Threads: not synchronized.
 #pragma once
 
 #include <millrace/image/plan/rgb_color.hpp>

@@ -15,7 +15,7 @@
 // [floor(minimum * side), floor(maximum * side)), and the box is inside the image. In both variants of cutmix, lambda
 // is the part of the image outside the box.
 // Source: torchvision/transforms/v2/_augment.py, timm/data/mixup.py.
-// Errors: setup_error for options out of range. Threads: immutable; do not share an rng between threads.
+// Errors: setup_error for options out of range. Threads: any; do not share an rng between threads.
 #pragma once
 
 #include <millrace/image/plan/beta_draw.hpp>

@@ -10,7 +10,7 @@
 //
 // The operation runs when the image is rendered, while the image's row is in the cache. Copies of a `picture` share the
 // operation.
-// Errors: the errors of the operation. Threads: immutable; each thread has its own scratch.
+// Errors: the errors of the operation. Threads: any; each thread passes its own scratch.
 #pragma once
 
 #include <millrace/base/version.hpp>

@@ -2,7 +2,7 @@
 //
 //   mr::picture p(file, mr::detail::picture_file{.format = &mr::detail::jpeg_format, .header = header});
 //
-// Errors: see picture_renderer.hpp. Threads: constant; each thread has its own scratch.
+// Errors: see picture_renderer.hpp. Threads: any; each thread passes its own scratch.
 #pragma once
 
 #include <millrace/image/render/picture_format.hpp>

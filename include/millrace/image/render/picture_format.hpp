@@ -5,7 +5,7 @@
 //   jpegs.render({&job, 1}, memory);
 //
 // A batch may contain images of several formats. The images of each format are rendered together.
-// Errors: the errors of the format's decoder; their stage is the name of the format. Threads: constant; each thread has
+// Errors: the errors of the format's decoder; their stage is the name of the format. Threads: any; each thread passes
 // its own scratch.
 #pragma once
 

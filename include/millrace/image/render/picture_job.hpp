@@ -4,7 +4,7 @@
 //                              .header = &header, .target = {.data = row}};
 //   mr::detail::render_pictures({&job, 1}, memory);
 //
-// Errors: data_error for a damaged file. Threads: any thread; each thread has its own scratch.
+// Errors: data_error for a damaged file. Threads: any thread; each thread passes its own scratch.
 #pragma once
 
 #include <millrace/image/jpeg/jpeg_header.hpp>

@@ -2,7 +2,7 @@
 //
 //   p.pad(4, {.mode = mr::padding_mode::reflect});      // `p` is a mr::picture; default: constant
 //
-// The names and pixels equal those of torchvision's pad(). Errors: none. Threads: constants.
+// The names and pixels equal those of torchvision's pad(). Errors: none. Threads: any.
 #pragma once
 
 #include <millrace/base/version.hpp>

@@ -4,7 +4,7 @@
 //
 // The weights of bilinear and bicubic equal those of Pillow and torchvision, which are antialiased. opencv_linear is
 // for models that were trained with images of cv::resize(): the pixels differ by at most 1 from INTER_LINEAR of
-// OpenCV 5. Use it only for such models, because reduced images show aliasing. Errors: none. Threads: constants.
+// OpenCV 5. Use it only for such models, because reduced images show aliasing. Errors: none. Threads: any.
 #pragma once
 
 #include <millrace/base/version.hpp>
