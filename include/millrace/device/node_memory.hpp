@@ -35,11 +35,11 @@ class node_memory {
   void* get() const noexcept { return memory_; }
   /// Returns the size of the complete pages that contain this number of bytes.
   static std::size_t mapped_bytes(std::size_t bytes) noexcept;
-  /// Returns 0 if the requested node is set, otherwise the errno of mbind; then the pages may be on any node.
+  /// Returns 0 if the requested node is set. Otherwise returns the errno of mbind, and the pages may be on any node.
   int error() const noexcept { return error_; }
-  /// Accesses all pages, so that the kernel allocates them. Threads that are bound to the specified cores access the
-  /// pages, so that the pages are on the node of these cores. This also works in containers that forbid mbind. Returns
-  /// false if a thread was not bound because the list is empty or none of the cores is allowed.
+  /// Accesses all pages, so that the kernel allocates them. The function uses threads that are bound to the specified
+  /// cores, so that the pages are on the node of these cores, also in containers that forbid mbind. Returns false if a
+  /// thread was not bound because the list is empty or none of the cores is allowed.
   bool touch(const std::vector<unsigned>& cores);
 
  private:

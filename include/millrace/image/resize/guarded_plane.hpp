@@ -4,9 +4,9 @@
 //   p.set(planes.component[0]);
 //   const std::uint8_t* row = p.row(y);          // guarded_plane::slack_bytes more are readable; y is clamped
 //
-// A row that is followed by enough memory of the plane is returned in place. Only the last rows are copied; if the
-// stride exceeds slack_bytes, only one row. Errors: none. Threads: not thread-safe; one thread at a time. Lifetime:
-// rows are valid as long as the plane.
+// A row that is followed by enough memory of the plane is returned in place. The other rows, at the end of the plane,
+// are copied. If the stride exceeds slack_bytes, only the last row is copied. Errors: none. Threads: not thread-safe;
+// one thread at a time. Lifetime: rows are valid as long as the plane.
 #pragma once
 
 #include <millrace/image/jpeg/baseline/jpeg_planes.hpp>
