@@ -3,8 +3,8 @@
 //   std::uint32_t checksum = mr::detail::crc32(data);
 //   std::uint32_t same = mr::detail::crc32(second_half, mr::detail::crc32(first_half));   // continues the first
 //
-// At run time, uses carry-less multiplication (x86-64) or the CRC instruction of Armv8 if the processor supports this
-// instruction, and tables if it does not. All methods return the same number. base/crc32c.hpp uses another polynomial.
+// If the processor supports them, uses carry-less multiplication (x86-64) or the CRC instruction of Armv8. On other
+// processors, uses tables. All methods return the same number. base/crc32c.hpp uses another polynomial.
 // Threads: the functions are pure; any thread may call them. Errors: none.
 // Source: ISO/IEC 15948, annex D: polynomial 0x04C11DB7 in reflected form, initial value and final xor of all ones.
 #pragma once

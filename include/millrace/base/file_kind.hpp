@@ -6,8 +6,8 @@
 // A reader of raw numbers must not reject valid data that happens to resemble another format. Therefore a signature
 // counts only if random bytes match it with a probability below 2^-36. A short signature counts only if a plausible
 // header follows. `front` counts as text if it consists of at least 32 printable bytes, or 16 digits and separators,
-// whose variety resembles text. Pass the first 1,024 bytes, or the complete file if it is shorter, because the
-// signature of a tar archive is at offset 257.
+// whose variety resembles text. The signature of a tar archive is at offset 257. Therefore pass the first 1,024 bytes,
+// or the complete file if it is shorter.
 // Errors: none. Threads: the functions are pure; any thread may call them. Cost: about 20 ns for data of an unknown
 // kind; no allocation.
 #pragma once

@@ -37,8 +37,8 @@ class source_weight;
 
 namespace detail {
 
-/// Returns the weight of source `inner` of a mix within a mix. At each position, the weight is the source's share of
-/// all weights of the inner mix, times the weight of the inner mix in the outer mix.
+/// Returns the weight of source `inner` of a mix within a mix. At each position, this weight is a product: the source's
+/// share of all weights of the inner mix, times the weight of the inner mix in the outer mix.
 source_weight weight_within(const source_weight& outer, const std::vector<source_weight>& of_inner, std::size_t inner);
 
 }  // namespace detail
@@ -100,8 +100,8 @@ class source_weight {
   }
 
   /// Returns the mean weight of the positions [begin, end). No point of the weight may be inside this interval. If the
-  /// weight is linear(), or has a linear() factor in a mix within a mix, the result is the mean of its values at both
-  /// ends. Otherwise it is at(begin).
+  /// weight, or a factor of it, is linear(), the result is the mean of the values at both ends. For any other weight,
+  /// the result is at(begin).
   double mean(std::uint64_t begin, std::uint64_t end) const {
     return linear_ ? (at(begin) + at(end - 1)) / 2 : at(begin);
   }

@@ -11,11 +11,11 @@
 // session_options::lanes, or of 48 rows by default. If no row qualifies, as in every global batch of at most 48 rows,
 // `replace` masks the row.
 // Therefore batches are full, all ranks have equal batches, and no other sample changes its position. A masked row
-// counts as a row of the batch. If a shard cannot be opened or ends early, the rest of the shard is lost. The lost
-// samples are treated as damaged if an index or a sidecar file of the shard (sizes.json, a DALI index) states their
-// number. Otherwise the pass has fewer samples. If a limit of damage_options is exceeded, the run ends with an error
-// that shows the first five damaged samples. Each rank counts its own damaged samples, from the start of its session
-// and in the order of its rows. Therefore the same data produce the same error.
+// counts as a row of the batch. If a shard cannot be opened or ends early, the rest of the shard is lost. If an index
+// or a sidecar file of the shard (sizes.json, a DALI index) states the number of samples, the lost samples are treated
+// as damaged. If their number is unknown, the pass has fewer samples. If a limit of damage_options is exceeded, the run
+// ends with an error that shows the first five damaged samples. Each rank counts its own damaged samples, from the
+// start of its session and in the order of its rows. Therefore the same data produce the same error.
 // Threads: not synchronized.
 #pragma once
 

@@ -15,8 +15,8 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
-/// A row of tokens. If `segments` (the document of each token) or `positions` (the position of each token in its
-/// document) were requested, they are as long as `ids`. Otherwise they are empty.
+/// A row of tokens. `segments` has the document of each token, and `positions` the position of each token in its
+/// document. Each of the two is empty if it was not requested.
 struct packed {
   std::vector<std::uint32_t> ids{};
   std::vector<std::uint32_t> segments{};

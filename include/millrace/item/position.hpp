@@ -106,8 +106,8 @@ struct position {
   // In all versions but 1 and 6:
   std::uint64_t step = 0;            ///< number of batches of the run so far
   replay_point replay{};
-  std::uint32_t ranks = 0;           ///< number of ranks for which the point is valid; 0 if any number
-  std::uint32_t rank = 0;            ///< the rank for which the point is valid; equal to `ranks` if all ranks
+  std::uint32_t ranks = 0;           ///< number of ranks for which the point is valid; 0 for any number
+  std::uint32_t rank = 0;            ///< the rank for which the point is valid; `ranks` if valid for all ranks
   // In versions 4, 5, 7 and 8, which have no digest:
   std::uint32_t times = 0;           ///< hash of the modification times of the files; 0 if unknown
   // In versions 4, 5, 7 and 8, if the run packs samples into rows:

@@ -5,8 +5,8 @@
 //
 // Errors: none; with fewer than 5 batches, the report has no verdict.
 // Threads: any thread, while the session exists. Cost: a few milliseconds, because report_of() simulates the run with
-// other numbers of workers. If the workers limit the run, about 10 ms more, because report_of() then measures the cost
-// of receiving rows from feeders (machines that compute rows).
+// other numbers of workers. If the workers limit the run, report_of() also measures the cost of receiving rows from
+// feeders (machines that compute rows), in about 10 ms.
 #pragma once
 
 #include <millrace/report/run_report.hpp>

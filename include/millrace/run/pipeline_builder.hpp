@@ -177,8 +177,8 @@ class pipeline_builder : public built_segments {
   const Columns& layout() const noexcept { return *layout_; }
 
  private:
-  /// `begun` is the position of the first of the current fused maps in the flow, and `here` is the position of the next
-  /// map. `In` is the item type at `begun`.
+  /// `begun` is the position in the flow of the first of the fused maps. `here` is the position of the next map. `In`
+  /// is the item type at `begun`.
   template <class In, class Now, class... Maps, class First, class... Rest>
   [[gnu::cold]] sample_sink<In>& next(stage_list<Maps...>&& maps, map_entry begun, map_entry here,
                         stage_list<First, Rest...>&& stages) {

@@ -65,8 +65,8 @@ struct session_options {
   /// of a run on one machine divide its cores and, for `memory_bytes`, its memory.
   std::optional<unsigned> threads{};
   /// Your executor, whose threads run the workers: a pool, or mr::tbb_executor(arena) of adapt/tbb.hpp. The session
-  /// uses at most `threads` of its threads at a time, with or without tuning, or concurrency() threads if `threads` is
-  /// not set. If null, oneTBB's threads run the workers.
+  /// uses at most `threads` of its threads at a time, also with tuning. If `threads` is not set, the session uses at
+  /// most concurrency() threads. If null, oneTBB's threads run the workers.
   std::shared_ptr<millrace::executor> executor{};
   unsigned io_threads = 4;            ///< number of shards that are read at the same time
   /// Binds workers and I/O threads to the cores of the device's NUMA node, and counts only these cores if `threads` is
@@ -95,9 +95,9 @@ struct session_options {
   /// next epoch, over all samples. The rest of the interrupted epoch is skipped, so that no epoch repeats a sample.
   bool grown = false;
   /// Number of lanes (interleaved parts of the order), each shuffled with its share of the window. By default, an order
-  /// with an index derives the number from samples, shards and window, and an order without an index has one lane for
-  /// each rank. Without an index, the number must be a multiple of the ranks. The run then uses its greatest divisor
-  /// that the number of shards allows.
+  /// with an index derives the number from samples, shards and window. An order without an index has one lane for each
+  /// rank. Without an index, the number must be a multiple of the ranks. The run then uses its greatest divisor that
+  /// the number of shards allows.
   std::optional<std::size_t> lanes{};
   damage_options on_damage{};         ///< policy for damaged samples; by default the first damaged sample ends the run
   /// A row_storage (adapt/feeders/row_storage.hpp), by which other machines compute the rows for which the workers have

@@ -10,7 +10,7 @@
 //
 // pack() puts documents one after the other, each followed by the separator if a separator is set. Where a row is full,
 // pack() cuts the document. pack_best_fit() cuts only documents that are longer than a row. Every other document, and
-// the rest of a cut document, is put uncut into the open row (a row that is not full yet) that it fits best.
+// the rest of a cut document, is not cut. It is put into the open row (a row that is not full yet) that it fits best.
 // The free end of a row is padding. If the last piece of a document fills a complete row, no separator follows.
 // On one rank, both stages fill the last rows of a pass with padding. A document without tokens adds nothing, not even
 // a separator.

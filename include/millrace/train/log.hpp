@@ -10,8 +10,8 @@
 // push, offer and message never wait for a sink; a call costs a lock and a move. If rows arrive faster than the sinks
 // write, the log drops rows and counts them.
 // Order: rows that arrive within `hold` of each other are written in step order, regardless of their order of arrival.
-// If the log has already written a later step, the log still writes the row and counts the row as late, because a late
-// validation result must not be lost.
+// A late validation result must not be lost. Therefore a row of a step before the last written step is also written,
+// and counts as late.
 // Text that is not UTF-8 is cleaned before the sinks receive it: each invalid byte becomes U+FFFD.
 // Errors: an error of a sink does not stop the training. The first error of each sink is reported as a notice, and all
 // errors are counted. The constructor throws setup_error for a queue of 0 rows.

@@ -1,5 +1,5 @@
-// The place of a column in a slot (the memory of a batch): the shape and offset of its rows, and the padding of ragged
-// rows.
+// The place of a column in a slot (the memory of a batch). It has the shape and the offset of the rows, and the padding
+// of ragged rows.
 //
 //   mr::detail::column_place<mr::ragged<float, 2>> place;
 //   place.shape = {100, 4}, place.row_elements = 400, place.options = first.options();

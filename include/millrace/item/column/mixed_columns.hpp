@@ -1,5 +1,5 @@
-// The columns of a batch whose rows are mixed in pairs: the columns of the user, and for each row the label of its
-// partner (the other row of the pair), lambda (the share of the row itself), and the row_mix.
+// The columns of a batch whose rows are mixed in pairs. In addition to the columns of the user, there are three
+// columns: the label of the partner (the other row of the pair), lambda (the share of the row itself), and the row_mix.
 //
 //   using mixed = mr::detail::mixed_columns<&example::pixels, &example::label, &example::pixels, &example::label>;
 //   mixed c;
@@ -25,8 +25,8 @@ concept mixable_rows = column_type<T> && !varying_item<T> && mixable_element<typ
 template <class T>
 concept mixable_label = tensor_element<T>;
 
-/// The offsets of the columns that mixing adds, in bytes from the first of these columns in a slot (the memory of a
-/// batch).
+/// The columns that mixing adds to a slot (the memory of a batch). Their offsets are in bytes from the first of these
+/// columns.
 template <mixable_label Label>
 struct mixed_part {
   std::size_t lambda_at_bytes = 0, mixes_at_bytes = 0, bytes = 0;

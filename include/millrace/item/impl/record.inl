@@ -11,8 +11,8 @@ namespace millrace { inline namespace MILLRACE_ABI {
 
 namespace detail {
 
-/// Returns the part of a name that the '*' of the pattern matches, or the entire name if the pattern is equal to the
-/// name. Returns std::nullopt if the name does not match.
+/// Returns the part of a name that the '*' of the pattern matches. Returns the entire name if it is equal to the
+/// pattern, and std::nullopt if the name does not match.
 MILLRACE_INLINE std::optional<std::string_view> matched_part(std::string_view pattern, std::string_view name) {
   const std::size_t star = pattern.find('*');
   if (star == std::string_view::npos) return pattern == name ? std::optional(name) : std::nullopt;

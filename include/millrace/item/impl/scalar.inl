@@ -66,8 +66,8 @@ MILLRACE_INLINE bool equal_ignoring_case(std::string_view text, std::string_view
   return true;
 }
 
-/// A text of digits with an optional point and exponent. If the number does not fit into its type, `below_one`
-/// distinguishes a number that is too small ("1e-400", accepted) from one that is too large ("1e400", an error).
+/// A text of digits with an optional point and exponent. `below_one` is used for a number that its type cannot
+/// represent: "1e-400" is too small and accepted, but "1e400" is too large and an error.
 struct decimal {
   bool valid = false;
   bool below_one = false;   ///< the first nonzero digit is after the point

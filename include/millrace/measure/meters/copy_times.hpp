@@ -1,5 +1,5 @@
-// Measures the time for copies to a device, and the time during which the stager (the thread that copies) has no batch
-// or no free device slot.
+// Measures the time for copies to a device. Also measures how long the stager (the thread that copies) waits for a
+// batch or for a free device slot.
 //
 //   times.start();
 //   {

@@ -5,7 +5,7 @@
 //   const mr::flow_statistics window = warm_ups.without(statistics);
 //
 // The warm-up is the first quarter of a run, rounded down to 0, 1, 4 or 16 batches. If the number of threads changes,
-// all batches before the change also belong to the warm-up, as soon as the run has four times as many batches.
+// the warm-up extends to the change. This applies when the run has four times as many batches as before the change.
 // Errors: none. Threads: the trainer calls passed(). Any thread may call the other members.
 #pragma once
 

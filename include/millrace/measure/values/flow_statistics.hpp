@@ -98,8 +98,8 @@ struct flow_statistics {
 
   /// Returns the first stage of this kind, or null.
   const stage_statistics* find(stage_kind kind) const noexcept;
-  /// In a run in which most samples are from the next shard in the order, returns the used share (0 to 1/2) of the work
-  /// of all other readers. The result is empty for any other run, if only one reader exists, or if the share is
+  /// For a run in which most samples are from the next shard in the order. Returns the share (0 to 1/2) of the other
+  /// readers' work that was used. The result is empty for any other run, for a single reader, and if the share is
   /// unknown.
   std::optional<double> useful_share_of_other_readers() const noexcept;
   /// Returns the length of the window in seconds. samples_per_s() returns the speed in the window.

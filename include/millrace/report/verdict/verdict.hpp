@@ -16,12 +16,13 @@
 // Balanced: the two lowest limits differ by less than 10 %. Raising only one of these limits gains less than 10 %.
 // CPU-starved: workers got less than 95 % of the processor while they worked. In addition, they were ready to run for
 // at least half of the missing time, or a quota throttled the process. The cause is a quota, neighbors (other
-// programs), or the process's own threads. If the trainer is about as slow as the workers, and waits for less than 5 %
-// of its time, the run is balanced instead. Waits of other threads of the process are ignored, because they do not
+// programs), or the process's own threads. The run is balanced instead if the trainer is about as slow as the workers,
+// and waits for less than 5 % of its time. Waits of other threads of the process are ignored, because they do not
 // affect the workers.
 // Page cache: less than 5 % of the bytes were read from storage.
-// Bandwidth: reads reach 85 % of the ceiling or, if the ceiling is unknown, concurrent reads slow each other down by a
-// quarter or more (read_levels.hpp). Otherwise the cause is latency, if the ceiling or the slowdown is known.
+// Bandwidth: reads reach 85 % of the ceiling. If the ceiling is unknown, the cause is bandwidth if concurrent reads
+// slow each other down by a quarter or more (read_levels.hpp).
+// Latency: the ceiling or the slowdown is known, and the cause is not bandwidth.
 // Errors: the result is bound_by::unknown for fewer than 5 batches, and without a trainer.
 // Threads: the function is pure; any thread may call it.
 // Source of the walk's threshold: TensorFlow's profiler classifies a run below 5 % as not input-bound.

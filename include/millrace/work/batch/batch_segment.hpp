@@ -349,8 +349,8 @@ class batch_segment final : public batch_rows {
   const Maps maps_;
   Columns columns_;
   ticket_input<input> input_;
-  // The list places of each open batch. The vector is empty if each row has space for the longest list, as always with
-  // damage::replace, because the row that replaces a damaged row may be longer.
+  // The list places of each open batch. The vector is empty if each row has space for the longest list. This is always
+  // the case with damage::replace, because a row that replaces a damaged row may be longer.
   std::vector<std::unique_ptr<batch_lists>> lists_{};
   bool places_lists_ = damaged_.policy != damage::replace;
   [[no_unique_address]] mixer mixer_;

@@ -62,8 +62,8 @@ class row_mixer {
       const std::size_t stride = options_.numbers.own_stride();
       const std::size_t first = row / stride % 2 == 0 ? row : row - stride, second = first + stride;
       if (second >= options_.numbers.rows) continue;
-      // Each batch in a slot (the memory of a batch) has a different mark, so that the marks need no reset when a slot
-      // is reused.
+      // Consecutive batches in the same slot have different marks. Therefore the marks need no reset when a slot is
+      // reused.
       const auto mark = static_cast<std::uint32_t>(batch / slots_ + 1);
       auto& arrived = arrived_[batch % slots_ * options_.numbers.rows + first];
       if (arrived.exchange(mark, std::memory_order_acq_rel) == mark) mix(batch, base, {first, second});

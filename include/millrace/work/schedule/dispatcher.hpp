@@ -4,8 +4,8 @@
 //   auto d = mr::detail::make_aligned_shared<mr::detail::dispatcher>(
 //       segment, mr::detail::dispatcher::options{.max_workers = 8, .together = 2, .group = 256});
 //   d->attach(&executor);
-//   d->set_available(n);      // tickets below n have their input           (called by the source or segment before)
-//   d->set_limit(m);          // tickets below m have space for the result  (called for slots, or by the segment after)
+//   d->set_available(n);      // tickets below n have their input           (called by the previous source or segment)
+//   d->set_limit(m);          // tickets below m have space for the result  (called for slots or by the next segment)
 //
 // A ticket is a position: with B rows per batch, ticket t is row t % B of batch t / B, regardless of the worker.
 // Therefore the order never depends on the number of workers. Tickets below min(available, limit) are claimable. A
@@ -16,8 +16,8 @@
 // than leaving, because oneTBB lets a thread that leaves search for other tasks for a while. A worker sleeps only if
 // its executor serves no other stage, because the tasks of another stage would wait for its thread. The number of
 // active workers may change at any time. A worker that becomes inactive finishes its current claim and leaves.
-// If there are more workers than cores, available CPU time limits the number of active workers, because workers on the
-// same core evict each other's data from its cache. A worker that blocks in its callable does not need a core.
+// If there are more workers than cores, available CPU time limits the number of active workers. Workers on the same
+// core would evict each other's data from its cache. A worker that blocks in its callable does not need a core.
 // Therefore another worker becomes active.
 //
 // Threads: any thread may call any member.
@@ -141,7 +141,7 @@ class dispatcher final : public worker_task,
   std::size_t claim(std::size_t most, std::uint64_t& first) noexcept;
   // Not inlined, so that claim() remains small.
   [[gnu::cold]] std::size_t claim_returned(std::size_t most, std::uint64_t& first) noexcept;
-  /// Returns the number of tickets from `head` on that exceed two claims of each worker.
+  /// Returns the number of tickets from `head` on, without those for two claims of each worker.
   std::uint64_t surplus(std::uint64_t head) const noexcept;
   void report_tickets() noexcept {
     if (space_listener* const other = shared_with_.load()) [[unlikely]] other->space_freed();
