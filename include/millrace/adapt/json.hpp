@@ -53,7 +53,7 @@ struct json_tensor_options {
 /// Options of json_field<ragged<T, N>> for N >= 2. For N = 1, json_field uses ragged_options.
 template <class T, std::size_t N>
 struct json_ragged_options {
-  /// Extents of the fixed dimensions, such as {4} for boxes [n, 4]; required even if n is 0.
+  /// Extents of the fixed dimensions, such as {4} for boxes [n, 4]. They are required even if n is 0.
   std::array<std::size_t, N - 1> row_shape{};
   ragged_options<T> rows{};                     ///< options of the first dimension, whose extent varies
 };

@@ -34,14 +34,14 @@ struct batch_numbers {
   /// distance of the two rows of a mixed pair (mixup, cutmix), in rows over all ranks; 0: no pairs
   std::size_t stride = 0;
 
-  /// For epochs with a fixed number of batches: returns the number of batch `batch` of the session.
+  /// Returns the epoch and the number of the session's batch `batch` (from 0). Requires epochs with a fixed number of
+  /// batches.
   batch_number of(std::uint64_t batch) const noexcept {
     const std::uint64_t number = first_batch + batch;
     return {first_epoch + number / epoch_batches, number % epoch_batches};
   }
-  /// For epochs that are passes: returns the number of batch `batch` of the session. `epoch` is the epoch of the
-  /// batch's samples. `start` is the number in the session of that epoch's first batch, if the epoch begins in this
-  /// session.
+  /// Returns the same if an epoch is a pass. `epoch` is the epoch of the batch's samples. `start` is the session's
+  /// first batch of that epoch, if the epoch begins in this session.
   batch_number of(std::uint64_t batch, std::uint64_t epoch, std::optional<std::uint64_t> start) const noexcept {
     // If the resume point is at the end of a pass, first_batch belongs to that pass. The next epoch begins with batch
     // 0.

@@ -54,7 +54,7 @@ struct exact_order_options {
   std::size_t lanes = 0;              ///< 0: automatic_lanes()
   std::size_t global_batch = 1;       ///< rows of a batch over all ranks
   bool drop_last = true;              ///< drops the samples of an exact pass that do not fill a batch
-  /// false: shuffles inside lanes also if the window covers the data set, as version 1 of resume points
+  /// False: shuffles inside lanes even if the window covers the data set. Resume points of version 1 require this.
   bool permutes = true;
   std::uint64_t epoch_batches = exact_pass;   ///< exact_pass, endless, or a number of batches
 };
@@ -105,7 +105,7 @@ class exact_order {
   /// Returns whether an epoch is an exact pass.
   bool exact() const noexcept { return options_.epoch_batches == options::exact_pass; }
 
-  /// Returns the shuffle window in samples; 0: not shuffled.
+  /// Returns the shuffle window in samples, or 0 without a shuffle.
   std::uint64_t window() const noexcept { return options_.shuffled ? options_.window : 0; }
 
   /// Returns the number of samples of the data set.
@@ -127,7 +127,7 @@ class exact_order {
   /// Throws setup_error if the world is invalid, or its size does not divide the global batch.
   void check(const world& r) const;
 
-  /// A position as a pass, and the ordinal (number in the order) in that pass.
+  /// The pass that contains a position, and the position's ordinal (number in the order) in that pass.
   struct spot {
     std::uint64_t pass = 0, number = 0;
   };
@@ -142,7 +142,7 @@ class exact_order {
   std::size_t lane_step(const world& mine) const noexcept;
   /// Returns the order inside one lane of a pass.
   lane_jitter lane_of(std::uint64_t pass, std::uint64_t lane) const noexcept;
-  /// Returns the number in the pass's sequence of the first sample of a lane.
+  /// Returns the offset of a lane in the sequence of the pass.
   std::uint64_t lane_begin(std::uint64_t lane) const noexcept;
 
   /// Returns the sample at a position. Costs O(shards + window / lanes), or O(samples) if each pass is a uniform

@@ -19,8 +19,8 @@
 // Weights that change with the position (order/mix_schedule.hpp) are functions of the position in the run, and require
 // repeat. With stop and reweight, an incomplete last batch of an epoch is dropped or short, as in exact_order. Rank r
 // of R ranks has the positions p with p mod R = r. The order is the same for every R. Any rank may have sample n of a
-// source, so every rank walks all positions. Therefore each delivered sample costs R times as much planning as without
-// ranks.
+// source, so every rank walks all positions. Therefore each delivered sample costs R times as much planning as with one
+// rank.
 // Errors: setup_error for a source without samples, and if an epoch has no batch.
 // Threads: immutable; any thread may call any member.
 #pragma once
@@ -60,14 +60,14 @@ class mix_plan {
   std::size_t sources() const noexcept { return sources_.size(); }
   /// Returns the order of one source.
   const exact_order& source(std::size_t i) const noexcept { return sources_[i]; }
-  /// Returns the shares of the sources at the start of an epoch; none if the weights change with the position.
+  /// Returns the shares of the sources at the start of an epoch, or none if the weights change with the position.
   std::vector<std::uint64_t> shares() const {
     return phases_.empty() ? std::vector<std::uint64_t>{} : phases_.front().pattern.shares();
   }
   /// Returns the sum of the shuffle windows of all sources, in samples. 0: no source is shuffled.
   std::uint64_t window() const noexcept;
-  /// Returns a source's warning about its window (exact_order::window_notice()), of the first source that has a
-  /// warning. Otherwise returns an empty string.
+  /// Returns the window warning (exact_order::window_notice()) of the first source that has a warning, or an empty
+  /// string.
   std::string window_notice() const;
   /// Returns the number of shards of all sources before this source.
   std::uint64_t first_shard(std::size_t source) const noexcept { return first_shards_[source]; }

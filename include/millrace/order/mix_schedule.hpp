@@ -44,7 +44,7 @@ struct mix_phase {
 /// The source of each position, computed block by block.
 class mix_schedule {
  public:
-  /// Maximum number of sources with constant weights without a schedule.
+  /// Up to this number of sources with constant weights, no schedule is necessary.
   static constexpr std::size_t pattern_sources = 64;
 
   /// Returns the schedule of a mix, or null if a mix_pattern suffices. `samples` are the numbers of samples in a pass

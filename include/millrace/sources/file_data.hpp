@@ -55,7 +55,7 @@ class file_data {
   const std::vector<std::uint64_t>& counts() const noexcept { return counts_; }
   /// Returns the identity of a sample.
   std::uint64_t id_of(const located_sample& s) const noexcept { return s.id(); }
-  /// Returns 0: no samples of the data set are left out. A selection of files is a different data set.
+  /// Returns 0: all samples of the data set are used. A selection of files is a different data set.
   std::uint64_t choice() const noexcept { return 0; }
   std::string choice_text() const { return {}; }
   /// Returns the file and the key of a sample.
@@ -78,7 +78,7 @@ class file_data {
   /// Reads `samples` into `records`. Returns the number of records that were read without an error, counted from the
   /// front. Sets `failure` to the error of the next record. Records after it are valid or empty.
   std::size_t read(std::span<const located_sample> samples, std::span<record> records, std::exception_ptr& failure);
-  /// Returns whether read() failed because a storage exhausted its retries. Another call would be as slow.
+  /// Returns whether read() failed because a storage exhausted its retries. Another call would need the same time.
   bool is_given_up(const std::exception_ptr& failure) const noexcept {
     return !options_.storage.is_local() && is_error_of_storage(failure);
   }

@@ -58,7 +58,7 @@ class joined_data : public shard_sets {
   std::uint64_t id_of(const located_sample& s) const noexcept { return sets_[0]->id_of(in_set(s, 0)); }
   /// Returns a text with the number of chosen samples of each set, or "" without a choice.
   std::string choice_text() const;
-  /// Returns the size of the joined samples in all sets. Estimated from the share of joined samples.
+  /// Returns the size of the joined samples in all sets. The size is estimated from the share of joined samples.
   std::uint64_t size_bytes() const noexcept;
   /// Returns a fingerprint. The upper half is for the first set, the lower half for the other sets and the partners.
   std::uint64_t fingerprint() const noexcept { return fingerprint_; }

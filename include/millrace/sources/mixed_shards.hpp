@@ -69,7 +69,7 @@ class mixed_shards : public mix_streams<Streams> {
   bool uses_index(const index_use& use) const {
     std::atomic<std::size_t> first = sources_.size();   // number of the first source without an index, or with an error
     std::vector<std::exception_ptr> errors(sources_.size());
-    // Uses_index() calls functions of the user, on this thread.
+    // If a source calls functions of the user, this thread must call all of them.
     const bool one_by_one = sources_.size() < concurrent_sources ||
                             std::any_of(sources_.begin(), sources_.end(),
                                         [](const shards_source& source) { return source.calls_functions(); });
@@ -194,7 +194,7 @@ struct part_maps {
   }
 };
 
-/// Applies the maps of an item's argument of mix(). `Parts` is a tuple or a vector of part_maps.
+/// Applies the maps of the argument of mix() to which an item belongs. `Parts` is a tuple or a vector of part_maps.
 template <class Item, class Parts>
 struct nested_prepare {
   Parts parts;

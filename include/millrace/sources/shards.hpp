@@ -25,7 +25,7 @@
 // Without an index, all complete samples before the damage are delivered first. Both errors contain the shard, the
 // offset and the last good key. If a payload has changed since it was indexed, its batch fails. A shard that ends
 // between two members without an end marker counts as complete, unless a file next to it contains a larger number of
-// samples. These shards are counted, and a notice reports the first one.
+// samples. The number of shards without an end marker is counted, and a notice reports the first of these shards.
 // Threads: one I/O thread reads each shard. Several shards are read at the same time. Copies of a flow share the
 // indexes.
 #pragma once

@@ -21,7 +21,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// How files of tokens are cut into windows.
+/// The rule by which files of tokens are divided into windows.
 struct window_rule {
   std::size_t length = 1024, stride = 1024;   ///< in tokens
   bool keep_short = false;

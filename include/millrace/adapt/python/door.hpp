@@ -84,8 +84,8 @@ struct request {
 /// A session, regardless of the type of its flow.
 class door {
  public:
-  /// Columns of at most this size are always copied. Otherwise a stored loss, which refers to the labels, would keep
-  /// the slot in use, including its images.
+  /// Columns of at most this size are always copied. For example, a stored loss refers to the labels. Without the copy,
+  /// the loss would keep the slot of the batch in use, including its images.
   static constexpr std::size_t copied_bytes = std::size_t{64} << 10;
 
   virtual ~door() = default;

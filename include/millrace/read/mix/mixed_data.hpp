@@ -7,9 +7,9 @@
 //   data.fingerprint();                       // upper half: hash of the data sets; lower half: hash of the rule
 //
 // The shards of all sources are numbered in one sequence, source after source.
-// Errors: the errors of shard_data; setup_error for a resume point with other sources or another rule (weights and end
-// of sources). The message states whether the sources or the rule differ. Threads: any number of threads may call
-// read() at the same time. Everything else is immutable.
+// Errors: the errors of shard_data; setup_error for a resume point with other sources or another rule (the weights, and
+// the rule for the end of a source). The message states whether the sources or the rule differ. Threads: any number of
+// threads may call read() at the same time. Everything else is immutable.
 #pragma once
 
 #include <millrace/io/index/set/shard_sets.hpp>

@@ -35,8 +35,8 @@ class planned_run {
   virtual batch_boundaries boundaries() const { return {}; }
   /// Returns a calculator for the numbers of the session's batches within the run.
   virtual batch_numbers numbers() const = 0;
-  /// Returns the resume point of the beginning of the run. All programs with the same order have the same one. Returns
-  /// "" if the order is not computed from an index.
+  /// Returns the resume point of the beginning of the run, or "" if the order is not computed from an index. It is the
+  /// same for all programs with the same order.
   virtual std::string order_text() const { return {}; }
   /// Returns the size of the shuffle window in samples. About half of them are in memory at a time.
   virtual std::size_t window() const noexcept { return 1; }

@@ -126,7 +126,7 @@ class read_stage_base : public read_stage, public space_listener {
   /// Returns the part of a shard that a thread should read next.
   virtual portion find_work() = 0;
   /// Returns whether, at the last pass_on(), samples waited for space, or readers waited because too many bytes were
-  /// read ahead. When space becomes free later, this wakes only a reader that requested it.
+  /// read ahead. When space becomes free later, only a reader that requested a wake-up is woken.
   virtual bool needs_space() = 0;
   /// Ends the run. An error is delivered in place of the next sample.
   virtual void finish(std::exception_ptr error) = 0;

@@ -8,8 +8,8 @@
 // shards() then delivers the entry points together with their fields (bytes::entries()). A CRC-32C protects each
 // payload and its entry points. The shards and the data read from them do not change. Alternatively, the option
 // `entries` of shards() creates entry points at the first start. Shards whose indexes have entry points are skipped.
-// Therefore a call after an interruption continues. An index file is replaced in one step. Entry points that need more
-// bytes than their payload are omitted.
+// Therefore, if a call was interrupted, the next call continues. An index file is replaced in one step. Entry points
+// that need more bytes than their payload are omitted.
 // Errors: the errors of shards() with an index; io_error if an index cannot be written; the exceptions of `make`.
 // Threads: starts threads, which call `make` concurrently.
 #pragma once

@@ -17,7 +17,7 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 enum class object_store_kind : std::uint8_t { s3, gs };
 
-/// A bucket and a key. With an empty key, it is the prefix of all objects of the bucket.
+/// A bucket and a key. If the key is empty, the name is the prefix of all objects of the bucket.
 struct object_url {
   object_store_kind kind = object_store_kind::s3;
   std::string bucket{}, key{};

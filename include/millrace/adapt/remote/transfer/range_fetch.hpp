@@ -77,7 +77,7 @@ class range_fetch {
   void fail(std::exception_ptr why);
 
  private:
-  // The reader may read smaller amounts again, so they are kept in the memory.
+  // Smaller amounts are copied to the memory, because the reader may read them again.
   static constexpr std::size_t least_direct_bytes = std::size_t{256} << 10;
 
   const std::shared_ptr<remote_object> object_;

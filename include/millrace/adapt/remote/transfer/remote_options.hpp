@@ -49,7 +49,7 @@ struct remote_options {
   /// Receives each notice, for example about refused keys, on any thread. Empty: notices are written to stderr.
   notice_function notice{};
   std::string ca_file{};   ///< file with the certificates of authorities; empty: the system's certificates
-  /// Requests share connections; slower for large objects if the speed of a connection is limited.
+  /// Uses HTTP/2, whose requests share connections. Slower for large objects if the speed of a connection is limited.
   bool http2 = false;
   std::chrono::duration<double> connect_limit{10};        ///< timeout for establishing a connection
   std::chrono::duration<double> stall_limit{20};          ///< maximum time below `stall_bytes_per_second`

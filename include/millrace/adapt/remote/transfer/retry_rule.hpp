@@ -31,7 +31,7 @@ inline double seconds_of_limits(const remote_options& o, std::uint64_t bytes) no
 class retry_state {
  public:
   static constexpr int max_attempts = 100;
-  // A quarter of a MiB, or an eighth of the requested bytes.
+  // An attempt with this number of bytes, or an eighth of the requested bytes, counts as progress.
   static constexpr std::uint64_t progress_bytes = std::uint64_t{256} << 10;
 
   explicit retry_state(std::int64_t now_ns) noexcept : progress_ns_(now_ns) {}

@@ -64,7 +64,7 @@ class chosen_samples {
   static constexpr std::uint64_t repeats_stream = ~std::uint64_t{3};
 
   std::uint32_t all_ = 0;
-  // Rounds_: the end of each round; empty if every sample is used once.
+  // rounds_ contains the end of each round. Empty if every sample is used once.
   std::vector<std::uint32_t> numbers_{}, rounds_{};
 };
 

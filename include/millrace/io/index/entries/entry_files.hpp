@@ -64,7 +64,7 @@ class entry_files {
       return nullptr;
     }
   }
-  /// Adds the increase of a reader's counts since the last call, and stores these counts in `reported`.
+  /// Adds the difference between `now` and `reported` to the counts of the data set. Sets `reported` to `now`.
   void count(const indexed_reader_counters& now, reported_entries& reported) noexcept {
     with_entries_.fetch_add(now.with_entries - std::exchange(reported.with_entries, now.with_entries),
                             std::memory_order_relaxed);

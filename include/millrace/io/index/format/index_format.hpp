@@ -14,7 +14,6 @@
 // A file is untrusted input. The counts are checked against the shard's size before memory is allocated. After that,
 // every number that serves as an index or an offset is checked.
 // Errors: throws nothing. Threads: pure functions; any thread.
-// Errors: none thrown. Threads: pure functions; any thread.
 #pragma once
 
 #include <millrace/io/index/format/shard_index.hpp>

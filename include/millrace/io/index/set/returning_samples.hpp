@@ -22,7 +22,8 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 /// The samples that were counted, but not reported yet.
 class returning_samples {
  public:
-  /// Adds the number of these samples in a shard, at the first use of its index. Returns the index.
+  /// At the first use of a shard's index, adds the number of samples with the key of an earlier sample. Returns the
+  /// index.
   shard_index& count(shard_index& index, indexed_shard& shard, std::size_t number) noexcept {
     if (const std::uint64_t samples = shard.exchange_returning_keys(); samples > 0) [[unlikely]] {
       first_shard_ = number;
@@ -44,7 +45,7 @@ class returning_samples {
 };
 
 /// If the members of one sample are separated in a shard, the index has several samples with their key. Returns the
-/// first one that does not begin at `own_offset_bytes`, or nothing.
+/// first of these samples that does not begin at `own_offset_bytes`, or nothing.
 inline std::optional<other_piece> find_other_piece(const shard_index& index, std::string_view key,
                                                    std::uint64_t own_offset_bytes) {
   constexpr std::size_t max_text_bytes = 200;

@@ -51,8 +51,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// The shards for which a storage has exhausted its retries. Another attempt for each of their samples would be as
-/// slow.
+/// The shards for which a storage has exhausted its retries. Retrying each of their samples would be equally slow.
 class abandoned_shards {
  public:
   void record(std::size_t shard, std::exception_ptr error) { all_.emplace_back(shard, std::move(error)); }
@@ -179,7 +178,7 @@ class shard_data {
   /// front. `failure` is the error of the next sample. Records after it are valid or empty.
   std::size_t read(std::span<const located_sample> samples, std::span<record> records, std::exception_ptr& failure);
   /// Returns whether read() failed because a storage exhausted its retries. Then the error is final, because another
-  /// attempt would be as slow.
+  /// attempt would be equally slow.
   bool is_given_up(const std::exception_ptr& failure) const noexcept {
     return !options_.files.storage.is_local() && is_error_of_storage(failure);
   }

@@ -86,8 +86,8 @@ struct shard_start {
   std::uint64_t offset_bytes = 0;
   std::uint64_t samples_before = 0;
   std::string last_key{};             ///< key of the previous sample, for messages
-  /// If not null: whether report() has counted the shard's missing end marker. For a caller that opens a shard
-  /// repeatedly.
+  /// For a caller that opens a shard repeatedly: if not null, stores whether report() has counted the shard's missing
+  /// end marker.
   std::atomic<bool>* warned_missing_marker = nullptr;
 };
 

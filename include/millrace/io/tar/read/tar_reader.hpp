@@ -115,7 +115,7 @@ class tar_reader {
   void check_end(std::uint64_t marker_at);
   bool begins_with_header() const noexcept;
 
-  /// Callbacks of libarchive. They store exceptions in stream_failure_, because these must not propagate through C
+  /// Callbacks of libarchive. They store exceptions in stream_failure_, because exceptions must not propagate through C
   /// frames.
   static ::la_ssize_t read_chunk(struct ::archive*, void* self, const void** data) noexcept;
   static ::la_int64_t skip_bytes(struct ::archive*, void* self, ::la_int64_t count_bytes) noexcept;
