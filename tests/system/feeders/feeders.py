@@ -311,7 +311,7 @@ def check_guide(report, program):
         good = done.returncode == 0 and ended == 0 and rows > 0
         return None if good else f"{rows} rows, the feeder ends with {ended}: {done.stdout} {done.stderr}"
 
-    report.add("two shells, as in the guide: the report has the rows of the feeder", run([], 1))
+    report.add("two shells, as in the guide: the program prints the rows of the feeder", run([], 1))
     if mpirun := shutil.which("mpirun"):
         report.add("mpirun with two ranks and a feeder, as in the guide", run(
             [mpirun, "--allow-run-as-root", "--oversubscribe", "-n", "2"], 2))

@@ -42,6 +42,6 @@ int main(int argc, char** argv) {   // --feed ADDRESS [--ranks N], or --feeders 
     options.rows = mr::feeders({.hosts = {address}, .token = token});
     mr::session run{flow(), options};
     for (auto& b : run) step(b);
-    std::puts(mr::text_report(mr::report_of(run)).c_str());   // with a line for each feeder
+    std::puts(run.rows_text().c_str());   // the work of each feeder
   }
 }
