@@ -101,11 +101,7 @@ struct feeder_state {
 /// A request for the rows of a part, or a handshake, and its answer.
 class feeder_attempt {
  public:
-  static constexpr std::size_t max_body_bytes = std::size_t{64} << 10;   // of an answer without rows
-  /// Returns the size of libcurl's buffer of a request. Rows that it contains completely need no copy.
-  static std::size_t buffer_bytes(std::size_t row_bytes) noexcept {
-    return std::clamp<std::size_t>(2 * row_bytes, std::size_t{64} << 10, std::size_t{512} << 10);
-  }
+  static constexpr std::size_t max_body_bytes = std::size_t{64} << 10;   // without rows; libcurl's buffer
   struct settings {
     std::string path{};
     const feeder_options* options = nullptr;

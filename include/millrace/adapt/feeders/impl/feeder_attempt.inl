@@ -81,7 +81,7 @@ MILLRACE_INLINE feeder_attempt::feeder_attempt(feeder_state& to, std::shared_ptr
   handle_.set(CURLOPT_CONNECTTIMEOUT_MS,   // 0 is libcurl's default, 300 s
               static_cast<long>(std::clamp(1'000 * o.connect_limit.count(), 1.0, 86'400'000.0)));
   handle_.set(CURLOPT_HTTP_VERSION, static_cast<long>(CURL_HTTP_VERSION_1_1));
-  handle_.set(CURLOPT_BUFFERSIZE, static_cast<long>(buffer_bytes(part_ ? s.max_row_bytes : 0)));
+  handle_.set(CURLOPT_BUFFERSIZE, static_cast<long>(max_body_bytes));
   handle_.set(CURLOPT_TCP_KEEPALIVE, 1L);
   handle_.set(CURLOPT_HTTP_CONTENT_DECODING, 0L);
   handle_.set(CURLOPT_USERAGENT, "millrace");

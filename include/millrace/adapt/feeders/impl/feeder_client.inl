@@ -60,7 +60,7 @@ MILLRACE_INLINE void feeder_client::open(const row_run& run) {
   hello_ = std::move(text);
   run_ = run_id(hello_);
   max_row_bytes_ = run.max_row_bytes;
-  const std::size_t bytes_each = max_row_bytes_ + feeder_attempt::buffer_bytes(max_row_bytes_);
+  const std::size_t bytes_each = max_row_bytes_ + feeder_attempt::max_body_bytes;   // a row, and libcurl's buffer
   request_limit_ = std::clamp<std::size_t>(options_.memory_bytes / bytes_each, 1, connection_limit(max_requests));
   curl_multi_setopt(multi_.get(), CURLMOPT_MAXCONNECTS, static_cast<long>(request_limit_));
   book_->wakes = multi_.get();
