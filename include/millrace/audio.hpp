@@ -6,7 +6,7 @@
 //             | mr::map(prepare) | mr::batch<example>({.size = 64}) | mr::to_device();
 //   for (auto& [sound, word] : mr::session{std::move(flow), {.epochs = 10}}) train_step(sound, word);
 //
-// Other formats: adapt/sndfile.hpp. Resampling: adapt/soxr.hpp.
+// adapt/sndfile.hpp adds other formats, and adapt/soxr.hpp adds resampling.
 #pragma once
 
 #include <millrace/base/version.hpp>

@@ -149,9 +149,8 @@ std::exception_ptr as_lost_shard(const std::exception_ptr& failure);
 /// Returns whether an error is an io_error.
 bool is_error_of_storage(const std::exception_ptr& failure) noexcept;
 
-/// Returns a form of the text that is safe to print, even if the text quotes external data. The following become \xNN:
-/// control characters except line feeds and tabs, marks that change the text direction, and bytes that are not valid
-/// UTF-8.
+/// Returns a form of the text that is safe to print, even if the text quotes external data. Control characters (except
+/// line feeds and tabs), marks that change the text direction, and bytes that are not valid UTF-8 become \xNN.
 std::string printable_text(std::string_view text);
 
 /// Returns `failure`. If `failure` is a late_data_error whose suspect samples are not set yet, sets the suspect samples

@@ -1,5 +1,5 @@
-// Measures, with events of the device, how long a stream of the device had no batch. The host clock cannot measure this
-// time if the trainer queues work ahead of the device.
+// Measures how long a stream of a device had no batch, by events of the device. The host clock cannot measure this time
+// if the trainer queues work ahead of the device.
 //
 //   mr::detail::device_gaps gaps;
 //   gaps.allocate(backend, stream, 64);

@@ -6,7 +6,7 @@
 //   auto label = record["cls"].as<std::int32_t>();   // the number in a text (item/scalar.hpp)
 //   jpg.name();                           // "jpg": the field's name, for error messages
 //   jpg.entries();                        // points at which its decoder may start; mostly empty
-//   auto file = mr::bytes::owned(text);   // a copy of a std::string; of files: io/file/read_file.hpp
+//   auto file = mr::bytes::owned(text);   // a copy of a std::string; for files, see io/file/read_file.hpp
 //
 // Threads: several threads may share a block; the last owner recycles it, on any thread. Only one thread at a time may
 // use a `bytes` object.
@@ -116,7 +116,7 @@ struct pool_state {
   pool_state& operator=(const pool_state&) = delete;
   ~pool_state();
 
-  static constexpr std::size_t larger_classes = 3;   // how many classes larger a reused block may be
+  static constexpr std::size_t larger_classes = 3;   // a reused block may be this number of classes larger
 
   /// Removes and returns an idle block of this class or of a slightly larger class; null if there is none. The caller
   /// must have locked `mutex`.

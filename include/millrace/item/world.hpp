@@ -214,7 +214,7 @@ class launcher_reader {
 world world_by_default();
 
 /// Returns the number of the run's processes on this machine. Reads the number from `mine`, or else from the
-/// environment. Returns 1 if neither has the number.
+/// environment. Returns 1 if the number is unknown.
 std::size_t processes_of_machine(const world& mine) noexcept;
 
 }  // namespace detail

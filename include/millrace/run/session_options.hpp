@@ -104,7 +104,7 @@ struct session_options {
   /// no time. Order, digest and resume point do not depend on the storage. Requires an order that is computed from an
   /// index. If null, the workers compute all rows.
   std::shared_ptr<row_provider> rows{};
-  stall_options stalls{};       ///< when to report the waits of a stalled run
+  stall_options stalls{};       ///< the condition for a report of a stalled run
   std::shared_ptr<const tuning_rule> tuning{};   ///< mr::tuning() of tune/tuning.hpp starts with `threads` and
                                                  ///< `io_threads` and changes them; null for fixed numbers
 };

@@ -17,15 +17,15 @@
 // Segments: for each token, the number of its document in the row, from 1; padding has 0. Positions: for each token,
 // its offset from the beginning of its piece in the row; padding has 0. With both columns, a model can limit attention
 // to a document.
-// With a function from an item to its cost, both stages produce lists of items, std::vector<Item>. The costs of a list
-// add up to max_cost at most. The stages never cut an item. pack() closes a row when the next item does not fit;
+// With a function from an item to its cost, both stages produce lists of items, std::vector<Item>. The sum of the costs
+// of a list is at most max_cost. The stages never cut an item. pack() closes a row when the next item does not fit;
 // pack_best_fit() puts each item into the open row that it fits best.
 // The order of the rows does not depend on the number of threads. A resumed run reads the current pass again from the
 // beginning. As an exception, if pack() builds rows of tokens, and only map() and batch() follow, the resumed run
 // starts at the document in which the last delivered row ended.
-// On several ranks, a rank packs the documents of the shards that it reads. Its rows continue over the end of a pass,
-// without padding. Its resume points are valid for this rank only, and for the same number of ranks. A resumed rank
-// reads the run again from the beginning, with the same exception.
+// On several ranks, a rank packs the documents of the shards that it reads. A row may continue from one pass into the
+// next pass, without padding. The resume points of a rank are valid for this rank only, and for the same number of
+// ranks. A resumed rank reads the run again from the beginning, with the same exception.
 // Errors: setup_error for a length or max_cost of 0, and for a resume point of a run with another length, max_cost or
 // open_rows; data_error for an item that costs more than max_cost.
 // Threads: runs on its own thread.
@@ -66,7 +66,7 @@ struct pack_best_fit_options {
 /// Options of pack() and pack_best_fit() with a function from an item to its cost.
 struct cost_options {
   std::size_t max_cost = 0;     ///< maximum cost of the items of a row; required
-  std::size_t open_rows = 64;   ///< of pack_best_fit(): rows that are filled at the same time
+  std::size_t open_rows = 64;   ///< rows that pack_best_fit() fills at the same time
 };
 
 namespace detail {
@@ -174,7 +174,7 @@ class packing {
   std::optional<partial_row> row_;
 };
 
-/// Puts each piece into the open row with the least free space that still fits it.
+/// Puts each piece into the open row with the least free space that is sufficient for the piece.
 class best_fit_packing {
  public:
   using output = packed;
@@ -224,7 +224,7 @@ class best_fit_packing {
 void check_cost_options(const cost_options& o);
 [[noreturn]] void throw_cost(const std::string& cost, std::size_t max_cost);
 
-/// Puts each item into the open row with the least free space that still fits it.
+/// Puts each item into the open row with the least free space that is sufficient for the item.
 template <class Cost, class Item>
 class item_packing {
  public:

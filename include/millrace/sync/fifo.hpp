@@ -50,8 +50,8 @@ class fifo {
     drop_first();
     return value;
   }
-  /// Returns the oldest elements, as far as they are contiguous in memory. The result has at least one element unless
-  /// the queue is empty.
+  /// Returns the oldest elements that are contiguous in memory. The result has at least one element unless the queue is
+  /// empty.
   std::span<T> first_run() noexcept { return {ring_ + first_, std::min(count_, capacity_ - first_)}; }
   /// Destroys the oldest element.
   void drop_first() noexcept { drop_first(1); }

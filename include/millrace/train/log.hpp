@@ -40,7 +40,7 @@ namespace millrace { inline namespace MILLRACE_ABI {
 struct log_options {
   std::size_t queue_rows = 1024;                     ///< maximum number of queued rows
   std::size_t queue_bytes = std::size_t{64} << 20;   ///< maximum memory of the queued rows
-  std::chrono::nanoseconds hold = std::chrono::milliseconds(200);   ///< how long a row waits for rows of earlier steps
+  std::chrono::nanoseconds hold = std::chrono::milliseconds(200);   ///< time that a row waits for rows of earlier steps
   std::chrono::nanoseconds drain = std::chrono::seconds(5);         ///< timeout of close() and of flush()
   time_source now = detail::system_instant;
   notice_function notice{};   ///< receives errors of sinks; if empty, they are printed to stderr

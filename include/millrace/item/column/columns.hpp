@@ -19,9 +19,9 @@
 // std::span<element>>, scratch&)`. render_together() is called with 2 to `together` rows. The bits of a row must not
 // depend on the other rows.
 // A type that renders faster if several columns of a row are rendered at once has `using group` and `join(group&,
-// std::span<element>) const` instead. A group has clear() and render(scratch&), and is stored in the scratch. The items
-// of up to `together` rows join the group, from all columns with this group type. Then the group renders all of these
-// items. The first item of a run fixes the shapes. column_places.hpp describes the slot.
+// std::span<element>) const`, and not render_together(). A group has clear() and render(scratch&), and is stored in the
+// scratch. The items of up to `together` rows join the group, from all columns with this group type. Then the group
+// renders all of these items. The first item of a run fixes the shapes. column_places.hpp describes the slot.
 // Errors: data_error if a later item has another shape; the message contains both shapes.
 #pragma once
 

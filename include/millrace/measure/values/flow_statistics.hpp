@@ -83,7 +83,7 @@ struct flow_statistics {
   read_levels reads_at_once{};              ///< time, reads and bytes by the number of outstanding reads
   /// Time and samples of reading the next shard in the order. The samples of all later shards must wait for this shard.
   std::uint64_t in_turn_ns = 0, in_turn_samples = 0;
-  std::uint64_t passed_on_samples = 0;      ///< samples passed on in the run's order; 0 if any order is allowed
+  std::uint64_t passed_on_samples = 0;      ///< samples that readers passed on in order; 0 without a fixed order
   std::optional<std::uint64_t> storage_bytes{};   ///< bytes read that were not in the page cache
   double storage_ceiling_bytes_per_s = 0;   ///< maximum speed, measured or known in advance; 0 if unknown
   double copy_ceiling_bytes_per_s = 0;

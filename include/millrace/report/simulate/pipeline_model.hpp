@@ -29,7 +29,7 @@ struct pipeline_model {
   double sample_bytes = 100'000;
   double batch_bytes = 0;      ///< size of a batch, which one copy transfers
   double contention = 0;       ///< slowdown of concurrent reads (measure/values/read_levels.hpp)
-  double useful_share = 1;     ///< used share of the work of all readers but the first (flow_statistics.hpp)
+  double useful_share = 1;     ///< used share of the work of all readers except the first (flow_statistics.hpp)
   empirical_distribution read_ns{}, unpack_ns{}, work_ns{}, copy_ns{}, step_ns{};
   std::vector<std::pair<std::string, double>> phases{};   ///< phases of the work: names and shares
   std::uint64_t warm_up_batches = 20, batches = 200;     ///< `batches` batches are measured after the warm-up

@@ -10,7 +10,7 @@
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 MILLRACE_INLINE void check_flow(const flow_facts& f) {
-  // pad_last cannot fill up the batches of bucket(), all of which may be short.
+  // All batches of bucket() may be short, and pad_last cannot fill them up.
   if (f.buckets && f.pad_last)
     throw setup_error("bucket() sets the rows of each batch: got batch({.pad_last = true}), expected batches of "
                       "equal size",

@@ -20,7 +20,7 @@ MILLRACE_INLINE window_tuner::window_tuner(tuning_options o, const concurrency_l
 
 MILLRACE_INLINE concurrency_counts window_tuner::evaluate(const flow_statistics& now) {
   if (now.batches < 1 + full_slots(now)) {
-    due_at_ = 1 + full_slots(now);   // by then the batch rings are full
+    due_at_ = 1 + full_slots(now);   // at this batch, the batch rings are full
   } else if (!begun_) {
     begin(now);
   } else if (const flow_statistics window = now - before_; window.wall_ns < least_window_ns) {
@@ -35,7 +35,7 @@ MILLRACE_INLINE concurrency_counts window_tuner::evaluate(const flow_statistics&
       begin(now);
     } else {
       begun_ = false;
-      due_at_ = now.batches + full_slots(now);   // by then the batches of the old numbers are used up
+      due_at_ = now.batches + full_slots(now);   // at this batch, all batches of the old numbers have been delivered
     }
   }
   return search_.open();

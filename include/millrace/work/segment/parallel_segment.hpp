@@ -11,7 +11,7 @@
 // next segment). The worker that completes the oldest ticket commits that ticket and the completed tickets after it,
 // while the next segment has space. The other completed tickets are committed when the next segment reports space.
 // Errors and ends of epochs are passed on in order with the samples.
-// Errors: the next segment gets the error of a sample instead of the sample, with shard, key and stage.
+// Errors: in place of a sample with an error, the next segment gets the error, with shard, key and stage.
 // Threads: workers call run(); one producer at a time uses the entrance. Lifetime: the next segment must outlive this
 // segment.
 #pragma once

@@ -50,7 +50,7 @@ MILLRACE_INLINE void trainer_times::call(std::uint64_t now_ns, std::uint64_t arr
     steps_.record(step - without_data);
   }
   const std::lock_guard lock(mutex_);
-  // `batches` is the number of the batch that the trainer waits for from now on.
+  // `batches` is the number of the batch for which the trainer now waits.
   state_ = state{.watched = true, .waits = true, .since_ns = now_ns, .batches = batches_};
   if (left != 0 && batches_ > 0) deliveries_[(batches_ - 1) % stored_batches].step_ns = step;
 }
