@@ -216,7 +216,7 @@ TEST_CASE("a first sample without a shape of its rows, or one that cannot be ren
                                    mr::batch<&ragged_row::values>({.size = rows}),
                                quiet(threads)};
           }) == "next after 0 batches: data_error millrace: the column ragged_row::values is ragged, but its row "
-                "in the first sample of the run has no options (stage batch, position 0). Construct it with "
+                "in the first sample of the run has no options (stage batch, position 0). Construct the row with "
                 "ragged(elements, {.max_length = n})");
     CHECK(end_of([&] {
             return mr::session{mr::from(numbers(256)) | mr::map([](int n) { return holds_twin{{2, n - 1}}; }) |
