@@ -34,7 +34,7 @@ class batch_lease {
   batch_lease& operator=(batch_lease&& other) noexcept;
   ~batch_lease() { release(); }
 
-  /// Returns the key of each row's sample: [size()]. For sources other than shards of records,
+  /// Returns size() keys, one for the sample of each row. For sources other than shards of records,
   /// work/segment/sample_names.hpp describes the keys. The keys are valid until release(). Throws setup_error if the
   /// batch was released, or if keys were not requested by batch({.keys = true}).
   std::span<const std::string_view> keys() const;

@@ -57,7 +57,7 @@ struct flow_item;
 /// Prints the type that the stage accepts in the compiler's message.
 template <class>
 struct stage_input;
-/// Prints the type of a column's owner in the compiler's message.
+/// Prints, in the compiler's message, the struct that has the column as a member.
 template <class>
 struct column_of;
 
@@ -83,8 +83,9 @@ template <class F>
 struct first_parameter<F> : first_parameter<decltype(&F::operator())> {};
 
 // The next structs are parameter types of overloads that catch a mistake: a bare number instead of options, or an
-// option under its name in another library. The error names the right option. A member with a wrong name has no default
-// value. Therefore `{}` selects the overload with the real options.
+// option under its name in another library. The error names the right option. The member with the wrong name has
+// no default value, so `{}` cannot create these structs, and a call with `{}` selects the overload with the real
+// options.
 /// Catches batch<...>(256).
 struct batch_of_a_number {
   template <std::integral N>

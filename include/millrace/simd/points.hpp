@@ -1,5 +1,5 @@
-// Operations of the word layers (words.hpp) for the points of a transformed image: coordinates in double, and the
-// neighbors of each point in float.
+// Vector operations that resample a transformed image, with equal names for AVX2 and NEON (words.hpp). The coordinates
+// of points are doubles. The pixels around each point are floats.
 //
 //   const mr::detail::neon::four_doubles x = mr::detail::neon::four_of(0.5, 1.5, 2.5, 3.5);
 //   mr::detail::neon::rounded_down(x + mr::detail::neon::four_of(0.25));
@@ -54,7 +54,7 @@ MILLRACE_SIMD four_doubles sum_of_product(four_doubles a, four_doubles b, four_d
 MILLRACE_SIMD bool any_of(quad_block v) noexcept {
   return _mm_testz_si128(reinterpret_cast<__m128i>(v), reinterpret_cast<__m128i>(v)) == 0;
 }
-/// Stores the first four numbers clamped to 0..255, as three bytes and an unused one.
+/// Returns the four numbers, clamped to 0..255, as the bytes of an integer. Callers do not use the fourth byte.
 MILLRACE_SIMD std::int32_t clamped_pixel(quad_block v) noexcept {
   const __m128i words = _mm_packs_epi32(reinterpret_cast<__m128i>(v), reinterpret_cast<__m128i>(v));
   return _mm_cvtsi128_si32(_mm_packus_epi16(words, words));
@@ -90,17 +90,18 @@ MILLRACE_SIMD void transpose(floats (&v)[4]) noexcept {
   v[3] = _mm256_shuffle_ps(b, d, 0xee);
 }
 
-/// Returns a vector whose block b contains the number at first + b four times.
+/// Returns a vector whose block b contains four copies of v[first + b].
 template <int first>
 MILLRACE_SIMD floats spread(float_block v) noexcept {
   const __m128 two = first == 0 ? _mm_unpacklo_ps(v, v) : _mm_unpackhi_ps(v, v);
   return _mm256_castpd_ps(_mm256_permute4x64_pd(_mm256_castps_pd(_mm256_castps128_ps256(two)), 0x50));
 }
-/// The numbers x and y of four points in 2 / blocks registers: x, then y.
+/// Writes the x of four points, and then their y, to `axes`: one register with AVX2, two with NEON.
 MILLRACE_SIMD void join_axes(float_block x, float_block y, floats (&axes)[1]) noexcept {
   axes[0] = _mm256_insertf128_ps(_mm256_castps128_ps256(x), y, 1);
 }
-/// Returns a vector whose block b contains the four numbers of `axis` (0: x, 1: y) in by_point[...][first + b].
+/// by_point[...][i] contains the four x and the four y of point i. Returns a vector whose block b contains the four x
+/// (axis 0) or the four y (axis 1) of point first + b.
 template <int axis, int first>
 MILLRACE_SIMD floats of_axis(const floats (&by_point)[1][4]) noexcept {
   return _mm256_permute2f128_ps(by_point[0][first], by_point[0][first + 1], axis == 0 ? 0x20 : 0x31);
@@ -215,7 +216,7 @@ MILLRACE_SIMD std::int32_t clamped_pixel(quad_block v) noexcept {
 /// NEON moves four bytes into the low bytes of quads by one look-up.
 template <int first>
 MILLRACE_SIMD floats floats_at(byte_block v) noexcept {
-  constexpr quad_block places = {first - 256, first - 255, first - 254, first - 253};   // negative: other bytes are 0
+  constexpr quad_block places = {first - 256, first - 255, first - 254, first - 253};   // negative: that byte becomes 0
   return (floats)vcvtq_f32_u32((uint32x4_t)vqtbl1q_u8((uint8x16_t)v, (uint8x16_t)places));
 }
 MILLRACE_SIMD floats rounded_down(floats v) noexcept { return (floats)vrndmq_f32((float32x4_t)v); }

@@ -146,8 +146,8 @@ inline void check(const bucket_options& o) {
     throw setup_error("bucket() needs ascending boundaries, each at least 1",
                       "Set, for example, .boundaries = {16, 64, 256}");
   if (o.tokens && *o.tokens < o.boundaries.back())
-    throw setup_error("bucket() allows only " + std::to_string(*o.tokens) + " tokens in a batch, fewer than the " +
-                          std::to_string(o.boundaries.back()) + " of one row",
+    throw setup_error("bucket_options::tokens is smaller than the last boundary: got " + std::to_string(*o.tokens) +
+                          " tokens in a batch, expected at least " + std::to_string(o.boundaries.back()),
                       "Set bucket_options::tokens to a multiple of the last boundary");
   if (o.flush_every == 0)
     throw setup_error("bucket() never fills a bucket: got bucket({.flush_every = 0})",

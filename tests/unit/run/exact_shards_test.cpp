@@ -148,7 +148,7 @@ TEST_CASE("a flow that changes the number of rows streams the shards, unless an 
   CHECK_THROWS_WITH_AS(labels_and_news(even({.index = mr::index::required})),
                        doctest::Contains("shards() with an index needs one row for each sample"), mr::setup_error);
   CHECK_THROWS_WITH_AS(labels_and_news(even({.where = [](std::string_view, std::string_view) { return true; }})),
-                       doctest::Contains("with only, without, where or repeats needs one row for each sample"),
+                       doctest::Contains("with .only, .without, .where or .repeats needs one row for each sample"),
                        mr::setup_error);
   CHECK_THROWS_WITH_AS(mr::shards(shards, {.index = mr::index::off, .without = key_names{"k0"}}),
                        doctest::Contains("got .index = mr::index::off, expected automatic or required"),

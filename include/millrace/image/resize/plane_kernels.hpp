@@ -2,8 +2,8 @@
 //
 //   mr::detail::basic_plane_resizer<mr::detail::vector_plane_kernels> r;   // only if cpu_has_word_layer()
 //
-// The kernels for rows, colors and numbers use the same method for AVX2 and NEON: see upsampling_body.inc,
-// rows_body.inc and numbers_body.inc. The kernels for columns are in separate files.
+// AVX2 and NEON share the source of three kernels: upsampling of chroma (upsampling_body.inc), resizing along rows
+// (rows_body.inc), and conversion of bytes to floats (numbers_body.inc). Kernels for columns are in separate files.
 // Shapes, units, errors, threads: see pixel_target.hpp, fancy_upsampling.hpp, column_kernels.hpp, row_kernels.hpp.
 #pragma once
 

@@ -7,9 +7,9 @@
 //   data.fingerprint();                       // upper half: hash of the data sets; lower half: hash of the rule
 //
 // The shards of all sources are numbered in one sequence, source after source.
-// Errors: the errors of shard_data; setup_error for a resume point with other sources or another rule (the weights, and
-// the rule for the end of a source). The message states whether the sources or the rule differ. Threads: any number of
-// threads may call read() at the same time. Everything else is immutable.
+// Errors: the errors of shard_data; setup_error for a resume point with other sources or other weights, or with another
+// mr::exhausted (whether a source that ended begins again). The message states which of them differ. Threads: any
+// number of threads may call read() at the same time. Everything else is immutable.
 #pragma once
 
 #include <millrace/io/index/set/shard_sets.hpp>
@@ -67,7 +67,7 @@ class mixed_data : public shard_sets {
   std::vector<source_count> delivered(const mix_plan& order, const world& own, const position& from,
                                       const position& to) const;
 
-  /// Returns a phrase about the shares and the end of an epoch.
+  /// Returns a phrase that states the share of each source and the event that ends an epoch.
   std::string describe(const mix_plan& order) const;
 
  private:
@@ -84,8 +84,8 @@ class mixed_data : public shard_sets {
   std::uint64_t fingerprint_ = 0;
 };
 
-/// Returns the order of a mix. The seed of each source is derived from the mix's seed, and the source's number and
-/// seed.
+/// Returns the order of a mix. Each source is shuffled with a seed that is derived from the seed of the mix, and from
+/// the source's number and the seed in the source's options.
 mix_plan plan_of(const mixed_data& data, const indexed_run_options& o);
 
 }}}  // namespace millrace::detail

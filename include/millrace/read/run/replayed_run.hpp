@@ -50,7 +50,7 @@ struct replayed_run_options {
   std::uint32_t times = 0;        ///< times_of(source), see data_identity.hpp
   std::size_t rows = 1;           ///< rows per batch on this rank
   bool drop_last = true;
-  bool grown = false;             ///< session_options::grown, which requires an index
+  bool grown = false;             ///< session_options::grown; an error if the data grew, because it needs an index
   std::string resume{};           ///< text of the resume point; empty: a new run
   std::uint64_t first_epoch = 0;  ///< first epoch of a new run
   std::uint64_t epochs = 1, epoch_batches = 0;   ///< epoch_batches 0: an epoch is a pass
@@ -58,7 +58,7 @@ struct replayed_run_options {
   bool one_row = true;            ///< whether each sample becomes exactly one row
   std::uint64_t take = ~std::uint64_t{0};   ///< maximum samples to use in each pass
   bool takes = false;             ///< whether the flow has a take(), at the source or later
-  bool packs = false;             ///< whether the state of the buffering stage is one number (stages/pack.hpp)
+  bool packs = false;             ///< whether the flow has a packing stage (stages/pack.hpp)
   position::packing_limits packing{};       ///< limits of the last packing stage
   /// Distance of the rows of a mixed pair; empty: no mixing (read/run/row_stride.hpp).
   std::optional<std::size_t> stride{};
@@ -98,12 +98,13 @@ class replayed_run final : public planned_run {
   std::vector<notice> notices() const override;
 
  private:
-  /// Throws setup_error for an unsuitable number of ranks. Returns the options, with the order of the resume point.
+  /// Throws setup_error for an unsuitable number of ranks. Returns the options. If an older version wrote the
+  /// resume point, they select the order of that version.
   static options checked(options o);
   std::string resumed() const;
 
   /// Returns the number of lanes: one for each rank, or `max_lanes`. If there are fewer shards than lanes, returns the
-  /// greatest divisor of the number of lanes for which each lane has a shard. Returns 1 if the run needs no lanes.
+  /// greatest divisor of that number that does not exceed the number of shards. Returns 1 if the run needs no lanes.
   static std::size_t lanes_of(const options& o);
   static std::uint64_t end_step(const options& o) noexcept;
   position start_of_run();

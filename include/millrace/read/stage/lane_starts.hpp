@@ -9,8 +9,9 @@
 // `ordinal` is the number of samples that this rank has already delivered. For each lane, the function determines the
 // number of delivered samples, the current pass, and the shard of the next sample. This requires the sample counts of
 // shards, which several threads determine by reading. They read each shard at most once, and only the shards that
-// `ordinal` requires. At the start of a run they read nothing. Without same_every_pass, shards differ from pass to
-// pass, and the source is read from the beginning of the run.
+// `ordinal` requires. At the start of a run they read nothing. If the type of the source does not declare
+// same_every_pass (flow/stage.hpp), its shards may differ from pass to pass. Then the function reads the shards of all
+// passes since the beginning of the run.
 // Errors: the errors of the source, with the name of the shard added; data_error if the shards of this rank have no
 // sample. Threads: the calling thread, and up to `threads` - 1 more threads, which end before the call returns.
 #pragma once
@@ -90,7 +91,8 @@ class counted_pass {
   /// Returns the number of samples that the rank delivers in the first `rounds` rounds. In a round, each lane delivers
   /// one sample. Requires `rounds` <= certain_rounds().
   std::uint64_t delivered_in(std::uint64_t rounds) const noexcept;
-  /// Returns the number of rounds that need no uncounted shard. If all shards are counted, returns the greatest number.
+  /// Returns the number of rounds that need no uncounted shard, or the greatest std::uint64_t if all shards are
+  /// counted.
   std::uint64_t certain_rounds() const noexcept;
 
   /// Counts shards until it is certain that the pass contains sample `ordinal`, or until the pass ends.
@@ -133,8 +135,8 @@ lane_starts find_lane_starts(const Source& source, const lane_starts_options& o)
     at.order = o.order;
     at.order.lane = o.world.rank + i * o.world.size;
     at.order.lanes = o.lanes;
-    // Rounded up. Therefore, if the window covers all samples and the lanes have equal numbers of samples, it covers
-    // each lane.
+    // Rounded up, so that a window of all samples becomes a window of all samples of each lane, if the lanes
+    // have equal numbers of samples.
     const std::size_t all = o.order.window + (o.order.permutes ? o.lanes - 1 : 0);
     at.order.window = std::max<std::size_t>(1, all / o.lanes);
   }

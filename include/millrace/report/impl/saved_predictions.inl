@@ -55,7 +55,7 @@ MILLRACE_INLINE void compare_with(const std::string& earlier, run_report& r) {
   std::ifstream file(path);
   if (!file)
     throw io_error("cannot read the predictions of an earlier run " + printable(path),
-                   "Pass the path that write_reports() received, without .json");
+                   "Pass the path that was passed to write_reports(), such as runs/6/report");
   std::string line, word, change;
   if (!std::getline(file, line) || line != detail::predictions_head)
     throw data_error(printable(path) + " has no predictions of this version", "Write the reports of that run again");

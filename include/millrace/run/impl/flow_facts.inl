@@ -16,8 +16,8 @@ MILLRACE_INLINE void check_flow(const flow_facts& f) {
                       "equal size",
                       "Omit pad_last, or bucket()");
   if (f.has_index && !f.one_row_per_sample)
-    throw setup_error("a source with an index needs one row for each sample: got expand, filter, take, bucket or a "
-                      "shuffle after another stage, expected none of them",
+    throw setup_error("a source with an index needs one row for each sample, but the flow has expand, filter, take, "
+                      "bucket or a shuffle after another stage",
                       "Omit that stage, or use a source without an index");
 }
 
@@ -33,8 +33,8 @@ MILLRACE_INLINE std::shared_ptr<sample_names> names_for(const flow_facts& f) {
 MILLRACE_INLINE damage_rule damage_rule_for(const flow_facts& f, const session_options& o) {
   if (o.on_damage.policy == damage::fail) return {};
   if (!f.one_row_per_sample)
-    throw setup_error("on_damage needs one row for each sample: got expand, filter, pack, take, bucket or a shuffle "
-                      "after another stage, expected none of them",
+    throw setup_error("on_damage needs one row for each sample, but the flow has expand, filter, pack, take, bucket or "
+                      "a shuffle after another stage",
                       "Omit on_damage, or that stage");
   constexpr std::size_t usual_lanes = 48;   // a multiple of every usual number of ranks; rows are copied in lanes
   const std::size_t lanes = o.lanes.value_or(0) > 0 ? *o.lanes : usual_lanes;

@@ -168,9 +168,9 @@ MILLRACE_INLINE void joined_data::check_partners(std::size_t set, const key_tabl
   const std::uint64_t missing = facts_[set].missing;
   if (missing == 0) return;
   if (missing == facts_[0].samples)
-    throw setup_error("the sets of join() have no key in common: keys of " + name_of(0) + " are " +
-                          key_table::examples(*sets_[0]) + ", ..., keys of " + name_of(set) + " are " +
-                          key_table::examples(*sets_[set]) + ", ...",
+    throw setup_error("the sets of join() have no key in common: " + name_of(0) + " has keys such as " +
+                          key_table::examples(*sets_[0]) + "; " + name_of(set) + " has " +
+                          (keys.size() == 0 ? "no samples" : "keys such as " + key_table::examples(*sets_[set])),
                       keys.size() == 0 ? "Check the pattern and the selection of the second of these sets"
                                        : "Write both sets with the same keys. examples/inspect --keys shows all keys");
   if (options_.missing != missing::error) return;

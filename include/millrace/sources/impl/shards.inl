@@ -59,10 +59,11 @@ MILLRACE_INLINE bool shards_source::uses_index(const index_use& use) const {
   const bool required = needs_index();
   if (!use.one_row_per_sample) {
     if (!required) return false;
-    throw setup_error(std::string("shards() with ") + (own.chooses ? "only, without, where or repeats" : "an index") +
-                          " needs one row for each sample: got expand, filter, take, pack, bucket or a shuffle after "
-                          "another stage, expected none of them",
-                      own.chooses ? "Choose samples by .having or in filter(), or remove the other stage"
+    throw setup_error(std::string("shards() with ") +
+                          (own.chooses ? ".only, .without, .where or .repeats" : "an index") +
+                          " needs one row for each sample, but the flow has expand, filter, take, pack, bucket or a "
+                          "shuffle after another stage",
+                      own.chooses ? "Choose samples by .having or in filter() instead, or remove that stage"
                                   : "Choose samples by .having, .where or .only instead of that stage, or stream the "
                                     "shards: .index = mr::index::off");
   }

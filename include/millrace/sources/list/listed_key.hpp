@@ -3,8 +3,9 @@
 //   const mr::detail::listed_key entry = mr::detail::read_listed_key(text, {.shard = "quarantine-0.jsonl"});
 //   if (!entry.key.empty()) leave_out(entry.key, entry.shard);
 //
-// sources/keys_from.hpp describes the members.
-// Errors: data_error with the location `of` for a line that is not a JSON object, or that has no key and is not a note.
+// sources/keys_from.hpp describes the members of the JSON object.
+// Errors: data_error, with the location that the caller passes, if the line is not a JSON object, or if it has no key
+// and is not a note about a shard.
 // Threads: pure functions; any thread.
 #pragma once
 

@@ -11,14 +11,15 @@
 // check it. Up to 128 files stay open between reads. If several sets share a pool (idle_files), the limit of the pool
 // applies.
 // Small samples are read in blocks of neighbors (block_cache.hpp) on two conditions: expect() was called with the
-// order, and the allowed memory suffices for the neighbors until they are requested. From a storage, larger samples are
-// also read in blocks, because a request costs more than a read of a local file.
+// order, and the allowed memory suffices for the neighbors until they are requested. From a storage
+// (io/file/storage.hpp) that is not the local disk, larger samples are also read in blocks, because each request is
+// expensive.
 // Fields get their entry points (positions where a decoder may start) if the index has them (indexed_reader.hpp). Entry
 // points in a storage are read in chunks, which are cached up to a limit that expect() sets (entry_file.hpp).
 // If indexes cannot be stored, for example on a full disk, a notice reports the first failure, and the run continues.
-// A shard that is damaged at the start is an error, unless damaged_shards_at_most allows it. If the shard has an index
-// from before the damage, it has all its samples, and reading an unreadable sample is an error. Otherwise the shard has
-// only the samples before the damage. notices() reports damaged shards.
+// If the constructor finds a damaged shard, this is an error, unless damaged_shards_at_most allows it. If the shard has
+// an index from before the damage, the set contains all samples of the shard, and reading an unreadable sample is an
+// error. Otherwise the shard has only the samples before the damage. notices() reports damaged shards.
 // Errors of the constructor name the shard: the errors of build_indexes(), including compressed_shard, and the
 // data_error of shard_reader for a damaged shard or, with `strict`, a shard without an end marker.
 // Errors of other functions: the errors of indexed_reader, and data_error for a shard that was replaced since the
@@ -51,7 +52,8 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// The shards for which a storage has exhausted its retries. Retrying each of their samples would be equally slow.
+/// The shards for which a storage has exhausted its retries. Their samples are not tried again, because each attempt
+/// would fail as slowly.
 class abandoned_shards {
  public:
   void record(std::size_t shard, std::exception_ptr error) { all_.emplace_back(shard, std::move(error)); }
@@ -74,7 +76,7 @@ struct shard_data_options {
   notice_function notice{};   ///< receives progress, stalls, and failures to store indexes
   bool strict = false;             ///< treats a shard without an end marker as an error
   sample_choice choice{};          ///< selects samples; used only in the constructor
-  std::size_t damaged_shards_at_most = 0;   ///< maximum number of shards damaged at the start
+  std::size_t damaged_shards_at_most = 0;   ///< maximum number of damaged shards that the constructor accepts
   entry_maker entries{};           ///< as in index_build_options
 };
 
@@ -83,8 +85,8 @@ class shard_data {
  public:
   using item = record;
 
-  /// Loads the heads of all indexes. The top of the file lists the errors. `startup_notices` receives the notices of
-  /// the constructor. If it is null, shard_data_options::notice receives them.
+  /// Loads the heads of all indexes. The comment at the top of this header lists the errors. `startup_notices` receives
+  /// the notices of the constructor. If it is null, shard_data_options::notice receives them.
   explicit shard_data(name_list names, shard_data_options options = {},
                       notice_outlet* startup_notices = nullptr);
 
@@ -141,7 +143,7 @@ class shard_data {
   }
   /// Returns whether the shards are local files.
   bool is_local() const noexcept { return options_.files.storage.is_local(); }
-  /// Returns a phrase about the start of a set of many shards: time, requests and memory. Returns "" for other sets.
+  /// Returns a phrase about the time, requests and memory of the constructor. Returns "" for a set of few shards.
   std::string start_text() const;
   /// Returns the path of a shard. The result is valid as long as this object exists.
   std::string_view name(std::size_t shard) const noexcept { return names_.view(shard); }
@@ -160,7 +162,8 @@ class shard_data {
   /// Returns the meter of sample reads that is used by default. It excludes reads of indexes.
   read_meter& reads() const noexcept { return reads_; }
 
-  /// Keeps files open in a pool that this set shares with other sets. Closes the files that this set has open.
+  /// Closes the files that this set keeps open. From now on, keeps its files open in `files`, a pool that this set
+  /// shares with other sets.
   void share(std::shared_ptr<idle_files> files) {
     const std::lock_guard lock(mutex_);
     files_->remove_all(this);
@@ -178,7 +181,7 @@ class shard_data {
   /// front. `failure` is the error of the next sample. Records after it are valid or empty.
   std::size_t read(std::span<const located_sample> samples, std::span<record> records, std::exception_ptr& failure);
   /// Returns whether read() failed because a storage exhausted its retries. Then the error is final, because another
-  /// attempt would be equally slow.
+  /// attempt would fail as slowly.
   bool is_given_up(const std::exception_ptr& failure) const noexcept {
     return !options_.files.storage.is_local() && is_error_of_storage(failure);
   }
