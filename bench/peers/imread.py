@@ -9,7 +9,7 @@
 # a DataLoader. All decoders return all pixels, so that this compares decoders, not crops or sessions. Each run is a
 # fresh process; decoders alternate. Prints images per second of wall time, as the benchmark defines them, and images
 # per CPU second of all processes, for the complete run with its validation and warm-up; for loader-supply, the start of
-# the workers is included, so that few --images make all decoders equal.
+# the workers is included, which hides the differences if there are few --images.
 import argparse
 import hashlib
 import json
