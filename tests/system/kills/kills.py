@@ -64,6 +64,8 @@ PLANTED = [
     ("indexes", [Edit("io/index/set/impl/index_build.inl", "clean_folder_of(index_file);", "")]),
     ("checksums", [Edit("io/index/format/impl/index_file.inl", "if (!has_new) return result;",
                         "if (!has_new || index.known_checksums() % 16 == 9) return result;")]),
+    ("set_indexes", [Edit("sources/prepare/impl/write_set_index.inl", "return of_file == name;",
+                          "return of_file == name + '.';")]),
     ("reports", [Edit("report/print/impl/write_reports.inl", "file.commit();",
                       "file.publish(); std::ofstream(path_without_ending + ending) << text;"),
                  Edit("report/print/impl/write_reports.inl", "#include <millrace/io/file/atomic_file.hpp>",

@@ -4,6 +4,7 @@
 #include <millrace/sources/prepare/write_set_index.hpp>
 
 #include <millrace/base/text.hpp>
+#include <millrace/io/file/abandoned_files.hpp>
 #include <millrace/io/file/atomic_file.hpp>
 #include <millrace/io/index/set/shard_heads.hpp>
 
@@ -20,6 +21,9 @@ MILLRACE_INLINE set_index_totals write_set_index_of(const std::vector<std::strin
     all.samples += s.samples;
     all.bytes += s.size_bytes;
   }
+  const std::size_t name_at = path.rfind('/') + 1;   // without a slash, npos + 1 is 0
+  remove_abandoned_files(path.substr(0, name_at), posix_files(),
+                         [name = path.substr(name_at)](std::string_view of_file) { return of_file == name; });
   millrace::atomic_file file(path);
   file.append(bytes_of(index.text()));
   file.commit();
