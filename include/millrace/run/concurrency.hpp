@@ -2,10 +2,10 @@
 // the number of open threads.
 //
 //   mr::detail::concurrency threads(options, workers, notices);
-//   threads.max_workers();  threads.max_reads();       // the maximum for which the session allocates
-//   threads.open(nodes);                                 // before the nodes start: opens the requested numbers
-//   threads.start(reads_that_memory_allows);             // when that number is known: starts the tuner
-//   if (threads.due(batches) && threads.tune(metrics, nodes)) warm_up();   // true: the open numbers have changed
+//   threads.max_workers();  threads.max_reads();       // the session allocates for these numbers
+//   threads.open(nodes);                                 // opens the requested numbers; call it before the nodes start
+//   threads.start(reads_that_memory_allows);             // starts the tuner; call it when the limit of reads is known
+//   if (threads.due(batches) && threads.tune(metrics, nodes)) warm_up();   // true if the open numbers changed
 //
 // Without a tuning_rule all requested threads are always open.
 // Errors: the errors of the tuning rule. Threads: not synchronized; only the trainer uses it.

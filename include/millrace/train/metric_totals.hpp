@@ -23,8 +23,8 @@ struct metric_totals {
   std::uint64_t nonfinite = 0;                ///< values excluded from `sum`, or rows of logits with a NaN
   std::uint64_t bad_labels = 0;               ///< rows that a device omitted because their label is not a class
 
-  /// Adds value * weight to `sum`, and the weight to `weight`. If one of these is not finite, only increments
-  /// `nonfinite`.
+  /// Adds value * weight to `sum`, and the weight to `weight`. If the product or the weight is not finite, only
+  /// increments `nonfinite`.
   MILLRACE_BOTH_SIDES void add(double value, double value_weight) noexcept {
     const double product = value * value_weight;
     if (!detail::is_finite(value) || !detail::is_finite(value_weight) || !detail::is_finite(product)) {

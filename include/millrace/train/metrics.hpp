@@ -78,7 +78,7 @@ class metrics {
   /// Adds `ns` to a duration. The row contains this duration as a share (0..1) of the time since the previous row.
   void spent_ns(std::string_view name, std::uint64_t ns) { named(name, kind::share).totals.count += ns; }
 
-  /// Calls `adds`. The views of GPU memory that `adds` adds to metrics are added in one kernel. More than 8 views,
+  /// Calls `adds`, and executes the adds of views of GPU memory that it requests as one kernel. More than 8 views,
   /// several views for one metric, and several streams need further kernels. The views must stay valid until
   /// add_together() returns. If `adds` throws an exception, some of its views may not be added.
   template <std::invocable Adds>
