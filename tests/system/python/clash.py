@@ -1,13 +1,16 @@
 # Several modules in one process: of the same version of the library with different flows, of another version, and next
-# to NumPy, Pillow and PyTorch, in both orders of import, with symbols that are local or global. The modules first and
-# second are compiled without hidden visibility, as torch.utils.cpp_extension does.
+# to NumPy, and to Pillow, PyTorch, torchvision and OpenCV if they are installed, in both orders of import, with symbols
+# that are local or global. The modules first and second are compiled without hidden visibility, as
+# torch.utils.cpp_extension does; header-only and with the compiled library. Each library decodes JPEGs meanwhile.
 #
 #   python3 tests/system/python/clash.py
+import base64
+import importlib
 import importlib.machinery
 import importlib.util
-import io
 import itertools
 import os
+import pathlib
 import subprocess
 import sys
 import sysconfig
@@ -17,40 +20,52 @@ import streams
 from door import (BUILD, COMPILED, HERE, ROOT, Report, compiled_library, enter, flows, launcher, library_flags,
                   write_shards)
 
-ORDERS, VISIBLE = ("ours first", "theirs first"), ("local", "global")
+ORDERS, VISIBLE, MODES = ("ours first", "theirs first"), ("local", "global"), ("compiled", "header-only")
+# 24 x 16 pixels, 4:2:0, by Pillow.
+JPEG = """/9j/4AAQSkZJRgABAQAAAQABAAD/2wBDAA0JCgsKCA0LCgsODg0PEyAVExISEyccHhcgLikxMC4pLSwzOko+MzZGNywtQFdBRkxOUlNSMj5aYV
+pQYEpRUk//2wBDAQ4ODhMREyYVFSZPNS01T09PT09PT09PT09PT09PT09PT09PT09PT09PT09PT09PT09PT09PT09PT09PT09PT0//wAARCAAQ
+ABgDASIAAhEBAxEB/8QAFgABAQEAAAAAAAAAAAAAAAAABQAG/8QAGBAAAgMAAAAAAAAAAAAAAAAAAAMFIjH/xAAWAQEBAQAAAAAAAAAAAAAAAA
+AEAgb/xAAcEQABAwUAAAAAAAAAAAAAAAAAAgMFBCEiMWH/2gAMAwEAAhEDEQA/AMaiOyokiOyo4iOyokiOypCHQtHJdA0R2VI1yI7KkLS7Y0jU
+ljs//9k="""
 
 
 def build():
-    """The modules first and second."""
-    for name, flags in {"first": [], "second": ["-DSECOND"]}.items():
-        module = BUILD / f"{name}.abi3.so"
-        subprocess.run([*launcher(), "g++", "-std=c++20", "-O0", "-fPIC", "-Wall", "-Wextra", *flags, COMPILED,
+    """The modules first, in both modes, and second."""
+    for name, mode, flags in (("first", "compiled", [COMPILED]), ("second", "compiled", [COMPILED, "-DSECOND"]),
+                              ("first", "header-only", [])):
+        module = BUILD / f"{name}-{mode}.abi3.so"
+        subprocess.run([*launcher(), "g++", "-std=c++20", "-O0", "-fPIC", "-Wall", "-Wextra", *flags,
                         f"-I{ROOT / 'include'}", f"-I{sysconfig.get_paths()['include']}", *library_flags("--cflags"),
                         "-c", HERE / "pair.cpp", "-o", f"{module}.o"], check=True)
-        subprocess.run(["g++", "-shared", f"{module}.o", compiled_library("g++"), "-o", module,
-                        *library_flags("--libs")], check=True)
+        library = [compiled_library("g++")] if COMPILED in flags else []
+        subprocess.run(["g++", "-shared", f"{module}.o", *library, "-o", module, *library_flags("--libs")], check=True)
 
 
-def module_of(name):
-    loader = importlib.machinery.ExtensionFileLoader(name, str(BUILD / f"{name}.abi3.so"))
+def module_of(name, mode):
+    loader = importlib.machinery.ExtensionFileLoader(name, str(BUILD / f"{name}-{mode}.abi3.so"))
     module = importlib.util.module_from_spec(importlib.util.spec_from_file_location(name, loader.path, loader=loader))
     loader.exec_module(module)
     return module
 
 
-def pictures():
-    """Pixels that Pillow encodes and decodes with its libjpeg."""
+def decoded(path):
+    """The pixels of a JPEG by each library that the process has imported: Pillow, torchvision, OpenCV."""
     import numpy as np
-    try:
-        from PIL import Image
-    except ImportError:
-        return b""
-    file = io.BytesIO()
-    Image.fromarray(np.arange(3 * 32 * 32, dtype=np.uint8).reshape(32, 32, 3)).save(file, "JPEG")
-    return Image.open(file).tobytes()
+    images = {}
+    if "PIL.Image" in sys.modules:
+        images["Pillow"] = np.asarray(sys.modules["PIL.Image"].open(path))
+    if "torchvision" in sys.modules:
+        images["torchvision"] = sys.modules["torchvision"].io.decode_image(path).permute(1, 2, 0).numpy()
+    if "cv2" in sys.modules:
+        images["OpenCV"] = sys.modules["cv2"].imread(path)[:, :, ::-1]
+    return images
 
 
-def one_process(order, visible, shards):
+def equal(images, others):
+    return images.keys() == others.keys() and all((images[name] == others[name]).all() for name in images)
+
+
+def one_process(order, visible, mode, shards, jpeg):
     import numpy as np
     modules = []
 
@@ -60,20 +75,20 @@ def one_process(order, visible, shards):
             sys.setdlopenflags(os.RTLD_NOW | os.RTLD_GLOBAL)
         modules.extend([flows(), streams.load()])
         sys.setdlopenflags(flags)
-        modules.extend([module_of("first"), module_of("second")])
+        modules.extend([module_of("first", mode), module_of("second", "compiled")])
 
     def theirs():
-        try:
-            import torch
-            assert torch.arange(4).sum() == 6
-        except ImportError:
-            pass
-        pictures()
+        for name in ("torch", "torchvision", "cv2", "PIL.Image"):
+            try:
+                importlib.import_module(name)
+            except ImportError:
+                pass
+        decoded(jpeg)
 
     for act in (ours, theirs) if order == "ours first" else (theirs, ours):
         act()
     plain, device, first, second = modules
-    before = pictures()
+    before = decoded(jpeg)
     device.reset()
     expected = [batch.label.tolist() for batch in plain.numbers(shards, 4, seed=7, threads=1, convert=np.asarray)]
     loaders = [plain.numbers(shards, 4, seed=7, threads=2, convert=np.asarray),
@@ -81,7 +96,7 @@ def one_process(order, visible, shards):
                first.numbers(threads=2, convert=np.asarray), second.numbers(threads=2, convert=np.asarray)]
     got = [[], [], [], []]
     for batches in itertools.zip_longest(*loaders):   # all of them run at the same time
-        assert pictures() == before
+        assert equal(decoded(jpeg), before)
         for labels, batch in zip(got, batches):
             if batch is not None:
                 labels.append(batch.label.shape[0] if labels is got[1] else batch.label.tolist())
@@ -95,7 +110,11 @@ def one_process(order, visible, shards):
         assert "numbers() got an unexpected keyword argument 'word'" in str(e), e
     for loader in loaders:
         loader.close()
-    assert (np.arange(10) @ np.arange(10), pictures()) == (285, before)
+    for pixels, in first.photos(jpeg, threads=1, convert=np.asarray):
+        assert (pixels[0] == pixels[1]).all()   # by libjpeg, and by the library's decoder
+        for name, image in decoded(jpeg).items():
+            assert abs(image.astype(int) - pixels[0]).max() <= 1, name
+    assert np.arange(10) @ np.arange(10) == 285 and equal(decoded(jpeg), before)
 
 
 def main():
@@ -103,17 +122,18 @@ def main():
     enter(report)
     flows(), streams.load(), build()
     with tempfile.TemporaryDirectory() as folder:
-        shards = write_shards(folder)
-        for order, visible in itertools.product(ORDERS, VISIBLE):
-            done = subprocess.run([sys.executable, __file__, order, visible, shards], stdout=subprocess.PIPE,
-                                  stderr=subprocess.STDOUT, text=True)
-            report.add(f"four modules next to other libraries, {order}, symbols {visible}",
+        shards, jpeg = write_shards(folder), f"{folder}/image.jpg"
+        pathlib.Path(jpeg).write_bytes(base64.b64decode(JPEG))
+        for order, visible, mode in itertools.product(ORDERS, VISIBLE, MODES):
+            done = subprocess.run([sys.executable, __file__, order, visible, mode, shards, jpeg],
+                                  stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+            report.add(f"four modules next to other libraries, {order}, symbols {visible}, {mode}",
                        None if done.returncode == 0 else f"{done.returncode}: {done.stdout[-2000:]}")
     return report.close()
 
 
 if __name__ == "__main__":
-    if len(sys.argv) == 4:
+    if len(sys.argv) == 6:
         enter(None)
         one_process(*sys.argv[1:])
     else:

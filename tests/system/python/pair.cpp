@@ -1,5 +1,5 @@
 // Two modules of clash.py from one file. Their types have the same names and different members, as in two files of a
-// user that were copied from one example.
+// user that were copied from one example. The first one also decodes a JPEG, by its own libjpeg and without it.
 #include <millrace/adapt/python.hpp>
 #include <millrace/millrace.hpp>
 #include <millrace/sources/from.hpp>
@@ -36,7 +36,24 @@ PyMODINIT_FUNC PyInit_second() {
   return mr::python::module("second", mr::python::loader<&options::word, &options::batch>("numbers", numbers));
 }
 #else
+struct jpeg_file {
+  std::string path;
+};
+
+struct decoded {
+  mr::picture pixels;
+};
+
+auto photos(const jpeg_file& o) {
+  return mr::from(std::vector{mr::picture_decoder::libjpeg, mr::picture_decoder::built_in}) |
+         mr::map([o](mr::picture_decoder decoder) -> decoded {
+           return {mr::jpeg(mr::read_file(o.path), {.decoder = decoder})};
+         }) |
+         mr::batch<&decoded::pixels>({.size = 2});
+}
+
 PyMODINIT_FUNC PyInit_first() {
-  return mr::python::module("first", mr::python::loader<&options::batch>("numbers", numbers));
+  return mr::python::module("first", mr::python::loader<&options::batch>("numbers", numbers),
+                            mr::python::loader<&jpeg_file::path>("photos", photos));
 }
 #endif
