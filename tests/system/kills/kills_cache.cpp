@@ -28,7 +28,7 @@ std::unique_ptr<mr::detail::cached_storage> cache_in(const std::string& folder,
                                                      const std::shared_ptr<distant_files>& below) {
   const mr::cache_options o{.folder = folder, .bytes = limit_bytes, .keep_free_share = 0,
                             .notice = [](const mr::notice& n) {
-                              if (n.text.find("have no space") == std::string::npos) std::abort();
+                              if (n.text.find("within its limits") == std::string::npos) std::abort();
                             }};
   return std::make_unique<mr::detail::cached_storage>(below, o, layout);
 }

@@ -94,7 +94,7 @@ TEST_CASE("the least recently used blocks are replaced; open ones stay, also tho
   CHECK(p.block_paths().size() == 4);
   CHECK(cache->statistics().uncached_bytes == 8'000);
   REQUIRE(p.notices.size() == 1);
-  CHECK(p.notices[0].find("its limits have no space") != std::string::npos);
+  CHECK(p.notices[0].find("within its limits") != std::string::npos);
 }
 
 TEST_CASE("parts of dead processes are removed; one that is being written is waited for, up to a limit") {
