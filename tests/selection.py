@@ -15,8 +15,8 @@ PLAIN_UNITS = [f"unit_{name}" for name in "device_refusals examples fake_cuda_va
 # g++ and AddressSanitizer's build run the kernels in turn: the compilers contract and order them differently.
 CONTRACTED_UNITS = [f"unit_{name}" for name in "device device_cuda image_kernels".split()]
 # Their subject is threads. ThreadSanitizer also reports uses after free.
-THREADED_UNITS = [f"unit_{name}" for name in "adapt_tbb deliver deliver_cuda fake_cuda measure read_stage run sync "
-                                             "train_log work".split()]
+THREADED_UNITS = [f"unit_{name}" for name in "adapt_feeders adapt_tbb deliver deliver_cuda fake_cuda measure "
+                                             "read_stage run sync train_log work".split()]
 # Large units. One half of them is due, in turn with each commit, and those in whose folder a test or a header changed.
 UNITS_IN_TURN = ("adapt_remote_store deliver_cuda examples image_png io_cache report run_flows train "
                  "transcode".split(),
