@@ -294,28 +294,22 @@ class flow_rows final : public row_maker {
     }
   }
 
-  /// Renders the items without failure. If one of several fails, each is rendered alone.
+  /// Renders the items together; each one alone if one of them fails.
   void render(std::span<std::optional<item>> items, std::span<const ordered_sample> samples,
               const error_location* origins, std::string* failures, place& here) const {
-    for (std::size_t i = 0; i < items.size();) {
-      const item* run[together];
-      std::size_t n = 0;
-      while (i + n < items.size() && failures[i + n].empty()) {
-        run[n] = &*items[i + n];
-        ++n;
-      }
-      std::string failure;
-      const auto render_rows = [&](std::size_t first, std::size_t rows, std::string& to) {
-        guarded(to, samples[i + first], origins[i + first], [&](std::size_t& map) {
-          map = rendering;
-          columns_.render({run + first, rows}, here.slot.data(), i + first, here.memory);
-        });
-      };
-      if (n > 0) render_rows(0, n, failure);
-      if (!failure.empty())
-        for (std::size_t r = 0; r < n; ++r) render_rows(r, 1, failures[i + r]);
-      i += n + 1;
-    }
+    const item* all[together];
+    for (std::size_t i = 0; i < items.size(); ++i) all[i] = items[i] ? &*items[i] : nullptr;
+    const auto render_rows = [&](std::size_t first, std::size_t rows, std::string& failure) {
+      guarded(failure, samples[first], origins[first], [&](std::size_t& map) {
+        map = rendering;
+        columns_.render({all + first, rows}, here.slot.data(), first, here.memory);
+      });
+      return failure.empty();
+    };
+    const bool is_complete = std::all_of(failures, failures + items.size(), [](const auto& f) { return f.empty(); });
+    if (std::string failure; is_complete && render_rows(0, items.size(), failure)) return;
+    for (std::size_t i = 0; i < items.size(); ++i)
+      if (failures[i].empty()) render_rows(i, 1, failures[i]);
   }
 
   /// Returns whether a cursor reaches any position at the same cost, because it contains the permutation of a pass.
