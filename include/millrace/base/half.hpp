@@ -5,7 +5,7 @@
 //   auto x = mr::detail::to_element<mr::bf16>(0.1F);      // or float, or f16
 //
 // Rounds to nearest, ties to even; values beyond the largest f16 become infinite. Do not pass NaN to to_f16 or to_bf16.
-// Kernels use the GPU's conversion instructions, which return the same bits (except for the payload of a NaN).
+// Kernels use the GPU's conversion instructions, which return the same bits. Only to_float() of a NaN may differ.
 // Errors: none. Threads: the functions are pure; any thread may call them. Format: IEEE 754 binary16; bfloat16 is the
 // upper half of an f32.
 #pragma once
@@ -60,7 +60,7 @@ MILLRACE_BOTH_SIDES inline f16 to_f16(float value) noexcept {
     const std::uint32_t rebased = magnitude - (std::uint32_t{127 - 15} << 23);
     result = (rebased + 0xfff + (rebased >> 13 & 1)) >> 13;
   } else {
-    // A subnormal result is a multiple of 2^-24. In every build, adding 0.5 rounds to nearest even at that bit.
+    // A subnormal result is a multiple of 2^-24. Adding 0.5 rounds to such a multiple, ties to even.
     const float shifted = __builtin_bit_cast(float, magnitude) + 0.5F;
     result = __builtin_bit_cast(std::uint32_t, shifted) - __builtin_bit_cast(std::uint32_t, 0.5F);
   }

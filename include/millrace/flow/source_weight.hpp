@@ -83,7 +83,7 @@ class source_weight {
   /// A weight of weight_within() has the points of all weights from which it is computed.
   const std::vector<point>& points() const noexcept { return points_; }
 
-  /// Returns whether a function of the user determines the weight, so that it may change at any position.
+  /// Returns whether the weight depends on a function of the user. Such a weight may change at any position.
   bool is_function() const noexcept { return of_user_; }
 
   /// Returns the weight at a position.
@@ -100,8 +100,8 @@ class source_weight {
   }
 
   /// Returns the mean weight of the positions [begin, end). No point of the weight may be inside this interval. If the
-  /// weight, or a factor of it, is linear(), the result is the mean of the values at both ends. For any other weight,
-  /// the result is at(begin).
+  /// weight is linear(), or a product of weight_within() with a factor linear(), the result is the mean of the values
+  /// at both ends. For any other weight, the result is at(begin).
   double mean(std::uint64_t begin, std::uint64_t end) const {
     return linear_ ? (at(begin) + at(end - 1)) / 2 : at(begin);
   }

@@ -8,7 +8,7 @@
 //   store_numbers<false>(numbers, a, b);                       // float*, f16* or bf16*
 //
 // A vector has vector_quads numbers. Conversions round as base/half.hpp does, so the bits are the same. All functions
-// are inlined, and may be called only from functions with the target of the layer.
+// are inlined. Call them only from functions that are compiled for the same instructions, AVX2 or NEON.
 // Errors: none. Threads: any; all functions except stores are pure.
 #pragma once
 

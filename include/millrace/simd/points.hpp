@@ -4,8 +4,9 @@
 //   const mr::detail::neon::four_doubles x = mr::detail::neon::four_of(0.5, 1.5, 2.5, 3.5);
 //   mr::detail::neon::rounded_down(x + mr::detail::neon::four_of(0.25));
 //
-// A block is 128 bits. A register contains `blocks` points, one per block. All functions are inlined, and may be called
-// only from functions with the target of the layer. Threads: any; all functions except stores are pure.
+// A block is 128 bits. A register contains `blocks` points, one per block. All functions are inlined. Call them only
+// from functions that are compiled for the same instructions, AVX2 or NEON.
+// Threads: any; all functions except stores are pure.
 #pragma once
 
 #include <millrace/simd/floats.hpp>
@@ -70,7 +71,7 @@ MILLRACE_SIMD floats rounded_down(floats v) noexcept { return _mm256_floor_ps(v)
 /// Returns the numbers of each block at these positions.
 template <int a, int b, int c, int d>
 MILLRACE_SIMD floats picked(floats v) noexcept { return _mm256_permute_ps(v, a | b << 2 | c << 4 | d << 6); }
-/// Returns a * weight + c with one rounding; `weight` is number `lane` of each block of `weights`.
+/// Returns a * w + c with one rounding. In each block, w is the element of `weights` with the index `lane`.
 template <int lane>
 MILLRACE_SIMD floats fused_by_lane(floats a, floats weights, floats c) noexcept {
   return fused(a, picked<lane, lane, lane, lane>(weights), c);
@@ -100,8 +101,8 @@ MILLRACE_SIMD floats spread(float_block v) noexcept {
 MILLRACE_SIMD void join_axes(float_block x, float_block y, floats (&axes)[1]) noexcept {
   axes[0] = _mm256_insertf128_ps(_mm256_castps128_ps256(x), y, 1);
 }
-/// by_point[...][i] contains the four x and the four y of point i. Returns a vector whose block b contains the four x
-/// (axis 0) or the four y (axis 1) of point first + b.
+/// by_point[...][i] contains four numbers of point i for the x axis, and four for the y axis. Returns a vector whose
+/// block b contains those of point first + b for axis 0 (x) or 1 (y).
 template <int axis, int first>
 MILLRACE_SIMD floats of_axis(const floats (&by_point)[1][4]) noexcept {
   return _mm256_permute2f128_ps(by_point[0][first], by_point[0][first + 1], axis == 0 ? 0x20 : 0x31);

@@ -24,7 +24,7 @@
 //   m.add_together([&] { loss.add(losses, {.stream = s});  top.add(logits, labels, {.stream = s}); });
 // Errors: setup_error for wrong names and shapes; data_error for a label that is not a class. For labels on the host,
 // add() throws the data_error. For labels on a GPU, the data_error is thrown by the call of maybe_log() or finish()
-// that writes the row. The row still includes the other labels.
+// that writes the row. The sums in this row count only the valid labels.
 // Threads: not synchronized. Lifetime: the metrics must outlive their handles.
 #pragma once
 
@@ -78,7 +78,7 @@ class metrics {
   /// Adds `ns` to a duration. The row contains this duration as a share (0..1) of the time since the previous row.
   void spent_ns(std::string_view name, std::uint64_t ns) { named(name, kind::share).totals.count += ns; }
 
-  /// Calls `adds`, and executes the adds of views of GPU memory that it requests as one kernel. More than 8 views,
+  /// Calls `adds`. Its add() calls for views of GPU memory are executed together, as one kernel. More than 8 views,
   /// several views for one metric, and several streams need further kernels. The views must stay valid until
   /// add_together() returns. If `adds` throws an exception, some of its views may not be added.
   template <std::invocable Adds>
@@ -159,7 +159,7 @@ class metrics {
   metrics_options options_;
   instant since_;
   std::deque<detail::named_metric> metrics_;   // a deque, because the handles point to its elements
-  std::deque<pending_row> pending_;        // oldest first, like the hand-overs of the device
+  std::deque<pending_row> pending_;        // oldest first, the order in which the device delivers sums
   std::optional<data_error> bad_labels_;
   log_point last_{};
   std::uint64_t steps_since_ = 0, log_skipped_ = 0;

@@ -159,7 +159,7 @@ inline picture resize_to_patches(const picture& image, const resize_to_patches_o
   if (patch < 1 || patch > 65'535 || fewest < 1 || most < fewest || most > 1U << 24)
     throw setup_error("an option of resize_to_patches is out of range: got patch " + std::to_string(patch) +
                           ", min_patches " + std::to_string(fewest) + " and max_patches " + std::to_string(most) +
-                          ", expected 1 to 65535 and 1 <= min_patches <= max_patches <= 16777216",
+                          ", expected 1 <= patch <= 65535 and 1 <= min_patches <= max_patches <= 16777216",
                       "Set max_patches to the number of patches that an image may have");
   const std::size_t height = image.height(), width = image.width();
   const auto nearest = [&](std::size_t side) {

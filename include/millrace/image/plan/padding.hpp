@@ -41,14 +41,15 @@ struct letterbox_options {
 
 namespace detail {
 
-/// One axis of a padded image, in the order of the result. Position 0 is the first pixel of the image.
+/// One axis of a padded image. If the result is flipped, positions count in the flipped direction. Position 0 is the
+/// first pixel of the image in this direction.
 struct padded_axis {
   std::int64_t begin = 0, end = 0;                    ///< the positions of the result
   std::int64_t count = 0;                             ///< pixels of the image
   std::int64_t rendered_begin = 0, rendered_end = 0;  ///< the pixels that are rendered
 
   std::int64_t size() const noexcept { return end - begin; }
-  /// Returns whether the rendered pixels are a part of the result, in the same order.
+  /// Returns whether the rendered pixels are exactly the pixels of the image that the result shows.
   bool contains_rendered() const noexcept {
     return rendered_begin == (begin > 0 ? begin : 0) && rendered_end == (end < count ? end : count);
   }

@@ -1,5 +1,5 @@
-// cache_folder: the blocks in the folder of a cache. One process fetches a block from the remote storage, and the other
-// processes wait for the block.
+// cache_folder: the blocks (parts of remote files) that a cache stores in its folder. One process fetches a block from
+// the remote storage, and the other processes wait for the block.
 //
 //   mr::detail::cache_folder folder(options, layout, counts);
 //   const mr::detail::cache_block block = folder.open(object, 7);             // empty: the block is not cached
@@ -75,8 +75,8 @@ class cache_folder {
   /// Removes a damaged block.
   void drop_damaged(const cached_object& object, std::uint64_t number, const cache_block& block);
   /// Waits until this thread has to fetch the block, another thread or process has fetched it, or the wait limit is
-  /// reached. Evicts other blocks if the new block needs their space. If `waits` is false, does not wait for another
-  /// process that is fetching the block, and treats the block as cached.
+  /// reached. Evicts other blocks if the new block needs their space. If `waits` is false and another process is
+  /// fetching the block, returns at once, with has_appeared() true although the block is not complete yet.
   cache_turn acquire_turn(const cached_object& object, std::uint64_t number, bool waits = true);
   /// Writes a block. Requires that the turn's is_mine() is true. Returns false if the write fails.
   bool store(cache_turn& turn, const cached_object& object, std::uint64_t number, std::span<const std::byte> data);

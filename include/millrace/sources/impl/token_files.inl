@@ -67,16 +67,16 @@ MILLRACE_INLINE token_files_source::token_files_source(std::vector<std::string> 
     throw setup_error("token_files() has empty windows: got a length of 0 tokens, expected at least 1",
                       "Set token_files_options::length");
   if (options.stride == std::size_t{0})
-    throw setup_error("token_files() has no stride: got 0 tokens, expected at least 1",
+    throw setup_error("token_files() has an invalid stride: got 0 tokens, expected at least 1",
                       "Omit the stride to use the window length");
   if (options.documents && (options.token_bytes || options.header_bytes || options.keep_short))
-    throw setup_error("token_files() has options that exclude each other: documents, and token_bytes, header_bytes or "
-                      "keep_short",
-                      "Omit the other options: the .idx file states the type and the position of the documents");
+    throw setup_error("token_files() has options that exclude each other: documents is set, and one of token_bytes, "
+                      "header_bytes and keep_short too",
+                      "Omit the latter: the .idx file of the documents states their type and their positions");
   if (const std::size_t bytes = options.token_bytes.value_or(1); bytes > 8 || !std::has_single_bit(bytes))
     throw setup_error("token_files() does not support this token size: got " + std::to_string(bytes) +
                           " bytes, expected 1, 2, 4 or 8",
-                      "Omit token_bytes: the header or the name of the file then states the size");
+                      "Omit token_bytes: the header or the name of the file states the size");
 }
 
 MILLRACE_INLINE token_reader token_files_source::open(std::size_t shard, std::uint64_t) const {

@@ -5,7 +5,7 @@
 //       segment, mr::detail::dispatcher::options{.max_workers = 8, .together = 2, .group = 256});
 //   d->attach(&executor);
 //   d->set_available(n);      // tickets below n have their input           (called by the previous source or segment)
-//   d->set_limit(m);          // tickets below m have space for the result  (called for slots or by the next segment)
+//   d->set_limit(m);          // tickets below m have space for the result  (called when a slot is freed)
 //
 // A ticket is a position: with B rows per batch, ticket t is row t % B of batch t / B, regardless of the worker.
 // Therefore the order never depends on the number of workers. Tickets below min(available, limit) are claimable. A
@@ -83,7 +83,8 @@ class dispatcher final : public worker_task,
   bool wait_for_available(std::uint64_t ticket);
 
   /// Shares the tickets with another thread: `listener` is called when tickets may have become claimable. At most
-  /// `max_returned` returned tickets wait for workers at a time. The listener must outlive all threads of the run.
+  /// `max_returned` tickets that give_back() returned wait for workers at a time. The listener must outlive all
+  /// threads of the run.
   void share_with(space_listener& listener, std::size_t max_returned);
   /// Returns whether claim_surplus() may succeed.
   bool has_surplus() const noexcept { return surplus(head_.load()) > 0; }
@@ -95,14 +96,15 @@ class dispatcher final : public worker_task,
   /// Returns whether a worker could claim a ticket.
   bool has_claimable() const noexcept { return claimable(head_.load()) > 0 || returned_count_.load() > 0; }
 
-  /// Returns the times of a worker, in which the worker also records its current ticket for waits().
+  /// Returns the time record of a worker. It also contains the worker's current ticket, which waits() reads.
   worker_times& times(std::size_t number) noexcept { return *workers_[number].times; }
 
   /// Runs one claim on the calling thread. Returns false if nothing is claimable.
   bool advance();
 
   /// Sets the number of active workers to `count`, clamped to [1, max_workers]. After this call, the number no longer
-  /// depends on available CPU time. Has no effect if the stage runs on its own threads.
+  /// depends on available CPU time. Has no effect if the executor has separate threads
+  /// for this segment.
   void set_active(std::size_t count);
 
   /// Requests that all workers leave after their current claims. Does not wait.
@@ -121,8 +123,8 @@ class dispatcher final : public worker_task,
   /// Adds the latest spans of each worker to a timeline.
   void add_spans(timeline& t, const std::string& name, std::uint64_t start_ns) const;
 
-  /// Runs claims as worker `index`. Ends if no ticket is claimable for a while, if the worker is inactive, or if its
-  /// turn is over. After its turn, the worker queues again.
+  /// Runs claims as worker `index`. Ends if no ticket is claimable for a while, if the worker is inactive, or after
+  /// `turn_ns`. Then the executor schedules the worker again, so that its other tasks can run between the turns.
   void run_as_worker(std::size_t index) noexcept override;
 
  private:
@@ -150,8 +152,8 @@ class dispatcher final : public worker_task,
   /// Returns the missing condition of the next ticket: space or input.
   worker_times::waits_for missing_condition() const noexcept;
 
-  /// Returns the number of claimable tickets from `head` on. Tickets wait until the preferred claim is complete, except
-  /// at the end of a group, because groups are always filled.
+  /// Returns the number of claimable tickets from `head` on. Returns 0 if there are fewer tickets than the preferred
+  /// claim, unless they end a group.
   std::uint64_t claimable(std::uint64_t head) const noexcept;
 
   /// Doubles the size of the worker's claims for cheap tickets, so that the cost of claiming is negligible. Halves the

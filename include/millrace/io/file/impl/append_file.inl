@@ -18,7 +18,7 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 MILLRACE_INLINE void throw_file_error(const std::string& problem, const std::string& path, int failure) {
   throw io_error(problem + " '" + printable(path) + "': " + std::strerror(failure),
-                 failure == ENOSPC || failure == EDQUOT ? "Free space on the disk; the log retries later records"
+                 failure == ENOSPC || failure == EDQUOT ? "Delete other files; the log continues with its next records"
                                                         : "Check that the folder exists and the file is writable");
 }
 

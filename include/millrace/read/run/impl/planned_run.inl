@@ -7,7 +7,7 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 MILLRACE_INLINE error_location planned_run::locate(std::uint64_t /*epoch*/, std::uint64_t /*at*/) const {
   throw setup_error("locate() needs a source with an index: this session streams its samples",
-                    "Use the origin that an error or the quarantine list reports");
+                    "Use the shard and key of an error, or of an entry of the quarantine list");
 }
 
 MILLRACE_INLINE shuffle_statistics planned_run::shuffle_quality() const {
