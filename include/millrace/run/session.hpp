@@ -34,6 +34,7 @@
 #include <millrace/item/owner.hpp>
 #include <millrace/run/engine.hpp>
 
+#include <concepts>
 #include <cstdint>
 #include <iterator>
 #include <optional>
@@ -60,14 +61,17 @@ class session {
   /// Builds the pipeline and starts its threads. Returns when the first sample is rendered and all memory is allocated.
   /// Throws setup_error if the flow, the options, the source or the memory budget are incompatible.
   template <detail::flow_with_columns<Columns...> Flow>
-  explicit session(Flow flow, session_options options = {})
+  explicit session(Flow flow, session_options options)
       : engine_(new detail::engine<Flow, batch>(std::move(flow), options)) {}
+  /// The same with the default options. Preferred to the next constructor, because it has a further constraint.
+  template <detail::flow_with_columns<Columns...> Flow>
+    requires std::move_constructible<Flow>
+  explicit session(Flow flow) : session(std::move(flow), session_options{}) {}
   /// Rejects `session run = flow` at compile time.
-  template <detail::flow_with_columns<Columns...> Flow, class... Nothing>
-    requires(sizeof...(Nothing) == 0)   // a pack, so that overload resolution prefers the constructor above
+  template <detail::flow_with_columns<Columns...> Flow>
   __attribute__((unavailable("millrace: a session is created with '=' here, which hides that it starts threads. Write "
                              "session run{std::move(flow)}.")))
-  session(Flow, Nothing...);
+  session(Flow);
   /// Catches option names of other libraries, such as num_workers. The compile error shows the name in Millrace.
   template <detail::flow_with_columns<Columns...> Flow>
   session(Flow, detail::diagnose::session_by_another_name);

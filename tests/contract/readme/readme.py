@@ -8,8 +8,8 @@
 # the program in programs.cpp that begins with `// program: NAME BLOCK` and includes snippet.hpp; or recipes.cpp
 # includes it and compiles it; or a test contains its lines (IN_TESTS). Two programs are built header-only, the others
 # with the compiled library. g++ compiles half of the programs, clang++ the others, in turn with each commit
-# (checks.py); after a change of programs.cpp, both compile all. README.md has at most 200 lines and its first program
-# 16. A file of the guide has at most 300, and each of the seven usual recipes 20.
+# (checks.py); after a change of programs.cpp, both compile all. clang++ 19 compiles the recipes too. README.md has at
+# most 200 lines and its first program 16. A file of the guide has at most 300, and each of the seven usual recipes 20.
 #
 # The messages of mistakes.md are those of the headers and of mistakes.cpp. All Python of the guide compiles, and the
 # programs of migration.md run if an interpreter has their packages: one of MILLRACE_BENCH_PYTHON (several are
@@ -18,6 +18,7 @@ import difflib
 import os
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -33,6 +34,7 @@ RECIPES = pathlib.Path(__file__).with_name("recipes.cpp")
 MISTAKES = pathlib.Path(__file__).with_name("mistakes.cpp")
 PROGRAM = re.compile(r"^// program: (\w+) (\w+)\n(.*?)(?=^// program:|\Z)", re.MULTILINE | re.DOTALL)
 # The compiled library reduces the compile time to a third. g++ warns of uninitialized values only if it optimizes.
+NEWEST_COMPILER = "clang++-19"   # clang++ 16 and later choose other overloads than clang++ 14
 HEADER_ONLY = {("first_program", "clang++"): "-O0", ("text", "g++"): "-O2"}
 GUIDE_FOLDER = ROOT / "examples" / "guide"
 GUIDE = [ROOT / "examples" / "README.md", *sorted(GUIDE_FOLDER.glob("*.md"))]
@@ -103,8 +105,8 @@ def problem_with(job):
     return None
 
 
-def problem_with_recipes(passes, blocks):
-    flags = ["g++", *WARNINGS, "-O0", COMPILED, f"-I{ROOT / 'include'}", *library_flags("--cflags")]
+def problem_with_recipes(passes, blocks, compiler):
+    flags = [compiler, *WARNINGS, "-O0", COMPILED, f"-I{ROOT / 'include'}", *library_flags("--cflags")]
     key = passes.key(flags, RECIPES.read_text() + "".join(f"{name}\n{block}" for name, block in blocks.items()),
                      ROOT / "include")
     if passes.remark(key) is not None:
@@ -272,7 +274,12 @@ def main(arguments):
     for (program, _, _, compiler, _), problem in in_parallel(problem_with, jobs):
         report.add(f"{program} {compiler}", problem)
     compiled = {name: blocks[name] for names in recipes().values() for name in names if name in blocks}
-    report.add(f"the {len(compiled)} recipes of the guide g++", problem_with_recipes(passes, compiled))
+    for compiler in ("g++", NEWEST_COMPILER):
+        name = f"the {len(compiled)} recipes of the guide {compiler}"
+        if shutil.which(compiler):
+            report.add(name, problem_with_recipes(passes, compiled, compiler))
+        else:
+            report.skip(name, "this compiler is not installed")
 
     check_mistakes(report)
     check_python(report)
