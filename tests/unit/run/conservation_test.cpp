@@ -53,7 +53,7 @@ std::string loss_of(const std::string& shards, std::uint64_t lost_reading, run_o
   try {
     for (auto& b : session) batches += b.size() > 0;
   } catch (const mr::conservation_error& e) {
-    CHECK_THROWS_WITH_AS(session.next(), doctest::Contains("the session is over"), mr::setup_error);
+    CHECK_THROWS_WITH_AS(session.next(), doctest::Contains("the session has ended with an error"), mr::setup_error);
     return e.message();
   }
   return "no error";
