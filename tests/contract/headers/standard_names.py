@@ -29,8 +29,8 @@ charconv: chars_format errc from_chars to_chars
 chrono: chrono::duration chrono::duration_cast chrono::milliseconds chrono::nanoseconds chrono::seconds
 chrono: chrono::hours chrono::system_clock
 cmath: abs ceil fabs floor fma fmod frexp isfinite nearbyint sqrt trunc
-concepts: constructible_from convertible_to copy_constructible derived_from floating_point integral invocable same_as
-concepts: signed_integral
+concepts: constructible_from convertible_to copy_constructible derived_from floating_point integral invocable
+concepts: move_constructible same_as signed_integral
 condition_variable: condition_variable
 csetjmp: jmp_buf longjmp
 cstddef: byte nullptr_t ptrdiff_t size_t to_integer
