@@ -93,6 +93,6 @@ TEST_CASE("a stalled run names the part of the user's source that blocks, metere
   const std::string named = waits_of(named_rows{{&open, &at_gate}});
   CHECK_MESSAGE(named.find(" s: number-2; ") != std::string::npos, named);
   const std::string metered = waits_of(metered_rows{{&open, &at_gate}, &meter});
-  CHECK_MESSAGE(metered.find("\nread: no read in progress; at shard 2 of the source for ") != std::string::npos,
+  CHECK_MESSAGE(metered.find("\nread: no read in progress, now at shard 2 of the source for ") != std::string::npos,
                 metered);
 }

@@ -162,12 +162,13 @@ class shard_data {
   /// Returns the meter of sample reads that is used by default. It excludes reads of indexes.
   read_meter& reads() const noexcept { return reads_; }
 
-  /// Closes the files that this set keeps open. From now on, keeps its files open in `files`, a pool that this set
-  /// shares with other sets.
-  void share(std::shared_ptr<idle_files> files) {
+  /// Closes the files that this set keeps open. From now on, keeps its files open in `files` and uses the memory of
+  /// `blocks`, which this set shares with other sets. Call it before the first read().
+  void share(std::shared_ptr<idle_files> files, const block_pool& blocks) {
     const std::lock_guard lock(mutex_);
     files_->remove_all(this);
     files_ = std::move(files);
+    pool_ = blocks;
   }
 
   /// Decides whether to read small samples in blocks. Call it before the first read(). Returns the maximum bytes of

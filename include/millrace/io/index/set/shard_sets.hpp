@@ -44,10 +44,12 @@ class shard_sets {
   read_meter& reads() const noexcept { return reads_; }
 
  protected:
-  /// All sets together keep up to 512 files open between reads.
+  /// All sets together keep up to 512 files open between reads. They share a block pool: otherwise each of many sets
+  /// would read into memory that is in no cache.
   explicit shard_sets(std::vector<std::shared_ptr<shard_data>> sets) : sets_(std::move(sets)) {
     const auto files = std::make_shared<idle_files>(512);
-    for (const auto& set : sets_) set->share(files);
+    const block_pool blocks;
+    for (const auto& set : sets_) set->share(files, blocks);
   }
   ~shard_sets() = default;
 
