@@ -21,10 +21,10 @@
 //        void finish(auto& emit);                      // optional: at the end of a pass, emits the remaining items
 //      };
 //
-//    If a stage has no known bound, omit max_outputs(): expand(stage, {.max_outputs = 1'000}).
-//    If a flow has a stage with finish(), a resumed run reads again from the start of a pass. Therefore finish() must
-//    reset the stage to its initial state. If a stage runs on one thread and has no finish(), a resumed run reads again
-//    from the start of the run.
+// If a stage has no known bound, omit max_outputs(): expand(stage, {.max_outputs = 1'000}).
+// If a flow has a stage with finish(), a resumed run reads again from the start of a pass. Therefore finish() must
+// reset the stage to its initial state. If a stage runs on one thread and has no finish(), a resumed run reads again
+// from the start of the run.
 //
 // 3. A source creates items, in shards that can be read independently. Pass it to from().
 //
@@ -45,7 +45,7 @@
 //        static constexpr bool begins_at_pass_0 = true;         // optional: reading cannot begin in a later epoch
 //      };
 //
-//    An item may have a key() that converts to std::string_view. batch({.keys = true}) uses it as the key of the row.
+// An item may have a key() that converts to std::string_view. batch({.keys = true}) uses it as the key of the row.
 //
 // Threads: I/O threads call open() and next(), and both functions may block. Several readers run concurrently, but only
 // one thread at a time uses a reader.

@@ -21,6 +21,7 @@
 // its original step. If too many rows are pending, the sums of the interval become part of the next row. Only finish(),
 // read_now() and the destructor wait. Without `.device`, add() throws setup_error for views of GPU memory.
 // Each add on a GPU is one kernel. A group of adds is one kernel, too, with the same results:
+//
 //   m.add_together([&] { loss.add(losses, {.stream = s});  top.add(logits, labels, {.stream = s}); });
 // Errors: setup_error for wrong names and shapes; data_error for a label that is not a class. For labels on the host,
 // add() throws the data_error. For labels on a GPU, the data_error is thrown by the call of maybe_log() or finish()

@@ -31,16 +31,18 @@ SECTION = re.compile(r"// ---- (\w+\.hpp)")
 
 
 def blocks_of(header):
-    """The indented blocks of a header's first comment: [(number of the first line, lines)]."""
-    blocks, before = [], 0
+    """The indented blocks of a header's first comment: [(number of the first line, lines)]. As in Markdown, a block
+    follows an empty line: an indented line after text continues an item of a list."""
+    blocks, is_block, before = [], False, ""
     for number, line in enumerate((INCLUDE / "millrace" / header).read_text().splitlines(), 1):
         if not line.startswith("//"):
             break
-        if re.match(r"//   +\S", line):
-            if before != number - 1:
+        is_block = bool(re.match(r"//   +\S", line)) and (is_block or before == "//")
+        if is_block:
+            if before == "//":
                 blocks.append((number, []))
             blocks[-1][1].append(line[2:])
-            before = number
+        before = line
     return blocks
 
 

@@ -11,6 +11,7 @@
 // rows only if these texts are equal. The run id is the hash of the text, so that a cache in front of the feeders never
 // serves the rows of another run.
 // A feeder answers two requests. RUN is the run id of the trainer, and a token is in the header Authorization: Bearer.
+//
 //   GET /v1/RUN/hello                          200: the text of the feeder
 //   GET /v1/RUN/rows/EPOCH/FIRST-COUNT-STEP    200: a body
 // Other statuses of both: 409 for another run, with the text of the feeder; 401 for a wrong token; 429 if the feeder is

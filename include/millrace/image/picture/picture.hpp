@@ -19,6 +19,7 @@
 // is resized before the conversion to RGB. jpeg_options.hpp states the accuracy.
 // pad(), crop_beyond() and letterbox() add pixels around the image. The plan's geometry() maps boxes, points and label
 // maps to the padded image:
+//
 //   p = mr::jpeg(r["jpg"]).letterbox({.width = 640, .height = 640}).random_flip(rng);       // detectors
 //   q = mr::png(r["png"]).pad(4).random_crop(32, rng).random_flip(rng);                     // CIFAR
 // Decoding stops below the crop, so damage below the crop is not detected.
@@ -26,6 +27,7 @@
 // the decoder does not change the bits of an `exact` image (picture_renderer.hpp).
 // For several crops of one JPEG, use a column of std::array<mr::picture, n>, or several columns. The JPEG is decoded
 // once for all crops of a row:
+//
 //   struct views { std::array<mr::picture, 2> large; std::array<mr::picture, 8> small; };   // [B, 2, 224, 224, 3], ...
 //
 // Errors: jpeg() throws data_error if the bytes are not a JPEG or the image exceeds max_pixels. render() throws

@@ -5,6 +5,7 @@
 //   mr::detail::compose_chroma(luma, 188, chroma);       // 188 chroma samples correspond to 375 luma samples
 //
 // Let L(x) be the weight of luma sample x. The weight of chroma sample k for the same output is then
+//
 //   (L(2k-1) + 3 L(2k) + 3 L(2k+1) + L(2k+2)) / 4.
 // This is libjpeg's fancy upsampling, with the weights 3/4 and 1/4, followed by the resize, without the upsampling's
 // rounding.

@@ -7,6 +7,7 @@
 //
 // If the threads of a stage were busy for b seconds in total with n samples, the limit of the stage is n x threads / b
 // (utilization law).
+//
 //   step      n / time between calls of next(); with events of the device n / (wall - idle time of the device)
 //   copy      n x threads / copying          work    n x threads / working
 //   unpack    n x threads / (reading + unpacking)      the speed of the I/O threads
