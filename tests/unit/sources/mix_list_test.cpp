@@ -198,7 +198,7 @@ TEST_CASE("the sets of a mix together keep a limited number of files open") {
     REQUIRE(set.read({&first, 1}, records, failure) == 1);
   };
   read(*all[0]);   // open before the limit is shared
-  for (const auto& set : all) set->share(limit);
+  for (const auto& set : all) set->share(limit, mr::block_pool());
   for (int round = 0; round < 2; ++round)
     for (const auto& set : all) {
       read(*set);
@@ -375,7 +375,7 @@ TEST_CASE("the files that several sets keep open are closed by age, not by set")
     o.files.storage = counting{opens};
     o.notice = mr::quiet;
     auto set = std::make_unique<mr::detail::shard_data>(names, std::move(o));
-    set->share(limit);
+    set->share(limit, mr::block_pool());
     return set;
   };
   const auto large = set_of_names({sets.names[0], sets.names[1], sets.names[2]}), small = set_of_names({sets.names[3]});
