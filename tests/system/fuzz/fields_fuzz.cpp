@@ -15,16 +15,8 @@ extern "C" std::size_t LLVMFuzzerMutate(std::uint8_t* data, std::size_t size, st
 namespace {
 
 namespace mr = millrace;
+using slow::split;
 using texts = std::vector<std::string>;
-
-texts split(const std::string& text, char at) {
-  texts parts(1);
-  for (const char c : text) {
-    if (c == at) parts.emplace_back();
-    else parts.back() += c;
-  }
-  return parts;
-}
 
 /// The text that '*' matches, by trying every length.
 std::optional<std::string> part_of(const std::string& pattern, const std::string& name) {

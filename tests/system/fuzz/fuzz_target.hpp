@@ -29,6 +29,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include <sys/mman.h>
 
@@ -44,6 +45,16 @@ namespace mr = millrace;
 
 inline void expect(bool condition, const char* what) {
   if (!condition) fail(what);
+}
+
+/// Returns the parts of a text between the characters `at`; one part if there is no such character.
+inline std::vector<std::string> split(const std::string& text, char at) {
+  std::vector<std::string> parts(1);
+  for (const char c : text) {
+    if (c == at) parts.emplace_back();
+    else parts.back() += c;
+  }
+  return parts;
 }
 
 /// Numbers of inputs that the parser accepted and refused, printed at the end for fuzz.py.

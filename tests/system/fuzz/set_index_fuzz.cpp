@@ -19,18 +19,10 @@ namespace {
 namespace mr = millrace;
 using mr::detail::set_index;
 using mr::detail::set_index_shard;
+using slow::split;
 using texts = std::vector<std::string>;
 
 const std::string mark = "millrace set index 1\n";
-
-texts split(const std::string& text, char at) {
-  texts parts(1);
-  for (const char c : text) {
-    if (c == at) parts.emplace_back();
-    else parts.back() += c;
-  }
-  return parts;
-}
 
 bool is_of(const std::string& text, const char* characters) {
   return !text.empty() && text.find_first_not_of(characters) == std::string::npos;
