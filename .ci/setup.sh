@@ -59,6 +59,7 @@ packages_for() {
     [ "$(uname -m)" = aarch64 ] || echo g++-aarch64-linux-gnu qemu-user
     # A separate package in Debian 12 and later; apt-cache needs its package lists to name it.
     clang_runtime
+    # The newest compiler of the recipes in tests/contract/readme, in systems that have its package.
     ! apt-cache show clang-19 >/dev/null 2>&1 || echo clang-19
   fi
   # Libraries of all benchmarks, for one configuration; then the programs of two benchmarks.

@@ -76,7 +76,7 @@ constexpr std::size_t entries_table_bytes(std::size_t rows) noexcept {
 }
 
 /// Writes the table of entry points at the first aligned offset from `at` on, where the block must have space for
-/// entries_table_bytes(). `rows` must be in ascending order of data_at. Writes nothing if there are no rows or if `at`
+/// entries_table_bytes(). `rows` must be in ascending order of data_at. Writes nothing if `rows` is empty or if `at`
 /// is beyond 32 GiB. Returns the offset after the table.
 std::size_t put_entries_table(block& b, std::size_t at, std::span<const entries_place> rows) noexcept;
 

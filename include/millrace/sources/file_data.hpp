@@ -68,7 +68,7 @@ class file_data {
   /// Returns a digest of the keys, sizes and classes. The folders before the keys, modification times and contents do
   /// not affect it.
   std::uint64_t fingerprint() const noexcept { return fingerprint_; }
-  /// Returns a line to print at the start, or "" if there is no problem.
+  /// Returns a line to print at the start, or "" if all files can be read.
   const std::string& notice() const noexcept { return notice_; }
   /// Does nothing. It exists because an explicit instantiation of indexed_source requires it.
   void report_reads(event_counts&) const noexcept {}

@@ -6,8 +6,8 @@
 //   else answer(d.status, d.text);
 //
 // Requests are untrusted. No name of a file is read from them. The texts of refusals are safe to print.
-// Errors: none. Threads: pure functions. Cost: the length of the token does not
-// influence the time of its comparison.
+// Errors: none. Threads: pure functions. Cost: the length of the token does not influence the
+// time of its comparison.
 #pragma once
 
 #include <millrace/adapt/feeders/row_protocol.hpp>

@@ -1,7 +1,7 @@
 // batch_keys: the keys of the rows in one slot (the memory of a batch in the batch ring).
 //
 //   mr::detail::batch_keys keys(256);
-//   keys.set(row, s.origin.key());            // each worker sets the keys of its own rows
+//   keys.set(row, s.origin.key());            // each worker sets the keys of the rows that it renders
 //   std::span(keys.texts(), rows);            // one std::string_view for each row
 //
 // Each row reuses its buffer for every batch. The buffer grows to the longest key of that row.

@@ -103,8 +103,8 @@ class dispatcher final : public worker_task,
   bool advance();
 
   /// Sets the number of active workers to `count`, clamped to [1, max_workers]. After this call, the number no longer
-  /// depends on available CPU time. Has no effect if the executor has separate threads
-  /// for this segment.
+  /// depends on available CPU time. Has no effect if the executor has separate threads for this
+  /// segment.
   void set_active(std::size_t count);
 
   /// Requests that all workers leave after their current claims. Does not wait.

@@ -39,8 +39,8 @@ class damaged_shards {
     }
     return true;
   }
-  /// Throws the error for too many damaged shards. Does nothing if the limit is 0: then the caller
-  /// throws the error of the damage.
+  /// Throws the error for too many damaged shards. Does nothing if the limit is 0: then the caller throws the
+  /// error of the damage.
   void throw_if_allowed(const std::string& shard) const {
     if (at_most_ == 0) return;
     throw data_error("too many shards are damaged: got " + std::to_string(count_) + ", expected at most " +

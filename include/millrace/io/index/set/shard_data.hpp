@@ -163,7 +163,7 @@ class shard_data {
   read_meter& reads() const noexcept { return reads_; }
 
   /// Closes the files that this set keeps open. From now on, keeps its files open in `files` and uses the memory of
-  /// `blocks`, which this set shares with other sets. Call it before the first read().
+  /// `blocks`, which this set shares with other sets. Must not run concurrently with read().
   void share(std::shared_ptr<idle_files> files, const block_pool& blocks) {
     const std::lock_guard lock(mutex_);
     files_->remove_all(this);

@@ -3,7 +3,7 @@
 //   std::string out;
 //   mr::detail::append_tar_header(out, "n01/0001.jpg", size_bytes);    // 512 bytes, or more with a pax header
 //
-// The bytes depend only on name and size. The mode is 0644, the time is 0, and there is no owner. Names are written
+// The bytes depend only on name and size. The mode is 0644, the time is 0, and the owner is empty. Names are written
 // unchanged. A ustar header has space for a name of 100 bytes, and for a prefix (folders) of 155 bytes. Other names,
 // and sizes of 8 GiB or more, are written to a pax header.
 // Errors: none. Threads: pure functions; any thread.
