@@ -352,7 +352,7 @@ TEST_CASE("copies have their own stage") {
   }));
 }
 
-TEST_CASE("decompression on I/O threads is processor time: such a run is CPU-bound in unpack, not I/O-bound") {
+TEST_CASE("decompression on I/O threads is processor time: such a run is limited by unpack, not by I/O") {
   if (!tar_test::have("bzip2")) {
     MESSAGE("skipped: no bzip2");
     return;
@@ -385,11 +385,11 @@ TEST_CASE("decompression on I/O threads is processor time: such a run is CPU-bou
   REQUIRE(unpack);
   CHECK(unpack->busy_ns > 5 * read->busy_ns);
   CHECK(unpack->bytes > read->bytes);   // output against input
-  CHECK(report.conclusion.what == mr::bound_by::cpu);
-  CHECK(report.conclusion.where == "unpack");
-  CHECK(report.conclusion.advice.find("Decompression") != std::string::npos);
-  const std::string text = mr::text_report(report);
-  CHECK(text.starts_with("VERDICT  CPU-bound in unpack"));
+  // Which advice depends on the other programs of the machine: unit/report/verdict tests each cause.
+  const mr::verdict& v = report.conclusion;
+  CHECK((v.what == mr::bound_by::cpu || v.what == mr::bound_by::cpu_starved));
+  CHECK(v.where == "unpack");
+  CHECK(mr::text_report(report).starts_with("VERDICT  " + v.sentence()));
   mr::write_reports(report, folder / "report");
   for (const char* ending : {".txt", ".json", ".html", ".trace.json", ".predictions"})
     CHECK(std::filesystem::file_size(folder / (std::string("report") + ending)) > 100);

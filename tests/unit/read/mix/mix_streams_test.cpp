@@ -165,7 +165,7 @@ TEST_CASE("a damaged shard of a mix is an error that names it, after all samples
   }
 }
 
-TEST_CASE("a compressed mix is CPU-bound in unpack, not I/O-bound") {
+TEST_CASE("a compressed mix is limited by unpack, not by I/O") {
   if (!tar_test::have("bzip2")) {
     MESSAGE("skipped: no bzip2");
     return;
@@ -198,8 +198,9 @@ TEST_CASE("a compressed mix is CPU-bound in unpack, not I/O-bound") {
   REQUIRE(unpack);
   CHECK(read->bytes == std::filesystem::file_size(paths[0]) + std::filesystem::file_size(paths[1]));
   CHECK(unpack->busy_ns > 5 * read->busy_ns);
-  CHECK(mr::judge(f).what == mr::bound_by::cpu);
-  CHECK(mr::judge(f).where == "unpack");
+  const mr::verdict v = mr::judge(f);
+  CHECK((v.what == mr::bound_by::cpu || v.what == mr::bound_by::cpu_starved));   // starved if other programs compute
+  CHECK(v.where == "unpack");
 }
 
 TEST_CASE("in a mix, turns of a source that does not report its reads count as reading, in addition to the others' "
