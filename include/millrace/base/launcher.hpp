@@ -6,9 +6,9 @@
 //
 // The list contains the variables of torchrun, Horovod, Open MPI, MVAPICH2, MPICH's hydra (also Intel MPI), IBM's
 // jsrun, Flux, HPE PALS and Slurm, according to their documentation. The source for Flux is the job shell of flux-core
-// (src/shell/task.c). The sources for PALS are its public header pals.h and the user guides of Aurora; the world size
-// is the PMI variable that PALS sets. The list begins with the innermost launcher, because one launcher may start
-// another. In this case the variables of both launchers are set, and the variables of the inner launcher are correct.
+// (src/shell/task.c). The sources for PALS are its public header pals.h and the user guides of Aurora. PALS passes the
+// world size in a variable of PMI. The list begins with the innermost launcher, because one launcher may start another.
+// In this case the variables of both launchers are set, and the variables of the inner launcher are correct.
 // Errors: none; item/world.hpp checks the values. Threads: any thread may call local_rank(), but no thread may change
 // the environment during the call.
 #pragma once

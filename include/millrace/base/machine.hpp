@@ -74,8 +74,8 @@ struct machine_share {
 
 /// Divides the resources that `processes` share. Resources that the launcher has already divided are not divided again.
 /// These are an affinity mask smaller than the parent's mask, and the limits of a cgroup that does not contain the
-/// parent. A mask that is not smaller than the parent's counts as shared in two cases: the parent started all
-/// processes, or the masks of all processes together would exceed the cores of the machine.
+/// parent. If the mask is as large as the parent's, it counts as shared in two cases: the parent started all processes,
+/// or the masks of all processes together have more cores than the machine.
 machine_share divided(const machine_view& view, std::size_t processes) noexcept;
 
 /// Returns the share of this process if `processes` processes run on this machine.

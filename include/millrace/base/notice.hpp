@@ -100,8 +100,8 @@ constexpr const char* text_of(notice_kind k) noexcept { return detail::notice_te
 /// notices.
 inline constexpr detail::quiet_notices quiet{};
 
-/// The type of all options `notice`. The value is a function that receives notices, `quiet`, or empty. If it is empty,
-/// all notices are printed to stderr.
+/// The type of all options `notice`. Its value is a function, to which notices are passed, or `quiet`, or nothing.
+/// Without a value, all notices are printed to stderr.
 class notice_function {
  public:
   notice_function() = default;

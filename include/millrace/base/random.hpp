@@ -142,7 +142,7 @@ class rng {
       if (last >= next) return true;
     }
   }
-  /// Returns true with probability exp(-x (2 k + x) / (2 k + 2)) for the fraction x / 2^64, by algorithm B.
+  /// Returns true with probability exp(-f (2 k + f) / (2 k + 2)), by algorithm B. f is the fraction x / 2^64.
   constexpr bool accepts(std::uint64_t k, std::uint64_t x) noexcept {
     std::uint64_t last = x;
     for (bool even = true;; even = !even) {

@@ -24,10 +24,11 @@
 #define MILLRACE_VERSION_MINOR 1
 #define MILLRACE_VERSION_PATCH 0
 
-// The build dependency defines both MILLRACE_CUDA and MILLRACE_NVTX. These macros are never derived from the installed
-// headers. MILLRACE_COMPILED means that the program links the compiled library. In this mode, headers only declare the
-// parts that do not depend on the user's types, and millrace/compiled.cpp defines these parts (impl/x.inl). The two
-// modes use different namespaces, so that a program that mixes their object files does not link.
+// The build (the dependency of Meson, the target of CMake, or pkg-config) defines MILLRACE_CUDA and MILLRACE_NVTX. No
+// header defines them, not even if the headers of CUDA are installed. MILLRACE_COMPILED means that the program links
+// the compiled library. In this mode, headers only declare the parts that do not depend on the user's types, and
+// millrace/compiled.cpp defines these parts (impl/x.inl). The two modes use different namespaces, so that a program
+// that mixes their object files does not link.
 #ifdef MILLRACE_COMPILED
 #define MILLRACE_INLINE
 #define MILLRACE_ABI_OF(features) v0_1_compiled##features

@@ -42,8 +42,8 @@ concept accepts_buckets = requires {
   typename Stage::takes_buckets_mark;
 };
 
-/// Returns the mistake in adding a stage to a flow of `Item`. `IsOfSource` is true if no earlier stage creates new
-/// items.
+/// Returns the mistake that would occur if the stage were added to a flow of `Item`. `IsOfSource` is true if no earlier
+/// stage creates new items.
 template <class Stage, class Item, bool IsOfSource>
 constexpr diagnose::mistake mistake_at() {
   using diagnose::mistake;

@@ -21,7 +21,8 @@
 //        void finish(auto& emit);                      // optional: at the end of a pass, emits the remaining items
 //      };
 //
-// If a stage has no known bound, omit max_outputs(): expand(stage, {.max_outputs = 1'000}).
+// If max_outputs() would be the same number for all items, omit the function and pass the number: expand(stage,
+// {.max_outputs = 1'000}).
 // If a flow has a stage with finish(), a resumed run reads again from the start of a pass. Therefore finish() must
 // reset the stage to its initial state. If a stage runs on one thread and has no finish(), a resumed run reads again
 // from the start of the run.

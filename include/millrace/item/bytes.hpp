@@ -5,7 +5,7 @@
 //   std::string_view text = jpg.text();   // mr::text(jpg) is a std::string, checked to be UTF-8
 //   auto label = record["cls"].as<std::int32_t>();   // the number in a text (item/scalar.hpp)
 //   jpg.name();                           // "jpg": the field's name, for error messages
-//   jpg.entries();                        // points at which its decoder may start; mostly empty
+//   jpg.entries();                        // points at which its decoder may start; empty for most fields
 //   auto file = mr::bytes::owned(text);   // a copy of a std::string; for files, see io/file/read_file.hpp
 //
 // Threads: several threads may share a block; the last owner recycles it, on any thread. Only one thread at a time may
@@ -38,9 +38,9 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
-/// Recycles blocks of memory; see below.
+/// Reuses blocks of memory; defined at the end of this header.
 class block_pool;
-/// A view of bytes that keeps them alive; see below.
+/// A view of bytes that keeps their memory alive; defined below.
 class bytes;
 
 namespace detail {
@@ -58,8 +58,9 @@ struct entries_place {
 /// The header of a block; the payload follows it in memory.
 struct block {
   std::atomic<std::uint32_t> holders{0};
-  /// Offset of the table of entries_place, in units of its alignment. The table is the number of its rows, followed by
-  /// the rows in ascending order of data_at. The offset is 0 if no field in this block has entry points.
+  /// Offset of the table of entries_place in the block, in units of the table's alignment. The table begins with the
+  /// number of its rows. The rows follow in ascending order of data_at. The offset is 0 if no field in this block has
+  /// entry points.
   std::uint32_t entries_table = 0;
   std::size_t capacity_bytes = 0;
   std::uint32_t size_class = 0;
@@ -75,9 +76,9 @@ constexpr std::size_t entries_table_bytes(std::size_t rows) noexcept {
   return rows == 0 ? 0 : 2 * alignof(entries_place) + rows * sizeof(entries_place);
 }
 
-/// Writes the table of entry points at the first aligned offset from `at` on, where the block must have space for
-/// entries_table_bytes(). `rows` must be in ascending order of data_at. Writes nothing if `rows` is empty or if `at`
-/// is beyond 32 GiB. Returns the offset after the table.
+/// Writes the table of entry points into the block, at the first aligned offset that is not less than `at`. The block
+/// must have space for entries_table_bytes() bytes from `at` on. `rows` must be in ascending order of data_at. Writes
+/// nothing if `rows` is empty or if `at` is beyond 32 GiB. Returns the offset after the table.
 std::size_t put_entries_table(block& b, std::size_t at, std::span<const entries_place> rows) noexcept;
 
 /// Returns the entry points of the field that consists of exactly the bytes in `view`.
@@ -281,7 +282,8 @@ class bytes {
 /// Returns the text in `field`. Throws data_error, which names field, shard and key, if it is not UTF-8.
 std::string text(const bytes& field);
 
-/// Recycles blocks, so that only the start of reading allocates memory. Any thread may use the pool.
+/// Reuses blocks of memory. Therefore nearly all allocations occur at the start of reading. Any thread may use the
+/// pool.
 class block_pool {
  public:
   /// Retains at most `idle_limit_bytes` for reuse (default: 256 MiB); further blocks are freed to the heap.

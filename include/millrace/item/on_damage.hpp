@@ -7,9 +7,9 @@
 // A sample is damaged if its source cannot read it, or if a stage throws a data_error for it. The row of a damaged
 // sample is filled after all other rows of its batch. `mask` fills the row with zeros and sets its flag in b.valid() to
 // 0. `replace` copies another row over the row, and sets its flag in b.replaced() to 1. The other row belongs to the
-// same global batch (the rows of one step on all ranks). It is the nearest good row whose distance is a multiple of
-// session_options::lanes, or of 48 rows by default. If no row qualifies, as in every global batch of at most 48 rows,
-// `replace` masks the row.
+// same global batch (the rows of one step on all ranks). The copied row is the nearest good row whose distance is a
+// multiple of session_options::lanes (by default, of 48 rows). If no row qualifies, for example because the global
+// batch has at most 48 rows, `replace` masks the row.
 // Therefore batches are full, all ranks have equal batches, and no other sample changes its position. A masked row
 // counts as a row of the batch. If a shard cannot be opened or ends early, the rest of the shard is lost. If an index
 // or a sidecar file of the shard (sizes.json, a DALI index) states the number of samples, the lost samples are treated
@@ -39,9 +39,9 @@ enum class damage : std::uint8_t {
 struct damage_options {
   damage policy = damage::fail;
   std::optional<std::uint64_t> at_most{};      ///< maximum number of damaged samples
-  double at_most_share = 0.01;                 ///< maximum damaged share of all rows, if more than ten are damaged
+  double at_most_share = 0.01;                 ///< maximum damaged share of rows; checked from the 11th damaged row on
   std::uint64_t in_a_row = 100;                ///< maximum number of consecutive damaged samples
-  std::uint64_t shards_at_most = 10;           ///< maximum number of lost shards; other limits exclude their samples
+  std::uint64_t shards_at_most = 10;           ///< maximum number of lost shards; no other limit counts their samples
   /// Prefix of the path of the quarantine list: with "run1/quarantine", rank 0 writes run1/quarantine-0.jsonl. If the
   /// prefix is empty, no list is written. The list has a line for each damaged sample (run/quarantine_list.hpp).
   std::string quarantine{};

@@ -19,7 +19,7 @@
 //   orders), and a window of the complete data set did not produce a uniform permutation. A run that resumes from an
 //   older version continues in the older order, and its resume points have the older version.
 // - 2 and 3: older forms of 4 and 5, in which a lane began its next pass before the other lanes had ended theirs. With
-//   one lane the order is the same, and these versions are accepted. With several lanes they are refused.
+//   one lane their order is that of 4 and 5, and they are accepted. With several lanes they are refused.
 // With an index, the texts of all ranks differ only in `digest`. `digest` is a checksum of the delivered samples of the
 // rank. The sum of the digests of all ranks, modulo 2^64, is the digest of the run. Sum the digests before saving:
 //   MPI_Allreduce(MPI_IN_PLACE, &position.digest, 1, MPI_UINT64_T, MPI_SUM, MPI_COMM_WORLD);
@@ -27,11 +27,11 @@
 // If a run mixes rows (stages/mix_rows.hpp), the text has the field `stride`, the distance of the rows of a pair. Such
 // a run may resume with any number of ranks that divides the stride.
 // If a run packs samples into rows (stages/pack.hpp), the text has the fields `packed_row` (length or max_cost) and
-// `open_rows`. A text without these fields is from an earlier release, and is accepted for any limits.
-// `shards` and `samples` state the size of the data set, for the error message if the data set has changed. Both fields
-// may be missing. If `digest` is unchanged since b.position(), to_text() concludes that the program did not sum the
-// digests of the ranks. The text then has the field `shares`, the number of ranks. A run may resume from this text, but
-// reports once that its digests will be meaningless.
+// `open_rows`. A text without these fields is from an earlier release, which did not record them. They are not compared
+// then. `shards` and `samples` state the size of the data set, for the error message if the data set has changed. Both
+// fields may be missing. If `digest` is unchanged since b.position(), to_text() concludes that the program did not sum
+// the digests of the ranks. The text then has the field `shares`, the number of ranks. A run may resume from this text,
+// but reports once that its digests are not comparable with those of other runs.
 // Errors: see the example. Untrusted text is safe: the result is always a position or a data_error. Threads: the
 // functions are pure; any thread may call them.
 #pragma once
@@ -81,12 +81,12 @@ struct position {
   static constexpr std::uint32_t index_version = 6;
   static constexpr std::uint32_t replay_version = 7;
   static constexpr std::uint32_t packing_version = 8;
-  /// The earlier versions of the three orders above, in which the quality of a shuffle depended on the number of lanes.
+  /// The older forms of the three versions above. In them, the quality of a shuffle depended on the number of lanes.
   static constexpr std::uint32_t older_index_version = 1;
   static constexpr std::uint32_t older_replay_version = 4;
   static constexpr std::uint32_t older_packing_version = 5;
-  /// Versions before older_replay_version and older_packing_version, in which lanes did not wait for each other between
-  /// passes.
+  /// Even older forms of older_replay_version and older_packing_version. In them, lanes did not wait for each other
+  /// between passes.
   static constexpr std::uint32_t oldest_replay_version = 2;
   static constexpr std::uint32_t oldest_packing_version = 3;
 
@@ -216,7 +216,7 @@ class position_reader {
 
 }  // namespace detail
 
-/// Returns the resume point as one line of text; see the head of this file for the format.
+/// Returns the resume point as one line of text. The comment at the top of this header describes the format.
 std::string to_text(const position& p);
 
 /// Returns the resume point in `text`. Throws data_error if the text is damaged or of an unknown version.

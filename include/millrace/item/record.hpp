@@ -25,7 +25,8 @@ namespace millrace { inline namespace MILLRACE_ABI {
 
 namespace detail {
 
-/// One field, as offsets into the block. In a joined record, offsets to other blocks wrap around.
+/// One field, as offsets from the start of the record's block. The payloads of a joined record are in other blocks.
+/// Their offsets may be greater than the block, or negative modulo 2^64.
 struct field_entry {
   std::size_t name_at, name_size, data_at, data_size;
 };

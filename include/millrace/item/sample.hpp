@@ -2,10 +2,10 @@
 //
 //   mr::detail::sample<mr::record> s{.item = r, .epoch = 2, .pass = 2, .id = mr::detail::sample_id(shard, index)};
 //
-// Random numbers depend on the id, which identifies the sample in the data set and not its position in the epoch.
-// Random numbers also depend on the pass: a sample that occurs in two passes of an epoch gets different random numbers.
-// The sample keeps its origin (its record, if there is one) to the end of the flow, so that an error can name shard and
-// key.
+// The id identifies the sample in the data set, and does not depend on its position in the epoch. The random numbers of
+// a sample depend on its id and on the pass: a sample that occurs in two passes of an epoch gets different random
+// numbers. The sample keeps its origin (its record, if there is one) to the end of the flow, so that an error can name
+// shard and key.
 #pragma once
 
 #include <millrace/base/random.hpp>
@@ -32,7 +32,7 @@ constexpr std::uint64_t child_id(std::uint64_t parent, std::uint64_t child) noex
 /// The location of a sample in the data set.
 struct located_sample {
   std::uint64_t shard = 0;    ///< ordinal in the user's list
-  std::uint64_t index = 0;   ///< index in the shard, among the samples that an index counts
+  std::uint64_t index = 0;   ///< number of the sample in the shard, from 0, as in the index file
 
   /// Returns the identity of the sample.
   std::uint64_t id() const noexcept { return sample_id(shard, index); }
@@ -53,8 +53,8 @@ record origin_of(const T& item) noexcept {
   else return {};
 }
 
-/// An item in a running flow, or a mark between items. A sample whose item is one word fits into one cache line,
-/// because samples pass from one core to another.
+/// An item in a running flow, or a mark between items. If the item is one word, the sample fits into one cache line.
+/// This is fast, because samples pass from one core to another.
 template <class T>
 struct sample {
   /// - void_row: a row without a sample

@@ -40,7 +40,7 @@ struct batch_numbers {
     const std::uint64_t number = first_batch + batch;
     return {first_epoch + number / epoch_batches, number % epoch_batches};
   }
-  /// Returns the same if an epoch is a pass. `epoch` is the epoch of the batch's samples. `start` is the session's
+  /// Returns the same for epochs that are passes. `epoch` is the epoch of the batch's samples. `start` is the session's
   /// first batch of that epoch, if the epoch begins in this session.
   batch_number of(std::uint64_t batch, std::uint64_t epoch, std::optional<std::uint64_t> start) const noexcept {
     // If the resume point is at the end of a pass, first_batch belongs to that pass. The next epoch begins with batch

@@ -13,8 +13,9 @@
 // sources, and at most 2 - 1 / (k - 1) with more. With three sources, an error of at most 1 is not always possible: no
 // sequence of ten positions achieves it for the shares 7, 3 and 1.
 // Reference: R. Tijdeman, The chairman assignment problem, Discrete Mathematics 32 (1980): among the eligible sources,
-// select the source with the earliest deadline. This version uses integers. If deadlines are equal, it selects the
-// source with the lowest number.
+// select the source with the earliest deadline. A source is eligible if its next sample would not be too early for the
+// bound above. Its deadline is the last position at which this sample is not too late. This version uses integers. If
+// deadlines are equal, it selects the source with the lowest number.
 // Cost: 2 bytes for each position of the period. The period is at most 65,536, or 262,144 in a mix_schedule.
 // source_at() reads one element of a table. The other members scan a period.
 // Errors: shares_of() throws setup_error for invalid weights. Threads: immutable.

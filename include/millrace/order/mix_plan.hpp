@@ -37,7 +37,7 @@ struct mix_plan_options {
   std::size_t lanes = 0;              ///< lanes of each source; 0: automatic_lanes() of that source
   bool permutes = true;               ///< as in exact_order_options
   std::size_t global_batch = 1;       ///< rows of a batch over all ranks
-  bool drop_last = true;              ///< drops a short last batch; with stop and reweight only
+  bool drop_last = true;              ///< whether to drop a short last batch; only with stop and reweight
   std::uint64_t epoch_batches = exact_order_options::exact_pass;   ///< with repeat only: a number or endless
 };
 

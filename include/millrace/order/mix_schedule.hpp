@@ -11,12 +11,12 @@
 // least 16 positions. Weights are evaluated once per block: a linear weight by its mean, a function at the first
 // position of the block.
 // A share is an integer in units of 2^-32. The lag of a source is its expected number of samples minus its actual
-// number. Each block distributes its positions by lag: first the integer parts, then the largest remainders. A
-// mix_pattern distributes the samples inside the block. Therefore the result is the same on every machine, and a resume
-// needs no state. With stop and reweight, positions count from the start of an epoch. A block then also ends where a
-// source runs out, and all lags are 0 after that.
-// At the end of a block, a source is less than one sample early. With two sources, it is less than one sample late, and
-// otherwise at most 1 + ln(sources) samples late.
+// number. In each block, a source gets the integer part of its lag as its number of positions. The remaining positions
+// go to the sources with the largest fractions. A mix_pattern distributes the samples inside the block. Therefore the
+// result is the same on every machine, and a resume needs no state. With stop and reweight, positions count from the
+// start of an epoch. A block then also ends where a source runs out, and all lags are 0 after that.
+// At the end of a block, a source is less than one sample early. With two sources, a source is less than one sample
+// late. With more sources, it is at most 1 + ln(sources) samples late.
 // Cost: a resume walks over all earlier blocks, at about 30 ns per source and block: 0.4 s to position 10^9 with three
 // sources, 0.5 s to position 10^8 with 1,600 sources. Memory: 4 MiB for checkpoints of the walk.
 // Errors: setup_error for invalid weights, for weights that are all 0 at a position, and for weights that change

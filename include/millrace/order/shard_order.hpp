@@ -133,7 +133,7 @@ class jitter_order {
     withholds_ = plan_->permutes() && !is_long;
     order_.start(without);
   }
-  /// Stops withholding samples, because memory is short. Returns false if no samples were withheld.
+  /// Stops withholding samples. Callers use it when memory is short. Returns false if no samples were withheld.
   bool release() noexcept {
     released_ = released_ || withholds_;
     return std::exchange(withholds_, false);

@@ -12,9 +12,9 @@
 // Method: the ideal share is estimated from random batches, drawn without replacement from the complete data set. The
 // share is also a random estimate. Let w be the window. A sample with key t (order/lane_jitter.hpp) has any index in [t
 // - w, t] with equal probability. The key of the sample with ordinal j is the t for which j samples have lower keys.
-// This number is t^2 / 2w at the beginning of the lane, and later grows by 1 per sample. The end of the lane mirrors
-// its beginning. The forecast examines only the first passes. Random streams are fixed, so the same settings produce
-// the same estimates, with an error of about 3 %.
+// This number is t^2 / 2w at the beginning of the lane, and later grows by 1 per sample. Towards the end of the lane,
+// the number changes in the same way, in reverse. The forecast examines only the first passes. Random streams are
+// fixed, so the same settings produce the same estimates, with an error of about 3 %.
 // Cost: about 10 ms for one estimate. window_within() computes 20 estimates. Errors: the constructor throws setup_error
 // for a world size that does not divide the global batch. Threads: immutable; starts no threads. Lifetime: the
 // exact_order must outlive the forecast.
@@ -61,8 +61,8 @@ class shuffle_forecast {
   double share(std::size_t window) const { return share_of(plan_->with_window(window)); }
 
   /// Returns the smallest window, with a tolerance of 5 %, whose share is at most (1 + excess) times the ideal share.
-  /// Returns nothing if no window achieves this: in an order of version 1, a batch with fewer rows than lanes contains
-  /// only a part of the data.
+  /// Returns nothing if no window achieves this: in the order of an old resume point (version 1), a batch with fewer
+  /// rows than lanes contains only a part of the data.
   std::optional<std::size_t> window_within(double excess) const;
 
  private:

@@ -5,7 +5,7 @@
 //   threads.max_workers();  threads.max_reads();       // the session allocates for these numbers
 //   threads.open(nodes);                                 // opens the requested numbers; call it before the nodes start
 //   threads.start(reads_that_memory_allows);             // starts the tuner; call it when the limit of reads is known
-//   if (threads.due(batches) && threads.tune(metrics, nodes)) warm_up();   // true if the open numbers changed
+//   if (threads.due(batches) && threads.tune(metrics, nodes)) warm_up();   // true if a number changed
 //
 // Without a tuning_rule all requested threads are always open.
 // Errors: the errors of the tuning rule. Threads: not synchronized; only the trainer uses it.

@@ -36,7 +36,7 @@ class engine_base {
   };
 
  protected:
-  /// The facts about a flow that the pipeline builder needs and the order does not contain.
+  /// The facts about a flow that the pipeline builder needs in addition to the order.
   struct flow_parts {
     std::uint64_t seed;
     sample_names* names;

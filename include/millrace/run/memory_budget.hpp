@@ -49,7 +49,8 @@ struct memory_budget {
   std::size_t total_bytes() const noexcept;
 
   /// Returns the number of concurrent reads that fit in the rest of the budget. The bytes of a read count as read-ahead
-  /// only after the read is complete. Reads of later shards must leave half of the read-ahead to the current shards.
+  /// only after the read is complete. Half of the read-ahead is reserved for the shards that are next in the order, so
+  /// reads of later shards may use only the other half.
   std::size_t max_reads() const noexcept;
 
   /// Returns the formula with its numbers, for the notice at the start and for errors.

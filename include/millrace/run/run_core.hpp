@@ -103,8 +103,8 @@ class run_core {
   /// empty batch at the end of an epoch.
   batch_lease next(bool stop_at_epoch);
   /// Waits at most `time_ns` nanoseconds for the next batch of a loop over `epoch`, or for the end or the error of the
-  /// loop. Returns whether the batch, the end or the error is available. The wait ends the step, as a call of next()
-  /// does.
+  /// loop. Returns whether the batch, the end or the error is available. The training step counts as ended when this
+  /// call begins, as with a call of next().
   bool wait_at_most(std::uint64_t time_ns, std::uint64_t epoch);
   /// Returns next(false). A later loop cannot return to an epoch before the epoch of this batch.
   batch_lease next_of_any_epoch() {
@@ -144,7 +144,7 @@ class run_core {
   // The steps of start(), in the order of execution.
   /// Called when the executor has an error.
   void wake_trainer() noexcept {
-    parts_.last->tickets().set_last();   // for learn_shapes()
+    parts_.last->tickets().set_last();   // ends the wait of learn_shapes()
     output_->bell().ring();
   }
   void connect(run_parts parts);

@@ -63,7 +63,8 @@ class session {
   template <detail::flow_with_columns<Columns...> Flow>
   explicit session(Flow flow, session_options options)
       : engine_(new detail::engine<Flow, batch>(std::move(flow), options)) {}
-  /// The same with the default options. Preferred to the next constructor, because it has a further constraint.
+  /// The same with the default options. Overload resolution prefers it to the next constructor, because it has one more
+  /// constraint.
   template <detail::flow_with_columns<Columns...> Flow>
     requires std::move_constructible<Flow>
   explicit session(Flow flow) : session(std::move(flow), session_options{}) {}
@@ -146,8 +147,9 @@ class session {
 
   /// Returns the number of slots that a batch can use; b.slot() counts from 0.
   std::size_t slots() const { return running().core().slots(); }
-  /// Returns the number of batches of an epoch, which is the same on all ranks; `endless` if epochs have no end. Empty
-  /// if an epoch is one pass over a source without an index, which has to be read to count its samples.
+  /// Returns the number of batches of an epoch, which is the same on all ranks; `endless` if epochs have no end. The
+  /// result is empty if an epoch is one pass over a source without an index, because the samples of this source are
+  /// counted only by reading them.
   std::optional<std::uint64_t> epoch_batches() const {
     const std::uint64_t batches = running().order().numbers().epoch_batches;
     return batches > 0 ? std::optional(batches) : std::nullopt;

@@ -84,9 +84,9 @@ struct session_options {
   /// is printed to stderr as a line. mr::quiet prints only notices that require attention.
   notice_function notice{};
   bool leases_released_by_other_threads = false;   ///< whether next() waits for a leased slot instead of throwing
-  /// Rank and world size. Several ranks without an index need epoch_batches. The default is one process, but a
-  /// setup_error if a launcher started several processes. Then set world_from_launcher(), or single_process to read all
-  /// samples in this process.
+  /// Rank and world size. Several ranks without an index need epoch_batches. By default, the world is this one process,
+  /// and the session throws setup_error if a launcher started several processes. In this case, set
+  /// world_from_launcher(), or single_process to read all samples in this process.
   std::optional<millrace::world> world{};
   std::string resume{};               ///< resume_text() of the last batch that was used; empty to start a run
   /// Epoch in which a run without a resume point starts. Without an index, an epoch must be one pass over the source.
@@ -96,13 +96,13 @@ struct session_options {
   bool grown = false;
   /// Number of lanes (interleaved parts of the order), each shuffled with its share of the window. By default, an order
   /// with an index derives the number from samples, shards and window. An order without an index has one lane for each
-  /// rank. Without an index, the number must be a multiple of the ranks. The run then uses its greatest divisor that
-  /// the number of shards allows.
+  /// rank. Without an index, the number must be a multiple of the number of ranks. If the source has fewer shards than
+  /// lanes, the run uses the greatest divisor of the number that is not above the number of shards.
   std::optional<std::size_t> lanes{};
   damage_options on_damage{};         ///< policy for damaged samples; by default the first damaged sample ends the run
-  /// A row_storage (adapt/feeders/row_storage.hpp), by which other machines compute the rows for which the workers have
-  /// no time. Order, digest and resume point do not depend on the storage. Requires an order that is computed from an
-  /// index. If null, the workers compute all rows.
+  /// A row_storage (adapt/feeders/row_storage.hpp), through which other machines compute rows that the workers have no
+  /// time to compute. Order, digest and resume point do not depend on the storage. Requires an order that is computed
+  /// from an index. If null, the workers compute all rows.
   std::shared_ptr<row_provider> rows{};
   stall_options stalls{};       ///< the condition for a report of a stalled run
   std::shared_ptr<const tuning_rule> tuning{};   ///< mr::tuning() of tune/tuning.hpp starts with `threads` and

@@ -35,7 +35,7 @@ class start_steps {
   /// Returns the current step, its duration, and its current reads.
   std::string text() const;
 
-  /// A step during which `reads`, if not null, counts the current reads.
+  /// A step that lasts as long as this object. `reads` counts the reads of the step; null if the step does not read.
   class step {
    public:
     step(start_steps& of, const char* name, const read_meter* reads);

@@ -48,7 +48,7 @@ class file_data {
  public:
   using item = record;
 
-  /// Reads the sizes of all files. The top of the file lists the errors.
+  /// Reads the sizes of all files. The comment at the top of this header lists the errors.
   file_data(std::vector<std::string> names, file_data_options o);
 
   /// Returns 1 for each file.

@@ -18,8 +18,8 @@
 // Order: exact, as for shards() with an index, but without index files. A shuffle with any window permutes all files,
 // because every file costs the same to read. A run can resume after any batch. A resume point is valid only for the
 // same keys and sizes.
-// Every sample must become exactly one row. Therefore the stages expand, filter, bucket and pack are errors, and a
-// shuffle that does not follow files() directly.
+// Every sample must become exactly one row. Therefore expand, filter, bucket, pack, and a shuffle that does not follow
+// files() directly, are errors.
 // Errors: setup_error if no file matches, or if more than unreadable_at_most files cannot be read; io_error for an
 // unreadable folder. If a file disappears, becomes unreadable or changes its size during the run, its batch fails with
 // a data_error. With on_damage, the file is one damaged sample.

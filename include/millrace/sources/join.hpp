@@ -9,7 +9,7 @@
 // set. The record also has the fields of the partners: here r["jpg"] of the first set, and r["npy"] of the second. Key,
 // shard and offset of the record are those in the first set. The sets may have different shards and different orders.
 // join(vector, options) joins any number of sets.
-// The indexes show the partners, before any sample is read. The start line contains the number of samples with
+// The indexes show the partners, before any sample is read. The notice at the start contains the number of samples with
 // partners. Order, ranks, resume, digests and on_damage are as for shards() with an index, over the samples of the
 // first set. The seed of the flow is the seed of the first set. Each set may have its own options, such as fields,
 // storage, where or only. A damaged sample of any set damages the record. on_damage and the quarantine list identify

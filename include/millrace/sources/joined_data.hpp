@@ -7,8 +7,8 @@
 // The constructor reads the indexes of all sets, but no sample. A partner of a sample is a sample with the same key in
 // another set. The constructor finds the partners with a sorted table of 64-bit hashes of the keys. It then compares
 // the keys, so that equal hashes of different keys are harmless.
-// Memory: 8 bytes for each joined sample and set. During the start also 32 bytes for each sample of one set. The
-// indexes stay in memory, as in a run over one set after its first pass.
+// Memory: 8 bytes for each joined sample and set. During the start, the constructor also needs 32 bytes for each sample
+// of one set. The indexes stay in memory, as in a run over one set after its first pass.
 // Time of the start: reading all indexes, sorting the keys of each set except the first, and one binary search for each
 // sample of the first set.
 // Errors: the errors of shard_data, and setup_error for keys and fields that cannot be joined (sources/join.hpp).
@@ -49,7 +49,7 @@ class joined_data : public shard_sets {
  public:
   using item = record;
 
-  /// Finds the partners of all samples. The top of the file lists the errors.
+  /// Finds the partners of all samples. The comment at the top of this header lists the errors.
   joined_data(std::vector<std::shared_ptr<shard_data>> sets, join_options options, notice_outlet& notices);
 
   /// Returns the number of joined samples in each shard of the first set.

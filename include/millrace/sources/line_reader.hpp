@@ -47,7 +47,7 @@ class line_reader {
  public:
   line_reader(std::unique_ptr<byte_source> source, block_pool& pool, line_reader_options options = {});
 
-  /// Returns the next line, or nothing at the end of the file. The top of the file lists the errors.
+  /// Returns the next line, or nothing at the end of the file. The comment at the top of this header lists the errors.
   std::optional<line> next();
   /// Returns whether the last next() threw the error of one line. Then the next call returns the line after it.
   bool can_continue() const noexcept { return line_failed_; }

@@ -5,12 +5,12 @@
 //            | mr::map(tokenize);
 //   auto odd = mr::lines(std::vector<std::string>{"odd{name}.txt"});      // the paths of a list are used literally
 //
-// Delivers lines (item/line.hpp). Reads plain files, and files compressed with gzip, zstd, bzip2, xz or lz4, whose
-// content determines the compression. Each file is a shard: a shuffle permutes the files, and a lane (an interleaved
-// substream of the order) consists of complete files. A resumed run reads files again to find its position. In a
-// folder, lines() reads the files that end in .txt, .jsonl, .ndjson, .json, .csv or .tsv, compressed or not. Errors:
-// the errors of sources/line_reader.hpp, and setup_error for missing files. Threads: one I/O thread reads each file.
-// Several files are read at the same time.
+// Delivers lines (item/line.hpp). Reads plain files, and files compressed with gzip, zstd, bzip2, xz or lz4. The
+// content of a file, not its name, determines the compression. Each file is a shard: a shuffle permutes the files, and
+// a lane (an interleaved substream of the order) consists of complete files. A resumed run reads files again to find
+// its position. In a folder, lines() reads the files that end in .txt, .jsonl, .ndjson, .json, .csv or .tsv, compressed
+// or not. Errors: the errors of sources/line_reader.hpp, and setup_error for missing files. Threads: one I/O thread
+// reads each file. Several files are read at the same time.
 #pragma once
 
 #include <millrace/base/version.hpp>

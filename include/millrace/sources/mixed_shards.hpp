@@ -65,7 +65,7 @@ class mixed_shards : public mix_streams<Streams> {
   const std::vector<shards_source>& sources() const noexcept { return sources_; }
 
   /// Returns whether a run uses the indexes of the sources. If a source has no index, returns false. If a source has an
-  /// error, throws the error. The first of these sources decides.
+  /// error, throws the error. If several sources have no index or an error, the first of them decides.
   bool uses_index(const index_use& use) const {
     std::atomic<std::size_t> first = sources_.size();   // number of the first source without an index, or with an error
     std::vector<std::exception_ptr> errors(sources_.size());

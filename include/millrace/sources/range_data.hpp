@@ -57,7 +57,7 @@ class range_data {
   std::uint64_t id_of(const located_sample& s) const noexcept { return s.id(); }
   std::uint64_t choice() const noexcept { return 0; }
   const std::string& choice_text() const noexcept { return no_choice_; }
-  /// Returns a size for which the reader reads blocks of 256 elements.
+  /// Returns a size that is not the real size. It is chosen so that a run reads blocks of 256 elements.
   std::uint64_t size_bytes() const noexcept { return counts_[0] * (std::uint64_t{16} << 10); }
   std::uint64_t fingerprint() const noexcept { return combine_keys(1, counts_[0]); }
   error_location location_of(const located_sample& s) const { return {.stage = "source", .key = name_of(s)}; }
@@ -77,7 +77,7 @@ class range_data {
       const auto first = std::begin(*data_->range_);
       return item(*(first + static_cast<std::iter_difference_t<decltype(first)>>(s.index)));
     }
-    /// Returns 0: the digest of a run then includes only the positions of elements.
+    /// Returns 0. Therefore the digest of a run depends on the positions of elements, but not on their content.
     std::uint32_t checksum() const noexcept { return 0; }
 
    private:

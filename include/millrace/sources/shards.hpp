@@ -6,8 +6,8 @@
 //   auto exact = mr::shards("train-*.tar", {.index = mr::index::required});   // an error without an index
 //
 // Delivers records (item/record.hpp), one per sample (consecutive members with the same key). Reads plain tar files,
-// and files compressed with gzip, zstd, bzip2, xz or lz4, whose content determines the compression. The call checks
-// immediately that all shards exist.
+// and files compressed with gzip, zstd, bzip2, xz or lz4. The content of a file, not its name, determines the
+// compression. The call checks immediately that all shards exist.
 //
 // Order with an index: exact. The order depends neither on the number of workers nor on the number of ranks, which must
 // divide the global batch. A run can resume after any batch, and reads no sample again. Each shard has an index of its

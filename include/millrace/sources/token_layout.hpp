@@ -6,11 +6,12 @@
 // A .npy file contains u8, u16, u32, u64 or a signed type. It has one dimension, or two dimensions whose rows are
 // concatenated.
 // A file of llm.c has a header of 1,024 bytes and the magic number 20240520 (u16) or 20240801 (u32).
-// Any other file is flat: an array of little-endian numbers. If `header_bytes` is set, it begins after these bytes.
-// Errors: data_error if tokens are wider than the name of their file indicates, because then (almost) every other
-// number is zero. data_error for other kinds of files (compressed, an archive, a table, a text). data_error for a .npy
-// file of another type or shape, and for a file size that does not match the layout. With `header_bytes`, files are not
-// checked.
+// Any other file is flat: an array of little-endian numbers. If `header_bytes` is set, the array begins after that
+// number of bytes.
+// Errors: data_error if tokens are wider than the name of their file indicates. Such tokens are detected because
+// (almost) every other number is zero. data_error for other kinds of files (compressed, an archive, a table, a text).
+// data_error for a .npy file of another type or shape, and for a file size that does not match the layout. With
+// `header_bytes`, files are not checked.
 // Threads: pure functions; any thread.
 #pragma once
 

@@ -30,8 +30,8 @@ concept has_fill_level = requires(C& c, const C& same, std::uint64_t number) {
   c.restore_fill_level(number);
 };
 
-/// These two templates access members lazily, so that a type without these members causes its specific error message
-/// first.
+/// These two templates access the members of the stage only when they are instantiated. Therefore, if a stage lacks one
+/// of them, the compiler first prints the message that names the missing member.
 template <class C, class>
 struct output_of {
   using type = typename C::output;

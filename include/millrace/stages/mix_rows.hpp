@@ -18,9 +18,9 @@
 // on. Both rows of a pair have the same lambda and the same box. A row without a partner is not changed: it has lambda
 // 1 and its own label as label_b. The same applies to both rows of a pair if one of them is damaged
 // (session_options::on_damage). A row that replaces a damaged row is a copy of a row that has already been mixed.
-// Draws: random numbers depend on (seed, epoch, position of the pair's first row in the epoch, stage). Other stages use
-// the identity of a sample instead of a position, but a pair has two samples. Workers and resumes do not affect the
-// numbers.
+// Draws: random numbers depend on (seed, epoch, position of the pair's first row in the epoch, stage). (Random numbers
+// of other stages depend on the identity of a sample, but a pair has two samples.) Workers and resumes do not affect
+// the numbers.
 // Ranks: the resume point contains the stride, which a resumed run uses if `.stride` is empty. Every number of ranks
 // that divides the stride produces the same rows. Any other number of ranks is an error.
 // The worker that renders the second row of a pair mixes both rows while they are in its cache, by the formulas of

@@ -6,7 +6,7 @@
 //
 // The sleeper checks its condition again after every ring. To ensure that no ring is missed, the variables of the
 // condition must be seq_cst atomics or protected by a lock. The condition must neither ring nor throw. The sleeper does
-// not poll. Threads that accept a delay use wait_at_most(), so that not every change has to wake them.
+// not poll. A thread that accepts a delay can use wait_at_most(). Then other threads need not ring after every change.
 // Errors: none. Threads: any number of sleepers; ring() wakes all, ring_one() wakes one.
 #pragma once
 
@@ -31,8 +31,8 @@ class doorbell {
     rung_.notify_all();
   }
 
-  /// Wakes one sleeper. Use ring_one() for a change that any single thread can handle. All conditions must claim the
-  /// change by an atomic exchange.
+  /// Wakes one sleeper. Use ring_one() if a single thread can handle the change. The condition of each sleeper must
+  /// claim the change by an atomic exchange, so that only one sleeper handles it.
   void ring_one() noexcept {
     if (sleepers_.load() == 0) return;
     { const std::lock_guard lock(mutex_); }

@@ -6,8 +6,8 @@
 //
 // The reachable rate is the lowest of four rates: the rates of the training step, of the stages that are not tuned, of
 // all workers, and of the reads at their knee. The knee is the number of reads beyond which twice as many reads gain
-// little. The target is the smallest number of workers and reads that reaches this rate and is busy for 95 % of its
-// time. If the wait for data is less than `data_wait` of the time, the search lowers the numbers. If the wait is
+// little. The target is the smallest numbers of workers and reads that reach this rate while they are busy for 95 % of
+// the time. If the wait for data is less than `data_wait` of the time, the search lowers the numbers. If the wait is
 // longer, the search raises the numbers. By the following rules, a search ends within five moves, with at most three
 // changes of direction:
 // - A number that was too low, or an increase that gained nothing, is not tried again.

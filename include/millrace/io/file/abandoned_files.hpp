@@ -1,4 +1,5 @@
-// Removes the temporary files of atomic_file that killed processes left.
+// Removes temporary files of atomic_file (io/file/atomic_file.hpp) whose writer was killed before the file was
+// complete.
 //
 //   const auto is_shard = [](std::string_view final_name) { return final_name.ends_with(".tar"); };
 //   mr::detail::remove_abandoned_files("out/", mr::detail::posix_files(), is_shard);
@@ -47,8 +48,8 @@ inline std::string_view final_name_of(std::string_view temporary, std::string_vi
   return is_own ? temporary.substr(0, dot) : std::string_view{};
 }
 
-/// Removes the file unless a writer holds its lock. If the writer renames the complete file between the open and the
-/// lock of this function, the path is missing or names another file. In this case nothing is removed.
+/// Removes the file unless a writer holds its lock. After this function has opened the file, and before it has locked
+/// the file, the writer may rename the file. Then the path is missing or names another file, and nothing is removed.
 template <class Files>
 void remove_if_abandoned(const std::string& path, const Files& files) noexcept {
   const int file = files.open(path.c_str(), O_WRONLY | O_NONBLOCK | O_NOFOLLOW);

@@ -54,8 +54,9 @@ class atomic_file {
  private:
   static constexpr std::size_t buffer_bytes = std::size_t{1} << 20;
 
-  /// Locks the file. Returns false if another process opened the file before this lock, and therefore removes it as
-  /// abandoned. Returns true on a file system without locks, because no other process can lock the file there.
+  /// Locks the file. Returns false if another process locked the file first. The other process considers the file
+  /// abandoned, and removes it. Returns true on a file system without locks, because no other process can lock the file
+  /// there.
   bool is_mine() const;
 
   void flush();

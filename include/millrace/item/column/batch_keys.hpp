@@ -32,7 +32,7 @@ class batch_keys {
   }
   /// Copies the key of row `from` to row `to`.
   void copy(std::size_t from, std::size_t to);
-  /// Returns one text for each row, or null without rows. swap() does not invalidate the texts.
+  /// Returns one text for each row, or null without rows. The texts remain valid after swap().
   const std::string_view* texts() const noexcept { return texts_.empty() ? nullptr : texts_.data(); }
   /// Exchanges the keys with `other`.
   void swap(batch_keys& other) noexcept;

@@ -13,7 +13,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// The state of the run around a batch.
+/// The place of a batch in its run.
 struct batch_origin {
   static constexpr std::size_t unknown = ~std::size_t{0};
 

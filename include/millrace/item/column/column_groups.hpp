@@ -67,7 +67,7 @@ constexpr std::size_t rows_together() {
   return largest;
 }
 
-/// Returns the name in reports of the step that renders rows: the name that one of these column types defines, or else
+/// Returns the name that reports use for the rendering of rows: a name that one of these column types defines, or else
 /// "render".
 template <class... Columns>
 constexpr const char* rendering_name() {

@@ -39,8 +39,8 @@ struct column_place {
   using element = typename column_traits<T>::element;
   /// Returns the size of a row in the form that set_row() reads.
   std::size_t max_row_bytes() const noexcept { return row_elements * sizeof(element); }
-  /// Writes a row from the front of `from`, and removes its bytes from `from`. Returns false if bytes are missing, or
-  /// if a bool is neither 0 nor 1.
+  /// Copies a row from the front of `from` to the slot, and removes its bytes from `from`. Returns false if bytes are
+  /// missing, or if a bool is neither 0 nor 1.
   bool set_row(std::byte* base, std::size_t row, std::span<const std::byte>& from) const noexcept {
     const std::size_t bytes = max_row_bytes();
     if (from.size() < bytes) return false;
@@ -96,8 +96,8 @@ struct column_place<T> {
   std::size_t item_bytes() const noexcept { return row_elements / shape[0] * sizeof(element); }
 
   std::size_t max_row_bytes() const noexcept { return numbers * sizeof(std::int32_t) + row_elements * sizeof(element); }
-  /// Writes a row from the front of `from`, before close(). `from` contains the numbers of the row's size, then its
-  /// elements. Returns false if a number is too large, or if bytes are missing.
+  /// Copies a row from the front of `from` to the slot. Call it before close(). `from` contains the numbers of the
+  /// row's size, then its elements. Returns false if a number is too large, or if bytes are missing.
   bool set_row(std::byte* base, std::size_t row, std::span<const std::byte>& from) const noexcept {
     std::array<std::int32_t, numbers> size;
     if (from.size() < sizeof size) return false;

@@ -55,7 +55,7 @@ class columns : public column_places<member_type<Members>...> {
   /// once.
   static constexpr std::size_t together = rows_together<member_type<Members>...>();
 
-  /// The name in reports of the step that renders rows: the name that a column defines, or else "render".
+  /// The name that reports use for the rendering of rows: a name that a column defines, or else "render".
   static constexpr const char* rendering = rendering_name<member_type<Members>...>();
 
   /// Fixes all shapes from the first item. If `flags` is true, slots also store a `valid` flag and a `replaced` flag

@@ -1,4 +1,5 @@
-// The places of the rows of a column of lists in a batch, chosen before the rows are rendered.
+// Chooses, before the rows of a batch are rendered, the place of each row in a column of lists. The place of a row is
+// the number of items in the column before the row.
 //
 //   mr::detail::list_places places(256, 8);      // 256 rows of at most 8 items
 //   places.add(0, lengths);                      // rows 0, 1, ...: their lengths are known after the maps

@@ -170,10 +170,10 @@ constexpr bool same_columns(column_list<A...>, column_list<B...>) {
   else return (same_column<A, B>() && ...);
 }
 
-/// Names the column of the partners' labels in the type of a session.
+/// In the type of a session, names the column b.label_b(): the labels of the rows with which the rows are mixed.
 template <auto Label>
 struct label_b_column {};
-/// Names the weights of the labels in the type of a session.
+/// In the type of a session, names the column b.lambda(): the weight of each row's own label.
 struct lambda_column {};
 
 }  // namespace detail

@@ -38,7 +38,7 @@ struct ragged_options {
   T padding{};                    ///< value of the padding elements
   bool truncate = false;          ///< if true, longer rows are truncated; if false, a longer row is a data_error
   bool fixed = false;             ///< if true, every batch is padded to max_length, not to its longest row
-  std::size_t multiple_of = 1;    ///< the padded length is a multiple of this number, or max_length
+  std::size_t multiple_of = 1;    ///< pads the longest row to a multiple of this number, at most to max_length
 
   friend bool operator==(const ragged_options&, const ragged_options&) = default;
 

@@ -1,11 +1,12 @@
 // Completes the measurements of a run, and stores the measurements of the warm-up, which reports exclude.
 //
 //   mr::detail::complete(statistics, mr::detail::process_statistics::now() - at_start);   // after the stages' add_to()
-//   warm_ups.passed(batches, current_statistics);   // after each delivery; calls it after batches 1, 4, 16
+//   warm_ups.passed(batches, current_statistics);   // after each delivery; snapshots after batches 1, 4, 16
 //   const mr::flow_statistics window = warm_ups.without(statistics);
 //
-// The warm-up is the first quarter of a run, rounded down to 0, 1, 4 or 16 batches. If the number of threads changes,
-// the warm-up extends to the change. This applies when the run has four times as many batches as before the change.
+// The warm-up is the first quarter of a run, rounded down to 0, 1, 4 or 16 batches. If the number of threads changes
+// during the run, all batches before the change belong to the warm-up. This applies as soon as the run has four times
+// as many batches as it had at the change.
 // Errors: none. Threads: the trainer calls passed(). Any thread may call the other members.
 #pragma once
 

@@ -45,9 +45,10 @@ class trainer_times {
   };
 
   void start(std::uint64_t now_ns);
-  /// Begins to watch the trainer, which now waits for a phase of the session's start.
+  /// Begins to watch the trainer for stalls. The trainer now waits for a phase of the session's start.
   void watch(std::uint64_t now_ns);
-  /// Stops watching the trainer: the phase of the session's start is complete, or reports its own progress.
+  /// Stops watching the trainer, because the phase of the session's start is complete, or because the phase reports its
+  /// own progress.
   void leave(std::uint64_t now_ns);
 
   /// Records a call of next(). `arrived_ns` is the time at which the copy of the last delivered batch arrived; 0 if

@@ -98,9 +98,9 @@ struct flow_statistics {
 
   /// Returns the first stage of this kind, or null.
   const stage_statistics* find(stage_kind kind) const noexcept;
-  /// For a run in which most samples are from the next shard in the order. Returns the share (0 to 1/2) of the other
-  /// readers' work that was used. The result is empty for any other run, for a single reader, and if the share is
-  /// unknown.
+  /// While one reader reads the next shard in the order, the other readers read later shards. Returns the share of the
+  /// other readers' work that was used. The result is empty for a single reader, if the share is 1/2 or more, and if
+  /// too few samples were counted.
   std::optional<double> useful_share_of_other_readers() const noexcept;
   /// Returns the length of the window in seconds. samples_per_s() returns the speed in the window.
   double wall_s() const noexcept { return 1e-9 * static_cast<double>(wall_ns); }

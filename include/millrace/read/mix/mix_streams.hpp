@@ -110,8 +110,8 @@ class mix_streams {
 
   /// Returns 1: all sources together are one shard.
   std::size_t shards() const noexcept { return 1; }
-  /// Returns a text that changes if the order changes. It depends on everything that determines the order, except
-  /// samples.
+  /// Returns a text that contains everything that determines the order, except the samples. Mixes with different texts
+  /// have different orders.
   std::string shard_name(std::size_t) const { return state_->name; }
   /// Returns a hash of the modification times of all shards.
   std::int64_t shard_modified_ns(std::size_t) const {
@@ -266,7 +266,7 @@ class mix_streams {
     mix_rule rule;
     std::shared_ptr<read_meter> reads = watched ? std::make_shared<read_meter>() : nullptr;
     std::string name;
-    std::vector<std::uint64_t> shares, left;   // left: the shares of the sources that have not run out, otherwise 0
+    std::vector<std::uint64_t> shares, left;   // left: as shares, with 0 for each source that has run out
     mix_pattern pattern{{1}};
     std::shared_ptr<const mix_schedule> schedule;   // null if the weights are constant
     std::shared_ptr<const mix_phase> phase;

@@ -31,7 +31,8 @@ class planned_run {
   virtual batch_origin account_for(ready_batch& b) = 0;
   /// Call it after the last batch.
   virtual void finish() {}
-  /// Returns the start of the session, and the ends of epochs. Empty if the order is computed from an index.
+  /// Returns the start of the session, and the ends of epochs. The result is empty if the order is computed from an
+  /// index.
   virtual batch_boundaries boundaries() const { return {}; }
   /// Returns a calculator for the numbers of the session's batches within the run.
   virtual batch_numbers numbers() const = 0;

@@ -80,8 +80,8 @@ class replayed_run final : public planned_run {
   bool withholds() const noexcept override { return order_.permutes(); }
   bool keeps_older_order() const noexcept override { return start_.is_older(); }
 
-  /// Returns the read stage, positioned at the first sample that the session reads. May count samples first, which
-  /// requires reading. Throws the errors of find_lane_starts().
+  /// Returns the read stage, positioned at the first sample that the session reads. May first read shards to count
+  /// their samples. Throws the errors of find_lane_starts().
   template <class Source>
   owner<read_stage> read(const Source& source, shard_read_stage_options o, sample_sink<typename Source::item>& next);
   /// Returns the start of the session, and the ends of epochs, for the segment that creates batches.

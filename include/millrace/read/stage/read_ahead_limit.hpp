@@ -4,8 +4,8 @@
 //   if (ahead >= limit.bytes()) limit.reached();                    // the reader waits
 //   limit.record_backlog(samples_that_wait_for_workers);            // if 0, and readers waited: doubles the limit
 //
-// If readers waited because of the limit, and the workers became idle after that, the limit was too low for a slow
-// read. If readers never reach the limit, the limit does not change.
+// If readers wait because of the limit, and the workers then become idle during a slow read, the limit was too low. If
+// readers never reach the limit, the limit does not change.
 // Errors: none. Threads: any thread may call bytes(). The other functions require the lock of the read stage.
 #pragma once
 
@@ -30,8 +30,8 @@ class read_ahead_limit {
   std::size_t bytes() const noexcept { return now_.load(std::memory_order_relaxed); }
   /// Records that a reader waits because of the limit.
   void reached() noexcept { reached_ = true; }
-  /// Records the number of samples that wait for the workers at the end of a read. 0 is ignored until samples have
-  /// arrived once, because the shuffle window is still being filled until then.
+  /// Records the number of samples that wait for the workers at the end of a read. The number 0 has no effect before
+  /// the first samples have arrived, because the shuffle window is still being filled.
   void record_backlog(std::uint64_t samples) noexcept {
     if (samples > 0) fed_ = true;
     if (samples > 0 || !fed_ || !reached_) return;

@@ -125,8 +125,8 @@ class read_stage_base : public read_stage, public space_listener {
   virtual bool pass_on() = 0;
   /// Returns the part of a shard that a thread should read next.
   virtual portion find_work() = 0;
-  /// Returns whether, at the last pass_on(), samples waited for space, or readers waited because too many bytes were
-  /// read ahead. When space becomes free later, only a reader that requested a wake-up is woken.
+  /// Returns whether samples waited for space at the last pass_on(), or readers waited because too many bytes were read
+  /// ahead. When space becomes free, a reader is woken only if it requested this.
   virtual bool needs_space() = 0;
   /// Ends the run. An error is delivered in place of the next sample.
   virtual void finish(std::exception_ptr error) = 0;
@@ -157,16 +157,17 @@ class read_stage_base : public read_stage, public space_listener {
   /// The loop of an I/O thread: reads until the stage is stopped. `thread` is the number of the thread, from 0.
   void work(std::size_t thread);
   void work_until_stopped(std::size_t thread, std::unique_lock<std::mutex>& lock, chunk& read);
-  /// Passes on waiting samples. Returns true if no samples were passed on, and the workers have no samples either. In
-  /// this case no worker will free the space that a thread here waits for.
+  /// Passes on waiting samples. Returns true if no samples were passed on, and the workers have no samples. Then the
+  /// workers are idle, and will never free the space for which an I/O thread waits.
   bool is_stalled();
   /// Returns whether another thread would find work while this thread reads `mine`.
   bool finds_other_work(const portion& mine);
   /// If a thread needs space, requests that one thread is woken when space becomes free. Returns false if space is free
   /// already.
   bool request_space();
-  /// Requests that one thread is woken when the workers have processed half of their backlog. To wake a thread at every
-  /// sample would cost the workers too much. Returns false if they have processed this half already.
+  /// Requests that one thread is woken when the workers have processed half of the samples that now wait for them. It
+  /// would cost the workers too much to wake a thread after every sample. Returns false if the workers have already
+  /// processed this half.
   bool request_wake();
   /// Wakes one thread, which searches for work.
   void wake_one() noexcept;

@@ -6,8 +6,8 @@
 //   bool moved = buffer.pass_on();                     // passes on samples while the next segment has space
 //
 // The shards of all epochs form one sequence. Each shard stores its samples in a queue until all previous shards are
-// finished. After that, its samples enter the jitter_order (order/shard_order.hpp), which shuffles them. A sample is
-// passed to the next segment (group of stages) as soon as its place in the order is certain.
+// finished. Then its samples enter the jitter_order (order/shard_order.hpp), which shuffles them. As soon as the place
+// of a sample in the order is certain, the buffer passes the sample to the next segment (group of stages).
 // A resumed run opens only the shards that it still needs. The buffer drops the samples of these shards before the
 // resume point (first_sample, first_ordinal).
 // Errors: an error of a shard ends the run. All samples before it are passed on, and the error replaces the next
@@ -114,7 +114,8 @@ class reorder_buffer {
   bool bypasses_queue(const shard& of) const noexcept { return &of == front() && !plan_->jitters(); }
   /// Returns the number of open shards that were not read to their end.
   std::size_t unfinished_shards() const noexcept;
-  /// Returns the first such shard that no thread is reading and for which `readable` returns true, or null.
+  /// Returns the first open shard that was not read to its end, that no thread is reading, and for which `readable`
+  /// returns true. Returns null if there is none.
   template <class Readable>
   shard* first_idle(const Readable& readable) const {
     for (const auto& p : shards_)
@@ -155,8 +156,8 @@ class reorder_buffer {
   /// Passes samples of the current shard to the next segment, while the segment has space. Drops samples that precede
   /// the resume point. Returns the number of processed samples.
   typename sample_sink<item>::accepted deliver_all(shard& from, std::span<sample<item>> next);
-  /// Passes on samples of the current shard: one sample with a shuffle, otherwise as many as the next segment has space
-  /// for.
+  /// Passes on samples of the current shard: one sample with a shuffle, or without a shuffle as many as the next
+  /// segment has space for.
   void pass_on_from(shard& first);
 
   /// Advances to the next shard. This may allow one more shard to be opened.

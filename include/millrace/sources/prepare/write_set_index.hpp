@@ -9,8 +9,8 @@
 // For each shard, the file contains its size, the number of its samples, the digest of its members and, if it is in a
 // storage, its version. The set index of local shards has no versions. If you copy it to a storage together with the
 // shards, the version of each shard is requested when the shard is first read. Missing indexes are built. Shards that
-// cannot have an index, because they are compressed or damaged, are omitted. Temporary files that killed writers of the
-// same set index left are removed.
+// cannot have an index, because they are compressed or damaged, are omitted. If an earlier writer of the same set index
+// was killed, its temporary file is removed.
 // Errors: the errors of shards() with an index; io_error if the file cannot be written.
 // Threads: starts threads and waits for them.
 // Format: io/index/format/set_index.hpp.

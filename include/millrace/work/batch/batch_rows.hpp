@@ -1,5 +1,6 @@
 // The part of the last segment (the fused stages that fill batches) that does not depend on the types of samples and
-// columns. This part handles errors, fills rows without a sample, and closes batches.
+// columns. This part handles errors, fills rows without a sample, and closes batches. A batch is closed when all its
+// rows are finished: ragged rows are padded, and the batch is ready for delivery.
 //
 //   class my_segment : public mr::detail::batch_rows { ... };   // copies and clears rows of its columns
 //   } catch (...) { fail(batch, ticket); }               // an error of the batch, or a damaged row

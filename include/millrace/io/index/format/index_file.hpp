@@ -50,8 +50,9 @@ struct index_file_options {
 enum class index_file_state {
   good,
   missing,
-  stale,     ///< has another size of the shard, or is from another library version or kind of machine
-  /// Has the size of the shard, but another time: checksums of members at the same offset and size are valid.
+  stale,     ///< for a shard of another size, or from another library version or kind of machine
+  /// For a shard of the same size, but with another modification time. The checksums of members with unchanged offset
+  /// and size are valid.
   touched,
   damaged
 };
@@ -67,7 +68,7 @@ struct loaded_index {
 struct stored_index {
   bool written = false;
   std::uint64_t learned_checksums = 0;       ///< checksums copied from the file
-  std::uint64_t conflicting_checksums = 0;   ///< checksums that differ from those in the file, which are used
+  std::uint64_t conflicting_checksums = 0;   ///< checksums that differ from the file's; the file's are used
 };
 
 /// The entries of all members of a shard, in the order of the members, in any number of pieces.

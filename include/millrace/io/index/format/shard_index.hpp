@@ -10,10 +10,11 @@
 // samples as shard_reader, in the same order, with all fields, including those that a run does not select. If the shard
 // is damaged, the index has the samples before the damage. If the shard is compressed, the index has no samples.
 // Memory: 12 bytes and the key for each sample, and 16 bytes for each member, in one block.
-// Checksums: 0 means unknown. Empty payloads have the checksum 0, and about one other payload in 2^32.
-// Limits: a shard of 2 TiB, with 2^32 - 2 samples and 2^32 - 2 members. The index contains the location of a payload
-// only if the payload is stored in one piece of less than 4 GiB and is not sparse. If a sample has another payload,
-// shard_reader reads the sample from its offset.
+// A checksum of 0 means that the checksum is unknown. The checksum of an empty payload is also 0, and so is that of
+// about one other payload in 2^32. These payloads are not checked. Limits: a shard of 2 TiB, with 2^32 - 2 samples and
+// 2^32 - 2 members. The index contains the location of a payload only if the payload is stored in one piece of less
+// than 4 GiB and is not sparse. If a sample has a payload without a location, shard_reader reads the sample from the
+// sample's offset.
 // Errors: none. Threads: any number of readers, which may set checksums concurrently.
 #pragma once
 

@@ -113,7 +113,7 @@ enum class index_outcome {
   touched,            ///< built again with the checksums of its file, because the shard's time has changed
   built,              ///< built, because its file was missing or not valid
   older_of_damaged,   ///< loaded from its file, which was written before the shard was damaged
-  cut                 ///< built from a damaged shard; its file is not replaced, because it has more samples
+  cut                 ///< built from a damaged shard; the index file is not replaced, because it has more samples
 };
 
 /// The index of one shard.
@@ -207,7 +207,7 @@ class index_builder {
   bool shown_once_ = false;
 };
 
-/// Loads or builds the index of each shard. The top of the file lists the errors.
+/// Loads or builds the index of each shard. The comment at the top of this header lists the errors.
 shard_indexes build_indexes(std::span<const std::string> shards, const index_build_options& options = {});
 
 /// Delivers a warning about indexes: `problem`, followed by the reason.

@@ -44,8 +44,8 @@ class shard_sets {
   read_meter& reads() const noexcept { return reads_; }
 
  protected:
-  /// All sets together keep up to 512 files open between reads. They share a block pool: otherwise each of many sets
-  /// would read into memory that is in no cache.
+  /// All sets together keep up to 512 files open between reads. They also share a block pool (item/bytes.hpp). If each
+  /// of many sets had its own pool, the blocks that a read reuses would rarely be in the processor's caches.
   explicit shard_sets(std::vector<std::shared_ptr<shard_data>> sets) : sets_(std::move(sets)) {
     const auto files = std::make_shared<idle_files>(512);
     const block_pool blocks;

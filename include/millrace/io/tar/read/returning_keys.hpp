@@ -1,7 +1,7 @@
 // Detects returning keys: keys of samples whose members are not adjacent in their shard.
 //
 //   mr::detail::key_memory keys;                       // of one shard
-//   if (keys.is_returning("n01/0017")) ++pieces;       // an earlier sample has this key, and another key follows it
+//   if (keys.is_returning("n01/0017")) ++pieces;       // an earlier sample had this key, and another key followed
 //   keys.returned();                                   // the number of samples for which is_returning() was true
 //
 // `tar -cf a.tar .` writes files in the order in which the system lists the folder. All .jpg files may then precede all

@@ -13,8 +13,8 @@
 // an exceeded limit is the error of one sample: the next call returns the next sample. After any other error, every
 // later call throws the same error.
 // On damage, the reader first delivers every complete sample before the damage. A sample is complete if the header of a
-// member with another key follows it. This member may itself be damaged, if the name in its header is certain. A sample
-// that is still open at the damage is not delivered.
+// member with another key follows it. This member may itself be damaged, as long as the name in its header is intact. A
+// sample that is still open at the damage is not delivered.
 // A shard without an end marker counts as complete. It is an error only if options.strict is set, or if a sidecar file
 // of the shard contains a larger number of samples (declared_samples.hpp).
 // Threads: one thread at a time. Lifetime: the pool must outlive the reader. Memory: payloads of 32 KiB or more are
@@ -106,7 +106,8 @@ class shard_reader {
   shard_reader& operator=(shard_reader&&) noexcept;
   ~shard_reader();
 
-  /// Returns the next sample, or nothing at the end of the shard. The top of the file lists the errors.
+  /// Returns the next sample, or nothing at the end of the shard. The comment at the top of this header lists the
+  /// errors.
   std::optional<record> next();
   /// Returns whether the last next() threw the error of one sample. Then the next call returns the sample after it.
   bool can_continue() const noexcept { return sample_failed_; }
