@@ -103,6 +103,11 @@ TEST_CASE("changes without an effect share a line, and no line is wider than 110
   mr::run_report r = mr::report_of(f);
   r.facts.push_back({"session", "host device, 4 workers; pixels [50, 224, 224, 3] u8, label [50] i32; memory: " +
                                     std::string("4 slots x 7.5 MB + read ahead 268 MB = 298 MB of 6.3 GB")});
+  r.conclusion.advice =
+    "The process runs more threads than there are cores: reduce the cost of reading or of other threads, or add cores";
+  r.conclusion.evidence.push_back(
+    "the slowest stage was busy 89.0 % of its time: stages alternate in waiting for each other, and deeper prefetch "
+    "helps");
   const std::string text = mr::text_report(r);
   CAPTURE(text);
   CHECK(holds(text, " +0.0 %, still workers: storage twice as fast; step twice as fast; 2 -> 4 I/O threads;"));
@@ -111,6 +116,8 @@ TEST_CASE("changes without an effect share a line, and no line is wider than 110
                     "core\n"));
   CHECK(holds(text, "session    host device, 4 workers; pixels"));
   CHECK(holds(text, "\n           "));
+  CHECK(holds(text, " the slowest stage was busy 89.0 % of its time: stages alternate in waiting for each other, and "
+                    "deeper\n   prefetch helps\n"));
   std::size_t widest = 0, from = 0;
   for (std::size_t end = text.find('\n'); end != std::string::npos; from = end + 1, end = text.find('\n', from))
     widest = std::max(widest, end - from);

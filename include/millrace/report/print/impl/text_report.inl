@@ -112,7 +112,7 @@ MILLRACE_INLINE std::string text_report(const run_report& r) {
   const flow_statistics& f = r.statistics;
   const verdict& v = r.conclusion;
   std::string out = "VERDICT  " + v.sentence() + "\n";
-  if (!v.advice.empty()) out += "         " + v.advice + "\n";
+  if (!v.advice.empty()) out += wrapped("         ", v.advice, 9);
   out += "measured   " + measured_text(f) + "\n";
   out += "throughput " + grouped(v.samples_per_s) + " samples/s, data wait " + percent(v.data_wait_share) + "\n";
   if (const stage_statistics* const step = f.find(stage_kind::step)) {
@@ -160,7 +160,7 @@ MILLRACE_INLINE std::string text_report(const run_report& r) {
     out += " predicted before: " + k.change + " " + grouped(k.predicted_samples_per_s) + " samples/s, measured " +
            grouped(k.measured_samples_per_s) + "\n";
   if (!v.evidence.empty()) out += "evidence\n";
-  for (const auto& e : v.evidence) out += " " + e + "\n";
+  for (const auto& e : v.evidence) out += wrapped(" ", e, 3);
   if (r.pictures.pictures() > 0) out += wrapped("images     ", pictures_text(r.pictures), 11, ":,;");
   if (!r.counts.empty()) out += wrapped("counted    ", counts_text(r.counts), 11, ";");
   for (const auto& [name, value] : printed_facts(r)) out += wrapped(padded(name, 10) + " ", value, 11);
