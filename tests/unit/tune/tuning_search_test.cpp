@@ -1,9 +1,13 @@
 // The search for just enough workers over simulated set-ups: no thread, no clock, the same result every time.
 #include <millrace/report/simulate/simulation.hpp>
 #include <millrace/run/memory_budget.hpp>
+#include <millrace/tune/tuning.hpp>
 #include <millrace/tune/tuning_search.hpp>
 
 #include <doctest/doctest.h>
+
+#include <limits>
+#include <string>
 
 namespace mr = millrace;
 
@@ -211,4 +215,23 @@ TEST_CASE("the reads at a time are limited by the budget, and by half of the rea
   m.budget_bytes = 10'000'000;
   m.sample_bytes = 1'000;
   CHECK(m.max_reads() == 31);   // of 64 samples
+}
+
+TEST_CASE("options of tuning() below their minimum are errors that name the option and the value") {
+  const auto message_of = [](const mr::tuning_options& o) {
+    try {
+      mr::tuning(o);
+    } catch (const mr::setup_error& e) {
+      return std::string(e.what());
+    }
+    return std::string();
+  };
+  CHECK(message_of({}).empty());
+  CHECK(message_of({.max_workers = 0}).find("tuning_options::max_workers is 0, expected at least 1") !=
+        std::string::npos);
+  CHECK(message_of({.max_reads = 0}).find("tuning_options::max_reads is 0, expected at least 1") !=
+        std::string::npos);
+  CHECK(message_of({.data_wait = -0.5}).find("tuning_options::data_wait is -0.50, expected a share above 0") !=
+        std::string::npos);
+  CHECK_FALSE(message_of({.data_wait = std::numeric_limits<double>::quiet_NaN()}).empty());
 }

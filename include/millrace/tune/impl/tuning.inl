@@ -4,10 +4,12 @@
 #include <millrace/tune/tuning.hpp>
 
 #include <millrace/base/error.hpp>
+#include <millrace/base/format.hpp>
 #include <millrace/base/machine.hpp>
 #include <millrace/item/world.hpp>
 
 #include <optional>
+#include <string>
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
@@ -52,9 +54,13 @@ MILLRACE_INLINE void window_tuner::begin(const flow_statistics& now) {
 }
 
 MILLRACE_INLINE window_tuning::window_tuning(tuning_options o) : options_(std::move(o)) {
-  if (options_.max_reads == 0 || !(options_.data_wait > 0))
-    throw setup_error("tuning needs at least one read, and a data-wait share above 0",
-                      "Set tuning_options::max_reads and data_wait above 0, or omit them");
+  const auto refuse = [](const std::string& option, const std::string& value, const std::string& minimum) {
+    throw setup_error("tuning_options::" + option + " is " + value + ", expected " + minimum,
+                      "Set a larger value, or omit the option");
+  };
+  if (options_.max_workers == 0) refuse("max_workers", "0", "at least 1");
+  if (options_.max_reads == 0) refuse("max_reads", "0", "at least 1");
+  if (!(options_.data_wait > 0)) refuse("data_wait", three_digits(options_.data_wait), "a share above 0");
 }
 
 MILLRACE_INLINE concurrency_counts window_tuning::max(const concurrency_counts& requested) const {
