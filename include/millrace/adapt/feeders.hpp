@@ -11,8 +11,8 @@
 // its rows are requested from another feeder. If a request is late, its rows are also requested from a second feeder.
 // Without feeders, the workers compute all rows. Host names are resolved every 10 s. Each of their addresses is a
 // feeder. A feeder that was lost is used again when it returns.
-// Errors: setup_error for invalid options. A notice for each host reports a feeder that refuses the run, because its
-// program, flow, data set, seed, layout of rows or token differs. A notice also reports the loss of the last feeder.
+// Errors: setup_error for invalid options. A feeder refuses the run if its program, flow, data set, seed, layout of
+// rows or token differs; one notice for each host reports this. A notice also reports the loss of the last feeder.
 // Responses are untrusted: each size is compared with the handshake before it is used. Feeders receive the token,
 // positions and a hash of the run, but no keys of object stores. Without https://, the token is not encrypted.
 // Threads: any thread. One thread transfers rows, and one resolves names. Both start with the session. Lifetime: a

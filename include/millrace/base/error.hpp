@@ -102,7 +102,7 @@ class late_data_error : public data_error {
 
   bool is_exact() const noexcept { return exact_; }   ///< false if first_suspect() may precede the shard's first sample
 
-  /// Sets the samples that may be wrong. Replaces the hint by advice from which point to resume.
+  /// Sets the samples that may be wrong. Replaces the hint by advice about the point from which to resume.
   void suspect(suspect_samples samples, std::uint64_t first = error_location::unknown, bool exact = true);
 
  private:

@@ -68,8 +68,8 @@ class current_context {
 /// Sets the context of a thread of Millrace until the thread ends.
 void enter_context(const gpu_context& gpu);
 
-/// Throws setup_error if the stream is a default stream, and the calling thread's current context is another context of
-/// this GPU, to which the stream belongs.
+/// Throws setup_error if the stream is a default stream that belongs to another context of this GPU: a default stream
+/// belongs to the current context of the calling thread.
 void check_default_stream(cudaStream_t stream, const gpu_context& gpu);
 
 /// Returns the current device of the calling thread.

@@ -5,8 +5,8 @@
 //   const mr::detail::word_layer::shuffled_byte_table table(entries);     // 256 bytes
 //   store(bytes, table.of(load_bytes(bytes)));                            // one result per byte
 //
-// All functions are inlined, and may be called only from functions with the target of the layer. Threads: pure
-// functions; any thread.
+// All functions are inlined. Call them only from functions that are compiled for the same instructions (AVX2, AVX-512
+// or NEON). Threads: pure functions; any thread.
 #pragma once
 
 #include <millrace/simd/words.hpp>
@@ -39,8 +39,8 @@ class shuffled_byte_table {
   }
 
  private:
-  /// Returns the results for bytes in `count` rows, beginning with row `first`. `bits[i]` has bit 4 + i of each byte in
-  /// the highest bit.
+  /// Returns the entries that the lower four bits of `v` select from `count` rows, beginning with row `first`. The
+  /// higher bits of `v` select the row: in each byte of bits[i], the highest bit is bit 4 + i of the byte of `v`.
   template <std::size_t count>
   MILLRACE_SIMD bytes of_rows(std::size_t first, bytes v, const bytes* bits) const noexcept {
     if constexpr (count == 1) {
@@ -115,7 +115,8 @@ class shuffled_byte_table {
     for (std::size_t k = 0; k < 4; ++k) part_[k] = vld1q_u8_x4(entries + 64 * k);
   }
 
-  /// Indices beyond a part yield 0 in the first look-up, and change nothing in the other look-ups.
+  /// Searches the four parts of 64 entries one after the other. If an index is outside a part, the first search returns
+  /// 0, and the other searches keep the previous result.
   MILLRACE_SIMD bytes of(bytes v) const noexcept {
     uint8x16_t result = vqtbl4q_u8(part_[0], (uint8x16_t)v);
     result = vqtbx4q_u8(result, part_[1], (uint8x16_t)(v - bytes_of(64)));

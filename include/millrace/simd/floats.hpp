@@ -84,7 +84,7 @@ MILLRACE_SIMD __m256i rounded_upper_halves(floats v) noexcept {
 }
 template <bool streams>
 MILLRACE_SIMD void store_numbers(bf16* to, floats a, floats b) noexcept {
-  // Packs in each block.
+  // _mm256_packus_epi32() packs within blocks of 128 bits. The permutation restores the order.
   const __m256i crossed = _mm256_packus_epi32(rounded_upper_halves(a), rounded_upper_halves(b));
   store_vector<streams>(to, _mm256_permute4x64_epi64(crossed, 0xd8));
 }

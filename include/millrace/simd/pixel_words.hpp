@@ -5,8 +5,8 @@
 //   writer.put(red, green, blue, to);                                  // 3 * vector_bytes interleaved bytes
 //   const auto p = mr::detail::neon::load_rgbx(pixels);                // p.r, p.g, p.b
 //
-// All functions are inlined, and may be called only from functions with the target of the layer. Threads: any; all
-// functions except stores are pure.
+// All functions are inlined. Call them only from functions that are compiled for the same instructions, AVX2 or NEON.
+// Threads: any; all functions except stores are pure.
 #pragma once
 
 #include <millrace/simd/floats.hpp>

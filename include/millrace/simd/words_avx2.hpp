@@ -8,8 +8,8 @@
 // layers have the same operations with the same results per block. A block is 128 bits: NEON registers have one, AVX2
 // registers two. No operation moves data between blocks, except where its comment says so. `blocks`, `vector_words` and
 // similar constants are the sizes of a layer.
-// All functions are inlined, and may be called only from functions with the same target. Threads: any; all functions
-// except stores are pure.
+// All functions are inlined. Call them only from functions that are compiled for the same instructions. Threads: any;
+// all functions except stores are pure.
 #pragma once
 
 #include <millrace/base/version.hpp>

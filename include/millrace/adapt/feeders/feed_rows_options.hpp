@@ -11,22 +11,24 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
-/// How a feeder listens, and the run whose rows it computes.
+/// The address at which a feeder listens, and the run whose rows it computes.
 struct feed_rows_options {
-  /// Address and port, such as 0.0.0.0:8717 or [::]:8717. The port 0 is any free port; a notice reports it.
+  /// Address and port, such as 0.0.0.0:8717 or [::]:8717. For port 0, the system selects a free port, and a notice
+  /// reports its number.
   std::string listen = "127.0.0.1:8717";
   /// A secret that trainers send with each request. Required unless the address is a loopback address.
   std::string token{};
-  /// Files in the PEM format with the certificate chain and the private key. Empty: no TLS.
+  /// Files in the PEM format with the certificate chain and the private key. If both are empty, connections are not
+  /// encrypted.
   std::string certificate{}, key{};
   /// The options of the trainer's session. The feeder uses those that influence rows: the number of ranks in `world`,
   /// `epoch_batches`, `lanes`, `grown` and `on_damage`. It also uses `threads` (empty: all usable cores) and `notice`.
   session_options session{};
-  /// Maximum number of requests whose rows are computed or sent. The feeder refuses others with the status 429, unless
-  /// their rank has less than its share. 0: 16, and 4 for each worker.
+  /// Maximum number of requests in progress. The feeder refuses further requests with status 429, unless the rank of
+  /// the request has fewer requests in progress than an equal share. The value 0 means 16, plus 4 for each worker.
   std::size_t max_requests = 0;
-  /// Maximum time in which a client receives an answer, and maximum duration of the requests in work after SIGTERM.
-  /// At most one day.
+  /// Maximum time until a client has received an answer. After SIGTERM, also the maximum time until the requests in
+  /// progress are complete. At most one day.
   std::chrono::seconds patience{20};
 };
 

@@ -2,15 +2,16 @@
 //
 //   mr::detail::feeder_attempt a(feeder, part, {.path = path, .options = &options, .max_row_bytes = 150'528});
 //   curl_multi_add_handle(multi, a.handle());
-//   ...                                              // rows go to their places while libcurl performs
+//   ...                                              // while libcurl receives rows, it stores them
 //   const std::string problem = a.problem_of(code);  // empty: the answer is complete, with the status a.status()
 //
-// The window of a feeder is the number of rows that are requested at the same time: its rate multiplied by the sum of
-// 50 ms and twice its fastest answer, and at least four rows for each of its workers. Two requests for each worker fill
-// the window, so that the feeder never waits for the network. Several trainers share a feeder by additive increase and
-// multiplicative decrease: an answer with status 429 halves the share of the window that this trainer uses, and each
-// answer with rows increases the share.
-// Errors: std::bad_alloc. Threads: the network thread. Lifetime: the feeder must exist longer.
+// The window of a feeder is the maximum number of rows that are requested from it at the same time. It is rate * (50 ms
+// + 2 * latency), but at least four rows for each worker of the feeder. The rate is the number of rows per second that
+// the feeder delivers, and the latency is the duration of its fastest answer. The window is divided into two requests
+// for each worker, so that the feeder never waits for the network. Several trainers share a feeder by additive increase
+// and multiplicative decrease: an answer with status 429 halves the share of the window that this trainer uses, and
+// each answer with rows increases the share.
+// Errors: std::bad_alloc. Threads: the network thread. Lifetime: the feeder_state must outlive the attempt.
 #pragma once
 
 #include <millrace/adapt/feeders/feeder_hosts.hpp>
@@ -41,12 +42,12 @@ struct session_request {
   row_slots slots;
 };
 
-/// A part of a request, which one feeder gets.
+/// A part of a request, which is sent to one feeder.
 struct feeder_part {
   feeder_part(std::shared_ptr<session_request> r, std::atomic<std::size_t>& all, std::size_t at, std::size_t rows)
       : of(std::move(r)), outstanding(all), first(at), count(rows) {}
   ~feeder_part() { subtract(); }
-  /// Subtracts the rows from the outstanding ones, once.
+  /// Subtracts the rows of the part from the number of outstanding rows. Only the first call has an effect.
   void subtract() noexcept {
     if (!std::exchange(is_subtracted, true)) outstanding.fetch_sub(count);
   }
@@ -60,7 +61,7 @@ struct feeder_part {
   const void* last = nullptr;   // the feeder of the last attempt
 };
 
-/// A feeder, as the trainer knows it.
+/// The state of a feeder, as the trainer knows it.
 struct feeder_state {
   static constexpr std::size_t least_window = 4, max_window = 128, requests_each = 2;   // for each worker
 
@@ -68,25 +69,27 @@ struct feeder_state {
 
   /// Returns the number of requests that fill the window.
   std::size_t requests_to_fill() const noexcept { return in_share(requests_each * statistics.workers); }
-  /// Returns whether another request may be sent. Two more requests than necessary may contain fewer rows.
+  /// Returns whether another request may be sent. Requests may contain fewer rows than planned, so two more requests
+  /// than requests_to_fill() are allowed.
   bool accepts_request() const noexcept {
     return statistics.in_flight < statistics.window && running < in_share(requests_each * statistics.workers + 2);
   }
   bool may_compute(std::int64_t now_ns) const noexcept { return is_listed && statistics.is_ready && due_ns <= now_ns; }
   void record_hello() noexcept;
   void record_answer(double seconds, std::size_t requested_rows, std::int64_t now_ns) noexcept;
-  /// Halves the share after an answer with status 429 to a request of `sent_ns`. Requests that were sent before the
-  /// last reduction do not count. The next request follows an answer, or a pause if no other request is running.
+  /// Halves the share after an answer with status 429. `sent_ns` is the time at which the request was sent. Requests
+  /// that were sent before the last reduction have no effect. The next request is sent after another answer, or, if no
+  /// other request is running, after a pause.
   void record_busy(std::int64_t sent_ns, std::int64_t now_ns, std::int64_t pause_ns) noexcept;
-  /// Pauses the feeder. The maximum of the random pause doubles until an answer arrives.
+  /// Pauses the feeder for a random time. The maximum of this time doubles with each failure, until an answer arrives.
   void record_failure(const std::string& problem, double uniform, std::int64_t least_pause_ns);
 
   const feeder_address at;
   feeder_statistics statistics{};
-  double share = 1;   // of the window, if other trainers use the feeder
+  double share = 1;   // part of the window that this trainer uses, from 0 to 1
   std::int64_t reduced_ns = 0;
   bool is_listed = true;
-  std::size_t running = 0, greetings = 0;                   // requests; handshakes among them
+  std::size_t running = 0, greetings = 0;                   // running requests; handshakes among them
   std::int64_t due_ns = 0, progress_ns = 0, first_ns = 0;   // no request before due_ns
   double rate = 0, least_seconds = 0, slowest_seconds = 0, total_seconds = 0;
   std::uint64_t answers = 0;
@@ -114,22 +117,22 @@ class feeder_attempt {
   feeder_attempt(const feeder_attempt&) = delete;
   feeder_attempt& operator=(const feeder_attempt&) = delete;
 
-  /// Counts the request and its rows. To be called once, before libcurl performs.
+  /// Counts the request and its rows. Call it once, before libcurl sends the request.
   void count() noexcept;
   CURL* handle() const noexcept { return handle_.get(); }
   feeder_state& to() const noexcept { return to_; }
   const std::shared_ptr<feeder_part>& part() const noexcept { return part_; }
   bool is_hedge() const noexcept { return is_hedge_; }
   int status() const noexcept { return static_cast<int>(number(CURLINFO_RESPONSE_CODE)); }
-  std::int64_t pause_ns() const noexcept;                      ///< Retry-After, at most 60 s
-  const std::string& body() const noexcept { return body_; }   ///< of an answer without rows
+  std::int64_t pause_ns() const noexcept;                      ///< header Retry-After, at most 60 s
+  const std::string& body() const noexcept { return body_; }   ///< the body of an answer without rows
   std::int64_t sent_ns() const noexcept { return sent_ns_; }
   double seconds(std::int64_t now_ns) const noexcept { return 1e-9 * static_cast<double>(now_ns - sent_ns_); }
   /// Returns the rows that the feeder had to compute when this request was sent.
   std::size_t requested_rows() const noexcept { return requested_rows_; }
-  /// Accepts the number of workers of the feeder, if the answer contains it.
+  /// Stores the number of workers of the feeder, if the answer contains this number.
   void read_workers() noexcept;
-  /// Returns why the answer is not complete or not valid; empty if it is.
+  /// Returns the reason why the answer is incomplete or not valid, or "" if there is none.
   std::string problem_of(CURLcode code) const;
 
  private:

@@ -4,8 +4,8 @@
 //   options.rows = rows;                          // the session opens it
 //
 // The session requests at most free_rows() rows. The network thread divides each request into parts, and sends each
-// part to the feeder with most room in its window. A part that fails is sent to another feeder, at most three times.
-// Then, or if no feeder is left, its rows return to the session.
+// part to the feeder with the most free space in its window. If a part fails, it is sent to another feeder, at most
+// three times. After that, or if no other feeder exists, the workers of the session compute its rows.
 // Errors: setup_error for invalid options, and if sessions with different rows share a storage. Threads: those of
 // row_storage.hpp. Only the network thread uses feeders and requests.
 #pragma once
@@ -23,7 +23,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// How names become addresses.
+/// The function that returns the addresses of a host, and the period of its calls.
 struct feeder_lookup {
   std::function<std::vector<std::string>(const feeder_host&)> resolve = resolve_host;
   std::chrono::duration<double> period{10};
@@ -62,7 +62,7 @@ class feeder_client final : public feeder_storage {
   bool run_once();
   void update_feeders();
   void greet(std::int64_t now_ns);
-  /// Sends waiting parts to feeders. Without feeders, their rows return to the session.
+  /// Sends waiting parts to feeders. Without feeders, returns the rows of the parts to the session.
   void assign(std::int64_t now_ns);
   void start(feeder_state& f, part_pointer of, bool is_hedge = false);
   attempt_pointer end(CURL* handle);
@@ -74,7 +74,8 @@ class feeder_client final : public feeder_storage {
   /// Reports a refusal once for each host and status.
   void refuse(feeder_state& f, int status, const std::string& problem);
   void retry(const part_pointer& p);
-  /// Ends silent and unneeded requests, hedges late ones, and publishes the statistics.
+  /// Ends requests that receive no bytes or that are not needed. Also sends late requests to a second feeder. Publishes
+  /// the statistics.
   void check(std::int64_t now_ns);
   void report_none_ready(std::int64_t now_ns);
   void post_once(const std::string& what, const std::string& text);

@@ -17,7 +17,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// Returns a host in the form of URLs: with brackets if it is an IPv6 address.
+/// Returns a host as it is written in a URL: an IPv6 address is in brackets.
 inline std::string bracketed(const std::string& host) {
   return host.find(':') == std::string::npos ? host : "[" + host + "]";
 }
@@ -33,7 +33,8 @@ struct feeder_host : host_port {
   std::string scheme{"http"};   ///< or "https"
 };
 
-/// Splits a text such as "0.0.0.0:8717" or "[::1]:0". Empty if it is not HOST:PORT with a port of at most 65535.
+/// Splits a text such as "0.0.0.0:8717" or "[::1]:0". The result is empty if the text is not HOST:PORT with a port of
+/// at most 65535.
 std::optional<host_port> split_host_port(std::string_view text);
 /// Expands lists. Throws setup_error.
 std::vector<feeder_host> expand_hosts(const std::vector<std::string>& lists);

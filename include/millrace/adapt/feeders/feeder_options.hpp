@@ -29,7 +29,7 @@ struct feeder_options {
   notice_function notice{};   ///< receives notices, on another thread; empty: notices are written to stderr
 };
 
-/// The work of one feeder.
+/// Statistics of one feeder.
 struct feeder_statistics {
   std::string address{};   ///< host and port, and the address to which the name was resolved
   bool is_ready = false;
@@ -40,7 +40,7 @@ struct feeder_statistics {
   std::uint64_t requests = 0, failures = 0, busy = 0, hedges_won = 0;   ///< busy: answers with status 429
   double rows_per_second = 0;                                           ///< since its first request
   double wait_seconds = 0;                                              ///< mean duration of its requests
-  std::string problem{};                                                ///< of its last failure
+  std::string problem{};                                                ///< description of its last failure
 };
 /// Returns one line for each feeder.
 inline std::string to_text(const std::vector<feeder_statistics>& all) {

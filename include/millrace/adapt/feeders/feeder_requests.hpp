@@ -1,11 +1,11 @@
-// Decides how a feeder answers a request, as pure functions that know no server.
+// Decides how a feeder answers a request. These functions do not depend on the HTTP server.
 //
 //   const mr::detail::feeder_rules rules{.token = secret, .hello = hello_text(identity), .max_rows = 64};
 //   const auto d = mr::detail::decide({.method = "GET", .path = path, .authorization = header}, rules);
 //   if (d.action == mr::detail::feeder_action::rows) compute(d.range);
 //   else answer(d.status, d.text);
 //
-// Requests are untrusted. No name of a file is read from them. The texts of refusals are safe to print.
+// Requests are untrusted: a request cannot name a file, and the texts of refusals are safe to print.
 // Errors: none. Threads: pure functions. Cost: the length of the token does not influence the
 // time of its comparison.
 #pragma once
@@ -19,20 +19,21 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// The parts of a request that decide about its answer.
+/// The parts of a request on which its answer depends.
 struct feeder_request {
   std::string_view method{}, path{};
-  std::string_view authorization{};   ///< the value of the header; empty without it
+  std::string_view authorization{};   ///< value of the header; empty if it is missing
   bool has_body = false;
 };
-/// The settings of a feeder that decide about its answers.
+/// The settings of a feeder on which its answers depend.
 struct feeder_rules {
   std::string token{};   ///< empty: no token is needed
   std::string hello{};   ///< hello_text() of the feeder
   std::string run{};     ///< run_id() of `hello`
   std::size_t max_rows = 64;
 };
-/// Whether an answer is known immediately (`text`), or consists of computed rows or of current metrics.
+/// The kind of an answer. `text`: the answer is known immediately. The other kinds are computed rows, current metrics,
+/// and the state of the feeder.
 enum class feeder_action : std::uint8_t { text, rows, metrics, health };
 /// The answer to a request, or the range of its rows.
 struct feeder_decision {
@@ -49,7 +50,7 @@ feeder_decision decide(const feeder_request& request, const feeder_rules& rules)
 struct feeder_metrics {
   std::uint64_t rows = 0, failed_rows = 0, sent_bytes = 0, refused_requests = 0, busy_requests = 0, busy_ns = 0;
   std::uint64_t closed_connections = 0;   ///< of slow clients
-  std::size_t workers = 0, ranks = 0, requests = 0, max_requests = 0;   ///< in work: ranks and requests
+  std::size_t workers = 0, ranks = 0, requests = 0, max_requests = 0;   ///< in progress: ranks and requests
   bool draining = false;
 };
 /// Returns the metrics in the text format of Prometheus.

@@ -3,14 +3,14 @@
 //   mr::detail::feeder_server server(rows, {.listen = "127.0.0.1:0", .token = secret}, 8);
 //   server.address();                                    // 127.0.0.1:40123
 //   while (running) server.close_slow();                 // about once per second
-//   server.drain();                                      // completes the requests in work, and refuses others
+//   server.drain();                                      // completes the requests in progress, and refuses others
 //
 // Opt-in: needs libmicrohttpd. Its threads receive requests and send answers; the workers of feeder_work compute rows.
 // A connection whose rows are computed is suspended, so that no thread waits for a client or for a worker.
-// Ranks share the requests: a rank whose number of requests is below an equal share is accepted although `max_requests`
-// requests are in work. Therefore no rank starves. The header Millrace-Workers lets trainers reduce their windows.
-// Memory: at most `max_requests` bodies of 4 MiB, or of one row if it is larger; twice as many if ranks have just
-// started. Each connection has 16 KiB.
+// If `max_requests` requests are in progress, a further request is accepted only if its rank has fewer requests in
+// progress than an equal share. Therefore every rank receives rows. From the header Millrace-Workers of the answers,
+// trainers compute the size of their windows. Memory: each request needs 4 MiB, or the size of a row if that is larger,
+// and each connection 16 KiB. If ranks have just started, twice `max_requests` requests may be in progress.
 // Errors: the constructor throws setup_error for options that are not valid, and io_error if it cannot listen
 // or read a file.
 // Threads: one thread calls close_slow() and drain(). Lifetime: the row_maker must outlive the server.
@@ -210,7 +210,7 @@ class feeder_server {
                       "Check that the files are not exchanged, and that the key belongs to the certificate");
   }
 
-  /// Leaves %XX in paths, because no path of a feeder has them.
+  /// Does not decode %XX in paths, because no path of a feeder contains it.
   static std::size_t keep_escapes(void*, MHD_Connection*, char* text) noexcept { return std::strlen(text); }
 
   static MHD_Result on_request(void* self, MHD_Connection* connection, const char* path, const char* method,
@@ -272,7 +272,7 @@ class feeder_server {
     return MHD_YES;
   }
 
-  /// Counts a request, unless too many are in work.
+  /// Counts a request, unless too many are in progress. Returns whether it was counted.
   bool accepts(std::uint64_t rank) {
     const std::lock_guard lock(mutex_);
     const auto entry = ranks_.try_emplace(rank, 0).first;
@@ -356,7 +356,7 @@ class feeder_server {
   std::atomic<std::uint64_t> sent_bytes_{0}, refused_{0}, busy_{0}, closed_{0};
   std::mutex mutex_;
   std::map<const request*, sending> sending_;     // guarded by mutex_, like the next line
-  std::map<std::uint64_t, std::size_t> ranks_;   // number of requests in work
+  std::map<std::uint64_t, std::size_t> ranks_;   // for each rank, its requests in progress
   std::string address_;
   bool is_v6_ = false;
   unique_fd socket_;

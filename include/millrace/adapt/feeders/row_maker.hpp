@@ -1,4 +1,4 @@
-// Computes any row of a flow, as a feeder does: alone, without a session.
+// Computes single rows of a flow, in any order and without a session, for a feeder.
 //
 //   mr::detail::flow_rows<decltype(flow)> rows(std::move(flow), options, workers, notices);
 //   const auto samples = rows.samples_of({.epoch = 3, .first = 640, .count = 64, .step = 8});
@@ -294,7 +294,7 @@ class flow_rows final : public row_maker {
     }
   }
 
-  /// Renders the items together; each one alone if one of them fails.
+  /// Renders the items together. If one of them fails, renders each item separately.
   void render(std::span<std::optional<item>> items, std::span<const ordered_sample> samples,
               const error_location* origins, std::string* failures, place& here) const {
     const item* all[together];

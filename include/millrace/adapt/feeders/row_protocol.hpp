@@ -1,4 +1,4 @@
-// The texts and bytes that a trainer and a feeder exchange, as pure functions that know no transport.
+// The texts and bytes that a trainer and a feeder exchange. These functions do not depend on HTTP.
 //
 //   const std::string mine = mr::detail::hello_text(identity);                  // of the trainer
 //   mr::detail::check_hello({.mine = mine, .theirs = answer, .feeder = "node7:8717"});   // setup_error with both texts
@@ -97,8 +97,8 @@ class feeder_row_decoder {
   };
   explicit feeder_row_decoder(options o) : options_(std::move(o)) {}
 
-  /// Passes each complete row on. Its bytes are valid during the call. Throws data_error for a wrong size, status or
-  /// checksum of a reason, or for more rows than requested.
+  /// Calls `next` for each row that is now complete. The bytes of the row are valid during the call. Throws data_error
+  /// for a wrong size, status or checksum of a reason, or for more rows than requested.
   void add(std::span<const std::byte> piece, const std::function<void(const row_answer&)>& next);
   /// Throws data_error if rows are missing.
   void finish() const;

@@ -15,7 +15,8 @@
 // storage. The session reads all samples, because it may need them, and because they have the digests and keys of the
 // rows.
 // A row consists of the bytes of its columns, in the order of batch<...>, little-endian and without padding. In a
-// ragged column, the length precedes the elements as an int32; height and width precede them if both sides vary.
+// ragged column, the length precedes the elements as an int32; if height and width of the rows vary, these two numbers
+// precede them.
 // Errors: open() throws setup_error to refuse the run. If free_rows() or read_rows() throws, the session sends one
 // notice, continues with its workers, and repeats its requests after a pause of 1 ms to 1 s. Bytes are untrusted: rows
 // with another size or checksum are not used.
@@ -106,7 +107,8 @@ class row_storage : public row_provider {
 
   /// Starts a run. Called once by each session, before its first request. Throws setup_error to refuse the run.
   virtual void open(const row_run& run) = 0;
-  /// Returns the number of rows that the storage can compute at present, in addition to the requested ones.
+  /// Returns the number of further rows that the storage can compute now, in addition to the rows that are already
+  /// requested.
   virtual std::size_t free_rows() = 0;
   /// Requests at most free_rows() rows. Must not wait for them.
   virtual void read_rows(const row_range& range, row_slots slots) = 0;

@@ -60,10 +60,10 @@ struct hue_shifts {
 
 /// Options of a color jitter. The order of its operations is random, as in torchvision.
 struct color_jitter_options {
-  color_factors brightness{};   ///< 0 is black
-  color_factors contrast{};     ///< 0 is the mean gray
-  color_factors saturation{};   ///< 0 is gray
-  hue_shifts hue{};             ///< shifts hues
+  color_factors brightness{};   ///< range of the factor; 0 produces black
+  color_factors contrast{};     ///< range of the factor; 0 produces the mean gray
+  color_factors saturation{};   ///< range of the factor; 0 produces gray
+  hue_shifts hue{};             ///< range of the shift of hues
   double probability = 1;       ///< probability of any change
 };
 
@@ -147,7 +147,7 @@ struct auto_augment_options {
 
 /// Options of AugMix, with torchvision's parameters and alpha = 1.
 struct aug_mix_options {
-  std::size_t severity = 3;   ///< number of the lowest bins from which magnitudes are drawn, 1 to 10
+  std::size_t severity = 3;   ///< magnitudes are drawn from this number of lowest bins; 1 to 10
   std::size_t width = 3;      ///< number of chains that are mixed
   std::optional<std::size_t> depth{};               ///< operations per chain; empty: uniform, 1 to 3
   bool all_operations = true;                       ///< includes brightness, contrast, color and sharpness

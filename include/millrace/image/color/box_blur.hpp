@@ -5,10 +5,10 @@
 //   mr::detail::box_blur<mr::detail::portable_boxes> blur;    // reused for all images
 //   blur.run(pixels, weights);
 //
-// A pass sets each byte to (inside * sum of its box + end * the two bytes next to the box + 2^23) >> 24. Beyond the
-// image's boundary, the outermost bytes are repeated. Each pass rounds to bytes, as Pillow does. The cost does not
-// depend on the radius. For the passes along rows, the pixels of ten rows are stored next to each other, so that both
-// directions use the same kernel.
+// A pass sets each byte to (inside * B + end * E + 2^23) >> 24. B is the sum of the bytes in its box, and E is the sum
+// of the two bytes next to the box. Beyond the image's boundary, the outermost bytes are repeated. Each pass rounds to
+// bytes, as Pillow does. The cost does not depend on the radius. For the passes along rows, the pixels of ten rows are
+// stored next to each other, so that both directions use the same kernel.
 // Source: Gwosdek, Grewenig, Bruhn, Weickert: Theoretical Foundations of Gaussian Convolution by Extended Box
 // Filtering, SSVM 2011; the arithmetic is Pillow's.
 #pragma once

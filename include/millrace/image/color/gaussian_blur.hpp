@@ -7,8 +7,8 @@
 //
 // torchvision sums k * k products in float, in its own order. Millrace applies the same kernel first along rows, then
 // along columns, in integers. The weights have 15 fraction bits, and their sum is 1. The two samples at the same
-// distance are added and weighted together. Each product is rounded to 7 fraction bits, and the last sum to an integer.
-// Samples are stored minus 128, so that the sum of two samples fits into 16 bits.
+// distance from the center are added, and their sum is multiplied by the weight. Each product is rounded to 7 fraction
+// bits, and the last sum to an integer. Samples are stored minus 128, so that the sum of two samples fits into 16 bits.
 // Beyond the boundary the image is mirrored, without repeating its outermost pixels. An image smaller than half of the
 // kernel is mirrored more than once.
 // Errors: throws std::bad_alloc. Threads: not thread-safe; one thread at a time.

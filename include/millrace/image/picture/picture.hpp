@@ -131,8 +131,8 @@ class picture {
   }
   picture random_crop(picture_size size, rng& random) const;
 
-  /// Adds pixels around the image. A later resize resamples only pixels of the image, so that colors of the padding do
-  /// not blend into it. Only padding_mode::constant allows a later resize. Throws setup_error if a side is
+  /// Adds pixels around the image. A later resize resamples only pixels of the image, so that the color of the padding
+  /// does not blend into the image. Only padding_mode::constant allows a later resize. Throws setup_error if a side is
   /// above 65535, and if the image already has padding with other pixels; data_error if a crop left only padding.
   picture pad(const padding_sides& sides, const padding_fill& fill = {}) const;
   picture pad(std::size_t sides, const padding_fill& fill = {}) const {

@@ -5,9 +5,10 @@
 //   columns.run({.rows = {a, b, c, d}, .out = sums, .stride = 672, .offset = -16384});
 //
 // An output is a column of the result. Its taps are the samples that it uses, with their weights. The weights are those
-// of a tap_table, with the running sum rounded to 13 fraction bits.
+// of a tap_table (tap_table.hpp), rounded to 13 fraction bits. The running sum of the weights is rounded, so that
+// errors do not accumulate.
 // A sum has 7 fraction bits (Q7). run() computes (sum of p[i] w[i] + 32) >> 6 of samples p with weights w, and adds
-// `offset`, which centers chroma. run_wide(), for rows q that already have 7 fraction bits, computes
+// `offset`, with which chroma is centered around 0. run_wide(), for rows q that already have 7 fraction bits, computes
 // (sum of q[i] w[i] + 4096) >> 13. If weights overshoot (are negative or above 1), sums are clamped to values of 0..255
 // before the rows are resized, as in Pillow.
 // Outputs are flipped if requested. Each implementation writes the outputs to `out` in its own order, and its row
@@ -37,7 +38,8 @@ struct column_plan {
   std::size_t source_of(std::size_t output) const noexcept {
     return flipped ? taps.outputs() - 1 - output : output;
   }
-  /// Returns the first sample of the output at this position. Positions beyond the end have the last output.
+  /// Returns the first sample of the output at this position. For positions beyond the end, returns that of the last
+  /// output.
   std::size_t first_of(std::size_t output) const noexcept {
     return taps.first(source_of(std::min(output, taps.outputs() - 1))) - origin;
   }

@@ -13,9 +13,9 @@
 // axis is subsampled (h2v1), the bias is 4 for even and 8 for odd pixels.
 // Colors: R = y + 1.402 v, G = y - 0.34414 u - 0.71414 v, B = y + 1.772 u in 16-bit fixed point. Each sum is rounded as
 // in jdcolor.c, and clamped. The vector versions (plane_kernels.hpp) produce the same bits.
-// Units: samples. `sums` need the elements [-1] and [ceil(count / 2)]. Kernels may write and read up to 31 samples
-// beyond `count`. Errors: none. Threads: pure functions; any thread. Source of the rule: libjpeg-turbo 2.1.5,
-// jdsample.c and jdcolor.c.
+// Units: samples. `sums` must also have the elements with the indices -1 and ceil(count / 2). Kernels may write and
+// read up to 31 samples beyond `count`. Errors: none. Threads: pure functions; any thread. Source of the rule:
+// libjpeg-turbo 2.1.5, jdsample.c and jdcolor.c.
 #pragma once
 
 #include <millrace/base/version.hpp>

@@ -125,7 +125,7 @@ struct plan_axis {
       denominator /= common;
       constexpr std::int64_t largest_denominator = std::int64_t{1} << 20;
       if (denominator > largest_denominator)
-        throw setup_error("an image plan alternates between crops and resizes too often to be exact",
+        throw setup_error("an image plan has too many alternating crops and resizes to be computed exactly",
                           "Call pixels() in between, or crop and resize only once");
     }
     target = outputs;

@@ -61,7 +61,7 @@ MILLRACE_INLINE std::string metrics_text(const feeder_metrics& m) {
   add("closed_connections_total", "Connections of clients that received too slowly.", m.closed_connections);
   add("busy_seconds_total", "Time of all workers together.", 1e-9 * static_cast<double>(m.busy_ns));
   add("workers", "Number of workers.", m.workers);
-  add("ranks", "Ranks with requests in work.", m.ranks);
+  add("ranks", "Ranks with requests in progress.", m.ranks);
   add("requests", "Requests for rows that are computed or sent.", m.requests);
   add("max_requests", "Maximum of requests.", m.max_requests);
   add("draining", "1 after SIGTERM.", m.draining ? 1 : 0);

@@ -5,8 +5,8 @@
 //   loops.run(stream);                           // until its segment ends
 //   loops.run(stream, other);                    // or: until the segment of one of the two ends
 //
-// Blocks of a stream are stored or skipped; each pair of modes has its own loop. Each member function declares its
-// instruction set, so a build for any x86-64 contains all of them.
+// A loop decodes one or two streams. A stream stores or skips its blocks, so each combination has its own loop. Each
+// member function declares its instruction set, so a build for any x86-64 contains all of them.
 // Threads: any; calls share no state.
 #pragma once
 
@@ -14,7 +14,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// Loops that require no target attribute.
+/// The loops for any processor, without special instructions.
 template <class Steps>
 struct plain_loops {
   static void store(block_stream& a) { run_loop<Steps, true>(a); }

@@ -10,11 +10,11 @@
 // A stream is the position in the coded bits of one JPEG. A slot describes one block, and a segment is a sequence of
 // slots (segment_slots.hpp). A step is one lookup in a table. No branch depends on the result of a lookup; the end of a
 // block is handled by arithmetic. Each lookup of a stream depends on the previous lookup. Therefore a single stream
-// waits for its lookups, whereas two streams hide each other's latency. Rare cases, such as a long code or a symbol
-// that extends into the next block, have slow entries in the table. A slow entry ends the loop. decode_rare() handles
-// the symbol, then the caller enters the loop again. The loop also ends at the end of a segment, where the stream uses
-// a table that has only slow entries. The decoder accepts arbitrary bits. It writes only to the coefficients to which
-// the slots point, and to the spare space after them.
+// waits for its lookups. With two streams, the processor works on one stream while the other stream waits. Rare cases,
+// such as a long code or a symbol that extends into the next block, have slow entries in the table. A slow entry ends
+// the loop. decode_rare() handles the symbol, then the caller enters the loop again. The loop also ends at the end of a
+// segment, where the stream uses a table that has only slow entries. The decoder accepts arbitrary bits. It writes only
+// to the coefficients to which the slots point, and to the spare space after them.
 // Units: a position is a bit address, 8 * address + bit. Thus no register is needed for a base address. Source of the
 // codes: ITU-T T.81 F.2.2. Threads: any; streams share no state.
 #pragma once

@@ -9,9 +9,9 @@
 //
 // Both stores are always executed. A store that is not needed writes to spare space after the block.
 // An entry is one word whose fields can be added. The entry for two symbols is the sum of the entries for the single
-// symbols. Therefore a table is written in runs of indices, with one addition per entry, instead of decoding each
-// index. An entry consumes at most 22 bits. Threads: pure functions; any thread. Source: ITU-T T.81 F.2.2. Building
-// tables in runs is the author's own method.
+// symbols. Therefore consecutive entries of a table are computed with one addition each, and no index is decoded
+// separately. An entry consumes at most 22 bits. Threads: pure functions; any thread. Source: ITU-T T.81 F.2.2.
+// Building tables in runs is the author's own method.
 #pragma once
 
 #include <millrace/image/jpeg/baseline/huffman_code.hpp>
@@ -34,7 +34,7 @@ struct alignas(8) coefficient_entry {
   std::uint8_t shift;       // shift of the window to the last symbol's magnitude: 64 - bits
   std::uint8_t magnitude;   // size of the magnitude in bits; shift and magnitude together are the control word of BEXTR
   std::int16_t bias;        // added to the magnitude bits: 1 - 2^size if the sign bit is 0, or the value itself
-  std::int8_t value;        // first symbol's coefficient, if the index contains all its bits
+  std::int8_t value;        // first symbol's coefficient, if all bits of the symbol are in the index
   std::uint8_t run;         // zeros before the first symbol's coefficient
 };
 

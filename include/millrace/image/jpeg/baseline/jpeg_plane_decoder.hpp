@@ -4,10 +4,10 @@
 //   auto [a, b] = decoder.decode(first, second);                 // two images at once on one core
 //   if (a) use(a.planes); else by_libjpeg(first, a.refusal);     // `refusal` is the reason
 //
-// Two images that are decoded together hide each other's latency of memory lookups. The result for an image never
-// depends on the other image. decode_each() processes a longer list and always keeps two images in progress. The
-// decoder skips restart intervals without a requested MCU (coding unit), and checks only their markers. Lifetime:
-// planes are valid until the decoder's next call.
+// If two images are decoded together, the processor works on one image while the other image waits for a lookup in a
+// table. The result for an image never depends on the other image. decode_each() processes a longer list and always
+// keeps two images in progress. The decoder skips restart intervals without a requested MCU (coding unit), and checks
+// only their markers. Lifetime: planes are valid until the decoder's next call.
 // Errors: throws only std::bad_alloc. The decoder refuses unusual or damaged files; libjpeg then decides whether the
 // outcome is pixels, a warning or an error. Threads: one decoder per worker. baseline/plane_job.hpp describes the
 // method.

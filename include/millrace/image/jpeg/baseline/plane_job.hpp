@@ -9,9 +9,9 @@
 //
 // The job decodes all rows of MCUs (coding units) from the image's first row to the last requested row. It stores the
 // MCUs within the region and skips all others. If the file has entries (positions where decoding can begin, see
-// jpeg_entry.hpp), the job jumps from entry to entry: it skips restart intervals without a requested MCU and, after the
-// first jump, the rest of the last row. The job does not detect damage below the last requested row of MCUs, or damage
-// in data that it does not decode.
+// jpeg_entry.hpp), the job jumps from entry to entry: it skips restart intervals without a requested MCU. After the
+// first jump, it also skips the MCUs that follow the region in the last row. The job does not detect damage below the
+// last requested row of MCUs, or damage in data that it does not decode.
 // The job refuses an image if libjpeg might warn or produce another value; libjpeg must then decode the image. The
 // reasons are an invalid code, a block that is too long, fewer bytes than the blocks need, a missing marker, and
 // surplus bytes before a marker.

@@ -13,7 +13,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// Loops that require no target attribute.
+/// The loops for any processor, without special instructions.
 template <class Sets>
 struct plain_bands {
   template <bool store>
