@@ -36,7 +36,7 @@ namespace millrace { inline namespace MILLRACE_ABI {
 
 /// Options of webp().
 struct webp_options {
-  std::optional<rgb_color> background{};      ///< composites the image over this color by its alpha; empty: omits alpha
+  std::optional<rgb_color> background{};      ///< composites the image over this color; if empty, alpha is omitted
   bool apply_orientation = false;             ///< rotates and mirrors the image according to its EXIF tag
   picture_limits limits{};                    ///< max_pixels: maximum number of pixels of the image
 };

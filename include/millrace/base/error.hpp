@@ -12,6 +12,7 @@
 // - io_error: the operator of the machine or its storage.
 // - stage_error: the author of a callable that threw an exception, which `cause()` returns.
 // - conservation_error: the author of the source or of Millrace, because samples were lost or delivered twice.
+//
 // Message and hint are safe to print, even if they quote data. where() contains the unescaped names; printable()
 // escapes them.
 // Threads: any thread may copy and read an error.

@@ -15,13 +15,13 @@
 // On a machine with several NUMA nodes, host slots are allocated on the node of the GPU while that node has free
 // memory. The name of the device includes this node, or the reason why the slots are not bound to it.
 // Pinning memory is slow. Therefore up to 1 GiB of a session's host slots remain for the next session on the same
-// `device` object, for example a validation in each epoch. These slots are freed after the end of this object and of
-// its last session, and before a session allocates slots of another size.
+// `device` object, for example a validation in each epoch. These slots are freed before a session allocates slots of
+// another size, and when this object and its last session no longer exist.
 // Errors: setup_error if the device does not exist or the stream is being captured; io_error with CUDA's own message
 // for other failures.
 // Threads: any; each thread keeps its current device. A graph capture on the user's thread is not disturbed.
-// Contexts: the device uses the current context of the thread that creates it if that context is on this GPU, such as
-// one from cuCtxCreate(); otherwise the primary context. Streams of another context are rejected.
+// Contexts: if the thread that creates the device has a current context on this GPU, such as one from cuCtxCreate(),
+// the device uses that context. Otherwise the device uses the primary context. Streams of another context are rejected.
 #pragma once
 
 #include <millrace/base/version.hpp>

@@ -47,9 +47,9 @@ struct gpu_context {
   void* handle = nullptr;   ///< CUcontext
 };
 
-/// Returns the context for a GPU: the calling thread's current context if that is on this GPU, otherwise the primary
-/// context of the GPU, which the CUDA runtime uses by default. Opens no other GPU. The primary context remains open
-/// until the process ends, as if the runtime had opened it.
+/// Returns the context for a GPU. This is the calling thread's current context if that context is on this GPU.
+/// Otherwise it is the primary context of the GPU, which the CUDA runtime uses by default. Opens no other GPU. The
+/// primary context remains open until the process ends, as if the runtime had opened it.
 gpu_context context_of(int ordinal);
 
 /// Sets the context of the calling thread until the end of the scope, then restores the previous one, or none. Costs

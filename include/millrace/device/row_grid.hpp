@@ -1,5 +1,5 @@
-// Contains the code that the host version and the GPU version of mix_rows share: the grid of a row (its dimensions,
-// independent of its layout), labels and checks.
+// The common code of mix_rows on the host and on the GPU: the grid of a row (its dimensions, independent of its
+// layout), the labels, and the checks of arguments.
 //
 //   const mr::detail::row_grid grid = mr::detail::grid_of(pixels, mr::image_layout::nhwc);   // of [B, H, W, 3]
 //   mr::detail::check_mixes(pixels, b.row_mixes());

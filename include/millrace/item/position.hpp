@@ -20,6 +20,7 @@
 //   older version continues in the older order, and its resume points have the older version.
 // - 2 and 3: older forms of 4 and 5, in which a lane began its next pass before the other lanes had ended theirs. With
 //   one lane their order is that of 4 and 5, and they are accepted. With several lanes they are refused.
+//
 // With an index, the texts of all ranks differ only in `digest`. `digest` is a checksum of the delivered samples of the
 // rank. The sum of the digests of all ranks, modulo 2^64, is the digest of the run. Sum the digests before saving:
 //   MPI_Allreduce(MPI_IN_PLACE, &position.digest, 1, MPI_UINT64_T, MPI_SUM, MPI_COMM_WORLD);
@@ -119,7 +120,7 @@ struct position {
     friend bool operator==(const packing_limits&, const packing_limits&) = default;
   };
   packing_limits packing{};
-  digest_share share{};      ///< in versions 1 and 6 only
+  digest_share share{};      ///< used only in versions 1 and 6
   data_counts counts{};      ///< size of the data set
 
   /// Returns whether the point belongs to a run with an index.

@@ -195,8 +195,8 @@ class record {
 
   std::size_t find(std::string_view names) const noexcept;
   [[noreturn]] void throw_missing(std::string_view names) const;
-  /// Returns the name of a field whose name ends with a dot and one of the alternatives in `names`; empty if there is
-  /// no such field.
+  /// Returns the name of a field, such as "left.jpg", that ends with a dot and one of the alternatives in `names`, such
+  /// as "jpg". Returns "" if no field has such a name.
   std::string longer_name(std::string_view names) const;
 
   detail::head_ref head_;

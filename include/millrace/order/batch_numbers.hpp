@@ -27,11 +27,11 @@ struct batch_number {
 struct batch_numbers {
   std::uint64_t first_epoch = 0;     ///< epoch of the resume point
   std::uint64_t first_batch = 0;     ///< batches of first_epoch that were delivered before the resume point
-  /// 0: an epoch is one pass over the data, so its number of batches is unknown until it is read
+  /// Batches of an epoch. 0 if an epoch is one pass over the data, because this number is known only at the end.
   std::uint64_t epoch_batches = 0;
   std::size_t rows = 1;              ///< rows of a full batch of one rank
   world mine{};
-  /// distance of the two rows of a mixed pair (mixup, cutmix), in rows over all ranks; 0: no pairs
+  /// Distance of the two rows of a mixed pair (mixup, cutmix), in rows over all ranks. 0 if rows are not mixed.
   std::size_t stride = 0;
 
   /// Returns the epoch and the number of the session's batch `batch` (from 0). Requires epochs with a fixed number of

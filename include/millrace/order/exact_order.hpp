@@ -51,10 +51,11 @@ struct exact_order_options {
   std::vector<std::uint64_t> counts{};   ///< samples of each shard, in the order of the user's list
   bool shuffled = true;
   std::size_t window = 8192;          ///< shuffle window in samples, over all lanes
-  std::size_t lanes = 0;              ///< 0: automatic_lanes()
+  std::size_t lanes = 0;              ///< number of lanes; 0 for automatic_lanes()
   std::size_t global_batch = 1;       ///< rows of a batch over all ranks
   bool drop_last = true;              ///< drops the samples of an exact pass that do not fill a batch
-  /// False: shuffles inside lanes even if the window covers the data set. Resume points of version 1 require this.
+  /// Whether each pass is a uniform permutation if the window covers the data set. If false, samples are shuffled
+  /// inside lanes even then, as resume points of version 1 require.
   bool permutes = true;
   std::uint64_t epoch_batches = exact_pass;   ///< exact_pass, endless, or a number of batches
 };

@@ -8,9 +8,9 @@
 // Therefore p is the complete state of a resumed run. The iteration begins with the rank's first position at or after
 // p. Several cursors may use one exact_order independently, for example one for reading ahead and one for delivery.
 // Memory: the shards of one pass, and the walks of the rank's lanes (order/lane_jitter.hpp), or the permutation of the
-// pass. A lane is an interleaved substream of the order. The first next() computes only the start of one lane, because
-// a cursor enters a lane when it needs the lane's first sample. If ranks share a lane, each rank walks the complete
-// lane, including the samples of other ranks, at about 0.1 us per sample.
+// pass. A lane is an interleaved substream of the order. A cursor computes the start of a lane when it needs the first
+// sample of the lane. Therefore the first call of next() computes the start of only one lane. If ranks share a lane,
+// each rank walks the complete lane, including the samples of other ranks, at about 0.1 us per sample.
 // Errors: setup_error for a world size that does not divide the global batch, and for a position after the end of the
 // epoch. The end itself is a valid position, where next() returns nothing. Threads: not thread-safe.
 // Lifetime: the exact_order must outlive the cursor.

@@ -43,8 +43,8 @@ struct mix_source_spec {
   source_weight weight = 1;
   std::uint64_t seed = 0;
   std::vector<std::uint64_t> counts{};   ///< number of samples of each shard; empty if unknown
-  std::size_t window = 0;                ///< shuffle window in samples; 0: not shuffled
-  std::string name{};                    ///< name for messages and reports; empty: the number of the source
+  std::size_t window = 0;                ///< shuffle window in samples; 0 without a shuffle
+  std::string name{};                    ///< name for messages and reports; if empty, the number of the source
 };
 /// The sources of a mix, and the behavior when a source runs out.
 struct mix_rule {

@@ -34,11 +34,11 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 struct mix_plan_options {
   std::vector<mix_source_spec> sources{};
   exhausted on_exhausted = exhausted::stop;
-  std::size_t lanes = 0;              ///< lanes of each source; 0: automatic_lanes() of that source
-  bool permutes = true;               ///< as in exact_order_options
+  std::size_t lanes = 0;              ///< lanes of each source; 0 for automatic_lanes() of that source
+  bool permutes = true;               ///< whether a window of all samples permutes the source
   std::size_t global_batch = 1;       ///< rows of a batch over all ranks
   bool drop_last = true;              ///< whether to drop a short last batch; only with stop and reweight
-  std::uint64_t epoch_batches = exact_order_options::exact_pass;   ///< with repeat only: a number or endless
+  std::uint64_t epoch_batches = exact_order_options::exact_pass;   ///< a number or endless; used only with repeat
 };
 
 class mix_cursor;
@@ -132,7 +132,7 @@ class mix_plan {
   options options_;   // without the counts, which sources_ stores
   std::vector<exact_order> sources_;
   std::vector<std::uint64_t> first_shards_;
-  std::shared_ptr<const mix_schedule> schedule_;   // null: constant weights
+  std::shared_ptr<const mix_schedule> schedule_;   // null if the weights are constant
   std::vector<mix_phase> phases_;                  // empty with a schedule
   std::size_t measure_ = 0;
   std::uint64_t positions_ = 0, dropped_ = 0;

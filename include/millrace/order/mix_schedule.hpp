@@ -1,6 +1,7 @@
-// Assigns each position to one of several sources, if the weights of the sources change, or if there are many sources.
+// Assigns each position of a mix to one of its sources. It is used if the weights of the sources change, or if there
+// are more than 64 sources (otherwise, mix_pattern.hpp is used).
 //
-//   const auto schedule = mr::detail::mix_schedule::of(rule, samples);   // null: a mix_pattern suffices
+//   const auto schedule = mr::detail::mix_schedule::of(rule, samples);   // null if a mix_pattern suffices
 //   const auto phase = schedule->phase_at(70'000);              // the block of positions that contains 70,000
 //   phase->pattern.source_at(70'000 - phase->begin);            // the source of the position
 //   schedule->counts_of({.rank = 1, .size = 4}, 0, 70'000);     // for each source, the samples of this rank
@@ -93,7 +94,7 @@ class mix_schedule {
   void move_to(std::uint64_t position) const;
   walk start() const;
 
-  // in positions, for epochs that end with a pass
+  // maximum number of positions of an epoch that ends with a pass
   static constexpr std::uint64_t longest_epoch = std::uint64_t{1} << 32;
   /// Returns whether the weights are the same at all positions from `begin` on.
   bool has_final_weights(std::uint64_t begin) const;
@@ -118,7 +119,7 @@ class mix_schedule {
   mutable std::uint64_t spacing_ = 1 << 16, next_checkpoint_ = 0;   // in positions
   mutable std::shared_ptr<const mix_phase> last_;
   mutable std::mutex counts_mutex_;
-  mutable std::array<rank_counts, 2> counted_;   // of the current epoch, and of complete epochs
+  mutable std::array<rank_counts, 2> counted_;   // counts of the current epoch, and of complete epochs
   mutable std::size_t oldest_counted_ = 0;
 };
 

@@ -38,7 +38,7 @@ class shard_order {
     std::size_t window = 1;   ///< shuffle window in samples
     std::size_t lane = 0;     ///< lane l owns shards l, l + lanes, l + 2 * lanes, ... of the epoch's order
     std::size_t lanes = 1;
-    bool permutes = true;       ///< false: short epochs are jittered too, as in versions 4 and 5 of resume points
+    bool permutes = true;       ///< whether an epoch of at most `window` samples is permuted uniformly
     bool equal_epochs = false;  ///< all epochs have the same samples
   };
 

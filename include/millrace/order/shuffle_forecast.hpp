@@ -111,7 +111,7 @@ class shuffle_forecast {
   }
 
   /// Returns the key that separates the first `delivered` samples of a lane from the others. If the window is wider
-  /// than the lane, any key in a range is suitable, because all indices are equally likely there.
+  /// than the lane, the result is any key in a range in which all indices are equally likely.
   static double key_of(double delivered, double window, double all) noexcept;
 
   const exact_order* plan_;

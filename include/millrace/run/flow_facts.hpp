@@ -71,7 +71,7 @@ struct source_facts {
   std::uint32_t times;      ///< the result of times_of()
   std::size_t max_lanes;
   bool same_every_pass;     ///< whether all passes have the same samples
-  std::string why_streamed{};   ///< reason for the lack of an index, as in replayed_run_options
+  std::string why_streamed{};   ///< the reason why the source has no index; may be empty
 };
 /// Returns a run over a source without an index.
 owner<replayed_run> replayed_run_for(const flow_facts& f, const planning_options& o, source_facts source);

@@ -41,9 +41,9 @@ struct memory_budget {
   /// Returns the bytes of the shuffle window. About half a window is in memory at a time. If `withholds` is set and the
   /// budget allows it, the complete window is in memory at the start of a run.
   std::size_t window_bytes() const noexcept;
-  /// Returns the bytes of encoded samples. Includes at least one batch, even if a batch has more bytes than the
-  /// read-ahead (the samples that are read in advance). Workers can start on a batch only after its samples have been
-  /// read.
+  /// Returns the bytes of encoded samples. Includes the samples of at least one batch, even if they exceed the limit of
+  /// the read-ahead (the samples that are read in advance). Workers can start on a batch only after its samples have
+  /// been read.
   std::size_t encoded_bytes() const noexcept;
   /// Returns the bytes that count against the budget.
   std::size_t total_bytes() const noexcept;

@@ -38,8 +38,8 @@ inline std::string world_text(const world& mine) {
     text += ", one of " + std::to_string(sharers) + " on this machine";
   return text + "; ";
 }
-/// Returns the number of cores that the workers share; 0 if each worker has a core, or if tuning decides how many
-/// workers are active. Queries the machine only if necessary, at a cost of up to 0.1 ms.
+/// Returns the number of cores that the workers share. Returns 0 if each worker has its own core, and if tuning
+/// determines the number of active workers. Queries the machine only if necessary, at a cost of up to 0.1 ms.
 inline std::size_t shared_cores(const session_options& o, const std::vector<unsigned>& cores) {
   if (o.threads.value_or(0) < 2 || o.tuning) return 0;
   const unsigned count = cores_for_workers(o, cores);

@@ -80,8 +80,8 @@ inline std::uint64_t crc_word(const std::byte* from) noexcept {
   return value;
 }
 
-/// Computes three lanes in parallel. To combine the lanes, the function advances the state of each lane by the number
-/// of bytes that follow the lane, as if these bytes were zero.
+/// Computes three lanes in parallel. To combine the lanes, the function computes, for each lane, the state after as
+/// many zero bytes as there are bytes after the lane.
 template <class Instruction, std::size_t lane_bytes>
 const std::byte* crc_by_lanes(const std::byte* at, const std::byte* end, std::uint64_t& state) noexcept {
   static const crc_zeros<Instruction, lane_bytes> zeros;

@@ -36,7 +36,7 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 /// Options of file_data.
 struct file_data_options {
   std::size_t root_bytes = 0;              ///< length of the prefix of each name that is not part of its key
-  /// Names of the classes (the first folder of each key), by number; empty: no classes.
+  /// Names of the classes (the first folder of each key), by number. Empty without classes.
   std::vector<std::string> classes{};
   std::uint64_t max_file_bytes = std::uint64_t{1} << 30;   ///< maximum size; a larger file is an error, and is not read
   std::size_t unreadable_at_most = 0;      ///< maximum number of missing or unreadable files at the start

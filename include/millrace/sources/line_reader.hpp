@@ -39,7 +39,7 @@ namespace millrace { inline namespace MILLRACE_ABI {
 struct line_reader_options {
   line_limits limits{};                                 ///< limits on the content of a file
   bool skip_empty = false;                              ///< counts empty lines, but does not deliver them
-  bool check_utf8 = true;                               ///< true: text that is not UTF-8 is an error
+  bool check_utf8 = true;                               ///< whether text that is not UTF-8 is an error
 };
 
 /// Reads the lines of one file.

@@ -26,7 +26,7 @@ struct lines_options {
   std::uint64_t seed = 0;                               ///< seed of the shuffle and of all random numbers
   line_limits limits{};                                 ///< limits on the content of a file
   bool skip_empty = false;                              ///< counts empty lines, but does not deliver them
-  bool check_utf8 = true;                               ///< true: text that is not UTF-8 is an error
+  bool check_utf8 = true;                               ///< whether text that is not UTF-8 is an error
   millrace::storage storage{};   ///< storage that contains the files
 };
 

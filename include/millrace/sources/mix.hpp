@@ -20,9 +20,9 @@
 // numbered at its position. The weight of each of these sources is its share of the inner mix, times the weight of the
 // inner mix. Both mixes need the same on_exhausted. Weight functions of both mixes receive the position in the run. If
 // an inner mix is followed by a shuffle, it is streamed.
-// If a source is not shards(), or its shards have no index, all sources are streamed. The run must then have only one
-// process (read/mix/mix_streams.hpp), stats().sources and session::locate() are not available, and the end of an epoch
-// is unknown until it is reached.
+// If a source is not shards(), or its shards have no index, all sources are streamed. In this case the run must have
+// only one process (read/mix/mix_streams.hpp), and stats().sources and session::locate() are not available. The end of
+// an epoch is then unknown until it is reached.
 // Errors: the errors of the sources; setup_error for a constant weight that is not above 0, for a source without
 // samples, and for a resume point with other sources, weights, windows, seeds or on_exhausted. Threads: as for
 // shards().
@@ -94,7 +94,7 @@ template <class Flow>
 struct weighted {
   Flow flow;
   source_weight weight = 1;   ///< relative to the weights of the other sources; above 0 if it is a number
-  std::string name{};   ///< name in messages and statistics; empty: "source 0", "source 1", ...
+  std::string name{};   ///< name in messages and statistics; by default "source 0", "source 1", ...
 };
 template <class Flow>
 weighted(Flow, source_weight = 1, std::string = {}) -> weighted<Flow>;

@@ -14,8 +14,9 @@
 // samples. The first session reads the headers of the shards, builds the indexes and saves them in files
 // (io/index/format/index_file.hpp). If a file cannot be written, its index stays in memory, and the order is the same.
 // Order without an index: the shards are streamed. Each rank reads its own shards, and a resumed run reads samples
-// again (read/run/replayed_run.hpp). Shards are streamed if they are compressed, with `.index = mr::index::off`, and in
-// a flow with expand, filter, take, pack, bucket, or a shuffle that does not follow shards() directly.
+// again (read/run/replayed_run.hpp). Shards are streamed in three cases: they are compressed, `.index` is
+// mr::index::off, or the flow has expand, filter, take, pack, bucket, or a shuffle that does not follow shards()
+// directly.
 //
 // The options `.only`, `.without`, `.where` and `.repeats` choose samples by their keys before any sample is read. They
 // require an index, and the order of the chosen samples is exact, too. If a list contains a key that no shard contains,
@@ -65,16 +66,16 @@ enum class index : std::uint8_t {
 struct shards_options {
   std::uint64_t seed = 0;                                    ///< seed of the shuffle and of all random numbers
   millrace::index index = millrace::index::automatic;   ///< controls the use of an index, which determines the order
-  std::vector<std::string> fields{};   ///< fields to read, such as "cls" or the alternatives "jpg;png"; empty: all
-  /// Fields that a sample must have. Samples without them are omitted. "jpg;png" requires one of the two fields.
-  /// {"jpg;png", "txt"} requires one of these two, and "txt".
+  std::vector<std::string> fields{};   ///< fields to read, such as "cls" or the alternatives "jpg;png"; by default all
+  /// Fields that a sample must have. Samples without them are omitted. "jpg;png" requires the field jpg or the field
+  /// png. {"jpg;png", "txt"} also requires the field txt.
   required_fields having{};
   shard_limits limits{};   ///< limits on the content of a shard
-  bool strict = false;   ///< true: a missing end marker is an error; false: a notice reports the first one
+  bool strict = false;   ///< whether a missing end marker is an error; otherwise a notice reports the first one
   /// The storage of the shards, their indexes and their counts. Existing indexes in the storage are used. Missing
   /// indexes are built, which reads the shards, and are saved only in index_folder.
   millrace::storage storage{};
-  std::string index_folder{};   ///< folder of the index files; empty: each index is stored next to its shard
+  std::string index_folder{};   ///< folder of the index files; by default each index is stored next to its shard
   /// A file in the storage that describes all shards (examples/inspect --set-index). With it, shards need not be opened
   /// at the start. By default, set.millrace-index next to the shards of a storage is used, if it exists.
   std::string set_index{};

@@ -12,6 +12,7 @@
 //   read.
 // - Any other order: one read for each window. A reader announces all its windows to the storage at once, so that the
 //   storage can read several windows at the same time.
+//
 // At most 128 files stay open between reads.
 // Errors: setup_error if no file has a window; the errors of read_token_windows(); io_error for a file whose size has
 // changed since the start. Threads: any number of `access` objects may be used at the same time, each by one thread.

@@ -29,7 +29,7 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 /// The user's options for the tokens of a file.
 struct token_layout_options {
-  std::size_t token_bytes = 0;                ///< 1, 2, 4 or 8; 0: the header of the file, or its name, determines it
+  std::size_t token_bytes = 0;                ///< 1, 2, 4 or 8; 0 if the header of the file, or its name, determines it
   std::optional<std::size_t> header_bytes{};   ///< if set, the file is flat after these bytes, whatever their content
 };
 

@@ -45,7 +45,7 @@ namespace millrace { inline namespace MILLRACE_ABI {
 
 /// Options of mix_rows().
 struct mix_rows_options {
-  double mixup_alpha = 0;            ///< lambda is distributed as Beta(alpha, alpha); 1/1024 to 1024, or 0: no mixup
+  double mixup_alpha = 0;            ///< lambda is distributed as Beta(alpha, alpha); 1/1024 to 1024, or 0 for no mixup
   double cutmix_alpha = 0;           ///< the same for cutmix, before the box is clipped; 0 for no cutmix
   double switch_probability = 0.5;   ///< probability of cutmix, if both alphas are set
   double probability = 1;            ///< probability that a pair is mixed
@@ -63,7 +63,8 @@ struct mix_rows_options {
 struct mixup_options {
   double alpha = 1;         ///< lambda is distributed as Beta(alpha, alpha); 1/1024 to 1024
   double probability = 1;   ///< probability that a pair is mixed
-  std::optional<std::size_t> stride{};   ///< as in mix_rows_options, like the members below
+  // The following members have the same meaning as in mix_rows_options.
+  std::optional<std::size_t> stride{};
   std::optional<std::uint64_t> off_epoch{};
   bool deferred = false;
 };
@@ -72,8 +73,9 @@ struct mixup_options {
 struct cutmix_options {
   double alpha = 1;         ///< distribution Beta(alpha, alpha) of lambda before the box is clipped; 1/1024 to 1024
   double probability = 1;   ///< probability that a pair is mixed
-  std::array<double, 2> minmax{};   ///< see mix_rows_options::cutmix_minmax
-  std::optional<std::size_t> stride{};   ///< as in mix_rows_options, like the members below
+  std::array<double, 2> minmax{};   ///< minimum and maximum side of the box: mix_rows_options::cutmix_minmax
+  // The following members have the same meaning as in mix_rows_options.
+  std::optional<std::size_t> stride{};
   std::optional<std::uint64_t> off_epoch{};
   std::optional<image_layout> layout{};
   bool deferred = false;

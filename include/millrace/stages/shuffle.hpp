@@ -8,8 +8,8 @@
 // window has at least as many samples as an epoch, the order is a uniform permutation of the epoch. In any other
 // position, shuffle buffers up to `window` items and applies the same rule to these items.
 // With an index the order is computed, and nothing is buffered. Without an index, about half a window of encoded
-// samples is buffered at a time. The first epoch buffers a complete window before its first batch, because only then is
-// it known whether the window covers the epoch. If the memory budget is too small for that, delivery begins earlier.
+// samples is buffered at a time. In the first epoch, a complete window is buffered before the first batch, to find out
+// whether the window covers the epoch. If the memory budget is too small for that, delivery begins earlier.
 // Errors: setup_error at the end of an epoch, if the window covers the epoch but exceeded the memory budget.
 #pragma once
 

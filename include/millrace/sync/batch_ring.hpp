@@ -135,8 +135,8 @@ class batch_ring {
   /// Returns whether take() would return something other than not_yet.
   bool can_take(std::uint64_t batch) const;
   bool starts_epoch(std::uint64_t batch) const;
-  /// Returns the first batch of the epoch that contains `batch`, if the start of that epoch was marked.
-  /// forget_epochs_before() must not have been called for a later batch.
+  /// Returns the first batch of the epoch that contains `batch`, if the start of that epoch was marked. Requires that
+  /// forget_epochs_before() was not called for a later batch.
   std::optional<std::uint64_t> epoch_start_of(std::uint64_t batch) const;
   /// Forgets epochs that ended before `batch`.
   void forget_epochs_before(std::uint64_t batch);

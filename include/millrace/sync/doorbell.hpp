@@ -25,8 +25,8 @@ class doorbell {
   /// Wakes all sleepers. Each sleeper then checks its condition.
   void ring() noexcept {
     if (sleepers_.load() == 0) return;
-    // The lock ensures that the notification also reaches a sleeper that has checked its condition but does not sleep
-    // yet.
+    // A thread may have checked its condition, but not sleep yet. The lock ensures that the notification also reaches
+    // this thread.
     { const std::lock_guard lock(mutex_); }
     rung_.notify_all();
   }

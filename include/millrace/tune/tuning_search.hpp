@@ -4,12 +4,12 @@
 //   mr::detail::tuning_search search({.open = {.workers = 2, .reads = 4}, .max = {.workers = 16, .reads = 32}});
 //   if (auto d = search.evaluate(window))  apply(d->to), log(d->text());   // empty before a decision
 //
-// The reachable rate is the lowest of four rates: the rates of the training step, of the stages that are not tuned, of
-// all workers, and of the reads at their knee. The knee is the number of reads beyond which twice as many reads gain
-// little. The target is the smallest numbers of workers and reads that reach this rate while they are busy for 95 % of
-// the time. If the wait for data is less than `data_wait` of the time, the search lowers the numbers. If the wait is
-// longer, the search raises the numbers. By the following rules, a search ends within five moves, with at most three
-// changes of direction:
+// The reachable rate is the lowest of four rates: of the training step, of the slowest stage that is not tuned, of the
+// maximum number of workers, and of reads at their knee. The knee is the number of reads beyond which twice as many
+// reads gain little. The target is the smallest numbers of workers and reads that reach this rate while they are busy
+// for 95 % of the time. If the wait for data is less than `data_wait` of the time, the search lowers the numbers. If
+// the wait is longer, the search raises the numbers. By the following rules, a search ends within five moves, with at
+// most three changes of direction:
 // - A number that was too low, or an increase that gained nothing, is not tried again.
 // - A number that rose after a fall does not fall again.
 // - After the third move, no number falls while the trainer does not wait, because the step may need all workers and
@@ -19,6 +19,7 @@
 // after three consecutive windows in which one of these conditions is true:
 // - The trainer waits for data, and more workers or reads would help.
 // - The time of the step, of the work or of the reads has changed by more than a quarter.
+//
 // Errors: none. Threads: not synchronized.
 // Source: flow_statistics.hpp for the utilization law; the stage-based autotuning of tf.data for the target.
 #pragma once

@@ -104,7 +104,7 @@ struct feeder_state {
 /// A request for the rows of a part, or a handshake, and its answer.
 class feeder_attempt {
  public:
-  static constexpr std::size_t max_body_bytes = std::size_t{64} << 10;   // without rows; libcurl's buffer
+  static constexpr std::size_t max_body_bytes = std::size_t{64} << 10;   // limit for an answer without rows
   struct settings {
     std::string path{};
     const feeder_options* options = nullptr;

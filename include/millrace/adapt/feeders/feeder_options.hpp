@@ -19,14 +19,14 @@ namespace millrace { inline namespace MILLRACE_ABI {
 struct feeder_options {
   /// HOST:PORT or https://HOST:PORT. Lists of Slurm and braces are expanded: node[01-04,7]:8717, node{01..04}:8717.
   std::vector<std::string> hosts{};
-  std::string token{};     ///< sent as the header Authorization: Bearer; empty: no header
-  std::string ca_file{};   ///< certificates of authorities for https://; empty: the system's certificates
+  std::string token{};     ///< sent as the header Authorization: Bearer; if empty, no header is sent
+  std::string ca_file{};   ///< certificates of authorities for https://; if empty, those of the system
   std::size_t memory_bytes = std::size_t{64} << 20;   ///< maximum memory of answers that arrive at the same time
   std::chrono::duration<double> connect_limit{5};     ///< timeout for establishing a connection
   /// Maximum time without a byte from a feeder that computes rows; at least four times its slowest recent answer.
   std::chrono::duration<double> stall_limit{5};
   remote_hedging hedge{.least_wait = std::chrono::milliseconds(50)};   ///< when a second feeder gets a late request
-  notice_function notice{};   ///< receives notices, on another thread; empty: notices are written to stderr
+  notice_function notice{};   ///< receives notices, on another thread; if empty, they are written to stderr
 };
 
 /// Statistics of one feeder.
@@ -38,7 +38,7 @@ struct feeder_statistics {
   std::size_t in_flight = 0;   ///< number of requested rows
   std::uint64_t rows = 0;      ///< rows that reached a batch
   std::uint64_t requests = 0, failures = 0, busy = 0, hedges_won = 0;   ///< busy: answers with status 429
-  double rows_per_second = 0;                                           ///< since its first request
+  double rows_per_second = 0;                                           ///< mean rate since its first request
   double wait_seconds = 0;                                              ///< mean duration of its requests
   std::string problem{};                                                ///< description of its last failure
 };

@@ -27,7 +27,7 @@ struct feeder_request {
 };
 /// The settings of a feeder on which its answers depend.
 struct feeder_rules {
-  std::string token{};   ///< empty: no token is needed
+  std::string token{};   ///< if empty, no token is needed
   std::string hello{};   ///< hello_text() of the feeder
   std::string run{};     ///< run_id() of `hello`
   std::size_t max_rows = 64;
@@ -49,7 +49,7 @@ feeder_decision decide(const feeder_request& request, const feeder_rules& rules)
 /// The counters of a feeder at one moment.
 struct feeder_metrics {
   std::uint64_t rows = 0, failed_rows = 0, sent_bytes = 0, refused_requests = 0, busy_requests = 0, busy_ns = 0;
-  std::uint64_t closed_connections = 0;   ///< of slow clients
+  std::uint64_t closed_connections = 0;   ///< connections of slow clients that were closed
   std::size_t workers = 0, ranks = 0, requests = 0, max_requests = 0;   ///< in progress: ranks and requests
   bool draining = false;
 };

@@ -86,7 +86,7 @@ class feeder_server {
   /// A request, from its headers to the end of its answer.
   struct request {
     feeder_decision decision;
-    std::shared_ptr<feeder_job> job{};   // null: no rows
+    std::shared_ptr<feeder_job> job{};   // null if the request is not for rows
     std::uint64_t rank() const noexcept { return decision.range.first % decision.range.step; }
     std::size_t body_bytes = 0;
   };

@@ -130,7 +130,7 @@ class feeder_work {
   }
 
   void compute(feeder_job& job, std::size_t chunk, std::size_t worker) noexcept {
-    feeder_job result;   // of this chunk
+    feeder_job result;   // the rows of this chunk
     guarded(result, [&] {
       const std::size_t first = chunk * job.chunk_rows;
       const std::size_t count = std::min(job.chunk_rows, job.samples.size() - first);

@@ -339,7 +339,7 @@ class flow_rows final : public row_maker {
   const maps maps_;
   readable_columns<layout> columns_;
   row_run run_;
-  std::vector<place> places_;   // by worker
+  std::vector<place> places_;   // one for each worker
   std::mutex mutex_;
   std::list<known_cursor> cursors_;   // guarded by mutex_, the last used one first
 };

@@ -14,12 +14,13 @@
 //
 //   GET /v1/RUN/hello                          200: the text of the feeder
 //   GET /v1/RUN/rows/EPOCH/FIRST-COUNT-STEP    200: a body
-// Other statuses of both: 409 for another run, with the text of the feeder; 401 for a wrong token; 429 if the feeder is
-// busy; 503 if the feeder ends, with Retry-After in seconds. Each answer may have the header Millrace-Workers: the
-// number of workers of the feeder, divided by the number of ranks whose rows it computes.
-// A body consists of rows in the order of the request. Each row has a header of 9 bytes, little-endian: a status (0: a
-// row, 1: the feeder cannot compute the row), the size (u32), and the CRC-32C (u32) of the bytes that follow: the row,
-// or the reason.
+// Both requests may also get these answers: 401 if the token is wrong; 409 with the text of the feeder if the runs
+// differ; 429 if the feeder is busy; 503 with the header Retry-After (in seconds) if the feeder ends. Each answer may
+// have the header Millrace-Workers: the number of workers of the feeder, divided by the number of ranks whose rows it
+// computes.
+// A body consists of rows in the order of the request. Each row begins with a header of 9 bytes, little-endian: a
+// status, the number of bytes that follow (u32), and their CRC-32C (u32). If the status is 0, the bytes of the row
+// follow. If it is 1, the feeder cannot compute the row, and the reason follows.
 // Errors: setup_error for another run; data_error for a body or a path that is not valid. The messages name the feeder
 // and the row. Untrusted input is safe: no size is used before it has been checked against the handshake.
 // Threads: pure functions; a decoder is not synchronized. Cost: a copy of each row that arrives in several pieces; no
@@ -89,10 +90,10 @@ void append_reason(std::vector<std::byte>& body, std::string_view reason);
 /// Decodes a body that arrives in pieces.
 class feeder_row_decoder {
  public:
-  static constexpr std::size_t header_bytes = 9;   // of a row
+  static constexpr std::size_t header_bytes = 9;   // size of the header of a row
   struct options {
     std::size_t rows = 0;            ///< rows of the request
-    std::size_t max_row_bytes = 0;   ///< of the handshake
+    std::size_t max_row_bytes = 0;   ///< maximum size of a row, from the handshake
     std::string feeder{};            ///< address of the feeder, for errors
   };
   explicit feeder_row_decoder(options o) : options_(std::move(o)) {}

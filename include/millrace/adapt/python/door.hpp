@@ -77,7 +77,7 @@ struct request {
   std::uint64_t epoch = 0;
   bool starts = false;      ///< whether the loop begins
   bool copies = false;      ///< whether all columns may be copied to new memory, which releases the slot
-  /// A stream that uses the batch; empty: the later call of __dlpack__() receives the stream.
+  /// A stream that uses the batch. If empty, a later call of __dlpack__() passes the stream.
   std::optional<stream_view> stream{};
 };
 

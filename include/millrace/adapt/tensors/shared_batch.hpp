@@ -23,7 +23,7 @@ namespace millrace { inline namespace MILLRACE_ABI {
 
 /// The stream that uses the tensors of a batch.
 struct consumer_options {
-  std::optional<stream_view> stream{};   ///< empty: the batch's stream, as set by to_device()
+  std::optional<stream_view> stream{};   ///< if empty, the batch's stream, as set by to_device()
 };
 
 namespace detail {

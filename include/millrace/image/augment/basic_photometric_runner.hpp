@@ -4,9 +4,10 @@
 //   runner.run(ops, pixels);
 //
 // An operation on single bytes is a table of 256 bytes. The runner defers such operations, and composes their tables
-// into one per channel. When a later operation needs the pixels, the runner applies the tables to one part of the image
-// at a time, just before that operation processes the part. Equalize needs only a histogram, which is computed from the
-// original bytes and mapped through the tables. The result is bit-identical to running the operations one by one.
+// into one per channel. When a later operation needs the pixels, the runner processes the image in parts: it applies
+// the tables to a part, and then runs the operation on this part. Equalize needs only a histogram, which is computed
+// from the original bytes and mapped through the tables. The result is bit-identical to running the operations one by
+// one.
 // Errors: throws std::bad_alloc. Threads: not thread-safe; one thread at a time.
 #pragma once
 

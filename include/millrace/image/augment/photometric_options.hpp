@@ -114,8 +114,8 @@ struct rand_augment_options {
   double deviation = 0.5;      ///< timm: standard deviation of the level; above 100: uniform in 0..magnitude
   bool increasing = true;      ///< timm: a higher level increases the effect of all operations ("inc1")
   double probability = 0.5;    ///< timm: probability of each operation
-  std::optional<interpolation> filter{};   ///< interpolation between pixels; empty: the published one
-  std::optional<rgb_color> fill{};         ///< color of pixels from outside the image; empty: the published one
+  std::optional<interpolation> filter{};   ///< interpolation between pixels; by default the published one
+  std::optional<rgb_color> fill{};         ///< color of pixels from outside the image; by default the published one
 };
 
 /// Options of TrivialAugmentWide, with torchvision's parameters.
@@ -141,15 +141,15 @@ enum class augment_policy : std::uint8_t {
 struct auto_augment_options {
   augment_policy policy = augment_policy::torchvision_imagenet;   ///< the list of pairs
   double deviation = 0;                    ///< timm: standard deviation of each level; above 100: levels are uniform
-  std::optional<interpolation> filter{};   ///< interpolation between pixels; empty: the published one
-  std::optional<rgb_color> fill{};         ///< color of pixels from outside the image; empty: the published one
+  std::optional<interpolation> filter{};   ///< interpolation between pixels; by default the published one
+  std::optional<rgb_color> fill{};         ///< color of pixels from outside the image; by default the published one
 };
 
 /// Options of AugMix, with torchvision's parameters and alpha = 1.
 struct aug_mix_options {
   std::size_t severity = 3;   ///< magnitudes are drawn from this number of lowest bins; 1 to 10
   std::size_t width = 3;      ///< number of chains that are mixed
-  std::optional<std::size_t> depth{};               ///< operations per chain; empty: uniform, 1 to 3
+  std::optional<std::size_t> depth{};               ///< operations per chain; by default a random number, 1 to 3
   bool all_operations = true;                       ///< includes brightness, contrast, color and sharpness
   interpolation filter = interpolation::bilinear;   ///< interpolation between pixels
   rgb_color fill{};                                 ///< color of pixels from outside the image

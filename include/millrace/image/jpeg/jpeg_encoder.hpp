@@ -29,7 +29,7 @@ struct jpeg_encode_options {
   bool progressive = false;                                  ///< several scans instead of one
   bool arithmetic = false;                                   ///< arithmetic instead of Huffman coding
   bool optimize_tables = true;                               ///< own Huffman tables: slower, a few percent smaller
-  unsigned restart_rows = 0;                                 ///< rows of coding units between restart markers; 0: none
+  unsigned restart_rows = 0;                                 ///< rows of MCUs between restart markers; 0 for no markers
   bool keep_rgb = false;                                     ///< stores RGB instead of YCbCr: larger, more exact
 };
 

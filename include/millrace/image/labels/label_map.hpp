@@ -41,7 +41,7 @@ namespace millrace { inline namespace MILLRACE_ABI {
 
 /// Options of labels(): which samples (stored numbers) are classes, and the label of all other samples.
 struct label_options {
-  std::optional<std::uint32_t> classes{};   ///< samples >= this number are not classes; empty: all samples are classes
+  std::optional<std::uint32_t> classes{};   ///< samples >= this number are not classes; by default all are
   std::uint32_t ignore = 255;               ///< label of samples that are not a class, and of padding
 };
 

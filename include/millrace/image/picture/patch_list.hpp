@@ -41,8 +41,8 @@ namespace millrace { inline namespace MILLRACE_ABI {
 struct patch_list_options {
   std::size_t patch = 14;        ///< side of a patch in pixels
   std::size_t max_patches = 0;   ///< maximum number of patches in a row; required, because it sets the size of batches
-  bool truncate = false;         ///< true: drops the first image that does not fit and all later images;
-                                 ///< false: throws data_error
+  bool truncate = false;         ///< if true, drops the first image that does not fit and all later ones;
+                                 ///< if false, throws data_error
 
   friend bool operator==(const patch_list_options&, const patch_list_options&) = default;
   /// Returns "patch 14, max_patches 4096", for messages.

@@ -239,7 +239,7 @@ class picture {
   detail::picture_file file_;
   detail::plan_axis columns_, rows_;   // of the stored image
   std::shared_ptr<const row_operation> operation_;   // null for none
-  bool transposed_ = false;    // true: stored rows are columns of the result
+  bool transposed_ = false;    // whether stored rows are columns of the result
   padding_fill padding_{};     // of padded axes
 };
 

@@ -39,7 +39,7 @@ namespace millrace { inline namespace MILLRACE_ABI {
 struct picture_list_options {
   std::size_t max_pictures = 0;   ///< maximum number of images in a row; required, because it sets the size of batches
   picture_size size{};            ///< size of every image; required, because the first row may have no image
-  bool truncate = false;          ///< true: drops the images after max_pictures; false: throws data_error
+  bool truncate = false;          ///< if true, drops the images after max_pictures; if false, throws data_error
 
   /// Compares all numbers.
   friend bool operator==(const picture_list_options& a, const picture_list_options& b) noexcept {

@@ -53,7 +53,7 @@ struct box_options {
 
 /// How the coordinates of points are interpreted and clamped.
 struct point_options {
-  bool pixel_centers = false;   ///< true: (0, 0) is the center of the first pixel, not its corner
+  bool pixel_centers = false;   ///< whether (0, 0) is the center of the first pixel, not its corner
   bool clamp = false;           ///< moves points outside the image to its nearest edge or pixel center
 };
 

@@ -36,7 +36,7 @@ struct outer_box {
 /// Options of letterbox().
 struct letterbox_options {
   rgb_color color{114, 114, 114};    ///< color of the padding; default: the gray of YOLO
-  bool enlarge = true;               ///< false: images that fit into the size are not enlarged
+  bool enlarge = true;               ///< whether images that fit into the size are enlarged
 };
 
 namespace detail {

@@ -39,7 +39,7 @@ struct pair_rule_options {
 
 /// How a pair of rows is mixed.
 struct pair_mix {
-  bool mixes = false;    ///< false: both rows stay unchanged
+  bool mixes = false;    ///< whether to mix the rows; if false, both stay unchanged
   row_mix row{};         ///< how to mix each row; its `partner` is not set
   float lambda = 1;      ///< weight of the row's own label
 };

@@ -6,6 +6,7 @@
 // - the area as a share of the image's area, uniform in [scale_min, scale_max];
 // - the aspect ratio (width / height), log-uniform in [ratio_min, ratio_max];
 // - a uniform position, if a box of that size fits.
+//
 // If no attempt fits, the result is the largest central crop with an allowed ratio.
 // Floating-point results would depend on libm and on the compiler's use of fused multiply-adds. Therefore areas and
 // logarithms are fixed-point numbers with 32 fraction bits, and square roots are integer square roots. The options are

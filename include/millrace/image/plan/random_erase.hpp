@@ -53,7 +53,7 @@ inline float normal_noise(std::uint64_t key, std::uint64_t index) noexcept {
 
 /// A box to erase in an image's values.
 struct erased_box {
-  crop_box box{};   ///< empty: nothing is erased
+  crop_box box{};   ///< empty if nothing is erased
   erase_fill fill = erase_fill::zero;
   std::uint64_t noise_key = 0;
 

@@ -28,7 +28,7 @@ namespace millrace { inline namespace MILLRACE_ABI {
 
 /// Options of png().
 struct png_options {
-  std::optional<rgb_color> background{};    ///< the color over which pixels are composited; empty: drops alpha
+  std::optional<rgb_color> background{};    ///< the color over which pixels are composited; if empty, alpha is dropped
   bool apply_orientation = false;           ///< rotates and mirrors the image by the orientation in its eXIf chunk
   picture_limits limits{};                  ///< max_pixels: maximum number of pixels
 };

@@ -5,7 +5,7 @@
 //   for (const mr::picture& p : views) p.join(group, row_of(p));
 //   group.render(scratch);
 //
-// A larger group needs less time per image, because JPEGs are decoded two at a time, and because images of the same
+// A larger group needs less time per image for two reasons. JPEGs are decoded two at a time, and images of the same
 // JPEG share its decoded planes (luma and chroma). Grouping does not change the result.
 // Errors: data_error for one of the damaged images. Threads: not thread-safe; one thread at a time. Lifetime: joined
 // objects must outlive render().

@@ -29,9 +29,9 @@ struct picture_job {
   const bytes* data = nullptr;
   const jpeg_options* options = nullptr;
   const jpeg_header* header = nullptr;
-  std::uint32_t format_options = 0;   ///< see picture_file
+  std::uint32_t format_options = 0;   ///< options that only the format interprets
   alpha_use alpha = alpha_use::ignored;   ///< other values only for formats with alpha
-  resize_plan plan{};       ///< in pixels of the decoded image, see eighths
+  resize_plan plan{};       ///< crop and resize, in pixels of the decoded image
   unsigned eighths = 8;     ///< size of the decoded image, in eighths of the stored size: 1, 2, 4 or 8
   pixel_target target{};
   const row_operation* operation = nullptr;   ///< runs on the rendered bytes; null for none

@@ -1,4 +1,4 @@
-// Joins requests for the same JPEG, so that the JPEG is decoded once, and all images that are rendered from it share
+// Joins requests for the same JPEG. The JPEG is then decoded only once, and all images that are rendered from it share
 // the decoded planes (luma and chroma).
 //
 //   mr::detail::shared_requests all;                  // reused for all batches

@@ -12,6 +12,7 @@
 // - medium: up to 10 taps, and the first samples of 4 neighboring outputs are within 15 samples. The method is that of
 //   short, on words of 16 bits. If the 4 outputs use at most 16 samples, one load serves all their taps.
 // - long: any number of taps, 16 at a time for each output. The products are added across the vector at the end.
+//
 // Weights that overshoot (are negative or above 1) use medium or long, whose sums have 32 bits, and clamp the results.
 // Order in `out`: in each 32 columns the first vector contains columns 0-7 and 16-23, the second vector 8-15 and 24-31.
 // The row kernels pack two vectors to bytes in lanes of 128 bits, which restores the order from left to right.

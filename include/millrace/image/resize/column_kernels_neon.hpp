@@ -13,6 +13,7 @@
 // - words: a look-up moves one tap to each output, and sums have 32 bits. Used for more taps, and for weights that are
 //   negative or above 1.
 // - long: any number of taps, 16 at a time for each output. The products are added across the vector at the end.
+//
 // Shapes, units, errors, threads: see column_kernels.hpp.
 #pragma once
 

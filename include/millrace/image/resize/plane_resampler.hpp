@@ -14,6 +14,7 @@
 //   output's columns. Source rows are not stored, so memory does not grow with the scale.
 // - more than ten, and weights overshoot (are negative or above 1): each source row is resized to the output's columns
 //   and clamped, as in Pillow, and then added to the sums
+//
 // The method does not depend on the CPU, so every CPU produces the same bits.
 // Units: rows and columns of these planes. `origin` is the column of a pushed row's first sample.
 // Errors: none. Threads: not thread-safe; one thread at a time. Nothing is allocated unless an image is larger than all

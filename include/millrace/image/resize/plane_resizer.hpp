@@ -13,6 +13,7 @@
 // - `fast`: resizes the planes, then converts the result to RGB. For chroma, libjpeg's upsampling and the resize are
 //   combined. The result differs by at most 1 from real arithmetic. The mean difference from `exact` is 0.3. Pixels
 //   whose colors are clamped (saturated edges) differ by up to several tens.
+//
 // Shapes: pixel_target.hpp. Errors: throws std::bad_alloc. Threads: not thread-safe; one thread at a time. Code for
 // AVX-512, AVX2 or NEON runs if the CPU supports it, else portable code. All versions produce the same bits. No byte
 // outside the image is written, and no byte outside the planes is read.

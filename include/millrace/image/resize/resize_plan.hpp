@@ -22,8 +22,8 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 /// Returns how many pixels a filter reaches to each side.
 constexpr std::int64_t reach_of(resize_filter filter) noexcept { return filter == resize_filter::bicubic ? 2 : 1; }
 
-// Describes one axis of an image plan: which pixels of the resized axis (its outputs) are rendered, and which box of
-// the source is resampled.
+// Describes one axis of an image plan. The outputs of an axis are the pixels of the resized axis. The plan states the
+// outputs that are rendered, and the box of the source that is resampled.
 //
 //   mr::detail::plan_axis x(500);          // outputs 0..499 are source pixels 0..499
 //   x.crop(100, 280);              // before a resize: selects a smaller box of the source
@@ -168,7 +168,7 @@ struct resize_plan {
   plan_axis rows{};
   plan_axis columns{};
   bool transposed = false;
-  padding_mode padding = padding_mode::constant;   ///< of padded axes
+  padding_mode padding = padding_mode::constant;   ///< the pixels around a padded axis
 };
 
 // Computes which pixels of the source a plan uses, before any table of weights is built.

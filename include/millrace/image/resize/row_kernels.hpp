@@ -18,6 +18,7 @@
 //   and V' = 1.402 V. Colors are clamped after the resize. Sums that overshoot are clamped before the conversion.
 // - add_rows and add_lines are for outputs with many input rows. They add four rows at a time to 32-bit sums: add_rows
 //   adds u8 source rows, add_lines adds rows of Q7.
+//
 // Errors: none. Threads: pure functions; any thread.
 #pragma once
 
@@ -38,7 +39,7 @@ struct row_taps {
   std::int16_t weights[capacity] = {};
   std::size_t count = 0;
   std::size_t plane_stride = 0;   ///< elements between the planes of a row
-  bool clamps = false;            ///< for blend_ycc: sums may overshoot
+  bool clamps = false;            ///< whether sums of blend_ycc may overshoot
 
   void add(const std::int16_t* row, std::int16_t weight) noexcept {
     rows[count] = row;
@@ -49,7 +50,7 @@ struct row_taps {
 struct row_output {
   std::uint8_t* bytes = nullptr;   ///< one row, with space for the columns, padded to a multiple of columns_at_once
   std::size_t columns = 0;
-  bool planar = false;           ///< false: R, G, B of each column are adjacent; true: the row has three planes
+  bool planar = false;           ///< whether the row has three planes; if false, R, G, B of each column are adjacent
   std::size_t plane_bytes = 0;   ///< distance between the planes of a planar row
   bool streams = false;          ///< stores bypass the cache; `bytes` is aligned to 32, columns a multiple of 32
   bool three_way_logic = false;  ///< allows instructions for three-way logic; streamed bytes are the same

@@ -3,8 +3,8 @@
 //   const mr::detail::row_output to{.bytes = row, .columns = 224, .streams = true};
 //   if (!mr::detail::avx512_rows::blend_rgb(taps, to)) mr::detail::avx2::rows::blend_rgb(taps, to);
 //
-// Only rows whose stores bypass the cache, with the usual numbers of taps (weighted source rows), are processed here,
-// because each loop costs users compile time.
+// These kernels process only rows whose stores bypass the cache, with a usual number of taps (weighted source rows).
+// Further loops would increase the compile time of programs.
 // Rows are in the order of avx2_columns: in each 32 columns, the quarters of a register contain columns 0-7, 16-23,
 // 8-15 and 24-31. Shapes, units, errors, threads: see row_kernels.hpp.
 #pragma once

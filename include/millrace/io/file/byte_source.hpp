@@ -15,6 +15,7 @@
 //   still have its size and modification time.
 // - EIO: not retried, because data that a failing disk returns on the second attempt cannot be trusted.
 // - If a file ends before the size that it had when it was opened, the source throws io_error.
+//
 // Threads: one thread at a time per source.
 #pragma once
 

@@ -22,7 +22,7 @@ struct run_concurrently_options {
   const char* step;                    ///< the step in the report, such as "finds files in the storage"
   name_list names;
   std::size_t max_threads = 32;
-  notice_outlet* notices = nullptr;   ///< receives the report; null: a line on stderr
+  notice_outlet* notices = nullptr;   ///< receives the report; if null, it is printed to stderr
   std::uint64_t report_after_ns = 10'000'000'000;
 };
 void run_concurrently(const run_concurrently_options& o, const std::function<void(std::size_t)>& act);

@@ -1,5 +1,5 @@
-// batch_extent: the used part and the padding of a slot (the memory of a batch), which are known only after its last
-// row is written.
+// batch_extent: the size of the used part of a slot (the memory of a batch), and its padding. Both are known only after
+// the last row is written.
 //
 //   mr::detail::batch_extent e = layout.close(base, rows);     // pads ragged rows and removes gaps
 //   backend.copy_to_device(to, base, e.used_bytes);

@@ -14,6 +14,7 @@
 //   possible row, and render(row, scratch&), which writes a row of length()
 // - a type with size() (the height and width of its row) and options(), such as image/picture/ragged_picture.hpp
 // - a list of items with length(), options() and list_mark, whose items join a group, as described below.
+//
 // A type that needs less time to render several rows at once than to render each row may also have `static constexpr
 // std::size_t together` and `static void render_together(std::span<const T* const>, std::span<const
 // std::span<element>>, scratch&)`. render_together() is called with 2 to `together` rows. The bits of a row must not

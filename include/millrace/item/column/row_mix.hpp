@@ -9,6 +9,7 @@
 // an element of the row, and b the element of its partner:
 // - bytes: (a * weight + b * (65536 - weight) + 32768) >> 16
 // - f32, f16 and bf16: fma(weight / 65536, a, rounded((65536 - weight) / 65536 * b)) as f32, then rounded to the type
+//
 // All weights are even. Therefore CPU instructions that multiply 16-bit numbers with 15 fraction bits produce the same
 // bytes. If a row replaces a damaged row (session_options::on_damage), it is a copy, and `next_copy` of the original is
 // the number of the copy.

@@ -11,7 +11,7 @@
 //   for (auto label : labels) count(label);    // elements; for more dimensions: rows
 //   std::span all = x.span();                  // all elements; std::span(labels) as well
 //
-// If the column is in GPU memory, x[3] and a loop over rows return views of GPU memory, but the host cannot access
+// If the column is in GPU memory, x[3] and a loop over rows return views of GPU memory. The host cannot access their
 // elements: span() throws in all builds, and access to an element throws in debug builds (without NDEBUG). Debug builds
 // also check indices.
 // A .cu file may include this header, because it is cheap to compile.

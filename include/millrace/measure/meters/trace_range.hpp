@@ -16,6 +16,7 @@
 // - wait#N: the trainer waits for batch N.
 // - batch#N: the time from the delivery of batch N to the trainer's next call.
 // - h2d#N: the copy of batch N is queued. The profiler shows the copy itself in the row of the stream.
+//
 // If no profiler is attached, a range only tests a pointer, which costs less than 1 ns. No text is composed and nothing
 // is allocated. The nvtx3 library is header-only, loads the profiler specified by NVTX_INJECTION64_PATH, and does not
 // call CUDA.

@@ -24,9 +24,9 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 /// Options of mix_stream.
 struct mix_stream_options {
   std::uint64_t seed = 0;
-  std::size_t window = 0;         ///< shuffle window in samples; 0: no shuffle
+  std::size_t window = 0;         ///< shuffle window in samples; 0 without a shuffle
   std::uint64_t first_shard = 0;  ///< number of shards of all sources before this source
-  std::shared_ptr<read_meter> reads{};   ///< meter shared by all sources; null: reads are not measured
+  std::shared_ptr<read_meter> reads{};   ///< meter shared by all sources; null if reads are not measured
   std::string name{};                    ///< name of the source in diagnostics
 };
 

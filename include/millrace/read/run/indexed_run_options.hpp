@@ -27,21 +27,22 @@ struct index_use {
 /// Options of one run over an indexed data set.
 struct indexed_run_options {
   std::uint64_t seed = 0;
-  std::size_t window = 0;       ///< shuffle window in samples; 0: no shuffle
+  std::size_t window = 0;       ///< shuffle window in samples; 0 without a shuffle
   std::size_t rows = 1;         ///< rows per batch on this rank
   bool drop_last = true;        ///< drops an incomplete last batch of an exact pass
   bool allow_empty = false;     ///< allows a last batch with fewer rows than there are ranks
   millrace::world world{};
-  /// Lanes (substreams) of the order; 0: as in the resume point, or chosen from samples, shards and window.
+  /// Lanes (substreams) of the order. 0 for those of the resume point, or for a number that depends on the data and the
+  /// window.
   std::size_t lanes = 0;
-  bool tolerates_damage = false;   ///< as in index_use
+  bool tolerates_damage = false;   ///< whether the session has on_damage
   bool grown = false;           ///< accepts the resume point of a run over fewer samples
-  std::string resume{};         ///< text of the resume point; empty: a new run
+  std::string resume{};         ///< text of the resume point; empty for a new run
   std::uint64_t first_epoch = 0;   ///< first epoch of a new run
   std::uint64_t epochs = 1;     ///< number of epochs of the run, including those of earlier sessions
-  /// Distance of the rows of a mixed pair; empty: no mixing (read/run/row_stride.hpp).
+  /// Distance of the rows of a mixed pair (read/run/row_stride.hpp). Empty if rows are not mixed.
   std::optional<std::size_t> stride{};
-  std::uint64_t epoch_batches = 0;   ///< batches of an epoch; 0: one exact pass; exact_order_options::endless: no end
+  std::uint64_t epoch_batches = 0;   ///< batches of an epoch; 0 for one exact pass; may be exact_order_options::endless
   std::size_t bytes_at_once = std::size_t{4} << 20;   ///< number of bytes that one thread reads together
   std::size_t max_held_bytes = 0;   ///< maximum bytes of small samples that are read before they are needed
 

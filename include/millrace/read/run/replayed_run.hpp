@@ -51,21 +51,21 @@ struct replayed_run_options {
   std::size_t rows = 1;           ///< rows per batch on this rank
   bool drop_last = true;
   bool grown = false;             ///< session_options::grown; an error if the data grew, because it needs an index
-  std::string resume{};           ///< text of the resume point; empty: a new run
+  std::string resume{};           ///< text of the resume point; empty for a new run
   std::uint64_t first_epoch = 0;  ///< first epoch of a new run
-  std::uint64_t epochs = 1, epoch_batches = 0;   ///< epoch_batches 0: an epoch is a pass
+  std::uint64_t epochs = 1, epoch_batches = 0;   ///< epoch_batches is 0 if an epoch is a pass
   replay_start from = replay_start::sample;      ///< the points at which a resumed run can start reading
   bool one_row = true;            ///< whether each sample becomes exactly one row
   std::uint64_t take = ~std::uint64_t{0};   ///< maximum samples to use in each pass
   bool takes = false;             ///< whether the flow has a take(), at the source or later
   bool packs = false;             ///< whether the flow has a packing stage (stages/pack.hpp)
   position::packing_limits packing{};       ///< limits of the last packing stage
-  /// Distance of the rows of a mixed pair; empty: no mixing (read/run/row_stride.hpp).
+  /// Distance of the rows of a mixed pair (read/run/row_stride.hpp). Empty if rows are not mixed.
   std::optional<std::size_t> stride{};
   bool buckets = false;           ///< whether a stage sets the number of rows of each batch (stages/bucket.hpp)
   millrace::world world{};
-  std::size_t max_lanes = 0;      ///< 0: one lane for each rank
-  std::string why_streamed{};     ///< the reason why the source has no index; empty: nothing to report
+  std::size_t max_lanes = 0;      ///< maximum number of lanes; 0 for one lane for each rank
+  std::string why_streamed{};     ///< the reason why the source has no index; empty if there is nothing to report
 };
 
 /// Computes the run of a session over a source without an index.
@@ -103,8 +103,9 @@ class replayed_run final : public planned_run {
   static options checked(options o);
   std::string resumed() const;
 
-  /// Returns the number of lanes: one for each rank, or `max_lanes`. If there are fewer shards than lanes, returns the
-  /// greatest divisor of that number that does not exceed the number of shards. Returns 1 if the run needs no lanes.
+  /// Returns the number of lanes. It is `max_lanes`, or by default the number of ranks. If there are fewer shards than
+  /// lanes, it is the greatest divisor of this number that is not above the number of shards. Returns 1 if the run
+  /// needs no lanes.
   static std::size_t lanes_of(const options& o);
   static std::uint64_t end_step(const options& o) noexcept;
   position start_of_run();
@@ -118,7 +119,7 @@ class replayed_run final : public planned_run {
   const std::size_t lanes_;   // lanes of all ranks; 1: no lanes
   const shard_order order_;
   const replay_start from_;
-  std::uint32_t resumed_times_ = 0;   // hash of the modification times in the resume point; 0: unknown
+  std::uint32_t resumed_times_ = 0;   // hash of the modification times in the resume point; 0 if unknown
   const position start_;
   position now_;   // resume point after the last delivered batch
   const owner<replay_log> log_;

@@ -20,8 +20,8 @@
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 struct row_stride_options {
-  std::optional<std::size_t> requested{};   ///< empty: no mixing; 0: as in the resume point, or the number of ranks
-  std::uint32_t of_resume_point = 0;    ///< 0: a new run, or a run that does not mix rows
+  std::optional<std::size_t> requested{};   ///< empty if rows are not mixed; 0 selects a stride
+  std::uint32_t of_resume_point = 0;    ///< stride of the resume point; 0 for a new run
   std::size_t rows = 1;                 ///< rows per batch on one rank
   world mine{};
 };

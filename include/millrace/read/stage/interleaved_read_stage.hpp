@@ -89,14 +89,14 @@ struct lane_start {
 
 /// Options of interleaved_read_stage.
 struct interleaved_read_stage_options {
-  unsigned threads = 4;   ///< 0: no threads; advance() reads
+  unsigned threads = 4;   ///< number of I/O threads; with 0, advance() reads
   std::size_t read_ahead_bytes = std::size_t{256} << 20;
   std::size_t window_bytes = ~std::size_t{0};   ///< maximum bytes in the shuffle windows of all lanes
   std::vector<lane_start> lanes{};              ///< lanes of this rank in the order of their turns. Lanes may
                                                 ///< start in pass k, or in pass k + 1 if they have ended pass k
   std::size_t turn = 0;   ///< index of the lane of the next sample, unless that lane has ended the pass
   std::uint64_t first_ordinal = 0;                ///< number of samples of this rank before the first sample
-  lost_shards* lost = nullptr;                    ///< as in reorder_buffer_options
+  lost_shards* lost = nullptr;                    ///< lets the run continue after a lost shard; may be null
 };
 
 template <class Order>

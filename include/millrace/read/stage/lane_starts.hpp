@@ -68,7 +68,7 @@ class shard_counts {
   const Source* const source_;
   const bool tolerates_damage_;
   std::mutex mutex_;
-  std::unordered_map<std::uint64_t, entry> entries_;   // by pass and shard
+  std::unordered_map<std::uint64_t, entry> entries_;   // the key combines pass and shard
   std::atomic<std::uint64_t> counted_{0};
 };
 

@@ -53,8 +53,8 @@ class read_stage : public pipeline_node {
   virtual std::size_t read_ahead_limit_bytes() const noexcept = 0;
   /// Registers the table that receives the name of each sample. Call it before start(), if batches have keys.
   virtual void name_samples(std::shared_ptr<sample_names> names) = 0;
-  /// If a sample cannot be read, but the source can continue after it, the stage will pass on a damaged sample instead.
-  /// Call it before start().
+  /// Sets the treatment of a sample that cannot be read, in a source that can continue after it: the stage passes on a
+  /// damaged sample instead of an error. Call it before start().
   virtual void continue_after_damage() = 0;
 
   /// Returns the error that ends the run, with additional information from the source about its cause.
@@ -108,7 +108,7 @@ class read_stage_base : public read_stage, public space_listener {
   /// A part of a shard that a thread should read.
   struct portion {
     reorder_buffer<Source>* of = nullptr;
-    shard* from = nullptr;   // null: there is nothing to read now
+    shard* from = nullptr;   // null if there is nothing to read now
     std::size_t most = 0;    // maximum number of samples
     bool in_turn = false;    // whether all later shards wait for this shard
   };
@@ -148,7 +148,7 @@ class read_stage_base : public read_stage, public space_listener {
   read_ahead_limit ahead_;   // guarded by mutex_
   std::atomic<bool> stopped_{false};
   std::atomic<std::uint64_t> passed_on_{0};   // number of samples passed on in order, if shards take turns
-  chunk read_by_advance_;   // used with 0 threads
+  chunk read_by_advance_;   // used only without I/O threads
 
  private:
   static constexpr bool metered = requires(const Source& s) { s.reads(); };
@@ -187,7 +187,7 @@ class read_stage_base : public read_stage, public space_listener {
   bool create_lost_sample(shard& from, sample<item>& s) const;
   std::exception_ptr located(const shard& from) const;
 
-  const std::size_t io_threads_;   // 0: advance() reads
+  const std::size_t io_threads_;   // with 0, advance() reads
   std::vector<std::thread> threads_;
   std::atomic<std::uint64_t> wake_below_{0};
   std::atomic<bool> wake_pending_{false};   // the thread that resets it must search for work

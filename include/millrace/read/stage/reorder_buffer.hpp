@@ -71,10 +71,10 @@ struct reorder_buffer_options {
   std::size_t first_shard = 0;                   ///< index in the order of the first epoch; earlier shards are skipped
   std::uint64_t first_sample = 0;               ///< number of samples in the skipped shards
   std::uint64_t first_ordinal = 0;                ///< ordinal in the first epoch; samples before it are dropped
-  replay_log* log = nullptr;                    ///< receives the start of each shard; null: no log
+  replay_log* log = nullptr;                    ///< receives the start of each shard; may be null
   std::uint64_t take = ~std::uint64_t{0};       ///< maximum number of samples to deliver in each epoch
-  bool may_be_empty = false;                    ///< true: an epoch without a sample is not an error
-  lost_shards* lost = nullptr;   ///< lets the run continue after a damaged shard; null: a damaged shard ends the run
+  bool may_be_empty = false;                    ///< whether an epoch without a sample is accepted
+  lost_shards* lost = nullptr;   ///< lets the run continue after a damaged shard; if null, such a shard ends the run
 };
 
 /// The error for a source without samples, or for a rank whose shards have no samples. The caller may add the reason.

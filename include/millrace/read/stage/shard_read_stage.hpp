@@ -20,16 +20,16 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 /// Options of shard_read_stage.
 struct shard_read_stage_options {
-  unsigned threads = 4;   ///< 0: no threads; advance() reads
+  unsigned threads = 4;   ///< number of I/O threads; with 0, advance() reads
   std::uint64_t epochs = 1;
   std::size_t read_ahead_bytes = std::size_t{256} << 20;   ///< maximum bytes of samples that no worker has claimed
   std::size_t window_bytes = ~std::size_t{0};              ///< maximum bytes in the shuffle window
   std::uint64_t first_epoch = 0;
   std::size_t first_shard = 0;                             ///< index in the order of the first epoch
-  std::uint64_t first_sample = 0, first_ordinal = 0;         ///< as in reorder_buffer_options
+  std::uint64_t first_sample = 0, first_ordinal = 0;         ///< as the members of reorder_buffer_options
   replay_log* log = nullptr;
   std::uint64_t take = ~std::uint64_t{0};                  ///< maximum number of samples to deliver in each epoch
-  lost_shards* lost = nullptr;                             ///< as in reorder_buffer_options
+  lost_shards* lost = nullptr;                             ///< lets the run continue after a lost shard; may be null
 };
 
 /// Reads the shards of a run with several I/O threads.

@@ -9,6 +9,7 @@
 // A stage starves while it waits for input, and blocks while it waits for space. The verdict compares two methods:
 // - Limits (limits.hpp): the stage with the lowest limit limits the run.
 // - Walk: from the trainer upstream, the first stage that starves for less than 5 % of its time limits the run.
+//
 // If the methods disagree, `agree` is false, and the limits usually decide, because with short queues all stages
 // alternately starve and block. The walk decides only if two conditions hold. The stage with the lowest limit was busy
 // for less than 85 % of its time. The stage that the walk selects starved and blocked for less than 5 % of its time. In
@@ -99,8 +100,8 @@ bool judge_reading_in_turn(const flow_statistics& f, const stage_limit& limit, v
 void judge_reading(const flow_statistics& f, const stage_statistics& read, const stage_limit& limit, verdict& v);
 
 /// Returns true if mainly this process overloads the cores, and not other processes. Each runnable thread gets about
-/// the same share of a core. Therefore the number of threads of other processes is estimated as the cores that this
-/// process does not use, divided by that share.
+/// the same share of a core. Therefore the number of threads of other processes is estimated: it is the number of cores
+/// that this process does not use, divided by the share of a core that each thread gets.
 bool own_threads_overload(const flow_statistics& f);
 
 /// Returns the reason why workers got less than 95 % of the processor while they worked. Returns bound_cause::none if

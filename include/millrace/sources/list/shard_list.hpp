@@ -62,7 +62,7 @@ std::int64_t time_of_file_ns(const std::string& path) noexcept;
 struct shard_listing_options {
   folder_rule rule = shard_folder_rule;
   storage at{};
-  notice_function notice{};   ///< receives a notice if the listing is slow; empty: stderr
+  notice_function notice{};   ///< receives a notice if the listing is slow; by default, it is printed to stderr
   std::uint64_t report_after_ns = 10'000'000'000;
 };
 

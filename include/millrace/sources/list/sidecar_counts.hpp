@@ -31,7 +31,7 @@ namespace millrace { inline namespace MILLRACE_ABI {
 
 /// Options of sidecar_counts().
 struct sidecar_counts_options {
-  std::string wids_file{};   ///< path of a wids index; empty: no wids index is read
+  std::string wids_file{};   ///< path of a wids index; if empty, none is read
   millrace::storage storage{};   ///< storage of the shards, and of the files next to them
 };
 

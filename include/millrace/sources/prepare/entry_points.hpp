@@ -31,10 +31,10 @@ namespace millrace { inline namespace MILLRACE_ABI {
 
 /// Options of make_entry_points().
 struct entry_points_options {
-  std::string index_folder{};     ///< folder of the index files; empty: each index is stored next to its shard
+  std::string index_folder{};     ///< folder of the index files; by default each index is stored next to its shard
   millrace::storage storage{};    ///< storage of the shards; if set, indexes are saved only in index_folder
-  std::optional<unsigned> threads{};   ///< number of threads; empty: one for each usable core
-  notice_function notice{};   ///< receives the progress of a long call; empty: stderr
+  std::optional<unsigned> threads{};   ///< number of threads; by default one for each usable core
+  notice_function notice{};   ///< receives the progress of a long call; by default it is printed to stderr
 };
 
 /// Statistics of the entry points in the indexes of shards.

@@ -28,9 +28,9 @@ namespace millrace { inline namespace MILLRACE_ABI {
 
 /// Options of write_set_index().
 struct write_set_index_options {
-  std::string index_folder{};    ///< folder of the index files; empty: each index is stored next to its shard
+  std::string index_folder{};    ///< folder of the index files; by default each index is stored next to its shard
   millrace::storage storage{};   ///< storage of the shards
-  notice_function notice{};   ///< receives the progress of a long call; empty: stderr
+  notice_function notice{};   ///< receives the progress of a long call; by default it is printed to stderr
 };
 
 /// The totals of a set index.

@@ -10,9 +10,9 @@
 // Therefore all executors set the same limit, which is far above any useful number. oneTBB never ends a thread, and
 // starts more threads for a new arena before the threads of the previous arena sleep. Therefore a process that creates
 // many sessions in succession finally has as many threads as the limit allows.
-// Reason for a second arena: a queued task wakes the threads of its arena, which then search for other tasks for a
-// while. If there are more workers than cores, usually only the first workers are active (dispatcher.hpp). Therefore
-// the first workers have a small arena.
+// Reason for a second arena: a queued task wakes all threads of its arena, and each of them searches for other tasks
+// for a while. If there are more workers than cores, usually only the first workers are active (dispatcher.hpp).
+// Therefore the first workers have a small arena.
 // Reason for restoring the cores of a thread after a task: oneTBB's threads belong to the process, and also run other
 // work of the user.
 // Errors: none. Threads: any thread may submit; submit() does not wait. Lifetime: see worker_executor.hpp.

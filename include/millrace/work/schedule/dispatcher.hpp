@@ -13,12 +13,12 @@
 // group. A claim never crosses a multiple of `group`, the number of rows of a batch.
 // A worker without a claimable ticket sleeps for up to 1 ms, and then leaves. To leave means to return the thread to
 // the executor. The thread that raises `available` or `limit` wakes workers, or starts them again. A sleep costs less
-// than leaving, because oneTBB lets a thread that leaves search for other tasks for a while. A worker sleeps only if
+// than leaving, because a thread that returns to oneTBB searches for other tasks for a while. A worker sleeps only if
 // its executor serves no other stage, because the tasks of another stage would wait for its thread. The number of
-// active workers may change at any time. A worker that becomes inactive finishes its current claim and leaves.
-// If there are more workers than cores, available CPU time limits the number of active workers. Workers on the same
-// core would evict each other's data from its cache. A worker that blocks in its callable does not need a core.
-// Therefore another worker becomes active.
+// active workers may change at any time. A worker that becomes inactive finishes its current claim and leaves. If there
+// are more workers than cores, available CPU time limits the number of active workers. Workers on the same core would
+// evict each other's data from its cache. A worker that blocks in its callable does not need a core. Therefore another
+// worker becomes active.
 //
 // Threads: any thread may call any member.
 // Lifetime: tasks share ownership of the dispatcher. A task accesses the segment only while its worker is running.

@@ -34,7 +34,7 @@ namespace millrace { inline namespace MILLRACE_ABI {
 struct s3_credentials {
   std::string access_key_id{}, secret_access_key{};
   std::string session_token{};   ///< required for keys that expire
-  std::optional<std::chrono::system_clock::time_point> expires{};   ///< empty: the keys do not expire
+  std::optional<std::chrono::system_clock::time_point> expires{};   ///< empty if the keys do not expire
 };
 
 /// Options for s3:// names.

@@ -34,7 +34,7 @@ class security_token_service {
   /// A role, and a name for the session that assumes it.
   struct role_request {
     std::string role{};
-    std::string session{};       ///< session name in the logs of AWS; empty: a name with the time
+    std::string session{};       ///< session name in the logs of AWS; if empty, a name with the time
     std::string external_id{};   ///< required by some roles
     std::string origin{};
   };

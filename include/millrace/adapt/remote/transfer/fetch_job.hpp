@@ -34,7 +34,7 @@ struct fetch_problem {
 /// A fetch in progress.
 struct fetch_job {
   std::shared_ptr<range_fetch> fetch{};
-  std::optional<addressed_request> sent{};   ///< next request; empty: it must be built again
+  std::optional<addressed_request> sent{};   ///< next request; empty if it must be built again
   retry_state retry;
   std::int64_t due_ns = 0;
   int running = 0;        ///< number of running attempts

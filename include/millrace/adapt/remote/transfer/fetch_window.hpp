@@ -7,11 +7,11 @@
 //
 // A reader waits if the network is slow, or if the window is too small. By Little's law, rate * latency bytes must be
 // in flight. A larger window helps only in the second case, and needs memory. Therefore the window is doubled
-// repeatedly. If a doubling does not speed up the reader by at least an eighth, it is reverted, and tried again
-// after 64 windows of data. If the network thread is busy for more than seven eighths of the time, a doubling cannot
-// help. In this case, the window is halved, but not below the initial window. A smaller window is reverted only if the
-// reader becomes slower by more than an eighth. Small windows are better because bytes that wait for a long time have
-// left the CPU's cache.
+// repeatedly. If a doubling does not speed up the reader by at least an eighth, the window gets its previous size. The
+// next doubling is tried after 64 windows of data. If the network thread is busy for more than seven eighths of the
+// time, a doubling cannot help. In this case, the window is halved, but not below the initial window. A smaller window
+// is reverted only if the reader becomes slower by more than an eighth. Small windows are better because bytes that
+// wait for a long time have left the CPU's cache.
 // Errors: none. Threads: one at a time.
 #pragma once
 
@@ -77,7 +77,7 @@ class fetch_window {
   static constexpr std::int64_t least_ns = 10'000'000;   // a rate over a shorter time is not significant
 
   std::size_t first_bytes_, bytes_;
-  std::size_t bytes_before_ = 0;   // the window before the change that is being tested; 0: no test
+  std::size_t bytes_before_ = 0;   // the window before the change that is being tested; 0 if none
   // Bytes to consume before the next change; bytes consumed since the last change.
   std::uint64_t least_bytes_ = bytes_, consumed_bytes_ = 0;
   network_time spent_{}, consumed_at_{};

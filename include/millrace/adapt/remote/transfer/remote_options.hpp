@@ -32,7 +32,7 @@ struct remote_retries {
 
 /// Hedging: if a request is late, a second request is sent on a new connection. The first response is used.
 struct remote_hedging {
-  double share = 0.05;                           ///< maximum share of hedged requests among all requests; 0: no hedging
+  double share = 0.05;                           ///< maximum share of hedged requests; 0 disables hedging
   std::chrono::duration<double> least_wait{1};   ///< minimum time without a first byte after which a request is late
 };
 
@@ -46,15 +46,15 @@ struct remote_options {
   /// first request, and after a response with status 401 or 403, with the pauses of a search for keys (s3_options.hpp).
   /// Only one thread at a time calls it.
   std::function<std::vector<std::pair<std::string, std::string>>()> current_headers{};
-  /// Receives each notice, for example about refused keys, on any thread. Empty: notices are written to stderr.
+  /// Receives each notice, for example about refused keys, on any thread. If empty, notices are written to stderr.
   notice_function notice{};
-  std::string ca_file{};   ///< file with the certificates of authorities; empty: the system's certificates
+  std::string ca_file{};   ///< file with certificates of authorities; if empty, those of the system are used
   /// Uses HTTP/2, whose requests share connections. Slower for large objects if the speed of a connection is limited.
   bool http2 = false;
   std::chrono::duration<double> connect_limit{10};        ///< timeout for establishing a connection
   std::chrono::duration<double> stall_limit{20};          ///< maximum time below `stall_bytes_per_second`
   std::uint64_t stall_bytes_per_second = 1'000;
-  /// Limits for all requests together; empty: no limit.
+  /// Limits for all requests together. If empty, requests are not limited.
   std::optional<std::uint64_t> bytes_per_second{}, requests_per_second{};
   remote_retries retry{};
   remote_hedging hedge{};

@@ -91,7 +91,7 @@ inline std::uint64_t window_at(std::uintptr_t bit) noexcept {
 struct block_stream {
   std::uintptr_t bit = 0;         // position of the next symbol
   unsigned k = 0;                 // number of the next coefficient; 0 is the block's DC difference
-  bool store = false;             // false: blocks are skipped
+  bool store = false;             // whether blocks are stored; otherwise they are skipped
   bool invalid = false;           // an invalid code occurred; the decoded data is undefined
   const void* table = nullptr;
   block_slot* slot = nullptr;

@@ -7,8 +7,8 @@
 //
 // Most files use the codes of T.81 annex K. The store recognizes codes by comparing their bytes. It builds the tables
 // for a new code in a few microseconds.
-// Lifetime: a job (the decoding of one image) shares ownership of its tables, so tables that the store drops remain
-// valid while a job uses them. The store reuses the memory of tables that no job uses.
+// Lifetime: a job (the decoding of one image) shares ownership of its tables, so tables remain valid while a job uses
+// them, even if the store has dropped them. The store reuses the memory of tables that no job uses.
 // Threads: one store per worker.
 #pragma once
 

@@ -8,6 +8,7 @@
 // - the built-in decoder does not support the file
 // - the file is damaged at any position, because entries would hide this damage
 // - entries have no benefit, because the image has too few MCUs or sufficient restart markers
+//
 // Errors: throws std::bad_alloc. Threads: one thread at a time.
 #pragma once
 

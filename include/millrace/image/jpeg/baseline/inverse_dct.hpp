@@ -8,9 +8,9 @@
 // implementations differ. The samples are then undefined. Values of real 8-bit images are far from wild. A value is
 // wild in two cases:
 // - The sum of the magnitudes of a column's dequantized coefficients exceeds `max_in_column`. Then 16 bits may overflow
-// in the first pass.
+//   in the first pass.
 // - A sample is outside -512 .. 511 before clamping. Such values wrap around in libjpeg's C code, but not in its SIMD
-// code.
+//   code.
 // Threads: pure functions; any thread. Source: C. Loeffler, A. Ligtenberg and G. Moschytz, ICASSP 1989. Fixed-point
 // numbers have 13 fraction bits, and 2 between the passes, as in libjpeg's accurate integer method.
 #pragma once

@@ -11,6 +11,7 @@
 // - four u8: widths in bits of a distance and of the predictors of three components
 // - u16 minimum distance, three i16 minimum predictors
 // - the distances of all entries; then, from the next byte on, the predictors, entry by entry
+//
 // Distances and predictors are packed from the lowest bit up, as differences from their minimum. A distance is a number
 // of bits in the file, including stuffed bytes, from the previous entry, or from the end of the headers for the first
 // entry. Each `every`th MCU except MCU 0 has an entry, so the number of entries is not stored.

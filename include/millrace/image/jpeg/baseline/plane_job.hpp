@@ -142,7 +142,7 @@ class plane_job {
   [[gnu::noinline]] bool skip_ahead() noexcept {
     const int row = row_ < region_.first_row ? region_.first_row : row_ + (column_ >= region_.end_column ? 1 : 0);
     if (row == region_.end_row) {
-      // If the job has not skipped anything, it continues to decode, so that it detects the same damage as without
+      // A job that has not skipped data continues to decode. Therefore it detects the same damage as a job without
       // entries.
       if (!has_entries_ && result_.entries == entry_origin::none) return true;
       if (has_entries_) result_.entries = entry_origin::packed;

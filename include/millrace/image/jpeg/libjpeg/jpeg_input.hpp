@@ -100,7 +100,7 @@ class jpeg_input {
   jpeg_decompress_struct info_{};
   std::jmp_buf escape_{};
   bool damaged_ = false;
-  bool begins_with_marker_ = false;   // false: the first segment is lost, and Pillow refuses the file
+  bool begins_with_marker_ = false;   // if false, the first segment is lost, and Pillow refuses the file
   bool reads_end_ = false;   // all pixels are decoded, so a missing end of the image is only a warning
   jpeg_counts counts_;
 

@@ -1,5 +1,5 @@
-// Decodes the DC scans of a progressive JPEG. Such a scan contains either the first bits of each block's first (DC)
-// coefficient, as the difference from the previous block, or one more bit of each DC coefficient.
+// Decodes the DC scans of a progressive JPEG. The DC coefficient is the first coefficient of a block. A DC scan
+// contains either its first bits, as the difference from the previous block, or one more bit of it.
 //
 //   const mr::detail::scan_grid grid(header, scan);
 //   mr::detail::dc_scan dc(scan, grid, codes, store);            // codes: one for each component of the scan

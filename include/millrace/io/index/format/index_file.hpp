@@ -13,8 +13,8 @@
 // An index is valid only for a shard with the recorded size and modification time (in ns). If only the time differs, a
 // new index is built, and it may reuse the checksums of the old index. A damaged index is never used, because checksums
 // detect every truncation and every flipped bit. An index may be removed at any time.
-// Many processes may call store_index() concurrently. Each call locks the file, copies the checksums and the entry
-// points (positions where a decoder may start) that the file already contains, and replaces the file in one step. Entry
+// Many processes may call store_index() concurrently. Each call locks the file, and replaces it in one step. Before
+// that, it copies from the old file the checksums and the entry points (positions where a decoder may start). Entry
 // points are copied only if all members are at the same offsets. If the payload has changed, a checksum detects this
 // when the payload is read. On a file system without locks, if two processes write at the same moment, the checksums of
 // one of them may be lost. They are learned again later.

@@ -12,6 +12,7 @@
 //   "marked" or "unmarked", the version, and the name. "unmarked" means that the shard has no end marker. An unknown
 //   version is "-". Blanks, "%" and bytes that are not printable ASCII are written as %XX.
 // - The last line has "end", the number of shards, and the CRC-32C of all bytes before this line (8 digits).
+//
 // A name is the full name of a shard, or the part of the full name after one of its slashes. Therefore a set and its
 // set index may be moved or copied together, and a run may read a part of the set. If several names match a shard, the
 // longest name is used. The file is untrusted input. Every number is checked before memory is allocated for it. When a
@@ -42,7 +43,7 @@ struct set_index_shard {
   std::uint64_t fingerprint = 0;
   std::uint64_t index_bytes = 0;      ///< size of its index file without entry points
   bool without_end_marker = false;
-  std::string version{};              ///< as in file_identity; empty if unknown
+  std::string version{};              ///< version of the shard's file; empty if unknown
 
   friend bool operator==(const set_index_shard&, const set_index_shard&) = default;
 };
@@ -50,7 +51,7 @@ struct set_index_shard {
 /// The shards of a set, sorted by their names.
 class set_index {
  public:
-  static constexpr std::string_view default_name = "set.millrace-index";   ///< in the folder of the shards
+  static constexpr std::string_view default_name = "set.millrace-index";   ///< name in the folder of the shards
   static constexpr std::size_t max_bytes = std::size_t{256} << 20;       ///< maximum size of a file
 
   set_index() : set_index(std::vector<set_index_shard>()) {}

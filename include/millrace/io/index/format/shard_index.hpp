@@ -94,7 +94,7 @@ struct index_columns {
   std::string_view damage() const noexcept;
   std::span<const std::byte> bytes() const noexcept;
 
-  static constexpr std::uint32_t in_pieces = ~std::uint32_t{0};   // as the offset: the payload is in several pieces
+  static constexpr std::uint32_t in_pieces = ~std::uint32_t{0};   // the offset if the payload is in several pieces
 };
 
 /// The index of one shard.

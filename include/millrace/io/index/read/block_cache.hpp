@@ -12,7 +12,7 @@
 // another read, but loses no sample.
 // reserve() is for remote blocks, many of which are fetched concurrently. A thread that needs a reserved block waits
 // until the owner of the reservation has filled the block. A thread must fill its own reservations before it calls
-// `take()`, so that no two threads wait for each other.
+// `take()`. Otherwise two threads might wait for each other.
 // Errors: the exceptions of `read`. Threads: any number. If several threads need the same block, one of them reads it.
 #pragma once
 

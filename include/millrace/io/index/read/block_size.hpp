@@ -38,7 +38,7 @@ struct block_size {
   };
 
   std::uint64_t bytes = min_bytes;
-  std::uint64_t held_bytes = 0;   ///< maximum of all blocks in memory; 0: samples are read separately
+  std::uint64_t held_bytes = 0;   ///< maximum of all blocks in memory; 0 if samples are read separately
 
   /// Returns the maximum mean size of samples that are read in blocks.
   static constexpr std::uint64_t largest_sample(bool is_local) noexcept {

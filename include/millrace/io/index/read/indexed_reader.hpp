@@ -7,9 +7,9 @@
 // The records are identical to those of shard_reader. One call of read() reads its samples in the order of the shard.
 // It reads neighboring samples together, up to `bytes_per_read`, into one block of memory. A record keeps the complete
 // block alive. Therefore request together the samples that are used at about the same time. Payloads begin at multiples
-// of 64 bytes. A small gap between two requested payloads is read too. Large gaps are not stored in the block if the
-// source can fill several buffers with one read (reads_parts()): all large gaps are then read into one small buffer.
-// Small samples then need less memory, and more of them fit in the CPU's cache.
+// of 64 bytes. A small gap between two requested payloads is read too. If the source can fill several buffers with one
+// read (reads_parts()), large gaps are not stored in the block, but in one small buffer that is overwritten for each
+// gap. Small samples then need less memory, and more of them fit in the CPU's cache.
 // CRC-32C: the reader checks known checksums. It computes unknown checksums and records them in the index, which
 // index_file.hpp stores. record::checksums() returns the checksums of a record.
 // Entry points (positions where a decoder may start): if the reader has the index file, each field gets the entry
@@ -176,7 +176,7 @@ class indexed_reader {
   error_location where(std::string_view key, std::uint64_t offset_bytes) const;
 
   byte_source* source_;
-  byte_source* entries_;              // null: no entries are read
+  byte_source* entries_;              // null if no entries are read
   shard_index* index_;
   block_pool* pool_;
   indexed_reader_options options_;

@@ -9,10 +9,10 @@
 // With heads_only, build_indexes() reads only the head (the part of fixed size) of an index, if the index is valid and
 // its shard is complete. The heads of 1,281 indexes need 10 ms, the complete indexes 70 ms. index_of() reads the rest
 // later. If it finds the index file damaged, it builds the index again.
-// With heads_only, if the index of a shard in a storage is stored next to the shard, one request reads the index, and
-// no request is sent for the shard. The size of the shard is compared with the index when the shard is opened. Until
-// then, `identified` is false in the head. All other shards of a storage are read completely. Before that, a notice
-// reports the necessary number of requests and bytes.
+// For a shard in a storage whose index is stored next to it, heads_only has this effect: one request reads the head of
+// the index, and no request is sent for the shard. The size of the shard is compared with the index when the shard is
+// opened. Until then, `identified` is false in the head. All other shards of a storage are read completely. Before
+// that, a notice reports the necessary number of requests and bytes.
 // If a shard has the size in its index, but another modification time, the index is built again. The new index reuses
 // the known checksums. Therefore reading a sample that was edited in place is an error.
 // Several shards are processed in parallel. Several processes may build the indexes of the same shards concurrently,
@@ -28,8 +28,8 @@
 // of an index (shard_index.hpp), and with `plain_only` for a compressed shard.
 // Threads: starts threads and waits for them. In each folder for which it builds an index, build_indexes() removes the
 // temporary index files of killed processes.
-// Progress is shown only with `notices`, and only after the first second: on a terminal four times per second,
-// otherwise as a notice every ten seconds.
+// If `notices` is set, progress is shown after the first second: on a terminal four times per second, otherwise as a
+// notice every ten seconds.
 #pragma once
 
 #include <millrace/base/clock.hpp>
@@ -61,12 +61,12 @@ struct index_build_options {
   index_file_options files{};
   bool store = true;              ///< writes new indexes to files; if false, they are in memory only
   bool heads_only = false;       ///< reads only the heads of valid indexes of complete shards
-  unsigned threads = 0;          ///< default 0: one for each usable core, at most eight without `entries`; 64 for a
-                                 ///< storage
-  notice_outlet* notices = nullptr;   ///< receives progress and stalls; null: no progress, and stalls on stderr
+  /// Number of threads. 0 means one for each usable core, but at most eight without `entries`, and 64 for a storage.
+  unsigned threads = 0;
+  notice_outlet* notices = nullptr;   ///< receives progress and stalls; if null, only stalls are reported, on stderr
   std::uint64_t report_after_ns = 10'000'000'000;   ///< minimum length of a stall that is reported (sync/slow_step.hpp)
   bool older_of_damaged = false;   ///< uses a damaged shard's index from before the damage, if it exists
-  entry_maker entries{};           ///< builds missing entry points; empty: does not build them
+  entry_maker entries{};           ///< builds missing entry points; if empty, none are built
   bool plain_only = false;         ///< throws compressed_shard for the first compressed shard
 };
 

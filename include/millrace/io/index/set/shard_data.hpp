@@ -72,12 +72,12 @@ class abandoned_shards {
 struct shard_data_options {
   indexed_reader_options reader{};
   index_file_options files{};
-  std::string set_index{};         ///< as in shard_heads_options
+  std::string set_index{};         ///< name of the set index; empty for the default
   notice_function notice{};   ///< receives progress, stalls, and failures to store indexes
   bool strict = false;             ///< treats a shard without an end marker as an error
   sample_choice choice{};          ///< selects samples; used only in the constructor
   std::size_t damaged_shards_at_most = 0;   ///< maximum number of damaged shards that the constructor accepts
-  entry_maker entries{};           ///< as in index_build_options
+  entry_maker entries{};           ///< builds missing entry points; may be empty
 };
 
 /// The shards of one data set, read by means of their indexes.

@@ -66,7 +66,7 @@ struct shard_counters {
   std::uint64_t dot_files = 0;
   std::uint64_t names_without_dot = 0;
   std::uint64_t not_regular = 0;           ///< links, folders, devices
-  std::uint64_t unconverted_names = 0;     ///< see tar_reader::unconverted_names()
+  std::uint64_t unconverted_names = 0;     ///< names that libarchive could not convert
   std::uint64_t missing_end_markers = 0;   ///< 1 if the shard was read to its end, and has no end marker
   std::uint64_t lacking_samples = 0;       ///< samples without the fields of options.having; `samples` includes them
   std::uint64_t returning_keys = 0;        ///< samples with the key of an earlier sample; see returning_keys.hpp

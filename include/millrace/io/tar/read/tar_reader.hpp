@@ -45,7 +45,7 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 struct tar_reader_options {
   std::uint64_t start_bytes = 0;   ///< offset of the first header block to read; must be 0 in a compressed shard
   bool strict = false;             ///< treats a shard without an end marker as an error
-  std::uint64_t max_expansion = shard_limits{}.max_expansion;   ///< as in shard_stream::content
+  std::uint64_t max_expansion = shard_limits{}.max_expansion;   ///< limit for a compressed shard
 };
 
 /// The members of one archive.
@@ -93,8 +93,8 @@ class tar_reader {
   void open();
   std::uint64_t stream_offset() const noexcept;
 
-  /// Skips the rest of the last payload. Reads the payload of a sparse member instead: if its map of holes is damaged,
-  /// libarchive skips a different number of bytes than it reads.
+  /// Skips the rest of the last payload. The payload of a sparse member is read and not skipped, because libarchive
+  /// would skip a wrong number of bytes if the map of holes is damaged.
   void skip_payload();
 
   /// Reads a header with libarchive. Saves its bytes, because libarchive does not report some kinds of damage.
