@@ -84,16 +84,6 @@ inline bool cpu_has_three_way_logic() noexcept {
 #endif
 }
 
-#ifdef __x86_64__
-/// Returns whether the CPU has AVX-512BW and AVX-512VL, and therefore 32 registers of 256 bits.
-inline bool cpu_has_more_registers() noexcept {
-  return __builtin_cpu_supports("avx512bw") != 0 && cpu_has_three_way_logic();
-}
-
-/// Returns whether the CPU has AVX-512 VNNI, which multiplies and adds pairs of 16-bit numbers in one instruction.
-inline bool cpu_has_vnni() noexcept { return __builtin_cpu_supports("avx512vnni") != 0; }
-#endif
-
 /// Returns whether the CPU has AVX-512VBMI and AVX-512VL, which include vpermi2b in 256-bit registers.
 inline bool cpu_has_byte_permutations() noexcept {
 #ifdef __x86_64__

@@ -33,35 +33,14 @@ MILLRACE_SIMD bytes clamped_byte_pairs(words a, words b) noexcept {
                                        0, 8, 1, 9, 2, 10, 3, 11, 4, 12, 5, 13, 6, 14, 7, 15);
   return reinterpret_cast<bytes>(_mm256_shuffle_epi8(reinterpret_cast<__m256i>(clamped_bytes(a, b)), zip));
 }
-/// Returns bytes of words >> bits, clamped to 0..255, in the order of clamped_bytes().
-template <int bits>
-MILLRACE_SIMD bytes shifted_bytes(words a, words b) noexcept { return clamped_bytes(a >> bits, b >> bits); }
-/// Returns the same, rounded: words + 2^(bits - 1) instead of words. The sum does not overflow.
-template <int bits>
-MILLRACE_SIMD bytes rounded_bytes(words a, words b) noexcept {
-  const words factor = words_of(1 << (15 - bits));
-  return clamped_bytes(rounded_products(a, factor), rounded_products(b, factor));
-}
-/// Returns words of (quads + 2^(bits - 1)) >> bits, in the order of clamped_words(). The sums may not overflow.
-template <int bits>
-MILLRACE_SIMD words rounded_words(quads a, quads b) noexcept {
-  const quads half = quads_of(1 << (bits - 1));
-  return clamped_words((a + half) >> bits, (b + half) >> bits);
-}
-/// Returns 3 a + b.
-MILLRACE_SIMD words thrice_plus(words a, words b) noexcept { return (a << 1) + a + b; }
+/// The operand of rgb_writer for the columns of `row_parts` registers of words.
+using row_bytes = bytes;
+inline constexpr std::size_t row_parts = 2;
 /// Loads vector_words bytes as words.
 MILLRACE_SIMD words load_widened(const std::uint8_t* from) noexcept {
   return reinterpret_cast<words>(_mm256_cvtepu8_epi16(_mm_loadu_si128(reinterpret_cast<const __m128i*>(from))));
 }
 MILLRACE_SIMD words load_widened(const std::int16_t* from) noexcept { return load_words(from); }
-/// Returns (x * of_x + y * of_y + 2^(bits - 1)) >> bits for each word, clamped to words.
-template <int of_x, int of_y, int bits>
-MILLRACE_SIMD words rounded_sums(words x, words y) noexcept {
-  using products = pair_products<>;
-  return rounded_words<bits>(products::of<of_x, of_y>(low_columns(x, y)), products::of<of_x, of_y>(high_columns(x, y)));
-}
-
 /// Multiplies four vectors of words by four factors, and adds the products. The results of low() and high() are in the
 /// order that rounded_words(low, high) expects.
 class four_factors {
@@ -271,6 +250,8 @@ class four_factors {
   int16x4_t of_;
 };
 
+using row_bytes = bytes;
+inline constexpr std::size_t row_parts = 2;
 /// No NEON store bypasses the cache.
 template <bool streams = false, bool three_way_logic = false>
 struct rgb_writer {

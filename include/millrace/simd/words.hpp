@@ -1,4 +1,5 @@
 // Includes the word layer of the target, which is a set of vector operations: words_avx2.hpp or words_neon.hpp.
+// On x86-64, words_avx512.hpp is a second layer, for a few kernels.
 //
 //   #include <millrace/simd/words.hpp>
 //   #define MILLRACE_KERNELS <millrace/image/resize/rows_body.inc>
@@ -10,6 +11,7 @@
 #pragma once
 
 #include <millrace/simd/words_avx2.hpp>
+#include <millrace/simd/words_avx512.hpp>
 #include <millrace/simd/words_neon.hpp>
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {

@@ -240,23 +240,18 @@ MILLRACE_SIMD quads weighted_byte_sums(bytes v, bytes weights) noexcept {
   return __builtin_ia32_pmaddwd256(sums_of_products(v, weights), words_of(1));
 }
 
-/// Pairs of words (x, y) of four columns in each block: columns 0 to 3 or, from high_columns(), 4 to 7.
-using word_pairs = words;
-MILLRACE_SIMD word_pairs low_columns(words x, words y) noexcept { return low_pairs(x, y); }
-MILLRACE_SIMD word_pairs high_columns(words x, words y) noexcept { return high_pairs(x, y); }
-
 /// Multiplies pairs by two factors. The template arguments list all factors, which the NEON version keeps in registers.
 template <int...>
 struct pair_products {
   /// Returns x * of_x + y * of_y for each pair.
   template <int of_x, int of_y>
-  MILLRACE_SIMD static quads of(word_pairs xy) noexcept {
+  MILLRACE_SIMD static quads of(words xy) noexcept {
     constexpr auto factors = static_cast<int>((of_x & 0xffff) | static_cast<unsigned>(of_y) << 16);
     return __builtin_ia32_pmaddwd256(xy, as_words(quads_of(factors)));
   }
   /// Returns sum + x * of_x + y * of_y.
   template <int of_x, int of_y>
-  MILLRACE_SIMD static quads onto(quads sum, word_pairs xy) noexcept { return sum + of<of_x, of_y>(xy); }
+  MILLRACE_SIMD static quads onto(quads sum, words xy) noexcept { return sum + of<of_x, of_y>(xy); }
 
   /// Drops `bits` fraction bits of sums of low and high columns. Returns one word per column, in the order that
   /// transposed_pairs() expects.
@@ -268,51 +263,7 @@ struct pair_products {
   }
 };
 
-/// The same operations with AVX-512 VNNI, for functions whose target includes avx512vl and avx512vnni. Uses inline
-/// assembly, because a compiler accepts a builtin only in a function with a matching target.
-template <int...>
-struct vnni_products {
-  template <int of_x, int of_y>
-  MILLRACE_SIMD static quads of(word_pairs xy) noexcept { return pair_products<>::of<of_x, of_y>(xy); }
-  template <int of_x, int of_y>
-  MILLRACE_SIMD static quads onto(quads sum, word_pairs xy) noexcept {
-    static constexpr std::int16_t factors[2] = {of_x, of_y};
-    asm("vpdpwssd %2%{1to8%}, %1, %0" : "+v"(sum) : "v"(xy), "m"(factors));
-    return sum;
-  }
-  /// Uses a logic instruction, because a blend instruction can use only half of the registers.
-  template <int bits>
-  MILLRACE_SIMD static words narrowed(quads low, quads high) noexcept {
-    quads joint = low >> bits;
-    // Selects bits of %0 where %2 has ones, and bits of %1 elsewhere.
-    asm("vpternlogd $0xe4, %2, %1, %0"
-        : "+v"(joint) : "v"(bits <= 16 ? high << (16 - bits) : high >> (bits - 16)), "v"(quads_of(0xffff)));
-    return as_words(joint);
-  }
-};
-
-/// The order of the rows in the words that narrowed() returns in the second pass of an inverse DCT.
-inline constexpr std::size_t row_order[8] = {0, 4, 1, 5, 2, 6, 3, 7};
-
-/// Transposes four rows in each block. Afterwards, q[c] is column c.
-MILLRACE_SIMD void transpose(quads* q) noexcept {
-  const octs a = as_octs(low_pairs(q[0], q[1])), b = as_octs(high_pairs(q[0], q[1]));
-  const octs c = as_octs(low_pairs(q[2], q[3])), d = as_octs(high_pairs(q[2], q[3]));
-  q[0] = as_quads(low_pairs(a, c));
-  q[1] = as_quads(high_pairs(a, c));
-  q[2] = as_quads(low_pairs(b, d));
-  q[3] = as_quads(high_pairs(b, d));
-}
-/// Columns (0, 4), (2, 6), (1, 5), (3, 7) of four rows.
-struct column_pairs {
-  word_pairs of_04, of_26, of_15, of_37;
-};
-/// Transposes four rows of words that narrowed() returned.
-MILLRACE_SIMD column_pairs transposed_pairs(words r0, words r1, words r2, words r3) noexcept {
-  quads q[4] = {as_quads(r0), as_quads(r1), as_quads(r2), as_quads(r3)};
-  transpose(q);
-  return {as_words(q[0]), as_words(q[2]), as_words(q[1]), as_words(q[3])};
-}
+#include <millrace/simd/words_x86.inc>
 
 /// Transposes two rows of words that narrowed() returned. The result has each row twice, without columns 2 and 6.
 MILLRACE_SIMD column_pairs transposed_two(words top, words bottom) noexcept {

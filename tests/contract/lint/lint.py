@@ -79,8 +79,8 @@ def macros(tree):
         match = re.match(r"\s*#\s*define\s+(\w+)", line)
         if match and not re.match(r"MILLRACE_(VERSION_\w+|ABI(_\w+)?|INLINE|BOTH_SIDES|FAST_MATH)$", match[1]):
             rest = "\n".join(tree.bare_headers[path].splitlines()[number:])
-            ends = r"include <millrace/simd/for_each_layer\.inc>" if match[1] == "MILLRACE_KERNELS" else \
-                rf"undef\s+{match[1]}\b"
+            for_layers = match[1] in ("MILLRACE_KERNELS", "MILLRACE_WIDE_KERNELS")
+            ends = r"include <millrace/simd/for_each_layer\.inc>" if for_layers else rf"undef\s+{match[1]}\b"
             if not re.search(rf"^\s*#\s*{ends}", rest, re.MULTILINE):
                 yield path, number, f"the macro {match[1]} remains defined"
         if "__has_include" in line:

@@ -12,9 +12,7 @@ ALLOWED = {
     "image/jpeg/progressive/coefficient_set.hpp": "BDEP of SVE2 for integers in general registers",
     "image/resize/column_kernels_avx2.hpp": COLUMNS,
     "image/resize/column_kernels_neon.hpp": COLUMNS,
-    "image/resize/fancy_upsampling_avx512.hpp": AVX512,
     "image/resize/medium_columns_avx512.hpp": AVX512,
-    "image/resize/row_kernels_avx512.hpp": AVX512,
     "image/resize/short_columns_avx512.hpp": AVX512,
     "image/resize/tap_weights_avx2.hpp": "2 % of a resize on aarch64, where the portable code is sufficient",
 }

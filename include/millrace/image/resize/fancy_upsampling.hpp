@@ -40,12 +40,6 @@ struct color_row {
 /// G is y + green_of_blue * u + green_of_red * v.
 struct color_factors {
   static constexpr std::int16_t red = 13'173, blue = 25'297, green_of_blue = -11'277, green_of_red = -23'401;
-
-  /// Returns both factors of green, for multiply-add of pairs (u, v).
-  static constexpr int green_pair() noexcept {
-    return static_cast<int>(static_cast<unsigned>(static_cast<std::uint16_t>(green_of_red)) << 16 |
-                            static_cast<std::uint16_t>(green_of_blue));
-  }
 };
 
 struct portable_upsampling {

@@ -3,7 +3,8 @@
 //   mr::detail::basic_plane_resizer<mr::detail::vector_plane_kernels> r;   // only if cpu_has_word_layer()
 //
 // AVX2 and NEON share the source of three kernels: upsampling of chroma (upsampling_body.inc), resizing along rows
-// (rows_body.inc), and conversion of bytes to floats (numbers_body.inc). Kernels for columns are in separate files.
+// (rows_body.inc, row_sums_body.inc), and conversion of bytes to floats (numbers_body.inc). AVX-512 shares two of these
+// files. Kernels for columns are in separate files.
 // Shapes, units, errors, threads: see pixel_target.hpp, fancy_upsampling.hpp, column_kernels.hpp, row_kernels.hpp.
 #pragma once
 
@@ -11,10 +12,8 @@
 #include <millrace/image/resize/column_kernels_avx2.hpp>
 #include <millrace/image/resize/column_kernels_neon.hpp>
 #include <millrace/image/resize/fancy_upsampling.hpp>
-#include <millrace/image/resize/fancy_upsampling_avx512.hpp>
 #include <millrace/image/resize/pixel_target.hpp>
 #include <millrace/image/resize/row_kernels.hpp>
-#include <millrace/image/resize/row_kernels_avx512.hpp>
 #include <millrace/image/resize/tap_weights_avx2.hpp>
 #include <millrace/simd/pixel_words.hpp>
 
@@ -22,9 +21,13 @@
 #include <cstdint>
 #include <type_traits>
 
+#define MILLRACE_WIDE_KERNELS
 #define MILLRACE_KERNELS <millrace/image/resize/upsampling_body.inc>
 #include <millrace/simd/for_each_layer.inc>
+#define MILLRACE_WIDE_KERNELS
 #define MILLRACE_KERNELS <millrace/image/resize/rows_body.inc>
+#include <millrace/simd/for_each_layer.inc>
+#define MILLRACE_KERNELS <millrace/image/resize/row_sums_body.inc>
 #include <millrace/simd/for_each_layer.inc>
 #define MILLRACE_KERNELS <millrace/image/resize/numbers_body.inc>
 #include <millrace/simd/for_each_layer.inc>

@@ -51,14 +51,6 @@ EXAMPLE 1
 }
 // block 2 is a line of a list
 
-// ---- inverse_dct_avx512.hpp
-#ifdef __x86_64__
-void example(std::int16_t* coefficients, const mr::detail::dequantiser& q, std::uint8_t* samples,
-             std::size_t stride_bytes, mr::detail::quad_result& result) {
-EXAMPLE
-}
-#endif
-
 // ---- jpeg_entry.hpp
 #include <millrace/image/jpeg/baseline/mcu_stream.hpp>
 

@@ -169,17 +169,6 @@ void example(const std::uint8_t* nearer, const std::uint8_t* farther, std::size_
 EXAMPLE
 }
 
-// ---- fancy_upsampling_avx512.hpp
-#include <millrace/simd/cpu_features.hpp>
-#ifdef __x86_64__
-void example(const std::uint8_t* y, const std::int16_t* u, const std::int16_t* v, std::uint8_t* r, std::uint8_t* g,
-             std::uint8_t* b) {
-  std::size_t done = 0;
-EXAMPLE
-  static_cast<void>(done);
-}
-#endif
-
 // ---- guarded_plane.hpp
 void example(const mr::detail::jpeg_planes& planes, std::size_t y) {
 EXAMPLE
@@ -230,14 +219,6 @@ void example(const std::int16_t* a, const std::int16_t* b, const mr::detail::row
              const mr::detail::row_taps& chroma, std::uint8_t* row) {
 EXAMPLE
 }
-
-// ---- row_kernels_avx512.hpp
-#include <millrace/image/resize/plane_kernels.hpp>
-#ifdef __x86_64__
-void example(const mr::detail::row_taps& taps, std::uint8_t* row) {
-EXAMPLE
-}
-#endif
 
 // ---- short_columns_avx512.hpp
 #include <millrace/simd/cpu_features.hpp>

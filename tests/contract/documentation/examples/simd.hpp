@@ -4,11 +4,6 @@
 EXAMPLE
 #endif
 
-// ---- avx512_words.hpp
-#ifdef __x86_64__
-EXAMPLE
-#endif
-
 // ---- byte_marks.hpp
 void example(const std::uint8_t* from) {
 EXAMPLE
@@ -69,6 +64,9 @@ EXAMPLE
 #ifdef __x86_64__
 EXAMPLE
 #endif
+
+// ---- words_avx512.hpp
+// block 1 is the list of includes of a kernel
 
 // ---- words_neon.hpp
 #ifdef __aarch64__

@@ -6,11 +6,11 @@
 //
 // All versions produce the same samples. They return false for a pair of blocks with a "wild" (too large) value, see
 // inverse_dct.hpp. The vector versions also write the samples of such a pair, the portable versions do not.
-// inverse_dct_body.inc and reduced_dct_body.inc contain the method, which is the same for AVX2 and NEON.
+// inverse_dct_body.inc and reduced_dct_body.inc contain the method, which is the same for AVX2, AVX-512 and NEON.
 // Threads: pure functions; any thread.
 #pragma once
 
-#include <millrace/image/jpeg/baseline/inverse_dct_avx512.hpp>
+#include <millrace/image/jpeg/baseline/inverse_dct.hpp>
 #include <millrace/image/jpeg/baseline/reduced_dct.hpp>
 #include <millrace/simd/cpu_features.hpp>
 #include <millrace/simd/words.hpp>
@@ -20,6 +20,7 @@
 #include <cstdint>
 #include <utility>
 
+#define MILLRACE_WIDE_KERNELS
 #define MILLRACE_KERNELS <millrace/image/jpeg/baseline/inverse_dct_body.inc>
 #include <millrace/simd/for_each_layer.inc>
 #define MILLRACE_KERNELS <millrace/image/jpeg/baseline/reduced_dct_body.inc>
@@ -29,12 +30,12 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 struct dct_kernels {
   using pair_function = bool (*)(std::int16_t*, const dequantiser&, sample_target) noexcept;
-  using quad_function = quad_result (*)(std::int16_t*, const dequantiser&, sample_target) noexcept;
 
   /// Transform two adjacent blocks to blocks with sides of 1, 2, 4 and 8 samples, and set the coefficients to 0.
   std::array<pair_function, 4> pair{reduced_dct::one, reduced_dct::two, reduced_dct::four, inverse_dct_pair};
-  /// Transforms two consecutive pairs to 32 columns of 8 rows; null if that is not faster.
-  quad_function quad = nullptr;
+  /// Transforms two consecutive pairs to 32 columns of 8 rows; null if that is not faster. The result is false if one
+  /// of the pairs is wild.
+  pair_function quad = nullptr;
 
   static dct_kernels best() noexcept {
     dct_kernels k;
@@ -43,27 +44,11 @@ struct dct_kernels {
     k.pair = {reduced_dct::one, word_layer::dct_to_two, word_layer::dct_to_four, word_layer::dct_to_eight};
 #endif
 #ifdef __x86_64__
-    if (cpu_has_more_registers()) k.pair[3] = more_registers_dct;
-    if (cpu_has_more_registers() && cpu_has_vnni()) k.pair[3] = vnni_dct;
-    if (avx512_inverse_dct::usable()) k.quad = avx512_inverse_dct::quad;
+    static_assert(avx512::block_rows::second_pair == pair_coefficients);
+    if (cpu_has_wide_vectors()) k.quad = avx512::dct_to_eight;
 #endif
     return k;
   }
-
-#ifdef __x86_64__
-  /// The code of avx2::dct_to_eight() for processors with AVX-512, which has twice as many registers. All values of the
-  /// two passes then fit in registers.
-  [[gnu::target("avx2,fma,f16c,avx512f,avx512bw,avx512vl"), gnu::noinline]] static bool more_registers_dct(
-      std::int16_t* coefficients, const dequantiser& q, sample_target to) noexcept {
-    return avx2::pair_to_eight<avx2::pair_products>(coefficients, q, to);
-  }
-  /// The same code with VNNI, which multiplies and adds in one instruction. The 512-bit registers of
-  /// inverse_dct_avx512.hpp are slower if the processor reduces its clock frequency for them.
-  [[gnu::target("avx2,fma,f16c,avx512f,avx512bw,avx512vl,avx512vnni"), gnu::noinline]] static bool vnni_dct(
-      std::int16_t* coefficients, const dequantiser& q, sample_target to) noexcept {
-    return avx2::pair_to_eight<avx2::vnni_products>(coefficients, q, to);
-  }
-#endif
 };
 
 }}}  // namespace millrace::detail

@@ -219,9 +219,8 @@ class plane_job {
       const auto quad = side == 8 ? tools.inverse_dct.quad : nullptr;
       const dequantiser& q = quantiser_[r.component];
       for (std::size_t i = 0, done = 1; i < r.count; i += done) {
-        const quad_result two = quad && i + 1 < r.count ? quad(coefficients, q, to) : quad_result::untouched;
-        done = two == quad_result::untouched ? 1 : 2;
-        tame = (done == 2 ? two == quad_result::tame : transform(coefficients, q, to)) && tame;
+        done = quad && i + 1 < r.count ? 2 : 1;
+        tame = (done == 2 ? quad : transform)(coefficients, q, to) && tame;
         coefficients += done * pair_coefficients;
         to.samples += done * 2 * side;
       }
