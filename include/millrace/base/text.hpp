@@ -1,4 +1,4 @@
-// Returns the bytes of a text, for functions that accept bytes.
+// Converts a text to a span of its bytes, for functions that accept bytes.
 //
 //   mr::crc32c(mr::detail::bytes_of(text));
 //

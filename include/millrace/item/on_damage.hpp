@@ -5,17 +5,20 @@
 //   for (auto& b : run) train_step(b.get<&example::pixels>(), b.valid());      // u8 [B]: 0 for rows without a sample
 //
 // A sample is damaged if its source cannot read it, or if a stage throws a data_error for it. The row of a damaged
-// sample is filled after all other rows of its batch. `mask` fills the row with zeros and sets its flag in b.valid() to
-// 0. `replace` copies another row over the row, and sets its flag in b.replaced() to 1. The other row belongs to the
-// same global batch (the rows of one step on all ranks). The copied row is the nearest good row whose distance is a
-// multiple of session_options::lanes (by default, of 48 rows). If no row qualifies, for example because the global
-// batch has at most 48 rows, `replace` masks the row.
-// Therefore batches are full, all ranks have equal batches, and no other sample changes its position. A masked row
-// counts as a row of the batch. If a shard cannot be opened or ends early, the rest of the shard is lost. If an index
-// or a sidecar file of the shard (sizes.json, a DALI index) states the number of samples, the lost samples are treated
-// as damaged. If their number is unknown, the pass has fewer samples. If a limit of damage_options is exceeded, the run
-// ends with an error that shows the first five damaged samples. Each rank counts its own damaged samples, from the
-// start of its session and in the order of its rows. Therefore the same data produce the same error.
+// sample is filled after all other rows of its batch:
+// - `mask` fills the row with zeros, and sets its flag in b.valid() to 0.
+// - `replace` copies another row over the row, and sets its flag in b.replaced() to 1. It copies the nearest good row
+// of the same global batch (the rows of one step on all ranks) whose distance is a multiple of session_options::lanes,
+// by default 48. If no row qualifies, for example in a global batch of 48 rows or fewer, `replace` masks the row.
+//
+// Therefore batches are full, all ranks have equal batches, and the other samples keep their positions. A masked row
+// counts as a row of the batch.
+// If a shard cannot be opened or ends early, its remaining samples are lost. If an index or a sidecar file of the shard
+// (sizes.json, a DALI index) states the number of samples, the lost samples count as damaged samples. Otherwise the
+// pass has fewer samples.
+// If a limit of damage_options is exceeded, the run ends with an error that lists the first five damaged samples. Each
+// rank counts its own damaged samples from the start of its session, in the order of its rows. Therefore the same data
+// produce the same error.
 // Threads: not synchronized.
 #pragma once
 

@@ -5,13 +5,15 @@
 //   mine.describe();                                     // "rank 1 of 4 (Open MPI, local rank 1 of 2)"
 //   mr::world alone = mr::single_process;                // one process, even if a launcher started others
 //
-// world_from_launcher() reads the environment. Without a launcher it returns rank 0 of 1. If several launchers have set
-// variables, the launcher that started this process directly determines the rank. This is torchrun if
-// TORCHELASTIC_RUN_ID is set. Otherwise it is MPI, which a job of Flux, HPE PALS, jsrun or Slurm may have started. If
-// the variables of other pairs of launchers contradict each other, this is an error. A rank without a world size is
-// also an error: PMIx and ALPS, for example, do not set the size. The variables of Slurm are used only inside a step of
-// srun. A batch script and the shell of salloc are single processes, although they have the variables of the complete
-// job (SLURM_PROCID=0, SLURM_NTASKS=64).
+// world_from_launcher() reads the environment variables that launchers set. Without these variables, it returns rank 0
+// of 1. If several launchers have set variables, it uses those of the launcher that started this process directly:
+// - torchrun, if TORCHELASTIC_RUN_ID is set;
+// - otherwise MPI, which a job of Flux, HPE PALS, jsrun or Slurm may have started.
+//
+// If the variables of two other launchers contradict each other, this is an error. A rank without a world size is also
+// an error; PMIx and ALPS, for example, do not set the size.
+// The variables of Slurm are used only inside a step of srun. A batch script and the shell of salloc are single
+// processes, although they have the variables of the complete job (SLURM_PROCID=0, SLURM_NTASKS=64).
 // Errors: throws setup_error that names the variable. Causes: the rank or the world size is missing, a value is not a
 // number, a rank is not less than the world size, or two launchers contradict each other.
 // Threads: the functions read the environment; no thread may change it during a call.

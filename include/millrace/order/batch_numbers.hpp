@@ -1,4 +1,4 @@
-// // Computes the position of each row of a session's batches in its epoch.
+// Computes the position of each row of a session's batches in its epoch.
 //
 //   const mr::detail::batch_numbers numbers{.first_epoch = 3, .first_batch = 20, .epoch_batches = 100,
 //                                           .rows = 64, .mine = {.rank = 1, .size = 4}};

@@ -5,25 +5,28 @@
 //   order.sample_at(3, 70'000);   // the sample of epoch 3 at position 70,000: its shard, and its index in the shard
 //   mr::detail::lane_cursor mine(order, {.world = r, .epoch = 3, .position = 70'000});   // from there, one by one
 //
-// Order of a pass: (seed, pass) determines a permutation of the shards. The concatenation of the permuted shards is the
-// sequence of the pass. A sliding jitter (order/lane_jitter.hpp) shuffles the sequence, and moves a sample by less than
-// `window` places. If the window has at least as many samples as the data set, the pass is a uniform permutation
-// instead (order/pass_permutation.hpp). Without a shuffle, the shards and samples are in the order of the user's list.
-// Lanes: the sequence of a large set with many shards is divided into lanes (consecutive parts, whose lengths differ by
-// at most one sample). Each lane is shuffled separately, with its share of the window. Positions alternate between the
-// lanes: with L lanes, position p is sample p div L in the order of lane p mod L. The number of lanes depends on
-// samples, shards and window (automatic_lanes()), never on the ranks. With lanes, each rank reads only some of the
-// shards.
-// Ranks: rank r of R ranks has the positions p with p mod R = r. The order is the same for every R. R must divide the
-// global batch (the batch of all ranks together). If R does not divide the number of lanes, ranks share lanes: each
-// rank computes the order of the complete lane, and uses its own positions.
+// Order of a pass: seed and pass determine a permutation of the shards. The samples of the permuted shards, one shard
+// after the other, are the sequence of the pass. A sliding jitter (order/lane_jitter.hpp) shuffles the sequence, and
+// moves each sample by less than `window` places. If the window is at least as large as the data set, the order is a
+// uniform permutation instead (order/pass_permutation.hpp). Without a shuffle, shards and samples are in the order of
+// the user's list.
 //
-// Epoch: an epoch is one exact pass (each sample once), a fixed number of batches, or endless. If the last samples of
-// an exact pass do not fill a batch, they are dropped, or delivered as a short batch. In a short batch, rank r may have
-// fewer rows than rank 0, or none. With a shuffle, each pass drops different samples: one block of consecutive samples
-// before the shuffle. If an epoch has a fixed number of batches or is endless, nothing is dropped, and a pass may end
-// inside a batch. Random numbers of stages depend on the pass. Therefore a sample gets different random numbers in each
-// pass.
+// Lanes: the sequence of a large set with many shards is divided into lanes: consecutive parts, whose lengths differ by
+// at most one sample. Each lane is shuffled separately, with its share of the window. Positions alternate between the
+// lanes: with L lanes, position p is the sample p div L of lane p mod L. The number of lanes depends on samples, shards
+// and window (automatic_lanes()), not on the number of ranks. With lanes, each rank reads only some of the shards.
+//
+// Ranks: with R ranks, rank r has the positions p with p mod R = r. The order is the same for every R that divides the
+// global batch (the rows of all ranks in one step); other values of R are errors. If R does not divide the number of
+// lanes, several ranks read the same lane: each of them computes the order of the complete lane, and uses its own
+// positions.
+//
+// Epoch: an epoch is one exact pass (each sample once), a fixed number of batches, or endless. The last samples of an
+// exact pass may not fill a batch. They are dropped, or delivered as a short batch, in which some ranks have fewer rows
+// than others or none. With a shuffle, each pass drops other samples: a block of consecutive samples of the unshuffled
+// sequence. In an endless epoch, and in an epoch of a fixed number of batches, no sample is dropped, and a pass may end
+// inside a batch. A sample gets different random numbers in each pass.
+//
 // Errors: setup_error if an epoch has no batch, or if the world size does not divide the global batch.
 // Threads: immutable; any thread may call any member.
 #pragma once

@@ -6,17 +6,21 @@
 //   phase->pattern.source_at(70'000 - phase->begin);            // the source of the position
 //   schedule->counts_of({.rank = 1, .size = 4}, 0, 70'000);     // for each source, the samples of this rank
 //
-// The positions are divided into blocks of 256. With more than 64 sources, the size of a block is the lowest power of
-// two that is at least four times the number of sources. A block also ends at each point of steps() and linear()
-// (functions that define changing weights). Between two points, a block has at most 1/64 of their distance, but at
-// least 16 positions. Weights are evaluated once per block: a linear weight by its mean, a function at the first
+// Blocks: the positions are divided into blocks of 256 positions, or more if there are more than 64 sources: the lowest
+// power of two that is at least four times the number of sources. A block also ends at each point of steps() and
+// linear() (functions that define changing weights). Between two points, a block has at most 1/64 of their distance,
+// but at least 16 positions. Weights are evaluated once per block: a linear weight by its mean, a function at the first
 // position of the block.
-// A share is an integer in units of 2^-32. The lag of a source is its expected number of samples minus its actual
-// number. In each block, a source gets the integer part of its lag as its number of positions. The remaining positions
-// go to the sources with the largest fractions. A mix_pattern distributes the samples inside the block. Therefore the
-// result is the same on every machine, and a resume needs no state. With stop and reweight, positions count from the
-// start of an epoch. A block then also ends where a source runs out, and all lags are 0 after that.
-// At the end of a block, a source is less than one sample early. With two sources, a source is less than one sample
+//
+// Shares: a share is an integer in units of 2^-32. The lag of a source is its expected number of samples minus its
+// actual number. In each block, each source gets as many positions as the integer part of its lag. The sources with the
+// largest fractions get the remaining positions. A mix_pattern (mix_pattern.hpp) distributes the samples inside the
+// block. All numbers are integers; every machine computes the same result. A resume needs no state.
+//
+// Positions are counted from the start of the run. With the rules stop and reweight (flow/exhausted.hpp), they are
+// counted from the start of the epoch. A block then also ends where a source has no more samples, and all lags restart
+// at 0.
+// Accuracy: at the end of a block, a source is less than one sample early, and with two sources less than one sample
 // late. With more sources, it is at most 1 + ln(sources) samples late.
 // Cost: a resume walks over all earlier blocks, at about 30 ns per source and block: 0.4 s to position 10^9 with three
 // sources, 0.5 s to position 10^8 with 1,600 sources. Memory: 4 MiB for checkpoints of the walk.

@@ -5,16 +5,16 @@
 //   forecast.ideal_share();         // 0.014: the same if the complete data set is shuffled uniformly
 //   forecast.window_within(0.10);   // the window whose share exceeds the ideal share by at most 10 %
 //
-// Without a world, a batch is the batch of all ranks together, because their gradients are combined in one step. With a
-// world, a batch is the rows of one rank. If a rank has its own lanes (interleaved substreams of the order), it reads
-// only a part of the data. Shares are means over batches, from 0 to 1. A window that covers the data set is a complete
-// shuffle.
-// Method: the ideal share is estimated from random batches, drawn without replacement from the complete data set. The
-// share is also a random estimate. Let w be the window. A sample with key t (order/lane_jitter.hpp) has any index in [t
-// - w, t] with equal probability. The key of the sample with ordinal j is the t for which j samples have lower keys.
-// This number is t^2 / 2w at the beginning of the lane, and later grows by 1 per sample. Towards the end of the lane,
-// the number changes in the same way, in reverse. The forecast examines only the first passes. Random streams are
-// fixed, so the same settings produce the same estimates, with an error of about 3 %.
+// If no world is passed, a batch is the global batch (the rows of all ranks), because the gradients of all ranks are
+// combined in one step. If a world is passed, a batch is the rows of one rank; a rank with its own lanes (interleaved
+// parts of the order) reads only a part of the data. Shares are means over batches, from 0 to 1. A window that covers
+// the data set is a complete shuffle.
+// Method: both shares are random estimates. For the ideal share, random batches are drawn without replacement from the
+// complete data set. For the share, samples are drawn from the order, by this rule: let w be the window. A sample with
+// key t (order/lane_jitter.hpp) has any index in [t - w, t] with equal probability. The key of the sample at place j of
+// the order is the t for which j samples have lower keys. This number of samples is t^2 / 2w at the beginning of the
+// lane, and later grows by 1 per sample; the end of the lane mirrors the beginning. Only the first passes are examined.
+// The random numbers are fixed: the same settings produce the same estimates. The error is about 3 %.
 // Cost: about 10 ms for one estimate. window_within() computes 20 estimates. Errors: the constructor throws setup_error
 // for a world size that does not divide the global batch. Threads: immutable; starts no threads. Lifetime: the
 // exact_order must outlive the forecast.

@@ -1,4 +1,5 @@
-// A queue that returns entries in the order of their keys, each as soon as no later arrival can precede it.
+// A queue that returns entries in the order of their keys. An entry is returned as soon as no entry that arrives later
+// can have a lower key.
 //
 //   struct entry { std::uint64_t key = 0, index = 0; };
 //   mr::detail::sliding_jitter<entry> order;

@@ -30,7 +30,8 @@ concept has_index = requires(const Source& source, const indexed_run_options& o)
 template <class Source>
 concept also_streams = has_index<Source> && requires { requires Source::also_streams; };
 
-/// A source that reads or builds its indexes at the start of a session, and returns whether it uses them.
+/// A source that loads its indexes at the start of a session: load_indexes() reads or builds them, and returns whether
+/// the source uses them.
 template <class Source>
 concept loads_at_start =
     requires(const Source& source, const index_use& use) { { source.uses_index(use) } -> std::same_as<bool>; };
@@ -56,8 +57,8 @@ auto skip_stage(stage_list<First, Rest...>&& stages) {
   if constexpr (std::is_same_v<First, Skipped>) return std::move(stages.rest);
   else return std::move(stages);
 }
-/// Returns the stages without a leading shuffle and without a take directly after it, because the order implements
-/// these two stages.
+/// Returns the stages that are left to run. A shuffle directly after the source, and a take directly after this
+/// shuffle, are not returned: the order of the samples already implements these two stages.
 template <class... Stages>
 auto skip_planned_stages(stage_list<Stages...>&& stages) {
   return skip_stage<take_stage>(skip_stage<shuffle_stage>(std::move(stages)));

@@ -8,24 +8,26 @@
 //   const auto cost = [](const std::vector<std::uint32_t>& d) { return d.size(); };
 //   auto lists = documents | mr::pack_best_fit(cost, {.max_cost = 8'192});    // std::vector of documents, not cut
 //
-// pack() puts documents one after the other, each followed by the separator if a separator is set. Where a row is full,
-// pack() cuts the document. pack_best_fit() cuts only documents that are longer than a row. Every other document, and
-// the rest of a cut document, is not cut. It is put into the open row (a row that is not full yet) that it fits best.
-// The free end of a row is padding. If the last piece of a document fills a complete row, no separator follows.
+// - pack() puts documents one after the other into rows. If a separator is set, it follows each document. If a document
+// does not fit into the rest of a row, pack() cuts it and continues it in the next row.
+// - pack_best_fit() cuts only documents that are longer than a row. It puts each document, or the rest of a cut
+// document, into the open row (a row that is not full yet) that has the least sufficient space. The unused end of a row
+// is padding. If a document ends exactly at the end of its row, no separator follows.
+//
 // On one rank, both stages fill the last rows of a pass with padding. A document without tokens adds nothing, not even
 // a separator.
-// Segments: for each token, the number of its document in the row, from 1; padding has 0. Positions: for each token,
-// its offset from the beginning of its piece in the row; padding has 0. With both columns, a model can limit attention
-// to a document.
-// With a function from an item to its cost, both stages produce lists of items, std::vector<Item>. The sum of the costs
-// of a list is at most max_cost. The stages never cut an item. pack() closes a row when the next item does not fit;
-// pack_best_fit() puts each item into the open row that it fits best.
-// The order of the rows does not depend on the number of threads. A resumed run reads the current pass again from the
-// beginning. As an exception, if pack() builds rows of tokens, and only map() and batch() follow, the resumed run
-// starts at the document in which the last delivered row ended.
-// On several ranks, a rank packs the documents of the shards that it reads. A row may continue from one pass into the
-// next pass, without padding. The resume points of a rank are valid for this rank only, and for the same number of
-// ranks. A resumed rank reads the run again from the beginning, with the same exception.
+// The column `segments` contains, for each token, the number of its document in the row, from 1. The column `positions`
+// contains, for each token, its offset from the beginning of its piece of a document. Both are 0 for padding. A model
+// needs both columns to limit attention to one document.
+// If you pass a function that returns the cost of an item, both stages produce lists of items, std::vector<Item>. The
+// sum of the costs of a list is at most max_cost, and items are never cut. pack() ends a list when the next item does
+// not fit. pack_best_fit() puts each item into the open list that has the least sufficient space.
+// The order of the rows does not depend on the number of threads. A resumed run reads the current pass again from its
+// beginning. Exception: if pack() builds rows of tokens, and only map() and batch() follow, a resumed run starts
+// reading at the document in which the last delivered row ended.
+// On several ranks, each rank packs the documents of the shards that it reads. A row may continue from one pass into
+// the next pass, without padding. The resume point of a rank is valid only for this rank and the same number of ranks.
+// A resumed rank reads all data from the start of the run again, with the same exception.
 // Errors: setup_error for a length or max_cost of 0, and for a resume point of a run with another length, max_cost or
 // open_rows; data_error for an item that costs more than max_cost.
 // Threads: runs on its own thread.

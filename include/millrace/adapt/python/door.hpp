@@ -1,4 +1,5 @@
-// The interface between Python objects and a session of any flow. Only door_of depends on the type of the flow.
+// The interface between Python objects and a session of any flow. The code that depends on the type of the flow is only
+// in the class door_of.
 //
 //   std::unique_ptr<door> run = ...;   delivered batch;
 //   while (!run->wait(50'000'000, 0)) check_signals();

@@ -1,4 +1,5 @@
-// Sessions and columns as Python capsules. The Python package calls these functions of the module:
+// Sessions and columns as Python capsules (Python objects that own a C pointer). The Python package calls these
+// functions of the module:
 //
 //   columns, keys, copied = _next(session, epoch, starts, copies, raw, stream, deliver)    # or None at the end
 //   _get(session, "position"), _close(session, deliver), _epoch_of(position)

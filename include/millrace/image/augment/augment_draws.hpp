@@ -1,4 +1,4 @@
-// Draws the operations of automatic augmentations.
+// Draws the operations of automatic augmentations: RandAugment, TrivialAugmentWide, AutoAugment and AugMix.
 //
 //   std::vector<mr::detail::photometric_op> ops;
 //   mr::detail::draw_rand_augment({.width = 224, .height = 224}, random, {}, ops);   // appends up to 2

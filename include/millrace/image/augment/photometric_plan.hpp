@@ -74,10 +74,11 @@ class photometric_plan {
   photometric_plan& pillow_blur(double radius);
   /// Rotates around the center, counter-clockwise; -1000000 to 1000000 degrees.
   photometric_plan& rotate(double degrees, const warp_options& options = {});
-  /// Shears: the source of each row is `factor` columns further right than the source of the row above; -1000 to 1000.
-  photometric_plan& shear_x(double factor, const warp_options& options = {});
-  /// Shears: the source of each column is `factor` rows further down than the source of the column to its left; -1000
+  /// Shears horizontally: each row copies its pixels from `factor` columns further right than the row above does; -1000
   /// to 1000.
+  photometric_plan& shear_x(double factor, const warp_options& options = {});
+  /// Shears vertically: each column copies its pixels from `factor` rows further down than the column to its left does;
+  /// -1000 to 1000.
   photometric_plan& shear_y(double factor, const warp_options& options = {});
   /// Translates the image to the right and down, in pixels; -65535 to 65535.
   photometric_plan& translate(double right, double down, const warp_options& options = {});
@@ -91,7 +92,7 @@ class photometric_plan {
   photometric_plan& random_grayscale(rng& random, double probability = 0.1);
   /// Inverts with this probability. Draws whether to invert.
   photometric_plan& random_invert(rng& random, double probability = 0.5);
-  /// Posterizes with this probability. Draws whether to posterize.
+  /// Posterizes to `bits` bits with this probability. Draws whether to posterize.
   photometric_plan& random_posterize(std::size_t bits, rng& random, double probability = 0.5);
   /// Solarizes with this probability. Draws whether to solarize.
   photometric_plan& random_solarize(double threshold, rng& random, double probability = 0.5);
@@ -106,8 +107,9 @@ class photometric_plan {
   /// Blurs with Pillow's box blurs and a random radius. Draws the radius.
   photometric_plan& random_pillow_blur(const pillow_blur_options& options, rng& random);
 
-  /// RandAugment (Cubuk et al. 2020) for images of this size. torchvision: draws each operation and its sign. timm:
-  /// draws all operations, then for each operation whether to run it, its level, its sign and the interpolation.
+  /// RandAugment (Cubuk et al. 2020) for images of this size. With the rules of torchvision, draws each operation and
+  /// its sign. With the rules of timm, draws all operations. Then draws, for each operation, whether to run it, its
+  /// level, its sign and the interpolation.
   photometric_plan& rand_augment(picture_size size, rng& random, const rand_augment_options& options = {});
   /// TrivialAugmentWide (Mueller, Hutter 2021). Draws the operation, its bin (the step of its magnitude) and its sign.
   photometric_plan& trivial_augment(picture_size size, rng& random, const trivial_augment_options& options = {});

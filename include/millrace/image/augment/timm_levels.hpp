@@ -1,4 +1,5 @@
-// The operations of timm's automatic augmentations, and the meaning of their levels.
+// The operations of timm's automatic augmentations (RandAugment and others), and the parameter that each level
+// (strength) means.
 //
 //   const mr::detail::timm_levels space{.width = 224, .height = 224, .increasing = true};
 //   mr::detail::timm_op(space, mr::detail::augment_op::solarize, 9.2, random);   // draws a sign if it has one

@@ -1,4 +1,5 @@
-// The operations of torchvision's automatic augmentations, and the meaning of their magnitudes.
+// The operations of torchvision's automatic augmentations (RandAugment and others), and the parameter that each
+// magnitude (strength) means.
 //
 //   const mr::detail::torchvision_magnitudes space{.bins = 31, .across = 150.0 / 331.0 * 224, .down = 101.5};
 //   mr::detail::torchvision_op(space, mr::detail::augment_op::rotate, 9, true);   // by -9 degrees

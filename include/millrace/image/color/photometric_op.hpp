@@ -35,11 +35,11 @@ enum class photometric_kind : std::uint8_t {
   equalize,
   pillow_blur,        ///< value: the radius, 0 to 1000
   torchvision_blur,   ///< value: sigma, above 0; numbers[0]: the kernel's size, odd
-  rotate,             ///< value: degrees, counter-clockwise; filter, fill
-  shear_x,            ///< value: columns of shear per row; filter, fill
-  shear_y,            ///< value: rows of shear per column; filter, fill
-  translate,          ///< value, second: pixels to the right and down; filter, fill
-  erase,              ///< numbers: left, top, width and height of a box; fill
+  rotate,             ///< value: degrees, counter-clockwise; also filter and fill
+  shear_x,            ///< value: columns of shear per row; also filter and fill
+  shear_y,            ///< value: rows of shear per column; also filter and fill
+  translate,          ///< value, second: pixels to the right and down; also filter and fill
+  erase,              ///< numbers: left, top, width and height of a box; also fill
   mix,                ///< numbers: number of chains, number of entries that follow, weight of the image
   chain               ///< numbers: number of operations that follow, weight of their result
 };

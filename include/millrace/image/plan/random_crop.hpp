@@ -1,16 +1,15 @@
-// Draws the crop box of torchvision's RandomResizedCrop with integer arithmetic only.
+// Draws a random crop box by the rule of torchvision's RandomResizedCrop, with integer arithmetic only.
 //
 //   mr::crop_box box = mr::detail::random_crop_box({.width = 500, .height = 375}, random, {.scale_min = 0.08});
 //
-// The same random numbers produce the same crop on every compiler. The rule has up to ten attempts. Each draws:
+// The same random numbers produce the same crop on every compiler. The rule has up to ten attempts. Each attempt draws:
 // - the area as a share of the image's area, uniform in [scale_min, scale_max];
 // - the aspect ratio (width / height), log-uniform in [ratio_min, ratio_max];
 // - a uniform position, if a box of that size fits.
 //
 // If no attempt fits, the result is the largest central crop with an allowed ratio.
-// Floating-point results would depend on libm and on the compiler's use of fused multiply-adds. Therefore areas and
-// logarithms are fixed-point numbers with 32 fraction bits, and square roots are integer square roots. The options are
-// multiplied by 2^32, which is exact, and then rounded once.
+// Floating-point results would depend on the math library and on the compiler. Therefore areas and logarithms are
+// integers that count units of 2^-32 (they have 32 fraction bits), and square roots are integer square roots.
 // Units: pixels. Errors: setup_error if an option is outside its range. Threads: any thread; do not share an rng
 // between threads.
 #pragma once

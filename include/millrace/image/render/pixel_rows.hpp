@@ -1,5 +1,5 @@
-// Renders an image from rows of pixels that a decoder delivers from top to bottom. All formats except JPEG use this
-// header.
+// Renders an image from the rows of pixels that a decoder delivers from top to bottom. Images of all formats except
+// JPEG are rendered in this way.
 //
 //   struct gray_rows final : mr::detail::pixel_rows {
 //     void start(const mr::detail::plane_box& box) override { row = box.top; left = box.left; }

@@ -1,4 +1,4 @@
-// Implements plane_resizer for one set of kernels.
+// Implements plane_resizer (plane_resizer.hpp) with one set of kernels, such as the AVX2 kernels.
 //
 //   mr::detail::basic_plane_resizer<mr::detail::portable_plane_kernels> r;
 //   r.start(job);                                   // then as in plane_resizer.hpp, which describes the results

@@ -1,4 +1,4 @@
-// The filter of a resize.
+// The filter of a resize, such as bilinear: the rule that weights the source pixels of each output pixel.
 //
 //   p.resize(224, 224).filter(mr::resize_filter::bicubic);      // `p` is a mr::picture; default: bilinear
 //

@@ -1,4 +1,5 @@
-// Maps the pixels of a rotated, sheared or translated image to their sources: Pillow's matrix of six numbers.
+// Maps each pixel of a rotated, sheared or translated image to its source, the point of the original image that it
+// shows. The map is Pillow's matrix of six numbers.
 //
 //   const auto map = mr::detail::rotation_of(9, {.width = 224, .height = 224});   // 9 degrees, counter-clockwise
 //   map.x(10.5, 20.5);                                                            // the column of that point's source
@@ -60,7 +61,7 @@ inline affine_map rotation_of(double degrees, affine_size size) noexcept {
   return map;
 }
 
-/// Shears: the source of each row is `factor` columns further right than the source of the row above.
+/// Shears horizontally: each row copies its pixels from `factor` columns further right than the row above does.
 inline affine_map shear_x_of(double factor) noexcept { return {.xy = factor}; }
 inline affine_map shear_y_of(double factor) noexcept { return {.yx = factor}; }
 

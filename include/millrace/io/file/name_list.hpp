@@ -1,4 +1,4 @@
-// The names of the files of a source, in one block of memory: the characters of the names, and 8 bytes for each name.
+// The names of the files of a source. One block of memory contains all characters and, for each name, 8 bytes.
 //
 //   const mr::detail::name_list names({"train-000.tar", "train-001.tar"});
 //   names[1];                       // "train-001.tar" as a std::string, which is a copy

@@ -1,4 +1,5 @@
-// Determines which columns of a batch render several rows at once, alone or together with other columns.
+// Determines which columns of a batch are rendered several rows at a time. Such columns can also be rendered together
+// with other columns.
 //
 //   static_assert(mr::detail::joins_groups<mr::picture>);
 //   static_assert(mr::detail::rows_together<std::array<mr::picture, 8>, std::int32_t>() == mr::picture::together);

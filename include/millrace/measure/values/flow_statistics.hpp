@@ -50,7 +50,7 @@ struct stage_statistics {
   std::uint64_t cpu_ns = 0;    ///< processor time within busy_ns; 0 if not measured
   std::uint64_t run_delay_ns = 0;   ///< part of busy_ns in which threads waited for a core, if measured
   std::uint64_t items = 0;     ///< items that passed the stage
-  double items_per_sample = 1;   ///< items per delivered sample, over the entire run; 1 without expand, pack, filter
+  double items_per_sample = 1;   ///< items per delivered sample over the entire run; 1 without expand, pack, filter
   std::uint64_t bytes = 0;     ///< bytes that passed the stage: encoded bytes of reads, or bytes of copied batches
   distribution service_ns{};   ///< time per operation: a read, the work on a sample, the copy or step of a batch
   std::vector<phase_statistics> phases{};
@@ -79,7 +79,7 @@ struct flow_statistics {
   std::uint64_t delivered_bytes = 0;        ///< size of the delivered batches in host memory
   std::vector<stage_statistics> stages{};
   distribution wait_ns{};                   ///< time of each call of next()
-  std::optional<std::uint64_t> device_gap_ns{};   ///< time without a batch, by device events; if unset, use wait_ns
+  std::optional<std::uint64_t> device_gap_ns{};   ///< time in which the device had no batch; unset if not measured
   read_levels reads_at_once{};              ///< time, reads and bytes by the number of outstanding reads
   /// Time and samples of reading the next shard in the order. The samples of all later shards must wait for this shard.
   std::uint64_t in_turn_ns = 0, in_turn_samples = 0;
@@ -159,8 +159,8 @@ Figures operator-(Figures now, const Figures& before) {
       a.phases[p].service_ns -= b.phases[p].service_ns;
       of_phases += a.phases[p].busy_ns;
     }
-    // Phases are shares of the total time so far, and these shares may have changed. A phase whose time decreased
-    // counts as 0. The other phases are then too large and must be scaled down.
+    // The time of a phase is an estimate: a share of the total time so far. If the share decreased, the time in the
+    // window would be negative, and counts as 0. The times of the other phases are then too large and are scaled down.
     if (of_phases <= a.busy_ns) continue;
     for (phase_statistics& p : a.phases)
       p.busy_ns = static_cast<std::uint64_t>(static_cast<double>(p.busy_ns) * static_cast<double>(a.busy_ns) /

@@ -1,4 +1,4 @@
-// Combines several indexed data sets into the data set of an indexed_run over a mix.
+// Combines the indexed data sets of a mix (several sources by weight) into one data set, which an indexed_run reads.
 //
 //   mr::detail::mixed_data data({a, b}, {.sources = {{.weight = 0.7}, {.weight = 0.3}},
 //                                        .on_exhausted = mr::exhausted::repeat});

@@ -1,4 +1,4 @@
-// Determines the limit of a run, with the evidence.
+// Determines which part of a run limits its speed, and lists the evidence.
 //
 //   mr::verdict v = mr::judge(statistics);
 //   v.sentence();          // "CPU-bound in decode: the workers are the limit; your step could be 1.6 times as fast"

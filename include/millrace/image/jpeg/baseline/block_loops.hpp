@@ -1,12 +1,12 @@
-// Instantiates the loops of block_stream.hpp for several processor types, and selects the loops for the current
-// processor.
+// Decodes the blocks of a baseline JPEG with the loops of block_stream.hpp. The loops are compiled for several types of
+// processors; best() returns the loops for the current processor.
 //
 //   const auto loops = mr::detail::block_loops::best();
 //   loops.run(stream);                           // until its segment ends
 //   loops.run(stream, other);                    // or: until the segment of one of the two ends
 //
-// A loop decodes one or two streams. A stream stores or skips its blocks, so each combination has its own loop. Each
-// member function declares its instruction set, so a build for any x86-64 contains all of them.
+// A loop decodes one or two streams. A stream stores or skips its blocks; each combination has its own loop. Each
+// member function declares its instruction set. Therefore a build for any x86-64 contains all loops.
 // Threads: any; calls share no state.
 #pragma once
 

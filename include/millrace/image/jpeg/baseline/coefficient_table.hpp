@@ -1,4 +1,5 @@
-// Tables that map the next 11 bits of a JPEG's stream to one or two coefficients, without a branch.
+// Tables for decoding the Huffman codes of a baseline JPEG: they map the next 11 bits of the stream to one or two
+// coefficients. The decoder then needs no branch for each symbol.
 //
 //   mr::detail::second_symbols second(ac);                           // symbols that may follow a known symbol
 //   mr::detail::build_ac_table(table, ac, second);                   // or build_dc_table(table, dc, second)
@@ -33,7 +34,7 @@ struct alignas(8) coefficient_entry {
   std::uint8_t advance;     // added to the coefficient's number; includes ends_block at the block's end
   std::uint8_t shift;       // shift of the window to the last symbol's magnitude: 64 - bits
   std::uint8_t magnitude;   // size of the magnitude in bits; shift and magnitude together are the control word of BEXTR
-  std::int16_t bias;        // added to the magnitude bits: 1 - 2^size if the sign bit is 0, or the value itself
+  std::int16_t bias;        // added to the magnitude bits to get the coefficient: 1 - 2^size for a negative one
   std::int8_t value;        // first symbol's coefficient, if all bits of the symbol are in the index
   std::uint8_t run;         // zeros before the first symbol's coefficient
 };

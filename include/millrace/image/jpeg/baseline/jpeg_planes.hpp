@@ -1,4 +1,4 @@
-// Contains the samples of a JPEG's components as stored, before chroma upsampling and color conversion.
+// Contains the decoded samples of a JPEG's components (luma and chroma), before chroma upsampling and color conversion.
 //
 //   const mr::detail::jpeg_planes& p = result.planes;      // of a region, see jpeg_planes_request.hpp
 //   const mr::detail::plane_view &y = p.component[0], &cb = p.component[1];

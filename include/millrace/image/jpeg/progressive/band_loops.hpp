@@ -1,10 +1,10 @@
-// Instantiates the loops of band_stream.hpp for several processor types, and selects the loops for the current
-// processor.
+// Decodes the AC scans of a progressive JPEG with the loops of band_stream.hpp. The loops are compiled for several
+// types of processors; best() returns the loops for the current processor.
 //
 //   const auto loops = mr::detail::band_loops::best();
 //   bool intact = loops.run(scan.refines, stored, stream, blocks);  // false: the data is damaged
 //
-// Each member function declares its instruction set, so a build for any x86-64 contains all of them.
+// Each member function declares its instruction set. Therefore a build for any x86-64 contains all loops.
 // Threads: any; calls share no state.
 #pragma once
 

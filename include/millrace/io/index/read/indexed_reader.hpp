@@ -4,17 +4,18 @@
 //   std::size_t good = shard.read(numbers, records);     // records[i] is sample numbers[i], for i < good
 //   if (good < numbers.size()) std::rethrow_exception(shard.failure());      // the error of sample numbers[good]
 //
-// The records are identical to those of shard_reader. One call of read() reads its samples in the order of the shard.
-// It reads neighboring samples together, up to `bytes_per_read`, into one block of memory. A record keeps the complete
-// block alive. Therefore request together the samples that are used at about the same time. Payloads begin at multiples
-// of 64 bytes. A small gap between two requested payloads is read too. If the source can fill several buffers with one
-// read (reads_parts()), large gaps are not stored in the block, but in one small buffer that is overwritten for each
-// gap. Small samples then need less memory, and more of them fit in the CPU's cache.
-// CRC-32C: the reader checks known checksums. It computes unknown checksums and records them in the index, which
-// index_file.hpp stores. record::checksums() returns the checksums of a record.
-// Entry points (positions where a decoder may start): if the reader has the index file, each field gets the entry
-// points that the file contains for it (bytes::entries()). The reader first checks the CRC-32C over payload and
-// entries. It omits and counts wrong or unreadable entries, because a decoder does not need them.
+// The records are identical to those of shard_reader (io/tar/read/shard_reader.hpp). One call of read() reads its
+// samples in the order of the shard. Neighboring samples are read together, up to `bytes_per_read`, into one block of
+// memory. A record keeps the complete block alive. Therefore request samples together if they are used at about the
+// same time. Payloads begin at multiples of 64 bytes.
+// The bytes between two requested payloads are a gap. A small gap is read into the block. If the source can fill
+// several buffers with one read (reads_parts()), a large gap is read into a small buffer, which the next gap
+// overwrites. Small samples then need less memory, and more of them fit in the CPU's cache.
+// Checksums: the reader checks known CRC-32C checksums. It computes unknown checksums and records them in the index,
+// which index_file.hpp stores. record::checksums() returns the checksums of a record.
+// Entry points (positions where a decoder may start): if the reader has the index file, bytes::entries() of a field
+// returns the entry points that the file contains for it. The reader checks the CRC-32C of payload and entries. It
+// omits and counts wrong or unreadable entries, because a decoder does not need them.
 // Errors: the errors of shard_reader for the same sample; data_error for a payload whose checksum changed, and for a
 // shard that is shorter than recorded in its index; io_error of the source. After an error, the reader remains usable.
 // Threads: one thread at a time per reader. Any number of readers may share an index.

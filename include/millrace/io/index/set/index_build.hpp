@@ -6,23 +6,28 @@
 //   // after a call with heads_only, which may leave indexes[k] null:
 //   auto one = mr::detail::index_of(shards[k], all.heads[k], options);
 //
-// With heads_only, build_indexes() reads only the head (the part of fixed size) of an index, if the index is valid and
-// its shard is complete. The heads of 1,281 indexes need 10 ms, the complete indexes 70 ms. index_of() reads the rest
-// later. If it finds the index file damaged, it builds the index again.
-// For a shard in a storage whose index is stored next to it, heads_only has this effect: one request reads the head of
-// the index, and no request is sent for the shard. The size of the shard is compared with the index when the shard is
-// opened. Until then, `identified` is false in the head. All other shards of a storage are read completely. Before
-// that, a notice reports the necessary number of requests and bytes.
-// If a shard has the size in its index, but another modification time, the index is built again. The new index reuses
-// the known checksums. Therefore reading a sample that was edited in place is an error.
-// Several shards are processed in parallel. Several processes may build the indexes of the same shards concurrently,
-// and share the stored files. If an index cannot be stored, for example in a read-only folder, it is used and counted.
-// A damaged shard is not an error here: its index describes the damage. This index does not overwrite an older index
+// With heads_only, build_indexes() reads only the head (the first part, of fixed size) of each index that is valid and
+// whose shard is complete. index_of() reads the rest later, and builds the index again if its file is damaged. For
+// 1,281 shards, the heads are read in 10 ms, and the complete indexes in 70 ms.
+//
+// Shards in a storage (io/file/storage.hpp): if the index is stored next to its shard, heads_only requests only the
+// head of the index. The size of the shard is then checked when the shard is opened. Until then, `identified` in the
+// head is false. If a shard of a storage has no such index, it is read completely. Before that, a notice reports the
+// necessary number of requests and bytes.
+//
+// Changed shards: if a shard has the size that its index states, but another modification time, the index is built
+// again. The new index retains the known checksums. Therefore reading a sample that was edited in place is an error.
+// Damaged shards are not an error here: the index describes the damage. This index does not overwrite an older index
 // that has the samples after the damage. A shard without an end marker counts as complete, and its index records that
 // the marker is missing.
-// With `entries`, build_indexes() reads all payloads, and adds entry points (positions where a decoder may start, see
-// entries_build.hpp) to indexes without them. The index must be stored, because entry points are always read from the
-// index file.
+//
+// Several shards are processed in parallel. Several processes may build the indexes of the same shards concurrently,
+// and share the stored files. If an index cannot be stored, for example in a read-only folder, it is used from memory
+// and counted.
+// With `entries`, build_indexes() also reads all payloads, and adds entry points (positions where a decoder may start,
+// see entries_build.hpp) to indexes without them. Such an index must be stored, because entry points are always read
+// from the file.
+//
 // Errors: io_error for the first shard in the list that cannot be read or that changes during the scan; data_error for
 // a shard without an end marker if a sidecar file states more samples; setup_error for a shard that exceeds the limits
 // of an index (shard_index.hpp), and with `plain_only` for a compressed shard.
