@@ -9,13 +9,106 @@
 #include "harness.hpp"
 #include "parts/bound_variants.hpp"
 #include "parts/bound_verdict.hpp"
-#include "parts/busy_neighbors.hpp"
-#include "parts/cpu_quota.hpp"
 #include "parts/emulated_accelerator.hpp"
 #include "photo_sets.hpp"
 
+#include <millrace/base/machine.hpp>
+
+#include <atomic>
+#include <cerrno>
+#include <csignal>
+#include <cstddef>
+#include <cstdio>
 #include <map>
 #include <optional>
+#include <string>
+#include <system_error>
+#include <vector>
+
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+namespace bench {
+
+/// A quota on the CPU time of this process during the lifetime of the object, by a separate cgroup. active() is false
+/// without the rights or the controller that it needs.
+class cpu_quota {
+ public:
+  explicit cpu_quota(double cores) {
+    const std::string quota = std::to_string(static_cast<long>(cores * 100'000)), period = "100000";
+    for (const std::string& parent : millrace::detail::cgroup_folders()) {
+      if (active() || !write(parent + "/cgroup.subtree_control", "+cpu") || !create_cgroup(parent)) continue;
+      if (!write(folder_ + "/cpu.max", quota + " " + period) || !enter()) drop();
+    }
+    for (const std::string& parent : millrace::detail::cgroup_folders("cpu")) {
+      if (active() || !create_cgroup(parent)) continue;
+      if (!write(folder_ + "/cpu.cfs_period_us", period) || !write(folder_ + "/cpu.cfs_quota_us", quota) || !enter())
+        drop();
+    }
+  }
+  cpu_quota(const cpu_quota&) = delete;
+  cpu_quota& operator=(const cpu_quota&) = delete;
+  ~cpu_quota() {
+    if (!active()) return;
+    write(parent_ + "/cgroup.procs", std::to_string(::getpid()));
+    drop();
+  }
+
+  bool active() const noexcept { return !folder_.empty(); }
+
+ private:
+  static bool write(const std::string& path, const std::string& text) {
+    std::FILE* const file = std::fopen(path.c_str(), "we");
+    if (!file) return false;
+    const bool put = std::fputs(text.c_str(), file) >= 0;
+    return (std::fclose(file) == 0) && put;   // the kernel answers when the text is flushed
+  }
+  bool create_cgroup(const std::string& parent) {
+    const std::string folder = parent + "/millrace-bench-" + std::to_string(::getpid());
+    if (::mkdir(folder.c_str(), 0755) != 0) return false;
+    parent_ = parent;
+    folder_ = folder;
+    return true;
+  }
+  bool enter() { return write(folder_ + "/cgroup.procs", std::to_string(::getpid())); }
+  void drop() {
+    ::rmdir(folder_.c_str());
+    folder_.clear();
+  }
+
+  std::string parent_, folder_;
+};
+
+/// Other programs that use the cores: processes that only compute, during the lifetime of the object.
+class busy_neighbors {
+ public:
+  explicit busy_neighbors(std::size_t count) {
+    for (std::size_t i = 0; i < count; ++i) {
+      const pid_t child = ::fork();
+      if (child == -1) throw std::system_error(errno, std::generic_category(), "fork");
+      if (child == 0) {
+        ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+        for (std::atomic<unsigned> n{0};;) n.fetch_add(1, std::memory_order_relaxed);
+      }
+      children_.push_back(child);
+    }
+  }
+  busy_neighbors(const busy_neighbors&) = delete;
+  busy_neighbors& operator=(const busy_neighbors&) = delete;
+  ~busy_neighbors() {
+    for (const pid_t child : children_) {
+      ::kill(child, SIGKILL);
+      ::waitpid(child, nullptr, 0);
+    }
+  }
+
+ private:
+  std::vector<pid_t> children_;
+};
+
+}  // namespace bench
 
 namespace mr = millrace;
 

@@ -16,7 +16,6 @@
 // Errors: those of files. Threads: the training thread. Lifetime: `settings` and `start` outlive the run.
 #pragma once
 
-#include "end_signals.hpp"
 #include "training_settings.hpp"
 #include "training_start.hpp"
 #ifdef MILLRACE_EXAMPLE_KERNELS
@@ -30,13 +29,28 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <csignal>
 #include <cstdint>
 #include <cstdio>
 #include <filesystem>
+#include <initializer_list>
 #include <memory>
 #include <numbers>
 #include <string>
 #include <utility>
+
+// Ctrl-C, and the SIGTERM of a batch system: the first signal requests the end of the program, a second one ends it.
+
+/// The signal that requests the end of the program; 0: none. A signal handler can portably write only this type.
+inline volatile std::sig_atomic_t end_signal = 0;
+
+/// Handles each signal once: a second signal of the same kind has its default effect, and ends the program.
+inline void handle_end_signals() {
+  struct sigaction once {};
+  once.sa_handler = [](int signal) { end_signal = signal; };
+  once.sa_flags = static_cast<int>(SA_RESETHAND) | SA_RESTART;
+  for (const int signal : {SIGINT, SIGTERM}) ::sigaction(signal, &once, nullptr);
+}
 
 class training_run {
  public:

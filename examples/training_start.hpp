@@ -6,19 +6,52 @@
 //   for (std::uint64_t epoch = start.first_epoch; epoch < settings.epochs; ++epoch) ...
 //
 // Errors: setup_error, with the usage, if the data do not fill a batch or the checkpoint has all epochs; those of
-// label_survey.hpp and learner.hpp.
+// survey_labels() and learner.hpp.
 #pragma once
 
 #include "checkpoint_note.hpp"
 #include "command_line.hpp"
-#include "label_survey.hpp"
 #include "learner.hpp"
 #include "training_settings.hpp"
+
+#include <millrace/millrace.hpp>
 
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <string>
+#include <utility>
+
+/// The number of samples and classes of shards, in one pass over the labels.
+struct label_survey {
+  std::uint64_t samples = 0;
+  std::size_t classes = 0;
+};
+
+namespace label_survey_detail {
+
+struct labelled {
+  std::int32_t label;
+};
+
+}  // namespace label_survey_detail
+
+inline label_survey survey_labels(const std::string& pattern) {
+  namespace mr = millrace;
+  using label_survey_detail::labelled;
+  auto flow = mr::shards(pattern, {.fields = {"cls"}})
+            | mr::map([](const mr::record& r) { return labelled{r["cls"].as<std::int32_t>()}; })
+            | mr::batch<&labelled::label>({.size = 256, .drop_last = false});
+  label_survey survey;
+  // Each rank of a launcher counts all samples.
+  for (auto& b : mr::session{std::move(flow), {.notice = mr::quiet, .world = mr::single_process}})
+    for (const std::int32_t label : b.get<&labelled::label>()) {
+      ++survey.samples;
+      survey.classes = std::max(survey.classes, static_cast<std::size_t>(std::max(label, 0)) + 1);
+    }
+  return survey;
+}
 
 struct learner_size {
   std::size_t side = 0;              ///< of the images, in pixels

@@ -28,7 +28,7 @@ from cells import KINDS, Cell, Outcome, cells_of, files_below, verdict
 HERE = pathlib.Path(__file__).resolve().parent
 BUILT = ROOT / "build" / "faults"
 RUN_LIMIT_SECONDS = 600   # only guards against hangs
-STATE_WORDS = 27   # shim_state.hpp
+STATE_WORDS = 27   # fault_state in shim_order.hpp
 DETAILED_FAILURES = 3
 ALL = 1_000_000
 ARGUMENTS = re.compile(r"\bmillrace::v\w+::|\bdetail::|<.*>|\(.*\)|^.* (?=\S+$)")

@@ -5,8 +5,6 @@
 // shim.cpp documents the environment variables. Only shim.cpp includes this.
 #pragma once
 
-#include "shim_state.hpp"
-
 #include <fcntl.h>
 #include <link.h>
 #include <sys/mman.h>
@@ -14,11 +12,22 @@
 #include <unwind.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <string_view>
 #include <utility>
+
+/// The state that shim.cpp shares with the driver: a file that both map, which therefore survives a crash.
+struct fault_state {
+  static constexpr std::size_t max_frames = 24;
+
+  std::atomic<std::uint64_t> calls, fired, frame_count;
+  std::uint64_t frames[max_frames];   // addresses in the file of the program, the innermost first
+};
+static_assert(sizeof(fault_state) == 8 * (3 + fault_state::max_frames), "faults.py reads words");
 
 namespace {
 
