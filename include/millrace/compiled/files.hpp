@@ -29,8 +29,6 @@
 #include <millrace/measure/meters/impl/run_statistics.inl>
 #include <millrace/measure/meters/impl/span_ring.inl>
 #include <millrace/measure/meters/impl/trainer_times.inl>
-#include <millrace/measure/meters/impl/worker_times.inl>
-#include <millrace/measure/values/impl/distribution.inl>
 #include <millrace/measure/values/impl/event_counts.inl>
 #include <millrace/measure/values/impl/flow_statistics.inl>
 #include <millrace/measure/values/impl/process_statistics.inl>
@@ -61,7 +59,6 @@
 #include <millrace/io/cache/impl/cache_contents.inl>
 #include <millrace/io/cache/impl/cache_folder.inl>
 #include <millrace/io/cache/impl/cache_ledger.inl>
-#include <millrace/io/cache/impl/cache_plan.inl>
 #include <millrace/io/cache/impl/cached_storage.inl>
 #include <millrace/io/tar/format/impl/required_fields.inl>
 #include <millrace/io/tar/format/impl/selected_fields.inl>

@@ -23,7 +23,6 @@
 #include <millrace/image/labels/impl/u16_picture.inl>
 #include <millrace/image/picture/impl/picture.inl>
 #include <millrace/image/picture/impl/rgba_picture.inl>
-#include <millrace/image/plan/impl/exif_orientation.inl>
 #include <millrace/image/plan/impl/geometry.inl>
 #include <millrace/image/plan/impl/random_crop.inl>
 #include <millrace/image/plan/impl/random_erase.inl>

@@ -14,7 +14,6 @@
 
 #include <millrace/base/impl/json_objects.inl>
 #include <millrace/sync/impl/batch_ring.inl>
-#include <millrace/sync/impl/notice_outlet.inl>
 #include <millrace/sync/impl/start_thread.inl>
 #include <millrace/order/impl/exact_order.inl>
 #include <millrace/order/impl/lane_cursor.inl>
@@ -43,17 +42,13 @@
 #include <millrace/work/segment/impl/stage_passages.inl>
 #include <millrace/work/segment/ticket_input.tpl.hpp>
 #include <millrace/read/mix/impl/mixed_data.inl>
-#include <millrace/read/run/block_reader.tpl.hpp>
 #include <millrace/read/run/impl/planned_run.inl>
 #include <millrace/read/run/impl/replayed_run.inl>
 #include <millrace/read/run/indexed_run.tpl.hpp>
-#include <millrace/read/run/indexed_source.tpl.hpp>
 #include <millrace/read/stage/impl/lost_shards.inl>
 #include <millrace/read/stage/interleaved_read_stage.tpl.hpp>
-#include <millrace/read/stage/lane_starts.tpl.hpp>
 #include <millrace/read/stage/read_stage_base.tpl.hpp>
 #include <millrace/read/stage/reorder_buffer.tpl.hpp>
-#include <millrace/read/stage/shard_read_stage.tpl.hpp>
 #include <millrace/deliver/impl/batch_lease.inl>
 #include <millrace/deliver/impl/batch_output.inl>
 #include <millrace/deliver/impl/device_batch_output.inl>

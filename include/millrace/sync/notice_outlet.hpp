@@ -9,6 +9,7 @@
 
 #include <millrace/base/notice.hpp>
 
+#include <exception>
 #include <mutex>
 #include <utility>
 
@@ -18,13 +19,24 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 class notice_outlet {
  public:
   /// `to` receives the notices. If `to` is empty, notices are printed to stderr.
-  explicit notice_outlet(notice_function to = {});
+  explicit notice_outlet(notice_function to = {}) : to_(std::move(to)) {}
   notice_outlet(const notice_outlet&) = delete;
   notice_outlet& operator=(const notice_outlet&) = delete;
-  ~notice_outlet();
 
   /// Delivers a notice. Any thread may call this function.
-  void deliver(const notice& n) noexcept;
+  void deliver(const notice& n) noexcept {
+    try {
+      const std::lock_guard lock(mutex_);
+      if (!to_) return print_notice(n.text);
+      to_(n);
+    } catch (const std::exception& e) {
+      print_notice(n.text);
+      print_notice("the notice function threw: ", e.what());
+    } catch (...) {
+      print_notice(n.text);
+      print_notice("the notice function threw an exception");
+    }
+  }
   /// Returns whether the notices are printed to stderr.
   bool prints() const noexcept { return !to_; }
   /// Returns whether purely informational notices have an effect.
@@ -36,7 +48,3 @@ class notice_outlet {
 };
 
 }}}  // namespace millrace::detail
-
-#ifndef MILLRACE_COMPILED
-#include <millrace/sync/impl/notice_outlet.inl>
-#endif

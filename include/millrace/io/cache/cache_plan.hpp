@@ -25,6 +25,7 @@
 #include <string>
 #include <unordered_map>
 #include <unordered_set>
+#include <utility>
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
@@ -34,22 +35,87 @@ class cache_plan {
   explicit cache_plan(std::uint64_t limit_bytes) : limit_bytes_(limit_bytes) {}
 
   /// Adds a list. Discards the oldest lists, which may belong to readers that stopped early, if there are too many.
-  void expect(std::span<const std::string> names);
+  void expect(std::span<const std::string> names) {
+    {
+      const std::lock_guard lock(mutex_);
+      lists_.emplace_back(names.begin(), names.end());
+      for (const std::string& name : names) done_.erase(name);
+      if (lists_.size() > max_lists) {
+        // The bytes prefetched for readers that stopped are discarded with their lists.
+        lists_.pop_front();
+        ahead_.clear();
+        ahead_bytes_ = 0;
+      }
+    }
+    changed_.notify_all();
+  }
   /// Waits for the next file and returns its name. Returns nothing after stop().
-  std::optional<std::string> next();
+  std::optional<std::string> next() {
+    std::unique_lock lock(mutex_);
+    for (;;) {
+      if (stopped_) return std::nullopt;
+      if (ahead_bytes_ < limit_bytes_)
+        if (auto name = pop_next()) {
+          ahead_[*name] += 0;   // an entry, so that no other thread prefetches the file
+          return name;
+        }
+      changed_.wait(lock);
+    }
+  }
   /// Waits until one more block may be prefetched. Returns false if a reader has finished the file, or after stop().
-  bool wait_for_room(const std::string& name);
+  bool wait_for_room(const std::string& name) {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return stopped_ || ahead_bytes_ < limit_bytes_ || !ahead_.contains(name); });
+    return !stopped_ && ahead_.contains(name);
+  }
   /// Counts a prefetched block of a file.
-  void add(const std::string& name, std::uint64_t bytes);
+  void add(const std::string& name, std::uint64_t bytes) {
+    const std::lock_guard lock(mutex_);
+    const auto entry = ahead_.find(name);
+    if (entry == ahead_.end()) return;
+    entry->second += bytes;
+    ahead_bytes_ += bytes;
+  }
   /// Reports that a reader has finished a file. The bytes of the file then count as read.
-  void closed(const std::string& name);
+  void closed(const std::string& name) {
+    {
+      const std::lock_guard lock(mutex_);
+      const auto entry = ahead_.find(name);
+      if (entry != ahead_.end()) {
+        ahead_bytes_ -= entry->second;
+        ahead_.erase(entry);
+      }
+      if (!lists_.empty()) done_.insert(name);
+      else done_.clear();
+    }
+    changed_.notify_all();
+  }
   /// Ends all current and later waits.
-  void stop();
+  void stop() {
+    {
+      const std::lock_guard lock(mutex_);
+      stopped_ = true;
+    }
+    changed_.notify_all();
+  }
 
  private:
   static constexpr std::size_t max_lists = 128;
 
-  std::optional<std::string> pop_next();
+  std::optional<std::string> pop_next() {
+    while (!lists_.empty()) {
+      std::deque<std::string> list = std::move(lists_.front());
+      lists_.pop_front();
+      while (!list.empty()) {
+        std::string name = std::move(list.front());
+        list.pop_front();
+        if (done_.contains(name) || ahead_.contains(name)) continue;
+        if (!list.empty()) lists_.push_back(std::move(list));
+        return name;
+      }
+    }
+    return std::nullopt;
+  }
 
   const std::uint64_t limit_bytes_;
   std::mutex mutex_;   // guards all members below
@@ -62,7 +128,3 @@ class cache_plan {
 };
 
 }}}  // namespace millrace::detail
-
-#ifndef MILLRACE_COMPILED
-#include <millrace/io/cache/impl/cache_plan.inl>
-#endif

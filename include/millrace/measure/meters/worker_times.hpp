@@ -20,6 +20,7 @@
 #include <millrace/measure/values/histogram.hpp>
 #include <millrace/measure/values/process_statistics.hpp>
 
+#include <algorithm>
 #include <pthread.h>
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
@@ -99,7 +100,27 @@ class worker_times {
   std::vector<span_ring::span> spans() const { return spans_.snapshot(); }
   std::uint64_t busy_ns() const noexcept { return busy_ns_.load(std::memory_order_relaxed); }
 
-  void add_to(stage_statistics& s, std::uint64_t now_ns) const noexcept;
+  void add_to(stage_statistics& s, std::uint64_t now_ns) const noexcept {
+    std::uint64_t starved = starved_ns_.load(std::memory_order_acquire);
+    std::uint64_t blocked = blocked_ns_.load(std::memory_order_acquire);
+    const std::uint64_t since = idle_since_ns_.load(std::memory_order_acquire);
+    if (const waits_for what = waiting_for_; since != 0 && since < now_ns && what != waits_for::nothing)
+      (what == waits_for::space ? blocked : starved) += now_ns - since;
+    const std::uint64_t busy = busy_ns();
+    const measured_times m = measured();
+    const auto part_of_busy = [busy](std::uint64_t part_ns, std::uint64_t of_ns) {
+      if (of_ns == 0) return std::uint64_t{0};
+      return static_cast<std::uint64_t>(static_cast<double>(busy) * static_cast<double>(part_ns) /
+                                        static_cast<double>(of_ns));
+    };
+    s.busy_ns += busy;
+    s.starved_ns += starved;
+    s.blocked_ns += blocked;
+    s.cpu_ns += part_of_busy(m.cpu_ns, m.cpu_of_ns);
+    s.run_delay_ns += part_of_busy(m.delay_ns, m.delay_of_ns);
+    s.items += items_.load(std::memory_order_relaxed);
+    s.service_ns += service_ns_.snapshot();
+  }
 
   /// The measured times: processor time and run delay, each with the length of the stays in which it was measured.
   struct measured_times {
@@ -107,8 +128,19 @@ class worker_times {
 
     /// Returns the share of the work time in which a worker runs on a core or waits for a core. Returns 0 if too few
     /// stays were measured.
-    double share_on_cores() const noexcept;
-    measured_times& operator+=(const measured_times& more) noexcept;
+    double share_on_cores() const noexcept {
+      if (cpu_of_ns < enough_ns || delay_of_ns < enough_ns) return 0;
+      const double share = static_cast<double>(cpu_ns) / static_cast<double>(cpu_of_ns) +
+                           static_cast<double>(delay_ns) / static_cast<double>(delay_of_ns);
+      return std::clamp(share, 0.001, 1.0);
+    }
+    measured_times& operator+=(const measured_times& more) noexcept {
+      cpu_ns += more.cpu_ns;
+      cpu_of_ns += more.cpu_of_ns;
+      delay_ns += more.delay_ns;
+      delay_of_ns += more.delay_of_ns;
+      return *this;
+    }
     friend measured_times operator-(const measured_times& all, const measured_times& before) noexcept {
       return {all.cpu_ns - before.cpu_ns, all.cpu_of_ns - before.cpu_of_ns, all.delay_ns - before.delay_ns,
               all.delay_of_ns - before.delay_of_ns};
@@ -125,7 +157,10 @@ class worker_times {
   static void add(std::atomic<std::uint64_t>& counter, std::uint64_t n) noexcept {
     counter.store(counter.load(std::memory_order_relaxed) + n, std::memory_order_release);
   }
-  void waited(std::uint64_t ns) noexcept;
+  void waited(std::uint64_t ns) noexcept {
+    if (const waits_for what = waiting_for_; what != waits_for::nothing)
+      add(what == waits_for::space ? blocked_ns_ : starved_ns_, ns);
+  }
   /// Adds the time since the previous call, or since begin(), to the busy time, and returns this time.
   std::uint64_t was_busy(std::uint64_t until_ns) noexcept {
     const std::uint64_t spent = until_ns - at_ns_.load(std::memory_order_relaxed);
@@ -149,7 +184,3 @@ class worker_times {
 };
 
 }}}  // namespace millrace::detail
-
-#ifndef MILLRACE_COMPILED
-#include <millrace/measure/meters/impl/worker_times.inl>
-#endif

@@ -61,16 +61,41 @@ class distribution {
   /// Returns the count of one bucket. sum(), count() and mean() refer to all values. Without values, the mean is 0.
   std::uint64_t bucket(std::size_t index) const noexcept { return counts_[index]; }
   std::uint64_t sum() const noexcept { return sum_; }
-  std::uint64_t count() const noexcept;
-  double mean() const noexcept;
+  std::uint64_t count() const noexcept {
+    std::uint64_t all = 0;
+    for (const std::uint64_t c : counts_) all += c;
+    return all;
+  }
+  double mean() const noexcept {
+    const std::uint64_t all = count();
+    return all > 0 ? static_cast<double>(sum_) / static_cast<double>(all) : 0;
+  }
 
   /// Returns the value that a fraction `share` (0..1) of all values does not exceed. Returns 0 without values.
-  double quantile(double share) const noexcept;
+  double quantile(double share) const noexcept {
+    const std::uint64_t all = count();
+    if (all == 0) return 0;
+    const double exact_rank = std::clamp(share, 0.0, 1.0) * static_cast<double>(all);
+    auto rank = static_cast<std::uint64_t>(exact_rank);
+    if (static_cast<double>(rank) < exact_rank) ++rank;
+    rank = std::clamp<std::uint64_t>(rank, 1, all);
+    std::size_t i = 0;
+    for (std::uint64_t passed = counts_[0]; passed < rank; passed += counts_[i]) ++i;
+    return middle_of(i);
+  }
 
   /// Adds the values of another distribution.
-  distribution& operator+=(const distribution& other) noexcept;
+  distribution& operator+=(const distribution& other) noexcept {
+    for (std::size_t i = 0; i < buckets; ++i) counts_[i] += other.counts_[i];
+    sum_ += other.sum_;
+    return *this;
+  }
   /// Subtracts `earlier`, an earlier snapshot of the same histogram. The values recorded since that snapshot remain.
-  distribution& operator-=(const distribution& earlier) noexcept;
+  distribution& operator-=(const distribution& earlier) noexcept {
+    for (std::size_t i = 0; i < buckets; ++i) counts_[i] -= std::min(counts_[i], earlier.counts_[i]);
+    sum_ -= std::min(sum_, earlier.sum_);
+    return *this;
+  }
   friend distribution operator+(distribution a, const distribution& b) noexcept { return a += b; }
   friend distribution operator-(distribution later, const distribution& earlier) noexcept { return later -= earlier; }
   friend bool operator==(const distribution&, const distribution&) = default;
@@ -81,7 +106,3 @@ class distribution {
 };
 
 }}  // namespace millrace
-
-#ifndef MILLRACE_COMPILED
-#include <millrace/measure/values/impl/distribution.inl>
-#endif

@@ -10,6 +10,7 @@
 
 #include <millrace/device/slot_memory.hpp>
 
+#include <algorithm>
 #include <cstddef>
 #include <memory>
 #include <mutex>
@@ -72,22 +73,59 @@ class part_memory {
   explicit part_memory(std::size_t bound_bytes) : shared_(std::make_shared<shared>(bound_bytes)) {}
 
   /// Returns a block of this size, or nothing if the block is optional and the limit is reached.
-  std::optional<block> take(std::size_t bytes, need how);
+  std::optional<block> take(std::size_t bytes, need how) {
+    constexpr std::size_t unit = std::size_t{64} << 10;
+    const std::size_t capacity = (std::max<std::size_t>(bytes, 1) + unit - 1) / unit * unit;
+    piece result{};
+    {
+      const std::lock_guard lock(shared_->mutex);
+      if (how == need::optional && shared_->held_bytes + capacity > shared_->bound_bytes) return std::nullopt;
+      auto& free = shared_->free;
+      const auto fits = [&](const piece& p) { return p.capacity >= capacity && p.capacity <= 2 * capacity; };
+      if (const auto at = std::find_if(free.begin(), free.end(), fits); at != free.end()) {
+        result = std::move(*at);
+        *at = std::move(free.back());
+        free.pop_back();
+        shared_->free_bytes -= result.capacity;
+      } else {
+        result.capacity = capacity;
+      }
+      shared_->held_bytes += result.capacity;
+      shared_->max_bytes = std::max(shared_->max_bytes, shared_->held_bytes);
+    }
+    if (!result.memory) try {
+        result.memory.reset(static_cast<std::byte*>(allocate_slot(result.capacity)));
+      } catch (...) {
+        const std::lock_guard lock(shared_->mutex);
+        shared_->held_bytes -= result.capacity;
+        throw;
+      }
+    return block(shared_, std::move(result), bytes);
+  }
 
   struct statistics {
     std::size_t held_bytes = 0, max_bytes = 0;
   };
-  statistics now() const;
+  statistics now() const {
+    const std::lock_guard lock(shared_->mutex);
+    return {shared_->held_bytes, shared_->max_bytes};
+  }
   std::size_t bound_bytes() const noexcept { return shared_->bound_bytes; }
 
  private:
-  static void give_back(shared& to, piece p) noexcept;
+  static void give_back(shared& to, piece p) noexcept {
+    const std::lock_guard lock(to.mutex);
+    to.held_bytes -= p.capacity;
+    if (to.held_bytes + to.free_bytes + p.capacity > to.bound_bytes) return;
+    const std::size_t bytes = p.capacity;
+    try {
+      to.free.push_back(std::move(p));
+      to.free_bytes += bytes;
+    } catch (...) {   // no memory to keep the block for reuse, so it is freed
+    }
+  }
 
   std::shared_ptr<shared> shared_;
 };
 
 }}}  // namespace millrace::detail
-
-#ifndef MILLRACE_COMPILED
-#include <millrace/adapt/remote/transfer/impl/part_memory.inl>
-#endif
