@@ -4,7 +4,7 @@
 //   libjpeg.region({.bytes = file, .left = 60, .top = 40, .right = 300, .bottom = 200});
 #pragma once
 
-#include <millrace/image/jpeg/baseline/jpeg_planes_request.hpp>
+#include <millrace/image/jpeg/baseline/jpeg_planes.hpp>
 #include <millrace/image/jpeg/libjpeg/libjpeg.hpp>
 #include <millrace/item/tensor/tensor.hpp>
 

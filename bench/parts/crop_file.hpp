@@ -4,7 +4,7 @@
 //   std::vector<bench::crop> first = bench::read_crops("M.crops", 32);      // fewer if the file has fewer
 #pragma once
 
-#include <millrace/image/jpeg/baseline/jpeg_planes_request.hpp>
+#include <millrace/image/jpeg/baseline/jpeg_planes.hpp>
 #include <millrace/image/plan/random_crop.hpp>
 
 #include <algorithm>

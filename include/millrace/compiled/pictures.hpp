@@ -19,7 +19,6 @@
 #include <millrace/image/jpeg/impl/jpeg_header.inl>
 #include <millrace/image/labels/impl/label_map.inl>
 #include <millrace/image/labels/impl/label_source.inl>
-#include <millrace/image/labels/impl/png_labels.inl>
 #include <millrace/image/labels/impl/u16_picture.inl>
 #include <millrace/image/picture/impl/picture.inl>
 #include <millrace/image/picture/impl/rgba_picture.inl>
@@ -35,9 +34,6 @@
 #include <millrace/image/png/impl/png_pixels.inl>
 #include <millrace/image/png/impl/png_rows.inl>
 #include <millrace/image/pnm/impl/pnm.inl>
-#include <millrace/image/pnm/impl/pnm_header.inl>
-#include <millrace/image/render/impl/jpeg_format.inl>
-#include <millrace/image/render/impl/picture_group.inl>
 #include <millrace/image/render/impl/picture_job.inl>
 #include <millrace/image/render/impl/pixel_rows.inl>
 #include <millrace/image/render/impl/row_finisher.inl>

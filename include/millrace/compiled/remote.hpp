@@ -16,7 +16,7 @@
 #include <millrace/adapt/feeders/impl/feeder_client.inl>
 #include <millrace/adapt/remote/store/impl/curl_fetch.inl>
 #include <millrace/adapt/remote/transfer/impl/fetch_attempt.inl>
-#include <millrace/adapt/remote/transfer/impl/fetch_errors.inl>
+#include <millrace/adapt/remote/transfer/impl/fetch_job.inl>
 #include <millrace/adapt/remote/transfer/impl/range_answer.inl>
 #include <millrace/adapt/remote/transfer/impl/request_addresses.inl>
 #include <millrace/adapt/remote/transfer/impl/transfer_engine.inl>

@@ -22,7 +22,6 @@
 #include <millrace/order/impl/mix_plan.inl>
 #include <millrace/order/impl/mix_schedule.inl>
 #include <millrace/order/impl/pass_layout.inl>
-#include <millrace/order/impl/pass_permutation.inl>
 #include <millrace/order/impl/shard_order.inl>
 #include <millrace/order/impl/shuffle_forecast.inl>
 #include <millrace/order/impl/shuffle_quality.inl>
@@ -35,7 +34,6 @@
 #include <millrace/work/batch/impl/batch_rows.inl>
 #include <millrace/work/batch/impl/damage_rule.inl>
 #include <millrace/work/schedule/impl/dispatcher.inl>
-#include <millrace/work/schedule/impl/new_arena_executor.inl>
 #include <millrace/work/schedule/impl/worker_executor.inl>
 #include <millrace/work/schedule/impl/worker_segment.inl>
 #include <millrace/work/segment/impl/replay_log.inl>
@@ -52,7 +50,6 @@
 #include <millrace/deliver/impl/batch_lease.inl>
 #include <millrace/deliver/impl/batch_output.inl>
 #include <millrace/deliver/impl/device_batch_output.inl>
-#include <millrace/deliver/impl/new_batch_output.inl>
 #include <millrace/tune/impl/tuning.inl>
 #include <millrace/tune/impl/tuning_search.inl>
 #include <millrace/sources/impl/file_data.inl>
@@ -97,7 +94,6 @@
 #include <millrace/report/print/impl/svg_plot.inl>
 #include <millrace/report/print/impl/text_report.inl>
 #include <millrace/report/print/impl/write_reports.inl>
-#include <millrace/report/simulate/impl/pipeline_model.inl>
 #include <millrace/report/simulate/impl/simulation.inl>
 #include <millrace/report/simulate/impl/what_if.inl>
 #include <millrace/report/verdict/impl/feeders.inl>

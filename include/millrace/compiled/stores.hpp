@@ -17,11 +17,10 @@
 #include <millrace/adapt/remote/store/impl/gs_access.inl>
 #include <millrace/adapt/remote/store/impl/key_provider.inl>
 #include <millrace/adapt/remote/store/impl/object_listing.inl>
-#include <millrace/adapt/remote/store/impl/profile_file.inl>
 #include <millrace/adapt/remote/store/impl/s3_access.inl>
 #include <millrace/adapt/remote/store/impl/security_token_service.inl>
 #include <millrace/adapt/remote/store/impl/sha256.inl>
 #include <millrace/adapt/remote/store/impl/signature_v4.inl>
-#include <millrace/adapt/remote/store/impl/store_answer.inl>
+#include <millrace/adapt/remote/store/impl/object_access.inl>
 #include <millrace/adapt/remote/store/impl/utc_time.inl>
 #include <millrace/adapt/remote/store/impl/xml_reader.inl>

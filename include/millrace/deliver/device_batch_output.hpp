@@ -16,16 +16,100 @@
 #pragma once
 
 #include <millrace/deliver/batch_output.hpp>
-#include <millrace/deliver/device_gaps.hpp>
+#include <millrace/device/device.hpp>
 #include <millrace/measure/meters/copy_times.hpp>
+#include <millrace/measure/values/flow_statistics.hpp>
 #include <millrace/stages/to_device.hpp>
 #include <millrace/sync/fifo.hpp>
 
 #include <array>
+#include <memory>
+#include <mutex>
 #include <optional>
 #include <thread>
+#include <vector>
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
+
+// Measures how long a stream of a device had no batch, by events of the device. The host clock cannot measure this time
+// if the trainer queues work ahead of the device.
+// A gap is the time from the mark of released() to the next mark of acquired() in the same stream. In this time the
+// stream waits for the batch, or the host has not requested the batch yet. If all pairs of events are in use, the host
+// has submitted far more work than the stream has completed. The stream is busy then, and no gap is recorded. The time
+// between two epochs of a training loop is not a gap.
+// Errors: exceptions from recording an event are not caught. If the clock cannot be read, the measurement ends.
+// Threads: any thread may call released(), acquired(), pause(), collect() and add_to().
+
+/// Measures the gaps of one stream.
+class device_gaps {
+ public:
+  /// Creates `max_under_way` pairs of events. Without a device clock for this stream, nothing is measured.
+  void allocate(std::shared_ptr<device_backend> backend, stream_view stream, std::size_t max_under_way) {
+    backend_ = std::move(backend);
+    for (std::size_t i = 0; i < max_under_way; ++i) {
+      pair p{backend_->make_timed_event(stream), backend_->make_timed_event(stream)};
+      if (!p.from || !p.to) return;
+      ring_.push_back(std::move(p));
+    }
+    counts_ = !ring_.empty();
+  }
+
+  /// Marks the end of the stream's work on a batch.
+  void released(stream_view stream) {
+    const std::lock_guard lock(mutex_);
+    if (!counts_ || next_ - first_ == ring_.size()) return;
+    backend_->record(*at(next_).from, stream);
+    begun_ = true;
+  }
+  /// Marks the end of the stream's wait for the next batch.
+  void acquired(stream_view stream) {
+    const std::lock_guard lock(mutex_);
+    if (!std::exchange(begun_, false)) return;
+    backend_->record(*at(next_).to, stream);
+    ++next_;
+  }
+  /// Discards the current gap. Called if the trainer does not request the next batch immediately.
+  void pause() noexcept {
+    const std::lock_guard lock(mutex_);
+    begun_ = false;
+  }
+
+  /// Adds the gaps that the device has completed to the sum. Does not wait.
+  void collect() const noexcept {
+    const std::lock_guard lock(mutex_);
+    try {
+      for (; first_ < next_; ++first_) {
+        const std::optional<std::uint64_t> gap = backend_->elapsed_ns(*at(first_).from, *at(first_).to);
+        if (!gap) return;
+        sum_ns_ += *gap;
+      }
+    } catch (...) {
+      counts_ = false;
+      first_ = next_;
+    }
+  }
+  /// Sets device_gap_ns if gaps are measured.
+  void add_to(flow_statistics& f) const {
+    collect();
+    const std::lock_guard lock(mutex_);
+    if (counts_) f.device_gap_ns = sum_ns_;
+  }
+
+ private:
+  struct pair {
+    std::unique_ptr<device_event> from, to;
+  };
+  const pair& at(std::uint64_t number) const noexcept { return ring_[static_cast<std::size_t>(number % ring_.size())]; }
+
+  std::shared_ptr<device_backend> backend_;
+  mutable std::mutex mutex_;
+  std::vector<pair> ring_;
+  mutable std::uint64_t first_ = 0;   // the first pair that was not collected yet
+  std::uint64_t next_ = 0;
+  bool begun_ = false;
+  mutable bool counts_ = false;
+  mutable std::uint64_t sum_ns_ = 0;
+};
 
 /// Delivers batches through a ring of device slots.
 class device_batch_output final : public batch_output {
@@ -147,6 +231,10 @@ class device_batch_output final : public batch_output {
   std::atomic<bool> stopped_{false};
   std::thread stager_, waiter_;
 };
+
+/// Returns the object that delivers the batches of a session to the device of the options: either in the host slots, or
+/// as copies. With `threaded`, separate threads perform the copies. Throws the errors of the device.
+std::shared_ptr<batch_output> new_batch_output(const to_device_options& o, bool threaded);
 
 }}}  // namespace millrace::detail
 

@@ -8,7 +8,7 @@
 // Order of a pass: seed and pass determine a permutation of the shards. The samples of the permuted shards, one shard
 // after the other, are the sequence of the pass. A sliding jitter (order/lane_jitter.hpp) shuffles the sequence, and
 // moves each sample by less than `window` places. If the window is at least as large as the data set, the order is a
-// uniform permutation instead (order/pass_permutation.hpp). Without a shuffle, shards and samples are in the order of
+// uniform permutation instead (order/pass_layout.hpp). Without a shuffle, shards and samples are in the order of
 // the user's list.
 //
 // Lanes: the sequence of a large set with many shards is divided into lanes: consecutive parts, whose lengths differ by
@@ -34,7 +34,6 @@
 #include <millrace/base/error.hpp>
 #include <millrace/order/lane_jitter.hpp>
 #include <millrace/order/pass_layout.hpp>
-#include <millrace/order/pass_permutation.hpp>
 #include <millrace/item/world.hpp>
 
 #include <cstddef>

@@ -16,7 +16,7 @@
 // Lifetime: the exact_order must outlive the object.
 #pragma once
 
-#include <millrace/measure/values/shuffle_statistics.hpp>
+#include <millrace/measure/values/run_stats.hpp>
 #include <millrace/order/shuffle_forecast.hpp>
 
 #include <unordered_map>

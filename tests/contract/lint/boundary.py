@@ -170,8 +170,7 @@ OPT_IN = {
     "measure/values/flow_statistics.hpp": "flow_statistics phase_statistics queue_statistics stage_statistics "
                                           "stage_kind",
     "measure/values/read_levels.hpp": "read_levels",
-    "measure/values/run_stats.hpp": "run_stats source_count",
-    "measure/values/shuffle_statistics.hpp": "shuffle_statistics",
+    "measure/values/run_stats.hpp": "run_stats shuffle_statistics source_count",
     "measure/values/timeline.hpp": "delivered_batch timeline timeline_counter timeline_span",
     "report/print/chrome_trace.hpp": "chrome_trace",
     "report/print/html_report.hpp": "html_report",
@@ -209,7 +208,6 @@ OPT_IN = {
     "stages/pack.hpp": "cost_options pack pack_best_fit",
     "train/device_sums.hpp": "device_sums device_rows device_values number_kind",   # for user-defined sums
     "train/grid_overlay.hpp": "grid_boxes",
-    "train/instant.hpp": "instant time_source",
     "train/log.hpp": "log_counts",
     "train/metric_totals.hpp": "metric_totals",
     "train/metric_handles.hpp": "mean_metric accuracy_metric add_options",
@@ -217,7 +215,7 @@ OPT_IN = {
     "train/metrics.hpp": "accuracy_options log_point",
     "train/picture_grid.hpp": "save_grid encode_grid make_grid grid_options",
     "train/row.hpp": "row quantity quantity_unit encoded_image",
-    "train/sink.hpp": "sink",
+    "train/sink.hpp": "instant sink time_source",
     "tune/autotuner.hpp": "tuning_rule",
     "tune/tuning.hpp": "tuning",
 }

@@ -5,7 +5,7 @@
 //   size = in.write({data, max_size});           // truncates the files if necessary
 #pragma once
 
-#include <millrace/image/jpeg/baseline/jpeg_planes_request.hpp>
+#include <millrace/image/jpeg/baseline/jpeg_planes.hpp>
 
 #include <algorithm>
 #include <array>

@@ -3,8 +3,8 @@
 // and runs it.
 //
 // The first byte of the input selects the kind of the rest.
-#include <millrace/adapt/remote/store/object_url.hpp>
-#include <millrace/adapt/remote/store/profile_file.hpp>
+#include <millrace/adapt/remote/store/credential_sources.hpp>
+#include <millrace/adapt/remote/store/object_access.hpp>
 #include <millrace/adapt/remote/store/uri_encoding.hpp>
 #include <millrace/adapt/remote/store/utc_time.hpp>
 #include <millrace/adapt/remote/store/xml_reader.hpp>

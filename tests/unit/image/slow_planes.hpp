@@ -1,7 +1,7 @@
 // JPEG files of every kind that the built-in decoder supports, and their planes by libjpeg's raw interface.
 #pragma once
 
-#include <millrace/image/jpeg/baseline/jpeg_planes_request.hpp>
+#include <millrace/image/jpeg/baseline/jpeg_planes.hpp>
 #include <millrace/image/jpeg/libjpeg/libjpeg.hpp>
 
 #include "jpeg/libjpeg/escaping_decompressor.hpp"

@@ -40,6 +40,19 @@ struct label_source {
   row_function rows_of = nullptr;
 };
 
+// Label maps in PNG files: stored palette indices or gray values.
+// Samples of 1, 2, 4 and 8 bits become one byte, samples of 16 bits become two bytes. Palettes and transparency are not
+// read, so colors have no effect, and indices beyond the palette are allowed. Rows above the first requested row are
+// also inflated.
+// Errors for damage have the stage "png". Damage below the last row may not be detected.
+
+/// Opens a label map. Throws data_error if the field is not a PNG, is damaged before the pixels, or has several
+/// channels.
+label_source open_png_labels(bytes field);
+
+/// Decodes the rows [begin, end) of a PNG into memory of the scratch; see label_source::row_function.
+label_rows rows_of_png(const label_source& from, std::size_t begin, std::size_t end, scratch& s);
+
 /// Opens a label map. Throws data_error if the field is not a label map, is damaged, or has samples of more than
 /// `limit_bytes`.
 label_source open_labels(bytes field, std::size_t limit_bytes);

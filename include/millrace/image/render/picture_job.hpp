@@ -20,6 +20,7 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <vector>
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
@@ -40,6 +41,34 @@ struct picture_job {
 
 /// Decodes images, and writes the pixels of each to its target. Throws data_error if a file is damaged.
 void render_pictures(std::span<const picture_job> jobs, scratch& s);
+
+// Renders together the images of several rows and columns of a batch.
+// A larger group needs less time per image for two reasons. JPEGs are decoded two at a time, and images of the same
+// JPEG share its decoded planes (luma and chroma). Grouping does not change the result.
+// Errors: data_error for one of the damaged images. Lifetime: joined objects must outlive render().
+class picture_group {
+ public:
+  picture_group();
+  picture_group(const picture_group&) = delete;
+  picture_group& operator=(const picture_group&) = delete;
+  ~picture_group();
+
+  void clear() noexcept;
+  void add(const picture_job& job);
+  void render(scratch& s) const;
+
+ private:
+  std::vector<picture_job> jobs_;
+};
+
+/// Renders the images of one item, which join() adds to a group, into `row`.
+template <class Item>
+void render_as_group(const Item& item, std::span<std::uint8_t> row, scratch& s) {
+  auto& all = s.get<picture_group>();
+  all.clear();
+  item.join(all, row);
+  all.render(s);
+}
 
 }}}  // namespace millrace::detail
 

@@ -19,7 +19,7 @@
 // Errors: std::bad_alloc. Threads: not thread-safe; one thread at a time.
 #pragma once
 
-#include <millrace/image/jpeg/baseline/jpeg_planes_request.hpp>
+#include <millrace/image/jpeg/baseline/jpeg_planes.hpp>
 #include <millrace/image/resize/resize_plan.hpp>
 
 #include <algorithm>

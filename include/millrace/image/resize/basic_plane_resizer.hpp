@@ -8,11 +8,11 @@
 // plane_resizer.hpp.
 #pragma once
 
-#include <millrace/image/resize/chroma_taps.hpp>
 #include <millrace/image/resize/pixel_target.hpp>
 #include <millrace/image/resize/plane_resampler.hpp>
 #include <millrace/image/resize/resize_plan.hpp>
 #include <millrace/image/resize/rgb_rows.hpp>
+#include <millrace/image/resize/tap_table.hpp>
 #include <millrace/simd/cpu_features.hpp>
 
 #include <algorithm>

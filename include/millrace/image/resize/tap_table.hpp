@@ -6,7 +6,7 @@
 //
 // With source length n and target m, the distance of source pixel i from the center of output o is
 // x = |(2i + 1) m - (2o + 1) n| / (2 max(n, m)). The raw weight of the pixel is max(0, 1 - x) for a bilinear resize.
-// For a bicubic resize, cubic_kernel.hpp computes the raw weight. These are the filters of Pillow and torchvision
+// For a bicubic resize, cubic_kernel computes the raw weight. These are the filters of Pillow and torchvision
 // ("antialias"). For resize_filter::opencv_linear, m replaces max(n, m). The formulas are for a box that begins at 0;
 // an axis may have any box.
 // The weights of an output sum to 2^14 exactly, because the running sum is rounded and the weights are its differences.
@@ -14,7 +14,7 @@
 // 2^14, but never above 1.25 * 2^14. All numbers are integers, so the table is identical with every compiler and flag.
 #pragma once
 
-#include <millrace/image/resize/cubic_kernel.hpp>
+#include <millrace/base/version.hpp>
 #include <millrace/image/resize/resize_plan.hpp>
 
 #include <algorithm>
@@ -26,6 +26,39 @@
 #include <vector>
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
+
+// Keys' cubic with a = -0.5, the weights of a bicubic resize, in integers: identical with every compiler and flag.
+// With x = distance / one pixel, a weight is 1.5 x^3 - 2.5 x^2 + 1 for x < 1, else -0.5 (x - 1) (x - 2)^2.
+// x has 18 fraction bits and is exact if the distance is an integer number of pixels. Therefore a resize to the same
+// size changes nothing.
+// Source: R. G. Keys, Cubic Convolution Interpolation for Digital Image
+// Processing, IEEE Transactions on Acoustics, Speech and Signal Processing, 1981. Pillow's Resample.c has the same a.
+
+class cubic_kernel {
+ public:
+  /// Builds the kernel for distances in units of 1 / `pixel` pixels; 1 <= pixel < 2^39.
+  explicit constexpr cubic_kernel(std::int64_t pixel) noexcept
+      : shift_(40 - static_cast<int>(std::bit_width(static_cast<std::uint64_t>(pixel)))),
+        reciprocal_(static_cast<std::uint64_t>((wide{1} << 102) / (static_cast<std::uint64_t>(pixel) << shift_)) + 1) {}
+
+  /// Returns the weight; 2^31 represents 1. `distance` is at least 0 and below two pixels.
+  constexpr std::int64_t weight(std::int64_t distance) const noexcept {
+    constexpr std::int64_t one = std::int64_t{1} << fraction_bits;
+    const auto x = static_cast<std::int64_t>(
+        (wide{static_cast<std::uint64_t>(distance) << shift_} * reciprocal_) >> (102 - fraction_bits));
+    // Twice the weight, with three times the fraction bits of x.
+    const std::int64_t twice = x < one ? (3 * x - 5 * one) * x * x + 2 * one * one * one
+                                       : (one - x) * (2 * one - x) * (2 * one - x);
+    return twice >> (3 * fraction_bits - 30);
+  }
+
+ private:
+  __extension__ typedef unsigned __int128 wide;
+  static constexpr int fraction_bits = 18;
+
+  int shift_;
+  std::uint64_t reciprocal_;   // a little above 2^102 / pixel, so that integer distances stay integers
+};
 
 /// The pixels that one output may use. Source pixel i is at position (2 i + 1) * step. The first pixel is `start`, at
 /// position `at`.
@@ -197,5 +230,42 @@ class tap_table {
   bool overshoots_ = false;
   std::uint64_t divisor_ = 0, reciprocal_ = 0;   // cached, because many outputs have the same sum
 };
+
+// Computes the weights of a resize along one axis, for chroma of half the resolution. These weights perform the chroma
+// upsampling and the resize in one step.
+// Let L(x) be the weight of luma sample x. The weight of chroma sample k for the same output is then
+//
+//   (L(2k-1) + 3 L(2k) + 3 L(2k+1) + L(2k+2)) / 4.
+//
+// This is libjpeg's fancy upsampling, with the weights 3/4 and 1/4, followed by the resize, without the upsampling's
+// rounding.
+// At the image's edge libjpeg repeats the last sample, so weights beyond the edge are added to that sample's weight.
+// The weights of an output sum to 2^14 exactly, because the running sum is rounded. Bicubic weights may be negative.
+// Source of the rule: fancy_upsampling.hpp.
+
+/// Writes the table. `extent` is the number of chroma samples of the full axis.
+inline void compose_chroma(const tap_table& luma, std::size_t extent, tap_table& into) {
+  into.clear(luma.overshoots());
+  const std::size_t last = extent - 1;
+  for (std::size_t o = 0; o < luma.outputs(); ++o) {
+    const std::size_t begin = luma.first(o), end = luma.end(o);
+    const std::size_t first = begin == 0 ? 0 : std::min((begin - 1) / 2, last);
+    const std::size_t count = std::min(end / 2, last) - first + 1;
+    const std::int16_t* const of_luma = luma.weights(o);
+    const auto at = [&](std::size_t x) {   // 0 beyond both ends: x < begin wraps around to a huge number
+      return x - begin < end - begin ? of_luma[x - begin] : 0;
+    };
+    std::int16_t* const weights = into.append(first, count);
+    int running = 0, before = 0;
+    for (std::size_t k = first; k < first + count; ++k) {
+      running += at(2 * k - 1) + 3 * (at(2 * k) + at(2 * k + 1)) + at(2 * k + 2);
+      if (k == 0) running += at(0);
+      if (k == last) running += at(2 * last + 1);
+      const int upto = (running + 2) >> 2;
+      weights[k - first] = static_cast<std::int16_t>(upto - before);
+      before = upto;
+    }
+  }
+}
 
 }}}  // namespace millrace::detail

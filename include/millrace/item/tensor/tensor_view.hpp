@@ -19,14 +19,56 @@
 #pragma once
 
 #include <millrace/base/half.hpp>
+#include <millrace/base/version.hpp>
 #include <millrace/item/tensor/bad_element_access.hpp>
-#include <millrace/item/tensor/row_iterator.hpp>
 
 #include <array>
 #include <cstddef>
 #include <cstdint>
 #include <span>
 #include <type_traits>
+
+namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
+
+/// Iterates over the rows of a view or tensor with 2 or more dimensions. Rows are views that have the same shape and
+/// follow each other in memory. They are returned by value.
+template <class Row>
+class row_iterator {
+ public:
+  using value_type = Row;
+  using reference = Row;
+  using difference_type = std::ptrdiff_t;
+
+  row_iterator() = default;
+  /// Points to row `at`; `row` is row 0.
+  constexpr row_iterator(Row row, std::size_t at) noexcept : row_(row), at_(at) {}
+
+  /// Returns the row as a view.
+  constexpr Row operator*() const noexcept {
+    Row row = row_;
+    row.data += at_ * row.size();
+    return row;
+  }
+  /// Moves to the next row.
+  constexpr row_iterator& operator++() noexcept {
+    ++at_;
+    return *this;
+  }
+  /// Moves to the next row and returns the previous iterator.
+  constexpr row_iterator operator++(int) noexcept {
+    row_iterator before = *this;
+    ++at_;
+    return before;
+  }
+  /// Compares row numbers only.
+  friend constexpr bool operator==(const row_iterator& a, const row_iterator& b) noexcept { return a.at_ == b.at_; }
+
+ private:
+  Row row_{};
+  std::size_t at_ = 0;
+};
+
+}}}  // namespace millrace::detail
 
 namespace millrace { inline namespace MILLRACE_ABI {
 

@@ -1,9 +1,11 @@
 // Definitions for pass_layout.hpp.
 #pragma once
 
+#include <millrace/base/random.hpp>
 #include <millrace/order/pass_layout.hpp>
 
 #include <algorithm>
+#include <numeric>
 #include <utility>
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
@@ -28,6 +30,17 @@ MILLRACE_INLINE std::vector<located_sample> pass_layout::dropped() const {
       left_out.push_back({shards_[k], ordinal - starts_[k]});
   }
   return left_out;
+}
+
+MILLRACE_INLINE pass_permutation::pass_permutation(const options& o) {
+  const auto shuffle = [&o](auto& table) {
+    table.resize(static_cast<std::size_t>(o.length));
+    std::iota(table.begin(), table.end(), 0);
+    rng random({.seed = o.seed, .epoch = o.pass, .sample = permutation_stream, .stage = permutation_stream});
+    for (std::uint64_t i = o.length; i > 1; --i) std::swap(table[i - 1], table[random.below(i)]);
+  };
+  if (o.length > std::uint64_t{1} << 32) shuffle(wide_);
+  else shuffle(narrow_);
 }
 
 }}}  // namespace millrace::detail

@@ -4,7 +4,7 @@
 #include <millrace/run/run_core.hpp>
 
 #include <millrace/base/numa.hpp>
-#include <millrace/deliver/new_batch_output.hpp>
+#include <millrace/deliver/device_batch_output.hpp>
 #include <millrace/run/memory_budget.hpp>
 #include <millrace/run/session_share.hpp>
 #include <millrace/run/user_executor.hpp>

@@ -5,7 +5,7 @@
 
 #include <millrace/base/numa.hpp>
 #include <millrace/run/session_share.hpp>
-#include <millrace/work/schedule/new_arena_executor.hpp>
+#include <millrace/work/schedule/arena_executor.hpp>
 
 #include <utility>
 

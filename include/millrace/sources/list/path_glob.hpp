@@ -11,13 +11,24 @@
 // once.
 #pragma once
 
-#include <millrace/sources/list/folder_rule.hpp>
+#include <millrace/base/version.hpp>
 
+#include <cstddef>
 #include <string>
 #include <string_view>
 #include <vector>
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
+
+/// The rule that selects the files of a folder that a source reads.
+struct folder_rule {
+  bool (*accepts)(std::string_view name) noexcept;
+  const char* hint;   ///< advice to the user about the accepted extensions
+  bool ignore_missing = false;   ///< a missing file, or a glob without matches, is not an error
+  std::size_t unreadable_at_most = 0;   ///< maximum number of unreadable or missing files
+  /// If true, a folder selects all files below it, and globs match only files.
+  bool recursive = false;
+};
 
 /// Returns whether a component of the pattern is "**".
 bool has_deep_glob(std::string_view pattern) noexcept;

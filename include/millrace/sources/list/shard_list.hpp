@@ -18,7 +18,7 @@
 #include <millrace/base/version.hpp>
 #include <millrace/base/notice.hpp>
 #include <millrace/io/file/storage.hpp>
-#include <millrace/sources/list/folder_rule.hpp>
+#include <millrace/sources/list/path_glob.hpp>
 
 #include <iterator>
 #include <string>

@@ -15,11 +15,11 @@
 #include <millrace/item/record.hpp>
 #include <millrace/measure/meters/phase_times.hpp>
 #include <millrace/sync/batch_ring.hpp>
-#include <millrace/work/segment/batch_boundaries.hpp>
 #include <millrace/work/segment/stage_passages.hpp>
 #include <millrace/work/batch/damage_rule.hpp>
 #include <millrace/work/segment/final_segment.hpp>
 #include <millrace/work/schedule/worker_segment.hpp>
+#include <millrace/work/segment/ticket_input.hpp>
 
 #include <cstddef>
 #include <cstdint>

@@ -26,6 +26,7 @@
 #endif
 #include <oneapi/tbb/global_control.h>
 #include <oneapi/tbb/task_arena.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstddef>
@@ -87,5 +88,18 @@ class arena_executor final : public worker_executor {
   tbb::task_arena small_arena_;   // for the first workers of a single stage, one for each shared core
   std::shared_ptr<const core_choice> cores_;   // null for any cores; shared, as a queued task may outlive the executor
 };
+
+/// Returns the number of the process that first called this function; a forked child gets the number of its parent.
+inline int first_process_with_workers() noexcept {
+  static const int process = getpid();
+  return process;
+}
+
+/// Returns an executor that runs tasks on oneTBB's workers, in the executor's own arenas. In a forked child process,
+/// the executor starts its own threads, because oneTBB's threads exist only in the parent.
+inline std::unique_ptr<worker_executor> new_arena_executor(const arena_options& o) {
+  if (first_process_with_workers() != getpid()) return std::make_unique<thread_executor>(o.workers);
+  return std::make_unique<arena_executor>(o);
+}
 
 }}}  // namespace millrace::detail

@@ -1,5 +1,5 @@
 // Runs the tasks of dispatchers (objects that assign work to workers). There are executors for oneTBB's workers
-// (new_arena_executor.hpp), for a user's threads (run/user_executor.hpp), and for separate threads of stages that wait
+// (arena_executor.hpp), for a user's threads (run/user_executor.hpp), and for separate threads of stages that wait
 // (thread_executor).
 //
 //   mr::detail::thread_executor workers(8);

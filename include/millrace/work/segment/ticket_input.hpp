@@ -20,10 +20,22 @@
 #include <millrace/sync/batch_ring.hpp>
 #include <millrace/sync/item_ring.hpp>
 #include <millrace/work/schedule/segment.hpp>
-#include <millrace/work/segment/batch_boundaries.hpp>
+#include <millrace/work/segment/replay_log.hpp>
 #include <millrace/work/segment/stage_passages.hpp>
 
+#include <cstdint>
+
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
+
+/// The state of a run at the start of its session, and the ends of its epochs. Only the last segment uses it.
+struct batch_boundaries {
+  std::uint64_t first_step = 0;        ///< number of batches of the run before the first batch of the session
+  std::uint64_t skipped_rows = 0;      ///< rows to skip, because they were delivered before the resume
+  std::uint64_t buffered_tokens = 0;   ///< tokens in a packing stage before the first sample that is read again
+  std::uint64_t epoch_batches = 0;     ///< batches per epoch; 0 if an epoch is a pass through the source
+  std::uint64_t end_step = batch_ring::unknown;   ///< number of the first batch after the end of the run
+  replay_log* log = nullptr;           ///< records each batch; may be null
+};
 
 /// A sink that stores samples as tickets of one segment.
 template <class T>

@@ -31,11 +31,6 @@ EXAMPLE
 // ---- device_batch_output.hpp
 // block 1 is a table of the states of slots
 
-// ---- device_gaps.hpp
-void show(std::shared_ptr<mr::device_backend> backend, mr::stream_view stream, mr::flow_statistics& metrics) {
-EXAMPLE
-}
-
 // ---- mixed_batch.hpp
 #include <millrace/millrace.hpp>
 #include <millrace/mix_rows.hpp>

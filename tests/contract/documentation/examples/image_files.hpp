@@ -27,12 +27,6 @@ void example(const mr::bytes& field, mr::scratch& scratch) {
 EXAMPLE
 }
 
-// ---- png_labels.hpp
-#include <millrace/image/labels/label_source.hpp>
-void example(const mr::bytes& field, mr::scratch& scratch) {
-EXAMPLE
-}
-
 // ---- u16_picture.hpp
 #include <millrace/image/png/png.hpp>
 #include <millrace/item/record.hpp>
@@ -205,21 +199,7 @@ void example(const mr::record& r, mr::rng& rng) {
 EXAMPLE
 }
 
-// ---- pnm_header.hpp
-void use(std::size_t width, std::size_t height, std::span<const std::byte> samples);
-
-void example(std::span<const std::byte> file) {
-EXAMPLE
-}
-
-// ---- jpeg_format.hpp
-#include <millrace/image/picture/picture.hpp>
-void example(const mr::bytes& file, const mr::jpeg_header& header) {
-EXAMPLE
-}
-
 // ---- picture_format.hpp
-#include <millrace/image/render/jpeg_format.hpp>
 #include <millrace/image/picture/picture.hpp>
 #include <millrace/image/render/picture_job.hpp>
 
@@ -232,26 +212,13 @@ EXAMPLE
 
 }  // namespace
 
-// ---- picture_group.hpp
-#include <millrace/image/picture/picture.hpp>
-
-#include <vector>
-
-std::span<std::uint8_t> row_of(const mr::picture& p);
-
-void example(mr::scratch& scratch, const std::vector<mr::picture>& views) {
-EXAMPLE
-}
-
 // ---- picture_job.hpp
-#include <millrace/image/render/jpeg_format.hpp>
 void show(const mr::bytes& file, const mr::jpeg_options& options, const mr::jpeg_header& header, std::byte* row,
           mr::scratch& memory) {
 EXAMPLE
 }
 
 // ---- picture_renderer.hpp
-#include <millrace/image/render/jpeg_format.hpp>
 void example(const mr::bytes& file, const mr::jpeg_options& o, const mr::jpeg_header& h,
              const mr::detail::resize_plan& plan, const mr::detail::pixel_target& t, mr::scratch& scratch) {
 EXAMPLE
@@ -265,12 +232,6 @@ EXAMPLE 1
 }
 void example(std::span<const mr::detail::picture_job> jobs, mr::detail::row_decoder& decoder, mr::scratch& memory) {
 EXAMPLE 2
-}
-
-// ---- render_counts.hpp
-void example(std::span<const mr::detail::picture_job> jobs, std::span<const mr::detail::built_in_result> results,
-             mr::scratch& scratch) {
-EXAMPLE
 }
 
 // ---- row_finisher.hpp

@@ -67,15 +67,8 @@ EXAMPLE
 }
 
 // ---- jpeg_planes.hpp
-#include <millrace/image/jpeg/baseline/jpeg_planes_request.hpp>
+#include <millrace/image/jpeg/baseline/jpeg_planes.hpp>
 void example(const mr::detail::jpeg_planes_result& result, std::size_t row, std::size_t column) {
-EXAMPLE
-}
-
-// ---- jpeg_planes_request.hpp
-#include <millrace/image/jpeg/baseline/jpeg_plane_decoder.hpp>
-void by_libjpeg(const mr::detail::jpeg_planes_request& request, mr::jpeg_refusal why);
-void example(std::span<const std::byte> file, mr::detail::jpeg_plane_decoder& decoder) {
 EXAMPLE
 }
 
@@ -85,11 +78,6 @@ EXAMPLE
 #include <cstdio>
 
 void show(mr::event_counts& events) {
-EXAMPLE
-}
-
-// ---- marker_search.hpp
-void example(const std::uint8_t* from, const std::uint8_t* file_end) {
 EXAMPLE
 }
 
@@ -137,12 +125,6 @@ EXAMPLE
 // ---- segment_slots.hpp
 void example(const mr::detail::scan_header& header, const mr::detail::segment_slots::tables_of_components& tables,
              mr::detail::block_stream& stream, const mr::detail::stop_table& stop, std::size_t mcus) {
-EXAMPLE
-}
-
-// ---- skip_table.hpp
-void example(const mr::detail::huffman_code& ac, mr::detail::skip_table& table, std::uint64_t window,
-             std::uintptr_t& bits, unsigned& k) {
 EXAMPLE
 }
 
@@ -215,14 +197,6 @@ EXAMPLE
   return none;
 }
 
-// ---- band_table.hpp
-#include <millrace/image/jpeg/progressive/progressive_header.hpp>
-mr::jpeg_refusal example(const mr::detail::progressive_scan& scan, std::uint64_t window, unsigned k) {
-  using enum mr::jpeg_refusal;
-EXAMPLE
-  return value > static_cast<int>(k) ? none : damaged;
-}
-
 // ---- coefficient_set.hpp
 std::uint64_t example() {
 EXAMPLE
@@ -259,13 +233,4 @@ mr::jpeg_refusal example(std::span<const std::uint8_t> file, mr::detail::scan_he
                                  std::size_t data_end) {
 EXAMPLE
   return mr::jpeg_refusal::none;
-}
-
-// ---- scan_data.hpp
-#include <millrace/image/jpeg/progressive/progressive_header.hpp>
-mr::jpeg_refusal example(std::span<const std::uint8_t> file, const mr::detail::progressive_scan& scan,
-                                 mr::detail::byte_memory& memory) {
-  using enum mr::jpeg_refusal;
-EXAMPLE
-  return marker > 0 ? none : damaged;
 }

@@ -130,12 +130,6 @@ void example(const mr::detail::plane_resize& job) {
 EXAMPLE
 }
 
-// ---- chroma_taps.hpp
-void example(const mr::detail::tap_table& luma) {
-EXAMPLE 1
-}
-// block 2 is a formula
-
 // ---- column_kernels.hpp
 void example(const mr::detail::tap_table& taps, const std::uint8_t* a, const std::uint8_t* b, const std::uint8_t* c,
              const std::uint8_t* d, std::int16_t* sums) {
@@ -166,11 +160,6 @@ void example(const std::uint8_t* nearer, const std::uint8_t* farther, std::size_
              std::int16_t* ba, std::int16_t* bc, std::int16_t* cb, std::int16_t* cd, const std::uint8_t* y,
              const std::int16_t* sums_u, const std::int16_t* sums_v, std::uint8_t* red, std::uint8_t* green,
              std::uint8_t* blue) {
-EXAMPLE
-}
-
-// ---- guarded_plane.hpp
-void example(const mr::detail::jpeg_planes& planes, std::size_t y) {
 EXAMPLE
 }
 

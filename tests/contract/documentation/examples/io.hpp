@@ -11,11 +11,6 @@ void example() {
 EXAMPLE
 }
 
-// ---- cache_counts.hpp
-void example(const mr::cache_options& options) {
-EXAMPLE
-}
-
 // ---- cache_folder.hpp
 void example(const mr::cache_options& options, const mr::detail::cache_layout& layout,
              mr::detail::cache_counts& counts, const mr::detail::cached_object& object,
@@ -173,12 +168,6 @@ EXAMPLE
 void example(const mr::detail::index_file_options& options, const std::string& name,
              const mr::detail::shard_index& index, mr::detail::read_meter& meter, mr::event_counts& counts,
              const mr::detail::indexed_reader& reader, mr::detail::reported_entries& reported) {
-EXAMPLE
-}
-
-// ---- entry_table.hpp
-#include <millrace/io/index/format/shard_index.hpp>
-void example(const mr::detail::shard_index& index, std::uint32_t member) {
 EXAMPLE
 }
 

@@ -222,18 +222,6 @@ void show(mr::batch_of<&example::words>& b) {
 EXAMPLE 2
 }
 
-// ---- row_iterator.hpp
-#include <millrace/deliver/batch.hpp>
-
-struct example {
-  mr::image pixels;
-};
-void use(std::size_t height, const std::uint8_t* pixels);
-
-void show(mr::batch_of<&example::pixels>& b) {
-EXAMPLE
-}
-
 // ---- scalar.hpp
 #include <millrace/item/record.hpp>
 

@@ -113,16 +113,6 @@ void example(mr::read_levels& levels, std::uint64_t spent_ns, std::uint64_t read
 EXAMPLE
 }
 
-// ---- shuffle_statistics.hpp
-#include <cstdio>
-#include <millrace/millrace.hpp>
-struct row {
-  std::int32_t label;
-};
-void example(const mr::session<&row::label>& run) {
-EXAMPLE
-}
-
 // ---- timeline.hpp
 #include <millrace/millrace.hpp>
 struct row {

@@ -114,13 +114,6 @@ void example(std::shared_ptr<mr::detail::token_data> data, const mr::detail::exa
 EXAMPLE
 }
 
-// ---- chunk_clock.hpp
-void read_one();
-bool workers_are_idle();
-void show() {
-EXAMPLE
-}
-
 // ---- interleaved_read_stage.hpp
 #include <millrace/read/stage/lane_starts.hpp>
 #include <millrace/sources/shards.hpp>
@@ -145,11 +138,6 @@ void lose(const std::exception_ptr& error) {
 EXAMPLE
 }
 
-// ---- read_ahead_limit.hpp
-void show(std::size_t ahead, std::uint64_t samples_that_wait_for_workers) {
-EXAMPLE
-}
-
 // ---- read_stage_base.hpp
 #include <millrace/sources/shards.hpp>
 
@@ -157,7 +145,7 @@ extern mr::detail::reorder_buffer<mr::detail::shards_source> buffer;
 
 EXAMPLE
 
-// ---- reader_limit.hpp
+// ---- read_limits.hpp
 void show(std::size_t index, const std::atomic<bool>& stopped, std::uint64_t now) {
 EXAMPLE
 }

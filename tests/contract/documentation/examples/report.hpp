@@ -90,13 +90,6 @@ void example(const mr::session<&row::label>& run) {
 EXAMPLE
 }
 
-// ---- empirical_distribution.hpp
-#include <millrace/measure/values/flow_statistics.hpp>
-
-void example(const mr::flow_statistics& window, mr::rng& random) {
-EXAMPLE
-}
-
 // ---- pipeline_model.hpp
 #include <millrace/report/simulate/simulation.hpp>
 

@@ -45,13 +45,6 @@ void flows() {
 EXAMPLE
 }
 
-// ---- folder_rule.hpp
-namespace rules {
-using mr::detail::folder_rule;
-using mr::detail::is_shard_name;
-EXAMPLE
-}
-
 // ---- listed_key.hpp
 void leave_out(const std::string& key, const std::string& shard);
 void example(std::string_view text) {
@@ -122,17 +115,6 @@ using namespace millrace;
 millrace::storage remote();
 }
 void example() {
-EXAMPLE
-}
-
-// ---- range_data.hpp
-#include <vector>
-
-struct clip {
-  int frames;
-};
-
-void example(std::shared_ptr<const std::vector<clip>> range, std::span<const mr::detail::ordered_sample> samples) {
 EXAMPLE
 }
 

@@ -60,11 +60,6 @@ void show(std::shared_ptr<mr::detail::worker_task> task, std::size_t worker) {
 EXAMPLE
 }
 
-// ---- new_arena_executor.hpp
-void show(std::shared_ptr<mr::detail::worker_task> task, std::size_t worker) {
-EXAMPLE
-}
-
 // ---- segment.hpp
 // block 1 is a diagram of the connections
 
@@ -74,13 +69,6 @@ EXAMPLE
 mr::detail::thread_executor pool(1);
 
 EXAMPLE
-
-// ---- batch_boundaries.hpp
-#include <millrace/read/run/planned_run.hpp>
-
-void show(mr::detail::batch_ring& ring, const mr::detail::planned_run* order) {
-EXAMPLE
-}
 
 // ---- final_segment.hpp
 #include <cstdio>

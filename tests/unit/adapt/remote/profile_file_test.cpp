@@ -1,4 +1,4 @@
-#include <millrace/adapt/remote/store/profile_file.hpp>
+#include <millrace/adapt/remote/store/credential_sources.hpp>
 
 #include <doctest/doctest.h>
 

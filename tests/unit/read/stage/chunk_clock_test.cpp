@@ -1,4 +1,4 @@
-#include <millrace/read/stage/chunk_clock.hpp>
+#include <millrace/read/stage/read_stage_base.hpp>
 
 #include <doctest/doctest.h>
 

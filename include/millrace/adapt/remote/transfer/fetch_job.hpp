@@ -14,6 +14,7 @@
 #include <millrace/base/clock.hpp>
 
 #include <cstdint>
+#include <exception>
 #include <memory>
 #include <optional>
 #include <string>
@@ -52,4 +53,24 @@ struct fetch_job {
   byte_interval missing() const { return {fetch->offset_bytes() + fetch->arrived(), fetch->end_byte()}; }
 };
 
+inline std::int64_t steady_ns() noexcept { return read_clock_ns(CLOCK_MONOTONIC); }
+
+/// Returns the description of a stalled attempt.
+fetch_problem stalled_problem(const remote_options& o);
+/// Returns the error for a fetch whose last attempt failed.
+std::exception_ptr given_up(const fetch_job& job);
+/// Returns the error for an object that was replaced.
+std::exception_ptr replaced_error(const fetch_job& job, const std::string& what);
+
+inline constexpr int max_redirects = 5;
+
+/// Returns the error for a redirect that is not followed.
+std::exception_ptr redirect_error(const fetch_job& job, const std::string& target, bool is_safe);
+/// Returns the pause in ns that the server requests, or 0 if it requests none.
+std::int64_t requested_pause_ns(const small_answer& answer);
+
 }}}  // namespace millrace::detail
+
+#ifndef MILLRACE_COMPILED
+#include <millrace/adapt/remote/transfer/impl/fetch_job.inl>
+#endif

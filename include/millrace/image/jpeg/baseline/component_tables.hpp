@@ -13,7 +13,7 @@
 #pragma once
 
 #include <millrace/base/aligned_allocator.hpp>
-#include <millrace/image/jpeg/baseline/skip_table.hpp>
+#include <millrace/image/jpeg/baseline/coefficient_table.hpp>
 
 #include <algorithm>
 #include <array>
@@ -23,6 +23,106 @@
 #include <vector>
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
+
+// Tables for skipping all complete symbols in the next 12 bits of a JPEG's stream, for blocks whose samples are not
+// needed.
+//
+//   mr::detail::skippable_symbols ac_words(ac);                     // for windows of every length
+//   mr::detail::build_ac_skip_table(table, ac_words);               // or build_dc_skip_table(table, dc, ac_words)
+//   const mr::detail::skip_entry e = table[window >> 52];
+//   bits += e.bits;
+//   k += e.advance;                                                 // includes ends_block if the block ends
+//
+// The 12 bits contain the complete code of the last skipped symbol, but perhaps not its magnitude bits. Therefore an
+// entry consumes at most 22 bits. k is the number of the next coefficient. An entry that does not end the block adds at
+// most 64 to k. Therefore bit 6 of the new k is set if k is beyond the block's end.
+// Source: ITU-T T.81 F.2.2. Entries that begin with the same code are adjacent and written together.
+
+struct skip_entry {
+  std::uint8_t bits, advance;
+};
+
+constexpr unsigned skip_index_bits = 12;
+constexpr std::size_t skip_entries = std::size_t{1} << skip_index_bits;
+using skip_table = std::array<skip_entry, skip_entries>;
+
+/// Returns an entry as the word bits + 256 * advance, so that entries can be added.
+constexpr std::uint16_t packed_skip(unsigned bits, unsigned advance) noexcept {
+  return static_cast<std::uint16_t>(bits | advance << 8);
+}
+
+/// Writes `count` entries. Each is `first` plus one of `followers`, or only `first` if the sum would advance too far.
+/// `followers[i]` is the entry for the value i of the index bits after the first symbol.
+inline void append_followed(std::uint16_t* to, std::size_t count, std::uint16_t first,
+                            const std::uint16_t* followers) noexcept {
+  for (std::size_t i = 0; i < count; ++i) {
+    const auto both = static_cast<std::uint16_t>(first + followers[i]);
+    // The sum of the advances is too large if it is 64 or more, or if the second entry ends the block. Bit 14 of the
+    // word is set in both cases.
+    const auto too_far = static_cast<std::uint16_t>(0U - (both >> 14 & 1U));
+    to[i] = static_cast<std::uint16_t>((both & ~too_far) | (first & too_far));
+  }
+}
+
+/// The entries for windows of 0 to 12 bits. of(bits)[i] is the entry for a window that has `bits` bits and the value i.
+/// An entry is 0 if the window does not contain a complete code word.
+class skippable_symbols {
+ public:
+  explicit skippable_symbols(const huffman_code& ac) {
+    words_.fill(0);
+    for (unsigned window = 1; window <= skip_index_bits; ++window) fill(window, ac);
+  }
+  const std::uint16_t* of(unsigned window) const noexcept { return words_.data() + (std::size_t{1} << window); }
+
+ private:
+  void fill(unsigned window, const huffman_code& ac) {
+    std::uint16_t* at = words_.data() + (std::size_t{1} << window);
+    ac.for_each([&](unsigned length, unsigned byte) {
+      if (length > window) return;
+      const ac_symbol s(byte);
+      const std::size_t count = std::size_t{1} << (window - length);
+      const std::uint16_t first = packed_skip(length + s.size, s.advance());
+      if (!s.usual()) std::fill_n(at, count, std::uint16_t{0});
+      else if (s.ends() || length + s.size >= window) std::fill_n(at, count, first);
+      else
+        for (std::size_t i = 0, rest = window - length - s.size; i < count; i += std::size_t{1} << rest)
+          append_followed(at + i, std::size_t{1} << rest, first, of(static_cast<unsigned>(rest)));
+      at += count;
+    });
+  }
+
+  std::array<std::uint16_t, 2 * skip_entries> words_;
+};
+
+constexpr skip_entry unpacked_skip(std::uint16_t word) noexcept {
+  if ((word & 255) == 0) return {0, slow_advance};
+  return {static_cast<std::uint8_t>(word), static_cast<std::uint8_t>(word >> 8)};
+}
+
+inline void build_ac_skip_table(skip_table& table, const skippable_symbols& ac_words) {
+  std::transform(ac_words.of(skip_index_bits), ac_words.of(skip_index_bits) + skip_entries, table.begin(),
+                 unpacked_skip);
+}
+
+inline void build_dc_skip_table(skip_table& table, const huffman_code& dc, const skippable_symbols& ac_words) {
+  std::array<std::uint16_t, skip_entries> words{};
+  std::uint16_t* at = words.data();
+  dc.for_each([&](unsigned length, unsigned size) {
+    if (length > skip_index_bits) return;
+    const std::size_t count = std::size_t{1} << (skip_index_bits - length);
+    const unsigned total = length + size;
+    constexpr unsigned longest = 22;
+    if (size <= largest_dc_size && total <= longest) {
+      const std::uint16_t first = packed_skip(total, 1);
+      if (total >= skip_index_bits) std::fill_n(at, count, first);
+      else
+        for (std::size_t i = 0, rest = skip_index_bits - total; i < count; i += std::size_t{1} << rest)
+          append_followed(at + i, std::size_t{1} << rest, first, ac_words.of(static_cast<unsigned>(rest)));
+    }
+    at += count;
+  });
+  std::transform(words.begin(), words.end(), table.begin(), unpacked_skip);
+}
 
 constexpr unsigned difference_index_bits = 9;
 

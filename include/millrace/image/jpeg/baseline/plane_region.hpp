@@ -12,7 +12,7 @@
 // Threads: pure functions; any thread.
 #pragma once
 
-#include <millrace/image/jpeg/baseline/jpeg_planes_request.hpp>
+#include <millrace/image/jpeg/baseline/jpeg_planes.hpp>
 #include <millrace/image/jpeg/baseline/unstuffer.hpp>
 
 #include <algorithm>

@@ -1,7 +1,7 @@
 // Decodes progressive JPEGs to planes, bit for bit like libjpeg-turbo and several times as fast, or refuses them.
 //
 //   auto& decoder = scratch.get<mr::detail::progressive_decoder>();
-//   mr::detail::jpeg_planes_result result = decoder.decode(request);            // see jpeg_planes_request.hpp
+//   mr::detail::jpeg_planes_result result = decoder.decode(request);            // see jpeg_planes.hpp
 //   if (result) use(result.planes); else by_libjpeg(request, result.refusal);   // `refusal` is the reason
 //
 // The decoder decodes all scans of the full image, as libjpeg does before it returns the first row. Therefore both
@@ -16,9 +16,9 @@
 #pragma once
 
 #include <millrace/image/jpeg/baseline/plane_job.hpp>
+#include <millrace/image/jpeg/baseline/unstuffer.hpp>
 #include <millrace/image/jpeg/progressive/band_loops.hpp>
 #include <millrace/image/jpeg/progressive/dc_scans.hpp>
-#include <millrace/image/jpeg/progressive/scan_data.hpp>
 
 #include <algorithm>
 #include <array>
@@ -28,6 +28,45 @@
 #include <span>
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
+
+// Copies the restart intervals of one scan's data, one complete interval at a time, without the zero that a JPEG
+// inserts after each 0xff.
+// Units: positions are bit addresses, 8 * address + bit. Source: ITU-T T.81 B.1.1.5 and B.2.1.
+class scan_data {
+ public:
+  void begin(std::span<const std::uint8_t> file, std::size_t offset, byte_memory& memory) {
+    file_ = file;
+    intervals_ = 0;
+    unstuff_.begin(file, offset, memory);
+    copy_interval();
+  }
+
+  std::uintptr_t begin_bit() const noexcept {
+    return reinterpret_cast<std::uintptr_t>(unstuff_.begin_of_interval()) * 8;
+  }
+  std::uintptr_t end_bit() const noexcept { return reinterpret_cast<std::uintptr_t>(unstuff_.end()) * 8; }
+
+  /// Returns whether only padding separates the position from the next marker.
+  bool ends_at(std::uintptr_t bit) const noexcept {
+    return unstuff_.at_marker() && bit <= end_bit() && end_bit() - bit < 8;
+  }
+
+  /// Returns whether the expected restart marker follows the position. If so, the next interval begins.
+  bool next_interval(std::uintptr_t bit) noexcept {
+    if (!ends_at(bit) || !unstuff_.next_interval(intervals_++ % 8)) return false;
+    copy_interval();
+    return true;
+  }
+
+  std::size_t end_offset() const noexcept { return static_cast<std::size_t>(unstuff_.position() - file_.data()); }
+
+ private:
+  void copy_interval() noexcept { unstuff_.reach(unstuff_.begin_of_interval(), file_.size()); }
+
+  std::span<const std::uint8_t> file_;
+  unstuffer unstuff_;
+  unsigned intervals_ = 0;
+};
 
 class progressive_decoder {
  public:

@@ -3,7 +3,7 @@
 
 #include <millrace/image/picture/picture.hpp>
 
-#include <millrace/image/render/jpeg_format.hpp>
+#include <millrace/image/render/picture_renderer.hpp>
 #include <millrace/item/record.hpp>
 
 #include <algorithm>

@@ -27,7 +27,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// A function that returns the entries (encoded entry points, see entry_table.hpp) of a payload, or nothing.
+/// A function that returns the entries (encoded entry points, see shard_index.hpp) of a payload, or nothing.
 using entry_maker =
     std::function<std::vector<std::byte>(std::string_view field, std::span<const std::byte> payload)>;
 

@@ -1,4 +1,4 @@
-// Reads the entry points (positions where a decoder may start, see entry_table.hpp) in the file of an index.
+// Reads the entry points (positions where a decoder may start, see shard_index.hpp) in the file of an index.
 //
 //   mr::detail::entry_cache cache({.limit_bytes = std::size_t{8} << 20});
 //   const std::string name = "train-000.tar.millrace-index";

@@ -1,4 +1,4 @@
-// The entry points (positions where a decoder may start, see entry_table.hpp) of a data set: opens the index files that
+// The entry points (positions where a decoder may start, see shard_index.hpp) of a data set: opens the index files that
 // contain them, and counts their use.
 //
 //   mr::detail::entry_files entries;

@@ -3,7 +3,7 @@
 
 #include <millrace/adapt/remote/transfer/fetch_attempt.hpp>
 
-#include <millrace/adapt/remote/transfer/fetch_errors.hpp>
+#include <millrace/adapt/remote/transfer/fetch_job.hpp>
 
 #include <algorithm>
 #include <string>

@@ -1,21 +1,57 @@
-// Limits the number of I/O threads of a read stage that may read at a time. The other threads sleep.
+// The limits of a read stage. reader_limit limits the number of I/O threads that may read at a time; the other threads
+// sleep. read_ahead_limit limits the bytes that are read ahead.
 //
 //   mr::detail::reader_limit limit(16);
 //   limit.open(4);                          // threads 0 to 3 may read; wakes them if they sleep
 //   while (limit.closed(index) && !stopped) limit.rest(index, stopped);      // each thread, between two reads
 //   limit.open_ns(now);                     // time that threads were allowed to read, summed over all threads
 //
-// Errors: none. Threads: thread-safe. rest() blocks the calling thread until it may read, or `stopped` is true. After
-// `stopped` is set, call wake().
+// Errors: none. Threads: reader_limit is thread-safe. rest() blocks the calling thread until it may read, or `stopped`
+// is true. After `stopped` is set, call wake().
 #pragma once
 
 #include <millrace/base/clock.hpp>
+#include <millrace/base/version.hpp>
 #include <millrace/sync/doorbell.hpp>
 
 #include <algorithm>
+#include <atomic>
 #include <cstddef>
+#include <cstdint>
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
+
+// The maximum number of bytes that are read ahead. It is 64 MiB at first, and grows if the storage requires it.
+// If readers wait because of the limit, and the workers then become idle during a slow read, the limit was too low. If
+// readers never reach the limit, the limit does not change.
+// Any thread may call bytes(). The other functions require the lock of the read stage.
+
+/// A limit in bytes that grows on demand.
+class read_ahead_limit {
+ public:
+  static constexpr std::size_t first_bytes = std::size_t{64} << 20;
+
+  /// `most` is the highest limit in bytes.
+  explicit read_ahead_limit(std::size_t most) noexcept : most_(most), now_(std::min(most, first_bytes)) {}
+
+  /// Returns the current limit.
+  std::size_t bytes() const noexcept { return now_.load(std::memory_order_relaxed); }
+  /// Records that a reader waits because of the limit.
+  void reached() noexcept { reached_ = true; }
+  /// Records the number of samples that wait for the workers at the end of a read. The number 0 has no effect before
+  /// the first samples have arrived, because the shuffle window is still being filled.
+  void record_backlog(std::uint64_t samples) noexcept {
+    if (samples > 0) fed_ = true;
+    if (samples > 0 || !fed_ || !reached_) return;
+    reached_ = false;
+    now_.store(bytes() > most_ / 2 ? most_ : 2 * bytes(), std::memory_order_relaxed);
+  }
+
+ private:
+  const std::size_t most_;
+  std::atomic<std::size_t> now_;
+  bool reached_ = false, fed_ = false;
+};
 
 /// Threads with a number below open() may read. The others sleep.
 class reader_limit {

@@ -1,7 +1,7 @@
-// Definitions for store_answer.hpp.
+// Definitions for object_access.hpp.
 #pragma once
 
-#include <millrace/adapt/remote/store/store_answer.hpp>
+#include <millrace/adapt/remote/store/object_access.hpp>
 
 #include <millrace/adapt/remote/store/utc_time.hpp>
 #include <millrace/adapt/remote/store/xml_reader.hpp>

@@ -1,7 +1,7 @@
-// Definitions for fetch_errors.hpp.
+// Definitions for fetch_job.hpp.
 #pragma once
 
-#include <millrace/adapt/remote/transfer/fetch_errors.hpp>
+#include <millrace/adapt/remote/transfer/fetch_job.hpp>
 
 #include <millrace/adapt/remote/store/utc_time.hpp>
 #include <millrace/adapt/remote/transfer/request_addresses.hpp>
