@@ -15,24 +15,27 @@
 //   the modification times of the files.
 // - 8: for runs without an index that pack samples into rows. It adds the number of tokens in the first row to version
 //   7.
-// - 1, 4 and 5: older forms of 6, 7 and 8. By default, they shuffled in 48 lanes (parts of the data set with separate
-//   orders), and a window of the complete data set did not produce a uniform permutation. A run that resumes from an
-//   older version continues in the older order, and its resume points have the older version.
-// - 2 and 3: older forms of 4 and 5, in which a lane began its next pass before the other lanes had ended theirs. With
-//   one lane their order is that of 4 and 5, and they are accepted. With several lanes they are refused.
+// - 1, 4 and 5: older forms of 6, 7 and 8. Runs with these versions shuffled in 48 lanes (parts of the data set with
+//   separate orders) by default. A window of the complete data set did not produce a uniform permutation. A run that
+//   resumes from an older version continues in the older order, and its resume points have the older version.
+// - 2 and 3: older forms of 4 and 5, from runs in which a lane began its next pass before the other lanes had ended the
+//   current pass. They are accepted only from runs with one lane, because one lane has the same order in both forms.
 //
-// With an index, the texts of all ranks differ only in `digest`. `digest` is a checksum of the delivered samples of the
+// Digest: with an index, the texts of all ranks differ only in `digest`, a checksum of the delivered samples of the
 // rank. The sum of the digests of all ranks, modulo 2^64, is the digest of the run. Sum the digests before saving:
 //   MPI_Allreduce(MPI_IN_PLACE, &position.digest, 1, MPI_UINT64_T, MPI_SUM, MPI_COMM_WORLD);
-// If a run omits or repeats samples, the text has the field `choice`, a checksum of the samples that the run uses.
-// If a run mixes rows (stages/mix_rows.hpp), the text has the field `stride`, the distance of the rows of a pair. Such
-// a run may resume with any number of ranks that divides the stride.
-// If a run packs samples into rows (stages/pack.hpp), the text has the fields `packed_row` (length or max_cost) and
-// `open_rows`. A text without these fields is from an earlier release, which did not record them. They are not compared
-// then. `shards` and `samples` state the size of the data set, for the error message if the data set has changed. Both
-// fields may be missing. If `digest` is unchanged since b.position(), to_text() concludes that the program did not sum
-// the digests of the ranks. The text then has the field `shares`, the number of ranks. A run may resume from this text,
-// but reports once that its digests are not comparable with those of other runs.
+// If the program has not changed `digest` after b.position(), to_text() assumes that the digests were not summed, and
+// adds the field `shares`, the number of ranks. A run may resume from this text, but reports once that its digests are
+// not comparable with those of other runs.
+//
+// Fields of some runs:
+// - `choice`, if the run omits or repeats samples: a checksum of the samples that the run uses.
+// - `stride`, if the run mixes rows (stages/mix_rows.hpp): the distance of the rows of a pair. Such a run may resume
+//   with any number of ranks that divides the stride.
+// - `packed_row` (length or max_cost) and `open_rows`, if the run packs samples into rows (stages/pack.hpp). Texts from
+//   earlier releases lack these fields. A resumed run then does not compare them.
+// - `shards` and `samples`: the size of the data set, for the error message if the data set has changed.
+//
 // Errors: see the example. Untrusted text is safe: the result is always a position or a data_error. Threads: the
 // functions are pure; any thread may call them.
 #pragma once

@@ -9,14 +9,14 @@
 // set. The record also has the fields of the partners: here r["jpg"] of the first set, and r["npy"] of the second. Key,
 // shard and offset of the record are those in the first set. The sets may have different shards and different orders.
 // join(vector, options) joins any number of sets.
-// The indexes show the partners, before any sample is read. The notice at the start contains the number of samples with
+// The partners are found in the indexes, before any sample is read. A notice at the start states how many samples have
 // partners. Order, ranks, resume, digests and on_damage are as for shards() with an index, over the samples of the
 // first set. The seed of the flow is the seed of the first set. Each set may have its own options, such as fields,
 // storage, where or only. A damaged sample of any set damages the record. on_damage and the quarantine list identify
 // the record by the key in the first set. A resume point contains fingerprints of all sets.
-// Keys: several samples of the first set may have the same key, and then share a partner. Keys that do not occur in the
-// first set are unused. In each other set, a key of the first set must be unique. With same_shard_names, it must be
-// unique among the shards with one file name.
+// Keys: several samples of the first set may have the same key. They then share a partner. In each other set, at most
+// one sample may have a given key of the first set. With same_shard_names, this applies separately to the shards of
+// each file name. Samples of other sets whose keys do not occur in the first set are not used.
 // Errors: the constructor of the session throws setup_error for
 // - a set without an index (compressed, or .index = off)
 // - field names that are equal in two sets, after join_options::prefixes are added

@@ -6,23 +6,26 @@
 //                       mr::weighted{mr::shards("drawings-{00..11}.tar") | mr::shuffle({.window = 2048}), 0.3})
 //             | mr::map(prepare) | mr::batch<&example::pixels, &example::label>({.size = 256});
 //
-// mix(options, vector of weighted) mixes any number of sources of one type, such as one source for each file of a long
-// list. Each source may be followed by one shuffle, and after that by maps. The items of all sources must have the same
-// type after their maps. Without maps, this type is mixed_record: a record and the number of its source.
-// A weight is a number, or a function of the position in the run (flow/source_weight.hpp), for example for a
+// Sources: mix(options, vector of weighted) mixes any number of sources of one type, such as one source for each file
+// of a long list. Each source may be followed by one shuffle, and after that by maps. The items of all sources must
+// have the same type after their maps. Without maps, this type is mixed_record: a record and the number of its source.
+//
+// Weights: a weight is a number, or a function of the position in the run (flow/source_weight.hpp), for example for a
 // curriculum: weighted{web, source_weight::linear({{0, 0.9}, {1'000'000, 0.1}})}. A weight that is a function requires
-// exhausted::repeat. Constant weights are converted to integer shares (mix_pattern::shares_of(), or
-// order/mix_schedule.hpp for more than 64 sources). Every interval of positions contains the sources in proportion to
-// these shares. With two sources, the deviation is at most one sample. order/mix_plan.hpp describes the end of a source
-// and of an epoch. Ranks and resume are as for shards() with an index. stats().sources counts the samples delivered
-// from each source. session::locate() names the source of a sample.
-// A source may itself be a mix of shards: an inner mix. Its sources then become sources of the outer mix, and are
-// numbered at its position. The weight of each of these sources is its share of the inner mix, times the weight of the
-// inner mix. Both mixes need the same on_exhausted. Weight functions of both mixes receive the position in the run. If
-// an inner mix is followed by a shuffle, it is streamed.
-// If a source is not shards(), or its shards have no index, all sources are streamed. In this case the run must have
-// only one process (read/mix/mix_streams.hpp), and stats().sources and session::locate() are not available. The end of
-// an epoch is then unknown until it is reached.
+// exhausted::repeat. If all weights are numbers, every interval of positions contains the sources in proportion to
+// their weights. With two sources, the deviation is at most one sample. For the details, see order/mix_pattern.hpp and,
+// for more than 64 sources, order/mix_schedule.hpp. order/mix_plan.hpp describes the end of a source and of an epoch.
+// Ranks and resume are as for shards() with an index. stats().sources counts the samples delivered from each source.
+// session::locate() names the source of a sample.
+//
+// Inner mixes: a source may itself be a mix of shards. The sources of this inner mix then become sources of the outer
+// mix, and are numbered at its position. The weight of each of them is its share of the inner mix, times the weight of
+// the inner mix. Both mixes need the same on_exhausted. Weight functions of both mixes receive the position in the run.
+// If an inner mix is followed by a shuffle, the inner mix is streamed.
+//
+// Streams: if one source is not shards(), or has shards without an index, all sources are streamed. The run must then
+// have only one process (read/mix/mix_streams.hpp), stats().sources and session::locate() are not available, and the
+// end of an epoch is unknown until it is reached.
 // Errors: the errors of the sources; setup_error for a constant weight that is not above 0, for a source without
 // samples, and for a resume point with other sources, weights, windows, seeds or on_exhausted. Threads: as for
 // shards().

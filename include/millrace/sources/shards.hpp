@@ -25,8 +25,9 @@
 // built. With an index, a damaged shard is an error of the session's constructor, unless the session has on_damage.
 // Without an index, all complete samples before the damage are delivered first. Both errors contain the shard, the
 // offset and the last good key. If a payload has changed since it was indexed, its batch fails. A shard that ends
-// between two members without an end marker counts as complete, unless a file next to it contains a larger number of
-// samples. The number of shards without an end marker is counted, and a notice reports the first of these shards.
+// between two members without an end marker counts as complete. It is an error only if a sidecar file of the shard
+// states a larger number of samples. The number of shards without an end marker is counted, and a notice reports the
+// first of these shards.
 // Threads: one I/O thread reads each shard. Several shards are read at the same time. Copies of a flow share the
 // indexes.
 #pragma once

@@ -12,8 +12,8 @@
 //
 // Shapes: values [B] and logits [B, C] are f32, f16 or bf16; labels [B] are i32 or i64. Sums are f64 and counts u64.
 // Each row covers exactly the steps since the previous row.
-// If the log's queue is full, no row is written, and the sums of the interval become part of the next row;
-// log_skipped() counts these intervals.
+// If the log's queue is full, no row is written: the sums of the interval become part of the next row. log_skipped()
+// counts these intervals.
 // NaN and infinite values are excluded from the sums; the row contains their number as `nonfinite`. A row of logits
 // with a NaN counts as incorrect and as nonfinite.
 // On a GPU: set `.device = mr::cuda_metric_sums()` (metrics.cuh) and add views of GPU memory with `.stream`. Values on

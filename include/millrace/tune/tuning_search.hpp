@@ -4,12 +4,16 @@
 //   mr::detail::tuning_search search({.open = {.workers = 2, .reads = 4}, .max = {.workers = 16, .reads = 32}});
 //   if (auto d = search.evaluate(window))  apply(d->to), log(d->text());   // empty before a decision
 //
-// The reachable rate is the lowest of four rates: of the training step, of the slowest stage that is not tuned, of the
-// maximum number of workers, and of reads at their knee. The knee is the number of reads beyond which twice as many
-// reads gain little. The target is the smallest numbers of workers and reads that reach this rate while they are busy
-// for 95 % of the time. If the wait for data is less than `data_wait` of the time, the search lowers the numbers. If
-// the wait is longer, the search raises the numbers. By the following rules, a search ends within five moves, with at
-// most three changes of direction:
+// The reachable rate of a run is the lowest of four rates:
+// - the rate of the training step
+// - the rate of the slowest stage that is not tuned
+// - the rate of the maximum number of workers
+// - the rate of the reads at their knee: the number of reads beyond which twice as many reads gain little
+//
+// The target is the smallest numbers of workers and reads that reach this rate while they are busy for 95 % of the
+// time. If the trainer waits for data for a smaller share of the time than `data_wait`, the search lowers the numbers;
+// otherwise, it raises the numbers. By the following rules, a search ends within five moves, with at most three changes
+// of direction:
 // - A number that was too low, or an increase that gained nothing, is not tried again.
 // - A number that rose after a fall does not fall again.
 // - After the third move, no number falls while the trainer does not wait, because the step may need all workers and

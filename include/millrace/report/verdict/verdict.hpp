@@ -10,20 +10,21 @@
 // - Limits (limits.hpp): the stage with the lowest limit limits the run.
 // - Walk: from the trainer upstream, the first stage that starves for less than 5 % of its time limits the run.
 //
-// If the methods disagree, `agree` is false, and the limits usually decide, because with short queues all stages
-// alternately starve and block. The walk decides only if two conditions hold. The stage with the lowest limit was busy
-// for less than 85 % of its time. The stage that the walk selects starved and blocked for less than 5 % of its time. In
-// this case, the unaccounted time belongs to the walk's stage.
-// Balanced: the two lowest limits differ by less than 10 %. Raising only one of these limits gains less than 10 %.
-// CPU-starved: workers got less than 95 % of the processor while they worked. In addition, they were ready to run for
-// at least half of the missing time, or a quota throttled the process. The cause is a quota, neighbors (other
-// programs), or the process's own threads. The run is balanced instead if the trainer is about as slow as the workers,
-// and waits for less than 5 % of its time. Waits of other threads of the process are ignored, because they do not
-// affect the workers.
-// Page cache: less than 5 % of the bytes were read from storage.
-// Bandwidth: reads reach 85 % of the ceiling. If the ceiling is unknown, the cause is bandwidth if concurrent reads
-// slow each other down by a quarter or more (read_levels.hpp).
-// Latency: the ceiling or the slowdown is known, and the cause is not bandwidth.
+// If the methods select different stages, `agree` is false, and the limits usually decide, because with short queues
+// all stages alternately starve and block. The walk decides only if two conditions are true: its stage starved and
+// blocked for less than 5 % of its time, and the other stage was busy for less than 85 % of its time.
+//
+// The other results:
+// - Balanced: the two lowest limits differ by less than 10 %. Raising only one of these limits gains less than 10 %.
+// - CPU-starved: while the workers had work, they had a core for less than 95 % of the time. For at least half of the
+//   missing time, they were ready to run, or a quota throttled the process. The cause is a quota, neighbors (other
+//   programs), or other threads of the process. If the trainer is about as slow as the workers, and waits for less than
+//   5 % of its time, the result is balanced instead.
+// - Page cache: reads are the limit, and less than 5 % of the bytes were read from storage.
+// - Bandwidth: reads are the limit, and reach 85 % of the ceiling (the maximum speed of the storage). If the ceiling is
+//   unknown, concurrent reads slow each other down by a quarter or more (read_levels.hpp).
+// - Latency: reads are the limit, the ceiling or the slowdown is known, and the cause is not bandwidth.
+//
 // Errors: the result is bound_by::unknown for fewer than 5 batches, and without a trainer.
 // Threads: the function is pure; any thread may call it.
 // Source of the walk's threshold: TensorFlow's profiler classifies a run below 5 % as not input-bound.

@@ -7,18 +7,19 @@
 //   d->set_available(n);      // tickets below n have their input           (called by the previous source or segment)
 //   d->set_limit(m);          // tickets below m have space for the result  (called when a slot is freed)
 //
-// A ticket is a position: with B rows per batch, ticket t is row t % B of batch t / B, regardless of the worker.
-// Therefore the order never depends on the number of workers. Tickets below min(available, limit) are claimable. A
-// claim has the preferred number of tickets (`together`), more if tickets are cheap, and fewer only at the end of a
-// group. A claim never crosses a multiple of `group`, the number of rows of a batch.
-// A worker without a claimable ticket sleeps for up to 1 ms, and then leaves. To leave means to return the thread to
-// the executor. The thread that raises `available` or `limit` wakes workers, or starts them again. A sleep costs less
-// than leaving, because a thread that returns to oneTBB searches for other tasks for a while. A worker sleeps only if
-// its executor serves no other stage, because the tasks of another stage would wait for its thread. The number of
-// active workers may change at any time. A worker that becomes inactive finishes its current claim and leaves. If there
-// are more workers than cores, available CPU time limits the number of active workers. Workers on the same core would
-// evict each other's data from its cache. A worker that blocks in its callable does not need a core. Therefore another
-// worker becomes active.
+// Tickets: a ticket is a position. With B rows per batch, ticket t is row t % B of batch t / B, regardless of the
+// worker that processes it. Therefore the order never depends on the number of workers.
+// Claims: a worker can claim tickets below min(available, limit). A claim has `together` tickets, more if tickets are
+// cheap, and fewer only at the end of a group. A group is the tickets between two multiples of `group`, the number of
+// rows of a batch. No claim crosses such a multiple.
+// Sleeping: a worker that finds no ticket sleeps for up to 1 ms. Then it leaves: it returns its thread to the executor.
+// The thread that raises `available` or `limit` wakes workers that sleep, and restarts workers that have left. A sleep
+// costs less than leaving, because a thread that returns to oneTBB searches for other tasks for a while. A worker
+// sleeps only if its executor serves no other stage, because the tasks of another stage would wait for its thread.
+// Active workers: the number of active workers may change at any time. A worker that becomes inactive finishes its
+// current claim and leaves. If there are more workers than cores, the available CPU time limits the number of active
+// workers, because workers on one core evict each other's data from its cache. A worker that blocks in its callable
+// does not need a core: another worker becomes active.
 //
 // Threads: any thread may call any member.
 // Lifetime: tasks share ownership of the dispatcher. A task accesses the segment only while its worker is running.

@@ -4,7 +4,8 @@
 // request leaves the state MISSING once, by an atomic exchange: to STORED, if the storage has put the row, or to
 // RETURNED, if the workers compute it. Rows are returned in these cases:
 // - the storage drops the request, or the size of the row is wrong
-// - no ticket is claimable, and the request is older than four times the slowest recent answer.
+// - no ticket is claimable, and the request is older than four times the slowest recent answer
+//
 // A row with a wrong checksum stays MISSING. The sample of a ticket stays in the input until the row is stored. The
 // workers may need it, and it has the digest, the key and the epoch of the row.
 #pragma once
