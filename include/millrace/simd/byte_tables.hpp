@@ -20,8 +20,6 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail { namespace avx2 {
 
-#define MILLRACE_SIMD [[gnu::always_inline]] inline
-
 /// Returns v << bits in each word. selected() reads the highest bit of each byte.
 template <int bits>
 MILLRACE_SIMD bytes shifted(bytes v) noexcept { return as_bytes(as_words(v) << bits); }
@@ -80,8 +78,7 @@ class permuted_byte_table {
 class byte_members {
  public:
   MILLRACE_SIMD explicit byte_members(const std::uint32_t* bits) noexcept
-      : low_(load_table(reinterpret_cast<const std::uint8_t*>(bits))),
-        high_(load_table(reinterpret_cast<const std::uint8_t*>(bits + 4))) {}
+      : low_(load_table((const std::uint8_t*)bits)), high_(load_table((const std::uint8_t*)(bits + 4))) {}
 
   /// Returns 255 for bytes of the set, 0 for others.
   MILLRACE_SIMD bytes masks(bytes v) const noexcept {
@@ -95,8 +92,6 @@ class byte_members {
   bytes low_, high_;
 };
 
-#undef MILLRACE_SIMD
-
 }}}}  // namespace millrace::detail::avx2
 
 #include <millrace/simd/avx2_end.inc>
@@ -106,8 +101,6 @@ class byte_members {
 #include <millrace/simd/neon_begin.inc>
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail { namespace neon {
-
-#define MILLRACE_SIMD [[gnu::always_inline]] inline
 
 class shuffled_byte_table {
  public:
@@ -133,7 +126,7 @@ using permuted_byte_table = shuffled_byte_table;
 class byte_members {
  public:
   MILLRACE_SIMD explicit byte_members(const std::uint32_t* bits) noexcept
-      : bits_(vld1q_u8_x2(reinterpret_cast<const std::uint8_t*>(bits))) {}
+      : bits_(vld1q_u8_x2((const std::uint8_t*)bits)) {}
 
   MILLRACE_SIMD bytes masks(bytes v) const noexcept {
     const uint8x16_t places = vshrq_n_u8((uint8x16_t)v, 3);
@@ -144,8 +137,6 @@ class byte_members {
  private:
   uint8x16x2_t bits_;
 };
-
-#undef MILLRACE_SIMD
 
 }}}}  // namespace millrace::detail::neon
 

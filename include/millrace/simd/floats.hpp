@@ -25,8 +25,6 @@ struct bf16;
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail { namespace avx2 {
 
-#define MILLRACE_SIMD [[gnu::always_inline]] inline
-
 /// Whether store_numbers<true>() bypasses the cache. If so, the address must be aligned to vector_bytes.
 inline constexpr bool has_streaming = true;
 /// Must be called after the last streaming store, before any other thread or device reads the memory.
@@ -34,23 +32,20 @@ MILLRACE_SIMD void finish_stores() noexcept { _mm_sfence(); }
 
 /// Returns a * b + c, rounded once.
 MILLRACE_SIMD floats fused(floats a, floats b, floats c) noexcept {
-  return reinterpret_cast<floats>(_mm256_fmadd_ps(reinterpret_cast<__m256>(a), reinterpret_cast<__m256>(b),
-                                                  reinterpret_cast<__m256>(c)));
+  return (floats)_mm256_fmadd_ps((__m256)a, (__m256)b, (__m256)c);
 }
 /// Loads vector_quads bytes, f32, f16 or bf16 as floats.
 MILLRACE_SIMD floats load_floats(const std::uint8_t* from) noexcept {
-  const __m128i eight = _mm_loadl_epi64(reinterpret_cast<const __m128i*>(from));
-  return reinterpret_cast<floats>(_mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(eight)));
+  const __m128i eight = _mm_loadl_epi64((const __m128i*)from);
+  return (floats)_mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(eight));
 }
-MILLRACE_SIMD floats load_floats(const float* from) noexcept {
-  return reinterpret_cast<floats>(_mm256_loadu_ps(from));
-}
+MILLRACE_SIMD floats load_floats(const float* from) noexcept { return (floats)_mm256_loadu_ps(from); }
 MILLRACE_SIMD floats load_floats(const f16* from) noexcept {
-  return reinterpret_cast<floats>(_mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(from))));
+  return (floats)_mm256_cvtph_ps(_mm_loadu_si128((const __m128i*)from));
 }
 MILLRACE_SIMD floats load_floats(const bf16* from) noexcept {
-  const __m256i wide = _mm256_cvtepu16_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(from)));
-  return reinterpret_cast<floats>(_mm256_slli_epi32(wide, 16));
+  const __m256i wide = _mm256_cvtepu16_epi32(_mm_loadu_si128((const __m128i*)from));
+  return (floats)_mm256_slli_epi32(wide, 16);
 }
 
 template <bool streams>
@@ -62,23 +57,23 @@ MILLRACE_SIMD void store_vector(void* to, __m256i v) noexcept {
 /// numbers of `b`.
 template <bool streams>
 MILLRACE_SIMD void store_numbers(float* to, floats a, floats b) noexcept {
-  store_vector<streams>(to, reinterpret_cast<__m256i>(a));
-  store_vector<streams>(to + vector_quads, reinterpret_cast<__m256i>(b));
+  store_vector<streams>(to, (__m256i)a);
+  store_vector<streams>(to + vector_quads, (__m256i)b);
 }
 template <bool streams>
 MILLRACE_SIMD void store_numbers(f16* to, floats a, floats b) noexcept {
-  __m128i low = _mm256_cvtps_ph(reinterpret_cast<__m256>(a), _MM_FROUND_TO_NEAREST_INT);
-  __m128i high = _mm256_cvtps_ph(reinterpret_cast<__m256>(b), _MM_FROUND_TO_NEAREST_INT);
+  __m128i low = _mm256_cvtps_ph((__m256)a, _MM_FROUND_TO_NEAREST_INT);
+  __m128i high = _mm256_cvtps_ph((__m256)b, _MM_FROUND_TO_NEAREST_INT);
   asm("" : "+x"(low), "+x"(high));   // in registers: the instruction that also stores is slower
   if constexpr (streams) {
     store_vector<true>(to, _mm256_inserti128_si256(_mm256_castsi128_si256(low), high, 1));
   } else {
-    _mm_storeu_si128(reinterpret_cast<__m128i*>(to), low);
-    _mm_storeu_si128(reinterpret_cast<__m128i*>(to) + 1, high);
+    _mm_storeu_si128((__m128i*)to, low);
+    _mm_storeu_si128((__m128i*)to + 1, high);
   }
 }
 MILLRACE_SIMD __m256i rounded_upper_halves(floats v) noexcept {
-  const __m256i bits = reinterpret_cast<__m256i>(v);
+  const __m256i bits = (__m256i)v;
   const __m256i odd = _mm256_and_si256(_mm256_srli_epi32(bits, 16), _mm256_set1_epi32(1));
   return _mm256_srli_epi32(_mm256_add_epi32(_mm256_add_epi32(bits, _mm256_set1_epi32(0x7fff)), odd), 16);
 }
@@ -92,12 +87,10 @@ MILLRACE_SIMD void store_numbers(bf16* to, floats a, floats b) noexcept {
 /// Loads four pixels into each block. Reads at most four pixels beyond them.
 template <std::size_t channels>
 MILLRACE_SIMD bytes load_pixels(const std::uint8_t* from) noexcept {
-  const __m128i low = _mm_loadu_si128(reinterpret_cast<const __m128i*>(from));
-  const __m128i high = _mm_loadu_si128(reinterpret_cast<const __m128i*>(from + 4 * channels));
-  return reinterpret_cast<bytes>(_mm256_inserti128_si256(_mm256_castsi128_si256(low), high, 1));
+  const __m128i low = _mm_loadu_si128((const __m128i*)from);
+  const __m128i high = _mm_loadu_si128((const __m128i*)(from + 4 * channels));
+  return (bytes)_mm256_inserti128_si256(_mm256_castsi128_si256(low), high, 1);
 }
-
-#undef MILLRACE_SIMD
 
 }}}}  // namespace millrace::detail::avx2
 
@@ -108,8 +101,6 @@ MILLRACE_SIMD bytes load_pixels(const std::uint8_t* from) noexcept {
 #include <millrace/simd/neon_begin.inc>
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail { namespace neon {
-
-#define MILLRACE_SIMD [[gnu::always_inline]] inline
 
 inline constexpr bool has_streaming = false;   // no NEON store bypasses the cache
 MILLRACE_SIMD void finish_stores() noexcept {}
@@ -125,10 +116,10 @@ MILLRACE_SIMD floats load_floats(const std::uint8_t* from) noexcept {
 }
 MILLRACE_SIMD floats load_floats(const float* from) noexcept { return (floats)vld1q_f32(from); }
 MILLRACE_SIMD floats load_floats(const f16* from) noexcept {
-  return (floats)vcvt_f32_f16(vreinterpret_f16_u16(vld1_u16(reinterpret_cast<const std::uint16_t*>(from))));
+  return (floats)vcvt_f32_f16(vreinterpret_f16_u16(vld1_u16((const std::uint16_t*)from)));
 }
 MILLRACE_SIMD floats load_floats(const bf16* from) noexcept {
-  return (floats)vshll_n_u16(vld1_u16(reinterpret_cast<const std::uint16_t*>(from)), 16);
+  return (floats)vshll_n_u16(vld1_u16((const std::uint16_t*)from), 16);
 }
 
 template <bool>
@@ -152,8 +143,6 @@ MILLRACE_SIMD void store_numbers(bf16* to, floats a, floats b) noexcept {
 
 template <std::size_t>
 MILLRACE_SIMD bytes load_pixels(const std::uint8_t* from) noexcept { return load_bytes(from); }
-
-#undef MILLRACE_SIMD
 
 }}}}  // namespace millrace::detail::neon
 

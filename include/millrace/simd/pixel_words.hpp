@@ -21,24 +21,22 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail { namespace avx2 {
 
-#define MILLRACE_SIMD [[gnu::always_inline]] inline
-
 /// Returns bytes clamped to 0..255: all bytes of `a`, then all bytes of `b`. Moves data between blocks.
 MILLRACE_SIMD bytes clamped_bytes_in_order(words a, words b) noexcept {
-  return reinterpret_cast<bytes>(_mm256_permute4x64_epi64(reinterpret_cast<__m256i>(clamped_bytes(a, b)), 0xd8));
+  return (bytes)_mm256_permute4x64_epi64((__m256i)clamped_bytes(a, b), 0xd8);
 }
 /// Returns bytes clamped to 0..255, where bytes of `a` have even indices, and bytes of `b` odd indices.
 MILLRACE_SIMD bytes clamped_byte_pairs(words a, words b) noexcept {
   const __m256i zip = _mm256_setr_epi8(0, 8, 1, 9, 2, 10, 3, 11, 4, 12, 5, 13, 6, 14, 7, 15,
                                        0, 8, 1, 9, 2, 10, 3, 11, 4, 12, 5, 13, 6, 14, 7, 15);
-  return reinterpret_cast<bytes>(_mm256_shuffle_epi8(reinterpret_cast<__m256i>(clamped_bytes(a, b)), zip));
+  return (bytes)_mm256_shuffle_epi8((__m256i)clamped_bytes(a, b), zip);
 }
 /// The operand of rgb_writer for the columns of `row_parts` registers of words.
 using row_bytes = bytes;
 inline constexpr std::size_t row_parts = 2;
 /// Loads vector_words bytes as words.
 MILLRACE_SIMD words load_widened(const std::uint8_t* from) noexcept {
-  return reinterpret_cast<words>(_mm256_cvtepu8_epi16(_mm_loadu_si128(reinterpret_cast<const __m128i*>(from))));
+  return (words)_mm256_cvtepu8_epi16(_mm_loadu_si128((const __m128i*)from));
 }
 MILLRACE_SIMD words load_widened(const std::int16_t* from) noexcept { return load_words(from); }
 /// Multiplies four vectors of words by four factors, and adds the products. The results of low() and high() are in the
@@ -88,20 +86,20 @@ class rgb_writer {
  public:
   MILLRACE_SIMD rgb_writer() noexcept {
     for (unsigned c = 0; c < 3; ++c) {
-      order_[c] = _mm256_load_si256(reinterpret_cast<const __m256i*>(interleaving.order[c]));
-      mask_[c] = _mm256_load_si256(reinterpret_cast<const __m256i*>(interleaving.mask[c]));
+      order_[c] = _mm256_load_si256((const __m256i*)interleaving.order[c]);
+      mask_[c] = _mm256_load_si256((const __m256i*)interleaving.mask[c]);
     }
   }
 
   MILLRACE_SIMD void put(bytes red, bytes green, bytes blue, std::uint8_t* to) const noexcept {
-    const __m256i r = _mm256_shuffle_epi8(reinterpret_cast<__m256i>(red), order_[0]);
-    const __m256i g = _mm256_shuffle_epi8(reinterpret_cast<__m256i>(green), order_[1]);
-    const __m256i b = _mm256_shuffle_epi8(reinterpret_cast<__m256i>(blue), order_[2]);
+    const __m256i r = _mm256_shuffle_epi8((__m256i)red, order_[0]);
+    const __m256i g = _mm256_shuffle_epi8((__m256i)green, order_[1]);
+    const __m256i b = _mm256_shuffle_epi8((__m256i)blue, order_[2]);
     const __m256i x = select(select(b, g, mask_[1]), r, mask_[0]);
     const __m256i y = select(select(b, r, mask_[2]), g, mask_[0]);
     const __m256i z = select(select(r, g, mask_[2]), b, mask_[0]);
     const auto write = [to](std::size_t i, __m256i v) __attribute__((always_inline)) {
-      auto* const at = reinterpret_cast<__m256i*>(to) + i;
+      auto* const at = (__m256i*)to + i;
       if constexpr (streams) _mm256_stream_si256(at, v);
       else _mm256_storeu_si256(at, v);
     };
@@ -117,8 +115,7 @@ class rgb_writer {
       asm("vpternlogq $0xca, %2, %1, %0" : "+x"(mask) : "x"(b), "x"(a));
       return mask;
     } else {
-      return reinterpret_cast<__m256i>(
-          selected(reinterpret_cast<bytes>(a), reinterpret_cast<bytes>(b), reinterpret_cast<bytes>(mask)));
+      return (__m256i)selected((bytes)a, (bytes)b, (bytes)mask);
     }
   }
 
@@ -157,16 +154,13 @@ class rgb_reader {
 
  private:
   MILLRACE_SIMD static bytes blocks_at(const std::uint8_t* low, const std::uint8_t* high) noexcept {
-    return reinterpret_cast<bytes>(
-        _mm256_inserti128_si256(_mm256_castsi128_si256(_mm_loadu_si128(reinterpret_cast<const __m128i*>(low))),
-                                _mm_loadu_si128(reinterpret_cast<const __m128i*>(high)), 1));
+    return (bytes)_mm256_inserti128_si256(_mm256_castsi128_si256(_mm_loadu_si128((const __m128i*)low)),
+                                          _mm_loadu_si128((const __m128i*)high), 1);
   }
 
   bytes order_[3], mask_[3];
 };
-MILLRACE_SIMD bytes quarters_in_order(__m256i v) noexcept {
-  return reinterpret_cast<bytes>(_mm256_permute4x64_epi64(v, 0xd8));
-}
+MILLRACE_SIMD bytes quarters_in_order(__m256i v) noexcept { return (bytes)_mm256_permute4x64_epi64(v, 0xd8); }
 /// Loads pixels of four bytes.
 MILLRACE_SIMD channel_bytes load_rgbx(const std::uint8_t* from) noexcept {
   const __m256i by_channel = _mm256_setr_epi8(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15,
@@ -174,19 +168,16 @@ MILLRACE_SIMD channel_bytes load_rgbx(const std::uint8_t* from) noexcept {
   const __m256i join = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
   __m256i part[4];   // each contains eight pixels, eight bytes per channel
   for (std::size_t k = 0; k < 4; ++k) {
-    const auto* at = reinterpret_cast<const __m256i*>(from + 32 * k);
+    const auto* at = (const __m256i*)(from + 32 * k);
     part[k] = _mm256_permutevar8x32_epi32(_mm256_shuffle_epi8(_mm256_loadu_si256(at), by_channel), join);
   }
   const __m256i rg0 = _mm256_permute2x128_si256(part[0], part[1], 0x20);
   const __m256i rg1 = _mm256_permute2x128_si256(part[2], part[3], 0x20);
   const __m256i b0 = _mm256_permute2x128_si256(part[0], part[1], 0x31);
   const __m256i b1 = _mm256_permute2x128_si256(part[2], part[3], 0x31);
-  return {quarters_in_order(_mm256_unpacklo_epi64(rg0, rg1)),
-          quarters_in_order(_mm256_unpackhi_epi64(rg0, rg1)),
+  return {quarters_in_order(_mm256_unpacklo_epi64(rg0, rg1)), quarters_in_order(_mm256_unpackhi_epi64(rg0, rg1)),
           quarters_in_order(_mm256_unpacklo_epi64(b0, b1))};
 }
-
-#undef MILLRACE_SIMD
 
 }}}}  // namespace millrace::detail::avx2
 
@@ -197,8 +188,6 @@ MILLRACE_SIMD channel_bytes load_rgbx(const std::uint8_t* from) noexcept {
 #include <millrace/simd/neon_begin.inc>
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail { namespace neon {
-
-#define MILLRACE_SIMD [[gnu::always_inline]] inline
 
 MILLRACE_SIMD bytes clamped_bytes_in_order(words a, words b) noexcept { return clamped_bytes(a, b); }
 MILLRACE_SIMD bytes clamped_byte_pairs(words a, words b) noexcept {
@@ -276,8 +265,6 @@ MILLRACE_SIMD channel_bytes load_rgbx(const std::uint8_t* from) noexcept {
   const uint8x16x4_t p = vld4q_u8(from);
   return {(bytes)p.val[0], (bytes)p.val[1], (bytes)p.val[2]};
 }
-
-#undef MILLRACE_SIMD
 
 }}}}  // namespace millrace::detail::neon
 

@@ -22,8 +22,6 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail { namespace avx2 {
 
-#define MILLRACE_SIMD [[gnu::always_inline]] inline
-
 /// Four doubles, which have the operators +, - and *.
 using four_doubles [[gnu::vector_size(32)]] = double;
 using float_block [[gnu::vector_size(16)]] = float;
@@ -33,17 +31,13 @@ MILLRACE_SIMD four_doubles four_of(double a, double b, double c, double d) noexc
 }
 MILLRACE_SIMD four_doubles four_of(double value) noexcept { return _mm256_set1_pd(value); }
 /// Converts the first four bytes.
-MILLRACE_SIMD four_doubles four_of(byte_block v) noexcept {
-  return _mm256_cvtepi32_pd(_mm_cvtepu8_epi32(reinterpret_cast<__m128i>(v)));
-}
+MILLRACE_SIMD four_doubles four_of(byte_block v) noexcept { return _mm256_cvtepi32_pd(_mm_cvtepu8_epi32((__m128i)v)); }
 MILLRACE_SIMD void store(double* to, four_doubles v) noexcept { std::memcpy(to, &v, sizeof v); }
 MILLRACE_SIMD float_block to_floats(four_doubles v) noexcept { return _mm256_cvtpd_ps(v); }
 MILLRACE_SIMD four_doubles rounded_down(four_doubles v) noexcept { return _mm256_floor_pd(v); }
 /// Converts to integers. Numbers outside the range of 32 bits become the lowest or the highest integer; NaN becomes the
 /// lowest.
-MILLRACE_SIMD quad_block truncated(four_doubles v) noexcept {
-  return reinterpret_cast<quad_block>(_mm256_cvttpd_epi32(v));
-}
+MILLRACE_SIMD quad_block truncated(four_doubles v) noexcept { return (quad_block)_mm256_cvttpd_epi32(v); }
 /// Returns a * b + c. The product is rounded, then the sum.
 MILLRACE_SIMD four_doubles sum_of_product(four_doubles a, four_doubles b, four_doubles c) noexcept {
   four_doubles product = a * b;
@@ -52,19 +46,17 @@ MILLRACE_SIMD four_doubles sum_of_product(four_doubles a, four_doubles b, four_d
 }
 
 /// Returns whether any bit is set.
-MILLRACE_SIMD bool any_of(quad_block v) noexcept {
-  return _mm_testz_si128(reinterpret_cast<__m128i>(v), reinterpret_cast<__m128i>(v)) == 0;
-}
+MILLRACE_SIMD bool any_of(quad_block v) noexcept { return _mm_testz_si128((__m128i)v, (__m128i)v) == 0; }
 /// Returns the four numbers, clamped to 0..255, as the bytes of an integer. Callers do not use the fourth byte.
 MILLRACE_SIMD std::int32_t clamped_pixel(quad_block v) noexcept {
-  const __m128i words = _mm_packs_epi32(reinterpret_cast<__m128i>(v), reinterpret_cast<__m128i>(v));
+  const __m128i words = _mm_packs_epi32((__m128i)v, (__m128i)v);
   return _mm_cvtsi128_si32(_mm_packus_epi16(words, words));
 }
 
 /// Returns `vector_quads` bytes of the block as floats, beginning at byte `first`: 0 or 8.
 template <int first>
 MILLRACE_SIMD floats floats_at(byte_block v) noexcept {
-  const auto all = reinterpret_cast<__m128i>(v);
+  const auto all = (__m128i)v;
   return _mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(first == 0 ? all : _mm_unpackhi_epi64(all, all)));
 }
 MILLRACE_SIMD floats rounded_down(floats v) noexcept { return _mm256_floor_ps(v); }
@@ -114,49 +106,41 @@ class point_bytes {
  public:
   /// Load 8 or 16 bytes of each point at addresses[b] + distance.
   MILLRACE_SIMD static point_bytes load_8(const std::uint8_t* const (&addresses)[2], std::ptrdiff_t distance) noexcept {
-    return {reinterpret_cast<__m128i>(avx2::load_8(addresses[0] + distance)),
-            reinterpret_cast<__m128i>(avx2::load_8(addresses[1] + distance))};
+    return {(__m128i)avx2::load_8(addresses[0] + distance), (__m128i)avx2::load_8(addresses[1] + distance)};
   }
   MILLRACE_SIMD static point_bytes load_16(const std::uint8_t* const (&addresses)[2],
                                            std::ptrdiff_t distance) noexcept {
-    return {reinterpret_cast<__m128i>(avx2::load_16(addresses[0] + distance)),
-            reinterpret_cast<__m128i>(avx2::load_16(addresses[1] + distance))};
+    return {(__m128i)avx2::load_16(addresses[0] + distance), (__m128i)avx2::load_16(addresses[1] + distance)};
   }
   template <int first>
-  MILLRACE_SIMD floats of() const noexcept {
-    return first == 8 ? floats_at<0>(high_) : floats_at<2 * first>(low_);
-  }
+  MILLRACE_SIMD floats of() const noexcept { return first == 8 ? floats_at<0>(high_) : floats_at<2 * first>(low_); }
 
  private:
   MILLRACE_SIMD point_bytes(__m128i p, __m128i q) noexcept
-      : low_(reinterpret_cast<byte_block>(_mm_unpacklo_epi32(p, q))),
-        high_(reinterpret_cast<byte_block>(_mm_unpackhi_epi32(p, q))) {}
+      : low_((byte_block)_mm_unpacklo_epi32(p, q)), high_((byte_block)_mm_unpackhi_epi32(p, q)) {}
   byte_block low_, high_;
 };
 
 /// Returns sixteen numbers, truncated and clamped to 0..255. Moves data between blocks.
 MILLRACE_SIMD byte_block truncated_bytes(const floats (&v)[2]) noexcept {
-  const auto words = reinterpret_cast<__m256i>(clamped_words(truncated(v[0]), truncated(v[1])));
+  const auto words = (__m256i)clamped_words(truncated(v[0]), truncated(v[1]));
   const __m256i in_order = _mm256_permute4x64_epi64(words, 0xd8);
-  return reinterpret_cast<byte_block>(
-      _mm_packus_epi16(_mm256_castsi256_si128(in_order), _mm256_extracti128_si256(in_order, 1)));
+  return (byte_block)_mm_packus_epi16(_mm256_castsi256_si128(in_order), _mm256_extracti128_si256(in_order, 1));
 }
 /// Returns the first three numbers of each of four points, truncated and clamped, in the first twelve bytes.
 MILLRACE_SIMD byte_block truncated_pixels(const floats (&v)[2]) noexcept {
-  const auto words = reinterpret_cast<__m256i>(clamped_words(truncated(v[0]), truncated(v[1])));
+  const auto words = (__m256i)clamped_words(truncated(v[0]), truncated(v[1]));
   const __m128i all = _mm_packus_epi16(_mm256_castsi256_si128(words), _mm256_extracti128_si256(words, 1));
   const __m128i places = _mm_setr_epi8(0, 1, 2, 8, 9, 10, 4, 5, 6, 12, 13, 14, -1, -1, -1, -1);
-  return reinterpret_cast<byte_block>(_mm_shuffle_epi8(all, places));
+  return (byte_block)_mm_shuffle_epi8(all, places);
 }
 /// Returns sixteen bits: whether each number is negative.
 MILLRACE_SIMD unsigned marks_of(const quads (&v)[2]) noexcept {
   const auto bits = [](quads q) __attribute__((always_inline)) {
-    return static_cast<unsigned>(_mm256_movemask_ps(_mm256_castsi256_ps(reinterpret_cast<__m256i>(q))));
+    return static_cast<unsigned>(_mm256_movemask_ps(_mm256_castsi256_ps((__m256i)q)));
   };
   return bits(v[0]) | bits(v[1]) << 8;
 }
-
-#undef MILLRACE_SIMD
 
 }}}}  // namespace millrace::detail::avx2
 
@@ -167,8 +151,6 @@ MILLRACE_SIMD unsigned marks_of(const quads (&v)[2]) noexcept {
 #include <millrace/simd/neon_begin.inc>
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail { namespace neon {
-
-#define MILLRACE_SIMD [[gnu::always_inline]] inline
 
 struct four_doubles {
   float64x2_t low, high;
@@ -285,8 +267,6 @@ MILLRACE_SIMD unsigned marks_of(const quads (&v)[4]) noexcept {
   const uint8x16_t pairs = vpaddq_u8(marks, marks), fours = vpaddq_u8(pairs, pairs);
   return vgetq_lane_u16((uint16x8_t)vpaddq_u8(fours, fours), 0);
 }
-
-#undef MILLRACE_SIMD
 
 }}}}  // namespace millrace::detail::neon
 

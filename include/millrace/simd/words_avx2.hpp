@@ -25,8 +25,6 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail { namespace avx2 {
 
-#define MILLRACE_SIMD [[gnu::always_inline]] inline
-
 inline constexpr std::size_t blocks = 2;
 #include <millrace/simd/words_common.inc>
 
@@ -61,30 +59,27 @@ MILLRACE_SIMD words rounded_products(words a, words b) noexcept { return __built
 MILLRACE_SIMD words high_products(words a, words b) noexcept { return __builtin_ia32_pmulhw256(a, b); }
 /// Returns sums limited to -32768..32767.
 MILLRACE_SIMD words saturating_sums(words a, words b) noexcept {
-  return reinterpret_cast<words>(_mm256_adds_epi16(reinterpret_cast<__m256i>(a), reinterpret_cast<__m256i>(b)));
+  return (words)_mm256_adds_epi16((__m256i)a, (__m256i)b);
 }
 /// Returns sums of unsigned words, limited to 65535.
 MILLRACE_SIMD words unsigned_saturating_sums(words a, words b) noexcept {
-  return reinterpret_cast<words>(_mm256_adds_epu16(reinterpret_cast<__m256i>(a), reinterpret_cast<__m256i>(b)));
+  return (words)_mm256_adds_epu16((__m256i)a, (__m256i)b);
 }
 /// Returns words clamped to -32768..32767. Each block contains the words of `a`, then the words of `b`.
 MILLRACE_SIMD words clamped_words(quads a, quads b) noexcept { return __builtin_ia32_packssdw256(a, b); }
 /// Returns bytes clamped to 0..255. Each block contains the bytes of `a`, then the bytes of `b`.
-MILLRACE_SIMD bytes clamped_bytes(words a, words b) noexcept {
-  return reinterpret_cast<bytes>(__builtin_ia32_packuswb256(a, b));
-}
+MILLRACE_SIMD bytes clamped_bytes(words a, words b) noexcept { return (bytes)__builtin_ia32_packuswb256(a, b); }
 /// Returns (v + 2^(bits-1)) >> bits, clamped to -128..127, as signed bytes. Each block contains the bytes of `a`, then
 /// the bytes of `b`. The addition must not overflow.
 template <int bits>
 MILLRACE_SIMD bytes rounded_signed_bytes(words a, words b) noexcept {
   const words half = words_of(1 << (bits - 1));
-  return reinterpret_cast<bytes>(__builtin_ia32_packsswb256((a + half) >> bits, (b + half) >> bits));
+  return (bytes)__builtin_ia32_packsswb256((a + half) >> bits, (b + half) >> bits);
 }
 /// Returns the sums of two adjacent products of unsigned and signed bytes. The sums must not overflow. The function is
 /// not a template, because nvcc cannot compile a cast of a value that depends on a template parameter.
 MILLRACE_SIMD words sums_of_products(bytes unsigned_bytes, bytes signed_bytes) noexcept {
-  return reinterpret_cast<words>(_mm256_maddubs_epi16(reinterpret_cast<__m256i>(unsigned_bytes),
-                                                      reinterpret_cast<__m256i>(signed_bytes)));
+  return (words)_mm256_maddubs_epi16((__m256i)unsigned_bytes, (__m256i)signed_bytes);
 }
 /// Returns (a + b) * 2^bits for the signed bytes in the first half of each block. high_sums() is for the second half.
 template <int bits>
@@ -99,25 +94,23 @@ MILLRACE_SIMD words high_sums(bytes a, bytes b) noexcept {
 }
 /// Convert the unsigned numbers in the first or the second half of each block to numbers of twice the size.
 MILLRACE_SIMD words low_words(bytes v) noexcept {
-  return reinterpret_cast<words>(_mm256_unpacklo_epi8(reinterpret_cast<__m256i>(v), _mm256_setzero_si256()));
+  return (words)_mm256_unpacklo_epi8((__m256i)v, _mm256_setzero_si256());
 }
 MILLRACE_SIMD words high_words(bytes v) noexcept {
-  return reinterpret_cast<words>(_mm256_unpackhi_epi8(reinterpret_cast<__m256i>(v), _mm256_setzero_si256()));
+  return (words)_mm256_unpackhi_epi8((__m256i)v, _mm256_setzero_si256());
 }
 MILLRACE_SIMD quads low_quads(words v) noexcept {
-  return reinterpret_cast<quads>(_mm256_unpacklo_epi16(reinterpret_cast<__m256i>(v), _mm256_setzero_si256()));
+  return (quads)_mm256_unpacklo_epi16((__m256i)v, _mm256_setzero_si256());
 }
 MILLRACE_SIMD quads high_quads(words v) noexcept {
-  return reinterpret_cast<quads>(_mm256_unpackhi_epi16(reinterpret_cast<__m256i>(v), _mm256_setzero_si256()));
+  return (quads)_mm256_unpackhi_epi16((__m256i)v, _mm256_setzero_si256());
 }
 /// Returns (v + 2^23) >> 24 as bytes. Each block contains the bytes of `a`, `b`, `c` and `d`, in this order.
 MILLRACE_SIMD bytes rounded_top_bytes(unsigned_quads a, unsigned_quads b, unsigned_quads c, unsigned_quads d) noexcept {
   const unsigned_quads half = unsigned_quads{} + (1U << 23);
-  const __m256i words_of_ab = _mm256_packus_epi32(reinterpret_cast<__m256i>((a + half) >> 24),
-                                                  reinterpret_cast<__m256i>((b + half) >> 24));
-  const __m256i words_of_cd = _mm256_packus_epi32(reinterpret_cast<__m256i>((c + half) >> 24),
-                                                  reinterpret_cast<__m256i>((d + half) >> 24));
-  return reinterpret_cast<bytes>(_mm256_packus_epi16(words_of_ab, words_of_cd));
+  const __m256i words_of_ab = _mm256_packus_epi32((__m256i)((a + half) >> 24), (__m256i)((b + half) >> 24));
+  const __m256i words_of_cd = _mm256_packus_epi32((__m256i)((c + half) >> 24), (__m256i)((d + half) >> 24));
+  return (bytes)_mm256_packus_epi16(words_of_ab, words_of_cd);
 }
 /// Two weights, 0 to 32767, of bytes.
 struct byte_weights {
@@ -157,12 +150,10 @@ MILLRACE_SIMD bytes narrowed_bytes(const quads* q) noexcept {
 }
 /// Returns four vectors of the numbers 0 and -1 as bytes, in the order of narrowed_bytes().
 MILLRACE_SIMD bytes narrowed_masks(const quads* q) noexcept {
-  return reinterpret_cast<bytes>(__builtin_ia32_packsswb256(clamped_words(q[0], q[1]), clamped_words(q[2], q[3])));
+  return (bytes)__builtin_ia32_packsswb256(clamped_words(q[0], q[1]), clamped_words(q[2], q[3]));
 }
 /// Returns the sum of each eight bytes.
-MILLRACE_SIMD octs sums_of_eight(bytes v) noexcept {
-  return reinterpret_cast<octs>(_mm256_sad_epu8(reinterpret_cast<__m256i>(v), _mm256_setzero_si256()));
-}
+MILLRACE_SIMD octs sums_of_eight(bytes v) noexcept { return (octs)_mm256_sad_epu8((__m256i)v, _mm256_setzero_si256()); }
 /// Returns the bytes of `b` where the mask is 255, and the bytes of `a` where the mask is 0. Uses inline assembly,
 /// because GCC would first compare the mask with 0. AVX2 reads only the highest bit of each byte of the mask.
 MILLRACE_SIMD bytes selected(bytes a, bytes b, bytes mask) noexcept {
@@ -172,36 +163,33 @@ MILLRACE_SIMD bytes selected(bytes a, bytes b, bytes mask) noexcept {
 }
 /// Loads the same 16 bytes into each block.
 MILLRACE_SIMD bytes load_table(const std::uint8_t* from) noexcept {
-  return reinterpret_cast<bytes>(
-      _mm256_broadcastsi128_si256(_mm_loadu_si128(reinterpret_cast<const __m128i*>(from))));
+  return (bytes)_mm256_broadcastsi128_si256(_mm_loadu_si128((const __m128i*)from));
 }
 /// Returns byte indices[i] of the same block of `table` for each i. Indices are 0 to 15, or 128, which selects 0.
 MILLRACE_SIMD bytes entries_of(bytes table, bytes indices) noexcept {
-  return reinterpret_cast<bytes>(
-      _mm256_shuffle_epi8(reinterpret_cast<__m256i>(table), reinterpret_cast<__m256i>(indices)));
+  return (bytes)_mm256_shuffle_epi8((__m256i)table, (__m256i)indices);
 }
 /// Return the products of unsigned words in the first or in the second half of each block.
 MILLRACE_SIMD quads low_quad_products(words a, words b) noexcept {
-  const __m256i high = _mm256_mulhi_epu16(reinterpret_cast<__m256i>(a), reinterpret_cast<__m256i>(b));
-  const __m256i low = _mm256_mullo_epi16(reinterpret_cast<__m256i>(a), reinterpret_cast<__m256i>(b));
-  return reinterpret_cast<quads>(_mm256_unpacklo_epi16(low, high));
+  const __m256i high = _mm256_mulhi_epu16((__m256i)a, (__m256i)b);
+  const __m256i low = _mm256_mullo_epi16((__m256i)a, (__m256i)b);
+  return (quads)_mm256_unpacklo_epi16(low, high);
 }
 MILLRACE_SIMD quads high_quad_products(words a, words b) noexcept {
-  const __m256i high = _mm256_mulhi_epu16(reinterpret_cast<__m256i>(a), reinterpret_cast<__m256i>(b));
-  const __m256i low = _mm256_mullo_epi16(reinterpret_cast<__m256i>(a), reinterpret_cast<__m256i>(b));
-  return reinterpret_cast<quads>(_mm256_unpackhi_epi16(low, high));
+  const __m256i high = _mm256_mulhi_epu16((__m256i)a, (__m256i)b);
+  const __m256i low = _mm256_mullo_epi16((__m256i)a, (__m256i)b);
+  return (quads)_mm256_unpackhi_epi16(low, high);
 }
 /// Returns (a b) >> 16 of unsigned words.
 MILLRACE_SIMD unsigned_words high_products(unsigned_words a, unsigned_words b) noexcept {
-  return reinterpret_cast<unsigned_words>(
-      _mm256_mulhi_epu16(reinterpret_cast<__m256i>(a), reinterpret_cast<__m256i>(b)));
+  return (unsigned_words)_mm256_mulhi_epu16((__m256i)a, (__m256i)b);
 }
 
 /// Convert between integers and floats. nearest() rounds ties to even. nearest() and truncated() are undefined for
 /// results of more than 32 bits.
-MILLRACE_SIMD floats to_floats(quads v) noexcept { return _mm256_cvtepi32_ps(reinterpret_cast<__m256i>(v)); }
-MILLRACE_SIMD quads truncated(floats v) noexcept { return reinterpret_cast<quads>(_mm256_cvttps_epi32(v)); }
-MILLRACE_SIMD quads nearest(floats v) noexcept { return reinterpret_cast<quads>(_mm256_cvtps_epi32(v)); }
+MILLRACE_SIMD floats to_floats(quads v) noexcept { return _mm256_cvtepi32_ps((__m256i)v); }
+MILLRACE_SIMD quads truncated(floats v) noexcept { return (quads)_mm256_cvttps_epi32(v); }
+MILLRACE_SIMD quads nearest(floats v) noexcept { return (quads)_mm256_cvtps_epi32(v); }
 /// Returns a * b + c. The product is rounded, then the sum. Compilers also fuse intrinsics if the target or the
 /// program's flags allow it.
 MILLRACE_SIMD floats sum_of_product(floats a, floats b, floats c) noexcept {
@@ -211,26 +199,20 @@ MILLRACE_SIMD floats sum_of_product(floats a, floats b, floats c) noexcept {
 }
 
 /// Returns whether any bit is set in both `a` and `b`.
-MILLRACE_SIMD bool any_of(words a, words b) noexcept {
-  return __builtin_ia32_ptestz256(as_octs(a), as_octs(b)) == 0;
-}
+MILLRACE_SIMD bool any_of(words a, words b) noexcept { return __builtin_ia32_ptestz256(as_octs(a), as_octs(b)) == 0; }
 
 /// Returns the first eight bytes as words. low_bytes() is the reverse, for words from 0 to 255.
-MILLRACE_SIMD word_block widened(byte_block v) noexcept {
-  return reinterpret_cast<word_block>(_mm_cvtepu8_epi16(reinterpret_cast<__m128i>(v)));
-}
+MILLRACE_SIMD word_block widened(byte_block v) noexcept { return (word_block)_mm_cvtepu8_epi16((__m128i)v); }
 MILLRACE_SIMD byte_block low_bytes(word_block v) noexcept {
-  return reinterpret_cast<byte_block>(_mm_packus_epi16(reinterpret_cast<__m128i>(v), reinterpret_cast<__m128i>(v)));
+  return (byte_block)_mm_packus_epi16((__m128i)v, (__m128i)v);
 }
 /// Returns (a + b) / 2, rounded down.
 MILLRACE_SIMD byte_block half_sums(byte_block a, byte_block b) noexcept {
-  const auto up = _mm_avg_epu8(reinterpret_cast<__m128i>(a), reinterpret_cast<__m128i>(b));
-  return reinterpret_cast<byte_block>(up) - ((a ^ b) & 1);
+  return (byte_block)_mm_avg_epu8((__m128i)a, (__m128i)b) - ((a ^ b) & 1);
 }
 /// Returns byte places[i] of `v` for each i, or 0 where places[i] is 128 or more. Other places are below 16.
 MILLRACE_SIMD byte_block bytes_at(byte_block v, byte_block places) noexcept {
-  const auto i = reinterpret_cast<__m128i>(places);
-  return reinterpret_cast<byte_block>(_mm_shuffle_epi8(reinterpret_cast<__m128i>(v), i));
+  return (byte_block)_mm_shuffle_epi8((__m128i)v, (__m128i)places);
 }
 
 /// Returns quads that add up to the sum of all bytes.
@@ -267,11 +249,10 @@ struct pair_products {
 
 /// Transposes two rows of words that narrowed() returned. The result has each row twice, without columns 2 and 6.
 MILLRACE_SIMD column_pairs transposed_two(words top, words bottom) noexcept {
-  const auto a = reinterpret_cast<__m256i>(low_pairs(as_quads(top), as_quads(bottom)));
-  const auto b = reinterpret_cast<__m256i>(high_pairs(as_quads(top), as_quads(bottom)));
-  return {reinterpret_cast<words>(_mm256_shuffle_epi32(a, 0x44)), words{},
-          reinterpret_cast<words>(_mm256_shuffle_epi32(a, 0xee)),
-          reinterpret_cast<words>(_mm256_shuffle_epi32(b, 0xee))};
+  const auto a = (__m256i)low_pairs(as_quads(top), as_quads(bottom));
+  const auto b = (__m256i)high_pairs(as_quads(top), as_quads(bottom));
+  return {(words)_mm256_shuffle_epi32(a, 0x44), words{}, (words)_mm256_shuffle_epi32(a, 0xee),
+          (words)_mm256_shuffle_epi32(b, 0xee)};
 }
 
 /// The rows of adjacent blocks of coefficients, 16 words apart and aligned to 32 bytes: two blocks in one register.
@@ -320,8 +301,6 @@ MILLRACE_SIMD void store_two_rows(std::uint8_t* to, std::size_t stride_bytes, wo
   std::memcpy(to, rows, 4);
   std::memcpy(to + stride_bytes, rows + 1, 4);
 }
-
-#undef MILLRACE_SIMD
 
 }}}}  // namespace millrace::detail::avx2
 

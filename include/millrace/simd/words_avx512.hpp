@@ -23,8 +23,6 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail { namespace avx512 {
 
-#define MILLRACE_SIMD [[gnu::always_inline]] inline
-
 inline constexpr std::size_t blocks = 4;
 #include <millrace/simd/words_common.inc>
 
@@ -178,8 +176,6 @@ class rgb_writer {
 };
 template <class Use>
 MILLRACE_SIMD void with_rgb_writer(bool, bool, const Use& use) noexcept { use(rgb_writer()); }
-
-#undef MILLRACE_SIMD
 
 }}}}  // namespace millrace::detail::avx512
 

@@ -20,8 +20,6 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail { namespace neon {
 
-#define MILLRACE_SIMD [[gnu::always_inline]] inline
-
 inline constexpr std::size_t blocks = 1;
 #include <millrace/simd/words_common.inc>
 
@@ -41,9 +39,7 @@ MILLRACE_SIMD words high_products(words a, words b) noexcept {
   return (words)vuzp2q_s16((int16x8_t)vmull_s16(vget_low_s16((int16x8_t)a), vget_low_s16((int16x8_t)b)),
                            (int16x8_t)vmull_high_s16((int16x8_t)a, (int16x8_t)b));
 }
-MILLRACE_SIMD words saturating_sums(words a, words b) noexcept {
-  return (words)vqaddq_s16((int16x8_t)a, (int16x8_t)b);
-}
+MILLRACE_SIMD words saturating_sums(words a, words b) noexcept { return (words)vqaddq_s16((int16x8_t)a, (int16x8_t)b); }
 MILLRACE_SIMD words unsigned_saturating_sums(words a, words b) noexcept {
   return (words)vqaddq_u16((uint16x8_t)a, (uint16x8_t)b);
 }
@@ -114,9 +110,7 @@ MILLRACE_SIMD bytes narrowed_bytes(const quads* q) noexcept {
   return (bytes)vuzp1q_u8((uint8x16_t)low, (uint8x16_t)high);
 }
 MILLRACE_SIMD bytes narrowed_masks(const quads* q) noexcept { return narrowed_bytes(q); }
-MILLRACE_SIMD octs sums_of_eight(bytes v) noexcept {
-  return (octs)vpaddlq_u32(vpaddlq_u16(vpaddlq_u8((uint8x16_t)v)));
-}
+MILLRACE_SIMD octs sums_of_eight(bytes v) noexcept { return (octs)vpaddlq_u32(vpaddlq_u16(vpaddlq_u8((uint8x16_t)v))); }
 MILLRACE_SIMD bytes selected(bytes a, bytes b, bytes mask) noexcept {
   return (bytes)vbslq_u8((uint8x16_t)mask, (uint8x16_t)b, (uint8x16_t)a);
 }
@@ -270,8 +264,6 @@ MILLRACE_SIMD void store_two_rows(std::uint8_t* to, std::size_t stride_bytes, wo
   std::memcpy(to, two, 2);
   std::memcpy(to + stride_bytes, two + 1, 2);
 }
-
-#undef MILLRACE_SIMD
 
 }}}}  // namespace millrace::detail::neon
 
