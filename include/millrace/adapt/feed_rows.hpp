@@ -13,7 +13,7 @@
 // the same. If the trainer's run differs, the feeder responds with status 409 and its own identity.
 // Requests: GET /v1/RUN/hello and /v1/RUN/rows/... (adapt/feeders/row_protocol.hpp), /metrics for Prometheus, and
 // /healthz, which needs no token. The feeder processes at most max_requests requests at a time, and refuses others with
-// status 429. A slow client can occupy a request for at most `patience`.
+// status 429. A client that does not receive its answer within `patience` is disconnected.
 // After SIGTERM or SIGINT, the feeder completes the requests in progress and refuses others with status 503. After
 // that, feed_rows() returns. Call feed_rows() on the main thread, before other threads start. If another thread, such
 // as a thread of mr::remote(), receives the signal, the signal ends the process.
@@ -21,7 +21,7 @@
 // for missing shards, and for an address outside of the loopback interface without a token. io_error if the address is
 // in use. If a sample has an error, the feeder reports the error to the trainer, which computes the row again.
 // Threads: the workers call the callables of the flow concurrently, as in a session. Callables with `.blocking` also
-// run on the workers. Therefore, set session.threads to a larger number.
+// run on the workers, which then wait. If the flow has such callables, set session.threads to a larger number.
 // Memory: 4 MiB for each request in progress.
 #pragma once
 

@@ -13,8 +13,8 @@
 // feeder. A feeder that was lost is used again when it returns.
 // Errors: setup_error for invalid options. A feeder refuses the run if its program, flow, data set, seed, layout of
 // rows or token differs; one notice for each host reports this. A notice also reports the loss of the last feeder.
-// Responses are untrusted: each size is compared with the handshake before it is used. Feeders receive the token,
-// positions and a hash of the run, but no keys of object stores. Without https://, the token is not encrypted.
+// Responses are untrusted: each size is checked before it is used. Feeders receive the token, positions and a hash of
+// the run, but no keys of object stores. Without https://, the token is not encrypted.
 // Threads: any thread. One thread transfers rows, and one resolves names. Both start with the session. Lifetime: a
 // storage can be used by only one run. Cost: a copy and a checksum for each row.
 #pragma once

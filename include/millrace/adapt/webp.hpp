@@ -123,7 +123,8 @@ class webp_rows final : public row_decoder {
   }
 
   void start(const plane_box& box) override {
-    // libwebp interpolates chroma only within its crop. Therefore that crop is larger than the box. Its corner is even.
+    // libwebp interpolates chroma only within its crop. Therefore the crop that libwebp decodes is larger than the box,
+    // and its corner has even coordinates.
     constexpr std::size_t margin = 2;
     const auto before = [](std::size_t edge) { return edge < margin ? 0 : (edge - margin) / 2 * 2; };
     const std::size_t left = before(box.left), top = before(box.top);

@@ -7,9 +7,9 @@
 // to the limit; RIFF, RF64 and BW64 files, with plain and extensible headers. Integers are divided by 2^(bits - 1), as
 // in soundfile and torchaudio. Samples of 32 and 64 bits are rounded to f32. Compressed samples (A-law, ADPCM, MP3) and
 // other formats need adapt/sndfile.hpp.
-// Chunks other than `fmt `, `ds64` and `data` have no effect. Programs that write to a pipe do not know the sizes for
-// the headers. If both sizes are at least 0x7ffff000, the samples end at the end of the file. An incomplete frame at
-// the end of the samples is ignored.
+// Chunks other than `fmt `, `ds64` and `data` have no effect. A program that writes to a pipe does not know the sizes
+// when it writes the headers. Therefore sizes of at least 0x7ffff000 are ignored, and the samples end at the end of the
+// file. An incomplete frame at the end of the samples is ignored.
 // Errors: data_error, with shard, key and stage "wav", if the bytes are not a WAV, are truncated or damaged, or exceed
 // a limit. Messages contain offsets in the file. Threads, lifetime: the same rules as for `audio`. Cost: about 0.1 us;
 // no allocation. Format: Multimedia Programming Interface and Data Specifications 1.0 (RIFF), and ITU-R BS.2088 (BW64).

@@ -1,7 +1,7 @@
 // Computes CRC-32, the checksum of gzip and of PNG's chunks.
 //
 //   std::uint32_t checksum = mr::detail::crc32(data);
-//   std::uint32_t same = mr::detail::crc32(second_half, mr::detail::crc32(first_half));   // continues the first
+//   std::uint32_t same = mr::detail::crc32(second_half, mr::detail::crc32(first_half));   // continues the first call
 //
 // If the processor supports them, uses carry-less multiplication (x86-64) or the CRC instruction of Armv8. On other
 // processors, uses tables. All methods return the same number. base/crc32c.hpp uses another polynomial.

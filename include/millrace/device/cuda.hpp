@@ -16,7 +16,7 @@
 // memory. The name of the device includes this node, or the reason why the slots are not bound to it.
 // Pinning memory is slow. Therefore up to 1 GiB of a session's host slots remain for the next session on the same
 // `device` object, for example a validation in each epoch. These slots are freed before a session allocates slots of
-// another size, and when this object and its last session no longer exist.
+// another size, and when neither this object nor a session that uses it exists any more.
 // Errors: setup_error if the device does not exist or the stream is being captured; io_error with CUDA's own message
 // for other failures.
 // Threads: any; each thread keeps its current device. A graph capture on the user's thread is not disturbed.

@@ -58,7 +58,7 @@ struct gpu_thread {
   __device__ unsigned index() const noexcept { return threadIdx.x; }
   /// Waits for all threads of the block.
   __device__ void synchronize() const noexcept { __syncthreads(); }
-  /// Returns the word of the lane `step` above in the warp. All lanes of the warp must call it.
+  /// Returns the word of the lane whose number in the warp is higher by `step`. All lanes of the warp must call it.
   __device__ unsigned from_lane_above(unsigned word, unsigned step) const noexcept {
     return __shfl_down_sync(0xffffffffU, word, step);
   }

@@ -134,7 +134,7 @@ class launcher_reader {
     return with_local_size(*step);
   }
 
-  /// Returns `w`; its local_size is 0 if the launcher's number was impossible.
+  /// Returns `w`. Sets its local_size to 0 if the number from the launcher is impossible.
   static world with_local_size(world w) noexcept {
     if (w.local_size > w.size || w.local_size <= w.local_rank) w.local_size = 0;
     return w;

@@ -79,8 +79,8 @@ std::size_t automatic_lanes(const exact_order_options& o);
 /// Returns a warning if the window has less than 2 samples for each of `lanes` lanes, or an empty string. `remedy` is
 /// the last sentence of the warning.
 std::string narrow_window_notice(std::size_t window, std::size_t lanes, std::string_view remedy);
-/// Returns the remedy for narrow_window_notice(). `older_order`: a resume point of version 1 determines the lanes, not
-/// the user.
+/// Returns the remedy for narrow_window_notice(). `older_order` is true if a resume point of version 1, and not the
+/// user, determines the lanes.
 std::string_view remedy_for_lanes(bool older_order) noexcept;
 
 class lane_cursor;

@@ -97,7 +97,7 @@ struct session_options {
   /// Number of lanes (interleaved parts of the order), each shuffled with its share of the window. By default, an order
   /// with an index derives the number from samples, shards and window. An order without an index has one lane for each
   /// rank. Without an index, the number must be a multiple of the number of ranks. If the source has fewer shards than
-  /// lanes, the run uses the greatest divisor of the number that is not above the number of shards.
+  /// lanes, the number of lanes is reduced to its greatest divisor that is not above the number of shards.
   std::optional<std::size_t> lanes{};
   damage_options on_damage{};         ///< policy for damaged samples; by default the first damaged sample ends the run
   /// A row_storage (adapt/feeders/row_storage.hpp), through which other machines compute rows that the workers have no

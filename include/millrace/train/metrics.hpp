@@ -23,6 +23,7 @@
 // Each add on a GPU is one kernel. A group of adds is one kernel, too, with the same results:
 //
 //   m.add_together([&] { loss.add(losses, {.stream = s});  top.add(logits, labels, {.stream = s}); });
+//
 // Errors: setup_error for wrong names and shapes; data_error for a label that is not a class. For labels on the host,
 // add() throws the data_error. For labels on a GPU, the data_error is thrown by the call of maybe_log() or finish()
 // that writes the row. The sums in this row count only the valid labels.

@@ -25,7 +25,8 @@ struct feed_rows_options {
   /// `epoch_batches`, `lanes`, `grown` and `on_damage`. It also uses `threads` (empty: all usable cores) and `notice`.
   session_options session{};
   /// Maximum number of requests in progress. The feeder refuses further requests with status 429, unless the rank of
-  /// the request has fewer requests in progress than an equal share. The value 0 means 16, plus 4 for each worker.
+  /// the request has fewer requests in progress than its equal share of max_requests. The value 0 means 16, plus 4 for
+  /// each worker.
   std::size_t max_requests = 0;
   /// Maximum time until a client has received an answer. After SIGTERM, also the maximum time until the requests in
   /// progress are complete. At most one day.

@@ -77,9 +77,9 @@ struct feeder_state {
   bool may_compute(std::int64_t now_ns) const noexcept { return is_listed && statistics.is_ready && due_ns <= now_ns; }
   void record_hello() noexcept;
   void record_answer(double seconds, std::size_t requested_rows, std::int64_t now_ns) noexcept;
-  /// Halves the share after an answer with status 429. `sent_ns` is the time at which the request was sent. Requests
-  /// that were sent before the last reduction have no effect. The next request is sent after another answer, or, if no
-  /// other request is running, after a pause.
+  /// Halves the share after an answer with status 429. `sent_ns` is the time at which the request was sent. If the
+  /// request was sent before the last reduction, the call has no effect. The next request is sent after another answer,
+  /// or, if no other request is running, after a pause.
   void record_busy(std::int64_t sent_ns, std::int64_t now_ns, std::int64_t pause_ns) noexcept;
   /// Pauses the feeder for a random time. The maximum of this time doubles with each failure, until an answer arrives.
   void record_failure(const std::string& problem, double uniform, std::int64_t least_pause_ns);
@@ -89,7 +89,7 @@ struct feeder_state {
   double share = 1;   // part of the window that this trainer uses, from 0 to 1
   std::int64_t reduced_ns = 0;
   bool is_listed = true;
-  std::size_t running = 0, greetings = 0;                   // running requests; handshakes among them
+  std::size_t running = 0, greetings = 0;                   // running requests, and how many of them are handshakes
   std::int64_t due_ns = 0, progress_ns = 0, first_ns = 0;   // no request before due_ns
   double rate = 0, least_seconds = 0, slowest_seconds = 0, total_seconds = 0;
   std::uint64_t answers = 0;

@@ -8,9 +8,10 @@
 // Opt-in: needs libmicrohttpd. Its threads receive requests and send answers; the workers of feeder_work compute rows.
 // A connection whose rows are computed is suspended, so that no thread waits for a client or for a worker.
 // If `max_requests` requests are in progress, a further request is accepted only if its rank has fewer requests in
-// progress than an equal share. Therefore every rank receives rows. From the header Millrace-Workers of the answers,
-// trainers compute the size of their windows. Memory: each request needs 4 MiB, or the size of a row if that is larger,
-// and each connection 16 KiB. If ranks have just started, twice `max_requests` requests may be in progress.
+// progress than an equal share. Therefore every rank receives rows. Trainers compute the size of their windows
+// (feeder_attempt.hpp) from the header Millrace-Workers of the answers. Memory: each request needs 4 MiB, or the size
+// of a row if that is larger, and each connection 16 KiB. If ranks have just started, twice `max_requests` requests may
+// be in progress.
 // Errors: the constructor throws setup_error for options that are not valid, and io_error if it cannot listen
 // or read a file.
 // Threads: one thread calls close_slow() and drain(). Lifetime: the row_maker must outlive the server.

@@ -60,7 +60,7 @@ class feeder_work {
   feeder_work& operator=(const feeder_work&) = delete;
 
   using jobs = std::list<std::shared_ptr<feeder_job>>;
-  /// Moves the job from the list `one`, which contains only this job. After stop(), ends the job immediately.
+  /// Submits the only job in the list `one`, and removes it from the list. After stop(), ends the job immediately.
   void submit(jobs& one) noexcept {
     {
       const std::lock_guard lock(mutex_);

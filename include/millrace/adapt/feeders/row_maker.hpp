@@ -5,9 +5,10 @@
 //   rows.compute(samples, worker, body);                 // appends the rows to a body (row_protocol.hpp)
 //
 // The order, the random numbers and the rendering are those of a session with the same flow and options. Therefore a
-// row has the same bytes. The first good sample of epoch 0 defines the shapes.
+// row has the same bytes as in that session. The first good sample of epoch 0 defines the shapes.
 // Errors: the constructor throws setup_error for rows that cannot be computed alone, and the errors of the source.
-// samples_of() throws setup_error for positions that do not exist. An error of a sample becomes a reason in the body.
+// samples_of() throws setup_error for positions that do not exist. If a sample has an error, the body contains the
+// reason in place of the row.
 // Threads: samples_of() is synchronized; each worker may call compute() concurrently with its own number.
 // Cost: samples_of() computes the order of a pass at its first request in that pass.
 #pragma once

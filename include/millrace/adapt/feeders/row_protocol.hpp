@@ -14,6 +14,7 @@
 //
 //   GET /v1/RUN/hello                          200: the text of the feeder
 //   GET /v1/RUN/rows/EPOCH/FIRST-COUNT-STEP    200: a body
+//
 // Both requests may also get these answers: 401 if the token is wrong; 409 with the text of the feeder if the runs
 // differ; 429 if the feeder is busy; 503 with the header Retry-After (in seconds) if the feeder ends. Each answer may
 // have the header Millrace-Workers: the number of workers of the feeder, divided by the number of ranks whose rows it
@@ -24,7 +25,7 @@
 // Errors: setup_error for another run; data_error for a body or a path that is not valid. The messages name the feeder
 // and the row. Untrusted input is safe: no size is used before it has been checked against the handshake.
 // Threads: pure functions; a decoder is not synchronized. Cost: a copy of each row that arrives in several pieces; no
-// allocation after the largest one.
+// allocation after the largest row.
 #pragma once
 
 #include <millrace/adapt/feeders/row_storage.hpp>

@@ -85,8 +85,8 @@ struct request {
 /// A session, regardless of the type of its flow.
 class door {
  public:
-  /// Columns of at most this size are always copied. For example, a stored loss refers to the labels. Without the copy,
-  /// the loss would keep the slot of the batch in use, including its images.
+  /// Columns of at most this size are always copied. Otherwise a small tensor that the program keeps, such as the
+  /// labels, would keep the complete slot of the batch in use, including its images.
   static constexpr std::size_t copied_bytes = std::size_t{64} << 10;
 
   virtual ~door() = default;

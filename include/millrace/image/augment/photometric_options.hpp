@@ -101,8 +101,8 @@ struct warp_options {
 
 /// The library whose parameters an automatic augmentation uses.
 enum class augment_numbers : std::uint8_t {
-  torchvision,   ///< 14 operations; magnitude: index of a bin; nearest pixel, black outside the image
-  timm           ///< 15 operations; magnitude: level 0 to 10; bilinear or bicubic, mean color outside
+  torchvision,   ///< 14 operations; a magnitude is a bin; default: nearest pixel, black outside
+  timm           ///< 15 operations; a magnitude is a level; default: bilinear or bicubic, mean color outside
 };
 
 /// Options of RandAugment.
@@ -111,7 +111,7 @@ struct rand_augment_options {
   std::size_t count = 2;                                    ///< operations per image
   double magnitude = 9;                                     ///< torchvision: a bin, counted from 0; timm: a level
   std::size_t bins = 31;                                    ///< torchvision: number of bins (steps of the magnitude)
-  double deviation = 0.5;      ///< timm: standard deviation of the level; above 100: uniform in 0..magnitude
+  double deviation = 0.5;      ///< timm: standard deviation of the level; above 100, it is uniform in 0..magnitude
   bool increasing = true;      ///< timm: a higher level increases the effect of all operations ("inc1")
   double probability = 0.5;    ///< timm: probability of each operation
   std::optional<interpolation> filter{};   ///< interpolation between pixels; by default the published one

@@ -1,5 +1,5 @@
-// Pillow's Gaussian blur, in place: three passes of a box filter with fractional ends along rows, then three along
-// columns.
+// Pillow's Gaussian blur, in place: three passes of a box filter along rows, then three along columns. A box filter
+// replaces each byte by the mean of the bytes around it. The two bytes at the ends of the box have a lower weight.
 //
 //   const auto weights = mr::detail::box_weights_of(1.5);     // sigma; Pillow's `radius`
 //   mr::detail::box_blur<mr::detail::portable_boxes> blur;    // reused for all images
@@ -26,7 +26,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// A box filter with fractional ends. Weights have 24 fraction bits.
+/// The weights of a box filter, with 24 fraction bits.
 struct box_weights {
   std::size_t radius = 0;
   std::uint32_t inside = 1U << 24, end = 0;   ///< weights of bytes inside the box, and of two bytes next to it

@@ -4,10 +4,9 @@
 //   mr::detail::hsv_bytes_of(pixel);                        // one pixel's H, S and V
 //
 // Pillow computes in float and double, and truncates. In exact arithmetic, H is 255 / 6 times the usual angle of 0 to
-// 6, and S is 255 (max - min) / max. Pillow's result differs from the truncated exact value only if the exact value is
-// an integer and Pillow's rounded result is below this integer. Whether this occurs depends only on the integer, so a
-// table has one bit for each integer. In the reverse conversion, Pillow's intermediate rounding has no effect, because
-// results are nearest integers and ties do not occur.
+// 6, and S is 255 (max - min) / max. Pillow's result differs from the truncated exact value only for some integers,
+// whose rounded result is just below the integer. A table with one bit for each integer lists them. In the reverse
+// conversion, Pillow's intermediate rounding has no effect, because results are nearest integers and ties do not occur.
 // Tests compare both conversions of all colors with Pillow's own computation.
 // Units: pixels of three bytes. Errors: none. Threads: any thread, if no two calls share pixels.
 #pragma once

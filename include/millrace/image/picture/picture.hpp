@@ -22,7 +22,8 @@
 //
 //   p = mr::jpeg(r["jpg"]).letterbox({.width = 640, .height = 640}).random_flip(rng);       // detectors
 //   q = mr::png(r["png"]).pad(4).random_crop(32, rng).random_flip(rng);                     // CIFAR
-// Decoding stops below the crop, so damage below the crop is not detected.
+//
+// Decoding stops below the crop. Therefore damage below the crop is not detected.
 // A batch renders several images together, because this is faster. Grouping does not change the result. The choice of
 // the decoder does not change the bits of an `exact` image (picture_renderer.hpp).
 // For several crops of one JPEG, use a column of std::array<mr::picture, n>, or several columns. The JPEG is decoded

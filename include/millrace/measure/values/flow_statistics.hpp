@@ -91,7 +91,7 @@ struct flow_statistics {
   std::size_t usable_cores = 0;             ///< cores by affinity and quota; 0 if unknown
   std::uint64_t throttled_ns = 0;           ///< time in which the cgroup's quota throttled the process
   std::uint64_t process_cpu_ns = 0;         ///< processor time, summed over all threads of the process; 0 if unknown
-  std::uint64_t run_delay_ns = 0;           ///< time ready to run, but not running, summed over all threads
+  std::uint64_t run_delay_ns = 0;           ///< time in which threads waited for a core, summed over all threads
   std::size_t host_slots = 0, device_slots = 0;
   std::size_t read_ahead_bytes = 0;         ///< maximum number of bytes that are read, but not yet claimed
   std::vector<queue_statistics> queues{};

@@ -15,6 +15,7 @@
 //             read_levels.hpp), but no more than the I/O threads can process
 //   in turn   n / time of reading the shard that the order needs next, if most samples wait for it. One thread
 //             reads it, so the read-ahead of later shards by other threads does not speed up the run.
+//
 // The limit of reads uses two durations, because neither is sufficient. The busy time of the threads treats the waits
 // of reads in the queue of a disk as usable capacity. The time with an outstanding read does not distinguish slow
 // responses from full bandwidth.

@@ -22,7 +22,7 @@
 //   5 % of its time, the result is balanced instead.
 // - Page cache: reads are the limit, and less than 5 % of the bytes were read from storage.
 // - Bandwidth: reads are the limit, and reach 85 % of the ceiling (the maximum speed of the storage). If the ceiling is
-//   unknown, concurrent reads slow each other down by a quarter or more (read_levels.hpp).
+//   unknown, this is the result if concurrent reads slow each other down by a quarter or more (read_levels.hpp).
 // - Latency: reads are the limit, the ceiling or the slowdown is known, and the cause is not bandwidth.
 //
 // Errors: the result is bound_by::unknown for fewer than 5 batches, and without a trainer.

@@ -5,6 +5,7 @@
 //   };
 //   const mr::entry_points all = mr::make_entry_points("train-{000..146}.tar", make);
 //   std::printf("%llu fields, %.1f %% of the shards\n", all.fields, 100 * all.share());
+//
 // shards() then delivers the entry points together with their fields (bytes::entries()). A CRC-32C protects each
 // payload and its entry points. The shards and the data read from them do not change. Alternatively, the option
 // `entries` of shards() creates entry points at the first start. Shards whose indexes have entry points are skipped.

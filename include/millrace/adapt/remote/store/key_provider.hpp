@@ -5,7 +5,7 @@
 //   keys.accepted(now.keys);                      // the server returned the object
 //   const auto remedy = keys.refused(now.keys);   // whether to send the request again now, later, or never
 //
-// Keys are often replaced during a run, by a program that writes the new file in steps, or a few seconds late.
+// During a run, other programs often replace the keys. They may write the new file in steps, or a few seconds too late.
 // Therefore refusals and failed searches are treated as transient. Searches are repeated after 1, 2, 4, 8, 16, 16, ...
 // s. If the server has accepted keys before, the searches end after `retry_seconds`. Otherwise the keys are probably
 // wrong, and the searches end after 7 s. If the keys are from the environment, which does not change, the searches end

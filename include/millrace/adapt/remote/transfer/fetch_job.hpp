@@ -1,5 +1,5 @@
 // A fetch (request for a range of bytes) in the network thread: its attempts, their results, and the time of the next
-// one.
+// attempt.
 //
 //   mr::detail::fetch_job job{.fetch = part, .sent = address, .retry = mr::detail::retry_state(now_ns)};
 //   job.problem = {failure_kind::busy, "the server answered 503"};

@@ -9,9 +9,9 @@
 // in flight. A larger window helps only in the second case, and needs memory. Therefore the window is doubled
 // repeatedly. If a doubling does not speed up the reader by at least an eighth, the window gets its previous size. The
 // next doubling is tried after 64 windows of data. If the network thread is busy for more than seven eighths of the
-// time, a doubling cannot help. In this case, the window is halved, but not below the initial window. A smaller window
-// is reverted only if the reader becomes slower by more than an eighth. Small windows are better because bytes that
-// wait for a long time have left the CPU's cache.
+// time, a doubling cannot help. In this case, the window is halved, but not below the initial window. The previous
+// window is restored only if the reader becomes slower by more than an eighth. Small windows are better because bytes
+// that wait for a long time have left the CPU's cache.
 // Errors: none. Threads: one at a time.
 #pragma once
 

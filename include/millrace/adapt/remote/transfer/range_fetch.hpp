@@ -108,7 +108,7 @@ class range_fetch {
     const std::lock_guard lock(mutex_);
     return abandoned_ || missing_ || failure_ || arrived_ == size_bytes_;
   }
-  /// Sets the size and version of the object. Called with those in the first response.
+  /// Sets the size and version of the object. Called with the values in the first response.
   void begin(const std::optional<file_identity>& identity) {
     const std::lock_guard lock(mutex_);
     if (identity) {

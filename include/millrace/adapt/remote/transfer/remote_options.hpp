@@ -26,8 +26,8 @@ namespace millrace { inline namespace MILLRACE_ABI {
 struct remote_retries {
   int attempts = 10;                                 ///< maximum number of attempts without progress
   std::chrono::duration<double> limit{180};          ///< maximum time without progress, or with refused keys
-  std::chrono::duration<double> first_pause{0.2};    ///< maximum of the first pause; each later maximum is the double
-  std::chrono::duration<double> longest_pause{20};   ///< upper limit of the maximum pause
+  std::chrono::duration<double> first_pause{0.2};    ///< maximum of the first pause; doubles with each attempt
+  std::chrono::duration<double> longest_pause{20};   ///< upper limit of the maximum, which doubles
 };
 
 /// Hedging: if a request is late, a second request is sent on a new connection. The first response is used.

@@ -12,7 +12,7 @@
 // An entry is one word whose fields can be added. The entry for two symbols is the sum of the entries for the single
 // symbols. Therefore consecutive entries of a table are computed with one addition each, and no index is decoded
 // separately. An entry consumes at most 22 bits. Threads: pure functions; any thread. Source: ITU-T T.81 F.2.2.
-// Building tables in runs is the author's own method.
+// Computing consecutive entries by addition is the author's own method.
 #pragma once
 
 #include <millrace/image/jpeg/baseline/huffman_code.hpp>

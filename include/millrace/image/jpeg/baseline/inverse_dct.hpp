@@ -3,8 +3,8 @@
 //   const mr::detail::dequantiser q(component.quantiser);                              // in zigzag order
 //   bool tame = mr::detail::inverse_dct_pair(pair, q, {samples, stride_bytes});        // writes 16 columns of 8 rows
 //
-// block_stream.hpp defines the layout of `pair`. The function sets the pair to zero for the next blocks while it is in
-// the L1 cache. The function returns false if a value is "wild", which means so large that the results of
+// block_stream.hpp defines the layout of `pair`. The function then sets the pair, which is still in the L1 cache, to
+// zero for the next blocks. The function returns false if a value is "wild", which means so large that the results of
 // implementations differ. The samples are then undefined. Values of real 8-bit images are far from wild. A value is
 // wild in two cases:
 // - The sum of the magnitudes of a column's dequantized coefficients exceeds `max_in_column`. Then 16 bits may overflow

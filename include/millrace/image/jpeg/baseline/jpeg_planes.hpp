@@ -6,8 +6,8 @@
 //   auto blue = cb.data[0];                                // chroma begins at p.left / p.horizontal_sampling
 //
 // Shapes: samples are u8. Width and height count only samples that belong to the image, without the padding to complete
-// coding units. Therefore, if the region extends to the right or lower edge of the image, its last column or row is
-// that of the image.
+// coding units. Therefore, if the region extends to the right or lower edge of the image, the last column or row of a
+// plane is the last one of the image.
 // Lifetime: the planes are views. The function that returns them documents how long they are valid.
 #pragma once
 

@@ -12,9 +12,10 @@
 // - u16 minimum distance, three i16 minimum predictors
 // - the distances of all entries; then, from the next byte on, the predictors, entry by entry
 //
-// Distances and predictors are packed from the lowest bit up, as differences from their minimum. A distance is a number
-// of bits in the file, including stuffed bytes, from the previous entry, or from the end of the headers for the first
-// entry. Each `every`th MCU except MCU 0 has an entry, so the number of entries is not stored.
+// Distances and predictors are packed from the lowest bit up, as differences from their minimum. The distance of an
+// entry is the number of bits in the file from the previous entry, including stuffed bytes. The distance of the first
+// entry is counted from the end of the headers. Each `every`th MCU except MCU 0 has an entry, so the number of entries
+// is not stored.
 // Errors: none. If the bytes are not from pack_entries(), open() refuses them, or the entries are arbitrary. Lifetime:
 // packed_entries points into the bytes. Threads: one thread at a time. Requires a little-endian machine.
 #pragma once
