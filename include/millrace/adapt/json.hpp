@@ -129,8 +129,8 @@ std::string json_expectation() {
   else return "a number in the range of " + std::string(dtype_name<T>());
 }
 
-/// A number that JSON does not have, but Python's json.dumps() writes. It is passed to the parser as a string: an
-/// escaped NUL, followed by the word. Real documents do not contain this string.
+/// A number that Python's json.dumps() writes, although JSON does not have it, such as NaN. The parser gets a string
+/// instead: an escaped NUL, followed by the word. Real documents do not contain such a string.
 struct json_constant {
   std::string_view word;
   double value;

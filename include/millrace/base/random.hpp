@@ -1,5 +1,5 @@
-// Generates counter-based random numbers. The same (seed, epoch, sample, stage) yields the same numbers on every thread
-// and machine.
+// Generates random numbers from a key. The same key (seed, epoch, sample, stage) yields the same numbers on every
+// thread and machine.
 //
 //   example prepare(const mr::record& r, mr::rng& rng) {
 //     const bool mirrored = rng.chance(0.5);     // true with probability 0.5
@@ -60,8 +60,8 @@ class rng {
   struct key {
     std::uint64_t seed = 0;
     std::uint64_t epoch = 0;
-    /// Identity of the sample in the data set, not its position in the epoch. As an exception, mix_rows uses the
-    /// position of the first row of a pair of rows.
+    /// Identity of the sample in the data set, which is not its position in the epoch. Only mix_rows, which draws once
+    /// for two rows, uses the position of the first of them.
     std::uint64_t sample = 0;
     std::uint64_t stage = 0;    ///< number of the stage among the stages that use random numbers
   };
@@ -148,7 +148,7 @@ class rng {
     for (bool even = true;; even = !even) {
       const std::uint64_t next = bits();
       if (next >= last) return even;
-      const std::uint64_t part = below(2 * k + 2);   // 0: rejected; 1: accepted with probability x; above: accepted
+      const std::uint64_t part = below(2 * k + 2);   // 0 rejects; 1 accepts with probability f; 2 or more accepts
       if (part == 0 || (part == 1 && bits() >= x)) return even;
       last = next;
     }

@@ -2,8 +2,8 @@
 //
 //   #include <millrace/compiled/remote.hpp>      // c++ -std=c++20 -O3 -DMILLRACE_COMPILED -c
 //
-// The library millrace-compiled-remote has two parts. remote.cpp includes this part, which needs libcurl and
-// stores.cpp.
+// remote.cpp includes this header. Together with stores.cpp, it is the library millrace-compiled-remote, which needs
+// libcurl.
 #pragma once
 
 #include <millrace/base/version.hpp>

@@ -14,13 +14,13 @@
 // first set. The seed of the flow is the seed of the first set. Each set may have its own options, such as fields,
 // storage, where or only. A damaged sample of any set damages the record. on_damage and the quarantine list identify
 // the record by the key in the first set. A resume point contains fingerprints of all sets.
-// Keys: several samples of the first set may have the same key. They then share a partner. In each other set, at most
-// one sample may have a given key of the first set. With same_shard_names, this applies separately to the shards of
-// each file name. Samples of other sets whose keys do not occur in the first set are not used.
+// Keys: several samples of the first set may have the same key. They then share a partner. In each of the other sets, a
+// sample of the first set may have only one partner. With same_shard_names, partners are searched only in the shard
+// with the same file name. Samples of the other sets that are partners of no sample are not used.
 // Errors: the constructor of the session throws setup_error for
 // - a set without an index (compressed, or .index = off)
 // - field names that are equal in two sets, after join_options::prefixes are added
-// - a key with two partners in a set
+// - a sample with two partners in one set
 // - sets without a common key
 // - with missing::error, a sample without a partner
 // - stages that change the number of rows, as for every source that always uses an index
@@ -59,7 +59,8 @@ class joined_source {
   /// In the first call, reads or builds the indexes of all sets, and finds the partners. Returns true. Throws
   /// setup_error for a set without an index, and the errors of joined_data.
   bool uses_index(const index_use& use) const;
-  /// Requires an earlier call of uses_index() for a session of the same kind (with or without on_damage).
+  /// Returns the run of a session. uses_index() must have been called before for this session, or for another session
+  /// that also has, or also lacks, on_damage.
   owner<planned_run> plan(const indexed_run_options& o) const;
 
   // Every source needs these members. open() is only declared, because the session calls plan() instead.

@@ -146,9 +146,8 @@ TEST_CASE("a text of version 2 or 3 is read, and accepted as 4 or 5 if it has on
     of_lanes.lanes = now.lanes = 24;
     now.version = version + 2;
     CHECK(message_of([&] { mr::detail::check_same(of_lanes, now); }) ==
-          "this resume point has version " + std::to_string(version) +
-              ", whose sample order is no longer supported for more than one lane: got 24 lanes, expected version " +
-              std::to_string(version + 2));
+          "this release cannot continue an older resume point that has several lanes: got version " +
+              std::to_string(version) + " with 24 lanes, expected version " + std::to_string(version + 2));
   }
 }
 

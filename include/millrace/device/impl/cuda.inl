@@ -227,7 +227,7 @@ MILLRACE_INLINE void cuda_backend::record(device_event& mark, stream_view stream
   // capture, and so would the copy stream.
   if (is_capturing(stream))
     throw setup_error("a batch was released while its stream was being captured",
-                      "Release it after cudaStreamEndCapture, or before cudaStreamBeginCapture");
+                      "Release the batch after cudaStreamEndCapture, or before cudaStreamBeginCapture");
   check_cuda(cudaEventRecord(handle(mark), named_stream(stream)), "cudaEventRecord");
 }
 

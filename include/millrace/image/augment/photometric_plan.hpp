@@ -74,11 +74,11 @@ class photometric_plan {
   photometric_plan& pillow_blur(double radius);
   /// Rotates around the center, counter-clockwise; -1000000 to 1000000 degrees.
   photometric_plan& rotate(double degrees, const warp_options& options = {});
-  /// Shears horizontally: each row copies its pixels from `factor` columns further right than the row above does; -1000
+  /// Shears horizontally: moves each row to the left by `factor` pixels more than the row above it. The factor is -1000
   /// to 1000.
   photometric_plan& shear_x(double factor, const warp_options& options = {});
-  /// Shears vertically: each column copies its pixels from `factor` rows further down than the column to its left does;
-  /// -1000 to 1000.
+  /// Shears vertically: moves each column up by `factor` pixels more than the column to its left. The factor is -1000
+  /// to 1000.
   photometric_plan& shear_y(double factor, const warp_options& options = {});
   /// Translates the image to the right and down, in pixels; -65535 to 65535.
   photometric_plan& translate(double right, double down, const warp_options& options = {});

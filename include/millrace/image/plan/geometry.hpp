@@ -141,7 +141,7 @@ namespace detail {
 /// Returns the same axis for a mirrored source of `extent` pixels.
 plan_axis mirrored_axis(const plan_axis& axis, std::int64_t extent) noexcept;
 
-/// Returns the position to which the axis maps an edge. Position 0 is the edge of the result, padding included.
+/// Returns the position of a source edge in the result of the axis. The result includes the padding, and begins at 0.
 double edge_on(const plan_axis& axis, double edge) noexcept;
 
 /// The outputs [begin, end) of an axis that show a source pixel; the others are padding of a constant color.

@@ -7,11 +7,12 @@
 // With source length n and target m, the distance of source pixel i from the center of output o is
 // x = |(2i + 1) m - (2o + 1) n| / (2 max(n, m)). The raw weight of the pixel is max(0, 1 - x) for a bilinear resize.
 // For a bicubic resize, cubic_kernel computes the raw weight. These are the filters of Pillow and torchvision
-// ("antialias"). For resize_filter::opencv_linear, m replaces max(n, m). The formulas are for a box that begins at 0;
-// an axis may have any box.
-// The weights of an output sum to 2^14 exactly, because the running sum is rounded and the weights are its differences.
-// This rounding also prevents the errors of long filters from accumulating. A bicubic weight may be negative or above
-// 2^14, but never above 1.25 * 2^14. All numbers are integers, so the table is identical with every compiler and flag.
+// ("antialias"). For resize_filter::opencv_linear, m replaces max(n, m). These formulas assume that the resized part of
+// the image begins at pixel 0. The code accepts any part.
+// The running sums of the raw weights are scaled and rounded. Each weight is the difference of two successive sums.
+// Therefore the weights of an output sum to exactly 2^14, and rounding errors of long filters do not accumulate. A
+// bicubic weight may be negative or above 2^14, but never above 1.25 * 2^14. All numbers are integers, so the table is
+// identical with every compiler and flag.
 #pragma once
 
 #include <millrace/base/version.hpp>
@@ -27,10 +28,10 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-// Keys' cubic with a = -0.5, the weights of a bicubic resize, in integers: identical with every compiler and flag.
-// With x = distance / one pixel, a weight is 1.5 x^3 - 2.5 x^2 + 1 for x < 1, else -0.5 (x - 1) (x - 2)^2.
-// x has 18 fraction bits and is exact if the distance is an integer number of pixels. Therefore a resize to the same
-// size changes nothing.
+// Computes the weights of a bicubic resize: the cubic function of Keys, with a = -0.5. Uses only integers, so the
+// weights are identical with every compiler and flag. With x = distance / one pixel, a weight is 1.5 x^3 - 2.5 x^2 + 1
+// for x < 1, else -0.5 (x - 1) (x - 2)^2. x has 18 fraction bits and is exact if the distance is an integer number of
+// pixels. Therefore a resize to the same size changes nothing.
 // Source: R. G. Keys, Cubic Convolution Interpolation for Digital Image
 // Processing, IEEE Transactions on Acoustics, Speech and Signal Processing, 1981. Pillow's Resample.c has the same a.
 
@@ -102,7 +103,7 @@ class tap_table {
     else add_outputs(axis, t, [this](const tap_window& now) { add_output(now); });
   }
 
-  /// Begins a table without outputs. `overshoots`: weights may be negative or above 2^14.
+  /// Removes all outputs. If `overshoots` is set, weights may be negative or above 2^14.
   void clear(bool overshoots = false) noexcept {
     outputs_ = used_ = max_count_ = 0;
     overshoots_ = overshoots;
@@ -201,7 +202,7 @@ class tap_table {
 
   /// Adds an output whose weights may be negative. Therefore running sums may be negative or decrease.
   void add_cubic_output(const tap_window& t, const cubic_kernel& kernel) {
-    std::uint64_t* const running = running_.data();   // as two's complement
+    std::uint64_t* const running = running_.data();   // signed sums, stored as two's complement
     std::size_t count = 0;
     std::int64_t sum = 0;
     for (std::int64_t i = t.start, at = t.at; i < t.end && at < t.center + t.reach; ++i, at += 2 * t.step) {
@@ -237,8 +238,8 @@ class tap_table {
 //
 //   (L(2k-1) + 3 L(2k) + 3 L(2k+1) + L(2k+2)) / 4.
 //
-// This is libjpeg's fancy upsampling, with the weights 3/4 and 1/4, followed by the resize, without the upsampling's
-// rounding.
+// This combines libjpeg's fancy upsampling, which has the weights 3/4 and 1/4, with the resize. Nothing is rounded
+// between the two steps.
 // At the image's edge libjpeg repeats the last sample, so weights beyond the edge are added to that sample's weight.
 // The weights of an output sum to 2^14 exactly, because the running sum is rounded. Bicubic weights may be negative.
 // Source of the rule: fancy_upsampling.hpp.

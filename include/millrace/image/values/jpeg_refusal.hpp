@@ -16,8 +16,6 @@
 namespace millrace { inline namespace MILLRACE_ABI {
 
 /// The reason why the built-in decoder does not decode an image; libjpeg decodes it instead, and may report an error.
-/// Order: images that the built-in decoder does not receive, then types of files that it does not support, then
-/// properties that it detects during decoding.
 enum class jpeg_refusal : std::uint8_t {
   none,
   not_asked,         ///< the user requested libjpeg
@@ -34,7 +32,7 @@ enum class jpeg_refusal : std::uint8_t {
   tables,            ///< missing or invalid tables
   damaged,           ///< bad codes, short data, a missing marker, bytes between restart intervals
   wild_values,       ///< impossible coefficients, on which decoders overflow in different ways
-  progressive,       ///< the baseline decoder's result for progressive files, see progressive_decoder.hpp
+  progressive,       ///< a progressive file; progressive_decoder.hpp decodes it, not the baseline decoder
   unrefined,         ///< progressive, and some coefficient bits are in no scan; libjpeg smooths such images
   limits             ///< progressive, and exceeds the maximum number of scans or the memory limit
 };

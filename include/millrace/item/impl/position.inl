@@ -141,8 +141,8 @@ MILLRACE_INLINE std::string counts_text(const data_counts& counts) {
 
 MILLRACE_INLINE void check_same(const position& from, const position& current) {
   if (from.is_oldest() && from.lanes > 1 && !current.has_index())
-    throw setup_error("this resume point has version " + std::to_string(from.version) + ", whose sample order is "
-                          "no longer supported for more than one lane: got " + std::to_string(from.lanes) +
+    throw setup_error("this release cannot continue an older resume point that has several lanes: got version " +
+                          std::to_string(from.version) + " with " + std::to_string(from.lanes) +
                           " lanes, expected version " + std::to_string(current.version),
                       "Resume with the release of Millrace that wrote it, or start without it");
   std::string differences;

@@ -12,8 +12,8 @@
 // random distance below the shuffle window (reorder_buffer.hpp). The merger removes one sample from each lane in turn,
 // and skips lanes that have ended the pass. Each pass begins with the first lane. Nothing else affects the order.
 // At the end of a pass, only the merger waits. The lanes already read the next pass. Each lane has at most 1 + 2 x
-// threads / lanes open shards. The limit of bytes that are read ahead is divided equally among the lanes. Only the lane
-// of the next sample may exceed its part, and only if it has no sample ready. This guarantees progress.
+// threads / lanes open shards. The limit of bytes that are read ahead is divided equally among the lanes. The lane that
+// must provide the next sample may exceed its part while it has no sample ready. Otherwise the run could stop.
 // Errors: an error of a lane replaces that lane's next sample. data_error after 100 passes without a sample. Threads:
 // `threads` I/O threads. With 0 threads, advance() reads on the calling thread. Reads block only these threads.
 #pragma once
@@ -34,7 +34,7 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 //
 //   lane_queue<record> ready(8);
 //   reorder_buffer<shards_source> shards(order, options, ready);   // puts samples into it while ready.can_accept()
-//   if (!ready.empty()) next.put(ready.pop());                     // the merger; if it is empty, see ready.error()
+//   if (!ready.empty()) next.put(ready.pop());                     // the merger; an empty queue may have an error()
 //   if (ready.at_pass_end()) ...  ready.begin_pass();                // no sample of the next pass enters before that
 //
 // Threads: one at a time, under the lock of the read stage. The thread that removes a sample also searches for the next
@@ -83,7 +83,7 @@ struct lane_start {
   std::uint64_t pass = 0;
   std::size_t shard = 0;       ///< index in the order of the lane's shards in that pass
   std::uint64_t sample = 0;    ///< number of samples in the lane's pass before that shard
-  /// Place in the lane's shuffled order of the first sample to deliver; earlier samples are dropped.
+  /// Index of the first sample to deliver, in the lane's shuffled order of that pass. Samples before it are dropped.
   std::uint64_t ordinal = 0;
 };
 
@@ -166,7 +166,7 @@ class interleaved_read_stage final : public read_stage_base<Source> {
   std::uint64_t ordinal_;                // number of samples of this rank before the next sample
   std::uint64_t empty_passes_ = 0;     // number of passes without a sample since the last sample
   bool finished_ = false;
-  bool had_space_ = true;        // at the last pass_on(); workers may free space at any time after it
+  bool had_space_ = true;        // whether the last pass_on() found space; workers may free space at any time
   bool waits_for_bytes_ = false;   // a lane has reached its part of the limit of bytes that are read ahead
 };
 

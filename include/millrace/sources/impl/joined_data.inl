@@ -249,8 +249,8 @@ MILLRACE_INLINE void joined_data::check_same(std::uint64_t then) const {
           ? "the first set of join() has the same shards, but other sets, chosen samples or partners differ"
           : "the first set of join() has other shards";
   throw setup_error("the resume point belongs to another run: " + std::string(problem),
-                    "Join the same sets with the same options, or start without the resume point. The numbers of "
-                    "workers and of ranks may change, if the global batch is the same");
+                    "Join the same sets with the same options, or start without the resume point. If the "
+                    "global batch stays the same, the numbers of workers and of ranks may change");
 }
 
 MILLRACE_INLINE std::size_t joined_data::expect(const expected_order& order) {

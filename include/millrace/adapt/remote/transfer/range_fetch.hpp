@@ -1,4 +1,4 @@
-// A fetch: a range of a remote object in transfer. A reader can read its bytes as soon as they arrive.
+// The transfer of a range of a remote object. A reader can read each byte as soon as it has arrived.
 //
 //   auto part = std::make_shared<mr::detail::range_fetch>(object, 0, memory);   // a reader creates it
 //   engine.submit(part);                                                        // the network thread fills it
@@ -57,7 +57,7 @@ class range_fetch {
     return arrived_;
   }
   /// Waits until to.size() bytes from position `from` on have arrived, and copies them to `to`. The network thread may
-  /// write large amounts directly to `to`. In this case, the memory contains no valid bytes before buffered_from().
+  /// write large amounts directly to `to`. The memory then has valid bytes only from buffered_from() on.
   void wait_into(std::size_t from, std::span<std::byte> to) {
     const std::size_t end = from + to.size();
     std::unique_lock lock(mutex_);
@@ -131,8 +131,8 @@ class range_fetch {
       const std::span<std::byte> direct = direct_.first(std::min(on_copy_, direct_.size()));
       const std::span<std::byte> buffered = memory_.subspan(arrived_ + direct.size(), on_copy_ - direct.size());
       direct_ = direct_.subspan(direct.size());
-      // Without the lock, so that the reader does not wait for it. The reader uses only arrived bytes, and abandon()
-      // waits.
+      // The bytes are copied without the lock, so the reader need not wait for the copy. This is safe: the reader uses
+      // only bytes that have arrived, and abandon() waits for the end of the copy.
       lock.unlock();
       if (!direct.empty()) std::memcpy(direct.data(), bytes.data() + skipped, direct.size());
       if (!buffered.empty()) std::memcpy(buffered.data(), bytes.data() + skipped + direct.size(), buffered.size());

@@ -8,8 +8,8 @@
 //   bool begun = u.next_interval(number);        // skips the marker RSTn; false if it is missing
 //   u.seek(from);                                // or: continues at another byte of the file
 //
-// The next `slack_bytes` after the copied bytes are readable, but undefined. A decoder that has read these bytes
-// detects this from its position.
+// A decoder may read `slack_bytes` bytes beyond the copied bytes. Their values are undefined. If the decoder's position
+// is beyond end(), it has used such bytes.
 // Errors: none. Lifetime: the file must outlive the object. Threads: one thread at a time.
 // Source: ITU-T T.81 F.1.2.3, B.2.1.
 #pragma once
@@ -78,8 +78,8 @@ class unstuffer {
     begin_interval();
   }
 
-  /// Limits copying to a few bytes beyond this byte of the file, until the next call. Initially, copying is not
-  /// limited. The interval does not end at the limit.
+  /// Stops copying a few bytes after this byte of the file, until another limit is set. Initially, nothing stops it.
+  /// The interval does not end at the limit.
   void limit(const std::uint8_t* at) noexcept { limit_ = at; }
 
   /// Copies until end() - from >= bytes, or the interval ends, or the limit is reached.
@@ -162,7 +162,7 @@ class unstuffer {
 
   const std::uint8_t* from_ = nullptr;
   const std::uint8_t* file_end_ = nullptr;
-  const std::uint8_t* limit_ = nullptr;           // bytes after it are not requested
+  const std::uint8_t* limit_ = nullptr;           // copying stops a few bytes after it
   const std::uint8_t* interval_from_ = nullptr;
   std::uint8_t* start_ = nullptr;
   std::uint8_t* to_ = nullptr;

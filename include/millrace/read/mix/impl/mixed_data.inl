@@ -53,8 +53,8 @@ MILLRACE_INLINE void mixed_data::check_same(std::uint64_t then) const {
                                     "behavior when a source runs out)"
                                   : "the mix has other sources, or the same sources in another order";
   throw setup_error("the resume point belongs to another run: " + std::string(problem),
-                    "Use the same mix, or start without the resume point. The numbers of workers and of ranks may "
-                    "change, if the global batch is the same");
+                    "Use the same mix, or start without the resume point. If the global batch stays the "
+                    "same, the numbers of workers and of ranks may change");
 }
 
 MILLRACE_INLINE std::size_t mixed_data::read(std::span<const located_sample> samples, std::span<mixed_record> records,

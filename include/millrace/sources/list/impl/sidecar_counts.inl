@@ -34,7 +34,8 @@ MILLRACE_INLINE std::optional<std::string> json_file(const storage& at, const st
   if (const std::uint64_t size_bytes = find_stamp(at, path).value_or(file_stamp()).size_bytes; size_bytes > max_bytes)
     throw data_error("the file is too large: got " + std::to_string(size_bytes) + " bytes, expected at most " +
                          std::to_string(max_bytes),
-                     "Remove it, or write it again", {.stage = "index", .shard = path, .key = {}, .offset_bytes = 0});
+                     "Remove the file, or write the index again",
+                     {.stage = "index", .shard = path, .key = {}, .offset_bytes = 0});
   return small_file(at, path);
 }
 
@@ -47,7 +48,7 @@ MILLRACE_INLINE std::uint64_t count_of_dali_index(std::string_view text, const s
     if (read.ec == std::errc() && (read.ptr == line.data() + line.size() || *read.ptr == '\r')) return count;
   }
   throw data_error("the file is not a DALI index: expected \"v1.2\" and the number of samples in its first line",
-                   "Remove it, or write it again",
+                   "Remove the file, or write the index again",
                    {.stage = "index", .shard = path, .key = {}, .offset_bytes = 0});
 }
 
