@@ -3,7 +3,8 @@
 // The feeder is this program in another process, connected by http over the loopback interface. Runs with and without
 // the feeder alternate. Only CPU times of the trainer's process count; rates are wall time.
 //   sleep: a callable sleeps 10 ms and fills a row of 150 kB, 2 workers and 16 of the feeder. Rate as a share of the
-//     sum of both, and CPU time of the threads that receive rows, per GB.
+//     sum of both, and CPU time of the threads that receive rows, per GB; compared with measure_receiving(), which
+//     copies and checks rows, and with recv() alone.
 //   jpeg: photographs of M, one worker and one of the feeder, each on its own core. CPU time of the trainer per row,
 //     compared with feeder_gain_of(), which report_of() prints.
 #include "harness.hpp"
@@ -13,6 +14,7 @@
 
 #include <millrace/adapt/feed_rows.hpp>
 #include <millrace/adapt/feeders.hpp>
+#include <millrace/base/clock.hpp>
 #include <millrace/millrace.hpp>
 #include <millrace/report/verdict/feeders.hpp>
 
@@ -121,6 +123,41 @@ double receiving_seconds() {
   return 1e-9 * ns;
 }
 
+/// Returns the CPU seconds to read a GB from a connection to another process, into one buffer.
+double read_alone() {
+  constexpr std::size_t all_bytes = std::size_t{256} << 20;
+  int ends[2];
+  const int listener = socket(AF_INET, SOCK_STREAM, 0);
+  sockaddr_in at{};
+  at.sin_family = AF_INET;
+  at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof at;
+  bind(listener, reinterpret_cast<const sockaddr*>(&at), size);
+  listen(listener, 1);
+  getsockname(listener, reinterpret_cast<sockaddr*>(&at), &size);
+  ends[0] = socket(AF_INET, SOCK_STREAM, 0);
+  connect(ends[0], reinterpret_cast<const sockaddr*>(&at), size);
+  ends[1] = accept(listener, nullptr, nullptr);
+  close(listener);
+  std::vector<char> buffer(64 << 10), row(row_bytes);
+  const pid_t sender = fork();
+  if (sender == 0) {
+    for (std::size_t sent = 0; sent < all_bytes;) {
+      const ssize_t n = send(ends[1], row.data(), std::min(row.size(), all_bytes - sent), MSG_NOSIGNAL);
+      if (n <= 0) break;
+      sent += static_cast<std::size_t>(n);
+    }
+    _exit(0);
+  }
+  close(ends[1]);
+  const std::int64_t start = mr::detail::read_clock_ns(CLOCK_THREAD_CPUTIME_ID);
+  while (recv(ends[0], buffer.data(), buffer.size(), 0) > 0) {}
+  const std::int64_t ns = mr::detail::read_clock_ns(CLOCK_THREAD_CPUTIME_ID) - start;
+  close(ends[0]);
+  waitpid(sender, nullptr, 0);
+  return static_cast<double>(ns) / static_cast<double>(all_bytes);
+}
+
 /// Runs a flow. The window begins after a second, and when the first rows of a feeder have arrived.
 template <class Flow>
 fed_window measure(Flow flow, unsigned threads, const std::string& host, double seconds) {
@@ -161,7 +198,7 @@ fed_window measure(Flow flow, unsigned threads, const std::string& host, double 
 void measure_sleeping(bench::harness& run) {
   constexpr unsigned here = 2, there = 16;
   const double seconds = run.quick() ? 3 : 10;
-  std::vector<double> shares, costs, predicted;
+  std::vector<double> shares, costs, predicted, alone_costs;
   const feeder_process feeder("sleep");
   for (int round = 0; round < (run.quick() ? 2 : 7); ++round) {
     const fed_window alone = measure(sleeping_flow(), here, {}, seconds / 2),
@@ -169,13 +206,15 @@ void measure_sleeping(bench::harness& run) {
     const double local = alone.rows / alone.seconds, sum = local + there * local / here;
     shares.push_back(fed.rows / fed.seconds / sum);
     predicted.push_back(mr::measure_receiving());
+    alone_costs.push_back(read_alone());
     costs.push_back(1e9 * fed.receiving_s / (fed.fed_rows * row_bytes));
-    std::printf("  %.0f of %.0f rows/s; %.0f fed rows, %.3f CPU s to receive a GB, predicted %.3f\n",
-                fed.rows / fed.seconds, sum, fed.fed_rows, costs.back(), predicted.back());
+    std::printf("  %.0f of %.0f rows/s; %.0f fed rows, %.3f CPU s to receive a GB, predicted %.3f, recv() alone %.3f\n",
+                fed.rows / fed.seconds, sum, fed.fed_rows, costs.back(), predicted.back(), alone_costs.back());
   }
   run.result("feeders_sleep_share_of_sum", bench::median(shares), "", bench::at_least(0.85));
   run.result("feeders_receiving", bench::median(costs), "CPU-s/GB", bench::at_most(0.4));
   run.result("feeders_receiving_predicted", bench::median(predicted), "CPU-s/GB");
+  run.result("feeders_recv_alone", bench::median(alone_costs), "CPU-s/GB");
 }
 
 void measure_photos(bench::harness& run) {

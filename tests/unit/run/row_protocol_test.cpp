@@ -39,8 +39,10 @@ struct decoded {
 
 /// Decodes a body that arrives in pieces of at most `piece` bytes.
 decoded decode(const bytes& body, std::size_t rows, std::size_t piece) {
+  static mr::detail::row_buffers buffers;   // of all calls
   decoded d;
-  mr::detail::feeder_row_decoder decoder({.rows = rows, .max_row_bytes = 40, .feeder = "node7:8717"});
+  mr::detail::feeder_row_decoder decoder(
+      {.rows = rows, .max_row_bytes = 40, .feeder = "node7:8717", .buffers = &buffers});
   try {
     for (std::size_t at = 0; at < body.size(); at += piece)
       decoder.add(std::span(body).subspan(at, std::min(piece, body.size() - at)), [&](const row_answer& a) {
@@ -126,6 +128,25 @@ TEST_CASE("the lines of identities are compared, and other texts are refused by 
     }
     CHECK(is_accepted == (damaged == text));
   }
+}
+
+TEST_CASE("decoders use the buffers of other decoders, one for each row that has not arrived completely") {
+  mr::detail::row_buffers buffers;
+  bytes body;
+  for (int row = 0; row < 3; ++row) mr::detail::append_row(body, bytes(40, std::byte(row)));
+  for (int pair = 0; pair < 5; ++pair) {
+    const mr::detail::feeder_row_decoder::options options{
+        .rows = 3, .max_row_bytes = 40, .feeder = "node7:8717", .buffers = &buffers};
+    mr::detail::feeder_row_decoder first(options), second(options);
+    std::size_t rows = 0;
+    for (std::size_t at = 0; at < body.size(); at += 7)
+      for (auto* decoder : {&first, &second})
+        decoder->add(std::span(body).subspan(at, std::min<std::size_t>(7, body.size() - at)), [&](const row_answer& a) {
+          rows += a.bytes.size() == 40 && a.crc == mr::crc32c(a.bytes);
+        });
+    CHECK(rows == 6);
+  }
+  CHECK(buffers.size() == 2);
 }
 
 TEST_CASE("another binary, order or layout is refused with both texts") {

@@ -109,6 +109,7 @@ class feeder_attempt {
     std::string path{};
     const feeder_options* options = nullptr;
     std::size_t max_row_bytes = 0;
+    row_buffers* buffers = nullptr;
     bool is_hedge = false;
   };
 

@@ -98,6 +98,7 @@ class feeder_client final : public feeder_storage {
   // Only the network thread uses these.
   std::vector<std::unique_ptr<feeder_state>> feeders_;
   std::deque<part_pointer> waiting_;
+  row_buffers buffers_;   // before running_, whose decoders use them
   std::unordered_map<CURL*, attempt_pointer> running_;
   hedge_rule hedges_;
   rng random_{{.seed = steady_now_ns()}};

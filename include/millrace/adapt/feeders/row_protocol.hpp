@@ -24,8 +24,7 @@
 // follow. If it is 1, the feeder cannot compute the row, and the reason follows.
 // Errors: setup_error for another run; data_error for a body or a path that is not valid. The messages name the feeder
 // and the row. Untrusted input is safe: no size is used before it has been checked against the handshake.
-// Threads: pure functions; a decoder is not synchronized. Cost: a copy of each row that arrives in several pieces; no
-// allocation after the largest row.
+// Threads: pure functions; a decoder is not synchronized. Cost: a copy of each row that arrives in several pieces.
 #pragma once
 
 #include <millrace/adapt/feeders/row_storage.hpp>
@@ -88,6 +87,10 @@ void append_row(std::vector<std::byte>& body, std::span<const std::byte> row);
 /// Appends the reason why a row cannot be computed; at most 1,000 bytes of it.
 void append_reason(std::vector<std::byte>& body, std::string_view reason);
 
+/// Unused buffers for rows that arrive in pieces. Decoders share them: the next row uses the last used buffer, which is
+/// in the caches of the core.
+using row_buffers = std::vector<std::vector<std::byte>>;
+
 /// Decodes a body that arrives in pieces.
 class feeder_row_decoder {
  public:
@@ -96,8 +99,12 @@ class feeder_row_decoder {
     std::size_t rows = 0;            ///< rows of the request
     std::size_t max_row_bytes = 0;   ///< maximum size of a row, from the handshake
     std::string feeder{};            ///< address of the feeder, for errors
+    row_buffers* buffers = nullptr;   ///< null: none
   };
   explicit feeder_row_decoder(options o) : options_(std::move(o)) {}
+  ~feeder_row_decoder() { release_buffer(); }
+  feeder_row_decoder(const feeder_row_decoder&) = delete;
+  feeder_row_decoder& operator=(const feeder_row_decoder&) = delete;
 
   /// Calls `next` for each row that is now complete. The bytes of the row are valid during the call. Throws data_error
   /// for a wrong size, status or checksum of a reason, or for more rows than requested.
@@ -108,6 +115,7 @@ class feeder_row_decoder {
  private:
   std::size_t read_header(std::span<const std::byte> header);
   [[noreturn]] void fail(const std::string& problem) const;
+  void release_buffer() noexcept;
 
   const options options_;
   std::vector<std::byte> row_;   // the first bytes of a header or of a row whose end has not arrived

@@ -14,6 +14,7 @@
 
 #include <millrace/item/column/column_traits.hpp>
 #include <millrace/item/column/list_places.hpp>
+#include <millrace/simd/stream_copy.hpp>
 
 #include <algorithm>
 #include <array>
@@ -46,7 +47,7 @@ struct column_place {
     if (from.size() < bytes) return false;
     if constexpr (std::is_same_v<element, bool>)
       if (std::any_of(from.data(), from.data() + bytes, [](std::byte b) { return b > std::byte{1}; })) return false;
-    if (bytes > 0) std::memcpy(base + offset_bytes + row * bytes, from.data(), bytes);
+    stream_copy(base + offset_bytes + row * bytes, from.data(), bytes);
     from = from.subspan(bytes);
     return true;
   }

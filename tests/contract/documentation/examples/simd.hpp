@@ -57,6 +57,12 @@ EXAMPLE
 }
 #endif
 
+// ---- stream_copy.hpp
+#include <vector>
+void example(std::byte* slot, std::size_t offset, const std::vector<std::byte>& row) {
+EXAMPLE
+}
+
 // ---- words.hpp
 // block 1 is the list of includes of a kernel
 

@@ -66,8 +66,8 @@ MILLRACE_INLINE feeder_attempt::feeder_attempt(feeder_state& to, std::shared_ptr
   const feeder_host& host = to.at.of;
   const std::string url = host.scheme + "://" + host.name() + s.path;
   if (part_)
-    rows_.emplace(
-        feeder_row_decoder::options{.rows = part_->count, .max_row_bytes = s.max_row_bytes, .feeder = to.at.text()});
+    rows_.emplace(feeder_row_decoder::options{
+        .rows = part_->count, .max_row_bytes = s.max_row_bytes, .feeder = to.at.text(), .buffers = s.buffers});
   if (!o.token.empty()) headers_.add("Authorization: Bearer " + o.token);
   headers_.add("Accept:");
   route_.add("::" + bracketed(to.at.numeric) + ":" + host.port);

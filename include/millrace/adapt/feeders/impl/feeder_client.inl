@@ -236,6 +236,7 @@ MILLRACE_INLINE void feeder_client::start(feeder_state& f, part_pointer of, bool
                                             feeder_attempt::settings{.path = std::move(path),
                                                                      .options = &options_,
                                                                      .max_row_bytes = max_row_bytes_,
+                                                                     .buffers = &buffers_,
                                                                      .is_hedge = is_hedge});
   CURL* const handle = a->handle();
   running_.emplace(handle, std::move(a)).first->second->count();

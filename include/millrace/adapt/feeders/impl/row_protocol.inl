@@ -201,6 +201,11 @@ MILLRACE_INLINE void feeder_row_decoder::add(std::span<const std::byte> piece,
     std::span<const std::byte> part = piece.first(missing);
     piece = piece.subspan(missing);
     if (missing < expected_) {   // the part arrives in several pieces
+      if (row_.capacity() == 0 && options_.buffers && !options_.buffers->empty()) {
+        row_ = std::move(options_.buffers->back());
+        options_.buffers->pop_back();
+      }
+      row_.reserve(expected_);
       row_.insert(row_.end(), part.begin(), part.end());
       if (row_.size() < expected_) return;
       part = row_;
@@ -219,9 +224,18 @@ MILLRACE_INLINE void feeder_row_decoder::add(std::span<const std::byte> piece,
     next(*header_);
     ++decoded_;
     header_.reset();
-    row_.clear();
+    release_buffer();
     expected_ = header_bytes;
     if (piece.empty()) return;
+  }
+}
+
+MILLRACE_INLINE void feeder_row_decoder::release_buffer() noexcept {
+  row_.clear();
+  if (!options_.buffers || row_.capacity() == 0) return;
+  try {
+    options_.buffers->push_back(std::exchange(row_, {}));
+  } catch (const std::bad_alloc&) {   // the next row allocates a buffer
   }
 }
 
