@@ -31,32 +31,32 @@ inline constexpr std::size_t blocks = 2;
 /// Interleaves the first elements of each block of `a` and `b`; for words, a0 b0 a1 b1 a2 b2 a3 b3. high_pairs()
 /// interleaves the remaining elements of each block.
 MILLRACE_SIMD words low_pairs(words a, words b) noexcept {
-  return __builtin_shufflevector(a, b, 0, 16, 1, 17, 2, 18, 3, 19, 8, 24, 9, 25, 10, 26, 11, 27);
+  return (words)_mm256_unpacklo_epi16((__m256i)a, (__m256i)b);
 }
 MILLRACE_SIMD words high_pairs(words a, words b) noexcept {
-  return __builtin_shufflevector(a, b, 4, 20, 5, 21, 6, 22, 7, 23, 12, 28, 13, 29, 14, 30, 15, 31);
+  return (words)_mm256_unpackhi_epi16((__m256i)a, (__m256i)b);
 }
-MILLRACE_SIMD bytes low_pairs(bytes a, bytes b) noexcept {
-  return __builtin_shufflevector(a, b, 0, 32, 1, 33, 2, 34, 3, 35, 4, 36, 5, 37, 6, 38, 7, 39, 16, 48, 17, 49, 18, 50,
-                                 19, 51, 20, 52, 21, 53, 22, 54, 23, 55);
-}
+MILLRACE_SIMD bytes low_pairs(bytes a, bytes b) noexcept { return (bytes)_mm256_unpacklo_epi8((__m256i)a, (__m256i)b); }
 MILLRACE_SIMD bytes high_pairs(bytes a, bytes b) noexcept {
-  return __builtin_shufflevector(a, b, 8, 40, 9, 41, 10, 42, 11, 43, 12, 44, 13, 45, 14, 46, 15, 47, 24, 56, 25, 57,
-                                 26, 58, 27, 59, 28, 60, 29, 61, 30, 62, 31, 63);
+  return (bytes)_mm256_unpackhi_epi8((__m256i)a, (__m256i)b);
 }
 MILLRACE_SIMD quads low_pairs(quads a, quads b) noexcept {
-  return __builtin_shufflevector(a, b, 0, 8, 1, 9, 4, 12, 5, 13);
+  return (quads)_mm256_unpacklo_epi32((__m256i)a, (__m256i)b);
 }
 MILLRACE_SIMD quads high_pairs(quads a, quads b) noexcept {
-  return __builtin_shufflevector(a, b, 2, 10, 3, 11, 6, 14, 7, 15);
+  return (quads)_mm256_unpackhi_epi32((__m256i)a, (__m256i)b);
 }
-MILLRACE_SIMD octs low_pairs(octs a, octs b) noexcept { return __builtin_shufflevector(a, b, 0, 4, 2, 6); }
-MILLRACE_SIMD octs high_pairs(octs a, octs b) noexcept { return __builtin_shufflevector(a, b, 1, 5, 3, 7); }
+MILLRACE_SIMD octs low_pairs(octs a, octs b) noexcept { return (octs)_mm256_unpacklo_epi64((__m256i)a, (__m256i)b); }
+MILLRACE_SIMD octs high_pairs(octs a, octs b) noexcept { return (octs)_mm256_unpackhi_epi64((__m256i)a, (__m256i)b); }
 
 /// Returns (a b + 2^14) >> 15. Undefined if a and b are -32768.
 MILLRACE_SIMD words rounded_products(words a, words b) noexcept { return __builtin_ia32_pmulhrsw256(a, b); }
 /// Returns (a b) >> 16.
 MILLRACE_SIMD words high_products(words a, words b) noexcept { return __builtin_ia32_pmulhw256(a, b); }
+/// Returns (a b) >> 16 of unsigned words.
+MILLRACE_SIMD unsigned_words high_products(unsigned_words a, unsigned_words b) noexcept {
+  return (unsigned_words)_mm256_mulhi_epu16((__m256i)a, (__m256i)b);
+}
 /// Returns sums limited to -32768..32767.
 MILLRACE_SIMD words saturating_sums(words a, words b) noexcept {
   return (words)_mm256_adds_epi16((__m256i)a, (__m256i)b);
@@ -93,24 +93,15 @@ MILLRACE_SIMD words high_sums(bytes a, bytes b) noexcept {
   return sums_of_products(bytes_of(1 << bits), high_pairs(a, b));
 }
 /// Convert the unsigned numbers in the first or the second half of each block to numbers of twice the size.
-MILLRACE_SIMD words low_words(bytes v) noexcept {
-  return (words)_mm256_unpacklo_epi8((__m256i)v, _mm256_setzero_si256());
-}
-MILLRACE_SIMD words high_words(bytes v) noexcept {
-  return (words)_mm256_unpackhi_epi8((__m256i)v, _mm256_setzero_si256());
-}
-MILLRACE_SIMD quads low_quads(words v) noexcept {
-  return (quads)_mm256_unpacklo_epi16((__m256i)v, _mm256_setzero_si256());
-}
-MILLRACE_SIMD quads high_quads(words v) noexcept {
-  return (quads)_mm256_unpackhi_epi16((__m256i)v, _mm256_setzero_si256());
-}
+MILLRACE_SIMD words low_words(bytes v) noexcept { return as_words(low_pairs(v, bytes{})); }
+MILLRACE_SIMD words high_words(bytes v) noexcept { return as_words(high_pairs(v, bytes{})); }
+MILLRACE_SIMD quads low_quads(words v) noexcept { return as_quads(low_pairs(v, words{})); }
+MILLRACE_SIMD quads high_quads(words v) noexcept { return as_quads(high_pairs(v, words{})); }
 /// Returns (v + 2^23) >> 24 as bytes. Each block contains the bytes of `a`, `b`, `c` and `d`, in this order.
 MILLRACE_SIMD bytes rounded_top_bytes(unsigned_quads a, unsigned_quads b, unsigned_quads c, unsigned_quads d) noexcept {
   const unsigned_quads half = unsigned_quads{} + (1U << 23);
-  const __m256i words_of_ab = _mm256_packus_epi32((__m256i)((a + half) >> 24), (__m256i)((b + half) >> 24));
-  const __m256i words_of_cd = _mm256_packus_epi32((__m256i)((c + half) >> 24), (__m256i)((d + half) >> 24));
-  return (bytes)_mm256_packus_epi16(words_of_ab, words_of_cd);
+  return clamped_bytes(clamped_words(as_quads((a + half) >> 24), as_quads((b + half) >> 24)),
+                       clamped_words(as_quads((c + half) >> 24), as_quads((d + half) >> 24)));
 }
 /// Two weights, 0 to 32767, of bytes.
 struct byte_weights {
@@ -171,18 +162,10 @@ MILLRACE_SIMD bytes entries_of(bytes table, bytes indices) noexcept {
 }
 /// Return the products of unsigned words in the first or in the second half of each block.
 MILLRACE_SIMD quads low_quad_products(words a, words b) noexcept {
-  const __m256i high = _mm256_mulhi_epu16((__m256i)a, (__m256i)b);
-  const __m256i low = _mm256_mullo_epi16((__m256i)a, (__m256i)b);
-  return (quads)_mm256_unpacklo_epi16(low, high);
+  return as_quads(low_pairs(a * b, as_words(high_products(as_unsigned(a), as_unsigned(b)))));
 }
 MILLRACE_SIMD quads high_quad_products(words a, words b) noexcept {
-  const __m256i high = _mm256_mulhi_epu16((__m256i)a, (__m256i)b);
-  const __m256i low = _mm256_mullo_epi16((__m256i)a, (__m256i)b);
-  return (quads)_mm256_unpackhi_epi16(low, high);
-}
-/// Returns (a b) >> 16 of unsigned words.
-MILLRACE_SIMD unsigned_words high_products(unsigned_words a, unsigned_words b) noexcept {
-  return (unsigned_words)_mm256_mulhi_epu16((__m256i)a, (__m256i)b);
+  return as_quads(high_pairs(a * b, as_words(high_products(as_unsigned(a), as_unsigned(b)))));
 }
 
 /// Convert between integers and floats. nearest() rounds ties to even. nearest() and truncated() are undefined for
