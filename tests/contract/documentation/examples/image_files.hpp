@@ -201,7 +201,7 @@ EXAMPLE
 
 // ---- picture_format.hpp
 #include <millrace/image/picture/picture.hpp>
-#include <millrace/image/render/picture_job.hpp>
+#include <millrace/image/render/picture_renderer.hpp>
 
 namespace {
 
@@ -213,6 +213,8 @@ EXAMPLE
 }  // namespace
 
 // ---- picture_job.hpp
+#include <millrace/image/render/picture_renderer.hpp>
+
 void show(const mr::bytes& file, const mr::jpeg_options& options, const mr::jpeg_header& header, std::byte* row,
           mr::scratch& memory) {
 EXAMPLE
