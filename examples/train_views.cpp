@@ -5,12 +5,36 @@
 //
 // A linear classifier on the features measures their quality, before the training and after it.
 #include "command_line.hpp"
-#include "crops.hpp"
 #include "linear_probe.hpp"
 #include "shape_shards.hpp"
 #include "view_network.hpp"
 
 #include <millrace/millrace.hpp>
+#include <millrace/pictures.hpp>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+/// Several crops of one image as one column, each with different colors. The crops are consecutive in their row. A
+/// column can be of any type with shape() and render().
+template <std::size_t Count>
+struct crops {
+  using element = std::uint8_t;
+  std::vector<millrace::picture> pictures{};
+  std::vector<millrace::photometric_plan> colors{};
+
+  std::array<std::size_t, 4> shape() const { return {Count, pictures[0].height(), pictures[0].width(), 3}; }
+  void render(std::span<std::uint8_t> row, millrace::scratch& s) const {
+    for (std::size_t i = 0; i < Count; ++i) {
+      const auto crop = row.subspan(i * row.size() / Count, row.size() / Count);
+      pictures[i].render(crop, s);
+      colors[i].run(crop, pictures[i].width(), pictures[i].height(), s);
+    }
+  }
+};
 
 namespace mr = millrace;
 

@@ -1,7 +1,6 @@
 // Mixup and cutmix as in their papers and in timm, pixel by pixel: the reference of the tests of mixed rows.
 #pragma once
 
-#include <millrace/image/plan/beta_draw.hpp>
 #include <millrace/image/plan/pair_rule.hpp>
 
 #include <algorithm>

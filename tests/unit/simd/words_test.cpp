@@ -19,11 +19,7 @@
 #include <cstring>
 #include <numeric>
 
-#define MILLRACE_KERNELS "unit/simd/differing.inc"
-#include <millrace/simd/for_each_layer.inc>
 #define MILLRACE_KERNELS "unit/simd/words_checks.inc"
-#include <millrace/simd/for_each_layer.inc>
-#define MILLRACE_KERNELS "unit/simd/pixel_words_checks.inc"
 #include <millrace/simd/for_each_layer.inc>
 #define MILLRACE_KERNELS "unit/simd/points_checks.inc"
 #include <millrace/simd/for_each_layer.inc>

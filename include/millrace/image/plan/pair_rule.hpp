@@ -18,15 +18,82 @@
 // Errors: setup_error for options out of range. Threads: any; do not share an rng between threads.
 #pragma once
 
-#include <millrace/image/plan/beta_draw.hpp>
+#include <millrace/base/error.hpp>
+#include <millrace/base/fixed_point.hpp>
 #include <millrace/image/plan/random_crop.hpp>
 #include <millrace/item/column/row_mix.hpp>
 
 #include <array>
 #include <cstdint>
 #include <optional>
+#include <string>
+
+#include <millrace/simd/precise_begin.inc>
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
+
+// Draws from the symmetric Beta distribution, Beta(alpha, alpha), with integers only.
+// The same random numbers produce the same shares on every machine and compiler. base/fixed_point.hpp computes
+// logarithms and powers. The error of a share is about 2^-30. The error of a rejection probability is about 2^-31.
+// U and V are uniform in (0, 1). Alpha below 1: Joehnk's rule (Metrika 8, 1964) draws x = U^(1/alpha) and
+// y = V^(1/alpha) until x + y <= 1. The share is x / (x + y), computed from the difference of the logarithms, because
+// for a small alpha both powers are often below 2^-32. Alpha above 1: the rule draws a uniform x and U until
+// U <= (4 x (1 - x))^(alpha - 1); the share is x. Alpha = 1: the share is uniform.
+// Errors: setup_error if alpha is outside [1/1024, 1024].
+
+/// A symmetric Beta distribution.
+class beta_draw {
+ public:
+  static constexpr double least_alpha = 1.0 / 1024, largest_alpha = 1024;
+
+  explicit constexpr beta_draw(double alpha) {
+    if (!(alpha >= least_alpha && alpha <= largest_alpha))
+      throw setup_error("the alpha of a Beta distribution is out of range: got " + std::to_string(alpha) +
+                            ", expected 1/1024 to 1024",
+                        "Use the alpha of your recipe, such as 0.8 for mixup and 1 for cutmix");
+    alpha_ = to_fixed(alpha);
+  }
+
+  /// Returns a share with 32 fraction bits, in [0, 2^32].
+  constexpr std::uint64_t operator()(rng& random) const noexcept {
+    if (alpha_ == one) return random.below(one + 1);
+    return alpha_ < one ? by_powers(random) : by_rejection(random);
+  }
+
+ private:
+  static constexpr std::uint64_t one = std::uint64_t{1} << 32;
+
+  /// Returns 2^-x, or 0 if that is below 2^-32.
+  static constexpr std::uint64_t power(std::uint64_t x) noexcept {
+    return x >= std::uint64_t{33} << 32 ? 0 : fixed_exp2(-static_cast<std::int64_t>(x));
+  }
+  /// Draws -log2(U) / alpha.
+  constexpr std::uint64_t divided_exponential(rng& random) const noexcept {
+    return static_cast<std::uint64_t>((unsigned_128{fixed_exponential(random)} << 32) / alpha_);
+  }
+
+  constexpr std::uint64_t by_powers(rng& random) const noexcept {
+    for (;;) {
+      const std::uint64_t x = divided_exponential(random), y = divided_exponential(random);
+      if (power(x) + power(y) > one) continue;
+      const bool x_is_larger = x <= y;   // compares 2^-x with 2^-y
+      const std::uint64_t ratio = power(x_is_larger ? y - x : x - y);
+      const auto larger = static_cast<std::uint64_t>(((unsigned_128{one} << 32) + (one + ratio) / 2) / (one + ratio));
+      return x_is_larger ? larger : one - larger;
+    }
+  }
+
+  constexpr std::uint64_t by_rejection(rng& random) const noexcept {
+    for (;;) {
+      const std::uint64_t x = 1 + random.below(one - 1);
+      const std::int64_t log_of_product = fixed_log2(x) + fixed_log2(one - x) + (std::int64_t{2} << 32);
+      const std::uint64_t below_one = log_of_product < 0 ? static_cast<std::uint64_t>(-log_of_product) : 0;
+      if (fixed_exponential(random) >= (unsigned_128{alpha_ - one} * below_one >> 32)) return x;
+    }
+  }
+
+  std::uint64_t alpha_ = one;   // with 32 fraction bits
+};
 
 /// Options of a pair_rule.
 struct pair_rule_options {
@@ -66,6 +133,8 @@ class pair_rule {
 };
 
 }}}  // namespace millrace::detail
+
+#include <millrace/simd/precise_end.inc>
 
 #ifndef MILLRACE_COMPILED
 #include <millrace/image/plan/impl/pair_rule.inl>

@@ -75,12 +75,6 @@ EXAMPLE
 }
 #endif
 
-// ---- beta_draw.hpp
-void example(mr::rng& random) {
-EXAMPLE
-  static_cast<void>(share);
-}
-
 // ---- exif_orientation.hpp
 #include <cstddef>
 #include <span>
