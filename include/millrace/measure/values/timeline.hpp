@@ -55,11 +55,10 @@ struct timeline {
   std::vector<delivered_batch> deliveries{};
 
   /// Adds a track and returns its number.
-  std::uint32_t add_track(std::string name);
+  std::uint32_t add_track(std::string name) {
+    tracks.push_back(std::move(name));
+    return static_cast<std::uint32_t>(tracks.size() - 1);
+  }
 };
 
 }}  // namespace millrace
-
-#ifndef MILLRACE_COMPILED
-#include <millrace/measure/values/impl/timeline.inl>
-#endif
