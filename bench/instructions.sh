@@ -13,7 +13,7 @@
 # resize). SET: S, M, L (bench/photo_sets.hpp), P (M as progressive files), drawn (without photographs). Other rows: see
 # parts/count_pixels.cpp. A count is exact: the same program executes the same instructions on every machine. All
 # columns must have the same digests. qemu emulates no AVX-512, and 128-bit SVE. MILLRACE_CLANG=clang++-19 selects
-# another clang. Needs Debian's qemu-user and g++-aarch64-linux-gnu.
+# another clang, whose column is skipped if it is not installed. Needs Debian's qemu-user and g++-aarch64-linux-gnu.
 set -eu
 root=$(cd "$(dirname "$0")/.." && pwd)
 . "$root/.ci/setup.sh"
@@ -45,7 +45,11 @@ for tool in qemu-aarch64 aarch64-linux-gnu-g++ gcc; do
 done
 sysroot=$(sh "$root/.ci/sysroot.sh" | tail -n 1) || skip "Debian's arm64 packages cannot be downloaded"
 clang=${MILLRACE_CLANG:-clang++}
-command -v "$clang" >/dev/null 2>&1 || columns=$(echo "$columns" | sed 's/clang++//')
+command -v "$clang" >/dev/null 2>&1 || {
+  columns=$(echo "$columns" | sed 's/clang++//')
+  [ -n "$columns" ] || skip "there is no $clang (apt-get install clang)"
+  say "skipped the column of $clang: it is not installed (apt-get install clang)" >&2
+}
 launcher=$(command -v ccache || true)
 export CCACHE_BASEDIR="${CCACHE_BASEDIR:-$root}" CCACHE_NOHASHDIR=1
 mkdir -p "$folder"
@@ -167,7 +171,7 @@ fi
 failed=0
 printf '| %-20s |' "thousands of instructions"
 for column in $columns; do
-  case "$column" in x86) title='x86-64, g++' ;; *) title="aarch64, $column" ;; esac
+  case "$column" in x86) title='x86-64, g++' ;; clang++) title="aarch64, $clang" ;; *) title="aarch64, $column" ;; esac
   printf ' %16s |' "$title"
 done
 printf '\n|---|'
