@@ -31,15 +31,44 @@
 #error "millrace: libmicrohttpd is not installed: apt-get install libmicrohttpd-dev"
 #endif
 #include <millrace/adapt/feeders/feeder_server.hpp>
-#include <millrace/adapt/feeders/stop_signals.hpp>
 #include <millrace/base/machine.hpp>
 #include <millrace/run/session.hpp>
+
+#include <signal.h>
+#include <time.h>
 
 #include <utility>
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
 namespace detail {
+
+/// Receives SIGTERM and SIGINT, which are blocked in this thread and in the threads that it starts. Another thread must
+/// block them too: a signal ends the process if any thread accepts it.
+class stop_signals {
+ public:
+  stop_signals() noexcept {
+    ::sigemptyset(&signals_);
+    ::sigaddset(&signals_, SIGTERM);
+    ::sigaddset(&signals_, SIGINT);
+    ::pthread_sigmask(SIG_BLOCK, &signals_, &before_);
+  }
+  ~stop_signals() {
+    while (wait_at_most(0)) {}   // repeated signals would end the process
+    ::pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+  }
+  stop_signals(const stop_signals&) = delete;
+  stop_signals& operator=(const stop_signals&) = delete;
+
+  /// Returns whether a signal has arrived, after at most `milliseconds`.
+  bool wait_at_most(int milliseconds) const noexcept {
+    const timespec time{.tv_sec = milliseconds / 1'000, .tv_nsec = milliseconds % 1'000 * 1'000'000L};
+    return ::sigtimedwait(&signals_, nullptr, &time) > 0;
+  }
+
+ private:
+  sigset_t signals_{}, before_{};
+};
 
 /// Returns the session options of a feeder: rank 0 of the trainer's ranks, for all epochs.
 inline session_options run_of_feeder(session_options o) {

@@ -146,7 +146,7 @@ TEST_CASE("the bytes of a row are those that a session reads, for every kind of 
                                            {.max_length = 4, .padding = 9, .fixed = true}),
                  {1, static_cast<std::int32_t>(length)}};
   };
-  mr::detail::readable_columns<layout> columns;
+  layout columns;
   columns.fix_shapes(item(2), 3);
   std::vector<std::byte> slot(columns.batch_bytes()), copy(columns.batch_bytes());
   mr::scratch memory;

@@ -46,16 +46,6 @@ struct feeder_decision {
 /// Returns the answer to a request.
 feeder_decision decide(const feeder_request& request, const feeder_rules& rules);
 
-/// The counters of a feeder at one moment.
-struct feeder_metrics {
-  std::uint64_t rows = 0, failed_rows = 0, sent_bytes = 0, refused_requests = 0, busy_requests = 0, busy_ns = 0;
-  std::uint64_t closed_connections = 0;   ///< connections of slow clients that were closed
-  std::size_t workers = 0, ranks = 0, requests = 0, max_requests = 0;   ///< in progress: ranks and requests
-  bool draining = false;
-};
-/// Returns the metrics in the text format of Prometheus.
-std::string metrics_text(const feeder_metrics& m);
-
 }}}  // namespace millrace::detail
 
 #ifndef MILLRACE_COMPILED

@@ -252,7 +252,7 @@ class feeder_server {
     const bool draining = draining_.load();
     switch (d.action) {
       case feeder_action::health: return send_text(connection, draining ? 503 : 200, draining ? "draining\n" : "ok\n");
-      case feeder_action::metrics: return send_text(connection, 200, metrics_text(metrics()));
+      case feeder_action::metrics: return send_text(connection, 200, metrics());
       case feeder_action::text:
         if (d.status != 200) ++refused_;
         return send_text(connection, draining ? 503 : d.status, d.text);
@@ -341,12 +341,28 @@ class feeder_server {
     return (work_.workers() + ranks - 1) / ranks;
   }
 
-  feeder_metrics metrics() {
+  /// Returns the metrics in the text format of Prometheus.
+  std::string metrics() {
+    std::string text;
+    const auto add = [&text](const std::string& name, const char* help, auto value) {
+      const std::string full = "millrace_feeder_" + name, type = name.ends_with("_total") ? "counter" : "gauge";
+      text += "# HELP " + full + " " + help + "\n# TYPE " + full + " " + type + "\n" + full + " " +
+              std::to_string(value) + "\n";
+    };
     const std::lock_guard lock(mutex_);
-    return {.rows = work_.computed(), .failed_rows = work_.failed(), .sent_bytes = sent_bytes_.load(),
-            .refused_requests = refused_.load(), .busy_requests = busy_.load(), .busy_ns = work_.busy_ns(),
-            .closed_connections = closed_.load(), .workers = work_.workers(), .ranks = ranks_.size(),
-            .requests = requests_.load(), .max_requests = max_requests_, .draining = draining_.load()};
+    add("rows_total", "Computed rows.", work_.computed());
+    add("failed_rows_total", "Rows with a reason instead of bytes.", work_.failed());
+    add("sent_bytes_total", "Bytes of the bodies of completed answers.", sent_bytes_.load());
+    add("refused_requests_total", "Requests with a status of 400 to 413.", refused_.load());
+    add("busy_requests_total", "Requests with the status 429 or 503.", busy_.load());
+    add("closed_connections_total", "Connections of clients that received too slowly.", closed_.load());
+    add("busy_seconds_total", "Time of all workers together.", 1e-9 * static_cast<double>(work_.busy_ns()));
+    add("workers", "Number of workers.", work_.workers());
+    add("ranks", "Ranks with requests in work.", ranks_.size());
+    add("requests", "Requests for rows that are computed or sent.", requests_.load());
+    add("max_requests", "Maximum of requests.", max_requests_);
+    add("draining", "1 after SIGTERM.", draining_.load() ? 1 : 0);
+    return text;
   }
 
   const feed_rows_options options_;

@@ -55,44 +55,6 @@ struct planned_run_of<shards_source> {
   using type = indexed_run<shard_data>;
 };
 
-/// The columns of a slot whose rows are read as column_places::set_row() writes them.
-template <class Columns>
-class readable_columns;
-template <auto... Members>
-class readable_columns<columns<Members...>> : public columns<Members...> {
-  using stored = column_places<member_type<Members>...>;
-
- public:
-  /// Appends the bytes of a row.
-  void append_row(const std::byte* base, std::size_t row, std::vector<std::byte>& to) const {
-    std::apply([&](const auto&... place) { (append(place, base, row, to), ...); }, this->stored::places_);
-  }
-
- private:
-  template <class T>
-  static void append(const column_place<T>& place, const std::byte* base, std::size_t row, std::vector<std::byte>& to) {
-    using element = typename column_place<T>::element;
-    const auto add = [&to](const void* from, std::size_t bytes) {
-      const auto* const first = static_cast<const std::byte*>(from);
-      to.insert(to.end(), first, first + bytes);
-    };
-    const std::byte* from = base + place.offset_bytes + row * place.row_elements * sizeof(element);
-    if constexpr (varying_item<T>) {
-      constexpr std::size_t numbers = column_place<T>::numbers;
-      const std::int32_t* const size = place.lengths(const_cast<std::byte*>(base)) + numbers * row;
-      add(size, numbers * sizeof(std::int32_t));
-      constexpr std::size_t sides = column_place<T>::sized ? 2 : 1;
-      std::size_t inner = sizeof(element) * place.row_elements;
-      for (std::size_t side = 0; side < sides; ++side) inner /= std::max<std::size_t>(place.shape[side], 1);
-      const std::size_t lines = sides == 2 ? static_cast<std::size_t>(size[0]) : 1;
-      const std::size_t line = static_cast<std::size_t>(size[numbers - 1]) * inner;
-      for (std::size_t y = 0; y < lines; ++y, from += place.shape[sides - 1] * inner) add(from, line);
-    } else {
-      add(from, place.row_elements * sizeof(element));
-    }
-  }
-};
-
 /// Returns the fused maps of `stages` up to batch. `Now` is the type of the items that the first stage receives.
 template <class In, class Now, class... Maps, class First, class... Rest>
 auto maps_before_batch(std::uint64_t seed, stage_list<Maps...>&& maps, stage_list<First, Rest...>&& stages) {
@@ -338,7 +300,7 @@ class flow_rows final : public row_maker {
   const source source_;
   const owner<planned> planned_;
   const maps maps_;
-  readable_columns<layout> columns_;
+  layout columns_;
   row_run run_;
   std::vector<place> places_;   // one for each worker
   std::mutex mutex_;

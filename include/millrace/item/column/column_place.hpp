@@ -24,6 +24,7 @@
 #include <span>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
@@ -50,6 +51,11 @@ struct column_place {
     stream_copy(base + offset_bytes + row * bytes, from.data(), bytes);
     from = from.subspan(bytes);
     return true;
+  }
+  /// Appends a row in the form that set_row() reads.
+  void append_row(const std::byte* base, std::size_t row, std::vector<std::byte>& to) const {
+    const std::byte* const from = base + offset_bytes + row * max_row_bytes();
+    to.insert(to.end(), from, from + max_row_bytes());
   }
 };
 
@@ -120,6 +126,18 @@ struct column_place<T> {
       if (options.fixed) std::fill(to + line, to + row_elements, options.padding);
     std::copy(size.begin(), size.end(), lengths(base) + numbers * row);
     return true;
+  }
+
+  /// Appends a row in the form that set_row() reads, before close().
+  void append_row(std::byte* base, std::size_t row, std::vector<std::byte>& to) const {
+    const std::int32_t* const size = lengths(base) + numbers * row;
+    const auto* const numbers_of_row = reinterpret_cast<const std::byte*>(size);
+    to.insert(to.end(), numbers_of_row, numbers_of_row + numbers * sizeof *size);
+    const std::size_t inner = row_elements / (sized ? shape[0] * shape[1] : shape[0]) * sizeof(element);
+    const std::size_t lines = sized ? static_cast<std::size_t>(size[0]) : 1;
+    const std::byte* from = base + offset_bytes + row * row_elements * sizeof(element);
+    for (std::size_t y = 0; y < lines; ++y, from += shape[sized ? 1 : 0] * inner)
+      to.insert(to.end(), from, from + static_cast<std::size_t>(size[numbers - 1]) * inner);
   }
 
   /// Pads the rows and moves them, without gaps, to the space directly after the first `used_bytes` bytes of the slot.

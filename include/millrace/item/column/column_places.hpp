@@ -21,6 +21,7 @@
 #include <optional>
 #include <tuple>
 #include <utility>
+#include <vector>
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
@@ -55,6 +56,11 @@ class column_places {
   bool set_row(std::byte* base, std::size_t row, std::span<const std::byte> from) const noexcept {
     return std::apply([&](const auto&... place) { return (place.set_row(base, row, from) && ...); }, places_) &&
            from.empty();
+  }
+
+  /// Appends a row in the form that set_row() reads, before close().
+  void append_row(std::byte* base, std::size_t row, std::vector<std::byte>& to) const {
+    std::apply([&](const auto&... place) { (place.append_row(base, row, to), ...); }, places_);
   }
 
   /// The properties of a delivered batch that views need.

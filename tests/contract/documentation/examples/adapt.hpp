@@ -52,11 +52,6 @@ void example(Flow flow, const mr::session_options& options, std::size_t workers,
 EXAMPLE
 }
 
-// ---- stop_signals.hpp
-void example(void work()) {
-EXAMPLE
-}
-
 // ---- row_protocol.hpp
 void example(const mr::detail::run_identity& identity, const std::string& answer, const mr::row_range& range,
              std::span<const std::byte> piece, mr::row_slots& slots) {

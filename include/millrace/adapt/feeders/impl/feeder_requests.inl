@@ -46,26 +46,4 @@ MILLRACE_INLINE feeder_decision decide(const feeder_request& request, const feed
   }
 }
 
-MILLRACE_INLINE std::string metrics_text(const feeder_metrics& m) {
-  std::string text;
-  const auto add = [&text](const std::string& name, const char* help, auto value) {
-    const std::string full = "millrace_feeder_" + name, type = name.ends_with("_total") ? "counter" : "gauge";
-    text += "# HELP " + full + " " + help + "\n# TYPE " + full + " " + type + "\n" + full + " " +
-            std::to_string(value) + "\n";
-  };
-  add("rows_total", "Computed rows.", m.rows);
-  add("failed_rows_total", "Rows with a reason instead of bytes.", m.failed_rows);
-  add("sent_bytes_total", "Bytes of the bodies of completed answers.", m.sent_bytes);
-  add("refused_requests_total", "Requests with a status of 400 to 413.", m.refused_requests);
-  add("busy_requests_total", "Requests with the status 429 or 503.", m.busy_requests);
-  add("closed_connections_total", "Connections of clients that received too slowly.", m.closed_connections);
-  add("busy_seconds_total", "Time of all workers together.", 1e-9 * static_cast<double>(m.busy_ns));
-  add("workers", "Number of workers.", m.workers);
-  add("ranks", "Ranks with requests in progress.", m.ranks);
-  add("requests", "Requests for rows that are computed or sent.", m.requests);
-  add("max_requests", "Maximum of requests.", m.max_requests);
-  add("draining", "1 after SIGTERM.", m.draining ? 1 : 0);
-  return text;
-}
-
 }}}  // namespace millrace::detail
