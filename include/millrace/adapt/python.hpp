@@ -1,5 +1,4 @@
-// Creates a Python module from flows. Its functions create loaders. A training loop in Python iterates over the batches
-// of a loader.
+// Creates a Python module from flows. Its functions create loaders, whose batches a training loop in Python receives.
 //
 //   struct options { std::string shards; std::size_t batch = 256; std::uint64_t seed = 0; };
 //   auto train(const options& o) {
@@ -28,8 +27,7 @@
 #pragma once
 
 #include <millrace/base/version.hpp>
-#include <millrace/adapt/python/cpython.hpp>
-#include <millrace/adapt/python/opening.hpp>
+#include <millrace/adapt/python/loader.hpp>
 
 #include <concepts>
 #include <memory>
@@ -42,42 +40,15 @@ namespace [[gnu::visibility("hidden")]] python {
 /// and `doc` must exist until the process ends.
 template <auto... Options, std::copy_constructible Make>
   requires(sizeof...(Options) > 0)
-detail::python::loader_entry loader(const char* name, Make make, const char* doc = "") {
-  return detail::python::entry_of<Options...>(name, std::move(make), doc);
+std::unique_ptr<detail::python::loader_entry> loader(const char* name, Make make, const char* doc = "") {
+  return std::make_unique<detail::python::entry_of<Make, Options...>>(name, doc, std::move(make));
 }
 
 /// Creates the module. On failure, sets a Python exception and returns null. Call it from PyInit_NAME.
-template <std::same_as<detail::python::loader_entry>... Loaders>
+template <std::same_as<std::unique_ptr<detail::python::loader_entry>>... Loaders>
 PyObject* module(const char* name, Loaders... loaders) {
-  using namespace detail::python;
-  const auto next = reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(c_function<session_next>::call));
-  static const PyMethodDef functions[] = {{"_next", next, METH_FASTCALL, nullptr},
-                                          {"_close", c_function<session_close>::call, METH_VARARGS, nullptr},
-                                          {"_get", c_function<session_get>::call, METH_VARARGS, nullptr},
-                                          {"_dlpack", c_function<column_dlpack>::call, METH_VARARGS, nullptr},
-                                          {"_describe", c_function<column_description>::call, METH_O, nullptr},
-                                          {"_epoch_of", c_function<epoch_of>::call, METH_O, nullptr},
-                                          {nullptr, nullptr, 0, nullptr}};
-  static const PyMethodDef open{"open", c_function<open_session>::call, METH_VARARGS, nullptr};
-  return guarded([&]() -> PyObject* {
-    // The definition is never freed, because CPython refers to it until the process ends.
-    auto* const definition = new PyModuleDef{PyModuleDef_HEAD_INIT, name, nullptr, -1,
-                                             const_cast<PyMethodDef*>(functions), nullptr, nullptr, nullptr, nullptr};
-    const reference package(PyImport_ImportModule("millrace.loader"));
-    reference object(package ? PyModule_Create(definition) : nullptr);
-    const auto add = [&](const loader_entry& l) {
-      const reference parameters(l.parameters());
-      const reference capsule(new_capsule<loader_name>(std::make_unique<loader_entry>(l)));
-      const reference open_loader(capsule ? PyCFunction_NewEx(const_cast<PyMethodDef*>(&open), capsule.get(), nullptr)
-                                          : nullptr);
-      const reference function(open_loader && parameters
-                                   ? PyObject_CallMethod(package.get(), "loader_function", "OssOO", object.get(),
-                                                         l.name, l.doc, open_loader.get(), parameters.get())
-                                   : nullptr);
-      return function && PyObject_SetAttrString(object.get(), l.name, function.get()) == 0;
-    };
-    return object && (add(loaders) && ...) ? object.release() : nullptr;
-  });
+  const std::unique_ptr<detail::python::loader_entry> entries[] = {std::move(loaders)...};
+  return detail::python::create_module(name, entries);
 }
 
 }  // namespace python

@@ -1,4 +1,4 @@
-// Definitions for the headers that are in neither files.hpp, pictures.hpp, stores.hpp nor remote.hpp, if
+// Definitions for the headers that are in neither files.hpp, pictures.hpp, python.hpp, stores.hpp nor remote.hpp, if
 // MILLRACE_COMPILED is set.
 //
 //   #include <millrace/compiled/runs.hpp>      // c++ -std=c++20 -O3 -DMILLRACE_COMPILED -c
@@ -86,6 +86,7 @@
 #include <millrace/run/impl/user_executor.inl>
 #include <millrace/report/impl/run_report.inl>
 #include <millrace/report/impl/saved_predictions.inl>
+#include <millrace/report/impl/session_report.inl>
 #include <millrace/report/print/impl/charts.inl>
 #include <millrace/report/print/impl/chrome_trace.inl>
 #include <millrace/report/print/impl/html_report.inl>

@@ -14,21 +14,20 @@
 
 namespace millrace { inline namespace MILLRACE_ABI {
 
+namespace detail {
+
+run_report report_of_run(const run_core& run);
+
+}   // namespace detail
+
 /// Returns the report for all batches that the session has delivered so far. Costs a few milliseconds.
 template <auto... Columns>
 run_report report_of(const session<Columns...>& run) {
-  flow_statistics f = run.statistics_after_warm_up();
-  detail::measure_receiving_if_useful(f);
-  run_report r = report_of(std::move(f), run.events());
-  r.origin = run_origin::now();
-  if (!r.origin.program.empty()) r.title = r.origin.program;
-  const std::string& text = run.description();
-  r.facts.push_back({"session", text.substr(text.find(' ') + 1)});
-  const run_stats stats = run.stats();
-  if (std::string rows = run.rows_text(); !rows.empty()) r.facts.push_back({"rows", std::move(rows)});
-  if (stats.digest != 0) r.facts.push_back({"digest", std::to_string(stats.digest)});
-  detail::add_counts(r, stats.counts);
-  return r;
+  return detail::report_of_run(detail::session_access::engine(run).core());
 }
 
 }}  // namespace millrace
+
+#ifndef MILLRACE_COMPILED
+#include <millrace/report/impl/session_report.inl>
+#endif

@@ -49,6 +49,8 @@ template <class Flow, auto... Columns>
 concept flow_with_columns = flow_like<Flow> && ends_in_batch<typename Flow::item> &&
     same_columns(typename columns_of<typename Flow::item>::list{}, column_list<Columns...>{});
 
+struct session_access;
+
 }  // namespace detail
 
 /// One run of a flow whose batches have these columns: owns its threads, memory and batches. Movable, not copyable.
@@ -179,6 +181,7 @@ class session {
   std::string rows_text() const { return running().core().rows_text(); }
 
  private:
+  friend struct detail::session_access;
   detail::engine_base& running() const {
     if (!engine_) detail::engine_base::throw_moved_from();
     return *engine_;
@@ -198,6 +201,14 @@ session(detail::flow<detail::mixed_batched<Pixels, Label, Members...>, Source, S
     -> session<Members..., label_b<Label>, lambda>;
 
 namespace detail {
+
+/// The engine of a session, for reports and for adapters of other languages.
+struct session_access {
+  template <auto... Columns>
+  static auto& engine(const session<Columns...>& of) {
+    return of.engine();
+  }
+};
 
 /// Replaces a session whose flow has an error, so that a loop over the session adds no further compile errors.
 template <std::size_t Columns>

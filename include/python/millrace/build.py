@@ -17,7 +17,7 @@ import sysconfig
 
 HERE = pathlib.Path(__file__).resolve().parent
 LIBRARIES = {"tbb": "libtbb-dev", "jpeg": "libjpeg-dev", "archive": "libarchive-dev", "z": "zlib1g-dev"}
-OPTIONAL_PARTS = ("remote", "stores")   # of the compiled library, with more dependencies
+OPTIONAL_PARTS = ("python", "remote", "stores")   # of the compiled library, with more dependencies
 
 
 def get_include():
@@ -37,7 +37,7 @@ def load(source, name=None, *, flags=(), compiled=True, cache=None, verbose=Fals
     name: the NAME of PyInit_NAME in the source; None: the only one.
     flags: more options for the compiler, such as "-g" or "-march=native".
     compiled: True: compiles the library once for all flows, in 2 to 3 minutes, and then a flow in seconds. False:
-    header-only. Or the path of a compiled library.
+    header-only. Or the path of a compiled library, whose part for Python is not used.
     cache: a folder; None: $MILLRACE_CACHE, or ~/.cache/millrace.
     The environment variable CXX names the compiler; the default is g++.
 
@@ -53,7 +53,9 @@ def load(source, name=None, *, flags=(), compiled=True, cache=None, verbose=Fals
     command = [*_compiler(), *_OPTIONS, f"-I{get_include()}", f"-I{python}", *flags]
     library = []
     if compiled:
-        library = [_compiled_library(_compiler(), cache, verbose) if compiled is True else pathlib.Path(compiled)]
+        alike = [flag for flag in flags if flag.startswith(("-D", "-U", "-O"))]
+        library = [_compiled_library("python", [f"-I{python}", *alike], cache, verbose),
+                   _compiled_library("library", [], cache, verbose) if compiled is True else pathlib.Path(compiled)]
         command.append("-DMILLRACE_COMPILED")
     command += [source, *library, *(f"-l{library}" for library in LIBRARIES)]
     folder = cache / f"{name}-{_hash(*command, _version(_compiler()))}"
@@ -128,18 +130,20 @@ def _run(command, subject, verbose):
     raise RuntimeError(f"millrace: {subject} does not compile:\n{done.stdout}")
 
 
-def _compiled_library(compiler, cache, verbose):
-    """The part of the library that does not depend on a flow, compiled once."""
-    include = get_include()
-    options = ["-std=c++20", "-O3", "-DNDEBUG", "-fPIC", "-fvisibility=hidden", "-DMILLRACE_COMPILED", f"-I{include}"]
-    folder = cache / f"library-{_hash(*compiler, *options, _version(compiler), _headers_hash(include))}"
+def _compiled_library(name, more_options, cache, verbose):
+    """The code that does not depend on a flow, compiled once: the library, or its part for Python."""
+    include, compiler = get_include(), _compiler()
+    options = ["-std=c++20", "-O3", "-DNDEBUG", "-fPIC", "-fvisibility=hidden", "-DMILLRACE_COMPILED", f"-I{include}",
+               *more_options]
+    folder = cache / f"{name}-{_hash(*compiler, *options, _version(compiler), _headers_hash(include))}"
     library = folder / "libmillrace-compiled.a"
     parts = [path for path in sorted(pathlib.Path(include, "millrace", "compiled").glob("*.cpp"))
-             if path.stem not in OPTIONAL_PARTS]
+             if (path.stem == name if name in OPTIONAL_PARTS else path.stem not in OPTIONAL_PARTS)]
     with _locked(folder):
         if library.exists():
             return library
-        print("millrace: compiling the library, once: 2 to 3 minutes", file=sys.stderr, flush=True)
+        if name not in OPTIONAL_PARTS:
+            print("millrace: compiling the library, once: 2 to 3 minutes", file=sys.stderr, flush=True)
 
         def compile_part(part):
             _run([*compiler, *options, "-c", part, "-o", folder / f"{part.stem}.o"], "the library", verbose)

@@ -3,6 +3,8 @@ import atexit
 import functools
 import html
 import inspect
+import itertools
+import keyword
 import os
 import sys
 import warnings
@@ -61,7 +63,7 @@ class Report(str):
 
 
 class _Session:
-    """A running flow. Attributes are those of session_get() in millrace/adapt/python/sessions.hpp."""
+    """A running flow. Attributes are those of session_get() in millrace/adapt/python/impl/loader.inl."""
 
     def __init__(self, module, capsule):
         self._module, self._capsule = module, capsule
@@ -162,7 +164,7 @@ class Loader:
         if self._session is None:
             self._start(self._at[0])
         batches = self._session.epoch_batches
-        if batches is None or batches > sys.maxsize:
+        if batches == 0 or batches > sys.maxsize:
             raise TypeError("millrace: the number of batches of an epoch is unknown. Use a source with an index, or "
                             "epoch_batches=")
         return batches
@@ -263,7 +265,8 @@ class Loader:
 
     def _batch_class_of(self, keys):
         if self._class is None:
-            self._class = batch_class(tuple(self._session.names + ["keys"] * keys))
+            names = [f"{name}_" if keyword.iskeyword(name) else name for name in self._session.names]   # lambda_
+            self._class = batch_class((*names, *["keys"] * keys))
         return self._class
 
     def _warn(self):
@@ -300,14 +303,17 @@ Options of the loader, after those of the flow:
 
 def loader_function(module, name, doc, opener, parameters):
     """The function of a module that creates loaders. Called by millrace/adapt/python.hpp."""
-    clash = [option for option, _, _, _ in parameters if option in _SESSION_OPTIONS]
+    clash = [option for option, _, _ in parameters if option in _SESSION_OPTIONS]
     if clash:
         raise ImportError(f"millrace: {module.__name__}.{name}: the option {clash[0]!r} of the flow is also an option "
                           "of the loader. Rename it.")
     kind = inspect.Parameter
+    # Strings and lists at the front are required if their default is empty.
+    required = itertools.takewhile(lambda p: p[2] in ("", []) and not p[1].endswith("None"), parameters)
+    count = len(list(required))
     signature = inspect.Signature(
-        [kind(option, kind.POSITIONAL_OR_KEYWORD, annotation=annotation, default=kind.empty if required else default)
-         for option, annotation, required, default in parameters] +
+        [kind(option, kind.POSITIONAL_OR_KEYWORD, annotation=annotation, default=kind.empty if n < count else default)
+         for n, (option, annotation, default) in enumerate(parameters)] +
         [kind(option, kind.KEYWORD_ONLY, annotation=annotation, default=default)
          for option, (annotation, default) in _SESSION_OPTIONS.items()], return_annotation=Loader)
 
@@ -322,7 +328,7 @@ def loader_function(module, name, doc, opener, parameters):
             bound = signature.bind(*args, **options).arguments
         except TypeError as e:
             raise TypeError(f"{name}() {e}") from None
-        flow = {option: bound.pop(option) for option, _, _, _ in parameters if option in bound}
+        flow = {option: bound.pop(option) for option, _, _ in parameters if option in bound}
         bound.setdefault("extra_slots", 1)
         return Loader(module, opener, name, flow, **bound)
 

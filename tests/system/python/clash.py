@@ -13,12 +13,10 @@ import os
 import pathlib
 import subprocess
 import sys
-import sysconfig
 import tempfile
 
 import streams
-from door import (BUILD, COMPILED, HERE, ROOT, Report, compiled_library, enter, flows, launcher, library_flags,
-                  write_shards)
+from door import BUILD, COMPILED, Report, build_module, enter, flows, write_shards
 
 ORDERS, VISIBLE, MODES = ("ours first", "theirs first"), ("local", "global"), ("compiled", "header-only")
 # 24 x 16 pixels, 4:2:0, by Pillow.
@@ -33,12 +31,7 @@ def build():
     """The modules first, in both modes, and second."""
     for name, mode, flags in (("first", "compiled", [COMPILED]), ("second", "compiled", [COMPILED, "-DSECOND"]),
                               ("first", "header-only", [])):
-        module = BUILD / f"{name}-{mode}.abi3.so"
-        subprocess.run([*launcher(), "g++", "-std=c++20", "-O0", "-fPIC", "-Wall", "-Wextra", *flags,
-                        f"-I{ROOT / 'include'}", f"-I{sysconfig.get_paths()['include']}", *library_flags("--cflags"),
-                        "-c", HERE / "pair.cpp", "-o", f"{module}.o"], check=True)
-        library = [compiled_library("g++")] if COMPILED in flags else []
-        subprocess.run(["g++", "-shared", f"{module}.o", *library, "-o", module, *library_flags("--libs")], check=True)
+        build_module(BUILD / f"{name}-{mode}.abi3.so", "pair.cpp", ["-O0", "-Wall", "-Wextra", *flags])
 
 
 def module_of(name, mode):

@@ -8,6 +8,7 @@ import os
 import pathlib
 import subprocess
 import sys
+import sysconfig
 import tarfile
 import zlib
 
@@ -17,6 +18,7 @@ from checks import (COMPILED, ROOT, Report, compiled_library, exclusively, launc
 
 HERE = pathlib.Path(__file__).resolve().parent
 BUILD = ROOT / "build" / "python"
+PART = ROOT / "include" / "millrace" / "compiled" / "python.cpp"
 PROBE = ("import numpy, pathlib, sysconfig, sys;"
          "sys.exit(not (pathlib.Path(sysconfig.get_paths()['include']) / 'Python.h').exists())")
 SHARDS, SAMPLES_PER_SHARD = 3, 14
@@ -43,6 +45,23 @@ def flows():
     import millrace
     return millrace.load(HERE / "module.cpp", compiled=compiled_library("g++"), cache=BUILD / "cache",
                          flags=["-O1", "-Wall", "-Wextra", "-Wpedantic", "-Werror"])
+
+
+def compiled_object(source, target, flags, include=sysconfig.get_paths()["include"]):
+    """Compiles a source of a module without millrace.load()."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    subprocess.run([*launcher(), "g++", "-std=c++20", "-fPIC", *flags, f"-I{ROOT / 'include'}", f"-I{include}",
+                    *library_flags("--cflags"), "-c", source, "-o", target], check=True)
+    return target
+
+
+def build_module(path, source, flags, include=sysconfig.get_paths()["include"]):
+    """A module without millrace.load(). The mode is that of `flags`."""
+    objects = [compiled_object(HERE / source, path.with_suffix(".o"), flags, include)]
+    if COMPILED in flags:
+        objects += [compiled_object(PART, path.with_suffix(".part.o"), flags, include), compiled_library("g++")]
+    subprocess.run(["g++", *(flag for flag in flags if flag.startswith("-fsanitize")), "-shared", *objects, "-o", path,
+                    *library_flags("--libs")], check=True)
 
 
 def loaded(path):

@@ -21,7 +21,7 @@ import warnings
 import zlib
 from concurrent.futures import ThreadPoolExecutor
 
-from door import BUILD, ROOT, Report, compiled_library, enter, flows, library_flags, write_shards
+from door import BUILD, PART, ROOT, Report, compiled_library, enter, flows, library_flags, write_shards
 
 EXAMPLE = ROOT / "examples" / "python"
 PER_EPOCH = 10   # batches of 4
@@ -191,7 +191,7 @@ def cpp_extension(report, folder):
     os.environ["CXX"] = "g++"   # PyTorch calls ccache
     try:
         module = modules[1].load(
-            "photos", [str(EXAMPLE / "flow.cpp")], build_directory=str(folder),
+            "photos", [str(EXAMPLE / "flow.cpp"), str(PART)], build_directory=str(folder),
             extra_include_paths=[millrace.get_include()], extra_cflags=["-std=c++20", "-O0", "-DMILLRACE_COMPILED"],
             extra_ldflags=[str(compiled_library("g++")), *library_flags("--libs")])
     except Exception as e:

@@ -12,7 +12,7 @@ import sys
 import sysconfig
 import tempfile
 
-from door import BUILD, ROOT, Report, compiled_library, enter, launcher
+from door import BUILD, COMPILED, PART, ROOT, Report, compiled_library, compiled_object, enter, launcher
 
 MODULE = """
 #include "answer.h"
@@ -46,7 +46,8 @@ def installed_library():
     shutil.rmtree(prefix, ignore_errors=True)
     succeed("meson", "setup", f"--prefix={prefix}", "--libdir=lib", *(f"-D{part}=disabled" for part in (
         "tests", "examples", "bench", "cuda")), "-Dcompiled=enabled", "-Ddebug=false", build, ROOT)
-    succeed("ar", "rcs", build / "libmillrace-compiled.a", compiled_library("g++"))
+    part = compiled_object(PART, BUILD / "part.o", ["-O0", COMPILED])
+    succeed("ar", "rcs", build / "libmillrace-compiled.a", compiled_library("g++"), part)
     succeed("ar", "rcs", build / "libmillrace-compiled-remote.a")   # installed if libcurl is there; nothing uses it
     succeed("meson", "install", "--no-rebuild", "-C", build)
     return prefix

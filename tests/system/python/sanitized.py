@@ -12,13 +12,12 @@ import subprocess
 import sys
 import tempfile
 
-from door import (BUILD, COMPILED, HERE, ROOT, Report, compiled_library, enter, launcher, library_flags,
-                  write_shards)
+from door import BUILD, COMPILED, HERE, Report, build_module, enter, write_shards
 from life import ENDINGS, REFERENCES, START, debug_python
 
 SANITIZE = "-fsanitize=address"
 LEAK = re.compile(r"^(?:Direct|Indirect) leak of .*?(?:\n\n|\Z)", re.M | re.S)
-MODULE = "::python::module<"   # the definition of the module exists until the end of the process
+MODULE = "::python::new_module("   # the definition of the module exists until the end of the process
 FORK = """
 import os
 batch = next(iter(loader))
@@ -45,12 +44,8 @@ def compiled_module(python):
     path = BUILD / "sanitized.so"
     include = subprocess.run([python, "-c", "import sysconfig; print(sysconfig.get_paths()['include'])"],
                              stdout=subprocess.PIPE, text=True, check=True).stdout.strip()
-    BUILD.mkdir(parents=True, exist_ok=True)
-    subprocess.run([*launcher(), "g++", "-std=c++20", "-O1", "-g1", SANITIZE, "-fPIC", "-fvisibility=hidden",
-                    "-fno-gnu-unique", COMPILED, f"-I{ROOT / 'include'}", f"-I{include}", *library_flags("--cflags"),
-                    "-c", HERE / "module.cpp", "-o", f"{path}.o"], check=True)
-    subprocess.run(["g++", SANITIZE, "-shared", f"{path}.o", compiled_library("g++"), "-o", path,
-                    *library_flags("--libs")], check=True)
+    build_module(path, "module.cpp", ["-O1", "-g1", SANITIZE, "-fvisibility=hidden", "-fno-gnu-unique", COMPILED],
+                 include)
     return str(path)
 
 

@@ -6,102 +6,91 @@
 //
 // Types: bool, integers, floating-point numbers, std::string (also from a path), and std::vector and std::optional of
 // these. Python's None is an empty std::optional.
-// Errors: the functions set a Python exception, and return false or null. Threads: the caller owns Python's global
-// lock.
+// The namespace has hidden visibility, so that two modules of one process share no symbols of it.
+// Errors: the functions set a Python exception, and return false or null. Threads: the caller owns Python's lock.
 #pragma once
 
 #include <millrace/base/version.hpp>
-#include <millrace/adapt/python/cpython.hpp>
+
+#if !__has_include(<Python.h>)
+#error "millrace: Python.h is not installed: apt-get install python3-dev, or add the folder of Python's headers by -I"
+#endif
+#include <pyconfig.h>
+#ifdef Py_GIL_DISABLED
+#error "millrace: a free-threaded Python has no limited API and is not supported. Use the usual build of Python."
+#endif
+#ifndef Py_PYTHON_H
+#define Py_LIMITED_API 0x030A0000
+#include <Python.h>
+#undef Py_LIMITED_API
+#endif
 
 #include <concepts>
 #include <limits>
+#include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <type_traits>
-#include <vector>
+#include <utility>
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 namespace [[gnu::visibility("hidden")]] python {
+
+struct release_reference {
+  void operator()(PyObject* object) const noexcept { Py_DECREF(object); }
+};
+/// Owns a reference to an object, or is null.
+using reference = std::unique_ptr<PyObject, release_reference>;
+
+/// Returns a new str. Bytes that are not UTF-8 become surrogates, like those in file names.
+inline PyObject* str_of(std::string_view text) {
+  return PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()), "surrogateescape");
+}
 
 /// A function and its argument, for errors.
 struct argument {
   const char *function, *name;
 };
 
-template <class T>
-concept is_vector = std::same_as<T, std::vector<typename T::value_type>>;
+/// Sets the TypeError for an argument with a wrong type. Returns false.
+bool wrong_type(PyObject* from, const argument& of, const char* expected);
+/// Reads an integer of [min, max]. `bits` receives its value, modulo 2^64 if it is negative.
+bool read_integer(PyObject* from, unsigned long long& bits, long long min, unsigned long long max, const argument& of);
+/// Calls `add` with each element of a list, and `list`.
+bool read_list(PyObject* from, void* list, bool (*add)(PyObject*, void*, const argument&), const argument& of);
+
 template <class T>
 concept is_optional = std::same_as<T, std::optional<typename T::value_type>>;
 
-/// Sets the TypeError for an argument with a wrong type. Returns false.
-inline bool wrong_type(PyObject* from, const argument& of, const char* expected) {
-  PyErr_Clear();
-  const reference name(PyObject_GetAttrString(reinterpret_cast<PyObject*>(Py_TYPE(from)), "__name__"));
-  if (name)
-    PyErr_Format(PyExc_TypeError, "%s() argument '%s' must be %s, not %S", of.function, of.name, expected, name.get());
-  return false;
-}
-
-template <class T>
-bool read_integer(PyObject* from, T& to, const argument& of) {
-  if (!PyIndex_Check(from) || PyBool_Check(from)) return wrong_type(from, of, "an integer");
-  const reference number(PyNumber_Index(from));
-  if (!number) return false;
-  using wide = std::conditional_t<std::is_signed_v<T>, long long, unsigned long long>;
-  wide value = 0;
-  if constexpr (std::is_signed_v<T>) value = PyLong_AsLongLong(number.get());
-  else value = PyLong_AsUnsignedLongLong(number.get());
-  using limits = std::numeric_limits<T>;
-  if (PyErr_Occurred() || value < limits::min() || value > limits::max()) {
-    PyErr_Clear();
-    PyErr_Format(PyExc_OverflowError, "%s() argument '%s' is out of range: got %S, expected %s to %s", of.function,
-                 of.name, number.get(), std::to_string(limits::min()).c_str(), std::to_string(limits::max()).c_str());
-    return false;
-  }
-  to = static_cast<T>(value);
-  return true;
-}
-
-inline bool read_string(PyObject* from, std::string& to, const argument& of) {
-  const reference path(PyOS_FSPath(from));   // str, bytes, or an object such as a pathlib.Path
-  if (!path) return wrong_type(from, of, "str or a path");
-  const reference bytes(PyBytes_Check(path.get()) ? Py_NewRef(path.get()) : PyUnicode_EncodeFSDefault(path.get()));
-  if (!bytes) return false;
-  to.assign(PyBytes_AsString(bytes.get()), static_cast<std::size_t>(PyBytes_Size(bytes.get())));
-  return true;
-}
-
 /// Converts `from` to `to`. On failure, sets a Python exception and returns false.
+bool read(PyObject* from, bool& to, const argument& of);
+bool read(PyObject* from, std::string& to, const argument& of);
 template <class T>
 bool read(PyObject* from, T& to, const argument& of) {
-  if constexpr (std::is_same_v<T, bool>) {
-    if (!PyBool_Check(from)) return wrong_type(from, of, "bool");
-    to = from == Py_True;
-  } else if constexpr (std::is_integral_v<T>) {
-    return read_integer(from, to, of);
+  if constexpr (std::is_integral_v<T>) {
+    unsigned long long bits = 0;
+    if (!read_integer(from, bits, std::numeric_limits<T>::min(), std::numeric_limits<T>::max(), of)) return false;
+    to = static_cast<T>(bits);
+    return true;
   } else if constexpr (std::is_floating_point_v<T>) {
-    const double value = PyFloat_AsDouble(from);
-    if (PyErr_Occurred()) return wrong_type(from, of, "a number");
-    to = static_cast<T>(value);
-  } else if constexpr (std::is_same_v<T, std::string>) {
-    return read_string(from, to, of);
+    to = static_cast<T>(PyFloat_AsDouble(from));
+    return !PyErr_Occurred() || wrong_type(from, of, "a number");
   } else if constexpr (is_optional<T>) {
     to.reset();
     return from == Py_None || read(from, to.emplace(), of);
   } else {
-    static_assert(is_vector<T>, "millrace: an option of a Python loader is a bool, a number, a std::string, or a "
-                                "std::vector or std::optional of these");
-    if (PyUnicode_Check(from) || PyBytes_Check(from)) return wrong_type(from, of, "a list");
-    const reference list(PySequence_List(from));
-    if (!list) return wrong_type(from, of, "a list");
+    static_assert(
+        requires(T v) { v.push_back({}); },   // a list
+        "millrace: an option of a Python loader is a bool, a number, a std::string, or a std::vector or "
+        "std::optional of these");
     to.clear();
-    for (Py_ssize_t i = 0; i < PyList_Size(list.get()); ++i) {
+    const auto add = [](PyObject* one, void* list, const argument& a) {
       typename T::value_type item{};
-      if (!read(PyList_GetItem(list.get(), i), item, of)) return false;
-      to.push_back(std::move(item));
-    }
+      return read(one, item, a) && (static_cast<T*>(list)->push_back(std::move(item)), true);
+    };
+    return read_list(from, &to, add, of);
   }
-  return true;
 }
 
 /// Returns a new Python object with this value.

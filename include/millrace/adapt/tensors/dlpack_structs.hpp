@@ -78,6 +78,12 @@ struct dlpack_column {
   dlpack_device device{dlpack_cpu, 0};
   std::size_t rank = 0;
   std::array<std::int64_t, max_rank> shape{};
+
+  std::size_t bytes() const noexcept {
+    std::size_t product = type.bits / CHAR_BIT;
+    for (std::size_t d = 0; d < rank; ++d) product *= static_cast<std::size_t>(shape[d]);
+    return product;
+  }
 };
 
 /// Describes a view of a batch in host memory, or on the GPU with the number `ordinal`.

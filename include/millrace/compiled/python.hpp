@@ -1,0 +1,15 @@
+// Definitions for adapt/python.hpp and the headers of adapt/python if MILLRACE_COMPILED is set.
+//
+//   #include <millrace/compiled/python.hpp>      // c++ -std=c++20 -O3 -DMILLRACE_COMPILED -c
+//
+// The part python.cpp of the compiled library includes this header. It needs Python.h, without which the library lacks
+// the part.
+#pragma once
+
+#include <millrace/base/version.hpp>
+
+#ifndef MILLRACE_COMPILED
+#error "millrace/compiled/python.hpp is for programs that are compiled with -DMILLRACE_COMPILED"
+#endif
+
+#include <millrace/adapt/python/impl/loader.inl>
