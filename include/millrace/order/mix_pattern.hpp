@@ -4,7 +4,7 @@
 //   mr::detail::mix_pattern pattern({7, 3});           // source 0 gets seven of ten positions, source 1 gets three
 //   pattern.source_at(1'000'003);   // the source of position 1,000,003: a pure function of the position
 //   pattern.counts_before(1'000'003);                  // for each source, the number of its positions below 1,000,003
-//   pattern.position_of(1, 300'000);   // position of the sample of source 1 with number 300,000, from 0
+//   pattern.positions_of({7, 300'000});   // for each source, the position of its sample with this number, from 0
 //   mr::detail::mix_pattern::shares_of({0.7, 0.3});    // {7, 3}
 //
 // Shares are integers. Therefore the pattern repeats after a number of positions that is the sum of the shares, on
@@ -76,8 +76,8 @@ class mix_pattern {
   /// Returns, for each source, the number of its positions among begin, begin + stride, ... below `end`.
   std::vector<std::uint64_t> counts(std::uint64_t begin, std::uint64_t end, std::uint64_t stride) const;
 
-  /// Returns the position of sample `number` of a source, counted from 0.
-  std::uint64_t position_of(std::size_t source, std::uint64_t number) const noexcept;
+  /// Returns, for each source, the position of its sample with the number `numbers[source]`. Scans one period.
+  std::vector<std::uint64_t> positions_of(const std::vector<std::uint64_t>& numbers) const;
 
   /// Returns integers in the proportion of the weights: those with the smallest sum that match all shares to within one
   /// millionth. If no sum up to longest_period is sufficient, rounds the shares to the sum longest_period. Throws

@@ -123,6 +123,8 @@ class mix_plan {
 
   [[noreturn]] void throw_out_of_range(std::uint64_t position) const;
 
+  /// Returns, for each source, the number of positions from the start of phase `p` until the source runs out.
+  std::vector<std::uint64_t> ends_of(const mix_phase& p) const;
   /// Returns the source of phase `p` that runs out first, among those with a share above 0. Also returns the number of
   /// positions until then.
   std::pair<std::size_t, std::uint64_t> first_exhausted(const mix_phase& p) const;

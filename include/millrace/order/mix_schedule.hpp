@@ -35,6 +35,8 @@
 #include <array>
 #include <memory>
 #include <mutex>
+#include <optional>
+#include <span>
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
@@ -90,6 +92,8 @@ class mix_schedule {
   };
   /// Moves a walk to its next block. After the end of an epoch of stop or reweight, the block has no end.
   void advance(walk& at) const;
+  /// Returns, for each source that completes its first pass in a block, the number of positions until then.
+  std::vector<std::uint64_t> ends_in(const walk& at, const mix_pattern& pattern) const;
   /// If a source runs out in a block, ends the block at that position.
   void cut(walk& at) const;
   /// Returns the end of the block that begins at a position.
@@ -102,8 +106,8 @@ class mix_schedule {
   static constexpr std::uint64_t longest_epoch = std::uint64_t{1} << 32;
   /// Returns whether the weights are the same at all positions from `begin` on.
   bool has_final_weights(std::uint64_t begin) const;
-  /// Returns whether the first pass of a source certainly ends after the longest epoch. Requires final weights.
-  bool cannot_complete(const walk& at, std::size_t source) const;
+  /// Returns the first of `sources` whose first pass certainly ends after the longest epoch. Requires final weights.
+  std::optional<std::size_t> endless_source(const walk& at, std::span<const std::size_t> sources) const;
 
   struct rank_counts {
     world mine{};

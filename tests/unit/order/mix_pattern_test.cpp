@@ -124,6 +124,19 @@ TEST_CASE("a period equals the slow one, with few and with many sources") {
   }
 }
 
+TEST_CASE("a period of the largest shares equals the slow one") {
+  // The deadlines of such sources differ by as little as 2^-34.
+  for (const std::vector<std::uint64_t>& shares :
+       {std::vector<std::uint64_t>{131'071, 131'073}, {131'069, 131'071, 4}, {87'380, 87'381, 87'383}}) {
+    const mr::detail::mix_pattern pattern(shares);
+    const auto expected = slow_period(shares);
+    REQUIRE(pattern.period() == expected.size());
+    bool same = true;
+    for (std::size_t p = 0; p < expected.size(); ++p) same &= pattern.source_at(p) == expected[p];
+    CHECK(same);
+  }
+}
+
 TEST_CASE("with three sources not every window can be within 1: no sequence achieves it") {
   CHECK(longest_within_one({7, 3, 1}, 100) == 9);
   CHECK(longest_within_one({7, 3}, 100) == 100);
@@ -144,7 +157,7 @@ TEST_CASE("counts and positions equal those of a walk") {
     for (std::uint64_t p = 0; p < 3 * pattern.period(); ++p) {
       REQUIRE(pattern.counts_before(p) == counts);
       const std::size_t source = pattern.source_at(p);
-      REQUIRE(pattern.position_of(source, counts[source]) == p);
+      REQUIRE(pattern.positions_of(counts)[source] == p);
       ++counts[source];
     }
     for (int question = 0; question < 20; ++question) {

@@ -42,11 +42,13 @@ MILLRACE_INLINE std::vector<std::uint64_t> mix_pattern::counts(std::uint64_t beg
   return totals;
 }
 
-MILLRACE_INLINE std::uint64_t mix_pattern::position_of(std::size_t source, std::uint64_t number) const noexcept {
-  std::uint64_t at = 0;
-  for (std::uint64_t left = number % shares_[source];; ++at)
-    if (sources_[at] == source && left-- == 0) break;
-  return number / shares_[source] * period() + at;
+MILLRACE_INLINE std::vector<std::uint64_t> mix_pattern::positions_of(const std::vector<std::uint64_t>& numbers) const {
+  std::vector<std::uint64_t> positions(shares_.size(), 0), left(shares_.size(), 0);
+  for (std::size_t i = 0; i < left.size(); ++i)
+    if (shares_[i] > 0) left[i] = numbers[i] % shares_[i];
+  for (std::uint64_t at = 0; at < period(); ++at)
+    if (const std::size_t i = sources_[at]; left[i]-- == 0) positions[i] = numbers[i] / shares_[i] * period() + at;
+  return positions;
 }
 
 MILLRACE_INLINE void mix_pattern::check_weight(double weight) {
@@ -109,13 +111,18 @@ MILLRACE_INLINE std::vector<std::uint64_t> mix_pattern::rounded_shares(const std
 MILLRACE_INLINE void mix_pattern::assign_sources(std::uint64_t period) {
   // Sample n of a source is released when its lag, the positions due so far minus n, is 1 / scale. Its deadline, in
   // positions * scale, is deadline / share * period. Released samples are in a heap, the others in a list by position.
+  // The shares of two sources have a sum of at most 2^18, so their product is at most 2^34, and different quotients
+  // deadline / share differ by at least 2^-34. Therefore `key`, the quotient in units of 2^-34 rounded down, has the
+  // order of the quotients. It is below 2^51.
   struct candidate {
-    std::uint64_t deadline, share;
+    std::uint64_t key;
     std::uint16_t source;
   };
-  const auto is_later = [](const candidate& a, const candidate& b) {
-    const std::uint64_t first = a.deadline * b.share, second = b.deadline * a.share;
-    return first != second ? first > second : a.source > b.source;
+  const auto is_later = [](const candidate& a, const candidate& b) {   // no branches, which are hard to predict
+    return (a.key > b.key) | ((a.key == b.key) & (a.source > b.source));
+  };
+  const auto key_of = [](std::uint64_t deadline, std::uint64_t share) {
+    return (deadline / share << 34) + (deadline % share << 34) / share;
   };
   constexpr std::uint32_t none = ~std::uint32_t{0};
   const std::size_t positive = shares_.size() - static_cast<std::size_t>(std::count(shares_.begin(), shares_.end(), 0));
@@ -134,7 +141,7 @@ MILLRACE_INLINE void mix_pattern::assign_sources(std::uint64_t period) {
   sources_.reserve(period);
   for (std::uint64_t position = 0; position < period; ++position) {
     for (std::uint32_t i = released_at[position]; i != none; i = next[i]) {
-      ready.push_back({scale - 1 + received[i] * scale, shares_[i], static_cast<std::uint16_t>(i)});
+      ready.push_back({key_of(scale - 1 + received[i] * scale, shares_[i]), static_cast<std::uint16_t>(i)});
       std::push_heap(ready.begin(), ready.end(), is_later);
     }
     std::pop_heap(ready.begin(), ready.end(), is_later);

@@ -3,6 +3,7 @@
 
 #include <millrace/order/mix_plan.hpp>
 
+#include <algorithm>
 #include <numeric>
 #include <tuple>
 
@@ -137,13 +138,20 @@ MILLRACE_INLINE void mix_plan::throw_out_of_range(std::uint64_t position) const 
                       "Positions are numbered from 0");
   }
 
+MILLRACE_INLINE std::vector<std::uint64_t> mix_plan::ends_of(const mix_phase& p) const {
+  std::vector<std::uint64_t> numbers;
+  for (std::size_t i = 0; i < sources_.size(); ++i)
+    numbers.push_back(sources_[i].samples() - p.counts_before[i] - 1);
+  std::vector<std::uint64_t> ends = p.pattern.positions_of(numbers);
+  for (std::uint64_t& end : ends) ++end;
+  return ends;
+}
+
 MILLRACE_INLINE std::pair<std::size_t, std::uint64_t> mix_plan::first_exhausted(const mix_phase& p) const {
   std::pair<std::size_t, std::uint64_t> first{0, ~std::uint64_t{0}};
-  for (std::size_t i = 0; i < sources_.size(); ++i) {
-    if (p.pattern.shares()[i] == 0) continue;
-    const std::uint64_t end = p.pattern.position_of(i, sources_[i].samples() - p.counts_before[i] - 1) + 1;
-    if (end < first.second) first = {i, end};
-  }
+  const std::vector<std::uint64_t> ends = ends_of(p);
+  for (std::size_t i = 0; i < sources_.size(); ++i)
+    if (p.pattern.shares()[i] > 0 && ends[i] < first.second) first = {i, ends[i]};
   return first;
 }
 
@@ -182,10 +190,10 @@ MILLRACE_INLINE void mix_plan::set_length() {
                         "Use a smaller batch, more data, exhausted::repeat, or batch({.drop_last = false})");
     return;
   }
-  for (std::size_t i = 0; !schedule_ && i < sources_.size(); ++i) {
-    const std::uint64_t end = phases_.front().pattern.position_of(i, sources_[i].samples() - 1) + 1;
-    if (end > pass) measure_ = i;
-    pass = std::max(pass, end);
+  if (!schedule_) {
+    const std::vector<std::uint64_t> ends = ends_of(phases_.front());
+    measure_ = static_cast<std::size_t>(std::max_element(ends.begin(), ends.end()) - ends.begin());
+    pass = ends[measure_];
   }
   if (options_.epoch_batches == exact_order_options::endless) {
     positions_ = exact_order_options::endless;

@@ -151,13 +151,22 @@ MILLRACE_INLINE void mix_schedule::advance(walk& at) const {
   if (!repeats) cut(at);
 }
 
+MILLRACE_INLINE std::vector<std::uint64_t> mix_schedule::ends_in(const walk& at, const mix_pattern& pattern) const {
+  std::vector<std::uint64_t> numbers(samples_.size());
+  for (std::size_t i = 0; i < numbers.size(); ++i) numbers[i] = samples_[i] - at.counts[i] - 1;
+  std::vector<std::uint64_t> ends = pattern.positions_of(numbers);
+  for (std::uint64_t& end : ends) end += at.begin + 1;
+  return ends;
+}
+
 MILLRACE_INLINE void mix_schedule::cut(walk& at) const {
   std::uint64_t end = at.end;
   std::optional<mix_pattern> pattern;
+  std::vector<std::uint64_t> ends;
   for (std::size_t i = 0; i < weights_.size(); ++i) {
     if (at.counts[i] >= samples_[i] || !at.is_exhausted(i, samples_)) continue;
-    if (!pattern) pattern.emplace(at.quotas);
-    end = std::min(end, at.begin + pattern->position_of(i, samples_[i] - at.counts[i] - 1) + 1);
+    if (!pattern) ends = ends_in(at, pattern.emplace(at.quotas));
+    end = std::min(end, ends[i]);
   }
   if (!pattern) return;
   at.quotas = pattern->counts_before(end - at.begin);
@@ -226,13 +235,17 @@ MILLRACE_INLINE bool mix_schedule::has_final_weights(std::uint64_t begin) const 
          std::none_of(weights_.begin(), weights_.end(), [](const source_weight& w) { return w.is_function(); });
 }
 
-MILLRACE_INLINE bool mix_schedule::cannot_complete(const walk& at, std::size_t source) const {
+MILLRACE_INLINE std::optional<std::size_t> mix_schedule::endless_source(const walk& at,
+                                                                        std::span<const std::size_t> sources) const {
   constexpr double tolerance = 16;   // samples; more than a source can be ahead of its share
   double all = 0;
   for (const source_weight& w : weights_) all += w.at(at.begin);
-  const auto left = static_cast<double>(samples_[source]) - static_cast<double>(at.counts[source]) - tolerance;
-  const double share = weights_[source].at(at.begin) / all;
-  return left > share * static_cast<double>(longest_epoch - at.begin);
+  for (const std::size_t i : sources) {
+    const auto left = static_cast<double>(samples_[i]) - static_cast<double>(at.counts[i]) - tolerance;
+    const double share = weights_[i].at(at.begin) / all;
+    if (left > share * static_cast<double>(longest_epoch - at.begin)) return i;
+  }
+  return std::nullopt;
 }
 
 MILLRACE_INLINE std::pair<std::size_t, std::uint64_t> mix_schedule::first_pass() const {
@@ -249,15 +262,13 @@ MILLRACE_INLINE std::pair<std::size_t, std::uint64_t> mix_schedule::first_pass()
     if (at.begin >= longest_epoch) fail(open.front(), at.begin);
     if (!is_checked && on_exhausted_ == exhausted::repeat && !knots_.empty() && has_final_weights(at.begin)) {
       is_checked = true;
-      for (const std::size_t i : open)
-        if (cannot_complete(at, i)) fail(i, longest_epoch);
+      if (const auto i = endless_source(at, open)) fail(*i, longest_epoch);
     }
-    std::optional<mix_pattern> pattern;   // of the block; thousands of sources may complete their passes in it
+    std::vector<std::uint64_t> ends;   // thousands of sources may complete their passes in the block
     std::erase_if(open, [&](std::size_t i) {
       if (!at.is_exhausted(i, samples_)) return false;
-      if (!pattern) pattern.emplace(at.quotas);
-      const std::uint64_t end = at.begin + pattern->position_of(i, samples_[i] - at.counts[i] - 1) + 1;
-      if (end > last.second) last = {i, end};
+      if (ends.empty()) ends = ends_in(at, mix_pattern(at.quotas));
+      if (ends[i] > last.second) last = {i, ends[i]};
       return true;
     });
     if (on_exhausted_ == exhausted::stop && last.second > 0) break;
