@@ -55,6 +55,8 @@ class mix_cursor {
   }
 
  private:
+  static constexpr std::size_t many_sources = 64;   // more than the CPU's cache contains
+
   void enter_phase() {
     phase_ = plan_->phase_at(ordinal_);
     in_period_ = (ordinal_ - phase_->begin) % phase_->pattern.period();
@@ -63,6 +65,10 @@ class mix_cursor {
   ordered_sample walk() {
     if (phase_left_ == 0) enter_phase();
     const std::size_t source = phase_->pattern.source_at(in_period_);
+    if (sources_.size() >= many_sources) {
+      sources_[phase_->pattern.source_at(in_period_ + 8)].prefetch();
+      sources_[phase_->pattern.source_at(in_period_ + 4)].prefetch_tables();
+    }
     if (++in_period_ == phase_->pattern.period()) in_period_ = 0;
     --phase_left_;
     ++walked_;

@@ -45,6 +45,9 @@ class pass_permutation {
     return wide_.empty() ? narrow_[ordinal] : wide_[ordinal];
   }
 
+  /// Loads the start of the table into the CPU's cache.
+  void prefetch() const noexcept { __builtin_prefetch(narrow_.data()); }
+
  private:
   static constexpr std::uint64_t permutation_stream = ~std::uint64_t{4};   // distinct from the streams of the stages
 
@@ -83,6 +86,12 @@ class pass_layout {
       nearby = static_cast<std::size_t>(after - starts_.begin()) - 1;
     }
     return {shards_[nearby], ordinal - starts_[nearby]};
+  }
+
+  /// Loads the start of the tables into the CPU's cache.
+  void prefetch() const noexcept {
+    __builtin_prefetch(starts_.data());
+    __builtin_prefetch(shards_.data());
   }
 
   /// Returns the samples that are not delivered.
