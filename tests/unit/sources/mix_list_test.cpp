@@ -183,7 +183,7 @@ TEST_CASE("functions of the user are called by the thread that constructs the se
 
 TEST_CASE("the sets of a mix together keep a limited number of files open") {
   const many_sets sets(6);
-  const auto limit = std::make_shared<mr::detail::idle_files>(2);
+  const auto shared = std::make_shared<mr::detail::shared_reads>(2);
   std::vector<std::unique_ptr<mr::detail::shard_data>> all;
   const auto open_files = [] {
     const std::filesystem::directory_iterator files("/proc/self/fd"), end;
@@ -198,16 +198,16 @@ TEST_CASE("the sets of a mix together keep a limited number of files open") {
     REQUIRE(set.read({&first, 1}, records, failure) == 1);
   };
   read(*all[0]);   // open before the limit is shared
-  for (const auto& set : all) set->share(limit, mr::block_pool());
+  for (const auto& set : all) set->share(shared);
   for (int round = 0; round < 2; ++round)
     for (const auto& set : all) {
       read(*set);
-      CHECK(limit->size() <= 2);
+      CHECK(shared->files.size() <= 2);
       CHECK(open_files() <= before + 2);
     }
-  CHECK(limit->size() == 2);
+  CHECK(shared->files.size() == 2);
   all.clear();
-  CHECK(limit->size() == 0);
+  CHECK(shared->files.size() == 0);
 }
 
 TEST_CASE("a vector of streamed sources: the same as one by one; a limit; no source") {
@@ -369,13 +369,13 @@ TEST_CASE("the files that several sets keep open are closed by age, not by set")
       return std::unique_ptr<file>(new file{mr::file_source(name)});
     }
   };
-  const auto limit = std::make_shared<mr::detail::idle_files>(2);
+  const auto shared = std::make_shared<mr::detail::shared_reads>(2);
   const auto set_of_names = [&](const std::vector<std::string>& names) {
     mr::detail::shard_data_options o{};
     o.files.storage = counting{opens};
     o.notice = mr::quiet;
     auto set = std::make_unique<mr::detail::shard_data>(names, std::move(o));
-    set->share(limit, mr::block_pool());
+    set->share(shared);
     return set;
   };
   const auto large = set_of_names({sets.names[0], sets.names[1], sets.names[2]}), small = set_of_names({sets.names[3]});
@@ -386,7 +386,7 @@ TEST_CASE("the files that several sets keep open are closed by age, not by set")
     REQUIRE(set.read({&first, 1}, records, failure) == 1);
   };
   for (const std::size_t shard : {0, 1, 2}) read(*large, shard);   // this set has all files that may be open
-  CHECK(limit->size() == 2);
+  CHECK(shared->files.size() == 2);
   const int before = (*opens)[sets.names[3]];
   for (int i = 0; i < 5; ++i) read(*small, 0);
   CHECK((*opens)[sets.names[3]] == before + 1);

@@ -73,7 +73,7 @@ class mixed_data : public shard_sets {
  private:
   static constexpr std::uint64_t upper_half = ~std::uint64_t{0} << 32;
 
-  std::size_t source_of(std::uint64_t shard) const noexcept;
+  std::size_t source_of(std::uint64_t shard) const noexcept { return source_of_shard_[shard]; }
   bool changes_weights() const noexcept {
     return std::any_of(rule_.sources.begin(), rule_.sources.end(),
                        [](const mix_source_spec& s) { return !s.weight.is_constant(); });
@@ -81,6 +81,8 @@ class mixed_data : public shard_sets {
 
   mix_rule rule_;
   std::vector<std::uint64_t> counts_, first_shards_;
+  std::vector<std::uint32_t> source_of_shard_;
+  bool chooses_ = false;   // whether a set has chosen samples
   std::uint64_t fingerprint_ = 0;
 };
 

@@ -167,7 +167,8 @@ EXAMPLE
 // ---- entry_files.hpp
 void example(const mr::detail::index_file_options& options, const std::string& name,
              const mr::detail::shard_index& index, mr::detail::read_meter& meter, mr::event_counts& counts,
-             const mr::detail::indexed_reader& reader, mr::detail::reported_entries& reported) {
+             const mr::detail::indexed_reader& reader, mr::detail::reported_entries& reported,
+             mr::detail::entry_counts& used) {
 EXAMPLE
 }
 
@@ -240,8 +241,7 @@ EXAMPLE
 
 // ---- returning_samples.hpp
 void example(mr::detail::returning_samples& returning, mr::detail::indexed_shard& shard, std::size_t number,
-             const std::string& name, mr::event_counts& counts, const std::vector<std::string>& names,
-             const mr::detail::index_file_options& files) {
+             mr::event_counts& counts, const mr::detail::name_list& names) {
 EXAMPLE
 }
 
@@ -255,6 +255,12 @@ struct example {
 // ---- shard_data.hpp
 void example(const std::vector<std::string>& names, std::span<const mr::detail::located_sample> samples,
              std::span<mr::record> records, std::exception_ptr& failure) {
+EXAMPLE
+}
+
+// ---- shared_reads.hpp
+#include <millrace/io/index/set/shard_data.hpp>
+void example(const std::vector<std::shared_ptr<mr::detail::shard_data>>& sets, mr::event_counts& counts) {
 EXAMPLE
 }
 

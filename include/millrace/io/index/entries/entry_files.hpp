@@ -3,9 +3,9 @@
 //
 //   mr::detail::entry_files entries;
 //   entries.limit({.lanes = 48, .max_held_bytes = std::size_t{256} << 20});     // sets the limit of the cached chunks
-//   auto file = entries.open({.files = options, .shard = name, .number = 7}, index, meter);
-//   entries.count(reader.counters(), reported);
-//   entries.report(counts);
+//   auto file = entries.open({.files = options, .shard = name, .number = 7, .counts = used}, index, meter);
+//   used.count(reader.counters(), reported);
+//   used.report(counts);
 //
 // Errors: none. If a file cannot be opened, payloads are delivered without entry points. Threads: any thread. Lifetime:
 // must outlive the open files.
@@ -27,16 +27,41 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
+/// The counts of a reader at the last call of entry_counts::count() for this reader.
+struct reported_entries {
+  std::uint64_t with_entries = 0, refused = 0;
+};
+
+/// Counts the fields with entry points, and with wrong entry points.
+class entry_counts {
+ public:
+  /// Adds the difference between `now` and `reported`. Sets `reported` to `now`.
+  void count(const indexed_reader_counters& now, reported_entries& reported) noexcept {
+    with_entries_.fetch_add(now.with_entries - std::exchange(reported.with_entries, now.with_entries),
+                            std::memory_order_relaxed);
+    refused_.fetch_add(now.entries_refused - std::exchange(reported.refused, now.entries_refused),
+                       std::memory_order_relaxed);
+  }
+  /// Counts a shard whose entry points cannot be opened.
+  void count_unopened() noexcept { refused_.fetch_add(1, std::memory_order_relaxed); }
+  /// Adds to `counts` the numbers of fields since the last call.
+  void report(event_counts& counts) noexcept {
+    if (const auto fields = with_entries_.exchange(0, std::memory_order_relaxed))
+      counts.count(text_of(event_name::fields_with_entries), fields);
+    if (const auto fields = refused_.exchange(0, std::memory_order_relaxed))
+      counts.count(text_of(event_name::fields_refused), fields);
+  }
+
+ private:
+  std::atomic<std::uint64_t> with_entries_{0}, refused_{0};   // since the last report()
+};
+
 /// The shard whose entry points will be opened.
 struct entries_of_shard {
   const index_file_options& files;
   const std::string& shard;
   std::uint64_t number = 0;   ///< number of the shard in the data set
-};
-
-/// The counts of a reader at the last call of count() for this reader.
-struct reported_entries {
-  std::uint64_t with_entries = 0, refused = 0;
+  entry_counts& counts;
 };
 
 /// The entry points of all shards of a data set.
@@ -60,23 +85,9 @@ class entry_files {
                              .shard = shard.number},
           meter, cache_);
     } catch (const io_error&) {
-      refused_.fetch_add(1, std::memory_order_relaxed);
+      shard.counts.count_unopened();
       return nullptr;
     }
-  }
-  /// Adds the difference between `now` and `reported` to the counts of the data set. Sets `reported` to `now`.
-  void count(const indexed_reader_counters& now, reported_entries& reported) noexcept {
-    with_entries_.fetch_add(now.with_entries - std::exchange(reported.with_entries, now.with_entries),
-                            std::memory_order_relaxed);
-    refused_.fetch_add(now.entries_refused - std::exchange(reported.refused, now.entries_refused),
-                       std::memory_order_relaxed);
-  }
-  /// Adds to `counts` the numbers of fields with entry points, and with wrong entry points, since the last call.
-  void report(event_counts& counts) noexcept {
-    if (const auto fields = with_entries_.exchange(0, std::memory_order_relaxed))
-      counts.count(text_of(event_name::fields_with_entries), fields);
-    if (const auto fields = refused_.exchange(0, std::memory_order_relaxed))
-      counts.count(text_of(event_name::fields_refused), fields);
   }
   /// Sets the memory limit for cached chunks, from the number of lanes that are read. Returns the limit in bytes.
   std::size_t limit(const limits& l) {
@@ -92,7 +103,6 @@ class entry_files {
   static constexpr std::size_t min_bytes = std::size_t{8} << 20;
 
   entry_cache cache_{{.limit_bytes = min_bytes}};
-  std::atomic<std::uint64_t> with_entries_{0}, refused_{0};   // since the last report()
 };
 
 }}}  // namespace millrace::detail

@@ -62,6 +62,9 @@ class indexed_reader {
   indexed_reader(byte_source& source, shard_index& index, block_pool& pool, indexed_reader_options options = {},
                  byte_source* entries = nullptr);
 
+  /// Sets the pool of later reads. Must not be called during a read.
+  void set_pool(block_pool& pool) noexcept { pool_ = &pool; }
+
   /// Reads the samples `numbers` into `records`, which has the same size. Returns the number of samples that were read
   /// without an error, counted from the front of `numbers`. If this is less than numbers.size(), failure() returns the
   /// error of the next sample.

@@ -2,15 +2,17 @@
 //
 //   mr::detail::idle_files files(128);                          // keeps at most 128 files open
 //   auto opened = files.reuse(this, shard);                      // null: the caller opens the file of the shard
-//   files.keep(this, std::move(opened));                        // after the read
+//   const auto closed = files.keep(this, std::move(opened));    // after the read; destroys the file to close
 //
-// If too many files are open, the least recently used file of all sets is closed. The pool keeps at most one file for
-// each shard, and closes a second one.
+// If too many files are open, keep() returns the least recently used file of all sets. The pool keeps at most one file
+// for each shard, and returns a second one. The sources of a mix are read in turn, so that each file would be closed
+// before its next use. If hardly any file is reused, keep() returns its argument instead. The other files stay open.
 // Errors: none. Threads: any thread. Lifetime: a set calls remove_all() before it destroys the data that its files use.
 #pragma once
 
 #include <millrace/base/version.hpp>
 
+#include <algorithm>
 #include <cstddef>
 #include <list>
 #include <map>
@@ -39,22 +41,30 @@ class idle_files {
   std::unique_ptr<idle_file> reuse(const void* owner, std::size_t shard) noexcept {
     const std::lock_guard lock(mutex_);
     const auto at = by_shard_.find({owner, shard});
-    return at == by_shard_.end() ? nullptr : remove(at);
+    if (at == by_shard_.end()) return nullptr;
+    ++reused_;
+    return remove(at);
   }
-  /// Keeps a file open for later reads. Closes the file if memory is exhausted.
-  void keep(const void* owner, std::unique_ptr<idle_file> file) noexcept {
+  /// Keeps a file open for later reads. Returns a file that the caller closes, or null.
+  std::unique_ptr<idle_file> keep(const void* owner, std::unique_ptr<idle_file> file) noexcept {
     const std::lock_guard lock(mutex_);
     const key name{owner, file->shard};
-    if (most_ == 0 || by_shard_.contains(name)) return;
+    if (most_ == 0 || by_shard_.contains(name)) return file;
+    if (++calls_ == std::max<std::size_t>(2 * most_, 64)) {
+      if (reused_ < calls_ / 16) replaces_ = !replaces_;
+      calls_ = reused_ = 0;
+    }
+    if (!replaces_ && by_age_.size() >= most_) return file;
     try {
       entries added;
-      added.push_back({name, std::move(file)});
+      added.push_back({name, nullptr});
       by_shard_.emplace(name, added.begin());
+      added.front().file = std::move(file);
       by_age_.splice(by_age_.end(), added);
     } catch (const std::bad_alloc&) {
-      return;
+      return file;
     }
-    if (by_age_.size() > most_) remove(by_shard_.find(by_age_.front().name));
+    return by_age_.size() > most_ ? remove(by_shard_.find(by_age_.front().name)) : nullptr;
   }
   /// Closes all files of a set.
   void remove_all(const void* owner) noexcept {
@@ -84,6 +94,8 @@ class idle_files {
 
   const std::size_t most_;
   mutable std::mutex mutex_;
+  std::size_t calls_ = 0, reused_ = 0;   // calls of keep(), and reused files, since the last decision
+  bool replaces_ = true;                // whether a new file replaces the least recently used file
   entries by_age_;   // least recently used first
   std::map<key, entries::iterator> by_shard_;
 };

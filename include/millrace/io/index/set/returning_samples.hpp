@@ -1,8 +1,8 @@
 // Counts the samples of a data set that have the key of an earlier sample in their shard. Counts a shard when its index
 // is loaded.
 //
-//   mr::detail::shard_index& index = returning.count(shard.load(name, files), shard, number);
-//   returning.report(counts, names);                             // samples since the last call
+//   if (const auto samples = shard.exchange_returning_keys()) returning.add(samples, names, number);
+//   returning.report(counts);                             // samples since the last call
 //
 // Errors: none. Threads: any thread.
 #pragma once
@@ -14,6 +14,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <mutex>
 #include <optional>
 #include <string>
 
@@ -22,26 +23,32 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 /// The samples that were counted, but not reported yet.
 class returning_samples {
  public:
-  /// At the first use of a shard's index, adds the number of samples with the key of an earlier sample. Returns the
-  /// index.
-  shard_index& count(shard_index& index, indexed_shard& shard, std::size_t number) noexcept {
-    if (const std::uint64_t samples = shard.exchange_returning_keys(); samples > 0) [[unlikely]] {
-      first_shard_ = number;
-      samples_ += samples;
-    }
-    return index;
+  /// Counts samples of shard `number` of a data set.
+  void add(std::uint64_t samples, const name_list& names, std::size_t number) noexcept {
+    const std::lock_guard lock(mutex_);
+    names_ = names;
+    shard_ = number;
+    samples_ += samples;
+  }
+  /// Adds the samples that `others` has not reported.
+  void add(returning_samples& others) noexcept {
+    if (const std::uint64_t samples = others.samples_.exchange(0); samples > 0)
+      add(samples, *others.names_, others.shard_);
   }
 
   /// Reports the samples: adds them to the counts of events, and sends a notice with the name of one shard.
-  void report(event_counts& counts, const name_list& names) noexcept {
+  void report(event_counts& counts) noexcept {
     if (samples_.load(std::memory_order_relaxed) == 0) return;
+    const std::lock_guard lock(mutex_);
     if (const std::uint64_t samples = samples_.exchange(0); samples > 0)
-      report_returning_keys(counts, samples, names.view(first_shard_));
+      report_returning_keys(counts, samples, names_->view(shard_));
   }
 
  private:
   std::atomic<std::uint64_t> samples_{0};
-  std::atomic<std::size_t> first_shard_{0};
+  std::mutex mutex_;   // guards the members below
+  std::optional<name_list> names_;
+  std::size_t shard_ = 0;
 };
 
 /// If the members of one sample are separated in a shard, the index has several samples with their key. Returns the

@@ -11,8 +11,8 @@
 // first failure, and the run continues.
 //
 // Reading: samples that are neighbors in a shard are read together (indexed_reader.hpp). The first read of a payload
-// records its checksum, and all later reads check it. Up to 128 files stay open between reads. If several sets share a
-// pool of files (idle_files.hpp), the limit of the pool applies.
+// records its checksum, and all later reads check it. Up to 128 files stay open between reads. If several sets share
+// their files (shared_reads.hpp), the limit of the shared files applies.
 // Small samples are read in blocks of neighbors (block_cache.hpp) if expect() was called with the order, and if the
 // memory suffices to store the neighbors until they are requested. In a storage (io/file/storage.hpp) other than the
 // local disk, larger samples are also read in blocks, because each request is expensive.
@@ -38,10 +38,10 @@
 #include <millrace/io/index/read/block_size.hpp>
 #include <millrace/io/index/read/indexed_reader.hpp>
 #include <millrace/io/index/set/damaged_shards.hpp>
-#include <millrace/io/index/set/idle_files.hpp>
 #include <millrace/io/index/set/indexed_shard.hpp>
 #include <millrace/io/index/set/returning_samples.hpp>
 #include <millrace/io/index/set/shard_heads.hpp>
+#include <millrace/io/index/set/shared_reads.hpp>
 #include <millrace/item/sample.hpp>
 
 #include <atomic>
@@ -84,6 +84,8 @@ struct shard_data_options {
 
 /// The shards of one data set, read by means of their indexes.
 class shard_data {
+  struct open_shard;
+
  public:
   using item = record;
 
@@ -98,13 +100,12 @@ class shard_data {
   ~shard_data();
 
   /// Adds the number of shards without an end marker to `counts`.
-  void report(event_counts& counts) const noexcept;
-  /// Adds to `counts` the following numbers since the last call: fields with entry points, fields with wrong entry
-  /// points, and samples with the key of an earlier sample in their shard.
-  void report_reads(event_counts& counts) const noexcept {
-    entries_.report(counts);
-    returning_.report(counts, names_);
+  void report(event_counts& counts) const noexcept {
+    for (std::size_t i = 0; i < names_.size(); ++i)
+      if (shards_[i].head.without_end_marker) report_missing_end_marker(counts, names_.view(i));
   }
+  /// Adds to `counts` the events of reads since the last call (shared_reads::report()).
+  void report_reads(event_counts& counts) const { shared()->report(counts); }
 
   /// If the members of a sample are separated in its shard, returns the location of another part of the sample.
   std::optional<other_piece> other_piece_of(const error_location& sample) const {
@@ -119,13 +120,15 @@ class shard_data {
   /// Returns the identity of a sample. It is the same in every choice that contains the sample. Each repeat has its own
   /// identity.
   std::uint64_t id_of(const located_sample& s, std::uint64_t first_shard = 0) const noexcept;
+  /// Returns whether the set has chosen samples.
+  bool chooses() const noexcept { return !selection_.empty(); }
   /// Returns a checksum of the chosen samples, or 0 if each sample is used once.
   std::uint64_t choice() const noexcept { return choice_; }
   /// Returns a phrase such as "12811 of 1281167 samples chosen", or "" without a choice.
   const std::string& choice_text() const noexcept { return choice_text_; }
   /// Loads the indexes of all shards of a storage, concurrently. Does nothing for local shards.
   void load_indexes(notice_outlet& notices) const {
-    if (!options_.files.storage.is_local())
+    if (!is_local_)
       run_concurrently({.step = "reads indexes", .names = names_, .max_threads = max_stored_requests,
                         .notices = &notices}, [this](auto i) { index(i); });
   }
@@ -144,7 +147,7 @@ class shard_data {
     return all;
   }
   /// Returns whether the shards are local files.
-  bool is_local() const noexcept { return options_.files.storage.is_local(); }
+  bool is_local() const noexcept { return is_local_; }
   /// Returns a phrase about the time, requests and memory of the constructor. Returns "" for a set of few shards.
   std::string start_text() const;
   /// Returns the path of a shard. The result is valid as long as this object exists.
@@ -164,13 +167,13 @@ class shard_data {
   /// Returns the meter of sample reads that is used by default. It excludes reads of indexes.
   read_meter& reads() const noexcept { return reads_; }
 
-  /// Closes the files that this set keeps open. From now on, keeps its files open in `files` and uses the memory of
-  /// `blocks`, which this set shares with other sets. Must not run concurrently with read().
-  void share(std::shared_ptr<idle_files> files, const block_pool& blocks) {
+  /// Closes the files that this set keeps open. Later reads use the memory and the files of `with`, which this set
+  /// shares with other sets.
+  void share(std::shared_ptr<shared_reads> with) {
     const std::lock_guard lock(mutex_);
-    files_->remove_all(this);
-    files_ = std::move(files);
-    pool_ = blocks;
+    if (shared_) shared_->files.remove_all(this);
+    if (shared_.use_count() == 1) with->returning.add(shared_->returning);   // of no other set
+    shared_ = std::move(with);
   }
 
   /// Decides whether to read small samples in blocks. Call it before the first read(). Returns the maximum bytes of
@@ -182,11 +185,13 @@ class shard_data {
 
   /// Reads `samples` into `records`. Returns the number of samples that were read without an error, counted from the
   /// front. `failure` is the error of the next sample. Records after it are valid or empty.
-  std::size_t read(std::span<const located_sample> samples, std::span<record> records, std::exception_ptr& failure);
+  std::size_t read(std::span<const located_sample> samples, std::span<record> records, std::exception_ptr& failure) {
+    return read(samples, {.records = records, .failure = failure, .reads = reads_});
+  }
   /// Returns whether read() failed because a storage exhausted its retries. Then the error is final, because another
   /// attempt would fail as slowly.
   bool is_given_up(const std::exception_ptr& failure) const noexcept {
-    return !options_.files.storage.is_local() && is_error_of_storage(failure);
+    return !is_local_ && is_error_of_storage(failure);
   }
   /// The destination of a read.
   struct buffer {
@@ -197,40 +202,70 @@ class shard_data {
   /// Works like read() above, but with the meter in `to`.
   std::size_t read(std::span<const located_sample> samples, const buffer& to);
 
+  /// A requested sample.
+  struct target {
+    std::uint64_t sample = 0;   ///< the shard in the upper 32 bits, the number of the sample in the lower 32 bits
+    std::size_t position = 0;   ///< index in read_request::records
+
+    std::size_t shard() const noexcept { return static_cast<std::size_t>(sample >> 32); }
+    std::uint32_t number() const noexcept { return static_cast<std::uint32_t>(sample); }
+  };
+  /// Samples to read from one or several sets.
+  struct read_request {
+    std::span<record> records;
+    std::size_t good;              ///< number of records without an error, counted from the front
+    std::exception_ptr& failure;   ///< error of the record after these
+    read_meter& reads;
+    std::shared_ptr<shared_reads> shared{};
+    std::vector<std::unique_ptr<open_shard>> ready{};   ///< files whose reads were announced to the storage
+    std::vector<block_cache::reservation> reserved{};
+    abandoned_shards abandoned{};   ///< shards that a storage could not read
+    /// Samples of one shard, in the order of their positions.
+    struct {
+      std::vector<target> targets{};
+      std::vector<std::uint32_t> numbers{};
+      std::vector<record> records{};
+    } one_shard{};
+  };
+  /// Reads `targets`, which must be in ascending order. Several sets may read into the records of one request.
+  void read(read_request& request, std::span<target> targets);
+
+  /// Loads memory that read() needs first into the CPU's cache. With many sets, this memory is in no cache.
+  void prefetch() const noexcept {
+    for (std::size_t line = 0; line < 3; ++line)
+      __builtin_prefetch(reinterpret_cast<const char*>(&is_local_) + line * 64);
+  }
+  /// Loads the memory that read() needs next for a shard. Call it when the result of prefetch() is in the cache.
+  void prefetch_shard(std::size_t shard) const noexcept { shards_[shard].prefetch(); }
+  /// Loads the state of the shard. Call it when the result of prefetch_shard() is in the cache.
+  void prefetch_state(std::size_t shard) const noexcept { shards_[shard].prefetch_state(); }
+
  private:
   /// Stores the learned checksums of a shard. A failure is not an error, because a run works without stored indexes.
   /// The first failure is reported by a notice. `cleaned` is the folder whose temporary files were removed last.
   void store_learned(std::size_t shard, std::optional<std::string>& cleaned);
   void report_not_stored(notice_outlet& to, const std::string& problem, std::string_view reason);
 
+  struct shard_use {
+    std::size_t shard;
+    shared_reads& shared;
+    read_meter& reads;
+  };
   struct open_shard final : idle_file {
-    open_shard(const shard_data& data, std::size_t shard, block_pool& pool, read_meter& reads);
-    void set_meter(read_meter& reads) noexcept {
-      file.set_meter(reads);
-      if (entries) entries->set_meter(reads);
+    open_shard(const shard_data& data, const shard_use& use) : open_shard(data, data.names_[use.shard], use) {}
+    /// Prepares the next read.
+    void set_use(const shard_use& use) noexcept {
+      file.set_meter(use.reads);
+      if (entries) entries->set_meter(use.reads);
+      reader.set_pool(use.shared.pool);
     }
     metered_file file;
     std::unique_ptr<entry_file> entries;   // null if the index has no entry points
     indexed_reader reader;
     reported_entries reported{};
-  };
 
-  struct target {
-    std::uint64_t sample = 0;   // the shard in the upper 32 bits, the number of the sample in the lower 32 bits
-    std::size_t position = 0;   // index in the caller's list
-
-    std::size_t shard() const noexcept { return static_cast<std::size_t>(sample >> 32); }
-    std::uint32_t number() const noexcept { return static_cast<std::uint32_t>(sample); }
-  };
-  using open_shards = std::vector<std::unique_ptr<open_shard>>;
-  struct read_request {
-    std::span<record> records;
-    std::size_t good;
-    std::exception_ptr& failure;
-    read_meter& reads;
-    open_shards ready{};   // files of this call whose reads were announced to the storage
-    std::vector<block_cache::reservation> reserved{};
-    abandoned_shards abandoned{};   // shards that a storage could not read
+   private:
+    open_shard(const shard_data& data, const std::string& name, const shard_use& use);
   };
 
   /// Returns the number of samples in a block of a shard, or 0 if the shard is not read in blocks.
@@ -262,46 +297,62 @@ class shard_data {
   void check(std::size_t shard);
   shard_index& index(std::size_t shard) const {
     indexed_shard& own = shards_[shard];
-    return returning_.count(own.is_loaded() ? *own.index() : own.load(names_[shard], options_.files), own, shard);
+    shard_index& index = own.is_loaded() ? *own.index() : own.load(names_[shard], options_.files);
+    if (const std::uint64_t samples = own.exchange_returning_keys(); samples > 0) [[unlikely]]
+      shared()->returning.add(samples, names_, shard);
+    return index;
   }
-  std::unique_ptr<open_shard> acquire(std::size_t shard, read_meter& reads);
+  std::unique_ptr<open_shard> acquire(const shard_use& use) {
+    auto idle_one = use.shared.files.reuse(this, use.shard);
+    if (!idle_one) return std::make_unique<open_shard>(*this, use);
+    std::unique_ptr<open_shard> opened(static_cast<open_shard*>(idle_one.release()));
+    opened->set_use(use);
+    return opened;
+  }
   std::unique_ptr<open_shard> acquire(std::size_t shard, read_request& request);
-
-  void release(std::size_t shard, std::unique_ptr<open_shard> opened, read_request& request) {
-    if (options_.files.storage.is_local()) release(shard, std::move(opened));
+  /// Keeps a file of a storage until the end of the request, and a local file open for later reads.
+  void release(std::unique_ptr<open_shard> opened, read_request& request) {
+    if (is_local_) keep(std::move(opened), request);
     else request.ready.push_back(std::move(opened));
   }
   /// Keeps a shard's file open for later reads.
-  void release(std::size_t, std::unique_ptr<open_shard> opened) {
-    const std::lock_guard lock(mutex_);   // share() must not replace files_ during this call
-    files_->keep(this, std::move(opened));
+  void keep(std::unique_ptr<open_shard> opened, const read_request& request) {
+    std::unique_ptr<idle_file> closed;   // without a lock
+    const std::lock_guard lock(mutex_);   // share() must not run during files.keep()
+    if (shared_ == request.shared) closed = request.shared->files.keep(this, std::move(opened));
   }
-  std::shared_ptr<idle_files> idle() {
+
+  std::shared_ptr<shared_reads> shared() const {
     const std::lock_guard lock(mutex_);
-    return files_;
+    return shared_by(lock);
+  }
+  std::shared_ptr<shared_reads>& shared_by(const std::lock_guard<std::mutex>&) const {
+    if (!shared_) shared_ = std::make_shared<shared_reads>(128);
+    return shared_;
   }
 
   const name_list names_;
   shard_data_options options_;
   notice_outlet notices_;
-  block_pool pool_;
   mutable read_meter reads_;
-  mutable std::vector<indexed_shard> shards_;   // the rest of an index is loaded at its first use
   std::vector<std::uint64_t> counts_;   // number of samples of each shard
-  std::vector<chosen_samples> selection_;   // chosen samples of each shard; empty if all samples are used once
   std::uint64_t bytes_ = 0, stored_samples_ = 0, fingerprint_ = 0, choice_ = 0;
   std::string choice_text_, missing_keys_;
   damaged_shards damaged_;
   std::vector<std::size_t> touched_;    // shards whose time differs from the time in their index
   std::optional<block_cache> block_cache_;
-  std::uint64_t block_bytes_ = block_size::min_bytes;   // set by expect()
   mutable entry_files entries_;
-  std::atomic<bool> begun_{false};
-  std::mutex mutex_;   // guards files_
-  std::shared_ptr<idle_files> files_ = std::make_shared<idle_files>(128);
-  mutable returning_samples returning_;
   std::uint64_t start_ns_ = 0, index_requests_ = 0;
   bool reported_not_stored_ = false;   // used only by the constructor and the destructor
+
+  // Each read() needs the members below. prefetch() loads them.
+  const bool is_local_;
+  std::atomic<bool> begun_{false};
+  mutable std::mutex mutex_;                       // guards shared_
+  mutable std::shared_ptr<shared_reads> shared_;   // null before its first use
+  mutable std::vector<indexed_shard> shards_;      // the rest of an index is loaded at its first use
+  std::vector<chosen_samples> selection_;          // chosen samples of each shard; empty if all samples are used once
+  std::uint64_t block_bytes_ = 0;                  // set by expect(); 0: each sample is read separately
 };
 
 }}}  // namespace millrace::detail

@@ -23,9 +23,7 @@ class shard_sets {
     for (const auto& set : sets_) set->report(counts);
   }
   /// Adds to `counts` the events of reads of all sets since the last call.
-  void report_reads(event_counts& counts) const noexcept {
-    for (const auto& set : sets_) set->report_reads(counts);
-  }
+  void report_reads(event_counts& counts) const noexcept { shared_->report(counts); }
   /// Returns a checksum of the chosen samples of all sets, or 0 if all samples are used once.
   std::uint64_t choice() const noexcept {
     std::uint64_t all = 0;
@@ -47,13 +45,12 @@ class shard_sets {
   /// All sets together keep up to 512 files open between reads. They also share a block pool (item/bytes.hpp). If each
   /// of many sets had its own pool, the blocks that a read reuses would rarely be in the processor's caches.
   explicit shard_sets(std::vector<std::shared_ptr<shard_data>> sets) : sets_(std::move(sets)) {
-    const auto files = std::make_shared<idle_files>(512);
-    const block_pool blocks;
-    for (const auto& set : sets_) set->share(files, blocks);
+    for (const auto& set : sets_) set->share(shared_);
   }
   ~shard_sets() = default;
 
   const std::vector<std::shared_ptr<shard_data>> sets_;
+  const std::shared_ptr<shared_reads> shared_ = std::make_shared<shared_reads>(512);
   mutable read_meter reads_{};
 };
 

@@ -3,6 +3,8 @@
 
 #include <millrace/read/mix/mixed_data.hpp>
 
+#include <millrace/base/radix_sort.hpp>
+
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 MILLRACE_INLINE mixed_data::mixed_data(std::vector<std::shared_ptr<shard_data>> sets, mix_rule rule)
@@ -12,6 +14,8 @@ MILLRACE_INLINE mixed_data::mixed_data(std::vector<std::shared_ptr<shard_data>> 
     if (rule_.sources[i].name.empty()) rule_.sources[i].name = "source " + std::to_string(i);
     first_shards_.push_back(counts_.size());
     counts_.insert(counts_.end(), sets_[i]->counts().begin(), sets_[i]->counts().end());
+    source_of_shard_.resize(counts_.size(), static_cast<std::uint32_t>(i));
+    chooses_ |= sets_[i]->chooses();
     of_data = combine_keys(of_data, sets_[i]->fingerprint());
     of_rule = combine_keys(combine_keys(of_rule, rule_.sources[i].seed), rule_.sources[i].window);
   }
@@ -20,6 +24,7 @@ MILLRACE_INLINE mixed_data::mixed_data(std::vector<std::shared_ptr<shard_data>> 
 }
 
 MILLRACE_INLINE std::uint64_t mixed_data::id_of(const located_sample& s) const noexcept {
+  if (!chooses_) return sample_id(s.shard, s.index);
   const std::size_t source = source_of(s.shard);
   return sets_[source]->id_of({s.shard - first_shards_[source], s.index}, first_shards_[source]);
 }
@@ -59,39 +64,31 @@ MILLRACE_INLINE void mixed_data::check_same(std::uint64_t then) const {
 
 MILLRACE_INLINE std::size_t mixed_data::read(std::span<const located_sample> samples, std::span<mixed_record> records,
                                              std::exception_ptr& failure) {
-  std::size_t good = samples.size();
-  // For each sample: its source, and its index in `samples`.
-  std::vector<std::pair<std::size_t, std::size_t>> by_source;
-  for (std::size_t i = 0; i < samples.size(); ++i) by_source.emplace_back(source_of(samples[i].shard), i);
-  std::sort(by_source.begin(), by_source.end());
-  std::vector<located_sample> located;
-  std::vector<std::size_t> rows;
-  std::vector<record> loaded;
-  for (std::size_t first = 0; first < by_source.size(); first += rows.size()) {
-    const std::size_t source = by_source[first].first;
-    located.clear();
-    rows.clear();
-    for (std::size_t i = first; i < by_source.size() && by_source[i].first == source; ++i) {
-      const located_sample& s = samples[by_source[i].second];
-      located.push_back({s.shard - first_shards_[source], s.index});
-      rows.push_back(by_source[i].second);
+  using target = shard_data::target;
+  std::vector<target> all(samples.size());
+  for (std::size_t i = 0; i < all.size(); ++i) all[i] = {samples[i].shard << 32 | samples[i].index, i};
+  radix_sort(all, [](const target& w) { return w.sample; });
+  std::vector<record> loaded(samples.size());
+  shard_data::read_request r{.records = loaded, .good = samples.size(), .failure = failure, .reads = reads_};
+  const auto prefetch = [&](std::size_t i, auto what) {
+    if (i >= all.size()) return;
+    const std::size_t source = source_of(all[i].shard());
+    what(*sets_[source], all[i].shard() - static_cast<std::size_t>(first_shards_[source]));
+  };
+  for (std::size_t first = 0, end = 0; first < all.size(); first = end) {
+    const std::size_t source = source_of(all[first].shard());
+    for (; end < all.size() && source_of(all[end].shard()) == source; ++end) {
+      // With many sources, the objects of a source are in no cache. Each object points to the next one.
+      prefetch(end + 9, [](const shard_data& set, std::size_t) { set.prefetch(); });
+      prefetch(end + 6, [](const shard_data& set, std::size_t shard) { set.prefetch_shard(shard); });
+      prefetch(end + 3, [](const shard_data& set, std::size_t shard) { set.prefetch_state(shard); });
+      all[end].sample -= first_shards_[source] << 32;
     }
-    loaded.assign(located.size(), {});
-    std::exception_ptr wrong;
-    const std::size_t read = sets_[source]->read(located, {.records = loaded, .failure = wrong, .reads = reads_});
-    for (std::size_t i = 0; i < rows.size(); ++i)
-      if (!loaded[i].empty()) records[rows[i]] = {std::move(loaded[i]), source};
-    if (read < rows.size() && rows[read] < good) {
-      good = rows[read];
-      failure = wrong;
-    }
+    sets_[source]->read(r, std::span(all).subspan(first, end - first));
   }
-  return good;
-}
-
-MILLRACE_INLINE std::size_t mixed_data::source_of(std::uint64_t shard) const noexcept {
-  const auto after = std::upper_bound(first_shards_.begin(), first_shards_.end(), shard);
-  return static_cast<std::size_t>(after - first_shards_.begin()) - 1;
+  for (std::size_t i = 0; i < loaded.size(); ++i)
+    if (!loaded[i].empty()) records[i] = {std::move(loaded[i]), source_of(samples[i].shard)};
+  return r.good;
 }
 
 MILLRACE_INLINE std::vector<source_count> mixed_data::delivered(const mix_plan& order, const world& own,

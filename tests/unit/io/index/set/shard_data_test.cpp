@@ -263,3 +263,27 @@ TEST_CASE("shards without an end marker are counted and one is reported, or are 
   }
   CHECK(mr::detail::shard_data({names[0]}, {.strict = true}).counts().front() == 3);
 }
+
+TEST_CASE("files that are used in turn stay open, although they are more than the limit") {
+  struct counted final : mr::detail::idle_file {
+    using idle_file::idle_file;
+  };
+  mr::detail::idle_files files(50);
+  const auto reused_in_a_round = [&](std::size_t first, std::size_t end) {
+    std::size_t reused = 0;
+    for (std::size_t shard = first; shard < end; ++shard) {
+      auto file = files.reuse(&files, shard);
+      reused += file != nullptr;
+      if (!file) file = std::make_unique<counted>(shard);
+      static_cast<void>(files.keep(&files, std::move(file)));
+      CHECK(files.size() <= 50);
+    }
+    return reused;
+  };
+  for (int round = 0; round < 3; ++round) static_cast<void>(reused_in_a_round(0, 100));
+  CHECK(reused_in_a_round(0, 100) == 50);
+  // Other files then replace them.
+  for (int round = 0; round < 10; ++round) static_cast<void>(reused_in_a_round(200, 240));
+  CHECK(reused_in_a_round(200, 240) == 40);
+  files.remove_all(&files);
+}

@@ -16,8 +16,8 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 MILLRACE_INLINE shard_data::shard_data(name_list names, shard_data_options options,
                                        notice_outlet* startup_notices)
     : names_(std::move(names)),
-      options_(std::move(options)), notices_(options_.notice), shards_(names_.size()),
-      damaged_(options_.damaged_shards_at_most) {
+      options_(std::move(options)), notices_(options_.notice), damaged_(options_.damaged_shards_at_most),
+      is_local_(options_.files.storage.is_local()), shards_(names_.size()) {
   if (!options_.files.can_store()) options_.files.cache_folder = options_.files.storage->index_folder();
   const std::uint64_t started_ns = steady_now_ns();
   fingerprint_ = names_.size();
@@ -80,7 +80,7 @@ MILLRACE_INLINE std::uint64_t shard_data::size_bytes() const noexcept {
 }
 
 MILLRACE_INLINE shard_data::~shard_data() {
-  files_->remove_all(this);
+  if (shared_) shared_->files.remove_all(this);
   std::optional<std::string> cleaned;
   for (std::size_t i = 0; i < names_.size(); ++i) try {
       store_learned(i, cleaned);
@@ -103,11 +103,6 @@ MILLRACE_INLINE void shard_data::store_learned(std::size_t shard, std::optional<
   }
 }
 
-MILLRACE_INLINE void shard_data::report(event_counts& counts) const noexcept {
-  for (std::size_t i = 0; i < names_.size(); ++i)
-    if (shards_[i].head.without_end_marker) report_missing_end_marker(counts, names_.view(i));
-}
-
 MILLRACE_INLINE error_location shard_data::location_of(const located_sample& s) const {
   const auto shard = static_cast<std::size_t>(s.shard);
   const indexed_sample sample = index(shard).sample(stored_number(shard, static_cast<std::uint32_t>(s.index)));
@@ -122,7 +117,7 @@ MILLRACE_INLINE std::string shard_data::start_text() const {
   const std::uint64_t bytes =
       names_.bytes() / names_.size() + sizeof(indexed_shard) + sizeof counts_[0] + bytes_of_order;
   return std::to_string(names_.size()) + " shards, found in " + seconds_text(start_ns_) +
-         (options_.files.storage.is_local() ? "" : " with " + std::to_string(index_requests_) + " index request" +
+         (is_local_ ? "" : " with " + std::to_string(index_requests_) + " index request" +
                                                        (index_requests_ == 1 ? "" : "s")) +
          "; " + std::to_string(bytes) + " bytes of memory for each, and more for its index after its first use";
 }
@@ -158,32 +153,43 @@ MILLRACE_INLINE std::size_t shard_data::expect(const expected_order& order) {
   for (const std::uint64_t count : counts_) samples += count;
   const block_size size = block_size::choose(order, {.samples = samples,
                                                      .sample_bytes = bytes_ / std::max<std::uint64_t>(samples, 1),
-                                                     .is_local = options_.files.storage.is_local()});
+                                                     .is_local = is_local_});
   if (size.held_bytes == 0) return of_entries;
   block_bytes_ = size.bytes;
   block_cache_.emplace(block_cache::options{.limit_bytes = static_cast<std::size_t>(size.held_bytes)});
   return static_cast<std::size_t>(size.held_bytes) + of_entries;
 }
 
-MILLRACE_INLINE std::size_t shard_data::read(std::span<const located_sample> samples, std::span<record> records,
-                                             std::exception_ptr& failure) {
-  return read(samples, {.records = records, .failure = failure, .reads = reads_});
-}
-
 MILLRACE_INLINE std::size_t shard_data::read(std::span<const located_sample> samples, const buffer& to) {
-  read_request r{.records = to.records, .good = samples.size(), .failure = to.failure, .reads = to.reads};
-  // The trainer waits for the first samples. Therefore the first call does not also read their neighbors.
-  const bool is_first = !begun_.exchange(true);
   std::vector<target> all(samples.size());
   for (std::size_t i = 0; i < all.size(); ++i) all[i] = {samples[i].shard << 32 | samples[i].index, i};
   radix_sort(all, [](const target& w) { return w.sample; });
-  // A call begins at the shard of its first sample. Therefore threads begin at different shards, and do not wait for
-  // the same block.
-  const auto middle = std::find_if(all.begin(), all.end(), [&](const target& w) {
-    return w.shard() == samples.front().shard;
-  });
-  std::rotate(all.begin(), middle, all.end());
-  if (!options_.files.storage.is_local()) {
+  read_request r{.records = to.records, .good = samples.size(), .failure = to.failure, .reads = to.reads};
+  read(r, all);
+  return r.good;
+}
+
+MILLRACE_INLINE void shard_data::read(read_request& r, std::span<target> all) {
+  if (all.empty()) return;
+  {
+    const std::lock_guard lock(mutex_);
+    if (const auto& now = shared_by(lock); r.shared != now) r.shared = now;
+  }
+  // The trainer waits for the first samples. Therefore the first call does not also read their neighbors.
+  const bool is_first = !begun_.load(std::memory_order_relaxed) && !begun_.exchange(true);
+  if (all.front().shard() != all.back().shard()) {
+    // A call begins at the shard of its first sample. Therefore threads begin at different shards, and do not wait for
+    // the same block.
+    const auto first = std::min_element(all.begin(), all.end(), [](const target& a, const target& b) {
+      return a.position < b.position;
+    });
+    const auto middle = std::find_if(all.begin(), all.end(), [shard = first->shard()](const target& w) {
+      return w.shard() == shard;
+    });
+    std::rotate(all.begin(), middle, all.end());
+  }
+  if (!is_local_) {
+    r.abandoned = {};   // of another set
     open_together(r, all);
     announce(r, all, !is_first);
     for (auto& reservation : std::exchange(r.reserved, {})) {
@@ -198,11 +204,7 @@ MILLRACE_INLINE std::size_t shard_data::read(std::span<const located_sample> sam
     if (!is_first && block_samples(all[first].shard()) > 1) read_by_blocks(r, of_shard);
     else read_now(r, of_shard);
   }
-  for (auto& opened : r.ready) {
-    const std::size_t shard = opened->shard;
-    release(shard, std::move(opened));
-  }
-  return r.good;
+  for (auto& opened : std::exchange(r.ready, {})) keep(std::move(opened), r);
 }
 
 MILLRACE_INLINE void shard_data::open_together(read_request& r, std::span<const target> targets) {
@@ -215,7 +217,7 @@ MILLRACE_INLINE void shard_data::open_together(read_request& r, std::span<const 
   std::mutex mutex;
   run_concurrently(unloaded.size(), max_stored_requests, [&](std::size_t i) {
     try {
-      auto opened = acquire(unloaded[i], r.reads);
+      auto opened = acquire({unloaded[i], *r.shared, r.reads});
       const std::lock_guard lock(mutex);
       r.ready.push_back(std::move(opened));
     } catch (const error&) {   // if the storage did not give up, the read reports the error
@@ -259,21 +261,22 @@ MILLRACE_INLINE void shard_data::report_not_stored(notice_outlet& to, const std:
   if (!std::exchange(reported_not_stored_, true)) report_index_trouble(to, problem, reason);
 }
 
-MILLRACE_INLINE shard_data::open_shard::open_shard(const shard_data& data, std::size_t shard_number, block_pool& pool,
-                                                   read_meter& reads)
-    : idle_file(shard_number),
-      file(data.options_.files.storage, data.names_[shard], reads),
-      entries(data.entries_.open({.files = data.options_.files, .shard = data.names_[shard], .number = shard},
-                               data.index(shard), reads)),
-      reader(file, data.index(shard), pool, data.options_.reader, entries.get()) {
-  if (!data.options_.files.storage.is_local())
-    data.shards_[shard].check_same(data.names_[shard], static_cast<const stored_file&>(file.file()).identity());
+MILLRACE_INLINE shard_data::open_shard::open_shard(const shard_data& data, const std::string& name,
+                                                   const shard_use& use)
+    : idle_file(use.shard),
+      file(data.options_.files.storage, name, use.reads),
+      entries(data.entries_.open({.files = data.options_.files, .shard = name, .number = shard,
+                                  .counts = use.shared.entries}, data.index(shard), use.reads)),
+      reader(file, data.index(shard), use.shared.pool, data.options_.reader, entries.get()) {
+  if (!data.is_local_)
+    data.shards_[shard].check_same(name, static_cast<const stored_file&>(file.file()).identity());
 }
 
 MILLRACE_INLINE std::uint32_t shard_data::block_samples(std::size_t shard) const noexcept {
+  if (block_bytes_ == 0) return 0;
   const std::uint64_t samples = std::max<std::uint64_t>(1, counts_[shard]);
   const std::uint64_t sample_bytes = shards_[shard].head.shard.size_bytes / samples;
-  if (!block_cache_ || sample_bytes > block_size::largest_sample(options_.files.storage.is_local())) return 0;
+  if (sample_bytes > block_size::largest_sample(is_local_)) return 0;
   return static_cast<std::uint32_t>(block_bytes_ / std::max<std::uint64_t>(1, sample_bytes));
 }
 
@@ -313,8 +316,8 @@ MILLRACE_INLINE void shard_data::read_block(read_request& r, const block_name& b
   try {
     auto opened = acquire(shard, r);
     static_cast<void>(opened->reader.read(numbers, records));
-    if (opened->entries) entries_.count(opened->reader.counters(), opened->reported);
-    release(shard, std::move(opened), r);
+    if (opened->entries) r.shared->entries.count(opened->reader.counters(), opened->reported);
+    release(std::move(opened), r);
   } catch (const error&) {
     // The error concerns the complete shard. read_now() gets it again for the requested samples.
     record_abandoned(r, shard);
@@ -334,20 +337,22 @@ MILLRACE_INLINE bool shard_data::fail_abandoned(read_request& r, std::span<const
 
 MILLRACE_INLINE void shard_data::read_now(read_request& r, std::span<const target> targets) {
   const std::size_t shard = targets.front().shard();
-  std::vector<std::uint32_t> numbers(targets.size());
-  std::vector<record> records(targets.size());
+  auto& [in_order, numbers, records] = r.one_shard;
   // Reads in the order of the caller's list, so that the first failure in this order is reported.
-  std::vector<target> in_order(targets.begin(), targets.end());
+  in_order.assign(targets.begin(), targets.end());
   std::sort(in_order.begin(), in_order.end(), [](const target& a, const target& b) { return a.position < b.position; });
-  for (std::size_t i = 0; i < numbers.size(); ++i) numbers[i] = stored_number(shard, in_order[i].number());
+  numbers.clear();
+  for (const target& w : in_order) numbers.push_back(stored_number(shard, w.number()));
+  records.clear();
+  records.resize(numbers.size());
   std::size_t read = 0;
   std::exception_ptr failure;
   try {
     auto opened = acquire(shard, r);
     read = opened->reader.read(numbers, records);
-    if (opened->entries) entries_.count(opened->reader.counters(), opened->reported);
+    if (opened->entries) r.shared->entries.count(opened->reader.counters(), opened->reported);
     if (read < numbers.size()) failure = opened->reader.take_failure();
-    release(shard, std::move(opened), r);
+    release(std::move(opened), r);
   } catch (...) {
     failure = std::current_exception();
   }
@@ -362,7 +367,8 @@ MILLRACE_INLINE void shard_data::read_now(read_request& r, std::span<const targe
 MILLRACE_INLINE void shard_data::check(std::size_t shard) {
   if (options_.strict && shards_[shard].head.without_end_marker) {
     const auto file = open_file(options_.files.storage, names_[shard]);
-    indexed_reader(*file, index(shard), pool_, options_.reader).throw_missing_end_marker();
+    block_pool pool;
+    indexed_reader(*file, index(shard), pool, options_.reader).throw_missing_end_marker();
   }
   shard_index* const own = shards_[shard].index();
   if (!own) return;
@@ -373,22 +379,14 @@ MILLRACE_INLINE void shard_data::check(std::size_t shard) {
     return;
   damaged_.throw_if_allowed(names_[shard]);
   const auto file = open_file(options_.files.storage, names_[shard]);
-  indexed_reader(*file, *own, pool_, options_.reader).throw_damage();
-}
-
-MILLRACE_INLINE std::unique_ptr<shard_data::open_shard> shard_data::acquire(std::size_t shard, read_meter& reads) {
-  if (auto idle_one = idle()->reuse(this, shard)) {
-    std::unique_ptr<open_shard> opened(static_cast<open_shard*>(idle_one.release()));
-    opened->set_meter(reads);
-    return opened;
-  }
-  return std::make_unique<open_shard>(*this, shard, pool_, reads);
+  block_pool pool;
+  indexed_reader(*file, *own, pool, options_.reader).throw_damage();
 }
 
 MILLRACE_INLINE std::unique_ptr<shard_data::open_shard> shard_data::acquire(std::size_t shard, read_request& r) {
   const auto at = std::find_if(r.ready.begin(), r.ready.end(),
                                [shard](const auto& opened) { return opened->shard == shard; });
-  if (at == r.ready.end()) return acquire(shard, r.reads);
+  if (at == r.ready.end()) return acquire({shard, *r.shared, r.reads});
   auto opened = std::move(*at);
   r.ready.erase(at);
   return opened;
