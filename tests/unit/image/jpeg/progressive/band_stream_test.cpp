@@ -12,7 +12,7 @@
 #include <vector>
 
 // The AC scans of a progressive JPEG one bit at a time, as in ITU-T T.81, G.3 to G.8.
-namespace slow {
+namespace {
 
 using zigzag_block = std::array<int, 64>;
 
@@ -81,7 +81,7 @@ class slow_band {
   int symbol() {
     const std::size_t before = bit;
     std::uint64_t window = std::uint64_t{take(16)} << 48;
-    const auto word = find_bit_by_bit(code_, window);
+    const auto word = slow::find_bit_by_bit(code_, window);
     bit = before + word.length;
     return word.length == 0 ? -1 : static_cast<int>(word.symbol);
   }
@@ -94,7 +94,7 @@ class slow_band {
   unsigned first_, last_, low_;
 };
 
-}  // namespace slow
+}  // namespace
 
 namespace mr = millrace;
 using namespace millrace::detail;
@@ -119,7 +119,7 @@ struct stored_blocks {
   std::array<coefficient_set, blocks> sets{};
   alignas(64) std::array<std::int16_t, blocks / 2 * pair_coefficients> pairs{};
 
-  explicit stored_blocks(const std::vector<slow::zigzag_block>& from) {
+  explicit stored_blocks(const std::vector<zigzag_block>& from) {
     for (std::size_t i = 0; i < blocks; ++i)
       for (unsigned k = 0; k < 64; ++k) {
         if (k > 0 && from[i][k] != 0) sets[i] |= set_of(k);
@@ -130,8 +130,8 @@ struct stored_blocks {
 };
 
 /// Without the spare space between pairs.
-std::vector<slow::zigzag_block> blocks_of(stored_blocks& from) {
-  std::vector<slow::zigzag_block> all(blocks);
+std::vector<zigzag_block> blocks_of(stored_blocks& from) {
+  std::vector<zigzag_block> all(blocks);
   for (std::size_t i = 0; i < blocks; ++i)
     for (unsigned k = 0; k < 64; ++k) all[i][k] = from.run().block(i)[coefficient_order[k]];
   return all;
@@ -186,7 +186,7 @@ TEST_CASE("bands are decoded as if one bit at a time, whatever the code and the 
     const auto last = static_cast<unsigned>(d.chance(0.6) ? 63 : d.between(first, 63));
     const auto low = static_cast<unsigned>(d.below(d.chance(0.8) ? 3 : 14));
     if (!table->build(code, {refines ? band_kind::refining_ac : band_kind::first_ac, low})) continue;
-    std::vector<slow::zigzag_block> expected(blocks);
+    std::vector<zigzag_block> expected(blocks);
     if (refines)
       for (auto& block : expected) {
         const double share = d.uniform() * d.uniform();
@@ -197,7 +197,7 @@ TEST_CASE("bands are decoded as if one bit at a time, whatever the code and the 
     const bool few_ones = d.chance(0.4);
     for (auto& b : bytes) b = static_cast<std::uint8_t>(few_ones ? d.bits() & d.bits() : d.bits());
     stored_blocks before(expected);
-    slow::slow_band slowly(code, bytes, first, last, low);
+    slow_band slowly(code, bytes, first, last, low);
     slowly.blocks_passed = d.chance(0.2) ? static_cast<unsigned>(d.below(30)) : 0;
     const std::uint32_t passed = slowly.blocks_passed;
     bool possible = true;
@@ -239,7 +239,7 @@ TEST_CASE("data that end within a block are detected after it") {
   auto table = std::make_unique<band_table>();
   REQUIRE(table->build(code, {band_kind::first_ac, 0}));
   const std::vector<std::uint8_t> bytes(256);
-  stored_blocks got{std::vector<slow::zigzag_block>(blocks)};
+  stored_blocks got{std::vector<zigzag_block>(blocks)};
   for (const int missing_bits : {0, 1}) {
     band_stream stream{.table = table.get()};
     stream.bit = reinterpret_cast<std::uintptr_t>(bytes.data()) * 8;
