@@ -77,3 +77,11 @@
 #else
 #define MILLRACE_BOTH_SIDES
 #endif
+
+// Inlines parts of kernels in optimized builds. Otherwise, copies of unoptimized code would only cost compile time. The
+// macro is defined here, once, because regions of simd/avx2_begin.inc define __OPTIMIZE__ in g++.
+#ifdef __OPTIMIZE__
+#define MILLRACE_ALWAYS_INLINE __attribute__((always_inline))
+#else
+#define MILLRACE_ALWAYS_INLINE
+#endif

@@ -26,33 +26,33 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 using bytes_16 [[gnu::vector_size(16)]] = std::uint8_t;
 
-[[gnu::always_inline]] inline bytes_16 load_16(const std::uint8_t* from) noexcept {
+MILLRACE_ALWAYS_INLINE inline bytes_16 load_16(const std::uint8_t* from) noexcept {
   bytes_16 v;
   std::memcpy(&v, from, 16);
   return v;
 }
-[[gnu::always_inline]] inline void store_16(std::uint8_t* to, bytes_16 v) noexcept { std::memcpy(to, &v, 16); }
+MILLRACE_ALWAYS_INLINE inline void store_16(std::uint8_t* to, bytes_16 v) noexcept { std::memcpy(to, &v, 16); }
 
 /// Marks the bytes that equal `value`.
-[[gnu::always_inline]] inline bytes_16 equal_bytes(bytes_16 v, std::uint8_t value) noexcept {
+MILLRACE_ALWAYS_INLINE inline bytes_16 equal_bytes(bytes_16 v, std::uint8_t value) noexcept {
   return reinterpret_cast<bytes_16>(v == (bytes_16{} + value));
 }
 
 #ifdef __SSE2__
-[[gnu::always_inline]] inline unsigned mark_bits(bytes_16 marks) noexcept {
+MILLRACE_ALWAYS_INLINE inline unsigned mark_bits(bytes_16 marks) noexcept {
   return static_cast<unsigned>(_mm_movemask_epi8(reinterpret_cast<__m128i>(marks)));
 }
-[[gnu::always_inline]] inline bool any_marked(bytes_16 marks) noexcept { return mark_bits(marks) != 0; }
+MILLRACE_ALWAYS_INLINE inline bool any_marked(bytes_16 marks) noexcept { return mark_bits(marks) != 0; }
 /// Returns the index of the first marked byte; 16 if there is none.
-[[gnu::always_inline]] inline unsigned first_marked(bytes_16 marks) noexcept {
+MILLRACE_ALWAYS_INLINE inline unsigned first_marked(bytes_16 marks) noexcept {
   return static_cast<unsigned>(std::countr_zero(mark_bits(marks) | 1U << 16));
 }
 /// Returns the index of the first marked byte of 32. At least one must be marked.
-[[gnu::always_inline]] inline unsigned first_marked(bytes_16 low, bytes_16 high) noexcept {
+MILLRACE_ALWAYS_INLINE inline unsigned first_marked(bytes_16 low, bytes_16 high) noexcept {
   return static_cast<unsigned>(__builtin_ctz(mark_bits(low) | mark_bits(high) << 16));
 }
 /// Marks the numbers above `value`. Byte i belongs to from[i]. `from` must be aligned to 16 bytes.
-[[gnu::always_inline]] inline bytes_16 numbers_above(const std::int32_t* from, std::int32_t value) noexcept {
+MILLRACE_ALWAYS_INLINE inline bytes_16 numbers_above(const std::int32_t* from, std::int32_t value) noexcept {
   const auto above = [&](std::size_t i) {
     return _mm_cmpgt_epi32(_mm_load_si128(reinterpret_cast<const __m128i*>(from + i)), _mm_set1_epi32(value));
   };
@@ -61,16 +61,16 @@ using bytes_16 [[gnu::vector_size(16)]] = std::uint8_t;
 }
 #elif defined __aarch64__
 /// Returns four bits for each byte, because NEON has no instruction that returns one bit for each byte.
-[[gnu::always_inline]] inline std::uint64_t mark_bits(bytes_16 marks) noexcept {
+MILLRACE_ALWAYS_INLINE inline std::uint64_t mark_bits(bytes_16 marks) noexcept {
   return vget_lane_u64(vreinterpret_u64_u8(vshrn_n_u16(reinterpret_cast<uint16x8_t>(marks), 4)), 0);
 }
-[[gnu::always_inline]] inline bool any_marked(bytes_16 marks) noexcept { return mark_bits(marks) != 0; }
+MILLRACE_ALWAYS_INLINE inline bool any_marked(bytes_16 marks) noexcept { return mark_bits(marks) != 0; }
 /// Returns the index of the first marked byte; 16 if there is none.
-[[gnu::always_inline]] inline unsigned first_marked(bytes_16 marks) noexcept {
+MILLRACE_ALWAYS_INLINE inline unsigned first_marked(bytes_16 marks) noexcept {
   return static_cast<unsigned>(std::countr_zero(mark_bits(marks))) / 4;
 }
 /// Marks the numbers above `value`. Byte i belongs to from[i]. `from` must be aligned to 16 bytes.
-[[gnu::always_inline]] inline bytes_16 numbers_above(const std::int32_t* from, std::int32_t value) noexcept {
+MILLRACE_ALWAYS_INLINE inline bytes_16 numbers_above(const std::int32_t* from, std::int32_t value) noexcept {
   const auto above = [&](std::size_t i) { return vmovn_u32(vcgtq_s32(vld1q_s32(from + i), vdupq_n_s32(value))); };
   return reinterpret_cast<bytes_16>(vcombine_u8(vmovn_u16(vcombine_u16(above(0), above(4))),
                                                 vmovn_u16(vcombine_u16(above(8), above(12)))));
@@ -90,7 +90,7 @@ inline bytes_16 numbers_above(const std::int32_t* from, std::int32_t value) noex
 #endif
 
 #ifndef __SSE2__
-[[gnu::always_inline]] inline unsigned first_marked(bytes_16 low, bytes_16 high) noexcept {
+MILLRACE_ALWAYS_INLINE inline unsigned first_marked(bytes_16 low, bytes_16 high) noexcept {
   return any_marked(low) ? first_marked(low) : 16 + first_marked(high);
 }
 #endif

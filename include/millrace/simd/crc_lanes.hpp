@@ -24,14 +24,14 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 /// Adds eight bytes or one byte to a state of CRC-32C. The instructions are inline assembly, because g++ and clang name
 /// their targets differently.
 struct crc32c_instruction {
-  [[gnu::always_inline]] static void add(std::uint64_t& state, std::uint64_t bytes) noexcept {
+  MILLRACE_ALWAYS_INLINE static void add(std::uint64_t& state, std::uint64_t bytes) noexcept {
 #ifdef __x86_64__
     asm("crc32q %1, %0" : "+r"(state) : "r"(bytes));
 #else
     asm(".arch_extension crc\n\tcrc32cx %w0, %w0, %x1" : "+r"(state) : "r"(bytes));
 #endif
   }
-  [[gnu::always_inline]] static void add(std::uint64_t& state, std::byte byte) noexcept {
+  MILLRACE_ALWAYS_INLINE static void add(std::uint64_t& state, std::byte byte) noexcept {
 #ifdef __x86_64__
     asm("crc32b %b1, %k0" : "+r"(state) : "r"(byte));
 #else
@@ -43,10 +43,10 @@ struct crc32c_instruction {
 #ifdef __aarch64__
 /// Adds eight bytes or one byte to a state of CRC-32.
 struct crc32_instruction {
-  [[gnu::always_inline]] static void add(std::uint64_t& state, std::uint64_t bytes) noexcept {
+  MILLRACE_ALWAYS_INLINE static void add(std::uint64_t& state, std::uint64_t bytes) noexcept {
     asm(".arch_extension crc\n\tcrc32x %w0, %w0, %x1" : "+r"(state) : "r"(bytes));
   }
-  [[gnu::always_inline]] static void add(std::uint64_t& state, std::byte byte) noexcept {
+  MILLRACE_ALWAYS_INLINE static void add(std::uint64_t& state, std::byte byte) noexcept {
     asm(".arch_extension crc\n\tcrc32b %w0, %w0, %w1" : "+r"(state) : "r"(byte));
   }
 };

@@ -134,7 +134,7 @@ MILLRACE_SIMD void store_numbers(f16* to, floats a, floats b) noexcept {
 }
 template <bool>
 MILLRACE_SIMD void store_numbers(bf16* to, floats a, floats b) noexcept {
-  const auto increment = [](uint32x4_t bits) __attribute__((always_inline)) {
+  const auto increment = [](uint32x4_t bits) MILLRACE_ALWAYS_INLINE {
     return vaddq_u32(vandq_u32(vshrq_n_u32(bits, 16), vdupq_n_u32(1)), vdupq_n_u32(0x7fff));
   };
   const uint32x4_t low = (uint32x4_t)a, high = (uint32x4_t)b;

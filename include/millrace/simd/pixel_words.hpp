@@ -98,7 +98,7 @@ class rgb_writer {
     const __m256i x = select(select(b, g, mask_[1]), r, mask_[0]);
     const __m256i y = select(select(b, r, mask_[2]), g, mask_[0]);
     const __m256i z = select(select(r, g, mask_[2]), b, mask_[0]);
-    const auto write = [to](std::size_t i, __m256i v) __attribute__((always_inline)) {
+    const auto write = [to](std::size_t i, __m256i v) MILLRACE_ALWAYS_INLINE {
       auto* const at = (__m256i*)to + i;
       if constexpr (streams) _mm256_stream_si256(at, v);
       else _mm256_storeu_si256(at, v);

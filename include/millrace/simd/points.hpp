@@ -136,7 +136,7 @@ MILLRACE_SIMD byte_block truncated_pixels(const floats (&v)[2]) noexcept {
 }
 /// Returns sixteen bits: whether each number is negative.
 MILLRACE_SIMD unsigned marks_of(const quads (&v)[2]) noexcept {
-  const auto bits = [](quads q) __attribute__((always_inline)) {
+  const auto bits = [](quads q) MILLRACE_ALWAYS_INLINE {
     return static_cast<unsigned>(_mm256_movemask_ps(_mm256_castsi256_ps((__m256i)q)));
   };
   return bits(v[0]) | bits(v[1]) << 8;
@@ -258,9 +258,7 @@ MILLRACE_SIMD byte_block truncated_pixels(const floats (&v)[4]) noexcept {
   return bytes_at(truncated_bytes(v), byte_block{0, 1, 2, 4, 5, 6, 8, 9, 10, 12, 13, 14, 255, 255, 255, 255});
 }
 MILLRACE_SIMD unsigned marks_of(const quads (&v)[4]) noexcept {
-  const auto signs = [](quads a, quads b) __attribute__((always_inline)) {
-    return vuzp2q_s16((int16x8_t)a, (int16x8_t)b);
-  };
+  const auto signs = [](quads a, quads b) MILLRACE_ALWAYS_INLINE { return vuzp2q_s16((int16x8_t)a, (int16x8_t)b); };
   const uint8x16_t signs_of_bytes = vuzp2q_u8((uint8x16_t)signs(v[0], v[1]), (uint8x16_t)signs(v[2], v[3]));
   constexpr byte_block bits = {1, 2, 4, 8, 16, 32, 64, 128, 1, 2, 4, 8, 16, 32, 64, 128};
   const auto marks = vandq_u8((uint8x16_t)vshrq_n_s8((int8x16_t)signs_of_bytes, 7), (uint8x16_t)bits);

@@ -41,7 +41,7 @@ class inflate_loop {
   static constexpr std::size_t least_input_bytes = 16, slack_bytes = 352;
 
   /// Decodes until the input or the output is nearly exhausted, or the block ends.
-  [[gnu::always_inline]] static inline inflate_stop run(inflate_state& state, const deflate_codes& codes) noexcept {
+  MILLRACE_ALWAYS_INLINE static inline inflate_stop run(inflate_state& state, const deflate_codes& codes) noexcept {
     inflate_state s = state;   // a copy can stay in registers; stored bytes could alias `state`
     const std::uint32_t* const literals = codes.literals();
     const std::uint32_t* const distances = codes.distances();
@@ -138,7 +138,7 @@ class inflate_loop {
   }
 
   /// Fills the buffer to 56 bits or more.
-  [[gnu::always_inline]] static inline void fill(inflate_state& s) noexcept {
+  MILLRACE_ALWAYS_INLINE static inline void fill(inflate_state& s) noexcept {
     s.bits |= load64(s.in) << s.count;
     s.in += (63 - s.count) >> 3;
     s.count |= 56;
@@ -165,7 +165,7 @@ class inflate_loop {
   }
 
   /// Writes one or two literals, and returns the next entry.
-  [[gnu::always_inline]] static inline std::uint32_t put(inflate_state& s, std::uint32_t e,
+  MILLRACE_ALWAYS_INLINE static inline std::uint32_t put(inflate_state& s, std::uint32_t e,
                                                          const std::uint32_t* literals) noexcept {
     drop(s, e);
     static_assert(deflate_entry::second_at == deflate_entry::literals_at + 8);
@@ -192,27 +192,27 @@ class inflate_loop {
   }
 
   /// Reads a length or a distance with its extra bits.
-  [[gnu::always_inline]] static inline std::size_t number(inflate_state& s, std::uint32_t e) noexcept {
+  MILLRACE_ALWAYS_INLINE static inline std::size_t number(inflate_state& s, std::uint32_t e) noexcept {
     const std::uint64_t coded = low(s.bits, e & 63);
     drop(s, e);
     return (e >> deflate_entry::base_at) + (coded >> (e >> deflate_entry::code_bits_at & 31));
   }
 
   template <std::size_t bytes>
-  [[gnu::always_inline]] static inline void copy_word(std::uint8_t* to, const std::uint8_t* from) noexcept {
+  MILLRACE_ALWAYS_INLINE static inline void copy_word(std::uint8_t* to, const std::uint8_t* from) noexcept {
     std::uint8_t word[bytes];
     std::memcpy(word, from, bytes);
     std::memcpy(to, word, bytes);
   }
 
-  [[gnu::always_inline]] static inline void copy_64(std::uint8_t* to, const std::uint8_t* from) noexcept {
+  MILLRACE_ALWAYS_INLINE static inline void copy_64(std::uint8_t* to, const std::uint8_t* from) noexcept {
     copy_word<16>(to, from);
     copy_word<16>(to + 16, from + 16);
     copy_word<16>(to + 32, from + 32);
     copy_word<16>(to + 48, from + 48);
   }
 
-  [[gnu::always_inline]] static inline void copy(std::uint8_t* out, std::size_t distance, std::size_t length) noexcept {
+  MILLRACE_ALWAYS_INLINE static inline void copy(std::uint8_t* out, std::size_t distance, std::size_t length) noexcept {
     const std::uint8_t* from = out - distance;
     std::uint8_t* const end = out + length;
     // A match has at most 258 bytes. A loop with a variable number of rounds is hard to predict, but two fixed lengths

@@ -222,7 +222,7 @@ class avx2_columns {
   }
 
   template <int Pairs, bool OneWindow, bool Centred>
-  [[gnu::always_inline]] static inline __m256i short_sums(const std::uint8_t* row, const short_tables& t) noexcept {
+  MILLRACE_ALWAYS_INLINE static inline __m256i short_sums(const std::uint8_t* row, const short_tables& t) noexcept {
     const __m256i bytes = window(row + t.base[0], row + t.base[1]);
     const __m256i first = _mm256_shuffle_epi8(bytes, t.pick);
     __m256i high = _mm256_maddubs_epi16(first, t.high[0]), low = _mm256_maddubs_epi16(first, t.low[0]);

@@ -139,12 +139,12 @@ class neon_columns {
   struct window {
     std::conditional_t<registers == 1, uint8x16_t, std::conditional_t<registers == 2, uint8x16x2_t, uint8x16x4_t>> v;
 
-    [[gnu::always_inline]] inline void load(const std::uint8_t* from) noexcept {
+    MILLRACE_ALWAYS_INLINE inline void load(const std::uint8_t* from) noexcept {
       if constexpr (registers == 1) v = vld1q_u8(from);
       else if constexpr (registers == 2) v = vld1q_u8_x2(from);
       else v = vld1q_u8_x4(from);
     }
-    [[gnu::always_inline]] inline uint8x16_t at(uint8x16_t pick) const noexcept {
+    MILLRACE_ALWAYS_INLINE inline uint8x16_t at(uint8x16_t pick) const noexcept {
       if constexpr (registers == 1) return vqtbl1q_u8(v, pick);
       else if constexpr (registers == 2) return vqtbl2q_u8(v, pick);
       else return vqtbl4q_u8(v, pick);
@@ -156,11 +156,11 @@ class neon_columns {
   struct byte_sums {
     uint16x8_t high, low;
 
-    [[gnu::always_inline]] static inline uint8x16_t next_pick(uint8x16_t pick) noexcept {
+    MILLRACE_ALWAYS_INLINE static inline uint8x16_t next_pick(uint8x16_t pick) noexcept {
       return vaddq_u8(pick, vdupq_n_u8(2));
     }
     template <bool begins, class Window>
-    [[gnu::always_inline]] inline void add(const Window& w, uint8x16_t pick, uint8x16_t of_high, uint8x16_t of_low,
+    MILLRACE_ALWAYS_INLINE inline void add(const Window& w, uint8x16_t pick, uint8x16_t of_high, uint8x16_t of_low,
                                            bool single) noexcept {
       const uint8x16_t samples = w.at(pick);
       const uint8x8_t first = vget_low_u8(samples);
@@ -176,7 +176,7 @@ class neon_columns {
       low = vmlal_high_u8(low, samples, of_low);
     }
     /// Returns (sums + 32) >> 6.
-    [[gnu::always_inline]] inline int16x8_t rounded() const noexcept {
+    MILLRACE_ALWAYS_INLINE inline int16x8_t rounded() const noexcept {
       if constexpr (bits == 6) return vreinterpretq_s16_u16(vrsraq_n_u16(high, low, 6));
       else return vreinterpretq_s16_u16(vrhaddq_u16(high, vshrq_n_u16(low, 5)));
     }
@@ -185,12 +185,12 @@ class neon_columns {
   struct word_sums {
     int32x4_t low, high;
 
-    [[gnu::always_inline]] static inline uint8x16_t next_pick(uint8x16_t pick) noexcept {
+    MILLRACE_ALWAYS_INLINE static inline uint8x16_t next_pick(uint8x16_t pick) noexcept {
       return vreinterpretq_u8_u16(vaddq_u16(vreinterpretq_u16_u8(pick), vdupq_n_u16(2)));
     }
     template <bool begins, class Window>
-    [[gnu::always_inline]] inline void add(const Window& w, uint8x16_t pick, uint8x16_t of_first,
-                                           uint8x16_t of_second, bool) noexcept {
+    MILLRACE_ALWAYS_INLINE inline void add(const Window& w, uint8x16_t pick, uint8x16_t of_first, uint8x16_t of_second,
+                                           bool) noexcept {
       const int16x8_t first = vreinterpretq_s16_u8(w.at(pick)), weights = vreinterpretq_s16_u8(of_first);
       if constexpr (begins) {
         low = vmull_s16(vget_low_s16(first), vget_low_s16(weights));
@@ -205,7 +205,7 @@ class neon_columns {
       low = vmlal_s16(low, vget_low_s16(second), vget_low_s16(more));
       high = vmlal_high_s16(high, second, more);
     }
-    [[gnu::always_inline]] inline int16x8_t rounded() const noexcept {
+    MILLRACE_ALWAYS_INLINE inline int16x8_t rounded() const noexcept {
       return vqrshrn_high_n_s32(vqrshrn_n_s32(low, 6), high, 6);
     }
   };
@@ -257,7 +257,7 @@ class neon_columns {
     }
   }
   template <bool begins, class Sums, class Window>
-  [[gnu::always_inline]] static inline void add(Sums (&sums)[4], const Window (&w)[4], uint8x16_t pick,
+  MILLRACE_ALWAYS_INLINE static inline void add(Sums (&sums)[4], const Window (&w)[4], uint8x16_t pick,
                                                 const tap_pair& pair, bool single) noexcept {
     const uint8x16_t first = vld1q_u8(pair.high[0]), second = vld1q_u8(pair.low[0]);
     for (std::size_t k = 0; k < 4; ++k) sums[k].template add<begins>(w[k], pick, first, second, single);
@@ -269,17 +269,17 @@ class neon_columns {
     bool clamps = false;
   };
 
-  [[gnu::always_inline]] static inline int32x4_t long_sum(int32x4_t sum, int16x8_t v, const std::int16_t* w) noexcept {
+  MILLRACE_ALWAYS_INLINE static inline int32x4_t long_sum(int32x4_t sum, int16x8_t v, const std::int16_t* w) noexcept {
     const int16x8_t weights = vld1q_s16(w);
     return vmlal_high_s16(vmlal_s16(sum, vget_low_s16(v), vget_low_s16(weights)), v, weights);
   }
-  [[gnu::always_inline]] static inline int32x4_t sum_of_16(int32x4_t sum, const std::uint8_t* from,
+  MILLRACE_ALWAYS_INLINE static inline int32x4_t sum_of_16(int32x4_t sum, const std::uint8_t* from,
                                                            const std::int16_t* w) noexcept {
     const uint8x16_t v = vld1q_u8(from);
     sum = long_sum(sum, vreinterpretq_s16_u16(vmovl_u8(vget_low_u8(v))), w);
     return long_sum(sum, vreinterpretq_s16_u16(vmovl_high_u8(v)), w + 8);
   }
-  [[gnu::always_inline]] static inline int32x4_t sum_of_16(int32x4_t sum, const std::int16_t* from,
+  MILLRACE_ALWAYS_INLINE static inline int32x4_t sum_of_16(int32x4_t sum, const std::int16_t* from,
                                                            const std::int16_t* w) noexcept {
     return long_sum(long_sum(sum, vld1q_s16(from), w), vld1q_s16(from + 8), w + 8);
   }

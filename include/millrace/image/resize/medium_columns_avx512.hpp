@@ -90,7 +90,7 @@ class avx512_medium_columns {
   };
 
   template <std::size_t Half>
-  [[gnu::always_inline]] static inline void add_half(const group& g, const column_rows& r, std::size_t pairs,
+  MILLRACE_ALWAYS_INLINE static inline void add_half(const group& g, const column_rows& r, std::size_t pairs,
                                                      four& result) noexcept {
     constexpr __mmask64 even_bytes = 0x5555'5555'5555'5555;
     const __m512i two_samples_later = _mm512_set1_epi16(2), half = _mm512_set1_epi32(32 + (r.offset << 6));

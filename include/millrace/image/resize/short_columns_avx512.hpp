@@ -82,7 +82,7 @@ struct avx512_short_columns {
   static __m512i table(const void* from) noexcept { return _mm512_load_si512(from); }
 
   template <int Pairs, bool Centered>
-  [[gnu::always_inline]] static inline void put_sums(const std::uint8_t* row, const tables& t,
+  MILLRACE_ALWAYS_INLINE static inline void put_sums(const std::uint8_t* row, const tables& t,
                                                      std::int16_t* out) noexcept {
     const __m512i window = _mm512_loadu_si512(row);
     const __m512i first = _mm512_maskz_permutexvar_epi8(~__mmask64{0}, t.pick, window);

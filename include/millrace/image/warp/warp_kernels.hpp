@@ -90,7 +90,7 @@ inline void keep_inside(warp_line& line) noexcept {
 /// Calls pixel(point, to) for each pixel in [begin, end) whose source is inside, and fills the other pixels. Always
 /// inlined, so that callers may be compiled for any target.
 template <class Pixel>
-[[gnu::always_inline]] inline void for_each_point(const warp_line& line, std::size_t begin, std::size_t end,
+MILLRACE_ALWAYS_INLINE inline void for_each_point(const warp_line& line, std::size_t begin, std::size_t end,
                                                   const Pixel& pixel) noexcept {
   const auto width = static_cast<double>(line.source.width), height = static_cast<double>(line.source.height);
   std::uint8_t* to = line.to + 3 * begin;

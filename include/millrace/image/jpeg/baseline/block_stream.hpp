@@ -169,7 +169,7 @@ struct block_stream {
 };
 
 /// Returns the coefficient number for an element of coefficient_order, computed from the element's address.
-[[gnu::always_inline]] inline unsigned number_of(const std::uint8_t* place) noexcept {
+MILLRACE_ALWAYS_INLINE inline unsigned number_of(const std::uint8_t* place) noexcept {
   return static_cast<unsigned>(reinterpret_cast<std::uintptr_t>(place) % coefficient_order.size());
 }
 
@@ -181,9 +181,9 @@ struct live_stream {
   block_slot* slot;
   const std::uint8_t* place;   // element k of coefficient_order: combines number and offset in one register
 
-  [[gnu::always_inline]] explicit live_stream(const block_stream& s) noexcept
+  MILLRACE_ALWAYS_INLINE explicit live_stream(const block_stream& s) noexcept
       : window(0), bit(s.bit), table(s.table), slot(s.slot), place(coefficient_order.data() + s.k) {}
-  [[gnu::always_inline]] void save(block_stream& s) const noexcept {
+  MILLRACE_ALWAYS_INLINE void save(block_stream& s) const noexcept {
     s.bit = bit;
     s.k = number_of(place);
     s.table = table;
@@ -194,11 +194,11 @@ struct live_stream {
 /// Consumes bits of a window, and advances to the next block without a branch.
 struct portable_steps {
   /// Returns the value that the magnitude bits of the last symbol encode.
-  [[gnu::always_inline]] static std::int16_t value(std::uint64_t window, const coefficient_entry& e) noexcept {
+  MILLRACE_ALWAYS_INLINE static std::int16_t value(std::uint64_t window, const coefficient_entry& e) noexcept {
     const std::uint64_t bits = window >> (e.shift & 63) & ((std::uint64_t{1} << (e.magnitude & 63)) - 1);
     return static_cast<std::int16_t>(static_cast<int>(bits) + e.bias);
   }
-  [[gnu::always_inline]] static void next_block(live_stream& s, std::uint64_t advance,
+  MILLRACE_ALWAYS_INLINE static void next_block(live_stream& s, std::uint64_t advance,
                                                 const std::uint8_t* next) noexcept {
     const std::uint64_t ends = advance >> 7;
     const void* const tables[2] = {s.slot->ac, s.slot->next_dc};
@@ -214,7 +214,7 @@ inline constexpr const std::uint8_t* first_place = coefficient_order.data();   /
 /// Uses inline assembly, because compilers convert the selections to branches, and intrinsics would require a compiler
 /// flag.
 struct x86_steps {
-  [[gnu::always_inline]] static std::int16_t value(std::uint64_t window, const coefficient_entry& e) noexcept {
+  MILLRACE_ALWAYS_INLINE static std::int16_t value(std::uint64_t window, const coefficient_entry& e) noexcept {
     std::uint16_t control;
     std::memcpy(&control, &e.shift, 2);
     std::uint64_t bits;
@@ -222,7 +222,7 @@ struct x86_steps {
         : "=&r"(bits) : "r"(window), "r"(std::uint64_t{control}), "m"(e.bias) : "cc");
     return static_cast<std::int16_t>(bits);
   }
-  [[gnu::always_inline]] static void next_block(live_stream& s, std::uint64_t advance,
+  MILLRACE_ALWAYS_INLINE static void next_block(live_stream& s, std::uint64_t advance,
                                                 const std::uint8_t* next) noexcept {
     const void* table = s.slot->ac;
     block_slot* const next_slot = s.slot + 1;
@@ -239,7 +239,7 @@ struct x86_steps {
 #ifdef __aarch64__
 /// Uses inline assembly, because g++ stores the two tables in memory and loads one of them.
 struct arm_steps : portable_steps {
-  [[gnu::always_inline]] static void next_block(live_stream& s, std::uint64_t advance,
+  MILLRACE_ALWAYS_INLINE static void next_block(live_stream& s, std::uint64_t advance,
                                                 const std::uint8_t* next) noexcept {
     const void* table = s.slot->ac;
     const void* const next_dc = s.slot->next_dc;
@@ -255,14 +255,14 @@ struct arm_steps : portable_steps {
 };
 #endif
 
-[[gnu::always_inline]] inline bool is_beyond(const std::uint8_t* place) noexcept {
+MILLRACE_ALWAYS_INLINE inline bool is_beyond(const std::uint8_t* place) noexcept {
   return (reinterpret_cast<std::uintptr_t>(place) & beyond_block) != 0;
 }
 
 /// Performs one lookup. Returns true if the entry is slow. In that case the function may have written coefficients,
 /// which will be overwritten.
 template <class Steps, bool refill>
-[[gnu::always_inline]] inline bool store_step(live_stream& s) noexcept {
+MILLRACE_ALWAYS_INLINE inline bool store_step(live_stream& s) noexcept {
   const coefficient_entry& e =
       static_cast<const coefficient_entry*>(s.table)[s.window >> (64 - coefficient_index_bits)];
   if constexpr (refill) s.window = window_at(s.bit);   // after the lookup's address, so that the lookup is not delayed
@@ -280,7 +280,7 @@ template <class Steps, bool refill>
 }
 
 template <class Steps, bool refill>
-[[gnu::always_inline]] inline bool skip_step(live_stream& s) noexcept {
+MILLRACE_ALWAYS_INLINE inline bool skip_step(live_stream& s) noexcept {
   const skip_entry& e = static_cast<const skip_entry*>(s.table)[s.window >> (64 - skip_index_bits)];
   if constexpr (refill) s.window = window_at(s.bit);
   const unsigned bits = e.bits;
@@ -295,14 +295,14 @@ template <class Steps, bool refill>
 }
 
 template <class Steps, bool store, bool refill>
-[[gnu::always_inline]] inline bool step(live_stream& s) noexcept {
+MILLRACE_ALWAYS_INLINE inline bool step(live_stream& s) noexcept {
   if constexpr (store) return store_step<Steps, refill>(s);
   else return skip_step<Steps, refill>(s);
 }
 
 /// Runs until the segment's end. Two lookups consume at most 44 bits, and a refill provides at least 57.
 template <class Steps, bool store>
-[[gnu::always_inline]] inline void run_loop(block_stream& stream) noexcept {
+MILLRACE_ALWAYS_INLINE inline void run_loop(block_stream& stream) noexcept {
   do {
     live_stream s(stream);
     s.window = window_at(s.bit);
@@ -317,7 +317,7 @@ template <class Steps, bool store>
 /// Runs until one of the streams reaches its segment's end. Rare symbols are decoded between two runs of the loop, when
 /// no stream is in registers.
 template <class Steps, bool store_a, bool store_b>
-[[gnu::always_inline]] inline void run_loop(block_stream& first, block_stream& second) noexcept {
+MILLRACE_ALWAYS_INLINE inline void run_loop(block_stream& first, block_stream& second) noexcept {
   block_stream* stuck;
   do {
     live_stream a(first), b(second);

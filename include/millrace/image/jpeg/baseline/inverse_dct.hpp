@@ -59,7 +59,7 @@ struct dct_factors {
 };
 
 /// Computes one pass over eight numbers. Returns sums with 13 fraction bits, not yet rounded.
-[[gnu::always_inline]] inline std::array<int, 8> inverse_dct_1d(const std::array<int, 8>& x) noexcept {
+MILLRACE_ALWAYS_INLINE inline std::array<int, 8> inverse_dct_1d(const std::array<int, 8>& x) noexcept {
   using f = dct_factors;
   const int sum = (x[0] + x[4]) * f::one, difference = (x[0] - x[4]) * f::one;
   const int a = x[2] * f::even_2_2 + x[6] * f::even_2_6, b = x[2] * f::even_2_6 + x[6] * f::even_6_6;

@@ -142,18 +142,18 @@ struct band_stream {
   std::uint32_t blocks_passed = 0;       // number of further blocks without a symbol
 
   /// Returns the number of blocks without further symbols: the current block and its successors.
-  [[gnu::always_inline]] static std::uint32_t ended_blocks(std::uint64_t after_word, unsigned run) noexcept {
+  MILLRACE_ALWAYS_INLINE static std::uint32_t ended_blocks(std::uint64_t after_word, unsigned run) noexcept {
     return (std::uint32_t{1} << run) + static_cast<std::uint32_t>(after_word >> 1 >> (63 - run));
   }
 };
 
-[[gnu::always_inline]] inline int value_of(std::uint64_t window, const band_entry& e) noexcept {
+MILLRACE_ALWAYS_INLINE inline int value_of(std::uint64_t window, const band_entry& e) noexcept {
   return static_cast<int>(window >> (e.shift & 63) & ((std::uint64_t{1} << (e.magnitude & 63)) - 1)) + e.bias;
 }
 
 /// Decodes the first bits of a band's coefficients. Returns false if the data is damaged.
 template <class, bool store>
-[[gnu::always_inline]] inline bool decode_first(band_stream& stream, const block_run& run) noexcept {
+MILLRACE_ALWAYS_INLINE inline bool decode_first(band_stream& stream, const block_run& run) noexcept {
   const band_table& table = *stream.table;
   const unsigned first = stream.first, last = stream.last, low = stream.low;
   std::uintptr_t bit = stream.bit;
@@ -201,7 +201,7 @@ template <class, bool store>
 }
 
 /// Returns the next `count` bits, up to 63.
-[[gnu::always_inline]] inline std::uint64_t bits_at(std::uintptr_t bit, unsigned count) noexcept {
+MILLRACE_ALWAYS_INLINE inline std::uint64_t bits_at(std::uintptr_t bit, unsigned count) noexcept {
   if (__builtin_expect(count <= 57, 1)) return window_at(bit) >> 1 >> (63 - count);
   constexpr unsigned half = 32;
   return window_at(bit) >> (64 - half) << (count - half) | window_at(bit + half) >> (64 + half - count);
@@ -209,7 +209,7 @@ template <class, bool store>
 
 /// Adds a bit to the magnitude of each coefficient in the set. The loop processes four coefficients at a time, because
 /// the end of a loop over single coefficients would be hard to predict. Surplus iterations write to spare space.
-[[gnu::always_inline]] inline void correct(std::int16_t* block, coefficient_set set, int one) noexcept {
+MILLRACE_ALWAYS_INLINE inline void correct(std::int16_t* block, coefficient_set set, int one) noexcept {
   while (set != 0)
     for (int i = 0; i < 4; ++i) {
       std::int16_t& value = block[coefficient_order[first_of(set)]];
@@ -221,7 +221,7 @@ template <class, bool store>
 
 /// Decodes the next lower bit of a band's coefficients. Returns false if the data is damaged.
 template <class Sets, bool store>
-[[gnu::always_inline]] inline bool decode_refinement(band_stream& stream, const block_run& run) noexcept {
+MILLRACE_ALWAYS_INLINE inline bool decode_refinement(band_stream& stream, const block_run& run) noexcept {
   const band_table& table = *stream.table;
   const int one = 1 << stream.low;
   const coefficient_set band = band_of(stream.first, stream.last), last = set_of(stream.last);

@@ -21,10 +21,10 @@ using coefficient_set = std::uint64_t;
 
 constexpr coefficient_set set_of(unsigned k) noexcept { return coefficient_set{1} << 63 >> k; }
 /// Returns the number of the first coefficient; 64 for an empty set.
-[[gnu::always_inline]] inline unsigned first_of(coefficient_set set) noexcept {
+MILLRACE_ALWAYS_INLINE inline unsigned first_of(coefficient_set set) noexcept {
   return static_cast<unsigned>(std::countl_zero(set));
 }
-[[gnu::always_inline]] inline unsigned size_of(coefficient_set set) noexcept {
+MILLRACE_ALWAYS_INLINE inline unsigned size_of(coefficient_set set) noexcept {
   return static_cast<unsigned>(std::popcount(set));
 }
 /// Returns the members of `set` before the only coefficient in `place`.
@@ -39,13 +39,13 @@ constexpr coefficient_set band_of(unsigned first, unsigned last) noexcept {
 struct portable_sets {
   /// Returns the set that contains only the n-th member from the end, counted from 0. The set must have more than n
   /// members.
-  [[gnu::always_inline]] static coefficient_set nth_last(coefficient_set set, unsigned n) noexcept {
+  MILLRACE_ALWAYS_INLINE static coefficient_set nth_last(coefficient_set set, unsigned n) noexcept {
     for (; n > 0; --n) set &= set - 1;
     return set & (coefficient_set{0} - set);
   }
   /// Returns the members whose bit in `bits` is 1. `bits` has one bit per member; the lowest bit belongs to the last
   /// member.
-  [[gnu::always_inline]] static coefficient_set spread(std::uint64_t bits, coefficient_set set) noexcept {
+  MILLRACE_ALWAYS_INLINE static coefficient_set spread(std::uint64_t bits, coefficient_set set) noexcept {
     coefficient_set result = 0;
     for (; set != 0; set &= set - 1, bits >>= 1)
       if ((bits & 1) != 0) result |= set & (coefficient_set{0} - set);
@@ -56,16 +56,16 @@ struct portable_sets {
 #if defined __x86_64__ || defined __aarch64__
 /// Sets with an instruction that deposits bits: PDEP of BMI2, or BDEP of SVE2.
 struct deposit_sets {
-  [[gnu::always_inline]] static coefficient_set nth_last(coefficient_set set, unsigned n) noexcept {
+  MILLRACE_ALWAYS_INLINE static coefficient_set nth_last(coefficient_set set, unsigned n) noexcept {
     return deposit(std::uint64_t{1} << n, set);
   }
-  [[gnu::always_inline]] static coefficient_set spread(std::uint64_t bits, coefficient_set set) noexcept {
+  MILLRACE_ALWAYS_INLINE static coefficient_set spread(std::uint64_t bits, coefficient_set set) noexcept {
     return deposit(bits, set);
   }
 
  private:
   /// Uses inline assembly, because an intrinsic would require a compiler flag. BDEP exists only for vectors.
-  [[gnu::always_inline]] static std::uint64_t deposit(std::uint64_t bits, std::uint64_t to) noexcept {
+  MILLRACE_ALWAYS_INLINE static std::uint64_t deposit(std::uint64_t bits, std::uint64_t to) noexcept {
     std::uint64_t result;
 #ifdef __x86_64__
     asm("pdep %2, %1, %0" : "=r"(result) : "r"(bits), "r"(to));
