@@ -195,8 +195,7 @@ class device_batch_output final : public batch_output {
   std::exception_ptr lose_device() noexcept;
 
   /// Returns the slot for the next batch. Selects the free slot that was released first, because the training step that
-  /// used this slot is most likely complete. A slot whose previous copy is still in flight is not free, because its
-  /// event will be recorded again.
+  /// used this slot is most likely complete. A slot whose previous copy is still in flight is not free.
   template <class Ring>
   auto free_slot_locked(Ring& ring) const -> decltype(ring.data()) {
     if (options_.fixed_slots) {

@@ -180,7 +180,7 @@ TEST_CASE("flows whose rows cannot be computed alone have no feeder") {
   });
   const auto to_batch = mr::batch<&numbered_row::number>({.size = 4});
   const auto stream = [n = 0]() mutable { return n < 40 ? std::optional(n++) : std::nullopt; };
-  const char* const expected = "feed_rows() needs rows that are known by their position and computed alone";
+  const char* const expected = "feed_rows() needs a flow in which each row can be computed alone";
   CHECK_THROWS_WITH_AS(start(mr::from(stream) | prepare | to_batch), doctest::Contains(expected), mr::setup_error);
   CHECK_THROWS_WITH_AS(start(mr::from(numbers(40)) | mr::filter([](int n) { return n > 3; }) | prepare | to_batch),
                        doctest::Contains(expected), mr::setup_error);

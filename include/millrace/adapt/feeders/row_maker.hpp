@@ -66,7 +66,7 @@ auto maps_before_batch(std::uint64_t seed, stage_list<Maps...>&& maps, stage_lis
 
 /// Throws the setup_error for a flow whose rows cannot be computed alone.
 [[noreturn]] inline void throw_not_alone(const std::string& got) {
-  throw setup_error("feed_rows() needs rows that are known by their position and computed alone: got " + got +
+  throw setup_error("feed_rows() needs a flow in which each row can be computed alone: got " + got +
                         ", expected an index and one row for each sample",
                     "Use plain tars, and a flow that consists of shuffle, map and batch");
 }

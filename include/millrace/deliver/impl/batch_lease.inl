@@ -36,7 +36,7 @@ MILLRACE_INLINE void batch_lease::throw_empty(const char* call) {
 }
 
 MILLRACE_INLINE void batch_lease::throw_no_flags() {
-  throw setup_error("the batch does not record valid or replaced rows: with on_damage = fail all rows are valid",
+  throw setup_error("the batch does not record valid or replaced rows: all rows are valid if on_damage is fail",
                     "Set session_options::on_damage to replace or mask, or batch({.pad_last = true})");
 }
 

@@ -15,10 +15,11 @@
 // setup_error if an option is out of range; the same errors as `picture`. Threads: not synchronized.
 // Lifetime: a list keeps the bytes of its files alive, as `picture` does.
 // Cost: a slot (the memory of a batch) has space for max_pictures images in every row, but only the used part is copied
-// to a device. Images of several rows are decoded together, as in a column of single images. A row is rendered at its
-// final place if map() has finished for all preceding rows of the batch. Otherwise this row and all later rows are
-// moved once within the slot, which costs about 20 us per image of 224 x 224. All rows are moved with
-// on_damage = replace, with session_options::rows, and in a column after another column of variable length.
+// to a device. Images of several rows are decoded together, as in a column of single images. The place of a row in the
+// slot depends on the sizes of the rows before it. If map() has finished for all of these rows, the row is rendered at
+// its final place. Otherwise it is rendered at a provisional place, and moved once, as are all later rows. This costs
+// about 20 us per image of 224 x 224. Every row is moved if on_damage is replace, if session_options::rows is set, or
+// if another column of variable length precedes this column.
 #pragma once
 
 #include <millrace/base/error.hpp>

@@ -5,8 +5,7 @@
 //   const mr::flow_statistics window = warm_ups.without(statistics);
 //
 // The warm-up is the first quarter of a run, rounded down to 0, 1, 4 or 16 batches. If the number of threads changes
-// during the run, all batches before the change belong to the warm-up. This applies as soon as the run has four times
-// as many batches as it had at the change.
+// after n batches, these n batches belong to the warm-up as soon as the run has 4 n batches.
 // Errors: none. Threads: the trainer calls passed(). Any thread may call the other members.
 #pragma once
 
@@ -30,7 +29,7 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 /// The counts of all reads so far.
 struct reading_counts {
   read_meter::statistics reads{};
-  bool metered = false;         ///< whether `reads` are reads inside the source, not complete calls of the source
+  bool metered = false;         ///< if true, `reads` counts each read of storage; if false, each call of the source
   std::size_t threads = 1;      ///< threads that may read
   std::uint64_t open_ns = 0;    ///< time in which threads were allowed to read, summed over the threads
   std::uint64_t busy_ns = 0;    ///< time that all threads spent reading and unpacking

@@ -98,19 +98,19 @@ class replayed_run final : public planned_run {
   std::vector<notice> notices() const override;
 
  private:
-  /// Throws setup_error for an unsuitable number of ranks. Returns the options. If an older version wrote the
-  /// resume point, they select the order of that version.
+  /// Throws setup_error for an unsuitable number of ranks. Returns the options. If an older version wrote the resume
+  /// point, the returned options select the order of that version.
   static options checked(options o);
   std::string resumed() const;
 
-  /// Returns the number of lanes. It is `max_lanes`, or by default the number of ranks. If there are fewer shards than
-  /// lanes, it is the greatest divisor of this number that is not above the number of shards. Returns 1 if the run
-  /// needs no lanes.
+  /// Returns the number of lanes: `max_lanes`, or by default the number of ranks. If there are fewer shards than lanes,
+  /// returns the greatest divisor of that number that is not above the number of shards. Returns 1 if the run needs no
+  /// lanes.
   static std::size_t lanes_of(const options& o);
   static std::uint64_t end_step(const options& o) noexcept;
   position start_of_run();
   /// Returns the number of rows of all ranks in a batch with `rows` rows on this rank, or ~0 if it is unknown. With
-  /// several ranks, no batch is short, except with buckets.
+  /// several ranks, all batches have the full number of rows, except with buckets.
   std::size_t global_rows(std::size_t rows) const noexcept;
   /// Returns the resume point after `batch`. Call it for each batch in order.
   position after(const ready_batch& batch);

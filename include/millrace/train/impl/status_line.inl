@@ -123,7 +123,8 @@ MILLRACE_INLINE void status_line::print(std::string_view text) const {
     const ssize_t n = ::write(options_.file, text.data(), text.size());
     if (n > 0) text.remove_prefix(static_cast<std::size_t>(n));
     else if (n == 0 || errno != EINTR)
-      throw io_error(std::string("cannot write the status line: ") + std::strerror(n == 0 ? EIO : errno), "");
+      throw io_error(std::string("cannot write the status line: ") + std::strerror(n == 0 ? EIO : errno),
+                     "Check the file descriptor status_line_options::file");
   }
 }
 

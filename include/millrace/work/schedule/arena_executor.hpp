@@ -3,18 +3,17 @@
 //   mr::detail::arena_executor workers({.workers = 8});
 //   workers.submit(task, 3);                 // runs on one of oneTBB's threads, as worker 3
 //
-// Reason for a global_control: oneTBB starts one worker fewer than requested, because it expects that the caller also
-// works in the arena. Here the caller is the trainer, which does not work in the arena. With a large limit in a
-// global_control, oneTBB starts all workers. The executor owns the global_control. The arena of each session limits the
-// session's workers. Value of its limit: the smallest limit of all global_control objects applies to the process.
-// Therefore all executors set the same limit, which is far above any useful number. oneTBB never ends a thread, and
-// starts more threads for a new arena before the threads of the previous arena sleep. Therefore a process that creates
-// many sessions in succession finally has as many threads as the limit allows.
-// Reason for a second arena: a queued task wakes all threads of its arena, and each of them searches for other tasks
-// for a while. If there are more workers than cores, usually only the first workers are active (dispatcher.hpp).
-// Therefore the first workers have a small arena.
-// Reason for restoring the cores of a thread after a task: oneTBB's threads belong to the process, and also run other
-// work of the user.
+// Thread limit: each executor owns a tbb::global_control, which sets the thread limit of the process. With the default
+// limit, oneTBB starts one worker fewer than requested, because it expects that the caller also works in the arena.
+// Here the caller is the trainer, which does not. A large limit lets oneTBB start all workers; the arena of each
+// session limits the session's workers. The smallest limit of all global_control objects applies. Therefore all
+// executors set the same limit, which is far above any useful number. oneTBB never ends a thread, and starts threads
+// for a new arena before the threads of the previous arena sleep. Therefore a process that creates many sessions in
+// succession finally has as many threads as the limit allows.
+// Second arena: a queued task wakes all threads of its arena, and each of them searches for other tasks for a while. If
+// there are more workers than cores, usually only the first workers are active (dispatcher.hpp). Therefore the first
+// workers have a small arena.
+// Cores: after a task, the cores of its thread are restored, because oneTBB's threads also run other work of the user.
 // Errors: none. Threads: any thread may submit; submit() does not wait. Lifetime: see worker_executor.hpp.
 #pragma once
 
@@ -86,7 +85,7 @@ class arena_executor final : public worker_executor {
   tbb::global_control limit_;
   tbb::task_arena arena_;
   tbb::task_arena small_arena_;   // for the first workers of a single stage, one for each shared core
-  std::shared_ptr<const core_choice> cores_;   // null for any cores; shared, as a queued task may outlive the executor
+  std::shared_ptr<const core_choice> cores_;   // null for any cores; queued tasks also own it
 };
 
 /// Returns the number of the process that first called this function; a forked child gets the number of its parent.

@@ -4,7 +4,7 @@
 //   lines()                      file and line number:                  "corpus-0017.txt.gz:12"
 //   from(), token_files()        key() of the item; without key(), the shard and the number in the shard, from 0:
 //                                "books.u16:3"; "2:3" if shards have no name, "3" if there is only one shard
-//   a source of mix()            the same, but the name of the source if shards have no name: "photos:3"
+//   a source of mix()            as above; if its shards have no names, the name of the source: "photos:3"
 //   outputs of expand()          the name of the input, and the number of the output:   "n01440764/0017#2"
 //
 // A name is passed on as the origin of its sample, so that errors also contain the name. A name uses about 300 bytes

@@ -1,4 +1,4 @@
-// A canonical Huffman code of a JPEG, with a simple function that decodes one symbol.
+// A canonical Huffman code of a JPEG, with a simple function that decodes one symbol. A word is the bits of one symbol.
 //
 //   mr::detail::huffman_code code;
 //   if (!code.assign(component.dc)) return mr::jpeg_refusal::tables;   // too many words
@@ -19,8 +19,8 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 class huffman_code {
  public:
-  /// Returns false if the code has more words of some length than are available; libjpeg also refuses such a code. A
-  /// word of only ones is not available, because T.81 reserves it.
+  /// Returns false if the code is invalid: it has more words of one length than fit, or a word of only ones, which T.81
+  /// reserves. libjpeg also refuses such a code.
   bool assign(code_bytes bytes) noexcept {
     counts_.fill(0);
     symbols_.fill(0);
@@ -42,7 +42,8 @@ class huffman_code {
     unsigned length, symbol;
   };
 
-  /// Returns the first word in `window`, which contains the stream's next bits from the topmost bit down.
+  /// Returns the length and the symbol of the first word in `window`. `window` contains the stream's next bits, the
+  /// first of them as the highest bit.
   word find(std::uint64_t window) const noexcept {
     const auto next = static_cast<std::uint32_t>(window >> 48);
     const unsigned shorter = lengths_below(next);
@@ -58,12 +59,13 @@ class huffman_code {
   }
 
  private:
-  /// Returns the number of lengths whose words are all below `next`. Limits never decrease as the length increases.
+  /// Returns the number of lengths that are too short for the next 16 bits, `next`. The word in `next` has the length
+  /// after them. Limits never decrease from one length to the next.
   unsigned lengths_below(std::uint32_t next) const noexcept {
     return first_marked(numbers_above(limits_.data(), static_cast<std::int32_t>(next)));
   }
 
-  alignas(16) std::array<std::int32_t, 16> limits_{};    // for each length, the first 16-bit number above its words
+  alignas(16) std::array<std::int32_t, 16> limits_{};    // for each length, the lowest 16-bit number above its words
   std::array<std::uint32_t, 16> offsets_{};
   std::array<std::uint8_t, 16> counts_{};
   std::array<std::uint8_t, 256> symbols_{};

@@ -198,11 +198,11 @@ MILLRACE_INLINE position replayed_run::start_of_run() {
                      .packing = o.packing,
                      .counts = {.shards = o.order.shards}};
   if (o.first_epoch > 0 && (o.epoch_batches > 0 || from_ == replay_start::run))
-    throw setup_error("a run over this source can start in a later epoch only by reading all earlier epochs: got "
-                      "session_options::first_epoch = " + std::to_string(o.first_epoch) + ", expected 0, because " +
-                          (o.epoch_batches > 0 ? "an epoch of session_options::epoch_batches is not a pass over the "
-                                                 "source, which has no index"
-                                               : "the source or a stage starts only at the first pass"),
+    throw setup_error(std::string(o.epoch_batches > 0
+                                      ? "with session_options::epoch_batches, a run over a source without an index"
+                                      : "a run over this source and these stages") +
+                          " can start in a later epoch only by reading all earlier epochs: got "
+                          "session_options::first_epoch = " + std::to_string(o.first_epoch) + ", expected 0",
                       "Use a source with an index, or start with epoch 0");
   if (!resumed) return now;
   if (o.grown && resumed->data_set != now.data_set)

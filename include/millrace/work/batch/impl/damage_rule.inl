@@ -28,7 +28,7 @@ MILLRACE_INLINE void damage_rule::add_early(std::uint64_t& count, const std::exc
     std::rethrow_exception(located);
   } catch (const lost_shard_error& e) {
     if (epoch_is_over)
-      throw data_error("no sample of an epoch is valid, so the shapes of its batches are unknown; the last: " +
+      throw data_error("no sample of an epoch is valid, so the shapes of its batches are unknown; the last error: " +
                            e.message(),
                        e.hint(), e.where());
   } catch (const error& e) {
