@@ -17,6 +17,8 @@
 #include <millrace/measure/values/distribution.hpp>
 #include <millrace/measure/values/read_levels.hpp>
 
+#include <array>
+#include <memory>
 #include <mutex>
 #include <string>
 #include <string_view>
@@ -95,7 +97,8 @@ class read_meter {
   std::size_t outstanding_ = 0;
   std::uint64_t lanes_ = 0;   // one bit per lane: set if the lane is in use
   std::array<named_start, 64> current_;
-  std::array<span_ring, 8> spans_;
+  /// The rings of the first 8 lanes, created by the first read: a set of shards in a mix never uses its meter.
+  std::unique_ptr<std::array<span_ring, 8>> spans_;
 };
 
 }}}  // namespace millrace::detail

@@ -69,6 +69,13 @@ TEST_CASE("a read that does not end is counted while it lasts, and named") {
   CHECK(meter.waits(now).ends_with(" s: train-000012.tar"));
 }
 
+TEST_CASE("a meter without reads is small and has no spans: each source of a mix has one") {
+  static_assert(sizeof(mr::detail::read_meter) < 8'192);
+  mr::detail::read_meter meter;
+  CHECK(meter.spans().empty());
+  CHECK(meter.waits(0) == "no read in progress");
+}
+
 TEST_CASE("a ring of spans keeps the last ones, in order") {
   mr::detail::span_ring ring;
   CHECK(ring.snapshot().empty());

@@ -5,7 +5,9 @@
 
 #include <millrace/base/clock.hpp>
 
+#include <array>
 #include <bit>
+#include <new>
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
@@ -61,7 +63,12 @@ MILLRACE_INLINE std::string read_meter::longest(std::uint64_t now) const {
 
 MILLRACE_INLINE std::vector<std::vector<span_ring::span>> read_meter::spans() const {
   std::vector<std::vector<span_ring::span>> all;
-  for (const span_ring& lane : spans_) all.push_back(lane.snapshot());
+  const std::array<span_ring, 8>* const lanes = [&] {
+    const std::lock_guard lock(mutex_);
+    return spans_.get();
+  }();
+  if (!lanes) return all;
+  for (const span_ring& lane : *lanes) all.push_back(lane.snapshot());
   while (!all.empty() && all.back().empty()) all.pop_back();
   return all;
 }
@@ -75,6 +82,7 @@ MILLRACE_INLINE const read_meter::named_start* read_meter::longest_read() const 
 
 MILLRACE_INLINE read_meter::running::moment read_meter::begin(std::uint64_t now, std::string_view of) noexcept {
   const std::lock_guard lock(mutex_);
+  if (!spans_) spans_.reset(new (std::nothrow) std::array<span_ring, 8>());   // without memory, no spans are recorded
   pass(now);
   ++outstanding_;
   const auto lane = static_cast<unsigned>(std::min(std::countr_one(lanes_), 63));
@@ -88,7 +96,7 @@ MILLRACE_INLINE void read_meter::end(const running::moment& start, const ending&
   pass(e.at_ns);
   --outstanding_;
   lanes_ &= ~(std::uint64_t{1} << start.lane);
-  if (start.lane < spans_.size()) spans_[start.lane].record({start.at_ns, at_ns_});
+  if (spans_ && start.lane < spans_->size()) (*spans_)[start.lane].record({start.at_ns, at_ns_});
   const std::uint64_t took = std::max<std::uint64_t>(at_ns_ - start.at_ns, 1);
   const std::uint64_t mean = (now_.busy_ns - start.summed_ns + took / 2) / took;
   now_.levels.add(std::max<std::size_t>(1, static_cast<std::size_t>(mean)),
