@@ -67,7 +67,7 @@ void check_version(const std::string& version, bool from_start, const std::strin
     if (p.text.empty() && !from_start) continue;
     if (p.flow == other_order_flow) {
       if (!p.text.empty())
-        CHECK_THROWS_WITH_AS(flow->run(p.text), doctest::Contains("this resume point has version 2"),
+        CHECK_THROWS_WITH_AS(flow->run(p.text), doctest::Contains("that has several lanes: got version 2"),
                              mr::setup_error);
       continue;
     }

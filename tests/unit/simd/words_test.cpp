@@ -25,6 +25,8 @@
 #include <millrace/simd/for_each_layer.inc>
 #define MILLRACE_KERNELS "unit/simd/floats_checks.inc"
 #include <millrace/simd/for_each_layer.inc>
+#define MILLRACE_KERNELS "unit/simd/byte_words_checks.inc"
+#include <millrace/simd/for_each_layer.inc>
 
 namespace {
 
@@ -72,9 +74,6 @@ TEST_CASE("each operation on pixels equals a loop over elements") {
 }
 
 #if defined __x86_64__ || defined __aarch64__
-
-#define MILLRACE_KERNELS "unit/simd/byte_words_checks.inc"
-#include <millrace/simd/for_each_layer.inc>
 
 TEST_CASE("each operation on bytes equals a loop over elements") {
   if (!millrace::detail::cpu_has_word_layer()) return;

@@ -252,8 +252,8 @@ TEST_CASE("a resume point of version 2 is refused if it has several lanes, and c
   auto options = in_epochs(1, 3, 10);
   options.resume = older(run_flow(flow(many_shards, 1), options, 5).positions.back());
   CHECK_THROWS_WITH_AS(run_flow(flow(many_shards, 1), options),
-                       doctest::Contains("this resume point has version 2, whose sample order is no longer "
-                                         "supported for more than one lane: got 24 lanes"),
+                       doctest::Contains("this release cannot continue an older resume point that has several lanes: "
+                                         "got version 2 with 24 lanes"),
                        mr::setup_error);
   for (const std::uint64_t epoch_batches : {0, 10}) {
     auto one_lane = in_epochs(1, 3, epoch_batches);
