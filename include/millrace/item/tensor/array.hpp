@@ -47,20 +47,22 @@ static_assert(std::endian::native == std::endian::little, "fields contain little
 template <class T>
 concept array_element = tensor_element<T> && !std::same_as<T, bool>;
 
-/// Returns NumPy's name of T: "<f4", "|u1", ... NumPy has no bf16: the package ml_dtypes writes it as two raw bytes.
+/// NumPy's name of T: "<f4", "|u1", ... NumPy has no bf16: the package ml_dtypes writes it as two raw bytes.
 template <array_element T>
-std::string npy_type() {
-  if (std::same_as<T, bf16>) return "<V2";
-  std::string type(1, sizeof(T) == 1 ? '|' : '<');
-  type += dtype_name<T>().front();
-  return type += std::to_string(sizeof(T));
+inline constexpr std::array<char, 3> npy_type_text{sizeof(T) == 1 ? '|' : '<',
+                                                   std::same_as<T, bf16> ? 'V' : dtype_name<T>().front(),
+                                                   static_cast<char>('0' + sizeof(T))};
+
+template <array_element T>
+constexpr std::string_view npy_type() noexcept {
+  return {npy_type_text<T>.data(), npy_type_text<T>.size()};
 }
 
 /// The type of the elements that an array must have.
 struct npy_element {
   std::size_t size_bytes = 0;
   std::string_view name{};      // "f32"
-  std::string type{};           // NumPy's name: "<f4"
+  std::string_view type{};      // NumPy's name: "<f4"
   std::string_view synonym{};   // another accepted name of NumPy, or empty
 
   /// Returns whether elements of NumPy's type `npy` can be read as this type.
@@ -69,7 +71,7 @@ struct npy_element {
 
 /// Returns the description of T. A bool is read as a byte of 0 or 1.
 template <array_element T>
-npy_element npy_element_of() {
+constexpr npy_element npy_element_of() noexcept {
   return {.size_bytes = sizeof(T), .name = dtype_name<T>(), .type = npy_type<T>(),
           .synonym = std::same_as<T, std::uint8_t> ? "|b1" : std::same_as<T, bf16> ? "|V2" : ""};
 }

@@ -142,7 +142,7 @@ MILLRACE_INLINE void check_elements(const bytes& field, const npy_header& header
   if (!element.is(header.type))
     throw_no_array(field,
                    "has the wrong element type: got '" + printable(header.type) + "', expected '" +
-                       element.type + "' (" + std::string(element.name) + ")",
+                       std::string(element.type) + "' (" + std::string(element.name) + ")",
                    header.type.starts_with('>') ? "Convert the big-endian elements by astype() before saving"
                    : header.type.find('O') < 2  ? "Save a plain array: Python objects are not supported"
                    : header.type == "|b1"       ? "Read bools as std::uint8_t, with values 0 and 1"
