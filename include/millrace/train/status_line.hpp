@@ -13,6 +13,7 @@
 // Source: no-color.org for NO_COLOR; ECMA-48 (EL, SGR 2) for erasing and dimming.
 #pragma once
 
+#include <millrace/base/version.hpp>
 #include <millrace/train/sink.hpp>
 
 #include <condition_variable>   // for std::chrono's durations, because <chrono> costs more compile time
