@@ -23,7 +23,7 @@
 #include <span>
 #include <thread>
 
-namespace bench {
+namespace {
 
 /// A row of that many bytes that begins with its number.
 struct numbered_rows {
@@ -76,7 +76,7 @@ struct endless_numbers {
   static reader open(std::size_t, std::uint64_t) { return {0}; }
 };
 
-}  // namespace bench
+}  // namespace
 
 namespace mr = millrace;
 
@@ -86,8 +86,8 @@ using bench::median;
 
 constexpr std::size_t row_bytes = 3'072;
 
-auto flow_of(const bench::preset_load& load, std::size_t rows, std::size_t prefetch, const mr::device& device) {
-  return mr::from(bench::endless_numbers{}) | mr::map(load) | mr::batch<&bench::loaded::row>({.size = rows}) |
+auto flow_of(const preset_load& load, std::size_t rows, std::size_t prefetch, const mr::device& device) {
+  return mr::from(endless_numbers{}) | mr::map(load) | mr::batch<&loaded::row>({.size = rows}) |
          mr::prefetch({.batches = prefetch}) | mr::to_device({.device = device});
 }
 mr::session_options options_of(unsigned workers) {
@@ -97,7 +97,7 @@ mr::session_options options_of(unsigned workers) {
 // ---- overlap ----
 
 struct loop_setting {
-  bench::preset_load load;
+  preset_load load;
   double step_s = 0;
   std::size_t rows = 16, batches = 40;
   unsigned workers = 1;
@@ -171,7 +171,7 @@ struct schedule {
 };
 
 /// `batch_per_worker`: each worker builds its own batch, with two per worker in store, as in PyTorch's loader.
-schedule run_schedule(bench::preset_load load, unsigned workers, bool batch_per_worker, double seconds) {
+schedule run_schedule(preset_load load, unsigned workers, bool batch_per_worker, double seconds) {
   constexpr std::size_t rows = 64;
   if (batch_per_worker) load.samples = rows;
   mr::session run{flow_of(load, batch_per_worker ? 1 : rows, batch_per_worker ? 2 * workers : 3, mr::host_device()),
@@ -237,13 +237,13 @@ accumulation run_accumulation(std::size_t micro_batches, std::size_t steps) {
   constexpr double step_s = 64e-3;
   bench::emulated_accelerator chip;
   const std::size_t rows = global / micro_batches;
-  const bench::preset_load load{.sample_s = 1e-3};
+  const preset_load load{.sample_s = 1e-3};
   mr::session run{flow_of(load, rows, 3, chip.device()), options_of(8)};
   accumulation a;
   std::size_t micro = 0;
   for (auto& b : run) {
     // The host can read the memory of the emulated accelerator, unlike that of a GPU.
-    const auto pixels = b.get<&bench::loaded::row>();
+    const auto pixels = b.get<&loaded::row>();
     for (std::size_t i = 0; i < b.size(); ++i) {
       std::int64_t number = 0;
       std::memcpy(&number, pixels.data + i * row_bytes, sizeof number);

@@ -30,7 +30,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-namespace bench {
+namespace {
 
 /// A quota on the CPU time of this process during the lifetime of the object, by a separate cgroup. active() is false
 /// without the rights or the controller that it needs.
@@ -108,7 +108,7 @@ class busy_neighbors {
   std::vector<pid_t> children_;
 };
 
-}  // namespace bench
+}  // namespace
 
 namespace mr = millrace;
 
@@ -183,9 +183,9 @@ verdicts judge(const set_up& u, const std::vector<std::string>& names, unsigned 
   bench::emulated_accelerator chip({.pinned_bytes_per_second = u.copy_bytes_per_s,
                                     .pageable_bytes_per_second = u.copy_bytes_per_s / 2});
   bench::bound_runs runs(u.settings, names, chip);
-  std::optional<bench::busy_neighbors> neighbors;
+  std::optional<busy_neighbors> neighbors;
   if (u.has_neighbors) neighbors.emplace(2 * mr::usable_cores());
-  std::optional<bench::cpu_quota> quota;
+  std::optional<cpu_quota> quota;
   if (u.quota_cores > 0) quota.emplace(u.quota_cores);
   std::map<std::string, std::vector<double>> rates;
   std::vector<double> raw;
@@ -222,7 +222,7 @@ int measure(int argc, char** argv) {
       std::printf("%zu. %s: skipped, %s is not installed\n", i + 1, u.name.c_str(), u.compressed_by);
       continue;
     }
-    if (u.quota_cores > 0 && !bench::cpu_quota(u.quota_cores).active()) {
+    if (u.quota_cores > 0 && !cpu_quota(u.quota_cores).active()) {
       std::printf("%zu. %s: skipped, no quota can be set here (root may)\n", i + 1, u.name.c_str());
       continue;
     }
