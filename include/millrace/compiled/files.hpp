@@ -33,6 +33,7 @@
 #include <millrace/measure/values/impl/flow_statistics.inl>
 #include <millrace/measure/values/impl/process_statistics.inl>
 #include <millrace/measure/values/impl/read_levels.inl>
+#include <millrace/measure/values/impl/timeline.inl>
 #include <millrace/item/impl/borrowed_guard.inl>
 #include <millrace/item/impl/bytes.inl>
 #include <millrace/item/impl/position.inl>
@@ -40,6 +41,7 @@
 #include <millrace/item/impl/record_builder.inl>
 #include <millrace/item/impl/scalar.inl>
 #include <millrace/item/impl/scratch.inl>
+#include <millrace/item/column/impl/batch_keys.inl>
 #include <millrace/item/tensor/impl/array.inl>
 #include <millrace/item/tensor/impl/bad_element_access.inl>
 #include <millrace/item/tensor/impl/column_texts.inl>

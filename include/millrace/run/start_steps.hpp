@@ -12,11 +12,8 @@
 // Errors: none. Threads: the trainer enters steps; any thread may call text().
 #pragma once
 
-#include <millrace/base/clock.hpp>
-#include <millrace/measure/meters/read_meter.hpp>
 #include <millrace/measure/meters/trainer_times.hpp>
 
-#include <algorithm>
 #include <cstdint>
 #include <mutex>
 #include <string>
@@ -32,44 +29,19 @@ class start_steps {
 
   /// Begins a step, which ends when the next step begins. `name` is a literal. If `reports_itself` is true, the step
   /// reports its own stalls, and the session does not.
-  void enter(const char* name, bool reports_itself = false) {
-    const std::uint64_t now = steady_now_ns();
-    if (reports_itself) times_->leave(now);
-    else times_->watch(now);
-    const std::lock_guard lock(mutex_);
-    name_ = name;
-    since_ns_ = now;
-  }
+  void enter(const char* name, bool reports_itself = false);
   /// Called when the session has started.
-  void over() {
-    times_->leave(steady_now_ns());
-    const std::lock_guard lock(mutex_);
-    name_ = nullptr;
-  }
+  void over();
   /// Returns the current step, its duration, and its current reads.
-  std::string text() const {
-    const std::lock_guard lock(mutex_);
-    if (!name_) return {};
-    const std::uint64_t now = steady_now_ns();
-    std::string text = std::string("start: ") + name_ + ", for " + seconds_text(now - std::min(now, since_ns_));
-    if (const std::string reads = reads_ ? reads_->waits(now) : std::string(); !reads.empty()) text += "; " + reads;
-    return text;
-  }
+  std::string text() const;
 
   /// A step that lasts as long as this object. `reads` counts the reads of the step; null if the step does not read.
   class step {
    public:
-    step(start_steps& of, const char* name, const read_meter* reads) : of_(&of) {
-      of.enter(name);
-      const std::lock_guard lock(of.mutex_);
-      of.reads_ = reads;
-    }
+    step(start_steps& of, const char* name, const read_meter* reads);
     step(const step&) = delete;
     step& operator=(const step&) = delete;
-    ~step() {
-      const std::lock_guard lock(of_->mutex_);
-      of_->reads_ = nullptr;
-    }
+    ~step();
 
    private:
     start_steps* const of_;
@@ -84,3 +56,7 @@ class start_steps {
 };
 
 }}}  // namespace millrace::detail
+
+#ifndef MILLRACE_COMPILED
+#include <millrace/run/impl/start_steps.inl>
+#endif

@@ -23,7 +23,7 @@ class batch_keys {
   /// Creates an object without rows, for a flow without keys.
   batch_keys() = default;
   /// Creates empty keys for `rows` rows.
-  explicit batch_keys(std::size_t rows) : keys_(rows), texts_(rows) {}
+  explicit batch_keys(std::size_t rows);
 
   /// Sets the key of one row.
   void set(std::size_t row, std::string_view key) {
@@ -31,14 +31,11 @@ class batch_keys {
     texts_[row] = keys_[row];
   }
   /// Copies the key of row `from` to row `to`.
-  void copy(std::size_t from, std::size_t to) { set(to, texts_[from]); }
+  void copy(std::size_t from, std::size_t to);
   /// Returns one text for each row, or null without rows. The texts remain valid after swap().
   const std::string_view* texts() const noexcept { return texts_.empty() ? nullptr : texts_.data(); }
   /// Exchanges the keys with `other`.
-  void swap(batch_keys& other) noexcept {
-    keys_.swap(other.keys_);
-    texts_.swap(other.texts_);
-  }
+  void swap(batch_keys& other) noexcept;
 
  private:
   std::vector<std::string> keys_;
@@ -46,3 +43,7 @@ class batch_keys {
 };
 
 }}}  // namespace millrace::detail
+
+#ifndef MILLRACE_COMPILED
+#include <millrace/item/column/impl/batch_keys.inl>
+#endif

@@ -55,10 +55,11 @@ struct timeline {
   std::vector<delivered_batch> deliveries{};
 
   /// Adds a track and returns its number.
-  std::uint32_t add_track(std::string name) {
-    tracks.push_back(std::move(name));
-    return static_cast<std::uint32_t>(tracks.size() - 1);
-  }
+  std::uint32_t add_track(std::string name);
 };
 
 }}  // namespace millrace
+
+#ifndef MILLRACE_COMPILED
+#include <millrace/measure/values/impl/timeline.inl>
+#endif
