@@ -60,7 +60,7 @@ bool is_utf8(std::string_view text) {
   return true;
 }
 
-lines_read split(std::string_view text, const mr::line_reader_options& o) {
+lines_read split_lines(std::string_view text, const mr::line_reader_options& o) {
   lines_read all;
   std::uint64_t number = 0;
   for (std::size_t at = 0; at < text.size();) {
@@ -144,7 +144,7 @@ void slow::check(std::span<const std::byte> input, draw choose) {
   const std::unique_ptr<char[]> exact(new char[text.size()]);
   std::copy(text.begin(), text.end(), exact.get());
   const lines_read ours = read({exact.get(), text.size()}, o, choose.one_in(8) ? 1 + choose.below(7) : ~std::size_t{0});
-  const lines_read expected = split(text, o);
+  const lines_read expected = split_lines(text, o);
   counters().count(ours.bad.empty());
   if (ours.bad.size() != expected.bad.size())
     fail(std::to_string(ours.bad.size()) + " bad lines, expected " + std::to_string(expected.bad.size()));
