@@ -65,6 +65,18 @@ void stay_on_core(int core) {
   sched_setaffinity(0, sizeof cores, &cores);
 }
 
+/// Returns a socket that is bound to a free port of the loopback interface. `at` receives its address.
+int bound_socket(sockaddr_in& at) {
+  const int bound = socket(AF_INET, SOCK_STREAM, 0);
+  at = {};
+  at.sin_family = AF_INET;
+  at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof at;
+  bind(bound, reinterpret_cast<const sockaddr*>(&at), size);
+  getsockname(bound, reinterpret_cast<sockaddr*>(&at), &size);
+  return bound;
+}
+
 /// The process that computes rows.
 class feeder_process {
  public:
@@ -87,14 +99,8 @@ class feeder_process {
 
  private:
   static int free_port() {
-    const int listener = socket(AF_INET, SOCK_STREAM, 0);
     sockaddr_in at{};
-    at.sin_family = AF_INET;
-    at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    socklen_t size = sizeof at;
-    bind(listener, reinterpret_cast<const sockaddr*>(&at), size);
-    getsockname(listener, reinterpret_cast<sockaddr*>(&at), &size);
-    close(listener);
+    close(bound_socket(at));
     return ntohs(at.sin_port);
   }
 
@@ -127,16 +133,11 @@ double receiving_seconds() {
 double read_alone() {
   constexpr std::size_t all_bytes = std::size_t{256} << 20;
   int ends[2];
-  const int listener = socket(AF_INET, SOCK_STREAM, 0);
   sockaddr_in at{};
-  at.sin_family = AF_INET;
-  at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t size = sizeof at;
-  bind(listener, reinterpret_cast<const sockaddr*>(&at), size);
+  const int listener = bound_socket(at);
   listen(listener, 1);
-  getsockname(listener, reinterpret_cast<sockaddr*>(&at), &size);
   ends[0] = socket(AF_INET, SOCK_STREAM, 0);
-  connect(ends[0], reinterpret_cast<const sockaddr*>(&at), size);
+  connect(ends[0], reinterpret_cast<const sockaddr*>(&at), sizeof at);
   ends[1] = accept(listener, nullptr, nullptr);
   close(listener);
   std::vector<char> buffer(64 << 10), row(row_bytes);
