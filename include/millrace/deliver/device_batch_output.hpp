@@ -3,13 +3,12 @@
 //   host slot    READY -> IN_USE (until it is copied) -> FREE
 //   device slot  RELEASED (with events) -> READY (the copy is queued) -> IN_USE (leased by the user) -> RELEASED
 //
-// The stager (a thread) queues copies of host slots into the ring. A second thread waits for the copies.
-// The release of a device slot records an event in each stream that used the slot. A copy into the slot waits on the
-// device for these events. A batch is delivered as soon as its copy is queued, and the user's stream waits for the
-// copy. Therefore neither the trainer nor the stager waits for a training step. The second thread frees a host slot
-// after its copy. If a copy waits for earlier training steps, only this second thread waits. All slots, all events and
-// the copy stream are created at the start. With `fixed_slots`, batch n is always in slot n % device_slots, at the same
-// address.
+// The stager (a thread) queues copies of host slots into the ring. A second thread waits for each copy, and then frees
+// its host slot. A batch is delivered as soon as its copy is queued, and the user's stream waits for the copy. The
+// release of a device slot records an event in each stream that used the slot. The next copy into the slot waits on the
+// device for these events. Therefore neither the trainer nor the stager waits for a training step. All slots, all
+// events and the copy stream are created at the start. With `fixed_slots`, batch n is always in slot n % device_slots,
+// at the same address.
 // Errors: an error of the device is delivered in place of the next batch. After the error, nothing is copied. A host
 // slot whose copy may still be running is not freed. take() throws if no further batch can arrive. Threads and
 // lifetime: as in deliver/batch_output.hpp.
@@ -32,11 +31,9 @@
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 // Measures how long a stream of a device had no batch, by events of the device. The host clock cannot measure this time
-// if the trainer queues work ahead of the device.
-// A gap is the time from the mark of released() to the next mark of acquired() in the same stream. In this time the
-// stream waits for the batch, or the host has not requested the batch yet. If all pairs of events are in use, the host
-// has submitted far more work than the stream has completed. The stream is busy then, and no gap is recorded. The time
-// between two epochs of a training loop is not a gap.
+// if the trainer queues work ahead of the device. A gap is the time from the mark of released() to the next mark of
+// acquired() in the same stream. If all pairs of events are in use, the stream is busy, and no gap is recorded. The
+// time between two epochs of a training loop is not a gap.
 // Errors: exceptions from recording an event are not caught. If the clock cannot be read, the measurement ends.
 // Threads: any thread may call released(), acquired(), pause(), collect() and add_to().
 

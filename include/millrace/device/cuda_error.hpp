@@ -32,13 +32,11 @@ void check_cuda(cudaError_t result, const char* call);
 void ignore_cuda(cudaError_t result) noexcept;
 
 /// Returns the stream, or the legacy stream for a null handle. In a program built with --default-stream per-thread, the
-/// runtime interprets a null handle as the calling thread's own stream. Millrace uses the legacy stream on every thread
-/// instead. The runtime orders the per-thread stream, like all blocking streams, with the legacy stream.
+/// CUDA runtime itself would use the calling thread's own stream for a null handle.
 inline cudaStream_t named_stream(cudaStream_t stream) noexcept { return stream ? stream : cudaStreamLegacy; }
 
-/// Returns whether work queued in the stream now would be added to a graph or would invalidate a capture. The legacy
-/// stream is never captured, but its work would have to wait for a captured stream. The query does not disturb a
-/// capture.
+/// Returns whether work queued in the stream now would be added to a graph or would invalidate a capture. The query
+/// does not disturb a capture.
 bool is_capturing(cudaStream_t stream);
 
 /// A GPU and the context in which Millrace uses it. Streams, events and memory belong to a context.
@@ -47,9 +45,9 @@ struct gpu_context {
   void* handle = nullptr;   ///< CUcontext
 };
 
-/// Returns the context for a GPU. This is the calling thread's current context if that context is on this GPU.
-/// Otherwise it is the primary context of the GPU, which the CUDA runtime uses by default. Opens no other GPU. The
-/// primary context remains open until the process ends, as if the runtime had opened it.
+/// Returns the context for a GPU: the calling thread's current context if it is on this GPU, otherwise the GPU's
+/// primary context, which the CUDA runtime uses by default. Opens no other GPU. The primary context remains open until
+/// the process ends.
 gpu_context context_of(int ordinal);
 
 /// Sets the context of the calling thread until the end of the scope, then restores the previous one, or none. Costs
@@ -68,8 +66,8 @@ class current_context {
 /// Sets the context of a thread of Millrace until the thread ends.
 void enter_context(const gpu_context& gpu);
 
-/// Throws setup_error if the stream is a default stream that belongs to another context of this GPU: a default stream
-/// belongs to the current context of the calling thread.
+/// Throws setup_error if the stream is a default stream of another context of this GPU. A default stream belongs to the
+/// current context of the calling thread.
 void check_default_stream(cudaStream_t stream, const gpu_context& gpu);
 
 /// Returns the current device of the calling thread.

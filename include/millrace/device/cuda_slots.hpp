@@ -6,10 +6,9 @@
 //   spare.keep(std::move(slot));                                  // no copy may use the slot any more
 //
 // A slot (the memory of a batch) is system memory in huge pages. Threads on cores near the GPU touch the pages first,
-// so that the pages are near the GPU. Then CUDA registers the pages, which pins them. In two cases, cudaHostAlloc()
-// allocates the slot instead: registering fails, or the GPU uses the page tables of the host (GH200), where registering
-// does not pin memory. cudaHostAlloc() is slower, because one thread of the driver allocates small pages one by one. If
-// cudaHostAlloc() fails, too, the slot is pageable.
+// so that the pages are near the GPU. Then CUDA registers the pages, which pins them. cudaHostAlloc() allocates the
+// slot instead if registering fails. It does so, too, if the GPU uses the page tables of the host (GH200), because
+// registering does not pin memory there. If cudaHostAlloc() fails, the slot is pageable.
 // Errors: io_error from CUDA if the GPU cannot be used; std::bad_alloc. Threads: any; one thread at a time for a slot.
 // Lifetime: the destructor of spare_slots frees the slots that it keeps.
 #pragma once
@@ -73,9 +72,8 @@ class spare_slots {
  public:
   explicit spare_slots(std::size_t max_bytes) : max_bytes_(max_bytes) {}
 
-  /// Removes a slot of this size from the spare slots and returns it. If there is none, returns null. In this case,
-  /// also frees spare slots until `bytes` bytes are freed, or no spare slot is left. Therefore the used and spare slots
-  /// together never need more memory than the maximum that the used slots have needed at one time.
+  /// Removes a slot of this size from the spare slots and returns it. If no slot has this size, frees spare slots of at
+  /// least `bytes` bytes together, or all of them, and returns null.
   std::unique_ptr<pinned_slot> reuse(std::size_t bytes);
   /// Keeps a slot. Above the maximum, the oldest slots are freed.
   void keep(std::unique_ptr<pinned_slot> slot) noexcept;

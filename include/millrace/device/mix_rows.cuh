@@ -48,7 +48,7 @@ struct row_mix_kernel {
     if (!how.changes() || static_cast<unsigned>(how.partner) <= row) return;
     team.each([&](unsigned t) {
       const unsigned first = part * units_of_block + t;
-      // Two loads of 16 bytes for each of 2,048 threads keep a GPU's memory busy. Unrolled loops would spill registers.
+      // The loops are not unrolled, because unrolled loops would spill registers.
 #ifdef __CUDA_ARCH__
 #pragma unroll 1
 #endif

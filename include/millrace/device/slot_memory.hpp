@@ -3,10 +3,9 @@
 //   void* slot = mr::detail::allocate_slot(38'535'168);   // aligned to 4096 bytes or more; throws std::bad_alloc
 //   mr::detail::free_slot(slot);
 //
-// Each row is written once and read once, in sequence. Therefore each page of 4 KiB costs one walk through the page
-// tables, or two walks in a virtual machine; huge pages need fewer walks. Huge pages are requested only for the part of
-// a slot that consists of complete huge pages. Therefore the slot uses no more memory than its size. All huge pages
-// become resident, even if rows of variable length leave gaps.
+// Huge pages need fewer walks through the page tables. They are requested only for the part of a slot that consists of
+// complete huge pages, so that the slot uses no more memory than its size. All huge pages become resident, even if rows
+// of variable length leave gaps.
 // Huge pages require Linux with "madvise" or "always" selected in /sys/kernel/mm/transparent_hugepage/enabled.
 // Elsewhere the slots use normal pages.
 // Threads: any.

@@ -33,24 +33,20 @@ struct memory_budget {
   double sample_bytes = 0;   ///< mean encoded size of the samples read so far
   std::size_t neighbor_bytes = 0;   ///< bytes of small samples that were read early, together with adjacent samples
 
-  /// Returns the default number of batches to prefetch on the host: 2 to 4 within 64 MiB, and up to 16 small batches
-  /// within 1 MiB. More batches reduce wake-ups between the trainer and the workers, but more bytes would evict the
-  /// samples from the cache.
+  /// Returns the default number of batches to prefetch on the host, from 2 to 16: more for small batches, because these
+  /// cause more wake-ups; fewer for large batches, because these fill the cache.
   static std::size_t default_prefetch(std::size_t batch_bytes) noexcept;
 
   /// Returns the bytes of the shuffle window. About half a window is in memory at a time. If `withholds` is set and the
   /// budget allows it, the complete window is in memory at the start of a run.
   std::size_t window_bytes() const noexcept;
-  /// Returns the bytes of encoded samples. Includes the samples of at least one batch, even if they exceed the limit of
-  /// the read-ahead (the samples that are read in advance). Workers can start on a batch only after its samples have
-  /// been read.
+  /// Returns the bytes of encoded samples: the read-ahead (samples that are read in advance), but at least one batch.
+  /// The workers start on a batch only after all its samples have been read.
   std::size_t encoded_bytes() const noexcept;
   /// Returns the bytes that count against the budget.
   std::size_t total_bytes() const noexcept;
 
-  /// Returns the number of concurrent reads that fit in the rest of the budget. The bytes of a read count as read-ahead
-  /// only after the read is complete. Half of the read-ahead is reserved for the shards that are next in the order, so
-  /// reads of later shards may use only the other half.
+  /// Returns the number of concurrent reads that fit in the rest of the budget, and in half of the read-ahead.
   std::size_t max_reads() const noexcept;
 
   /// Returns the formula with its numbers, for the notice at the start and for errors.

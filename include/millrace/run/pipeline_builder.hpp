@@ -126,8 +126,8 @@ class built_segments {
     return *segment;
   }
 
-  /// Returns the maximum number of rows that wait for a worker. If another segment precedes, the maximum is lower,
-  /// because that segment may create large items, and the bytes of its items are not limited.
+  /// Returns the maximum number of rows that wait for a worker. The maximum is lower after another segment, because the
+  /// items of that segment may be large.
   std::size_t max_waiting_rows() const noexcept { return follows_segment_ ? 256 : 4096; }
   /// Returns the options of the last segment.
   batch_rows::options last_options(const batch_options& o, unsigned own_threads);

@@ -25,8 +25,8 @@ inline constexpr std::uint64_t endless = ~std::uint64_t{0};
 
 /// Defines when a session reports a stall of its run. The report shows the wait of each stage, and never ends the run.
 struct stall_options {
-  /// Minimum duration of a stall. A stall is a long start step, a long wait in next(), or a long time between two calls
-  /// of next(). 0 disables the reports. By default, the minimum is 10 s, and the time between two calls is not a stall.
+  /// Minimum duration of a stall; 0 disables the reports. By default, a start step or a wait in next() of 10 s is a
+  /// stall. If you set a duration, a time between two calls of next() of this duration is a stall, too.
   std::optional<std::chrono::nanoseconds> after{};
 
   /// Returns `after`, or its default.
@@ -94,10 +94,10 @@ struct session_options {
   /// Accepts a resume point that was saved with fewer shards or samples; requires an index. The run continues with the
   /// next epoch, over all samples. The rest of the interrupted epoch is skipped, so that no epoch repeats a sample.
   bool grown = false;
-  /// Number of lanes (interleaved parts of the order), each shuffled with its share of the window. By default, an order
-  /// with an index derives the number from samples, shards and window. An order without an index has one lane for each
-  /// rank. Without an index, the number must be a multiple of the number of ranks. If the source has fewer shards than
-  /// lanes, the number of lanes is reduced to its greatest divisor that is not above the number of shards.
+  /// Number of lanes (interleaved parts of the order). Each lane is shuffled with its share of the window. With an
+  /// index, the default depends on the numbers of samples and shards and on the window. Without an index, the default
+  /// is one lane for each rank, and other numbers must be multiples of the number of ranks. If the source has fewer
+  /// shards than lanes, the session uses the greatest divisor of the number that is not above the number of shards.
   std::optional<std::size_t> lanes{};
   damage_options on_damage{};         ///< policy for damaged samples; by default the first damaged sample ends the run
   /// A row_storage (adapt/feeders/row_storage.hpp), through which other machines compute rows that the workers have no

@@ -24,7 +24,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// Returns errno, or 0. The C library has no function for this call; libnuma would be a dependency for it alone.
+/// Sets the preferred node of pages by the system call mbind. Returns errno, or 0.
 MILLRACE_INLINE int prefer_node([[maybe_unused]] void* memory, [[maybe_unused]] std::size_t bytes,
                                 [[maybe_unused]] unsigned node) noexcept {
 #ifdef SYS_mbind

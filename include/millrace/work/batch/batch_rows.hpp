@@ -1,12 +1,11 @@
-// The part of the last segment (the fused stages that fill batches) that does not depend on the types of samples and
-// columns. This part handles errors, fills rows without a sample, and closes batches. A batch is closed when all its
-// rows are finished: ragged rows are padded, and the batch is ready for delivery.
+// The part of batch_segment (the last segment of a flow, which fills batches) that does not depend on the types of
+// samples and columns. It handles errors, fills rows without a sample, and closes batches. A batch is closed when all
+// its rows are finished. It is then ready for delivery.
 //
 //   class my_segment : public mr::detail::batch_rows { ... };   // copies and clears rows of its columns
 //   } catch (...) { fail(batch, ticket); }               // an error of the batch, or a damaged row
 //   rows_done(batch, 2);                                 // closes the batch if these were its last rows
 //
-// The class is not a template, so that it is not compiled again for each flow.
 // Errors: stored with the batch, not thrown. Threads: any worker may call fail() and rows_done().
 #pragma once
 

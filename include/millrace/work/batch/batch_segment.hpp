@@ -1,5 +1,5 @@
-// The last segment (stages that run without a queue between them) of a flow. The last segment runs the maps after the
-// previous segment, and renders each sample into its row of a slot (memory of a batch).
+// The last segment of a flow. (A segment is a group of stages that run without a queue between them.) It runs the last
+// maps, and renders each sample into its row of a slot (the memory of a batch).
 //
 //   using columns = mr::detail::columns<&example::pixels, &example::label>;
 //   mr::detail::batch_segment<decltype(maps), columns> last(maps, {.batch = {.rows = 256, .batches = &ring}});
@@ -141,9 +141,8 @@ class batch_segment final : public batch_rows {
   void publish(std::uint64_t first, std::size_t count) noexcept override { rows_done(first / rows_.rows, count); }
 
  private:
-  /// Prefetches the records of the next rows, which are not in this core's cache, because an I/O thread wrote the
-  /// records. One wait for all records is faster than a wait for each record. (The function is always inlined, because
-  /// otherwise g++ 12 removes the call, which has no other effect.)
+  /// Prefetches the records of the next rows into the cache of this core. Another core, that of an I/O thread, wrote
+  /// them. The function must be inlined, because g++ 12 otherwise removes the call.
   [[gnu::always_inline]] void fetch_ahead(std::uint64_t first, std::size_t count) const noexcept {
     if constexpr (requires(const input& i) { i.prefetch_head(); }) {
       if (first < early_.size()) return;   // samples of make_early()
@@ -155,12 +154,11 @@ class batch_segment final : public batch_rows {
   }
 
   static constexpr std::size_t together = Columns::together;
-  // A worker claims several tickets (numbers of samples) together, and processes the rows of a group together. Groups
-  // of small items are larger, because each group has a fixed cost.
+  // A worker processes the rows of a group together. Groups of small items are larger, because each group has a fixed
+  // cost.
   static constexpr std::size_t group_rows = std::max<std::size_t>(together, sizeof(item) <= 256 ? 8 : 1);
 
-  // Number of cheap tickets to prefetch at once. This number keeps the memory busy, and the prefetched data fits into
-  // the cache.
+  // Number of cheap tickets to prefetch at once. Their records fit into the cache.
   static constexpr std::size_t fetched_rows = (8 + group_rows - 1) / group_rows * group_rows;
 
   /// Memory of a worker for the rows of a group. The memory is reused, because an allocation costs more than a cheap

@@ -6,7 +6,7 @@
 //   mixer.set_epoch(batch, sample.epoch);      // a worker, before it renders a row
 //   mixer.rendered(batch, base, 4, 8);         // a worker, after it has rendered rows 4 to 11
 //
-// If a row is not reported, because its sample is damaged or missing, its partner stays unchanged.
+// If the sample of a row is damaged or missing, the other row of its pair stays unchanged.
 // Errors: start() throws setup_error if cutmix is used and rows have no height and width.
 // Threads: any number of workers. Cost: one atomic exchange for each row; no allocation after start().
 #pragma once

@@ -3,17 +3,13 @@
 //   mr::detail::arena_executor workers({.workers = 8});
 //   workers.submit(task, 3);                 // runs on one of oneTBB's threads, as worker 3
 //
-// Thread limit: each executor owns a tbb::global_control, which sets the thread limit of the process. With the default
-// limit, oneTBB starts one worker fewer than requested, because it expects that the caller also works in the arena.
-// Here the caller is the trainer, which does not. A large limit lets oneTBB start all workers; the arena of each
-// session limits the session's workers. The smallest limit of all global_control objects applies. Therefore all
-// executors set the same limit, which is far above any useful number. oneTBB never ends a thread, and starts threads
-// for a new arena before the threads of the previous arena sleep. Therefore a process that creates many sessions in
-// succession finally has as many threads as the limit allows.
-// Second arena: a queued task wakes all threads of its arena, and each of them searches for other tasks for a while. If
-// there are more workers than cores, usually only the first workers are active (dispatcher.hpp). Therefore the first
-// workers have a small arena.
-// Cores: after a task, the cores of its thread are restored, because oneTBB's threads also run other work of the user.
+// Thread limit: oneTBB has one thread limit for the process, the smallest limit of all tbb::global_control objects.
+// Each executor owns such an object, and all of them set the same large limit. The default limit is too small by one
+// thread, because oneTBB expects that the caller also works in the arena. The trainer does not. oneTBB never ends a
+// thread. A process that creates many sessions can therefore reach the limit. Second arena: a queued task wakes all
+// threads of its arena. If there are more workers than cores, usually only the first workers are active. Therefore the
+// first workers have a separate small arena. Cores: after a task, the executor restores the cores of its thread,
+// because oneTBB's threads also run the user's work.
 // Errors: none. Threads: any thread may submit; submit() does not wait. Lifetime: see worker_executor.hpp.
 #pragma once
 
@@ -68,8 +64,7 @@ class arena_executor final : public worker_executor {
     });
   }
 
-  /// Returns the thread limit of the process. The limit suffices for all sessions, the user's own oneTBB work, and one
-  /// caller that does not work in the arena.
+  /// Returns the thread limit of the process.
   static std::size_t max_threads(std::size_t workers) noexcept {
     const std::size_t cores = std::thread::hardware_concurrency();
     return std::max({std::size_t{32}, 4 * cores, workers + cores + 1});   // includes the slots of both arenas
@@ -88,7 +83,7 @@ class arena_executor final : public worker_executor {
   std::shared_ptr<const core_choice> cores_;   // null for any cores; queued tasks also own it
 };
 
-/// Returns the number of the process that first called this function; a forked child gets the number of its parent.
+/// Returns the ID of the process that first called this function. A forked child gets the ID that its parent got.
 inline int first_process_with_workers() noexcept {
   static const int process = getpid();
   return process;

@@ -1,5 +1,5 @@
-// Assigns tickets (numbers of samples) to workers. A claim is a few consecutive tickets, on which a worker runs its
-// segment (stages that run together). The dispatcher has no queue of items.
+// Assigns tickets (numbers of samples) to workers. A worker claims a few consecutive tickets at a time, and runs its
+// segment (a group of stages) on their samples.
 //
 //   auto d = mr::detail::make_aligned_shared<mr::detail::dispatcher>(
 //       segment, mr::detail::dispatcher::options{.max_workers = 8, .together = 2, .group = 256});
@@ -7,19 +7,16 @@
 //   d->set_available(n);      // tickets below n have their input           (called by the previous source or segment)
 //   d->set_limit(m);          // tickets below m have space for the result  (called when a slot is freed)
 //
-// Tickets: a ticket is a position. With B rows per batch, ticket t is row t % B of batch t / B, regardless of the
-// worker that processes it. Therefore the order never depends on the number of workers.
-// Claims: a worker can claim tickets below min(available, limit). A claim has `together` tickets, more if tickets are
-// cheap, and fewer only at the end of a group. A group is the tickets between two multiples of `group`, the number of
-// rows of a batch. No claim crosses such a multiple.
-// Sleeping: a worker that finds no ticket sleeps for up to 1 ms. Then it leaves: it returns its thread to the executor.
-// The thread that raises `available` or `limit` wakes workers that sleep, and restarts workers that have left. A sleep
-// costs less than leaving, because a thread that returns to oneTBB searches for other tasks for a while. A worker
-// sleeps only if its executor serves no other stage, because the tasks of another stage would wait for its thread.
-// Active workers: the number of active workers may change at any time. A worker that becomes inactive finishes its
-// current claim and leaves. If there are more workers than cores, the available CPU time limits the number of active
-// workers, because workers on one core evict each other's data from its cache. A worker that blocks in its callable
-// does not need a core: another worker becomes active.
+// Tickets: with B rows per batch, ticket t is row t % B of batch t / B. Therefore the order does not depend on the
+// number of workers. Claims: a worker can claim tickets that are below both `available` and `limit`. A claim has
+// `together` tickets, or more if tickets are cheap. No claim crosses a multiple of `group`, so that all its rows are in
+// one batch. The last claim before such a multiple may be smaller. Sleeping: a worker that finds no ticket sleeps for
+// up to 1 ms. Then it leaves: it returns its thread to the executor. The thread that raises `available` or `limit`
+// wakes workers that sleep, and restarts workers that have left. If the executor serves several stages, workers leave
+// without sleeping, because tasks of other stages may need the thread. Active workers: the number of active workers may
+// change at any time. A worker that becomes inactive finishes its current claim and leaves. If there are more workers
+// than cores, the available CPU time limits the number of active workers. A worker that blocks in its callable does not
+// use a core. Another worker then becomes active.
 //
 // Threads: any thread may call any member.
 // Lifetime: tasks share ownership of the dispatcher. A task accesses the segment only while its worker is running.
@@ -83,16 +80,16 @@ class dispatcher final : public worker_task,
   /// never exist. Only one thread may call this function, with tickets that do not decrease.
   bool wait_for_available(std::uint64_t ticket);
 
-  /// Shares the tickets with another thread: `listener` is called when tickets may have become claimable. At most
-  /// `max_returned` tickets that give_back() returned wait for workers at a time. The listener must outlive all
-  /// threads of the run.
+  /// Lets another thread claim tickets with claim_surplus(). `listener` is called when tickets may have become
+  /// claimable, and must outlive all threads of the run. give_back() may return at most `max_returned` tickets that
+  /// workers have not claimed.
   void share_with(space_listener& listener, std::size_t max_returned);
   /// Returns whether claim_surplus() may succeed.
   bool has_surplus() const noexcept { return surplus(head_.load()) > 0; }
   /// Claims at most `most` tickets of one group from ticket `from` on, but leaves enough tickets for two claims of each
   /// worker. Returns the number of claimed tickets, and sets `first` to the first of them.
   std::size_t claim_surplus(std::size_t most, std::uint64_t from, std::uint64_t& first) noexcept;
-  /// Returns claimed tickets of one group to the workers, which claim them first.
+  /// Returns claimed tickets of one group to the workers, which claim them before all other tickets.
   void give_back(std::uint64_t first, std::size_t count) noexcept;
   /// Returns whether a worker could claim a ticket.
   bool has_claimable() const noexcept { return claimable(head_.load()) > 0 || returned_count_.load() > 0; }
@@ -125,7 +122,8 @@ class dispatcher final : public worker_task,
   void add_spans(timeline& t, const std::string& name, std::uint64_t start_ns) const;
 
   /// Runs claims as worker `index`. Ends if no ticket is claimable for a while, if the worker is inactive, or after
-  /// `turn_ns`. Then the executor schedules the worker again, so that its other tasks can run between the turns.
+  /// `turn_ns`. After `turn_ns`, the executor queues the worker again, so that other tasks can run before its next
+  /// turn.
   void run_as_worker(std::size_t index) noexcept override;
 
  private:
@@ -144,7 +142,7 @@ class dispatcher final : public worker_task,
   std::size_t claim(std::size_t most, std::uint64_t& first) noexcept;
   // Not inlined, so that claim() remains small.
   [[gnu::cold]] std::size_t claim_returned(std::size_t most, std::uint64_t& first) noexcept;
-  /// Returns the number of tickets from `head` on, without those for two claims of each worker.
+  /// Returns the number of tickets from `head` on that exceed two claims for each worker.
   std::uint64_t surplus(std::uint64_t head) const noexcept;
   void report_tickets() noexcept {
     if (space_listener* const other = shared_with_.load()) [[unlikely]] other->space_freed();
@@ -170,7 +168,7 @@ class dispatcher final : public worker_task,
   void wake_workers();
   /// Lets a worker sleep until another thread wakes it. Returns false if the worker must leave instead.
   bool sleep(std::size_t index, std::uint64_t now) noexcept;
-  /// Records whether wake_workers() has nothing to do, because it can neither wake nor start a worker. Requires mutex_.
+  /// Records whether wake_workers() can neither wake nor start a worker. Requires mutex_.
   void update_all_running() noexcept;
   /// Submits a task for a running worker. Requires that the caller has incremented submits_, because the task may end
   /// before the executor returns.

@@ -1,5 +1,5 @@
-// The interfaces by which pipeline nodes (such as segments, the stages between two queues) pass on samples, report free
-// space, start and stop.
+// The interfaces of pipeline nodes (the parts of a session that run at the same time, such as groups of stages). Nodes
+// pass on samples, report free space, start and stop.
 //
 //   source -> [sink] parallel segment -> [sink] serial segment -> [sink] batch segment -> slots
 //
@@ -64,7 +64,8 @@ class sample_sink {
   virtual void end_batch() {}
   /// Ends the current epoch. Requires that all its samples have been put.
   virtual void end_epoch() = 0;
-  /// Marks the end of a pass. Stages keep their items, in contrast to the end of an epoch. Requires can_accept().
+  /// Marks the end of a pass. Stages keep their buffered items; only the end of an epoch empties them. Requires
+  /// can_accept().
   virtual void end_pass() {}
   /// Ends the run; no sample may follow. An error is delivered at the position of the next sample.
   virtual void finish(std::exception_ptr error) = 0;

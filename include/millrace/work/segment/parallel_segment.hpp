@@ -6,13 +6,11 @@
 //   mr::detail::parallel_segment<decltype(maps), decltype(stage)> middle(
 //       maps, stage, {.max_workers = 8, .workers = &pool, .capacity = 64}, next.entrance());
 //
-// Results are passed on in order. Workers never wait for space, because each ticket (number of a sample) gets a buffer
-// for its results before its stages run. At most `capacity` tickets are claimed but not yet committed (passed on to the
-// next segment). The worker that completes the oldest ticket commits this ticket. It also commits the completed tickets
-// after it, while the next segment has space. The other completed tickets are committed when the next segment reports
-// space.
-// Errors and ends of epochs are passed on in order with the samples.
-// Errors: in place of a sample with an error, the next segment gets the error, with shard, key and stage.
+// Results are passed on in order. Each ticket (number of a sample) gets a buffer for its results before its stages run.
+// Therefore workers never wait for space. To commit a ticket is to pass its results on to the next segment. At most
+// `capacity` tickets are claimed but not yet committed. The worker that completes the oldest ticket commits it. It also
+// commits the completed tickets after it, while the next segment has space. The others wait until the next segment
+// reports space. Errors: the error of a sample is passed on in place of the sample, with shard, key and stage.
 // Threads: workers call run(); one producer at a time uses the entrance. Lifetime: the next segment must outlive this
 // segment.
 #pragma once

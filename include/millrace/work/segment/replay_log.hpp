@@ -6,13 +6,9 @@
 //   log.batch_ends({.pass = 3, .ordinal = 21'000, .rows_of_ordinal = 1});   // last segment, in order
 //   mr::replay_point p = log.take();                            // trainer, once for each batch
 //
-// The restart point depends on the flow. If the stages buffer no items, reading restarts at the sample of the last row.
-// If the stages buffer items but are empty at the start of a pass, reading restarts at the start of the pass. In all
-// other cases, reading restarts at the start of the run. Samples move by less than the shuffle window. When reading is
-// more than a window beyond the end of a shard, all samples of the shard have been delivered. The log then removes the
-// entry of the shard.
-// Memory: one entry for each batch that has not been delivered yet, and one entry for each shard that these batches
-// still need.
+// Reading restarts at the sample of the last row if the stages buffer no items. If the stages are empty between two
+// passes, reading restarts at the start of the pass. In all other cases, it restarts at the start of the run. Memory:
+// one entry for each batch that has not been delivered yet, and one entry for each shard that these batches still need.
 // Threads: any thread may call the functions. Calls that must be in order must not be concurrent.
 // Errors: std::bad_alloc.
 #pragma once

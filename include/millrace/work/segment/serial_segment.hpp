@@ -8,9 +8,8 @@
 // end_epoch(out). The samples in `out` wait in the segment until the next segment has space. Errors and end marks are
 // passed on in order.
 //
-// Reason for sleeping: a wake-up for each sample costs more processor time, in this thread and in the producer, than a
-// cheap stage. Therefore the thread sleeps until a quarter of its input buffer is full. If there is any input, the
-// thread sleeps for at most 2 ms.
+// The thread sleeps until a quarter of its input buffer is full, or for at most 2 ms if there is any input. To wake it
+// for each sample would cost more processor time than a cheap stage needs.
 // Errors: an exception of push() gets shard, key and stage. Any exception of the stage ends the run.
 // Threads: the stage runs on the segment's thread; one producer at a time uses the entrance.
 // Lifetime: the next segment must outlive this segment.

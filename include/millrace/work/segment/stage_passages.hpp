@@ -7,8 +7,8 @@
 //   const auto pass = all.close_pass(true);                  // by the last segment, for each end of a pass
 //   pass.text;                                               // "0 of 50,000 samples passed filter 1"
 //
-// Errors: none. Threads: the example states which thread calls which function. Stages may have ended several passes
-// that the last segment (the stages that fill batches) has not ended yet.
+// Errors: none. Threads: the example states which thread calls which function. A stage may be several passes ahead of
+// the last segment (the stages that fill batches).
 #pragma once
 
 #include <millrace/base/error.hpp>
