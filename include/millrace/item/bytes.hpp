@@ -95,8 +95,7 @@ inline void show_to_readers([[maybe_unused]] block& b) noexcept {
   allow_access(b.data(), b.capacity_bytes);
 }
 
-/// Returns the size class for `bytes`. Classes are a quarter of a power of two apart, so at most a quarter of a block
-/// is unused.
+/// Returns the size class for `bytes`. At most a quarter of a block is unused.
 constexpr std::size_t size_class_of(std::size_t bytes) noexcept {
   const std::size_t at_least = bytes < 256 ? 256 : bytes;
   const auto power = static_cast<std::size_t>(std::bit_width(at_least - 1));

@@ -15,11 +15,10 @@
 //   the modification times of the files.
 // - 8: for runs without an index that pack samples into rows. It adds the number of tokens in the first row to version
 //   7.
-// - 1, 4 and 5: older forms of 6, 7 and 8. Runs with these versions shuffled in 48 lanes (parts of the data set with
-//   separate orders) by default. A window of the complete data set did not produce a uniform permutation. A run that
-//   resumes from an older version continues in the older order, and its resume points have the older version.
-// - 2 and 3: older forms of 4 and 5, from runs in which a lane began its next pass before the other lanes had ended the
-//   current pass. They are accepted only from runs with one lane, because one lane has the same order in both forms.
+// - 1, 4 and 5: older forms of 6, 7 and 8, with an older order. A run that resumes from one of them continues in the
+//   older order, and its resume points have the older version.
+// - 2 and 3: even older forms of 4 and 5. They are accepted only from runs with one lane (an interleaved part of the
+//   order).
 //
 // Digest: with an index, the texts of all ranks differ only in `digest`, a checksum of the delivered samples of the
 // rank. The sum of the digests of all ranks, modulo 2^64, is the digest of the run. Sum the digests before saving:

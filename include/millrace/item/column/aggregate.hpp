@@ -3,9 +3,9 @@
 //   struct example { mr::picture pixels; std::int32_t label; };
 //   static_assert(mr::detail::member_count<example>() == 2);
 //
-// An aggregate must have one to 16 members, no built-in arrays as members, and no base classes. A constant of the
-// aggregate is declared but never defined. The addresses of its members are constant expressions. The names of members
-// and the indices of member pointers are derived from these addresses.
+// An aggregate must have one to 16 members, no built-in arrays as members, and no base classes. The header declares a
+// constant of the aggregate, and never defines it. The names and indices of members are derived from the addresses of
+// the members of this constant.
 // Errors: none; member_count() is 0 for any other type. Threads: the functions are pure; any thread may call them.
 // Source of the technique: the documentation of Boost.PFR.
 #pragma once

@@ -5,11 +5,10 @@
 //   places.add(0, lengths);                      // rows 0, 1, ...: their lengths are known after the maps
 //   const std::size_t first_item = places.of(0);
 //
-// The length of a list is known before its items are decoded. If the lengths of all preceding rows are known, a row
-// gets its final place, and close() does not move it. Workers process the rows of a batch concurrently, so the length
-// of a preceding row may be unknown. In this case, the place of the row leaves space for the longest possible list in
-// each unknown row. Places never overlap, and no row is placed before its final place. Therefore close() moves rows
-// only towards the front.
+// If the lengths of all preceding rows are known, a row gets its final place, and close() does not move it. Otherwise
+// the place leaves space for the longest possible list in each preceding row of unknown length. Lengths may be unknown
+// because workers process the rows of a batch concurrently. Places never overlap, and close() moves rows only towards
+// the front.
 //
 // Units: items of the column. Errors: none. Threads: any thread may call add(); of() is for the thread that added the
 // row, or for all threads after the last row is rendered. Cost: a lock per call of add(), no allocation.

@@ -10,9 +10,8 @@
 // - bytes: (a * weight + b * (65536 - weight) + 32768) >> 16
 // - f32, f16 and bf16: fma(weight / 65536, a, rounded((65536 - weight) / 65536 * b)) as f32, then rounded to the type
 //
-// All weights are even. Therefore CPU instructions that multiply 16-bit numbers with 15 fraction bits produce the same
-// bytes. If a row replaces a damaged row (session_options::on_damage), it is a copy, and `next_copy` of the original is
-// the number of the copy.
+// All weights are even, so that CPU instructions for numbers with 15 fraction bits produce the same bytes. If a copy of
+// a row replaces a damaged row (session_options::on_damage), `next_copy` of the row is the number of the copy.
 // Errors: none. Threads: the functions are pure; any thread may call them. A .cu file may include this header, because
 // it is cheap to compile.
 #pragma once
@@ -63,8 +62,7 @@ MILLRACE_BOTH_SIDES inline std::uint8_t mixed_element(std::uint8_t own, std::uin
                                                       const mix_weights& w) noexcept {
   return static_cast<std::uint8_t>((own * w.own + other * w.other + 32'768) >> 16);
 }
-/// Overload for floating point. The compiler cannot fuse the second product with an addition, because the product is a
-/// summand of the fused multiply-add.
+/// Overload for floating point. With an explicit fused multiply-add, every compiler produces the same bits.
 template <training_element T>
 MILLRACE_BOTH_SIDES T mixed_element(T own, T other, const mix_weights& w) noexcept {
 #ifdef __CUDA_ARCH__

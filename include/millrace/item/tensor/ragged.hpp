@@ -66,7 +66,7 @@ std::size_t ragged_length(std::size_t length, const ragged_options<T>& o) {
       o.max_length > static_cast<std::size_t>(std::numeric_limits<std::int32_t>::max()))
     throw setup_error("the options of a ragged column are out of range: got max_length " +
                           std::to_string(o.max_length) + " and multiple_of " + std::to_string(o.multiple_of) +
-                          ", expected max_length from 1 to 2147483647 and multiple_of of at least 1",
+                          ", expected max_length from 1 to 2147483647, and multiple_of at least 1",
                       "Set ragged_options::max_length to the length that no row exceeds");
   if (length > o.max_length && !o.truncate)
     throw data_error("a ragged row is too long: got length " + std::to_string(length) +

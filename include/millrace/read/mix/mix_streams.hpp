@@ -4,11 +4,10 @@
 //   auto reader = in.open(0, epoch);
 //   while (auto item = reader.next()) use(item->number(), item->value);      // number of the source, and its item
 //
-// order/mix_plan.hpp describes the shares, and the end of a source. Here, the numbers of samples are unknown at the
-// start. A source runs out when it has no next sample. With `repeat`, the first epoch ends when every source has run
-// out at least once. All later epochs have the same length, which may end inside a batch. Each source is shuffled as
-// with a shuffle() directly after it: first its shards, then its samples within the window. One thread reads all
-// sources, one shard of each source at a time. A run begins with pass 0.
+// order/mix_plan.hpp describes the shares, and the end of a source. With `repeat`, the first epoch ends when every
+// source has run out at least once. All later epochs have the same number of samples. Each source is shuffled as with a
+// shuffle() directly after it. One thread reads all sources, one shard of each source at a time. A run begins with pass
+// 0.
 // Errors: the errors of the sources, with the name of the shard added; setup_error for a source without samples, and if
 // all windows together need more than a quarter of the memory. Threads: as for any source.
 #pragma once
@@ -110,8 +109,7 @@ class mix_streams {
 
   /// Returns 1: all sources together are one shard.
   std::size_t shards() const noexcept { return 1; }
-  /// Returns a text that contains everything that determines the order, except the samples. Mixes with different texts
-  /// have different orders.
+  /// Returns a text that contains all settings of the order. Mixes with different texts have different orders.
   std::string shard_name(std::size_t) const { return state_->name; }
   /// Returns a hash of the modification times of all shards.
   std::int64_t shard_modified_ns(std::size_t) const {

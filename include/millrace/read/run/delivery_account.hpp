@@ -7,9 +7,8 @@
 //   account.digest();                   // this rank's part of the digest of the run so far
 //
 // Law of conservation: at the end of each epoch, delivered + damaged + dropped_last = planned, in samples of this rank.
-// A sample counts as damaged if its row contains a copy of another row, or zeros. The order of the run determines the
-// planned number for each rank. Therefore, if the law holds on every rank, it holds for all ranks together. An endless
-// epoch has no end, so the law is not checked.
+// A sample counts as damaged if its row contains a copy of another row, or zeros. The law is not checked for an endless
+// epoch.
 // Errors: conservation_error with the actual and the planned sum. Threads: not thread-safe, but any thread may call
 // digest() and dropped().
 #pragma once

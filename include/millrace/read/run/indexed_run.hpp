@@ -8,9 +8,8 @@
 //   run.locate(epoch, position);                       // shard, key and offset of the sample at that position
 //
 // An epoch is an exact pass, a fixed number of batches, or endless (order/exact_order.hpp).
-// The digest of a run is a sum over its delivered samples (a checksum of the data). Each rank's resume point contains a
-// part of the digest: rank 0 continues from the digest in the resume text, and all other ranks begin at 0. The sum of
-// these parts over all ranks is the digest of the run.
+// The digest of a run (a checksum of the delivered data) is the sum of the digests of all ranks. In a resumed run, rank
+// 0 continues from the digest in the resume text, and all other ranks begin at 0.
 // Errors:
 // - setup_error if the number of ranks or the resume point does not match the run
 // - setup_error if the last batch of an epoch has fewer rows than there are ranks, and allow_empty is not set

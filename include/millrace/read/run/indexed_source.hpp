@@ -10,10 +10,10 @@
 //
 // The read stage reads this source instead of the shards. Here, a "shard" is a block of consecutive positions. Blocks
 // may be read in any order. The samples of a block are read together.
-// Each sample adds one term to the digest of the run. The term depends on (epoch, position), and on (sample, checksums
-// of its payloads). If the short last batch of an epoch has no row for this rank, the reader returns the epoch's last
-// sample as a void row: a row that is not delivered. Every rank has this batch, and a rank that begins with it needs a
-// sample to determine the shapes.
+// Each sample adds one term to the digest of the run. The term depends on epoch, position, sample and the checksums of
+// its payloads. If the short last batch of an epoch has no row for this rank, the reader returns the epoch's last
+// sample as a void row: a row that is not delivered. A rank that begins with this batch needs a sample to determine the
+// shapes.
 // Errors: the error of a sample that cannot be read, after all samples before it were returned.
 // Threads: any thread may call open(). Readers are not thread-safe. Lifetime: readers share ownership of the data and
 // the order.
@@ -118,8 +118,7 @@ class indexed_source {
     /// Announces the shards that this rank reads in the pass of `first`, from `first` on, for each of its lanes.
     void announce_shards(const ordered_sample& first) const;
 
-    /// Returns the epoch's last sample at the position of this rank's first row in the last batch. This position is
-    /// after the end of the epoch, which marks the sample as a void row.
+    /// Returns the epoch's last sample as a void row. The position of a void row is after the end of the epoch.
     ordered_sample void_row() const;
 
     const std::shared_ptr<Data> data;

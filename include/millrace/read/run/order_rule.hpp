@@ -4,8 +4,7 @@
 //   const mr::detail::order_rule rule = mr::detail::order_rule_of({.seed = 7, .resume = text});
 //   rule.lanes;  rule.permutes;  rule.version;      // options for exact_order, and for the resume points of the run
 //
-// Therefore a resumed run continues in the order in which it began. A resume point of version 1 sets the number of
-// lanes. In version 1, the order is not a uniform permutation, even if the shuffle window covers the data set.
+// item/position.hpp describes the versions.
 // Errors: data_error for a text that is not a resume point. Threads: pure functions; any thread.
 #pragma once
 

@@ -6,23 +6,19 @@
 //   auto stage = run.read(source, options, sink);      // the read stage, positioned at the start of the run
 //   run.account_for(batch).next;       // the resume point after the batch; call it for each batch in order
 //
-// Without an index, the numbers of samples are unknown, so a position alone does not determine where to read. Therefore
-// the resume point contains a restart point: the point in the source from which samples are read again
-// (work/segment/replay_log.hpp). From this point on, the flow runs as before, and rows that were already delivered are
-// dropped. The stages of the flow determine the restart point:
+// Without an index, the numbers of samples are unknown. Therefore the resume point contains a restart point: the point
+// in the source from which samples are read again (work/segment/replay_log.hpp). Rows that were already delivered are
+// then dropped. The stages of the flow determine the restart point:
 // - With maps, filters and parallel expansions, the samples in the shuffle window are read again.
 // - With a stage that buffers items, the pass is read again from its beginning.
 // - If the flow can start only at the beginning of a run, the complete run is read again.
 //
 // Several ranks read lanes (interleaved substreams of the order), by default one lane each. Lane l of L lanes owns the
-// shards l, l + L, l + 2 L, ... of each pass's order, and a part of the shuffle window. Lane l belongs to rank l mod R
-// of R ranks, and R divides L. Within a rank, a lane begins a pass only after all lanes of the rank have ended the
-// previous pass (read/stage/interleaved_read_stage.hpp). Therefore every pass is exact on one rank. With several ranks,
-// pass k contains every sample once, but ranks reach pass k at different times, because their numbers of samples
-// differ. With another number of ranks, the order differs.
-// If each sample is one row, the positions of the lanes follow from the number of batches and the sample counts. One
-// resume point is then valid for all ranks, if their number is the same. Otherwise a resume point is valid for one rank
-// only, because samples of different ranks may become different numbers of rows.
+// shards l, l + L, l + 2 L, ... of each pass's order, and a part of the shuffle window. It belongs to rank l mod R of R
+// ranks, and R divides L. Each pass contains every sample once. Several ranks may be in different passes at a time,
+// because their numbers of samples differ. With another number of ranks, the order differs. If each sample is one row,
+// a resume point is valid for all ranks of a run with the same number of ranks. Otherwise it is valid for one rank
+// only.
 // Errors: setup_error for an unsuitable number of ranks, a resume point of another run, or a run that is over;
 // data_error for a text that is not a resume point.
 // Threads: the trainer calls read() and account_for(). Everything else is immutable.

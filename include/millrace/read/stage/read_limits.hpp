@@ -21,9 +21,8 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-// The maximum number of bytes that are read ahead. It is 64 MiB at first, and grows if the storage requires it.
-// If readers wait because of the limit, and the workers then become idle during a slow read, the limit was too low. If
-// readers never reach the limit, the limit does not change.
+// The maximum number of bytes that are read ahead. It is 64 MiB at first. It grows if readers wait because of the
+// limit, and the workers then become idle during a slow read.
 // Any thread may call bytes(). The other functions require the lock of the read stage.
 
 /// A limit in bytes that grows on demand.

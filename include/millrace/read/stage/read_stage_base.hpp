@@ -36,9 +36,8 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 // Decides when a reader passes a chunk of samples to the workers before the chunk is full.
 // If the workers are idle and a read is slow, they get its samples early. If the workers are busy, they get full
-// chunks, or a quarter of a chunk if the read is slow. The clock is checked only after 1, 4, 16 and 64 samples. This is
-// sufficient: it delays a sample by at most three times the time since the chunk began.
-// Cost: one comparison for most samples.
+// chunks, or a quarter of a chunk if the read is slow. The clock is checked only after 1, 4, 16 and 64 samples. Cost:
+// one comparison for most samples.
 
 /// The time since a chunk began, and its number of samples.
 class chunk_clock {
@@ -195,9 +194,8 @@ class read_stage_base : public read_stage, public space_listener {
   /// If a thread needs space, requests that one thread is woken when space becomes free. Returns false if space is free
   /// already.
   bool request_space();
-  /// Requests that one thread is woken when the workers have processed half of the samples that now wait for them. It
-  /// would cost the workers too much to wake a thread after every sample. Returns false if the workers have already
-  /// processed this half.
+  /// Requests that one thread is woken when the workers have processed half of the samples that now wait for them.
+  /// Returns false if the workers have already processed this half.
   bool request_wake();
   /// Wakes one thread, which searches for work.
   void wake_one() noexcept;
