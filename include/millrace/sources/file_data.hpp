@@ -5,9 +5,8 @@
 //   std::size_t good = data.read(samples, records, failure);     // records[i] is samples[i] for i < good
 //   data.fingerprint();                                         // digest of keys and sizes, for resume points
 //
-// indexed_run and indexed_source read this data set in the same way as shard_data. Each file counts as a shard with one
-// sample. Therefore an order that permutes the shards permutes the samples completely. This is cheap, because every
-// file costs the same to read.
+// Each file counts as a shard with one sample. Therefore an order that permutes the shards permutes the samples
+// completely.
 // A record contains one field and the field's checksum. The name of the field is the lower-case extension of the file
 // ("file" without an extension). With classes, a second field "cls" contains the number of the class as text.
 // Errors of the constructor: setup_error for missing or unreadable files (the message names the first three), and for a

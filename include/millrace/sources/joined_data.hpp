@@ -71,8 +71,7 @@ class joined_data : public shard_sets {
 
   /// Works like shard_data::expect(), for all sets together.
   std::size_t expect(const expected_order& order);
-  /// `shards` are shards of the first set. Announces them, and the shards of the other sets with their partners, to the
-  /// storages.
+  /// Announces these shards of the first set, and the shards of the other sets with their partners, to the storages.
   void expect_shards(std::span<const std::size_t> shards) const;
   /// Works like shard_data::read().
   std::size_t read(std::span<const located_sample> samples, std::span<record> records, std::exception_ptr& failure);

@@ -7,9 +7,8 @@
 //   if (turn.is_mine()) folder.store(turn, object, 7, data);   // otherwise: open it again, or bypass the cache
 //
 // A part is an incomplete block: a file "NAME.part" with an exclusive lock, which is renamed when it is complete. The
-// system releases the lock when the process ends, so a part without a lock belongs to a dead process. The next process
-// that needs the block overwrites the part. The cache does not flush files to the disk, because checksums detect data
-// that was lost in a crash of the machine.
+// system releases the lock when the process ends. Therefore a part without a lock belongs to a dead process. The next
+// process that needs the block overwrites the part.
 // Errors: none. A failure is counted, the first failure is reported, and the read bypasses the cache. Threads: any
 // number. Threads of one process wait for each other in the same way as processes do.
 #pragma once

@@ -5,8 +5,8 @@
 //   cache->statistics().share();                      // share of the delivered bytes that were read from the cache
 //
 // A file of the underlying storage is divided into blocks of 8 MiB. Each block is a separate file (cache_block.hpp),
-// which is renamed when it is complete. Therefore a killed process cannot leave an invalid table of blocks. A cache of
-// 500 GB has only 60,000 files. If a run reads only parts of a shard, only the blocks of these parts are fetched.
+// which is renamed when it is complete. If a run reads only parts of a shard, only the blocks of these parts are
+// fetched.
 // The name of a block contains the name, the size and the version of its object (the file of the underlying storage).
 // The underlying storage returns size and version at each open(). Therefore the cache treats a replaced object as a new
 // object. Files without a version are not cached. Each read checks the checksums of its block. A damaged block is

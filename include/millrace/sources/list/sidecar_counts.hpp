@@ -7,8 +7,7 @@
 // Searches next to each shard for DALI's "<name up to its first dot>.idx" and for OpenCLIP's "sizes.json". If
 // `wids_file` is set, the function also reads the members "url" and "nsamples" of that JSON file. If two files have
 // different numbers, the number is unknown. The offsets in these files are not used, because the offsets of wds2idx are
-// wrong for pax headers and for long names. A check of the header at each offset would cost as much as building a
-// Millrace index (io/index/format/tar_index_scan.hpp).
+// wrong for pax headers and for long names.
 // Errors: data_error with file and offset for a file with invalid content; io_error for a file that cannot be read.
 // Threads: any thread; no shared state.
 // Formats: DALI, "Creating an Index" (wds2idx); webdataset/wids, "wids-shard-index-v1"; JSON as in RFC 8259.

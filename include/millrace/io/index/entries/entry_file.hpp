@@ -6,9 +6,8 @@
 //   mr::detail::indexed_reader reader(source, index, pool, {}, &entries);
 //
 // A local file is read without a buffer, because the system caches the neighboring bytes. A file in a storage is read
-// in chunks of 256 KiB, which are cached for the neighboring payloads. A chunk contains the entry points of more than
-// 100 photographs. All files of a data set share one limit. If the limit is exceeded, the least recently used chunk is
-// discarded.
+// in chunks of 256 KiB, which are cached for the neighboring payloads. All files of a data set share one limit. If the
+// limit is exceeded, the least recently used chunk is discarded.
 // Errors: io_error if the file cannot be opened or read. Threads: one thread at a time per file, but any number of
 // threads per cache.
 // Lifetime: meter and cache must outlive the file.

@@ -10,7 +10,7 @@
 // same time. Payloads begin at multiples of 64 bytes.
 // The bytes between two requested payloads are a gap. A small gap is read into the block. If the source can fill
 // several buffers with one read (reads_parts()), a large gap is read into a small buffer, which the next gap
-// overwrites. Small samples then need less memory, and more of them fit in the CPU's cache.
+// overwrites.
 // Checksums: the reader checks known CRC-32C checksums. It computes unknown checksums and records them in the index,
 // which index_file.hpp stores. record::checksums() returns the checksums of a record.
 // Entry points (positions where a decoder may start): if the reader has the index file, bytes::entries() of a field

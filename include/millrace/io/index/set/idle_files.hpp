@@ -4,9 +4,9 @@
 //   auto opened = files.reuse(this, shard);                      // null: the caller opens the file of the shard
 //   const auto closed = files.keep(this, std::move(opened));    // after the read; destroys the file to close
 //
-// If too many files are open, keep() returns the least recently used file of all sets. The pool keeps at most one file
-// for each shard, and returns a second one. The sources of a mix are read in turn, so that each file would be closed
-// before its next use. If hardly any file is reused, keep() returns its argument instead. The other files stay open.
+// If too many files are open, keep() returns a file that the caller closes. Usually this is the least recently used
+// file of all sets. If hardly any file is reused, as in a mix of many sources, it is the argument of keep(), so that
+// the other files stay open. The pool keeps at most one file for each shard.
 // Errors: none. Threads: any thread. Lifetime: a set calls remove_all() before it destroys the data that its files use.
 #pragma once
 

@@ -7,8 +7,7 @@
 //   auto one = mr::detail::index_of(shards[k], all.heads[k], options);
 //
 // With heads_only, build_indexes() reads only the head (the first part, of fixed size) of each index that is valid and
-// whose shard is complete. index_of() reads the rest later, and builds the index again if its file is damaged. For
-// 1,281 shards, the heads are read in 10 ms, and the complete indexes in 70 ms.
+// whose shard is complete. index_of() reads the rest later, and builds the index again if its file is damaged.
 //
 // Shards in a storage (io/file/storage.hpp): if the index is stored next to its shard, heads_only requests only the
 // head of the index. The size of the shard is then checked when the shard is opened. Until then, `identified` in the

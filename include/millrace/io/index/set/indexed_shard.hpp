@@ -1,5 +1,5 @@
 // One shard of a data set. The head of its index is loaded at the start of a run, and the rest of the index at the
-// first use of the shard. Before that, the object has 72 bytes.
+// first use of the shard.
 //
 //   mr::detail::indexed_shard shard;
 //   shard.head = head;                                        // from find_shard_heads()

@@ -42,8 +42,7 @@ class shard_sets {
   read_meter& reads() const noexcept { return reads_; }
 
  protected:
-  /// All sets together keep up to 512 files open between reads. They also share a block pool (item/bytes.hpp). If each
-  /// of many sets had its own pool, the blocks that a read reuses would rarely be in the processor's caches.
+  /// All sets together keep up to 512 files open between reads. They also share a block pool (item/bytes.hpp).
   explicit shard_sets(std::vector<std::shared_ptr<shard_data>> sets) : sets_(std::move(sets)) {
     for (const auto& set : sets_) set->share(shared_);
   }
