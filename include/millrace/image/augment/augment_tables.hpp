@@ -25,7 +25,7 @@ enum class augment_op : std::uint8_t {
 struct augment_step {
   augment_op op;
   std::uint8_t tenths;   ///< probability in tenths
-  std::uint8_t level;    ///< torchvision: index of one of ten bins; timm: 0 to 10
+  std::uint8_t level;    ///< torchvision: index of one of ten bins, from 0; timm: strength, 0 to 10
 };
 
 using augment_pair = std::array<augment_step, 2>;

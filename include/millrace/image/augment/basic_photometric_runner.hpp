@@ -3,11 +3,9 @@
 //   mr::detail::basic_photometric_runner<mr::detail::portable_color_kernels> runner;   // reused for all images
 //   runner.run(ops, pixels);
 //
-// An operation on single bytes is a table of 256 bytes. The runner defers such operations, and composes their tables
-// into one per channel. When a later operation needs the pixels, the runner processes the image in parts: it applies
-// the tables to a part, and then runs the operation on this part. Equalize needs only a histogram, which is computed
-// from the original bytes and mapped through the tables. The result is bit-identical to running the operations one by
-// one.
+// The runner combines consecutive operations on single bytes, such as brightness, into one table of 256 bytes per
+// channel. It applies these tables when a later operation needs the pixels. The result is bit-identical to running one
+// operation after another.
 // Errors: throws std::bad_alloc. Threads: not thread-safe; one thread at a time.
 #pragma once
 
@@ -64,7 +62,8 @@ class basic_photometric_runner {
   using pixel_kernels = typename Kernels::pixels;
   static constexpr std::size_t part_pixels = 4'096;   // 12 KiB, which stay in the first-level cache
 
-  /// Applies the tables to all pixels, part by part. Calls work(data, pixels) after each part.
+  /// Applies the tables to the pixels, part by part. Calls work(data, pixels) on each part after its bytes have been
+  /// mapped.
   template <class Work>
   void in_parts(const rgb_pixels& p, const Work& work) {
     for (std::size_t begin = 0; begin < p.count(); begin += part_pixels) {
@@ -159,7 +158,7 @@ class basic_photometric_runner {
     for (std::size_t y = top; y < bottom; ++y) fill_pixels(p.row(y) + 3 * left, columns, op.fill);
   }
 
-  /// Runs a mix. `ops` contains the mix, then its chains, each followed by its operations.
+  /// Runs a mix, which is ops[0]. Its chains follow it, and each chain is followed by its operations.
   void run_mix(std::span<const photometric_op> ops, const rgb_pixels& p) {
     finish(p);
     const auto chains = static_cast<std::size_t>(ops[0].numbers[0]);

@@ -31,7 +31,7 @@ enum class interpolation : std::uint8_t {
 /// The mean color of ImageNet, which normalization maps to 0.
 inline constexpr rgb_color mean_color = {124, 116, 104};
 
-/// The range from which a jitter draws a factor, as in torchvision: one number, or both ends.
+/// The range from which a jitter draws a factor. As in torchvision, one number or two ends set it.
 struct color_factors {
   double low = 1;    ///< minimum factor
   double high = 1;   ///< maximum factor
@@ -44,8 +44,8 @@ struct color_factors {
   constexpr color_factors(double least, double highest) noexcept : low(least), high(highest) {}
 };
 
-/// The range from which a jitter draws the shift of hues, as a fraction of the color circle, -0.5 to 0.5: one number,
-/// or both ends.
+/// The range from which a jitter draws the shift of hues, as a fraction of the color circle, -0.5 to 0.5. One number or
+/// two ends set it.
 struct hue_shifts {
   double low = 0;    ///< minimum shift
   double high = 0;   ///< maximum shift
@@ -101,17 +101,17 @@ struct warp_options {
 
 /// The library whose parameters an automatic augmentation uses.
 enum class augment_numbers : std::uint8_t {
-  torchvision,   ///< 14 operations; a magnitude is a bin; default: nearest pixel, black outside
-  timm           ///< 15 operations; a magnitude is a level; default: bilinear or bicubic, mean color outside
+  torchvision,   ///< 14 operations; the strength is a bin; by default, nearest pixels, and black outside
+  timm           ///< 15 operations; the strength is a level; by default, bilinear or bicubic, and mean color outside
 };
 
 /// Options of RandAugment.
 struct rand_augment_options {
   augment_numbers numbers = augment_numbers::torchvision;   ///< the library
   std::size_t count = 2;                                    ///< operations per image
-  double magnitude = 9;                                     ///< torchvision: a bin, counted from 0; timm: a level
-  std::size_t bins = 31;                                    ///< torchvision: number of bins (steps of the magnitude)
-  double deviation = 0.5;      ///< timm: standard deviation of the level; above 100, it is uniform in 0..magnitude
+  double magnitude = 9;                                     ///< torchvision: bin, from 0; timm: level, 0 to 10
+  std::size_t bins = 31;                                    ///< torchvision: number of bins
+  double deviation = 0.5;      ///< timm: standard deviation of the level; above 100: level is uniform, 0 to `magnitude`
   bool increasing = true;      ///< timm: a higher level increases the effect of all operations ("inc1")
   double probability = 0.5;    ///< timm: probability of each operation
   std::optional<interpolation> filter{};   ///< interpolation between pixels; by default the published one
@@ -147,7 +147,7 @@ struct auto_augment_options {
 
 /// Options of AugMix, with torchvision's parameters and alpha = 1.
 struct aug_mix_options {
-  std::size_t severity = 3;   ///< magnitudes are drawn from this number of lowest bins; 1 to 10
+  std::size_t severity = 3;   ///< each magnitude is one of the bins 0 to severity - 1; 1 to 10
   std::size_t width = 3;      ///< number of chains that are mixed
   std::optional<std::size_t> depth{};               ///< operations per chain; by default a random number, 1 to 3
   bool all_operations = true;                       ///< includes brightness, contrast, color and sharpness

@@ -9,9 +9,9 @@
 //   mr::picture p = mr::jpeg(r["jpg"]).random_resized_crop(224, rng).apply(plan);   // runs when p is rendered
 //
 // Operations are bit-identical to Pillow 13, except gaussian_blur(), which differs by at most 1 from torchvision's.
-// Calls with an `rng` draw immediately and record the drawn operations. The draws use only integers and correctly
-// rounded operations. Therefore neither the list nor the pixels depend on compiler, flags or CPU.
-// If `probability` is 1, no random number is drawn for it. The comment of each call lists its draws in order.
+// Calls with an `rng` draw immediately and record the drawn operations. The operations and the pixels do not depend on
+// compiler, flags or CPU. A call with a probability below 1 first draws whether to run the operation. The comments of
+// the calls list all other draws.
 //
 // Errors: setup_error if a number is outside its range. Threads: not synchronized; several threads may call run() at
 // the same time, each with its own scratch.
@@ -88,39 +88,38 @@ class photometric_plan {
   /// Changes brightness, contrast, saturation and hue by random factors, in a random order. Draws the order, then a
   /// factor for each operation whose range is set: brightness, contrast, saturation, hue.
   photometric_plan& color_jitter(const color_jitter_options& options, rng& random);
-  /// Converts to gray with this probability. Draws whether to convert.
+  /// Converts to gray with this probability.
   photometric_plan& random_grayscale(rng& random, double probability = 0.1);
-  /// Inverts with this probability. Draws whether to invert.
+  /// Inverts with this probability.
   photometric_plan& random_invert(rng& random, double probability = 0.5);
-  /// Posterizes to `bits` bits with this probability. Draws whether to posterize.
+  /// Posterizes to `bits` bits with this probability.
   photometric_plan& random_posterize(std::size_t bits, rng& random, double probability = 0.5);
-  /// Solarizes with this probability. Draws whether to solarize.
+  /// Solarizes with this probability.
   photometric_plan& random_solarize(double threshold, rng& random, double probability = 0.5);
-  /// Changes the sharpness with this probability. Draws whether to change it.
+  /// Changes the sharpness with this probability.
   photometric_plan& random_sharpness(double factor, rng& random, double probability = 0.5);
-  /// Runs autocontrast with this probability. Draws whether to run it.
+  /// Runs autocontrast with this probability.
   photometric_plan& random_autocontrast(rng& random, double probability = 0.5);
-  /// Equalizes with this probability. Draws whether to equalize.
+  /// Equalizes with this probability.
   photometric_plan& random_equalize(rng& random, double probability = 0.5);
   /// Blurs with torchvision's kernel and a random sigma. Draws sigma.
   photometric_plan& random_gaussian_blur(const gaussian_blur_options& options, rng& random);
   /// Blurs with Pillow's box blurs and a random radius. Draws the radius.
   photometric_plan& random_pillow_blur(const pillow_blur_options& options, rng& random);
 
-  /// RandAugment (Cubuk et al. 2020) for images of this size. With the rules of torchvision, draws each operation and
-  /// its sign. With the rules of timm, draws all operations. Then draws, for each operation, whether to run it, its
-  /// level, its sign and the interpolation.
+  /// RandAugment (Cubuk et al. 2020) for images of this size. For torchvision, draws the kind and the sign of each
+  /// operation. For timm, draws all kinds first. Then draws for each operation whether to run it, its level, its sign
+  /// and its interpolation.
   photometric_plan& rand_augment(picture_size size, rng& random, const rand_augment_options& options = {});
   /// TrivialAugmentWide (Mueller, Hutter 2021). Draws the operation, its bin (the step of its magnitude) and its sign.
   photometric_plan& trivial_augment(picture_size size, rng& random, const trivial_augment_options& options = {});
-  /// AutoAugment (Cubuk et al. 2019). Draws the pair of operations, then the details of each operation as in
-  /// rand_augment().
+  /// AutoAugment (Cubuk et al. 2019). Draws the pair of operations, then the parameters of each operation.
   photometric_plan& auto_augment(picture_size size, rng& random, const auto_augment_options& options = {});
-  /// AugMix (Hendrycks et al. 2020). Draws the weight of the image and the weights of the chains. Then draws, for each
-  /// chain, its depth, and for each of its operations the kind, the bin and the sign.
+  /// AugMix (Hendrycks et al. 2020). Draws the weight of the image and the weights of the chains. For each chain, draws
+  /// its depth. For each operation of the chain, draws the kind, the bin and the sign.
   photometric_plan& aug_mix(picture_size size, rng& random, const aug_mix_options& options = {});
-  /// Random erasing (Zhong et al. 2020). Draws whether to erase, and the number of boxes if max_boxes is above 1. Then
-  /// draws the area and the ratio of each box, up to ten times until the box fits, and then the position of the box.
+  /// Random erasing (Zhong et al. 2020). Draws the number of boxes if max_boxes is above 1. For each box, draws the
+  /// area and the ratio, at most ten times, until the box fits. Then draws the position of the box.
   photometric_plan& random_erasing(picture_size size, rng& random, const random_erasing_options& options = {});
 
   /// Appends the operations of another plan.

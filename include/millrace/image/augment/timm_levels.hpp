@@ -1,10 +1,9 @@
-// The operations of timm's automatic augmentations (RandAugment and others), and the parameter that each level
-// (strength) means.
+// Maps levels (strengths) of timm's automatic augmentations, such as RandAugment, to operations and their parameters.
 //
 //   const mr::detail::timm_levels space{.width = 224, .height = 224, .increasing = true};
 //   mr::detail::timm_op(space, mr::detail::augment_op::solarize, 9.2, random);   // draws a sign if it has one
 //
-// A level is a number from 0 to 10. With every compiler, products are rounded before they are added.
+// A level is a number from 0 to 10. The parameters do not depend on the compiler.
 // Errors: none. Threads: any thread; do not share an rng between threads.
 #pragma once
 

@@ -1,11 +1,10 @@
-// The operations of torchvision's automatic augmentations (RandAugment and others), and the parameter that each
-// magnitude (strength) means.
+// Maps magnitudes (strengths) of torchvision's automatic augmentations, such as RandAugment, to operations and their
+// parameters.
 //
 //   const mr::detail::torchvision_magnitudes space{.bins = 31, .across = 150.0 / 331.0 * 224, .down = 101.5};
 //   mr::detail::torchvision_op(space, mr::detail::augment_op::rotate, 9, true);   // by -9 degrees
 //
-// A magnitude is the index of a bin, from no effect to the maximum. The value of a bin is the value of torch.linspace
-// in float.
+// A magnitude is the index of a bin. Bin 0 has no effect, and the last bin has the maximum effect.
 // Errors: none. Threads: pure functions; any thread.
 #pragma once
 

@@ -5,10 +5,9 @@
 //   mr::detail::box_blur<mr::detail::portable_boxes> blur;    // reused for all images
 //   blur.run(pixels, weights);
 //
-// A pass sets each byte to (inside * B + end * E + 2^23) >> 24. B is the sum of the bytes in its box, and E is the sum
-// of the two bytes next to the box. Beyond the image's boundary, the outermost bytes are repeated. Each pass rounds to
-// bytes, as Pillow does. The cost does not depend on the radius. For the passes along rows, the pixels of ten rows are
-// stored next to each other, so that both directions use the same kernel.
+// Beyond the image's boundary, the outermost bytes are repeated. Each pass rounds to bytes, as Pillow does. The cost
+// does not depend on the radius. For the passes along rows, the pixels of ten rows are stored next to each other, so
+// that both directions use the same kernel.
 // Source: Gwosdek, Grewenig, Bruhn, Weickert: Theoretical Foundations of Gaussian Convolution by Extended Box
 // Filtering, SSVM 2011; the arithmetic is Pillow's.
 #pragma once
@@ -53,7 +52,7 @@ inline box_weights box_weights_of(double sigma) noexcept {
   return weights;
 }
 
-/// One pass over `count` groups of bytes. radius + 1 more groups must precede and follow these groups.
+/// One pass over `count` groups of bytes. The memory must contain radius + 1 more groups before and after them.
 struct box_pass {
   static constexpr std::size_t lanes = 32;   ///< bytes in a group; each has its own sum
 

@@ -23,8 +23,8 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 using byte_table = std::array<std::uint8_t, 256>;
 using byte_counts = std::array<std::uint32_t, 256>;   ///< a channel's histogram
 
-/// Returns background + factor (value - background), truncated and clamped. Rounds to float twice, as Pillow does. The
-/// product is exact in double, so its conversion to float is a separate rounding.
+/// Returns background + factor * (value - background), truncated and clamped. Rounds the product and the sum to float,
+/// as Pillow does. The product is a double, so that the compiler cannot fuse it with the sum.
 inline std::uint8_t blended(int background, int value, float factor) noexcept {
   const auto product = static_cast<float>(double{factor} * (value - background));
   const float sum = static_cast<float>(background) + product;
@@ -63,7 +63,7 @@ inline byte_table posterize_table(int bits) noexcept {
   return table_of([&](int value) { return value & ~((1 << (8 - bits)) - 1); });
 }
 
-/// Inverts values at or above the threshold, which may be between two bytes.
+/// Inverts values at or above the threshold, which may be a fraction.
 inline byte_table solarize_table(double threshold) noexcept {
   return table_of([&](int value) { return value < threshold ? value : 255 - value; });
 }
@@ -85,7 +85,7 @@ inline byte_table autocontrast_table(int low, int high) noexcept {
   });
 }
 
-/// Equalizes the histogram.
+/// Returns the table that equalizes the histogram `counts`.
 inline byte_table equalize_table(const byte_counts& counts) noexcept {
   std::uint64_t total = 0, highest = 0;   // highest: count of the largest value in the image
   for (const std::uint32_t count : counts) {

@@ -5,12 +5,9 @@
 //   mr::detail::gaussian_blur<mr::detail::portable_gaussian> blur;    // reused for all images
 //   blur.run(pixels, weights);
 //
-// torchvision sums k * k products in float, in its own order. Millrace applies the same kernel first along rows, then
-// along columns, in integers. The weights have 15 fraction bits, and their sum is 1. The two samples at the same
-// distance from the center are added, and their sum is multiplied by the weight. Each product is rounded to 7 fraction
-// bits, and the last sum to an integer. Samples are stored minus 128, so that the sum of two samples fits into 16 bits.
-// Beyond the boundary the image is mirrored, without repeating its outermost pixels. An image smaller than half of the
-// kernel is mirrored more than once.
+// Millrace computes in integers, first along rows, then along columns; torchvision sums all k * k products in float.
+// Beyond the boundary, the image is mirrored without repeating its outermost pixels. A small image is mirrored several
+// times.
 // Errors: throws std::bad_alloc. Threads: not thread-safe; one thread at a time.
 #pragma once
 
@@ -30,7 +27,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// Weights of the center and of the samples 1, 2, ... pixels away on both sides, with 15 fraction bits. An empty vector
+/// Weights with 15 fraction bits: of the center, then of the samples at a distance of 1, 2, ... pixels. An empty vector
 /// means that the blur changes nothing.
 using gaussian_weights = std::vector<std::int16_t>;
 
@@ -57,13 +54,13 @@ inline gaussian_weights gaussian_weights_of(std::size_t size, double sigma) {
   return weights;
 }
 
-/// Results along a row, in an order that the kernels choose. Kernels compute complete blocks of 32 pixels.
+/// Results along a row. Each kernel chooses their order, and always computes complete blocks of 32 pixels.
 struct alignas(64) gaussian_block {
   static constexpr std::size_t size = 96;
   std::array<std::int16_t, size> results;
 };
 
-/// A line of results. Kernels along rows read `samples` on both sides of a result; kernels along columns read `rows`.
+/// The input for one line of results. Kernels along rows read `samples`; kernels along columns read `rows`.
 struct gaussian_line {
   const gaussian_weights& weights;
   const std::int8_t* samples = nullptr;          ///< sample of the line's first result; d pixels are 3 d samples
@@ -139,7 +136,7 @@ class gaussian_blur {
   }
 
  private:
-  /// Returns the position of at - reach in 0..count - 1, mirrored as often as necessary.
+  /// Returns the index at - reach, mirrored into 0..count - 1.
   static std::size_t mirrored(std::size_t at, std::size_t reach, std::size_t count) noexcept {
     if (count == 1) return 0;
     const auto last = static_cast<std::ptrdiff_t>(count - 1);

@@ -3,11 +3,9 @@
 //   mr::detail::portable_hues::shift(row, 50'176, 18);      // H += 18, modulo 256
 //   mr::detail::hsv_bytes_of(pixel);                        // one pixel's H, S and V
 //
-// Pillow computes in float and double, and truncates. In exact arithmetic, H is 255 / 6 times the usual angle of 0 to
-// 6, and S is 255 (max - min) / max. Pillow's result differs from the truncated exact value only for some integers,
-// whose rounded result is just below the integer. A table with one bit for each integer lists them. In the reverse
-// conversion, Pillow's intermediate rounding has no effect, because results are nearest integers and ties do not occur.
-// Tests compare both conversions of all colors with Pillow's own computation.
+// Pillow computes in floats and truncates, and Millrace computes in integers. For a few integer results, Pillow's
+// rounding yields a value that is smaller by one. Two sets below list these results. Tests compare all colors with
+// Pillow's own computation.
 // Units: pixels of three bytes. Errors: none. Threads: any thread, if no two calls share pixels.
 #pragma once
 
@@ -37,7 +35,7 @@ inline constexpr byte_set lowered_saturations = [] {
   return set;
 }();
 
-/// The hues that Pillow reduces by one. Hue k is the angle 2 k / 85, which is in one of six sextants.
+/// The hues that Pillow reduces by one. Hue k is the angle 2 k / 85 on a scale of 0 to 6.
 inline constexpr byte_set lowered_hues = [] {
   byte_set set{};
   for (unsigned k = 0; k < 255; ++k) {

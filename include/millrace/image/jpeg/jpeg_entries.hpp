@@ -1,15 +1,14 @@
-// Computes entry points of a JPEG, which allow a crop to be decoded without decoding all data before it.
+// Computes entry points of a JPEG, with which a decoder can decode a crop without decoding all data before it.
 //
 //   std::vector<std::byte> entries = mr::jpeg_entries(file);                   // once; store them next to the file
 //   std::vector<std::byte> fewer = mr::jpeg_entries(file, {.every_mcus = 8});
 //   std::printf("%zu bytes for a file of %zu\n", entries.size(), file.size()); // at most 3.5 %
 //
-// The bytes are opaque. They contain a version and the state of the decoder (position and DC predictors) at every few
-// MCUs; an MCU is the coding unit of a JPEG, such as 16 x 16 pixels. Entries are valid for this file only; the decoder
-// refuses entries of a file of another size. Wrong entries result in wrong pixels. Therefore store a checksum of the
-// file and its entries with the entries, as a shard index does. Correct entries do not change any pixel.
-// jpeg_entries() returns no entries for a damaged file, because entries would hide the damage. It also returns no
-// entries for files that only libjpeg can decode, for small images, and for files with enough restart markers.
+// The bytes are opaque, and belong to this file only. The decoder refuses the entries of a file of another size. Wrong
+// entries of a file of the same size result in wrong pixels. Therefore store a checksum of the file and of the entries
+// next to the entries, as a shard index does.
+// The result is empty for damaged files, small images, files with enough restart markers, and files that only libjpeg
+// can decode.
 // Errors: throws std::bad_alloc. Threads: any; each thread passes its own scratch.
 #pragma once
 
@@ -24,8 +23,8 @@ namespace millrace { inline namespace MILLRACE_ABI {
 
 /// Options of jpeg_entries().
 struct jpeg_entries_options {
-  /// Number of MCUs between entries of a 4:2:0 image, whose MCUs have 16 x 16 pixels. The number is larger for smaller
-  /// MCUs, and also if the entries would otherwise exceed 3.5 % of the file size.
+  /// Number of MCUs (coding units) between entries, for MCUs of 16 x 16 pixels. The number is larger for smaller MCUs,
+  /// and also if the entries would otherwise exceed 3.5 % of the file size.
   std::size_t every_mcus = 4;
 };
 

@@ -1,4 +1,4 @@
-// Reads a JPEG's markers before any pixel is decoded: size, components, coding process, EXIF orientation.
+// Reads the header of a JPEG: size, components, coding process and EXIF orientation.
 //
 //   mr::jpeg_header h = mr::read_jpeg_header(bytes);      // about 0.1 us; allocates nothing
 //   std::size_t pixels = h.width * h.height;              // also h.components, h.progressive, h.orientation
@@ -58,14 +58,12 @@ void read_frame_header(const byte_reader& read, std::size_t at, std::size_t size
 
 }  // namespace detail
 
-/// Returns the properties that the JPEG's frame header declares. The orientation is read from an EXIF segment before
-/// the frame header. With `accept_damaged`, the first marker may be damaged, because libjpeg accepts such a file.
+/// Returns the properties that the JPEG's headers declare. With `accept_damaged`, the first marker may be damaged.
 /// Throws data_error if the bytes are not a JPEG, are truncated, or use an unsupported coding process.
 jpeg_header read_jpeg_header(std::span<const std::byte> data, bool accept_damaged = false);
 
-/// Returns the reason why libjpeg must decode a file, based on the file's headers. `none` means that the built-in
-/// decoder supports the file. Reads the headers of all scans of a progressive file. Damage in the data may still
-/// require libjpeg.
+/// Returns the reason why libjpeg must decode a file, or `none` if the built-in decoder supports the file. Reads only
+/// headers. Therefore a file with damaged data may require libjpeg in spite of `none`.
 jpeg_refusal refusal_of_header(std::span<const std::byte> file);
 
 /// Options of jpeg_metadata().

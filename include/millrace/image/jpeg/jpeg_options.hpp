@@ -16,18 +16,17 @@ namespace millrace { inline namespace MILLRACE_ABI {
 /// How closely an image matches the result of decoding all pixels, then cropping and resizing.
 enum class picture_quality : std::uint8_t {
   exact,   ///< values differ by at most 1 from decoding everything, then cropping and resizing
-  /// Decodes at 4/8, 2/8 or 1/8 of the size if the crop is at least 2, 4 or 8 times the target on both axes. For
-  /// photographs, the values of such images differ from those of `exact` images by 0.4 to 0.7 on average and by at most
-  /// 42; between 0.5 and 2 % of the values differ by more than 4 (PSNR 45 to 49 dB). All other images are decoded at
-  /// full size; the built-in decoder then resizes chroma before the conversion to RGB. Their values differ by 0.2 on
-  /// average and by at most 21.
+  /// Decodes at 4/8, 2/8 or 1/8 of the size if the crop is at least 2, 4 or 8 times the target on both axes. In
+  /// photographs, the values of such images differ from `exact` by less than 1 on average and by at most 42. All other
+  /// images are decoded at full size, and their chroma is resized before the conversion to RGB. Their values differ by
+  /// 0.2 on average and by at most 21.
   fast
 };
 
 /// The decoder for an image.
 enum class picture_decoder : std::uint8_t {
-  /// Selects the built-in decoder if it supports the file and this CPU can run its fast code, otherwise libjpeg. A
-  /// `fast` image at full size uses the built-in decoder on every CPU, so that the bits do not depend on the CPU.
+  /// Selects the built-in decoder if it supports the file and has fast code for this CPU, otherwise libjpeg. For a
+  /// `fast` image at full size, the choice does not depend on the CPU.
   automatic,
   built_in,       ///< the built-in decoder, on any little-endian CPU; throws data_error if it does not support the file
   libjpeg    ///< libjpeg for every file

@@ -6,8 +6,7 @@
 //
 // Samples are class numbers: they are never scaled, mapped through a palette, or converted to colors.
 // Formats: PGM (P5, 8 or 16 bits) and .npy ([height, width] of u8 or u16), which are read in place; PNG (palette or
-// gray, 1 to 16 bits). To add a format, write a function that opens a map and a function that delivers rows. The second
-// function may decode into memory of the scratch.
+// gray, 1 to 16 bits). To add a format, write a function that opens a map and a function that delivers rows.
 // Errors: data_error with field, shard and key. Threads: any thread. Lifetime: a label_source keeps its field's block
 // alive; rows are valid until the scratch is used again.
 #pragma once
@@ -40,10 +39,8 @@ struct label_source {
   row_function rows_of = nullptr;
 };
 
-// Label maps in PNG files: stored palette indices or gray values.
-// Samples of 1, 2, 4 and 8 bits become one byte, samples of 16 bits become two bytes. Palettes and transparency are not
-// read, so colors have no effect, and indices beyond the palette are allowed. Rows above the first requested row are
-// also inflated.
+// Label maps in PNG files: stored palette indices or gray values. Samples of 1, 2, 4 and 8 bits become one byte,
+// samples of 16 bits become two bytes. Palettes and transparency are ignored.
 // Errors for damage have the stage "png". Damage below the last row may not be detected.
 
 /// Opens a label map. Throws data_error if the field is not a PNG, is damaged before the pixels, or has several

@@ -10,7 +10,7 @@
 //   }
 //
 // Map i has the geometry of image i: its quarter, crops, resizes and flips. Pixels outside of the images have the label
-// label_options::ignore of the map of their quarter. Labels are never blended (label_map.hpp).
+// `ignore` (label_options) of the map in the same quarter. Labels are never blended (label_map.hpp).
 // Errors: data_error if the size of a map differs from the size of its stored image; the errors of label_map. Threads:
 // not synchronized. Cost: the cost of four label maps, and one more copy of the labels.
 #pragma once

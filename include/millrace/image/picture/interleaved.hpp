@@ -10,8 +10,8 @@
 //     return mr::join_documents(documents, {.length = 8'192});
 //   }
 //
-// A patch has patch x patch pixels. An image occupies one token for each square of merge x merge patches. The headers
-// of the images therefore determine the length of a document. The images are decoded when batch() renders the row.
+// An image occupies one token for each square of merge x merge patches. A patch has patch x patch pixels. The images
+// are decoded when batch() renders the row.
 // Columns of a row:
 // - ids [length], with image_id for the tokens of images
 // - segments [length], the number of the document in the row, from 1; 0 for padding

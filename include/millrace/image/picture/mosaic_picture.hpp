@@ -49,7 +49,7 @@ class mosaic_picture {
   static constexpr const char* rendering = picture::rendering;
   static constexpr std::size_t together = picture::together / 4;
 
-  /// Draws the center, first vertically. Throws setup_error if an option is out of range.
+  /// Draws the vertical, then the horizontal position of the center. Throws setup_error if an option is out of range.
   mosaic_picture(const std::array<picture, 4>& images, const mosaic_options& options, rng& random)
       : size_(checked(options)), top_(draw_center(size_.height, options.min_center, random)),
         left_(draw_center(size_.width, options.min_center, random)),

@@ -13,8 +13,8 @@
 //   auto erased = mr::normalized_picture<mr::f16>(mr::jpeg(r["jpg"]).resize(224, 224), imagenet)
 //                     .random_erase(rng, as_timm);
 //
-// Use this type to train on the host. To train on a GPU, copy u8 images, which have a half or a quarter of the bytes,
-// and normalize them on the GPU (normalize.cuh).
+// Use this type to train on the CPU. To train on a GPU, copy u8 images, which are smaller, and normalize them on the
+// GPU (normalize.cuh).
 // Units: mean and std are relative to full scale (0..1), as in torchvision.
 // Errors: the same errors as `picture`; setup_error if a std is not positive or a number is not finite. Threads: not
 // synchronized.

@@ -18,7 +18,7 @@
 // Errors: data_error for more than max_patches patches (unless `truncate`) and for an image whose sides are not
 // multiples of a patch; setup_error if an option is out of range; the same errors as `picture`. Threads: not
 // synchronized. Lifetime: a list keeps the bytes of its files alive, as `picture` does.
-// Cost: the cost that picture_list.hpp states, and one more copy of each image within the CPU's cache.
+// Cost: as of picture_list.hpp, and one more copy of each image within the CPU's cache.
 // Source of the rule of resize_to_patches(): smart_resize() of Qwen2-VL.
 #pragma once
 
@@ -112,13 +112,14 @@ class patch_list {
     return {options_.max_patches, options_.patch, options_.patch, 3};
   }
 
-  /// Decodes the images into the patches at the front of `row`, which is the longest possible row. Throws setup_error
-  /// if `row` has another size, data_error if a file is damaged.
+  /// Decodes the images into the first patches of `row`, which has space for max_patches patches. Throws setup_error if
+  /// `row` has another size, data_error if a file is damaged.
   void render(std::span<std::uint8_t> row, scratch& s) const {
     detail::render_as_group(*this, row, s);
   }
   using group = picture::group;
-  /// Adds the images to a group, to be rendered into the patches at the front of the longest possible row.
+  /// Adds the images to a group, to be rendered into the first patches of `row`, which has space for max_patches
+  /// patches.
   void join(group& all, std::span<std::uint8_t> row) const {
     const std::size_t patch_bytes = options_.patch * options_.patch * 3;
     if (row.size() != options_.max_patches * patch_bytes)

@@ -8,15 +8,10 @@
 // Result: u8 RGB [height, width, 3]; gray and CMYK files become RGB. Each call returns a new plan. The result is the
 // same as if each call changed the pixels immediately, in the order of the calls.
 // Nothing is decoded until the plan is rendered. Rendering decodes only the rows and columns that the result needs.
-// Then one resize, antialiased by default, writes the result to its destination, flipped if requested. If a plan has
-// several resizes, they are merged into one resize from the source.
+// Several resizes are merged into one resize from the source.
 // jpeg_options::quality is `exact` or `fast`. An `exact` image differs by at most 1 from "decode, crop, resize, flip"
-// with Pillow or torchvision (antialias). A resize does not read pixels outside an earlier crop, but it may read pixels
-// outside a later crop. A bicubic resize clamps values after it resizes the columns and again after it resizes the
-// rows, as Pillow does. Millrace always resizes the stored columns first. Pillow 13 resizes the rows of tall images
-// first; clamped pixels of tall images therefore differ from Pillow's.
-// A `fast` image is decoded at 1/8, 2/8 or 4/8 of its size if that size still covers the target. Otherwise its chroma
-// is resized before the conversion to RGB. jpeg_options.hpp states the accuracy.
+// with Pillow or torchvision (antialias). An exception is a bicubic resize of a tall image, which may differ by more
+// where values are clamped. A `fast` image is less accurate; jpeg_options.hpp states the differences.
 // pad(), crop_beyond() and letterbox() add pixels around the image. The plan's geometry() maps boxes, points and label
 // maps to the padded image:
 //
@@ -24,8 +19,6 @@
 //   q = mr::png(r["png"]).pad(4).random_crop(32, rng).random_flip(rng);                     // CIFAR
 //
 // Decoding stops below the crop. Therefore damage below the crop is not detected.
-// A batch renders several images together, because this is faster. Grouping does not change the result. The choice of
-// the decoder does not change the bits of an `exact` image (picture_renderer.hpp).
 // For several crops of one JPEG, use a column of std::array<mr::picture, n>, or several columns. The JPEG is decoded
 // once for all crops of a row:
 //
@@ -131,9 +124,9 @@ class picture {
   }
   picture random_crop(picture_size size, rng& random) const;
 
-  /// Adds pixels around the image. A later resize resamples only pixels of the image, so that the color of the padding
-  /// does not blend into the image. Only padding_mode::constant allows a later resize. Throws setup_error if a side is
-  /// above 65535, and if the image already has padding with other pixels; data_error if a crop left only padding.
+  /// Adds pixels around the image. A later resize does not blend the color of the padding into the image, and requires
+  /// padding_mode::constant. Throws setup_error if a side is above 65535, or if the image already has different
+  /// padding. Throws data_error if a crop left only padding.
   picture pad(const padding_sides& sides, const padding_fill& fill = {}) const;
   picture pad(std::size_t sides, const padding_fill& fill = {}) const {
     return pad({.left = sides, .top = sides, .right = sides, .bottom = sides}, fill);
@@ -170,8 +163,7 @@ class picture {
   /// Throws setup_error if the row has another size, data_error if the file is damaged.
   void render(std::span<std::uint8_t> row, scratch& s) const { render_alone(job_for(target_of(row, true)), s); }
 
-  /// The maximum number of images that a batch renders together. The decoder works on two images at a time. In a group
-  /// of eight, only 2 % of the coded symbols are decoded without a second image.
+  /// The maximum number of images that a batch renders together.
   static constexpr std::size_t together = 8;
   using group = detail::picture_group;
   /// Adds the image to a group whose images are rendered together, each into its row: see detail::picture_group.
@@ -200,8 +192,7 @@ class picture {
   void resize_here(std::size_t height, std::size_t width);
   void pad_here(const padding_sides& sides, const padding_fill& fill);
   bool is_padded() const noexcept { return rows_.is_padded() || columns_.is_padded(); }
-  /// Removes the output pixels that a crop has hidden from the plan's padded axes. Throws data_error if only padding
-  /// remains.
+  /// Shortens the padded axes to the pixels that a crop has left. Throws data_error if only padding remains.
   void remove_hidden();
 
   /// Returns half of the margin total - part. Half of an odd margin is rounded to even, as in torchvision.
@@ -215,7 +206,7 @@ class picture {
   const detail::plan_axis& across() const noexcept { return transposed_ ? rows_ : columns_; }
   const detail::plan_axis& down() const noexcept { return transposed_ ? columns_ : rows_; }
 
-  /// Applies an EXIF orientation. CIPA DC-008, 4.6.4, states on which sides viewers show the stored row 0 and column 0.
+  /// Applies an EXIF orientation (CIPA DC-008, 4.6.4).
   void orient(int orientation) noexcept;
 
   /// Returns the smallest decoding size, in eighths, that still covers the target on both axes.

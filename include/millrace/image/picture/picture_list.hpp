@@ -15,11 +15,8 @@
 // setup_error if an option is out of range; the same errors as `picture`. Threads: not synchronized.
 // Lifetime: a list keeps the bytes of its files alive, as `picture` does.
 // Cost: a slot (the memory of a batch) has space for max_pictures images in every row, but only the used part is copied
-// to a device. Images of several rows are decoded together, as in a column of single images. The place of a row in the
-// slot depends on the sizes of the rows before it. If map() has finished for all of these rows, the row is rendered at
-// its final place. Otherwise it is rendered at a provisional place, and moved once, as are all later rows. This costs
-// about 20 us per image of 224 x 224. Every row is moved if on_damage is replace, if session_options::rows is set, or
-// if another column of variable length precedes this column.
+// to a device. A rendered row may have to be moved once within its slot, which costs about 20 us per image of 224 x
+// 224.
 #pragma once
 
 #include <millrace/base/error.hpp>
@@ -100,13 +97,13 @@ class picture_list {
     return {options_.max_pictures, options_.size.height, options_.size.width, 3};
   }
 
-  /// Decodes the images, one after the other, into the front of `row`, which is the longest possible row. Throws
+  /// Decodes the images, one after the other, into the front of `row`, which has space for max_pictures images. Throws
   /// setup_error if `row` has another size, data_error if a file is damaged.
   void render(std::span<std::uint8_t> row, scratch& s) const {
     detail::render_as_group(*this, row, s);
   }
   using group = picture::group;
-  /// Adds the images to a group, to be rendered into the front of the longest possible row.
+  /// Adds the images to a group, to be rendered into the front of `row`, which has space for max_pictures images.
   void join(group& all, std::span<std::uint8_t> row) const {
     const std::size_t image_bytes = options_.size.width * options_.size.height * 3;
     if (row.size() != options_.max_pictures * image_bytes)

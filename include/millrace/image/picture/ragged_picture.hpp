@@ -90,8 +90,7 @@ class ragged_picture {
   /// data_error if the file is damaged.
   void render(std::span<std::uint8_t> row, scratch& s) const { padded_.render(row, s); }
   using group = picture::group;
-  /// Adds the image to a group, to be rendered at the upper left of the largest possible row. Does not pad the row,
-  /// because the batch pads its rows after it has computed the size of its largest image.
+  /// Adds the image to a group, to be rendered at the upper left of `row`. The batch fills the padding afterwards.
   void join(group& all, std::span<std::uint8_t> row) const { all.add(padded_.job_for(row)); }
 
  private:

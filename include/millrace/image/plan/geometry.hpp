@@ -12,8 +12,7 @@
 // pixels of the stored image, before its EXIF orientation. Output is in pixels of the rendered image.
 // For labels that were drawn on the image as viewers show it, with its EXIF orientation applied, use g.upright().
 // A box is clipped to the image, and dropped if the clipped box is too small; `indices` contains the indices of the
-// remaining boxes. Results are the same with every compiler, because the plan consists of exact integers, and all
-// positions are rounded in the same way.
+// remaining boxes. Results are the same with every compiler.
 // Errors: setup_error for options out of range. Threads: not synchronized. Source of the rules: torchvision's crop,
 // resize, horizontal_flip and sanitize_bounding_boxes, in float64 without intermediate rounding.
 #pragma once

@@ -8,12 +8,11 @@
 // For cutmix, the center of the box follows: first its column, then its row. With cutmix_minmax, the height, width, top
 // and left of the box follow instead.
 // Mixup: the share is Beta(alpha, alpha), rounded to 32768ths.
-// Cutmix: the box extends floor(side * r / 2) to both sides of a center that is uniform in the image, where r is
-// sqrt(1 - share). The box is clipped to the image. Torchvision's CutMix and timm's Mixup have the same rule, because
-// floor(floor(side * r) / 2) = floor(side * r / 2). Box and share are drawn with integers.
-// Cutmix with cutmix_minmax follows timm: height and width are uniform in
-// [floor(minimum * side), floor(maximum * side)), and the box is inside the image. In both variants of cutmix, lambda
-// is the part of the image outside the box.
+// Cutmix: each side of the box is sqrt(1 - share) of the image's side. The center is uniform in the image, and the box
+// is clipped to the image. torchvision and timm have the same rule.
+// Cutmix with cutmix_minmax follows timm: height and width are uniform between the two fractions of the image's side,
+// and the box is inside the image.
+// In both variants of cutmix, lambda is the part of the image outside the box.
 // Source: torchvision/transforms/v2/_augment.py, timm/data/mixup.py.
 // Errors: setup_error for options out of range. Threads: any; do not share an rng between threads.
 #pragma once
@@ -32,13 +31,10 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-// Draws from the symmetric Beta distribution, Beta(alpha, alpha), with integers only.
-// The same random numbers produce the same shares on every machine and compiler. base/fixed_point.hpp computes
-// logarithms and powers. The error of a share is about 2^-30. The error of a rejection probability is about 2^-31.
-// U and V are uniform in (0, 1). Alpha below 1: Joehnk's rule (Metrika 8, 1964) draws x = U^(1/alpha) and
-// y = V^(1/alpha) until x + y <= 1. The share is x / (x + y), computed from the difference of the logarithms, because
-// for a small alpha both powers are often below 2^-32. Alpha above 1: the rule draws a uniform x and U until
-// U <= (4 x (1 - x))^(alpha - 1); the share is x. Alpha = 1: the share is uniform.
+// Draws from the symmetric Beta distribution, Beta(alpha, alpha), with integers only. The same random numbers produce
+// the same shares on every machine and compiler.
+// Method: for alpha below 1, Joehnk's rule (Metrika 8, 1964), computed with logarithms. For alpha above 1, rejection of
+// uniform shares.
 // Errors: setup_error if alpha is outside [1/1024, 1024].
 
 /// A symmetric Beta distribution.

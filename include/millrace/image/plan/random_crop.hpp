@@ -8,8 +8,7 @@
 // - a uniform position, if a box of that size fits.
 //
 // If no attempt fits, the result is the largest central crop with an allowed ratio.
-// Floating-point results would depend on the math library and on the compiler. Therefore areas and logarithms are
-// integers that count units of 2^-32 (they have 32 fraction bits), and square roots are integer square roots.
+// Areas and logarithms are integers in units of 2^-32, because floating-point results depend on the compiler.
 // Units: pixels. Errors: setup_error if an option is outside its range. Threads: any thread; do not share an rng
 // between threads.
 #pragma once

@@ -5,12 +5,10 @@
 //   const mr::detail::erased_box box = mr::detail::random_erase_box({.width = 224, .height = 224}, random, as_timm);
 //   box.erase(numbers, {.width = 224, .height = 224});       // f16 [3, 224, 224]
 //
-// The rule has up to ten attempts. Each attempt draws a uniform share of the area and a log-uniform ratio
-// height / width. A box that is smaller than the image in both dimensions gets a uniform position. If no box
-// fits, nothing is erased. All arithmetic uses integers, as in image/plan/random_crop.hpp.
-// Noise is normal with variance 1. Each value is the number of ones among 48 random bits plus a fraction of 16 more
-// bits, centered and scaled. This sum has an excess kurtosis of -0.04. Rendering computes the noise from a key that is
-// drawn together with the box, so that the same random numbers produce the same noise on every machine.
+// The rule has up to ten attempts. Each attempt draws a uniform share of the area and a log-uniform ratio height /
+// width. A box that is smaller than the image in both dimensions gets a uniform position. If no box fits, nothing is
+// erased. All arithmetic uses integers, as in image/plan/random_crop.hpp.
+// Noise is approximately normal with variance 1. The same random numbers produce the same noise on every machine.
 // Source: timm/data/random_erasing.py, torchvision/transforms/v2/_augment.py.
 // Errors: setup_error if an option is outside its range. Threads: any thread; do not share an rng between threads.
 #pragma once

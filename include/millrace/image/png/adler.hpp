@@ -19,7 +19,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// The two sums of Adler-32: the sum of the bytes, and the sum of the first sum after each byte.
+/// The two sums of Adler-32: the sum of the bytes, and the sum of the values that the first sum has after each byte.
 struct adler_sums {
   static constexpr std::uint32_t modulus = 65'521;
   static constexpr std::size_t block_bytes = 64;       ///< vector code adds blocks

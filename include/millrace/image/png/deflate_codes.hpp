@@ -5,9 +5,7 @@
 //   std::uint32_t e = codes.literals()[bits & codes.literal_mask];
 //
 // An entry describes the next bits; see deflate_entry. If two literals (coded bytes) fit into the bits of the index,
-// one entry contains both, so one lookup decodes two bytes. This is frequent in photographs, whose bytes are mostly
-// literals. A code word longer than the index continues in a second table. Tables are filled by doubling: each code
-// word is written once, and copies of the table fill the remaining entries.
+// one entry contains both. A code word longer than the index continues in a second table.
 // Errors: build() returns false if the lengths are not a valid code. As in zlib, a valid code is complete or has a
 // single code word of one bit. Threads: not thread-safe; one thread at a time. Source: RFC 1951, 3.2.
 #pragma once

@@ -7,11 +7,10 @@
 //     if (const auto s = zip.run(memory, out, end); s != mr::detail::inflate_status::more) return s;
 //
 // The output is written to one block of memory, which must contain at least the last `window_bytes` of the output. The
-// caller may move the output between calls. Fewer than `slack_bytes` bytes may be written beyond the limit. These bytes
-// are either later output or undefined.
+// caller may move the output between calls. Fewer than `slack_bytes` bytes may be written beyond the limit; their
+// values are undefined.
 // run() stops as soon as it reaches the limit, so it does not detect damage after the limit. finish() continues to the
-// end of the stream. Input is read in place. Only the bytes around the boundary of two pieces are copied. Bytes outside
-// the pieces are never read.
+// end of the stream. Bytes outside the pieces are never read.
 // Errors: returned as a status; the output before the damage is correct. Threads: not thread-safe; one thread at a
 // time. Memory: nothing is allocated.
 // Source: RFC 1950 and RFC 1951. Like zlib with its largest window, the inflater accepts distances up to 32768,
@@ -82,7 +81,7 @@ class inflater {
 
   inflate_stop run_loop() noexcept;
 #ifdef __x86_64__
-  /// Like run_loop(), with the shifts of BMI2, which do not require a fixed register.
+  /// Like run_loop(), with the instructions of BMI2.
   __attribute__((target("bmi,bmi2"))) inflate_stop run_loop_by_bmi2() noexcept;
 #endif
   /// Fetches the next piece. Returns false after the last piece.

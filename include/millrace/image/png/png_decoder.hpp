@@ -8,9 +8,9 @@
 //   d.decode(region, options, use_row);              // or in one call, with use_row(std::size_t y, std::span row)
 //
 // Supports all color types and depths of PNG, and interlaced images. For layouts, see png_pixels.hpp.
-// Rows above the region are inflated, because filters need them, but they are not converted. Decoding stops at the end
-// of the region, so damage below the region is not detected. If the region includes the last row, damage up to the end
-// of the file is detected. An interlaced image is decoded completely by the first call of next().
+// Decoding stops at the end of the region, so damage below the region is not detected. If the region includes the last
+// row, damage up to the end of the file is detected. An interlaced image is decoded completely by the first call of
+// next().
 // Errors: data_error with the stage "png". All rows before the damage are delivered and correct. Nothing is printed.
 // Memory: see png_rows.hpp; interlaced images also need the pixels of the region. Threads: not thread-safe; one thread
 // at a time.

@@ -4,8 +4,8 @@
 //   mr::detail::png_image_data pieces(file, h.data_at);          // an inflate_input; pieces.ending(): why data ended
 //
 // The CRC of each IHDR, PLTE and IDAT chunk is checked before the chunk's bytes are used. Any other critical chunk
-// except IEND is an error. Ancillary chunks are skipped, regardless of their contents; tRNS and eXIf are located but
-// not interpreted. Nothing is allocated. Sizes that PNG forbids or that exceed the limit are rejected.
+// except IEND is an error. Ancillary chunks are skipped; the header contains the bytes of tRNS and eXIf. Nothing is
+// allocated. Sizes that PNG forbids or that exceed the limit are rejected.
 // Errors: data_error with the stage "png". Lifetime: spans refer to the bytes of the file. Threads: pure functions; any
 // thread.
 // Source: ISO/IEC 15948, 5 and 11.2.

@@ -6,10 +6,7 @@
 // Filters: 0 none, 1 left, 2 above, 3 average of left and above, 4 Paeth. `above` is the unfiltered row above, or zeros
 // for the first row. `to` must be neither `from` nor `above`.
 // Up to `slack_bytes` may be read beyond `from` and `above`, and written beyond `to`.
-// Pixels have 1, 2, 3, 4, 6 or 8 bytes. A row is a chain of dependent steps, because each pixel depends on the pixel to
-// its left. Therefore several consecutive Paeth rows, which are frequent in photographs, are processed at once.
-// Kernels for AVX2 or NEON (unfilter_body.inc) run if the CPU supports them, else portable code. Both produce the same
-// bytes.
+// Pixels have 1, 2, 3, 4, 6 or 8 bytes. Every CPU produces the same bytes.
 // Errors: none. Threads: any thread, if no two calls share an output. Source: ISO/IEC 15948, 9.2.
 #pragma once
 
@@ -98,8 +95,8 @@ class unfilter {
     }
   }
 
-  /// Reverses Paeth in up to `max_rows` consecutive rows of the same length. Processing several rows at once needs less
-  /// than half of the time.
+  /// Reverses Paeth in up to `max_rows` consecutive rows of the same length, which is faster than one row after the
+  /// other.
   void paeth_rows(std::span<const filtered_row> rows) const noexcept {
 #if defined __x86_64__ || defined __aarch64__
     const bool narrow = rows[0].bytes / pixel_bytes_ < rows.size();

@@ -42,9 +42,8 @@ struct picture_job {
 /// Decodes images, and writes the pixels of each to its target. Throws data_error if a file is damaged.
 void render_pictures(std::span<const picture_job> jobs, scratch& s);
 
-// Renders together the images of several rows and columns of a batch.
-// A larger group needs less time per image for two reasons. JPEGs are decoded two at a time, and images of the same
-// JPEG share its decoded planes (luma and chroma). Grouping does not change the result.
+// Renders together the images of several rows and columns of a batch. A group is faster than single images, and has the
+// same result.
 // Errors: data_error for a damaged image; if several are damaged, for one of them. Lifetime: joined objects must
 // outlive render().
 class picture_group {

@@ -5,17 +5,12 @@
 //                                    .header = &h, .plan = plan, .target = t};
 //   renderer.render({&job, 1}, scratch);                    // several jobs per call are faster
 //
-// Each worker has one renderer. The built-in decoder processes the files that it supports: baseline files two at a
-// time, progressive files one at a time. The planes of a file (luma and chroma) are resized when they are complete. If
-// the built-in decoder refuses a file, libjpeg decodes the file from the start, and its result is used: pixels, pixels
-// with a warning, or an error. The built-in decoder decodes every row of MCUs (the coding units of a JPEG) that libjpeg
-// would read for the crop. Therefore both detect the same damage, with one exception: the built-in decoder skips
-// restart intervals that the crop does not need, and does not detect damage in these intervals.
-// Images of the same JPEG (several crops of one file) share the decoded planes if the built-in decoder decodes the
-// file.
-// Images of quality `exact` (jpeg_options.hpp), and `fast` images decoded at a reduced size, are converted to RGB
-// before the resize. Both decoders produce the same bits for these images. The bits of other `fast` images depend on
-// whether the built-in decoder supports the file, never on the CPU.
+// Each worker has one renderer. The built-in decoder decodes the files that it supports, and libjpeg decodes all
+// others. Both detect the same damage, with one exception: the built-in decoder does not detect damage in restart
+// intervals that the crop does not need. With the built-in decoder, several crops of one JPEG share the decoded planes
+// (luma and chroma).
+// The pixels do not depend on the CPU. They depend on the decoder only for `fast` images at full size
+// (jpeg_options.hpp).
 // Shapes: pixel_target.hpp. Errors: data_error for one damaged image, with its location; the other images may or may
 // not have been rendered. Threads: not thread-safe; one thread at a time.
 #pragma once

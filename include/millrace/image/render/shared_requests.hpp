@@ -10,12 +10,11 @@
 //   });
 //
 // Requests are joined if they have the same decoding size and limits, and their bytes are at the same address. A joined
-// request is for the smallest box that contains the boxes of all its requests. The decoder accepts each separate
-// request if it accepts the joined request. If the decoder refuses the joined request, a separate request may still
-// succeed.
-// Boxes far from each other are not joined, because decoding the area between them would cost more.
-// The request that needs the most time is first. Two requests are decoded at a time. When one request of the last pair
-// ends, the rest of the other request is decoded alone, which is slower. Therefore the last request should be short.
+// request is for the smallest box that contains the boxes of all its requests. If the decoder refuses the joined
+// request, a separate request may still succeed. Boxes far from each other are not joined, because decoding the area
+// between them would cost more.
+// Two requests are decoded at a time. The longest request is first, so that the last one, which may be decoded alone,
+// is short.
 // Errors: std::bad_alloc. Threads: not thread-safe; one thread at a time.
 #pragma once
 

@@ -3,9 +3,8 @@
 //   mr::detail::basic_plane_resizer<mr::detail::portable_plane_kernels> r;
 //   r.start(job);                                   // then as in plane_resizer.hpp, which describes the results
 //
-// Work proceeds by rows. Four source rows are computed or received, and resized to the output's columns. Then each
-// output row whose last source row is available is computed, as a weighted sum of source rows. Errors, threads: see
-// plane_resizer.hpp.
+// Source rows are resized to the output's columns, four at a time. Each output row is a weighted sum of the resized
+// rows. Errors, threads: see plane_resizer.hpp.
 #pragma once
 
 #include <millrace/image/resize/pixel_target.hpp>

@@ -4,15 +4,10 @@
 //   columns.build({.taps = taps, .origin = 100, .flipped = true});  // rows begin at source column 100
 //   columns.run({.rows = {a, b, c, d}, .out = sums, .stride = 672, .offset = -16384});
 //
-// An output is a column of the result. Its taps are the samples that it uses, with their weights. The weights are those
-// of a tap_table (tap_table.hpp), rounded to 13 fraction bits. The running sum of the weights is rounded, so that
-// errors do not accumulate.
-// A sum has 7 fraction bits (Q7). run() computes (sum of p[i] w[i] + 32) >> 6 of samples p with weights w, and adds
-// `offset`, with which chroma is centered around 0. run_wide(), for rows q that already have 7 fraction bits, computes
-// (sum of q[i] w[i] + 4096) >> 13. If weights overshoot (are negative or above 1), sums are clamped to values of 0..255
-// before the rows are resized, as in Pillow.
-// Outputs are flipped if requested. Each implementation writes the outputs to `out` in its own order, and its row
-// kernels restore the order from left to right. The portable implementation writes them from left to right.
+// An output is a column of the result. A tap is a sample that the output uses, with its weight (tap_table.hpp). Sums
+// have 7 fraction bits. run() resizes rows of bytes, and adds `offset` to each sum. run_wide() resizes rows that
+// already have 7 fraction bits. If weights are negative or above 1, sums are clamped to values of 0..255, as in Pillow.
+// Each implementation writes the outputs in its own order, and its row kernels restore the order from left to right.
 // Units: `out` has columns.padded() elements for each row; rows are `stride` elements apart. Each call processes four
 // rows. A caller with fewer rows must repeat a row. Up to guarded_plane::slack_bytes are read beyond the end of a row.
 // Errors: none. Threads: not thread-safe, except run(), which is const.
@@ -34,7 +29,7 @@ struct column_plan {
   bool wide = false;        ///< run_wide() will be called instead of run()
   bool wide_vectors = false;   ///< allows registers of 512 bits: cpu_has_wide_vectors()
 
-  /// Returns the number in `taps` of the output at this position of the result, which may be flipped.
+  /// Returns the index in `taps` of an output at this position of the result, which may be flipped.
   std::size_t source_of(std::size_t output) const noexcept {
     return flipped ? taps.outputs() - 1 - output : output;
   }

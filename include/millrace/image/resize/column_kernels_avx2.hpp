@@ -4,18 +4,14 @@
 //   columns.build({.taps = taps, .origin = 100, .flipped = true});
 //   columns.run({.rows = {a, b, c, d}, .out = sums, .stride = 672});
 //
-// There are three kinds of kernels with the same results; a tap is one weighted sample of an output. The first kind
+// A tap is one weighted sample of an output. There are three kinds of kernels with the same results. The first kind
 // whose conditions are met is used:
-// - short: up to 4 taps, and 8 neighboring outputs use at most 16 samples. One load and a byte shuffle move two taps
-//   to each of 8 outputs. A 13-bit weight is split into 64 * high + low, both of 8 bits, for multiply-add of bytes.
-//   The high parts sum to 128, and the running sums of the low parts stay within 32, so no sum exceeds 16 bits.
-// - medium: up to 10 taps, and the first samples of 4 neighboring outputs are within 15 samples. The method is that of
-//   short, on words of 16 bits. If the 4 outputs use at most 16 samples, one load serves all their taps.
-// - long: any number of taps, 16 at a time for each output. The products are added across the vector at the end.
+// - short: up to 4 taps, and 8 neighboring outputs use at most 16 samples
+// - medium: up to 10 taps, and the first samples of 4 neighboring outputs are within 15 samples
+// - long: any number of taps
 //
-// Weights that overshoot (are negative or above 1) use medium or long, whose sums have 32 bits, and clamp the results.
-// Order in `out`: in each 32 columns the first vector contains columns 0-7 and 16-23, the second vector 8-15 and 24-31.
-// The row kernels pack two vectors to bytes in lanes of 128 bits, which restores the order from left to right.
+// Order in `out`: in each 32 columns, the first vector contains columns 0-7 and 16-23, the second vector 8-15 and
+// 24-31.
 // Shapes, units, errors, threads: see column_kernels.hpp.
 #pragma once
 
@@ -128,8 +124,7 @@ class avx2_columns {
     }
   }
 
-  /// Writes the weights of 8 outputs at once. A quarter of a vector contains the four weights of an output. Shifts and
-  /// additions compute the running sums of these weights.
+  /// Writes the weights of 8 outputs at once.
   void put_weights(const column_plan& plan, std::size_t begin, short_group& group, std::size_t lane) const noexcept {
     constexpr std::size_t places = tap_table::padded_count;
     const std::int16_t* const from = plan.taps.weights(plan.flipped ? outputs_ - 8 - begin : begin);

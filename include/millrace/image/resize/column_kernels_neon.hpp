@@ -4,15 +4,11 @@
 //   columns.build({.taps = taps, .origin = 100, .flipped = true});
 //   columns.run({.rows = {a, b, c, d}, .out = sums, .stride = 672});
 //
-// There are three kinds of kernels with the same results; a tap is one weighted sample of an output. The first kind
+// A tap is one weighted sample of an output. There are three kinds of kernels with the same results. The first kind
 // whose conditions are met is used:
-// - bytes: 8 neighboring outputs use at most 64 samples. A table look-up moves two taps to each of 8 outputs. A 13-bit
-//   weight is split into 2^b * high + low, both unsigned, for multiply-add of bytes. The sums of both parts have 16
-//   bits if the low parts of an output sum to at most 257. With up to 5 taps, b is 6, and the low parts sum to a
-//   multiple of 64 below 5 * 64. With more taps, b is 5.
-// - words: a look-up moves one tap to each output, and sums have 32 bits. Used for more taps, and for weights that are
-//   negative or above 1.
-// - long: any number of taps, 16 at a time for each output. The products are added across the vector at the end.
+// - bytes: 8 neighboring outputs use at most 64 samples. A weight is split into two bytes; sums have 16 bits.
+// - words: for more taps, and for weights that are negative or above 1. Sums have 32 bits.
+// - long: any number of taps
 //
 // Shapes, units, errors, threads: see column_kernels.hpp.
 #pragma once
@@ -66,14 +62,13 @@ class neon_columns {
  private:
   enum class kind : std::uint8_t { bytes_6, bytes_5, words, long_taps };
 
-  /// The first sample of a window of up to 64 samples, and the positions in this window of the samples of 8 outputs.
-  /// Bytes: positions of the first taps, then of the second taps. Words: each first tap, then a position of a zero.
+  /// The window of up to 64 samples that 8 outputs use: its first sample, and the positions of the outputs' samples in
+  /// it.
   struct group {
     alignas(16) std::uint8_t pick[16];
     std::int32_t base;
   };
-  /// The weights of two taps of 8 outputs. Bytes: the high parts of the first tap and of the second tap, then the low
-  /// parts. Words: the weights of the first tap, then of the second tap.
+  /// The weights of two taps of 8 outputs: high and low parts for `bytes`, words of 16 bits for `words`.
   struct tap_pair {
     alignas(16) std::uint8_t high[2][8], low[2][8];
   };

@@ -5,14 +5,10 @@
 //   kernels::sum_four_rows({a, b, c, d}, count, {ba, bc, cb, cd});     // the same four times; ba: b is nearer
 //   kernels::color_half({.luma = y, .blue = sums_u, .red = sums_v, .count = 64, .rgb = {red, green, blue}});
 //
-// A chroma sample is centered between two pixels. On each subsampled axis, a pixel is therefore 3/4 of the nearer
-// sample plus 1/4 of the other. `sums` are i16 numbers, four times as large as samples. The sum of a row that is
-// not subsampled vertically is 4 * sample. A pixel's chroma is then (3 * own + neighbor + bias) >> 4, where own and
-// neighbor are sums. Even pixels use the left neighbor, odd pixels the right neighbor. The biases equal libjpeg's
-// (jdsample.c). If both axes are subsampled (h2v2), the bias is 8 for even and 7 for odd pixels. If only the horizontal
-// axis is subsampled (h2v1), the bias is 4 for even and 8 for odd pixels.
-// Colors: R = y + 1.402 v, G = y - 0.34414 u - 0.71414 v, B = y + 1.772 u in 16-bit fixed point. Each sum is rounded as
-// in jdcolor.c, and clamped. The vector versions (plane_kernels.hpp) produce the same bits.
+// On a subsampled axis, the chroma of a pixel is 3/4 of the nearer sample plus 1/4 of the other. `sums` are i16
+// numbers, four times as large as samples. The biases round as libjpeg does. They are 8 for even and 7 for odd pixels
+// if both axes are subsampled. If only the horizontal axis is subsampled, they are 4 and 8. All implementations produce
+// the same bits.
 // Units: samples. `sums` must also have the elements with the indices -1 and ceil(count / 2). Kernels may write and
 // read up to 31 samples beyond `count`. Errors: none. Threads: pure functions; any thread. Source of the rule:
 // libjpeg-turbo 2.1.5, jdsample.c and jdcolor.c.
@@ -36,8 +32,8 @@ struct color_row {
   std::uint8_t* rgb[3] = {};
 };
 
-/// The 15-bit factors of centered chroma in vector kernels. R is y + v + red * v, and B is y + u + blue * u.
-/// G is y + green_of_blue * u + green_of_red * v.
+/// The 15-bit factors of chroma (u for blue, v for red) in vector kernels. R is y + v + red * v, and B is y + u + blue
+/// * u. G is y + green_of_blue * u + green_of_red * v.
 struct color_factors {
   static constexpr std::int16_t red = 13'173, blue = 25'297, green_of_blue = -11'277, green_of_red = -23'401;
 };

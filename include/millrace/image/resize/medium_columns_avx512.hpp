@@ -5,8 +5,8 @@
 //   if (mr::detail::cpu_has_wide_vectors() && medium.build({.taps = taps, .origin = 100}, 224))
 //     medium.run({.rows = {a, b, c, d}, .out = sums, .stride = 672}, clamps);
 //
-// This kernel requires that weights fit into 16 bits and that the samples of each half are within 64 bytes. A byte
-// permutation moves two taps to each output, as words of 16 bits. Outputs are in the order of avx2_columns.
+// This kernel requires that weights fit into 16 bits and that the samples of each half are within 64 bytes. Outputs are
+// in the order of avx2_columns.
 // Shapes, units, errors, threads: see column_kernels.hpp.
 #pragma once
 
@@ -111,7 +111,7 @@ class avx512_medium_columns {
              _mm512_maskz_srai_epi32(0xffff, sum_c, 6), _mm512_maskz_srai_epi32(0xffff, sum_d, 6)}};
   }
 
-  /// The positions of the words of outputs 0-7, 16-23, 8-15 and 24-31 in two registers of 16 sums.
+  /// The permutation that joins two registers of 16 sums in the order 0-7, 16-23, 8-15, 24-31.
   alignas(64) static constexpr std::uint16_t crossed[32] = {
       0,  2,  4,  6,  8,  10, 12, 14, 32, 34, 36, 38, 40, 42, 44, 46,
       16, 18, 20, 22, 24, 26, 28, 30, 48, 50, 52, 54, 56, 58, 60, 62};

@@ -7,10 +7,9 @@
 //                              .cold = true};
 //   mr::detail::portable_numbers::write(line, 224, static_cast<float*>(to), {.scale = s, .bias = b});
 //
-// A number is fma(x, scale, bias), where x is the byte of the u8 image. The number is rounded to f32, then to the
-// target's type, each time to nearest even. The bits equal those of normalize() for the u8 image.
-// `cold` indicates that the memory is not in the cache and will not be read soon. Stores then bypass the cache if
-// alignment permits. Errors: none. Threads: pure functions; any thread.
+// A number is fma(x, scale, bias), where x is the byte of the u8 image. The bits equal those of normalize() for the u8
+// image. `cold` indicates that the memory is not in the cache and will not be read soon. Stores then bypass the cache
+// if alignment permits. Errors: none. Threads: pure functions; any thread.
 #pragma once
 
 #include <millrace/base/half.hpp>

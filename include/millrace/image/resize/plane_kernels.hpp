@@ -2,9 +2,6 @@
 //
 //   mr::detail::basic_plane_resizer<mr::detail::vector_plane_kernels> r;   // only if cpu_has_word_layer()
 //
-// AVX2 and NEON share the source of three kernels: upsampling of chroma (upsampling_body.inc), resizing along rows
-// (rows_body.inc, row_sums_body.inc), and conversion of bytes to floats (numbers_body.inc). AVX-512 shares two of these
-// files. Kernels for columns are in separate files.
 // Shapes, units, errors, threads: see pixel_target.hpp, fancy_upsampling.hpp, column_kernels.hpp, row_kernels.hpp.
 #pragma once
 

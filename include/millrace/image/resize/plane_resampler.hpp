@@ -1,5 +1,5 @@
-// Resizes several planes of equal size. Input: source rows of u8, four at a time. Output: for each output row, the rows
-// and weights whose sum row_kernels.hpp computes in the last step.
+// Resizes several planes of equal size. Input: source rows of u8, four at a time. Output: the rows and weights of each
+// output row; row_kernels.hpp computes their sum.
 //
 //   mr::detail::basic_plane_resampler<mr::detail::portable_plane_kernels> r(false);   // reused for all images
 //   r.start({.rows = rows, .columns = columns, .origin = 100, .first_row = 60, .planes = 3});
@@ -8,14 +8,8 @@
 //     r.taps(output, t);                                                  // valid until the next push
 //   }
 //
-// The method depends on the number of source rows per output row:
-// - up to ten: each source row is resized to the output's columns when it arrives, and stored in a ring of rows
-// - more than ten: source rows are added to the sums of the outputs that use them. A complete sum is resized to the
-//   output's columns. Source rows are not stored, so memory does not grow with the scale.
-// - more than ten, and weights overshoot (are negative or above 1): each source row is resized to the output's columns
-//   and clamped, as in Pillow, and then added to the sums
-//
-// The method does not depend on the CPU, so every CPU produces the same bits.
+// With up to ten source rows per output row, the resized source rows are stored in a ring. With more, they are added to
+// sums, so that the memory does not grow with the scale. Every CPU produces the same bits.
 // Units: rows and columns of these planes. `origin` is the column of a pushed row's first sample.
 // Errors: none. Threads: not thread-safe; one thread at a time. Nothing is allocated unless an image is larger than all
 // previous images.

@@ -8,15 +8,11 @@
 //   while (r.wants_rows()) { fill(r.next_row()); r.commit_row(); }
 //
 // The method depends on the quality of the image:
-// - `exact`: computes the same RGB as libjpeg, then resizes it. The result differs by at most 1 from real arithmetic,
-//   and from Pillow. Rows from libjpeg are always resized by this method.
-// - `fast`: resizes the planes, then converts the result to RGB. For chroma, libjpeg's upsampling and the resize are
-//   combined. The result differs by at most 1 from real arithmetic. The mean difference from `exact` is 0.3. Pixels
-//   whose colors are clamped (saturated edges) differ by up to several tens.
+// - `exact`: computes the same RGB as libjpeg, then resizes it. The result differs by at most 1 from Pillow.
+// - `fast`: resizes the planes, then converts the result to RGB.
 //
-// Shapes: pixel_target.hpp. Errors: throws std::bad_alloc. Threads: not thread-safe; one thread at a time. Code for
-// AVX-512, AVX2 or NEON runs if the CPU supports it, else portable code. All versions produce the same bits. No byte
-// outside the image is written, and no byte outside the planes is read.
+// Shapes: pixel_target.hpp. Errors: throws std::bad_alloc. Threads: not thread-safe; one thread at a time. Every CPU
+// produces the same bits. No byte outside the image is written, and no byte outside the planes is read.
 #pragma once
 
 #include <millrace/image/resize/plane_kernels.hpp>

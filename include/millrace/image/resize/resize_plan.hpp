@@ -31,12 +31,10 @@ constexpr std::int64_t reach_of(resize_filter filter) noexcept { return filter =
 //   x.crop(0, 112);                // after a resize: the first 112 of 224 outputs; taps may still be beyond the crop
 //   x.flip();
 //
-// Units: source pixels. The box has rational edges, begin / denominator and (begin + length) / denominator.
-// Output o of `target` outputs begins at (begin + o * length / target) / denominator. Taps, the source pixels of an
-// output, stay inside [clip_begin, clip_end), which is the extent of the planned image at the call of resize().
-// A padded axis has additional outputs before and after the rendered outputs, which are not resampled. A later crop may
-// hide all outputs of the padding and also rendered outputs; `before` or `after` is then negative. A resize keeps the
-// scale and the position of the padded image: an output is padding if its center is in the padding.
+// Units: source pixels. The edges of the box are fractions: begin / denominator and (begin + length) / denominator.
+// Taps, the source pixels of an output, stay inside [clip_begin, clip_end).
+// A padded axis has outputs of padding: `before` before and `after` after the rendered outputs. A negative number means
+// that a crop has hidden rendered outputs.
 // All numbers are integers, so plans are identical with every compiler.
 // Errors: resize() throws setup_error. Threads: not synchronized.
 
@@ -178,8 +176,7 @@ struct resize_plan {
 //   const mr::detail::source_span s = mr::detail::span_of(plan.columns);     // the pixels that tap_table::build() uses
 //
 // The box includes one extra pixel on each side for the upsampling of chroma. Units: pixels of the stored image.
-// Errors: none. Threads: pure functions; any thread. Source of the rule: tap_table.hpp, solved for the first and the
-// last output.
+// Errors: none. Threads: pure functions; any thread.
 
 /// Pixels [begin, end) of one axis.
 struct source_span {

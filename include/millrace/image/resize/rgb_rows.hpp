@@ -27,10 +27,8 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-// A plane in which vector loads may read a few bytes beyond the end of a row, even at the end of the plane's memory.
-// A row that is followed by enough memory of the plane is returned in place. The other rows, at the end of the plane,
-// are copied. If the stride exceeds slack_bytes, only the last row is copied. Lifetime: rows are valid as
-// long as the plane.
+// A plane in which vector loads may read up to slack_bytes beyond the end of each row. The last rows of the plane are
+// copied for this purpose. Lifetime: rows are valid as long as the plane.
 class guarded_plane {
  public:
   static constexpr std::size_t slack_bytes = 64;

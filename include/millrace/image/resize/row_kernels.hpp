@@ -8,16 +8,13 @@
 //   mr::detail::portable_rows::blend_ycc(luma, chroma, {.bytes = row, .columns = 224});
 //
 // The column kernels of the same implementation compute the input rows, whose columns are already resized.
-// - Weights have 14 fraction bits, and the weights of an output row sum to 1. No weight may be above 1. Each product is
-//   rounded to the precision of the rows, (a * b + 2^14) >> 15, so 16 bits are enough.
-// - A sum saturates at the largest 16-bit number, which is white. Negative weights must be first, because they must not
-//   reduce a saturated sum.
+// - Weights have 14 fraction bits, and the weights of an output row sum to 1. No weight may be above 1.
+// - Negative weights must be first, because a sum saturates at the largest 16-bit number.
 // - blend_rgb computes R, G and B in the same way. A gray image is RGB with a plane_stride of 0.
-// - blend_ycc converts luma Y and centered chroma U and V, with 6 fraction bits. The weights of chroma include the
-//   factors 1.772 and 1.402: B = Y + U', R = Y + V' and G = Y - 0.34414/1.772 U' - 0.71414/1.402 V', where U' = 1.772 U
-//   and V' = 1.402 V. Colors are clamped after the resize. Sums that overshoot are clamped before the conversion.
-// - add_rows and add_lines are for outputs with many input rows. They add four rows at a time to 32-bit sums: add_rows
-//   adds u8 source rows, add_lines adds rows of Q7.
+// - blend_ycc converts luma and centered chroma. The weights of chroma include factors of the color conversion; see
+// row_weights. Colors are clamped after the resize.
+// - add_rows adds four rows of u8 at a time to 32-bit sums, and add_lines four rows of Q7. They are for outputs with
+// many input rows.
 //
 // Errors: none. Threads: pure functions; any thread.
 #pragma once

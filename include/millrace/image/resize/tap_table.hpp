@@ -4,13 +4,7 @@
 //   t.build(axis);                         // reuses its memory
 //   t.first(i), t.count(i), t.weights(i);  // output i (in source order) = sum weights[k] * source[first + k] >> 14
 //
-// With source length n and target m, the distance of source pixel i from the center of output o is
-// x = |(2i + 1) m - (2o + 1) n| / (2 max(n, m)). The raw weight of the pixel is max(0, 1 - x) for a bilinear resize.
-// For a bicubic resize, cubic_kernel computes the raw weight. These are the filters of Pillow and torchvision
-// ("antialias"). For resize_filter::opencv_linear, m replaces max(n, m). These formulas assume that the resized part of
-// the image begins at pixel 0. The code accepts any part.
-// The running sums of the raw weights are scaled and rounded. Each weight is the difference of two successive sums.
-// Therefore the weights of an output sum to exactly 2^14, and rounding errors of long filters do not accumulate. A
+// The filters are those of Pillow and torchvision ("antialias"). The weights of an output sum to exactly 2^14. A
 // bicubic weight may be negative or above 2^14, but never above 1.25 * 2^14. All numbers are integers, so the table is
 // identical with every compiler and flag.
 #pragma once
@@ -28,12 +22,10 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-// Computes the weights of a bicubic resize: the cubic function of Keys, with a = -0.5. Uses only integers, so the
-// weights are identical with every compiler and flag. With x = distance / one pixel, a weight is 1.5 x^3 - 2.5 x^2 + 1
-// for x < 1, else -0.5 (x - 1) (x - 2)^2. x has 18 fraction bits and is exact if the distance is an integer number of
-// pixels. Therefore a resize to the same size changes nothing.
-// Source: R. G. Keys, Cubic Convolution Interpolation for Digital Image
-// Processing, IEEE Transactions on Acoustics, Speech and Signal Processing, 1981. Pillow's Resample.c has the same a.
+// Computes the weights of a bicubic resize: the cubic function of Keys, with a = -0.5, as in Pillow. Uses only
+// integers. A resize to the same size changes nothing.
+// Source: R. G. Keys, Cubic Convolution Interpolation for Digital Image Processing, IEEE Transactions on Acoustics,
+// Speech and Signal Processing, 1981.
 
 class cubic_kernel {
  public:
@@ -233,16 +225,13 @@ class tap_table {
 };
 
 // Computes the weights of a resize along one axis, for chroma of half the resolution. These weights perform the chroma
-// upsampling and the resize in one step.
-// Let L(x) be the weight of luma sample x. The weight of chroma sample k for the same output is then
+// upsampling (fancy_upsampling.hpp) and the resize in one step. If L(x) is the weight of luma sample x, the weight of
+// chroma sample k for the same output is
 //
 //   (L(2k-1) + 3 L(2k) + 3 L(2k+1) + L(2k+2)) / 4.
 //
-// This combines libjpeg's fancy upsampling, which has the weights 3/4 and 1/4, with the resize. Nothing is rounded
-// between the two steps.
 // At the image's edge libjpeg repeats the last sample, so weights beyond the edge are added to that sample's weight.
-// The weights of an output sum to 2^14 exactly, because the running sum is rounded. Bicubic weights may be negative.
-// Source of the rule: fancy_upsampling.hpp.
+// The weights of an output sum to 2^14 exactly. Bicubic weights may be negative.
 
 /// Writes the table. `extent` is the number of chroma samples of the full axis.
 inline void compose_chroma(const tap_table& luma, std::size_t extent, tap_table& into) {

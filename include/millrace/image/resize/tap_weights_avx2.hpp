@@ -3,10 +3,8 @@
 //
 //   mr::detail::avx2_taps::build(table, axis);        // any axis; tap_table computes long filters and large sides
 //
-// tap_table divides by the sum of an output's raw weights, and computes the reciprocal of this sum by integer division.
-// This kernel divides doubles, rounds the quotient down, and corrects it by the remainder, which doubles represent
-// exactly. Therefore the reciprocal is the same integer. The reciprocal's upper and lower 32 bits are multiplied
-// separately. Errors, threads: see tap_table.hpp.
+// The reciprocals are computed in doubles and then corrected, so that they are the same integers as in tap_table.
+// Errors, threads: see tap_table.hpp.
 #pragma once
 
 #ifdef __x86_64__
@@ -53,8 +51,7 @@ class avx2_taps {
  private:
   static constexpr std::int64_t at_once = tap_table::few_outputs, taps = tap_table::padded_count;
 
-  /// Returns the pixels of the first taps of eight outputs, then of the next eight outputs. Each pixel is a quotient.
-  /// Quotient and remainder advance by constants, so no division is needed.
+  /// Returns the pixels of the first taps of eight outputs, then of the next eight outputs.
   class first_pixels {
    public:
     first_pixels(const tap_window& t, const plan_axis& axis) noexcept

@@ -4,8 +4,7 @@
 //   const auto map = mr::detail::rotation_of(9, {.width = 224, .height = 224});   // 9 degrees, counter-clockwise
 //   map.x(10.5, 20.5);                                                            // the column of that point's source
 //
-// Points are in pixels; the center of the first pixel is (0.5, 0.5). Rotations are bit-identical to Pillow's: angles in
-// degrees are converted to radians in double, cosine and sine are rounded to 15 digits, and no operation is fused.
+// Points are in pixels; the center of the first pixel is (0.5, 0.5). Rotations are bit-identical to Pillow's.
 // Errors: none. Threads: pure functions; any thread.
 #pragma once
 

@@ -19,8 +19,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// The maximum error in float. Differences are integers below 256. The error of a weight is 2^-25, the error of a
-/// product 2^-17, and the error of each of up to three sums below 512 is 2^-16.
+/// The maximum error in float: the errors of weights, products and sums, rounded up.
 inline constexpr float axis_tap_error = 0x1p-12F;
 
 /// Bytes to interpolate: each byte (`own`), the byte before it on the axis, and the two bytes after it. A linear

@@ -4,11 +4,9 @@
 //   mr::detail::axis_warp<mr::detail::portable_warping> w;    // reused for all images
 //   if (!w.run(from, pixels, mr::detail::shear_x_of(0.3), mr::detail::warp_filter::bicubic, fill)) go_the_plain_way();
 //
-// On the other axis, each source is at a pixel's center, so Pillow's rule uses only one row or column of neighbors. All
-// sources of a row sheared in x, or of a column sheared in y, have the same distance from a pixel's center. Pillow's
-// distances differ from this distance by less than 2^-31, because Pillow sums and rounds positions. The distance is
-// computed once per row or column. The general kernels (warp_kernels.hpp) recompute results that the difference from
-// Pillow might change.
+// All sources of a row sheared in x, or of a column sheared in y, have the same distance from a pixel's center. The
+// distance is computed once per row or column. The general kernels (warp_kernels.hpp) recompute results that Pillow's
+// rounding of distances might change.
 // Errors: throws std::bad_alloc. Threads: not thread-safe; one thread at a time.
 #pragma once
 
@@ -55,9 +53,7 @@ class axis_warp {
     /// Returns whether the distance has the same integer part for every possible rounding of Pillow's sums.
     bool is_steady() const noexcept { return rest > 1e-6 && rest < 1 - 1e-6; }
 
-    /// Returns whether all numbers computed from this distance are exact in float. Weights of a linear interpolation
-    /// have as many bits as the distance's fraction, weights of a cubic interpolation three times as many. Bytes and
-    /// sums add 9 bits.
+    /// Returns whether all numbers computed from this distance are exact in float.
     bool is_short(bool cubic) const noexcept {
       const double scaled = rest * (cubic ? 16 : 32'768);
       return scaled == std::floor(scaled);

@@ -3,9 +3,8 @@
 //   mr::detail::warp<mr::detail::word_layer::warping> w;
 //   if (mr::detail::cpu_has_word_layer()) w.run(pixels, map, mr::detail::warp_filter::bilinear, {0, 0, 0});
 //
-// Channel values are first computed in float, and truncated to integers. Only values close to an integer may differ
-// from a computation in double. Pixels with such a value are recomputed in double, unless all neighbors are equal. Each
-// file NAME_body.inc contains kernels for AVX2 and NEON.
+// Values are computed in float. Only values close to an integer may differ from a computation in double. Pixels with
+// such a value are recomputed in double.
 // Errors, threads: see warp.hpp.
 #pragma once
 

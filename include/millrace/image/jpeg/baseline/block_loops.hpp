@@ -5,8 +5,8 @@
 //   loops.run(stream);                           // until its segment ends
 //   loops.run(stream, other);                    // or: until the segment of one of the two ends
 //
-// A loop decodes one or two streams. A stream stores or skips its blocks; each combination has its own loop. Each
-// member function declares its instruction set. Therefore a build for any x86-64 contains all loops.
+// A loop decodes one or two streams. Each stream either stores or skips its blocks. Each member function declares its
+// instruction set. Therefore a build for any x86-64 contains all loops.
 // Threads: any; calls share no state.
 #pragma once
 

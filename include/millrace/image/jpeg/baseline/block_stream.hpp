@@ -1,4 +1,4 @@
-// Decodes the blocks of one JPEG, or of two JPEGs at once. These loops dominate the decoding time of an image.
+// Decodes the blocks of one JPEG, or of two JPEGs at once.
 //
 //   mr::detail::block_stream s;
 //   s.bit = first_bit;
@@ -8,15 +8,14 @@
 //   if (s.invalid) return damaged;                 // there was an invalid code
 //
 // A stream is the position in the coded bits of one JPEG. A slot describes one block, and a segment is a sequence of
-// slots (segment_slots.hpp). A step is one lookup in a table. No branch depends on the result of a lookup; the end of a
-// block is handled by arithmetic. Each lookup of a stream depends on the previous lookup. Therefore a single stream
-// waits for its lookups. With two streams, the processor works on one stream while the other stream waits. Rare cases,
-// such as a long code or a symbol that extends into the next block, have slow entries in the table. A slow entry ends
-// the loop. decode_rare() handles the symbol, then the caller enters the loop again. The loop also ends at the end of a
-// segment, where the stream uses a table that has only slow entries. The decoder accepts arbitrary bits. It writes only
-// to the coefficients to which the slots point, and to the spare space after them.
-// Units: a position is a bit address, 8 * address + bit. Thus no register is needed for a base address. Source of the
-// codes: ITU-T T.81 F.2.2. Threads: any; streams share no state.
+// slots (segment_slots.hpp). A step is one lookup in a table. No branch depends on the result of a lookup. With two
+// streams, the processor works on one stream while the other stream waits for its lookup.
+// Rare symbols, such as a long code, have slow entries in the table. A slow entry ends the loop. decode_rare() decodes
+// the symbol, and then the loop begins again.
+// Arbitrary bits are accepted. The decoder writes only to the coefficients to which the slots point, and to the spare
+// space after them.
+// Units: a position is a bit address, 8 * address + bit. Source: ITU-T T.81 F.2.2. Threads: any; streams share no
+// state.
 #pragma once
 
 #include <millrace/image/jpeg/baseline/component_tables.hpp>
@@ -30,13 +29,12 @@
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 /// Number of coefficients in the memory of a pair of adjacent blocks. Row i of the left block begins at 16 * i, row i
-/// of the right block at 16 * i + 8. The last 16 are spare; loops write unneeded values there.
+/// of the right block at 16 * i + 8. Loops write unneeded values to the last 16.
 constexpr std::size_t pair_coefficients = 144;
 constexpr std::size_t right_block = 8;
 
-/// Returns the table of offsets of a block's coefficients: element k is the offset of coefficient k. All k beyond the
-/// last coefficient share one offset after the pair. The array is aligned so that the low byte of an element's address
-/// equals k. Bit 6 of that byte indicates that k is beyond the block.
+/// Returns the table of offsets of a block's coefficients: element k is the offset of coefficient k. Elements beyond
+/// the last coefficient contain one offset after the pair. The low byte of an element's address must equal k.
 constexpr std::array<std::uint8_t, 256> make_coefficient_order() noexcept {
   std::array<std::uint8_t, 256> order{};
   order.fill(128);
@@ -58,8 +56,8 @@ constexpr std::array<std::uint8_t, 256> make_coefficient_order() noexcept {
 }
 alignas(256) inline constexpr std::array<std::uint8_t, 256> coefficient_order = make_coefficient_order();
 
-/// One block of a segment. The decoder writes the coefficients of stored blocks. It only finds the end of skipped
-/// blocks, with other tables.
+/// One block of a segment. The decoder writes the coefficients of a stored block. It only finds the end of a skipped
+/// block.
 struct block_slot {
   const void* ac;                    // table for the rest of this block
   const void* next_dc;               // table for the next block
@@ -112,8 +110,7 @@ struct block_stream {
   void end_segment() noexcept { end[-1].next_dc = next_segments_dc; }
   bool at_end() const noexcept { return slot == end; }
 
-  /// Must be called after a loop has stopped. Returns false at the segment's end. Otherwise decodes the next symbol of
-  /// any kind and returns true.
+  /// Decodes the symbol at which a loop has stopped. At the segment's end, decodes nothing and returns false.
   [[gnu::noinline]] bool decode_rare() noexcept {
     if (at_end()) return false;
     decode_symbol();
@@ -314,8 +311,7 @@ MILLRACE_ALWAYS_INLINE inline void run_loop(block_stream& stream) noexcept {
   } while (stream.decode_rare());
 }
 
-/// Runs until one of the streams reaches its segment's end. Rare symbols are decoded between two runs of the loop, when
-/// no stream is in registers.
+/// Runs until one of the streams reaches its segment's end.
 template <class Steps, bool store_a, bool store_b>
 MILLRACE_ALWAYS_INLINE inline void run_loop(block_stream& first, block_stream& second) noexcept {
   block_stream* stuck;

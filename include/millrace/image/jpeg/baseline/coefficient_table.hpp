@@ -1,5 +1,5 @@
-// Tables for decoding the Huffman codes of a baseline JPEG: they map the next 11 bits of the stream to one or two
-// coefficients. The decoder then needs no branch for each symbol.
+// Tables for decoding the Huffman codes of a baseline JPEG. They map the next 11 bits of the stream to one or two
+// coefficients.
 //
 //   mr::detail::second_symbols second(ac);                           // symbols that may follow a known symbol
 //   mr::detail::build_ac_table(table, ac, second);                   // or build_dc_table(table, dc, second)
@@ -8,11 +8,9 @@
 //   const auto bits = static_cast<int>(window >> e.shift) & ((1 << e.magnitude) - 1);
 //   block[order[k + e.advance - 1]] = static_cast<std::int16_t>(bits + e.bias);    // the last coefficient
 //
-// Both stores are always executed. A store that is not needed writes to spare space after the block.
-// An entry is one word whose fields can be added. The entry for two symbols is the sum of the entries for the single
-// symbols. Therefore consecutive entries of a table are computed with one addition each, and no index is decoded
-// separately. An entry consumes at most 22 bits. Threads: pure functions; any thread. Source: ITU-T T.81 F.2.2.
-// Computing consecutive entries by addition is the author's own method.
+// Both stores are always executed. A store that is not needed writes to spare space after the block. An entry consumes
+// at most 22 bits. The entry for two symbols is the sum of the entries of the single symbols.
+// Threads: pure functions; any thread. Source: ITU-T T.81 F.2.2. The addition of entries is the author's own method.
 #pragma once
 
 #include <millrace/image/jpeg/baseline/huffman_code.hpp>
@@ -24,9 +22,8 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// `slow_advance` is the `advance` of an entry whose symbol huffman_code must decode. Like every advance beyond a
-/// block's end, it sets bit 6 (beyond_block) of the coefficient number. Bit 7 (ends_block) indicates that the block has
-/// ended.
+/// Special values of `advance`. slow_advance: huffman_code must decode the symbol. beyond_block: a bit that is set if a
+/// coefficient number is beyond the block. ends_block: a bit that the last symbol of a block sets.
 enum : unsigned { slow_advance = 192, beyond_block = 64, ends_block = 128 };
 
 struct alignas(8) coefficient_entry {

@@ -1,14 +1,12 @@
-// Contains all tables for decoding the blocks of a component with its two Huffman codes, and a cache of such tables.
+// The decoding tables of one component (luma or chroma) for its two Huffman codes, and a cache of such tables.
 //
 //   mr::detail::component_table_store store;                               // in a worker's scratch
 //   auto tables = store.get(component.dc, component.ac);
 //   if (!tables) return mr::jpeg_refusal::tables;                  // an invalid code
 //   const mr::detail::coefficient_entry& e = tables->ac[window >> 53];     // see coefficient_table.hpp
 //
-// Most files use the codes of T.81 annex K. The store recognizes codes by comparing their bytes. It builds the tables
-// for a new code in a few microseconds.
-// Lifetime: a job (the decoding of one image) shares ownership of its tables, so tables remain valid while a job uses
-// them, even if the store has dropped them. The store reuses the memory of tables that no job uses.
+// The store builds the tables for a new code in a few microseconds.
+// Lifetime: each decoding job shares ownership of its tables. The store reuses the memory of tables that no job uses.
 // Threads: one store per worker.
 #pragma once
 
@@ -33,10 +31,9 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 //   bits += e.bits;
 //   k += e.advance;                                                 // includes ends_block if the block ends
 //
-// The 12 bits contain the complete code of the last skipped symbol, but perhaps not its magnitude bits. Therefore an
-// entry consumes at most 22 bits. k is the number of the next coefficient. An entry that does not end the block adds at
-// most 64 to k. Therefore bit 6 of the new k is set if k is beyond the block's end.
-// Source: ITU-T T.81 F.2.2. Entries that begin with the same code are adjacent and written together.
+// k is the number of the next coefficient. Bit 6 of the new k is set if k is beyond the block's end. An entry consumes
+// at most 22 bits, because the magnitude bits of the last symbol may be after the 12 bits.
+// Source: ITU-T T.81 F.2.2.
 
 struct skip_entry {
   std::uint8_t bits, advance;

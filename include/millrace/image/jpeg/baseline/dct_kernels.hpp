@@ -4,9 +4,8 @@
 //   bool tame = k.pair[3](coefficients, q, {samples, stride_bytes});    // 8 x 8 samples of each of two blocks
 //   // k.pair[0], [1], [2]: 1, 2 x 2 and 4 x 4 samples of each block
 //
-// All versions produce the same samples. They return false for a pair of blocks with a "wild" (too large) value, see
-// inverse_dct.hpp. The vector versions also write the samples of such a pair, the portable versions do not.
-// inverse_dct_body.inc and reduced_dct_body.inc contain the method, which is the same for AVX2, AVX-512 and NEON.
+// All versions produce the same samples. They return false if a value of the pair is "wild" (too large, see
+// inverse_dct.hpp); then the samples are undefined.
 // Threads: pure functions; any thread.
 #pragma once
 
@@ -31,10 +30,11 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 struct dct_kernels {
   using pair_function = bool (*)(std::int16_t*, const dequantiser&, sample_target) noexcept;
 
-  /// Transform two adjacent blocks to blocks with sides of 1, 2, 4 and 8 samples, and set the coefficients to 0.
+  /// Functions that transform two adjacent blocks to blocks with sides of 1, 2, 4 or 8 samples, and set the
+  /// coefficients to 0.
   std::array<pair_function, 4> pair{reduced_dct::one, reduced_dct::two, reduced_dct::four, inverse_dct_pair};
-  /// Transforms two consecutive pairs to 32 columns of 8 rows; null if that is not faster. The result is false if one
-  /// of the pairs is wild.
+  /// Transforms two consecutive pairs to 32 columns of 8 rows; null if that is not faster. Returns false if a value of
+  /// the pairs is wild.
   pair_function quad = nullptr;
 
   static dct_kernels best() noexcept {

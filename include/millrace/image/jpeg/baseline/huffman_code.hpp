@@ -19,8 +19,8 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 class huffman_code {
  public:
-  /// Returns false if the code is invalid: it has more words of one length than fit, or a word of only ones, which T.81
-  /// reserves. libjpeg also refuses such a code.
+  /// Returns false if the code is invalid, which libjpeg also refuses: more words of one length than fit, or a word of
+  /// only ones.
   bool assign(code_bytes bytes) noexcept {
     counts_.fill(0);
     symbols_.fill(0);
@@ -42,8 +42,8 @@ class huffman_code {
     unsigned length, symbol;
   };
 
-  /// Returns the length and the symbol of the first word in `window`. `window` contains the stream's next bits, the
-  /// first of them as the highest bit.
+  /// Returns the length and the symbol of the first word in `window`. The highest bit of `window` is the stream's next
+  /// bit.
   word find(std::uint64_t window) const noexcept {
     const auto next = static_cast<std::uint32_t>(window >> 48);
     const unsigned shorter = lengths_below(next);
@@ -59,8 +59,7 @@ class huffman_code {
   }
 
  private:
-  /// Returns the number of lengths that are too short for the next 16 bits, `next`. The word in `next` has the length
-  /// after them. Limits never decrease from one length to the next.
+  /// Returns the number of code lengths that are shorter than the first word in `next`, the stream's next 16 bits.
   unsigned lengths_below(std::uint32_t next) const noexcept {
     return first_marked(numbers_above(limits_.data(), static_cast<std::int32_t>(next)));
   }

@@ -3,10 +3,9 @@
 //   const mr::detail::dequantiser q(component.quantiser);                              // in zigzag order
 //   bool tame = mr::detail::inverse_dct_pair(pair, q, {samples, stride_bytes});        // writes 16 columns of 8 rows
 //
-// block_stream.hpp defines the layout of `pair`. The function then sets the pair, which is still in the L1 cache, to
-// zero for the next blocks. The function returns false if a value is "wild", which means so large that the results of
-// implementations differ. The samples are then undefined. Values of real 8-bit images are far from wild. A value is
-// wild in two cases:
+// block_stream.hpp defines the layout of `pair`. The function sets the pair to zero for the next blocks. It returns
+// false if a value is "wild": so large that the results of implementations differ. The samples are then undefined. Real
+// images have no wild values. A value is wild in two cases:
 // - The sum of the magnitudes of a column's dequantized coefficients exceeds `max_in_column`. Then 16 bits may overflow
 //   in the first pass.
 // - A sample is outside -512 .. 511 before clamping. Such values wrap around in libjpeg's C code, but not in its SIMD
@@ -51,7 +50,7 @@ struct sample_target {
   std::size_t stride_bytes;
 };
 
-/// Factors with 13 fraction bits. Each factor combines all cosine terms between one input and one output.
+/// Factors with 13 fraction bits.
 struct dct_factors {
   static constexpr int one = 8192, even_2_2 = 10703, even_2_6 = 4433, even_6_6 = -10704,
                        odd_1_1 = 11363, odd_1_3 = 9633, odd_1_5 = 6437, odd_1_7 = 2260,

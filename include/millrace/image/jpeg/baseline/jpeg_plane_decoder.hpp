@@ -4,13 +4,10 @@
 //   auto [a, b] = decoder.decode(first, second);                 // two images at once on one core
 //   if (a) use(a.planes); else by_libjpeg(first, a.refusal);     // `refusal` is the reason
 //
-// If two images are decoded together, the processor works on one image while the other image waits for a lookup in a
-// table. The result for an image never depends on the other image. decode_each() processes a longer list and always
-// keeps two images in progress. The decoder skips restart intervals without a requested MCU (coding unit), and checks
-// only their markers. Lifetime: planes are valid until the decoder's next call.
-// Errors: throws only std::bad_alloc. The decoder refuses unusual or damaged files; libjpeg then decides whether the
-// outcome is pixels, a warning or an error. Threads: one decoder per worker. baseline/plane_job.hpp describes the
-// method.
+// decode_each() processes a list of images and always keeps two of them in progress. The result for an image never
+// depends on the other image. Lifetime: planes are valid until the decoder's next call.
+// Errors: throws only std::bad_alloc. The decoder refuses unusual or damaged files, which libjpeg must decode. Threads:
+// one decoder per worker.
 #pragma once
 
 #include <millrace/image/jpeg/baseline/plane_job.hpp>
@@ -60,9 +57,9 @@ class jpeg_plane_decoder {
     return results;
   }
 
-  /// Calls use(index, result) for each request, in the order in which the results become ready.
-  /// The planes of a result are valid only within that call. The planes of the last two results are valid until the
-  /// decoder's next call.
+  /// Calls use(index, result) for each request, in the order in which the results become ready. The planes of a result
+  /// are valid only during the call of use(). The planes of the last two results are valid until the decoder's next
+  /// call.
   template <class Use>
   void decode_each(std::span<const jpeg_planes_request> requests, const Use& use) {
     if constexpr (std::endian::native != std::endian::little) {

@@ -5,9 +5,8 @@
 //   auto luma = y.data[row * y.stride_bytes + column];     // of pixel (p.left + column, p.top + row)
 //   auto blue = cb.data[0];                                // chroma begins at p.left / p.horizontal_sampling
 //
-// Shapes: samples are u8. Width and height count only samples that belong to the image, without the padding to complete
-// coding units. Therefore, if the region extends to the right or lower edge of the image, the last column or row of a
-// plane is the last one of the image.
+// Shapes: samples are u8. Width and height count only samples that belong to the image, without the padding of
+// incomplete coding units.
 // Lifetime: the planes are views. The function that returns them documents how long they are valid.
 #pragma once
 
@@ -37,14 +36,13 @@ struct jpeg_planes {
   int horizontal_sampling = 1, vertical_sampling = 1;    ///< luma samples per chroma sample: 1 or 2
   int left = 0, top = 0;                                 ///< luma pixel at the region's origin
   int image_width = 0, image_height = 0;                 ///< size of the decoded image
-  bool repeats_chroma = false;                           ///< whether upsampling repeats samples, as at 1/8 of the size
+  bool repeats_chroma = false;                           ///< whether chroma upsampling repeats samples
 };
 
 // Defines a request to the built-in JPEG decoder, and its result.
-// Units: the rectangle is in luma pixels, [left, right) x [top, bottom), and is clipped to the image. A caller that
-// uses "fancy" chroma upsampling, or a filter that reads neighbors, must request a larger rectangle. With `eighths` < 8
-// the image is decoded at eighths / 8 of its size, rounded up, and all coordinates refer to pixels of this smaller
-// image. The planes equal the planes of libjpeg with scale_num = eighths.
+// Units: the rectangle is in luma pixels, [left, right) x [top, bottom), and is clipped to the image. If a caller reads
+// neighbors, such as for interpolation, it must request a larger rectangle. With `eighths` < 8, all coordinates refer
+// to pixels of the smaller image. The planes equal the planes of libjpeg with scale_num = eighths.
 
 /// Returns the length of an image's side at `eighths` / 8 of its size, rounded up as libjpeg does.
 template <class Length>

@@ -9,9 +9,9 @@
 //   if (!m.end_segment()) return damaged;
 //   if (!m.add_skipped_differences()) return wild;
 //
-// A stream can continue at an entry (jpeg_entry.hpp) without reading the data before the entry. If an entry is wrong,
-// the samples are wrong, or the stream ends as it does for a damaged file. Memory accesses remain valid, and the number
-// of MCUs limits the time. Lifetime: the file must outlive the stream. Threads: one thread at a time.
+// A stream can continue at an entry (jpeg_entry.hpp) without reading the data before the entry. A wrong entry results
+// in wrong samples, or ends the stream like a damaged file. Lifetime: the file must outlive the stream. Threads: one
+// thread at a time.
 #pragma once
 
 #include <millrace/image/jpeg/baseline/jpeg_entry.hpp>
@@ -118,8 +118,7 @@ class mcu_stream {
   }
 
   /// Sets `entry` to the start of a later restart interval, which it finds by searching for markers. Returns false if a
-  /// marker is missing or has a wrong number. Also returns false if all MCUs of the current interval were decoded, but
-  /// no marker follows.
+  /// marker is missing or has a wrong number.
   bool find_interval(unsigned number, jpeg_entry& entry) noexcept {
     if (interval_has_ended() && !at_marker()) return false;
     const std::uint8_t* const begin = find_restart(unstuff_.source(), file_.data() + file_.size(), intervals_, number);
@@ -142,8 +141,8 @@ class mcu_stream {
     return true;
   }
 
-  /// Declares that, until the next call, MCUs at or after this offset of the file are not decoded. Therefore the stream
-  /// copies fewer bytes.
+  /// Announces that MCUs at or after this offset of the file will not be decoded, so that the stream copies fewer
+  /// bytes.
   void limit(std::size_t offset_bytes) noexcept {
     constexpr std::size_t lookahead_bytes = 8;
     unstuff_.limit(file_.data() + std::min(offset_bytes, file_.size() - lookahead_bytes) + lookahead_bytes);
@@ -167,8 +166,7 @@ class mcu_stream {
     return !stream_.invalid && !overran();
   }
 
-  /// Adds the DC differences of a skipped segment to the predictors. Returns false if a predictor exceeds the values
-  /// that an image can have.
+  /// Adds the DC differences of a skipped segment to the predictors. Returns false if a predictor becomes too large.
   bool add_skipped_differences() noexcept {
     const block_slot* slot = slots_.skipped();
     const std::size_t blocks = slots_.blocks_of_mcu();

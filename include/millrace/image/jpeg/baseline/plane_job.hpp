@@ -7,14 +7,11 @@
 //   while (!job.finished()) { tools.loops.run(job.stream()); job.attend(tools); }
 //   const mr::detail::jpeg_planes_result& result = job.result();
 //
-// The job decodes all rows of MCUs (coding units) from the image's first row to the last requested row. It stores the
-// MCUs within the region and skips all others. If the file has entries (positions where decoding can begin, see
-// jpeg_entry.hpp), the job jumps from entry to entry: it skips restart intervals without a requested MCU. After the
-// first jump, it also skips the MCUs that follow the region in the last row. The job does not detect damage below the
-// last requested row of MCUs, or damage in data that it does not decode.
-// The job refuses an image if libjpeg might warn or produce another value; libjpeg must then decode the image. The
-// reasons are an invalid code, a block that is too long, fewer bytes than the blocks need, a missing marker, and
-// surplus bytes before a marker.
+// The job decodes the MCUs (coding units) from the image's first row to the last requested row. It stores the MCUs
+// within the region and skips all others. If the file has entries (positions where decoding can begin, see
+// jpeg_entry.hpp), the job jumps to the entry before a requested MCU. The job does not detect damage in data that it
+// does not decode.
+// The job refuses an image if libjpeg might warn or produce another value; libjpeg must then decode the image.
 // Lifetime: the request's bytes must outlive the job. The result is valid until the next begin(). Threads: one thread
 // at a time.
 #pragma once
@@ -58,8 +55,7 @@ class plane_job {
   const jpeg_planes_result& result() const noexcept { return result_; }
   block_stream& stream() noexcept { return stream_.blocks(); }
 
-  /// Must be called when a loop has returned. If the segment of this stream has ended, completes the segment and begins
-  /// the next segment.
+  /// Must be called when a loop has returned. If the segment of this stream has ended, begins the next segment.
   void attend(const plane_tools& tools) {
     if (stream_.blocks().at_end()) complete_segment(tools);
   }

@@ -6,9 +6,8 @@
 //   const mr::detail::jpeg_planes planes = mr::detail::lay_out_planes(header, r, request.eighths, memory);
 //
 // Planes are consecutive in memory. Rows begin at multiples of 32 bytes. The 64 bytes after each plane are readable.
-// Each row has space for one block in addition to the blocks of its MCUs, because blocks are decoded in pairs. An image
-// that is decoded at a reduced size has smaller blocks. As in libjpeg (jdmaster.c, jpeg_calc_output_dimensions), chroma
-// blocks are twice as large as luma blocks if this compensates for the subsampling of both axes.
+// Each row has space for one additional block, because blocks are decoded in pairs. At a reduced size, chroma blocks of
+// 4:2:0 images have twice the side of luma blocks, as in libjpeg (jdmaster.c).
 // Threads: pure functions; any thread.
 #pragma once
 

@@ -5,14 +5,11 @@
 //   // or reduced_dct::two(pair, q, to): 4 columns of 2 rows
 //   // or reduced_dct::one(pair, q, to): 2 columns of 1 row, from the DC terms alone
 //
-// A sample is the mean of the 2 x 2, 4 x 4 or 8 x 8 samples that it replaces. The mean is computed from values that are
-// not rounded or clamped. Coefficients whose cosines cancel out are not used: row and column 4, and for 2 x 2 also rows
-// and columns 2 and 6. The functions return false for wild (too large) values, as in inverse_dct.hpp, but check only
-// the rows that are used. libjpeg must decode an image with such a value. `one` never returns false, because the caller
-// checks the DC term in advance.
+// A sample is the mean of the 2 x 2, 4 x 4 or 8 x 8 samples that it replaces, before rounding and clamping. The
+// functions return false for wild (too large) values, as in inverse_dct.hpp. libjpeg must decode such an image. `one`
+// never returns false, because the caller checks the DC term.
 // Threads: pure functions; any thread.
-// Source: the mean of a cosine over two neighbors is the cosine at the midpoint times a constant. Fixed-point numbers
-// have 13 fraction bits, and 2 between the passes, as in libjpeg's jidctred.c.
+// Source: libjpeg's jidctred.c, with the same fixed-point numbers.
 #pragma once
 
 #include <millrace/image/jpeg/baseline/inverse_dct.hpp>

@@ -5,10 +5,9 @@
 //   if (why != mr::jpeg_refusal::none) return why;             // libjpeg decodes it
 //   auto coded = bytes.subspan(h.data_offset_bytes);                   // of h.width x h.height pixels
 //
-// Accepts 8-bit baseline or extended sequential Huffman coding with one interleaved scan, which contains all components
-// in frame order: gray, or YCbCr with 4:4:4, 4:2:2, 4:4:0 or 4:2:0 sampling. Refuses all other files, and files about
-// which libjpeg would warn or which libjpeg interprets differently from the standard. A refusal affects only speed,
-// because libjpeg then decodes the file.
+// Accepts 8-bit baseline or extended sequential Huffman coding with one interleaved scan of all components: gray, or
+// YCbCr with 4:4:4, 4:2:2, 4:4:0 or 4:2:0 sampling. Refuses all other files, and files about which libjpeg would warn.
+// A refusal affects only speed, because libjpeg then decodes the file.
 // Errors: none; refusals are return values. Lifetime: the header points into the bytes.
 // Format: ITU-T T.81 annex B. The color space is determined in the same way as in libjpeg.
 #pragma once
@@ -42,8 +41,8 @@ struct scan_header {
   std::size_t data_offset_bytes = 0;
 };
 
-/// Reads all marker segments in one pass. Each member function reads the payload of one kind of segment. The reader
-/// refuses a frame of the other process (sequential or progressive).
+/// Reads all marker segments in one pass. Each member function reads the payload of one kind of segment. Accepts
+/// progressive frames if `progressive` is set, otherwise only sequential frames.
 class scan_header_reader {
  public:
   scan_header_reader(std::span<const std::uint8_t> file, scan_header& header, bool progressive = false)

@@ -7,8 +7,7 @@
 //   // ... decode the segment
 //   slots.for_each_row(mcus, [](const mr::detail::row_of_pairs& r) { /* ... */ });    // for the inverse DCT
 //
-// A segment has up to 24 stored blocks, or up to 96 skipped blocks. An MCU has 1, 3, 4 or 6 blocks. lay_out() sets all
-// coefficients to zero. The coefficients must be zero before each segment; therefore the caller clears each row after
+// The coefficients must be zero before each segment. lay_out() clears them. Afterwards the caller clears each row after
 // use, as the inverse DCTs do. A caller that stops in the middle of a segment must call lay_out() again.
 // Threads: not thread-safe; one per job.
 #pragma once

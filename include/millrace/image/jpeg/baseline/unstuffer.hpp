@@ -78,8 +78,7 @@ class unstuffer {
     begin_interval();
   }
 
-  /// Stops copying a few bytes after this byte of the file, until another limit is set. Initially, nothing stops it.
-  /// The interval does not end at the limit.
+  /// Sets a limit: copying stops a few bytes after this byte of the file. The interval does not end at the limit.
   void limit(const std::uint8_t* at) noexcept { limit_ = at; }
 
   /// Copies until end() - from >= bytes, or the interval ends, or the limit is reached.
@@ -117,8 +116,8 @@ class unstuffer {
     }
   }
 
-  /// Copies complete pieces while each 0xff is followed by a stuffed zero. The positions are local variables so that
-  /// they stay in registers, because a byte that is written might alias a member.
+  /// Copies complete pieces while each 0xff is followed by a stuffed zero. The positions are local variables, so that
+  /// the compiler keeps them in registers.
   void copy_pieces(const std::uint8_t* enough) noexcept {
     const std::uint8_t* from = from_;
     std::uint8_t* to = to_;

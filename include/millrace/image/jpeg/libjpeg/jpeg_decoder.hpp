@@ -6,9 +6,8 @@
 //   auto damaged = d.counts().damaged;                   // images accepted in spite of damage
 //
 // A sink has set_source(left, width), next_row(), commit_row() and wants_rows(), as in resize/plane_resizer.hpp. The
-// sink receives RGBX rows, beginning with row `top`. The decoder decodes only the region if libjpeg then produces the
-// same pixels as for the full image. If not, it decodes complete rows, beginning with the first row. Decoding stops
-// below the region. Therefore damage below the region is not detected.
+// sink receives RGBX rows, beginning with row `top`. If decoding only the region would change pixels, the decoder
+// decodes complete rows. Damage below the region is not detected.
 // Errors and threads: as in jpeg_input.hpp.
 #pragma once
 

@@ -13,10 +13,8 @@
 // libjpeg reports errors by longjmp, which must not skip an object with a destructor. Therefore every function that
 // calls libjpeg is noexcept, sets escape_ first, and owns no resources. It returns false on an error, and its caller
 // then calls fail().
-// Surplus bytes between the segments before the first scan, and before the end of the image, count as a warning. They
-// are not damage, because decoders skip them and the pixels are correct. Surplus bytes after any other scan than the
-// last may be lost data of that scan. Therefore they count as damage.
-// A decompressor is reused for all images. No state of one image affects the next.
+// Surplus bytes before the first scan and before the end of the image are a warning. Surplus bytes between scans are
+// damage, because they may be lost data. No state of one image affects the next.
 // Errors: data_error for the file; io_error if libjpeg cannot be initialized.
 // Threads: one thread at a time; a single thread must decode an image from beginning to end.
 #pragma once

@@ -7,8 +7,7 @@
 //
 // The function receives complete segments: two bytes for the marker, two bytes for the length, and the payload. Fill
 // bytes, restart markers and other bytes that libjpeg skips do not belong to a segment. The iteration stops at the end
-// of the image or at a truncated segment. One pass over the file finds all segments, whereas the time for libjpeg's
-// list of saved markers is quadratic in their number.
+// of the image or at a truncated segment.
 // Errors: none. Threads: any; pure functions. Format: ITU-T T.81, B.1.1.
 #pragma once
 

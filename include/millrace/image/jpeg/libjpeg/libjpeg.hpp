@@ -1,4 +1,4 @@
-// Includes jpeglib.h, and undefines all macros of libjpeg that lack a libjpeg prefix. No other header of Millrace
+// Includes jpeglib.h, and undefines its macros that have a common name, such as TRUE. No other header of Millrace
 // includes jpeglib.h.
 //
 //   #include <millrace/image/jpeg/libjpeg/libjpeg.hpp>

@@ -1,15 +1,14 @@
-// Decodes the AC scans of a progressive JPEG. These loops dominate the decoding time of progressive images.
+// Decodes the AC scans of a progressive JPEG.
 //
 //   mr::detail::band_stream s{.table = &table, .first = 1, .last = 63, .low = 2, .bit = first_bit, .end_bit = end};
 //   const mr::detail::block_run run{.sets = sets, .pairs = pairs, .first = 0, .count = 63};
 //   if (!decode_first<mr::detail::portable_sets, true>(s, run)) return damaged;
 //
-// An AC scan contains bits of a band, which is a range of coefficients other than the first (DC) one. For a block
-// outside the requested region, only the set of its nonzero coefficients (coefficient_set.hpp) is stored, because
-// refinement scans require this set. For a block within the region, the coefficients are stored as well. A refinement
-// scan contains one correction bit for each coefficient that is already nonzero. The correction bits of the nonzero
-// coefficients before a new coefficient are adjacent in the stream, so one operation moves all of them to the set. The
-// decoder accepts arbitrary bits. After each block, it checks that the position is not beyond `end_bit`.
+// An AC scan contains bits of a band, which is a range of coefficients other than the first (DC) one. The decoder
+// stores the coefficients of blocks within the requested region. For every block, it stores the set of nonzero
+// coefficients (coefficient_set.hpp), because refinement scans require this set. A refinement scan contains one
+// correction bit for each coefficient that is already nonzero. Arbitrary bits are accepted. After each block, the
+// decoder checks that the position is not beyond `end_bit`.
 // Threads: any; calls share no state. Source: ITU-T T.81 G.1.2.2 and G.1.2.3. The use of sets instead of loops is the
 // author's own method.
 #pragma once
@@ -46,8 +45,8 @@ struct alignas(8) band_entry {
   /// invalid word or an impossible coefficient.
   enum : std::uint8_t { zeros = 0, coefficient = 1, end_of_band = 2, long_word = 3, invalid = 4 };
 
-  std::uint8_t bits;        // bits to consume from the stream; for end_of_band without the length of the run of blocks
-  std::uint8_t run;         // zeros before the coefficient; for end_of_band the number of bits of the run's length
+  std::uint8_t bits;        // bits to consume from the stream; for end_of_band, only the bits of the code word
+  std::uint8_t run;         // zeros before the coefficient; for end_of_band, the size in bits of the number of blocks
   std::uint8_t shift;       // shift of the window to the magnitude: 64 - bits
   std::uint8_t magnitude;   // size of the magnitude in bits
   std::int16_t bias;        // added to the magnitude bits
@@ -207,8 +206,8 @@ MILLRACE_ALWAYS_INLINE inline std::uint64_t bits_at(std::uintptr_t bit, unsigned
   return window_at(bit) >> (64 - half) << (count - half) | window_at(bit + half) >> (64 + half - count);
 }
 
-/// Adds a bit to the magnitude of each coefficient in the set. The loop processes four coefficients at a time, because
-/// the end of a loop over single coefficients would be hard to predict. Surplus iterations write to spare space.
+/// Adds a bit to the magnitude of each coefficient in the set. Processes four coefficients at a time; surplus
+/// iterations write to spare space.
 MILLRACE_ALWAYS_INLINE inline void correct(std::int16_t* block, coefficient_set set, int one) noexcept {
   while (set != 0)
     for (int i = 0; i < 4; ++i) {
