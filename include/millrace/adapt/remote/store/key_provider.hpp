@@ -6,10 +6,10 @@
 //   const auto remedy = keys.refused(now.keys);   // whether to send the request again now, later, or never
 //
 // During a run, other programs often replace the keys. They may write the new file in steps, or a few seconds too late.
-// Therefore refusals and failed searches are treated as transient. Searches are repeated after 1, 2, 4, 8, 16, 16, ...
-// s. If the server has accepted keys before, the searches end after `retry_seconds`. Otherwise the keys are probably
-// wrong, and the searches end after 7 s. If the keys are from the environment, which does not change, the searches end
-// at once.
+// Therefore refusals and failed searches are treated as transient, and searches are repeated with increasing pauses. If
+// the server has accepted keys before, the searches end after `retry_seconds`. Otherwise the keys are probably wrong,
+// and the searches end after 7 s. If the keys are from the environment, which does not change, the searches end at
+// once.
 // Errors: get() throws keys_pending while the searches continue. When they have ended, it throws the error of the last
 // search, with the number and duration of the searches. If no source is configured, get() throws no_keys_error at once.
 // Threads: any thread. One thread searches while the others wait.

@@ -14,9 +14,8 @@
 //
 // A profile in the options has precedence over the environment. Keys are renewed five minutes before they expire.
 // If the store refuses keys, Millrace searches for new keys, because key files are often replaced a few seconds late,
-// or written in steps. Searches are repeated after 1, 2, 4, 8, 16, 16, ... s, and end after remote_retries::limit. If
-// the store has never accepted keys, searches end after 7 s. If the keys are from the environment, searches end at
-// once.
+// or written in steps. Searches are repeated with increasing pauses, and end after remote_retries::limit. If the store
+// has never accepted keys, searches end after 7 s. If the keys are from the environment, searches end at once.
 // Errors: setup_error at the first request if no keys are found. Threads: any thread may call a callable, but only one
 // thread at a time.
 #pragma once

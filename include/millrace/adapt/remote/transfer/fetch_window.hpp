@@ -5,13 +5,11 @@
 //   window.record_consumed(bytes, {now_ns, idle_ns});                 // the reader has consumed bytes
 //   mr::detail::fetch_window next = window.of_next_file(); // begins with the window of this file
 //
-// A reader waits if the network is slow, or if the window is too small. By Little's law, rate * latency bytes must be
-// in flight. A larger window helps only in the second case, and needs memory. Therefore the window is doubled
-// repeatedly. If a doubling does not speed up the reader by at least an eighth, the window gets its previous size. The
-// next doubling is tried after 64 windows of data. If the network thread is busy for more than seven eighths of the
-// time, a doubling cannot help. In this case, the window is halved, but not below the initial window. The previous
-// window is restored only if the reader becomes slower by more than an eighth. Small windows are better because bytes
-// that wait for a long time have left the CPU's cache.
+// A reader waits if the network is slow, or if the window is too small. A larger window helps only in the second case,
+// and needs memory. Therefore the window is doubled repeatedly. If a doubling does not speed up the reader by at least
+// an eighth, the window gets its previous size. The next doubling is tried after 64 windows of data. If the network
+// thread is busy nearly all the time, the window is halved instead, but not below the initial window. If the reader
+// then becomes slower by more than an eighth, the window gets its previous size.
 // Errors: none. Threads: one at a time.
 #pragma once
 

@@ -6,10 +6,8 @@
 //
 // `tar -cf a.tar .` writes files in the order in which the system lists the folder. All .jpg files may then precede all
 // .cls files, and each sample becomes two samples. `tar --sort=name` writes the members of a sample next to each other.
-// Memory: 16 bytes per key, at most 8 MiB. If a shard has more than 524,288 keys, only a part of the keys is stored:
-// first one key in 2, then one in 4, and so on, selected by the digests of the keys. Each stored key then counts as 2,
-// 4, ... keys, and returned() is an unbiased estimate. Its relative standard error is 1 / sqrt(n), where n is the
-// number of stored keys that returned.
+// Memory: 16 bytes per key, at most 8 MiB. If a shard has more than 524,288 keys, only a part of the keys is stored,
+// and returned() is an estimate.
 // Errors: std::bad_alloc. Threads: not thread-safe. Cost: about 20 ns per key.
 #pragma once
 
