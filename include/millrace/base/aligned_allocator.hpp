@@ -4,9 +4,8 @@
 //   mr::detail::aligned_vector<line> lines(8);
 //   std::shared_ptr<line> one = mr::detail::make_aligned_shared<line>();
 //
-// With clang++ 14, -std=c++2b and libstdc++, std::allocator loses the alignment: at run time, std::allocator executes
-// the branch for constant evaluation, which calls the plain operator new. Types with an alignment of at most 16 bytes
-// do not need this header.
+// With clang++ 14, -std=c++2b and libstdc++, std::allocator loses the alignment. Types with an alignment of at most 16
+// bytes do not need this header.
 // Errors: throws std::bad_alloc or std::bad_array_new_length. Threads: any thread.
 #pragma once
 

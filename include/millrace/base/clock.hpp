@@ -2,8 +2,8 @@
 //
 //   const std::int64_t start = mr::detail::read_clock_ns(CLOCK_MONOTONIC);
 //
-// std::chrono reads the same clocks, but <chrono> also contains the calendar and its streams. Including <chrono> would
-// increase the compile time of the library's headers by a fifth. Errors: none. Threads: any thread.
+// The header avoids <chrono>, which would increase the compile time of the library's headers by a fifth. Errors: none.
+// Threads: any thread.
 #pragma once
 
 #include <millrace/base/version.hpp>

@@ -3,11 +3,10 @@
 //   const auto kind = mr::detail::kind_of_file({.front = first_bytes, .file_bytes = size});
 //   if (kind != mr::detail::file_kind::unknown) fail("got " + std::string(name_of(kind)) + ", expected ...");
 //
-// A reader of raw numbers must not reject valid data that happens to resemble another format. Therefore a signature
-// counts only if random bytes match it with a probability below 2^-36. A short signature counts only if a plausible
-// header follows. `front` counts as text on two conditions. It consists of at least 32 printable bytes, or of at least
-// 16 digits and separators. It also has as many different bytes as a text usually has. The signature of a tar archive
-// is at offset 257. Therefore pass the first 1,024 bytes, or the complete file if it is shorter.
+// Raw numbers must not be mistaken for another format. Therefore a signature counts only if random bytes hardly ever
+// match it. A short signature counts only if a plausible header follows. Text must have at least 32 printable bytes, or
+// at least 16 digits and separators. Its bytes must also vary as in a text. The signature of a tar archive is at offset
+// 257. Therefore pass the first 1,024 bytes, or the complete file if it is shorter.
 // Errors: none. Threads: the functions are pure; any thread may call them. Cost: about 20 ns for data of an unknown
 // kind; no allocation.
 #pragma once

@@ -5,12 +5,11 @@
 //   int gpu = mr::local_rank() % gpus;
 //
 // The list contains the variables of torchrun, Horovod, Open MPI, MVAPICH2, MPICH's hydra (also Intel MPI), IBM's
-// jsrun, Flux, HPE PALS and Slurm, according to their documentation. The source for Flux is the job shell of flux-core
-// (src/shell/task.c). The sources for PALS are its public header pals.h and the user guides of Aurora. PALS passes the
-// world size in a variable of PMI. The list begins with the innermost launcher, because one launcher may start another.
-// In this case the variables of both launchers are set, and the variables of the inner launcher are correct.
-// Errors: none; item/world.hpp checks the values. Threads: any thread may call local_rank(), but no thread may change
-// the environment during the call.
+// jsrun, Flux, HPE PALS and Slurm. One launcher may start another. The variables of both are then set, and those of the
+// inner launcher are correct. Therefore the list begins with the innermost launcher. Errors: none; item/world.hpp
+// checks the values. Threads: any thread may call local_rank(), but no thread may change the environment during the
+// call. Sources: the documentation of the launchers; for Flux, src/shell/task.c of flux-core; for PALS, its public
+// header pals.h and the user guides of Aurora.
 #pragma once
 
 #include <millrace/base/version.hpp>

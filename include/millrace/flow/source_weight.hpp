@@ -100,8 +100,8 @@ class source_weight {
   }
 
   /// Returns the mean weight of the positions [begin, end). No point of the weight may be inside this interval. If the
-  /// weight is linear(), or if weight_within() computed it from at least one linear() weight, the result is the mean of
-  /// the values at both ends. For any other weight, the result is at(begin).
+  /// weight is linear() or contains a linear() weight, the result is the mean of the values at both ends. For any other
+  /// weight, it is at(begin).
   double mean(std::uint64_t begin, std::uint64_t end) const {
     return linear_ ? (at(begin) + at(end - 1)) / 2 : at(begin);
   }

@@ -6,11 +6,10 @@
 //   times.add_to(statistics, times.clock(now_ns));
 //
 // A training step lasts from the delivery of a batch to the next call of next(). A batch may be delivered before its
-// copy to the device has arrived. Then a trainer that reads the result of the step also waits for the copy. The part of
-// the step before the arrival counts as waiting for data. The time from the end of an epoch to the next call of next(),
-// for example for validation, is a pause. A pause counts neither as step nor as wait. The wall time excludes pauses.
-// The clock stops at the end of the run. The wait for the first batch belongs to the start of the run and does not
-// count as a wait. The delivery times of the last 2048 batches are stored.
+// copy to the device has arrived. The part of the step before the arrival counts as waiting for data. The time from the
+// end of an epoch to the next call of next(), for example for validation, is a pause. A pause counts neither as step
+// nor as wait. The wall time excludes pauses. The clock stops at the end of the run. The wait for the first batch does
+// not count as a wait. The delivery times of the last 2048 batches are stored.
 // Errors: none. Threads: the trainer calls call() and record_return(). Any thread may call the other members.
 #pragma once
 

@@ -6,9 +6,7 @@
 //   std::optional<double> share = levels.contention();   // 0 if each read adds speed, 1 if none does
 //
 // In the model, k outstanding reads deliver k x b / (1 + q (k - 1)) bytes per second. Here b is the speed of a single
-// read, and q is the share of a read that cannot run concurrently with other reads. Therefore the time of a read is a
-// linear function of k. contention() fits this line, weighted by the number of reads. Reads are not counted by the
-// number of outstanding reads at their end, because a read that begins during another read would increase this number.
+// read, and q is the share of a read that cannot run concurrently with other reads. contention() estimates q.
 // Errors: none; with too few reads the result is empty. Threads: not synchronized.
 // Source: the universal scalability law (Gunther, Guerrilla Capacity Planning, 2007) without its coherency term, which
 // is Amdahl's law.
