@@ -6,14 +6,13 @@
 //   mr::tensor<float, 2> samples = a.samples();         // decodes now; a batch renders directly into its row instead
 //
 // Result: f32 [frames], one channel; a frame has one sample of each channel. Samples of integer files are in [-1, 1),
-// as in soundfile and torchaudio. audio_row.hpp has other rows: i16, several channels, and varying lengths. Each call
-// returns a new plan. Except for rounding, the result is the same as if each call changed the samples immediately, in
-// the order of the calls. Rendering first mixes the channels, then resamples, and then applies the gains. Nothing is
-// decoded until the plan is rendered. Rendering decodes only the frames that the result needs. Lengths are seconds, or
-// a std::chrono::duration, and are rounded to the nearest frame at the current rate. If files have different rates,
-// resample them before a crop, so that all rows have the same number of frames.
-// A crop after resample() differs by less than 0.00001 from a crop of the complete resampled file, because the
-// resampler starts near the crop.
+// as in soundfile and torchaudio. For i16, several channels, or varying lengths, see audio_row.hpp.
+// Each call returns a new plan. Except for rounding, the result is the same as if each call changed the samples
+// immediately, in the order of the calls. Nothing is decoded until the plan is rendered. Rendering decodes only the
+// frames that the result needs.
+// Lengths are seconds, or a std::chrono::duration, and are rounded to the nearest frame at the current rate. If files
+// have different rates, resample them before a crop, so that all rows have the same number of frames.
+// A crop after resample() differs by less than 0.00001 from a crop of the complete resampled file.
 // Errors: data_error if the file is damaged, exceeds a limit, is shorter than a crop, or lacks a selected channel;
 // setup_error for impossible arguments. Errors name shard and key. Threads: not synchronized. Copies share the file's
 // bytes, which do not change.

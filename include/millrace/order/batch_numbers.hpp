@@ -27,7 +27,7 @@ struct batch_number {
 struct batch_numbers {
   std::uint64_t first_epoch = 0;     ///< epoch of the resume point
   std::uint64_t first_batch = 0;     ///< batches of first_epoch that were delivered before the resume point
-  /// Batches of an epoch. 0 if an epoch is one pass over the data, because this number is known only at the end.
+  /// Batches of an epoch. 0 if an epoch is one pass over the data, whose length is known only at its end.
   std::uint64_t epoch_batches = 0;
   std::size_t rows = 1;              ///< rows of a full batch of one rank
   world mine{};
@@ -40,8 +40,8 @@ struct batch_numbers {
     const std::uint64_t number = first_batch + batch;
     return {first_epoch + number / epoch_batches, number % epoch_batches};
   }
-  /// Returns the same for epochs that are passes. `epoch` is the epoch of the batch's samples. `start` is the session's
-  /// first batch of that epoch, if the epoch begins in this session.
+  /// For epochs that are passes. `epoch` is the epoch of the batch's samples. `start` is the session's first batch of
+  /// that epoch, if the epoch begins in this session.
   batch_number of(std::uint64_t batch, std::uint64_t epoch, std::optional<std::uint64_t> start) const noexcept {
     // If the resume point is at the end of a pass, first_batch belongs to that pass. The next epoch begins with batch
     // 0.

@@ -6,26 +6,23 @@
 //   mr::detail::lane_cursor mine(order, {.world = r, .epoch = 3, .position = 70'000});   // from there, one by one
 //
 // Order of a pass: seed and pass determine a permutation of the shards. The samples of the permuted shards, one shard
-// after the other, are the sequence of the pass. A sliding jitter (order/lane_jitter.hpp) shuffles the sequence, and
-// moves each sample by less than `window` places. If the window is at least as large as the data set, the order is a
-// uniform permutation instead (order/pass_layout.hpp). Without a shuffle, shards and samples are in the order of
-// the user's list.
+// after the other, are the sequence of the pass. A sliding jitter (order/lane_jitter.hpp) moves each sample by less
+// than `window` places. If the window is at least as large as the data set, the order is a uniform permutation instead
+// (order/pass_layout.hpp). Without a shuffle, shards and samples are in the order of the user's list.
 //
-// Lanes: the sequence of a large set with many shards is divided into lanes: consecutive parts, whose lengths differ by
-// at most one sample. Each lane is shuffled separately, with its share of the window. Positions alternate between the
-// lanes: with L lanes, position p is the sample p div L of lane p mod L. The number of lanes depends on samples, shards
-// and window (automatic_lanes()), not on the number of ranks. With lanes, each rank reads only some of the shards.
+// Lanes: the sequence of a large data set is divided into lanes, which are consecutive parts of similar length. Each
+// lane is shuffled separately, with its share of the window. Positions alternate between the lanes: with L lanes, position p
+// is the sample p div L of lane p mod L. Therefore each rank reads only some of the shards. The number of lanes does
+// not depend on the number of ranks.
 //
-// Ranks: with R ranks, rank r has the positions p with p mod R = r. The order is the same for every R that divides the
-// global batch (the rows of all ranks in one step); other values of R are errors. If R does not divide the number of
-// lanes, several ranks read the same lane: each of them computes the order of the complete lane, and uses its own
-// positions.
+// Ranks: with R ranks, rank r has the positions p with p mod R = r. R must divide the global batch (the rows of all
+// ranks in one step). The order is the same for every R. If R does not divide the number of lanes, several ranks read
+// the same lane.
 //
 // Epoch: an epoch is one exact pass (each sample once), a fixed number of batches, or endless. The last samples of an
 // exact pass may not fill a batch. They are dropped, or delivered as a short batch, in which some ranks have fewer rows
-// than others or none. With a shuffle, each pass drops other samples: a block of consecutive samples of the unshuffled
-// sequence. In an endless epoch, and in an epoch of a fixed number of batches, no sample is dropped, and a pass may end
-// inside a batch. A sample gets different random numbers in each pass.
+// than others or none. With a shuffle, each pass drops other samples. In epochs of the other kinds, no sample is
+// dropped, and a pass may end inside a batch. A sample gets different random numbers in each pass.
 //
 // Errors: setup_error if an epoch has no batch, or if the world size does not divide the global batch.
 // Threads: immutable; any thread may call any member.
@@ -71,9 +68,8 @@ struct ordered_sample {
   friend bool operator==(const ordered_sample&, const ordered_sample&) = default;
 };
 
-/// Returns a suitable number of lanes for an order. Returns 1 for fewer than 2^18 samples, and if the window is more
-/// than 1/32 of the samples. Otherwise returns the greatest divisor of 48 with at least 8 shards and a window of 128
-/// samples per lane.
+/// Returns a number of lanes that suits the number of samples, the number of shards and the window. Returns 1 for a
+/// small data set and for a wide window.
 std::size_t automatic_lanes(const exact_order_options& o);
 
 /// Returns a warning if the window has less than 2 samples for each of `lanes` lanes, or an empty string. `remedy` is

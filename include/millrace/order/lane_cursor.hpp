@@ -4,13 +4,11 @@
 //   while (auto s = mine.next()) read(s->sample.shard, s->sample.index);     // to the end of the epoch
 //   mine.move_to(4, 0);                                                      // continues with the next epoch
 //
-// An iteration from position p delivers the same samples as the rest of an iteration from the start of the epoch.
-// Therefore p is the complete state of a resumed run. The iteration begins with the rank's first position at or after
-// p. Several cursors may use one exact_order independently, for example one for reading ahead and one for delivery.
+// The iteration begins with the rank's first position at or after the start. From there on, it delivers the same
+// samples as an iteration from the start of the epoch. Several cursors may use one exact_order independently.
 // Memory: the shards of one pass, and the walks of the rank's lanes (order/lane_jitter.hpp), or the permutation of the
-// pass. A lane is an interleaved substream of the order. A cursor computes the start of a lane when it needs the first
-// sample of the lane. Therefore the first call of next() computes the start of only one lane. If ranks share a lane,
-// each rank walks the complete lane, including the samples of other ranks, at about 0.1 us per sample.
+// pass. A lane is an interleaved part of the order. Cost: if ranks share a lane, each rank walks the complete lane, at
+// about 0.1 us per sample.
 // Errors: setup_error for a world size that does not divide the global batch, and for a position after the end of the
 // epoch. The end itself is a valid position, where next() returns nothing. Threads: not thread-safe.
 // Lifetime: the exact_order must outlive the cursor.
@@ -56,11 +54,11 @@ class lane_cursor {
     return planned;
   }
 
-  /// Loads the members into the CPU's cache. Use it for one of many cursors, whose memory is in no cache.
+  /// Loads the members into the CPU's cache.
   void prefetch() const noexcept {
     for (std::size_t at = 0; at < sizeof *this; at += 64) __builtin_prefetch(reinterpret_cast<const char*>(this) + at);
   }
-  /// Loads the tables that next() reads. Call it when the result of prefetch() is in the cache.
+  /// Loads the tables that next() reads. Call it some time after prefetch().
   void prefetch_tables() const noexcept {
     layout_.prefetch();
     permutation_.prefetch();

@@ -7,13 +7,12 @@
 //   mr::detail::lane_walk walk(order, 1'000);       // the same for ordinals 1,000, 1,001, ...
 //   walk.next();
 //
-// Sample i of a lane gets the key i + U(seed, pass, lane, i) * w, where w is the window and U is uniform in [0, 1).
-// Samples are sorted by key, and samples with equal keys by i. The unit of keys and w is 1/65536 of a sample. Samples
-// with an index up to j - w have ordinals below j. Samples with an index from j + w on have ordinals above j. Therefore
-// the sample with ordinal j depends only on the keys of the 2 w samples between j - w and j + w.
-// Cost: a walk stores about w samples at its start, and about w / 2 samples later. at(j) costs O(w). A window of at
-// most one sample changes nothing.
-// Errors: none. j must be below the length, and next() must not be called after the end of the lane.
+// Sample i of a lane gets the key i + U * w. U is a random number in [0, 1) of (seed, pass, lane, i), and w is the
+// window. Samples are sorted by key, and samples with equal keys by i. Therefore each sample moves by less than w
+// places.
+// Cost: a walk stores about w samples at its start, and about w / 2 samples later. at() costs O(w). A window of at most
+// one sample changes nothing.
+// Errors: none. Ordinals must be below the length, and next() must not be called after the end of the lane.
 // Threads: a lane_jitter is immutable; a lane_walk is not thread-safe.
 #pragma once
 

@@ -7,17 +7,12 @@
 //   pattern.positions_of({7, 300'000});   // for each source, the position of its sample with this number, from 0
 //   mr::detail::mix_pattern::shares_of({0.7, 0.3});    // {7, 3}
 //
-// Shares are integers. Therefore the pattern repeats after a number of positions that is the sum of the shares, on
-// every machine. Among the first n positions, a source has n * share / sum positions, with an error below 1. With k > 1
-// sources this error is at most 1 - 1 / (2 k - 2). Among any n consecutive positions, the error is at most 1 with two
-// sources, and at most 2 - 1 / (k - 1) with more. With three sources, an error of at most 1 is not always possible: no
-// sequence of ten positions achieves it for the shares 7, 3 and 1.
-// Reference: R. Tijdeman, The chairman assignment problem, Discrete Mathematics 32 (1980): among the eligible sources,
-// select the source with the earliest deadline. A source is eligible if its next sample would not be too early for the
-// bound above. Its deadline is the last position at which this sample is not too late. This version uses integers. If
-// deadlines are equal, it selects the source with the lowest number.
-// Cost: 2 bytes for each position of the period. The period is at most 65,536, or 262,144 in a mix_schedule.
-// source_at() reads one element of a table. The other members scan a period.
+// Shares are integers. The pattern repeats after a number of positions that is the sum of the shares, and is the same
+// on every machine. Among the first n positions, a source has n * share / sum positions, with an error below 1. Among
+// any n consecutive positions, the error is at most 1 with two sources, and below 2 with more.
+// Source: R. Tijdeman, The chairman assignment problem, Discrete Mathematics 32 (1980).
+// Cost: 2 bytes for each position of the period. source_at() reads one element of a table. The other members scan a
+// period.
 // Errors: shares_of() throws setup_error for invalid weights. Threads: immutable.
 #pragma once
 

@@ -16,11 +16,10 @@
 //   restart a source. An epoch ends with the batch in which the last source completes its first pass. Therefore each
 //   sample occurs at least once in the first epoch. `epoch_batches` sets another length.
 //
-// Weights that change with the position (order/mix_schedule.hpp) are functions of the position in the run, and require
-// repeat. With stop and reweight, an incomplete last batch of an epoch is dropped or short, as in exact_order. Rank r
-// of R ranks has the positions p with p mod R = r. The order is the same for every R. Any rank may have sample n of a
-// source, so every rank walks all positions. Therefore each delivered sample costs R times as much planning as with one
-// rank.
+// Weights that change with the position (order/mix_schedule.hpp) require repeat. With stop and reweight, an incomplete
+// last batch of an epoch is dropped or short, as in exact_order. Rank r of R ranks has the positions p with
+// p mod R = r. The order is the same for every R.
+// Cost: every rank walks all positions, including those of other ranks.
 // Errors: setup_error for a source without samples, and if an epoch has no batch.
 // Threads: immutable; any thread may call any member.
 #pragma once
@@ -35,7 +34,7 @@ struct mix_plan_options {
   std::vector<mix_source_spec> sources{};
   exhausted on_exhausted = exhausted::stop;
   std::size_t lanes = 0;              ///< lanes of each source; 0 for automatic_lanes() of that source
-  bool permutes = true;               ///< whether a window of all samples permutes the source
+  bool permutes = true;               ///< whether a window that covers a source permutes it uniformly
   std::size_t global_batch = 1;       ///< rows of a batch over all ranks
   bool drop_last = true;              ///< whether to drop a short last batch; only with stop and reweight
   std::uint64_t epoch_batches = exact_order_options::exact_pass;   ///< a number or endless; used only with repeat

@@ -1,29 +1,26 @@
-// Assigns each position of a mix to one of its sources. It is used if the weights of the sources change, or if there
-// are more than 64 sources (otherwise, mix_pattern.hpp is used).
+// Assigns each position of a mix to one of its sources, if the weights change or there are more than 64 sources. For
+// all other mixes, mix_pattern.hpp is used.
 //
 //   const auto schedule = mr::detail::mix_schedule::of(rule, samples);   // null if a mix_pattern suffices
 //   const auto phase = schedule->phase_at(70'000);              // the block of positions that contains 70,000
 //   phase->pattern.source_at(70'000 - phase->begin);            // the source of the position
 //   schedule->counts_of({.rank = 1, .size = 4}, 0, 70'000);     // for each source, the samples of this rank
 //
-// Blocks: the positions are divided into blocks of 256 positions, or more if there are more than 64 sources: the lowest
-// power of two that is at least four times the number of sources. A block also ends at each point of steps() and
-// linear() (functions that define changing weights). Between two points, a block has at most 1/64 of their distance,
-// but at least 16 positions. Weights are evaluated once per block: a linear weight by its mean, a function at the first
-// position of the block.
+// Blocks: the positions are divided into blocks, usually of 256 positions. A block also ends at each point of steps()
+// and linear() (functions that define changing weights). Weights are evaluated once per block: a linear weight by its
+// mean, a function at the first position of the block.
 //
-// Shares: a share is an integer in units of 2^-32. The lag of a source is its expected number of samples minus its
-// actual number. In each block, each source gets as many positions as the integer part of its lag. The sources with the
-// largest fractions get the remaining positions. A mix_pattern (mix_pattern.hpp) distributes the samples inside the
-// block. All numbers are integers; every machine computes the same result. A resume needs no state.
+// Shares: the lag of a source is its expected number of samples minus its actual number. In each block, each source
+// gets as many positions as the integer part of its lag. The sources with the largest fractions get the remaining
+// positions. A mix_pattern (mix_pattern.hpp) distributes the samples inside the block. All numbers are integers; every
+// machine computes the same result. A resume needs no state.
 //
 // Positions are counted from the start of the run. With the rules stop and reweight (flow/exhausted.hpp), they are
-// counted from the start of the epoch. A block then also ends where a source has no more samples, and all lags restart
-// at 0.
-// Accuracy: at the end of a block, a source is less than one sample early, and with two sources less than one sample
-// late. With more sources, it is at most 1 + ln(sources) samples late.
-// Cost: a resume walks over all earlier blocks, at about 30 ns per source and block: 0.4 s to position 10^9 with three
-// sources, 0.5 s to position 10^8 with 1,600 sources. Memory: 4 MiB for checkpoints of the walk.
+// counted from the start of the epoch. A block then also ends where a source has no more samples.
+// Accuracy: at the end of a block, a source is less than one sample early. It is less than one sample late with two
+// sources, and at most 1 + ln(sources) samples late with more.
+// Cost: a resume walks over all earlier blocks, at about 30 ns per source and block. Memory: 4 MiB for checkpoints of
+// the walk.
 // Errors: setup_error for invalid weights, for weights that are all 0 at a position, and for weights that change
 // although sources do not repeat.
 // Threads: any thread may call any member.

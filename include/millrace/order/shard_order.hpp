@@ -4,12 +4,10 @@
 //   order.shards_of(epoch)[k];                              // the k-th shard to read in that epoch
 //   mr::detail::jitter_order<mr::record> window(order);     // receives samples in that order, returns them shuffled
 //
-// (seed, epoch) determines a permutation of the shards (Fisher-Yates with counter-based random numbers). The samples of
-// the shards in that order are the epoch's sequence. Sample i of the sequence gets the key i + U(seed, epoch, i) *
-// window, where U is uniform in [0, 1). Samples are returned in the order of their keys. This shuffle is a sliding
-// jitter: a sample moves by less than `window` places, and the jitter buffers about half a window of samples. If an
-// epoch has at most `window` samples, its order is a uniform permutation instead. Without a shuffle, the order is the
-// order of the user's list.
+// (seed, epoch) determines a permutation of the shards. The samples of the shards in that order are the epoch's
+// sequence. A sliding jitter moves each sample by less than `window` places, and buffers about half a window of
+// samples. If an epoch has at most `window` samples, its order is a uniform permutation instead. Without a shuffle, the
+// order is the order of the user's list.
 // The length of the first epoch is unknown. Therefore the jitter withholds all samples until more than a window has
 // arrived, or the epoch has ended. If all epochs have the same samples, later epochs withhold no samples.
 // Errors: setup_error from end_epoch(). Threads: a shard_order is immutable; a jitter_order is not thread-safe.
@@ -47,8 +45,8 @@ class shard_order {
   /// Returns the options.
   const options& settings() const noexcept { return options_; }
 
-  /// Returns the lowest sample index in the sequence that may have an ordinal (place after the shuffle) of at least
-  /// `ordinal`. All samples with lower indices precede that ordinal, regardless of the random numbers.
+  /// Returns the lowest index in the sequence from which a sample may be at this ordinal (place after the shuffle) or
+  /// at a later one.
   std::uint64_t first_needed_for(std::uint64_t ordinal) const noexcept;
 
   /// Returns whether each epoch reads all shards as listed. In this case, callers do not need shards_of().

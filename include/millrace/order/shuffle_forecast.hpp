@@ -5,16 +5,10 @@
 //   forecast.ideal_share();         // 0.014: the same if the complete data set is shuffled uniformly
 //   forecast.window_within(0.10);   // the window whose share exceeds the ideal share by at most 10 %
 //
-// If no world is passed, a batch is the global batch (the rows of all ranks), because the gradients of all ranks are
-// combined in one step. If a world is passed, a batch is the rows of one rank; a rank with its own lanes (interleaved
-// parts of the order) reads only a part of the data. Shares are means over batches, from 0 to 1. A window that covers
-// the data set is a complete shuffle.
-// Method: both shares are random estimates. For the ideal share, random batches are drawn without replacement from the
-// complete data set. For the share, samples are drawn from the order, by this rule: let w be the window. A sample with
-// key t (order/lane_jitter.hpp) has any index in [t - w, t] with equal probability. The key of the sample at place j of
-// the order is the t for which j samples have lower keys. This number of samples is t^2 / 2w at the beginning of the
-// lane, and later grows by 1 per sample; the end of the lane mirrors the beginning. Only the first passes are examined.
-// The random numbers are fixed: the same settings produce the same estimates. The error is about 3 %.
+// Without a world, a batch is the global batch (the rows of all ranks). With a world, a batch is the rows of one rank.
+// Shares are means over batches, from 0 to 1. A window that covers the data set is a complete shuffle.
+// Both shares are estimates from random samples of the first passes, with an error of about 3 %. The random numbers are
+// fixed: the same settings produce the same estimates.
 // Cost: about 10 ms for one estimate. window_within() computes 20 estimates. Errors: the constructor throws setup_error
 // for a world size that does not divide the global batch. Threads: immutable; starts no threads. Lifetime: the
 // exact_order must outlive the forecast.
@@ -61,8 +55,8 @@ class shuffle_forecast {
   double share(std::size_t window) const { return share_of(plan_->with_window(window)); }
 
   /// Returns the smallest window, with a tolerance of 5 %, whose share is at most (1 + excess) times the ideal share.
-  /// Returns nothing if no window achieves this: in the order of an old resume point (version 1), a batch with fewer
-  /// rows than lanes contains only a part of the data.
+  /// Returns nothing if no window achieves this, which is possible only in the order of an old resume point (version
+  /// 1).
   std::optional<std::size_t> window_within(double excess) const;
 
  private:
@@ -110,8 +104,7 @@ class shuffle_forecast {
     }
   }
 
-  /// Returns the key that separates the first `delivered` samples of a lane from the others. If the window is wider
-  /// than the lane, the result is any key in a range in which all indices are equally likely.
+  /// Returns the key that separates the first `delivered` samples of a lane from the others.
   static double key_of(double delivered, double window, double all) noexcept;
 
   const exact_order* plan_;

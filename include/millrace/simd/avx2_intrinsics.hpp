@@ -3,8 +3,6 @@
 //   #include <millrace/simd/avx2_intrinsics.hpp>
 //   [[gnu::target("avx2")]] __m256i zero() { return _mm256_setzero_si256(); }
 //
-// oneTBB's headers include the same file, so this include does not increase the compile time of header-only programs.
-// Programs in the compiled mode do not include it.
 // Threads: not applicable.
 #pragma once
 

@@ -1,6 +1,4 @@
-// Tables of 256 bytes and sets of bytes for the word layers (the vector operations that words.hpp includes). Each
-// instruction set has its own code: an AVX2 instruction selects one of 16 bytes, and an instruction of AVX-512 or NEON
-// one of 64 bytes.
+// Tables of 256 bytes and sets of bytes for the word layers (the vector operations that words.hpp includes).
 //
 //   const mr::detail::word_layer::shuffled_byte_table table(entries);     // 256 bytes
 //   store(bytes, table.of(load_bytes(bytes)));                            // one result per byte
@@ -20,13 +18,12 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail { namespace avx2 {
 
-/// Returns v << bits in each word. selected() reads the highest bit of each byte.
+/// Returns v << bits in each word.
 template <int bits>
 MILLRACE_SIMD bytes shifted(bytes v) noexcept { return as_bytes(as_words(v) << bits); }
 
-/// A table in 16 rows of 16 entries. The lower four bits of a byte select an entry of each row by a byte shuffle. The
-/// higher four bits of the byte select the row. The shuffle returns 0 if bit 7 of the byte is set. Therefore bit 7
-/// needs no selection: the results of rows 0 to 7 and of rows 8 to 15 are combined by "or".
+/// A table in 16 rows of 16 entries. The lower four bits of a byte select an entry of each row, and the higher four
+/// bits select the row.
 class shuffled_byte_table {
  public:
   MILLRACE_SIMD explicit shuffled_byte_table(const std::uint8_t* entries) noexcept : rows_(entries) {}
@@ -38,7 +35,7 @@ class shuffled_byte_table {
 
  private:
   /// Returns the entries that the lower four bits of `v` select from `count` rows, beginning with row `first`. The
-  /// higher bits of `v` select the row: in each byte of bits[i], the highest bit is bit 4 + i of the byte of `v`.
+  /// highest bit of each byte of bits[i] is bit 4 + i of `v`; these bits select the row.
   template <std::size_t count>
   MILLRACE_SIMD bytes of_rows(std::size_t first, bytes v, const bytes* bits) const noexcept {
     if constexpr (count == 1) {

@@ -4,8 +4,7 @@
 //   using mr::detail::crc32c_instruction;
 //   if (mr::detail::cpu_has_crc32c()) state = mr::detail::crc_by_instruction<crc32c_instruction>(data, state);
 //
-// Long data is processed in three interleaved lanes. The instruction has a latency of two or three cycles, but the
-// processor can issue one instruction per cycle.
+// Long data is processed in three interleaved lanes, because the processor can issue several instructions at once.
 // Errors: none. Threads: pure functions; any thread.
 #pragma once
 
@@ -52,8 +51,7 @@ struct crc32_instruction {
 };
 #endif
 
-/// Computes the state after `zeros_bytes` zero bytes, with tables. This is possible because the effects of the state's
-/// bits are independent and add up by xor.
+/// Computes the state after `zeros_bytes` zero bytes, with tables.
 template <class Instruction, std::size_t zeros_bytes>
 class crc_zeros {
  public:
@@ -80,8 +78,7 @@ inline std::uint64_t crc_word(const std::byte* from) noexcept {
   return value;
 }
 
-/// Computes three lanes in parallel. To combine the lanes, the function computes, for each lane, the state after as
-/// many zero bytes as there are bytes after the lane.
+/// Computes three lanes in parallel, and combines their states.
 template <class Instruction, std::size_t lane_bytes>
 const std::byte* crc_by_lanes(const std::byte* at, const std::byte* end, std::uint64_t& state) noexcept {
   static const crc_zeros<Instruction, lane_bytes> zeros;

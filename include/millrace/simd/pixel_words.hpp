@@ -31,7 +31,7 @@ MILLRACE_SIMD bytes clamped_byte_pairs(words a, words b) noexcept {
                                        0, 8, 1, 9, 2, 10, 3, 11, 4, 12, 5, 13, 6, 14, 7, 15);
   return (bytes)_mm256_shuffle_epi8((__m256i)clamped_bytes(a, b), zip);
 }
-/// The operand of rgb_writer for the columns of `row_parts` registers of words.
+/// One channel of the pixels for rgb_writer: the columns of `row_parts` registers of words.
 using row_bytes = bytes;
 inline constexpr std::size_t row_parts = 2;
 /// Loads vector_words bytes as words.
@@ -63,8 +63,7 @@ class four_factors {
   words first_, last_;
 };
 
-/// Pixel p of channel c is moved to byte (3 p + c) mod 16 of a block. Therefore each channel needs one shuffle, and
-/// then blends with masks of period 3.
+/// Tables and masks that move pixel p of channel c to byte (3 p + c) mod 16 of a block.
 struct rgb_interleaving {
   alignas(32) std::uint8_t order[3][32], inverse_order[3][32], mask[3][32];
   constexpr rgb_interleaving() : order(), inverse_order(), mask() {
@@ -79,8 +78,8 @@ struct rgb_interleaving {
 };
 inline constexpr rgb_interleaving interleaving{};
 
-/// Writes interleaved pixels. `streams`: stores bypass the cache, to multiples of 32 bytes. With three-way logic, a
-/// blend is one operation; otherwise, it is two operations on Intel processors.
+/// Writes interleaved pixels. If `streams` is set, stores bypass the cache, and addresses must be multiples of 32
+/// bytes. `three_way_logic` accelerates blends.
 template <bool streams = false, bool three_way_logic = false>
 class rgb_writer {
  public:

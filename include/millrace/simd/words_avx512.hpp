@@ -141,8 +141,8 @@ MILLRACE_SIMD void store_halves(std::uint8_t* first, std::uint8_t* second, quads
 using row_bytes = words;   // rgb_writer packs them
 inline constexpr std::size_t row_parts = 1;
 
-/// The position of each interleaved byte in two registers: one contains red and green, eight bytes each per block, the
-/// other blue. Blocks contain columns 0 to 7, 16 to 23, 8 to 15 and 24 to 31, as avx2_columns writes them.
+/// The position of each interleaved byte in two registers: the first contains red and green, the other blue. Blocks are
+/// in the order of avx2_columns.
 struct rgb_interleaving {
   alignas(64) std::uint8_t from[96];
   constexpr rgb_interleaving() : from() {

@@ -1,5 +1,5 @@
-// Searches for the smallest sufficient numbers of workers and reads. The search computes moves (changes of the numbers)
-// from windows (short measured parts) of a run. A search has neither a thread nor a clock.
+// Searches for the smallest sufficient numbers of workers and reads. A search evaluates windows (short measured parts)
+// of a run, and computes moves (changes of the numbers). It has neither a thread nor a clock.
 //
 //   mr::detail::tuning_search search({.open = {.workers = 2, .reads = 4}, .max = {.workers = 16, .reads = 32}});
 //   if (auto d = search.evaluate(window))  apply(d->to), log(d->text());   // empty before a decision
@@ -10,17 +10,15 @@
 // - the rate of the maximum number of workers
 // - the rate of the reads at their knee: the number of reads beyond which twice as many reads gain little
 //
-// The target is the smallest numbers of workers and reads that reach this rate while they are busy for 95 % of the
-// time. If the trainer waits for data for a smaller share of the time than `data_wait`, the search lowers the numbers;
-// otherwise, it raises the numbers. By the following rules, a search ends within five moves, with at most three changes
-// of direction:
+// The target is the smallest numbers that reach this rate if workers and reads are busy for 95 % of the time. If the
+// trainer waits for data for a larger share of the time than `data_wait`, the search raises the numbers; otherwise, it
+// lowers them. These rules limit a search to five moves:
 // - A number that was too low, or an increase that gained nothing, is not tried again.
 // - A number that rose after a fall does not fall again.
-// - After the third move, no number falls while the trainer does not wait, because the step may need all workers and
-//   reads.
+// - After the third move, a window without a wait does not lower a number.
 //
-// If the model has no explanation for a wait, a second window must confirm the wait. A search that has ended restarts
-// after three consecutive windows in which one of these conditions is true:
+// A wait that the measured rates do not explain must occur in two windows before the search reacts. A search that has
+// ended restarts after three consecutive windows in which one of these conditions is true:
 // - The trainer waits for data, and more workers or reads would help.
 // - The time of the step, of the work or of the reads has changed by more than a quarter.
 //
