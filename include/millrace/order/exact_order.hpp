@@ -11,9 +11,9 @@
 // (order/pass_layout.hpp). Without a shuffle, shards and samples are in the order of the user's list.
 //
 // Lanes: the sequence of a large data set is divided into lanes, which are consecutive parts of similar length. Each
-// lane is shuffled separately, with its share of the window. Positions alternate between the lanes: with L lanes, position p
-// is the sample p div L of lane p mod L. Therefore each rank reads only some of the shards. The number of lanes does
-// not depend on the number of ranks.
+// lane is shuffled separately, with its share of the window. Positions alternate between the lanes: with L lanes,
+// position p is the sample p div L of lane p mod L. Therefore each rank reads only some of the shards. The number of
+// lanes does not depend on the number of ranks.
 //
 // Ranks: with R ranks, rank r has the positions p with p mod R = r. R must divide the global batch (the rows of all
 // ranks in one step). The order is the same for every R. If R does not divide the number of lanes, several ranks read

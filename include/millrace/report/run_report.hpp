@@ -50,7 +50,7 @@ run_report report_of(flow_statistics statistics, timeline events = {});
 
 namespace detail {
 
-/// Measures the cost of receiving if the workers limit the run, because only then a prediction is useful.
+/// Measures the cost of receiving rows from feeders (machines that compute rows), if the workers limit the run.
 void measure_receiving_if_useful(flow_statistics& f);
 
 /// Adds the event counts of the complete run, such as run.stats().counts, to a report.

@@ -5,9 +5,8 @@
 //   mr::compare_with("runs/6/report", r);        // from write_reports(); fills r.predictions
 //   mr::write_reports(r, "runs/7/report");       // with the predictions of this run
 //
-// Only predictions for settings that the statistics of a run contain are stored: the numbers of workers, I/O threads
-// and host slots, and the size of a batch. A prediction is used only if the later run has exactly the predicted
-// settings. Each prediction covers a single change.
+// The stored settings are the numbers of workers, I/O threads and host slots, and the size of a batch. A prediction is
+// used only if the later run has exactly the predicted settings. Each prediction covers a single change.
 // Format: one line of words and numbers for the run, and one line for each prediction.
 // Errors: io_error for a file that cannot be read, data_error for a file in another format. Threads: any thread.
 #pragma once

@@ -6,8 +6,8 @@
 //   page += mr::detail::scaling_chart(r);   // samples per second over workers: predicted and measured
 //   page += mr::detail::gantt_chart(r);     // three batches through all threads
 //
-// Up to 16 batches are drawn as columns, with their values if there is space. More batches are drawn as a line. To
-// limit the size of the page, a line has at most 200 points, and each point is the mean of adjacent batches.
+// Up to 16 batches are drawn as columns, with their values if there is space. More batches are drawn as a line, whose
+// points are means of adjacent batches.
 // Errors: none. Threads: the functions are pure; any thread may call them.
 #pragma once
 

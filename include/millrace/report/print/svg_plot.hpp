@@ -4,9 +4,7 @@
 //   p.line(points, "work");                  // a class of the page's style sheet sets the color
 //   page += p.take();
 //
-// The default width is 320 units, about the width of a phone in pixels. The page does not show a chart much smaller
-// than its default width. Therefore text of 14 units is at least 12 pixels high. On a wide screen, three charts are
-// shown side by side. The style sheet of the page sets all colors, so that one chart suits light and dark mode.
+// The default width is 320 units, about the width of a phone in pixels. The style sheet of the page sets all colors.
 // Errors: none; an axis without an extent ends at 1. Threads: not synchronized.
 #pragma once
 

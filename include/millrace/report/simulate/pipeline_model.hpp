@@ -8,8 +8,8 @@
 // sample into a row of a batch in one of `host_slots` slots. Copies are written to `device_slots` slots; if their
 // number is 0, the training step uses the host slots.
 // Unit: nanoseconds for each read, for the work on each sample, and for the copy and the step of each batch.
-// Some readers may read shards whose samples are not needed yet. The model only contains readers whose work is used.
-// The model excludes serial stages on separate threads, and the effects of threads that share too few cores.
+// The model omits I/O threads whose samples are not needed yet, serial stages on separate threads, and the effects of
+// threads that share too few cores.
 // Errors: none. Threads: not synchronized.
 #pragma once
 

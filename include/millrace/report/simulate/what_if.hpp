@@ -6,8 +6,8 @@
 //   mr::simulated_gains(window);                                // each setting's gain, by replay
 //
 // The run is simulated twice, without and with the change (report/simulate/simulation.hpp). The measured speed is
-// multiplied by the ratio of the two simulated speeds, because both simulations omit the same effects. The times of
-// copies and steps are assumed to be proportional to the batch size, except `fixed_step_ns` of each step.
+// multiplied by the ratio of the two simulated speeds. The times of copies and steps are assumed to be proportional to
+// the batch size, except `fixed_step_ns` of each step.
 // Errors: setup_error for a setting of 0, and for a factor that is not a number greater than 0; step_time may be 0.
 // Threads: the function is pure; any thread may call it.
 #pragma once

@@ -5,12 +5,10 @@
 //   const auto gain = mr::feeder_gain_of(f);
 //   if (gain) std::puts(gain->text().c_str());      // "feeders: 3.6 times, needs 24 Gb/s and 17 cores ..."
 //
-// Without feeders, workers prepare all rows. With feeders, the same cores also receive finished rows. Workers prepare
-// rows only while they have time. The feeders prepare (rate x preparation - workers) / (preparation - receiving) rows
-// per second, where preparation and receiving are seconds per row, and workers is the number of workers. `rate` is the
-// lowest of the other limits (limits.hpp) and of the rate at which the workers' cores can receive all rows. The trainer
-// still reads all samples, so the limit of reading applies. The size of a row is its size in the batch: u8 pixels need
-// half of the bandwidth of f16. With TLS, receiving costs about three times as much.
+// Without feeders, the workers prepare all rows. With feeders, the same cores also receive finished rows, and prepare
+// rows in the remaining time. The speed is limited by the other stages (limits.hpp), and by the rate at which the cores
+// can receive rows. The trainer still reads all samples, so the limit of reading applies. The size of a row is its size
+// in the batch: u8 pixels need half of the bandwidth of f16. With TLS, receiving costs about three times as much.
 // Errors: none; the result is empty without a measurement of receiving, of rows or of workers. Threads: any thread.
 // Cost: measure_receiving() uses the processor for about 10 ms, the other functions for microseconds.
 // Source: the utilization law, as in limits.hpp.

@@ -4,9 +4,8 @@
 //     std::printf("%s: %+.0f %%, then %s\n", k.change.c_str(), 100 * k.gain, k.next.c_str());
 //
 // A change scales the limits that it affects (limits.hpp). The gain is (lowest limit after the change) / (lowest limit
-// now) - 1. This formula assumes that the run reaches the same share of its lowest limit before and after the change.
-// The gain of deeper prefetch is (lowest limit now) / (measured speed) - 1.
-// If `at_most` is true, the prediction is an upper bound, based on an assumption that one run cannot confirm.
+// now) - 1. The gain of deeper prefetch is (lowest limit now) / (measured speed) - 1. If `at_most` is true, the gain is
+// an upper bound.
 // If stages alternate in waiting for each other, the limits are inaccurate. In that case, use simulated_gains() of
 // report/simulate/what_if.hpp, which predicts the same changes by simulation.
 // Errors: none; a run without measurements has no gains. Threads: the function is pure; any thread may call it.
@@ -45,9 +44,8 @@ struct knob_gain {
 
 namespace detail {
 
-/// Returns the throughput of `workers` workers relative to the current number of workers, within the limits of the
-/// cores. Under a quota, more workers get no additional time. On crowded cores, each runnable thread gets about the
-/// same share of a core.
+/// Returns the throughput of `workers` workers relative to the current throughput, within the limits of the cores.
+/// Under a quota, more workers get no additional time.
 double processor_gain(const flow_statistics& f, const stage_statistics& work, std::size_t workers);
 
 }  // namespace detail

@@ -5,20 +5,14 @@
 //   l.margin();                                       // the second lowest limit, divided by the lowest
 //   mr::detail::limits_of(statistics, {.workers = 1.25});        // with a quarter more workers
 //
-// If the threads of a stage were busy for b seconds in total with n samples, the limit of the stage is n x threads / b
-// (utilization law).
+// The limit of a stage, where n is the number of delivered samples (utilization law):
+// - step: n / (time between calls of next()). With events of the device: n / (busy time of the device).
+// - copy and work: n x threads / (busy time of the threads)
+// - unpack: n x threads / (time of reading and unpacking), which is the speed of the I/O threads
+// - read: n / (time with a read outstanding), scaled to the speed with all threads reading (read_levels.hpp)
+// - in turn: n / (time of reading the shard that the order needs next), if most samples wait for it. Only one thread
+//   reads this shard.
 //
-//   step      n / time between calls of next(); with events of the device n / (wall - idle time of the device)
-//   copy      n x threads / copying          work    n x threads / working
-//   unpack    n x threads / (reading + unpacking)      the speed of the I/O threads
-//   read      (n / time with a read outstanding) x (speed with all threads reading / measured speed;
-//             read_levels.hpp), but no more than the I/O threads can process
-//   in turn   n / time of reading the shard that the order needs next, if most samples wait for it. One thread
-//             reads it, so the read-ahead of later shards by other threads does not speed up the run.
-//
-// The limit of reads uses two durations, because neither is sufficient. The busy time of the threads treats the waits
-// of reads in the queue of a disk as usable capacity. The time with an outstanding read does not distinguish slow
-// responses from full bandwidth.
 // Errors: none; a stage that was never busy has no limit and is omitted. Threads: not synchronized.
 // Source of the law: see flow_statistics.hpp.
 #pragma once

@@ -46,7 +46,7 @@ struct picture_statistics {
   std::uint64_t pictures() const noexcept { return own_together + own_alone + libjpeg(); }
   /// Returns of_them / pictures(), the share of all images (0..1); 0 if no image was counted.
   double share(std::uint64_t of_them) const noexcept;
-  /// Returns the mean bytes per pixel of the files. The cost of entropy decoding depends on this number.
+  /// Returns the mean bytes per pixel of the files.
   double bytes_per_pixel() const noexcept;
 
  private:

@@ -10,16 +10,12 @@
 // - Limits (limits.hpp): the stage with the lowest limit limits the run.
 // - Walk: from the trainer upstream, the first stage that starves for less than 5 % of its time limits the run.
 //
-// If the methods select different stages, `agree` is false, and the limits usually decide, because with short queues
-// all stages alternately starve and block. The walk decides only if two conditions are true: its stage starved and
-// blocked for less than 5 % of its time, and the other stage was busy for less than 85 % of its time.
+// If the methods select different stages, `agree` is false, and usually the limits decide.
 //
 // The other results:
 // - Balanced: the two lowest limits differ by less than 10 %. Raising only one of these limits gains less than 10 %.
-// - CPU-starved: while the workers had work, they had a core for less than 95 % of the time. For at least half of the
-//   missing time, they were ready to run, or a quota throttled the process. The cause is a quota, neighbors (other
-//   programs), or other threads of the process. If the trainer is about as slow as the workers, and waits for less than
-//   5 % of its time, the result is balanced instead.
+// - CPU-starved: while the workers had work, they had a core for less than 95 % of the time. They were ready to run, or
+//   a quota throttled the process. The cause is a quota, neighbors (other programs), or other threads of the process.
 // - Page cache: reads are the limit, and less than 5 % of the bytes were read from storage.
 // - Bandwidth: reads are the limit, and reach 85 % of the ceiling (the maximum speed of the storage). If the ceiling is
 //   unknown, this is the result if concurrent reads slow each other down by a quarter or more (read_levels.hpp).
@@ -100,9 +96,7 @@ bool judge_reading_in_turn(const flow_statistics& f, const stage_limit& limit, v
 
 void judge_reading(const flow_statistics& f, const stage_statistics& read, const stage_limit& limit, verdict& v);
 
-/// Returns true if mainly this process overloads the cores, and not other processes. Each runnable thread gets about
-/// the same share of a core. Therefore the number of threads of other processes is estimated: it is the number of cores
-/// that this process does not use, divided by the share of a core that each thread gets.
+/// Returns true if mainly this process overloads the cores, and not other processes.
 bool own_threads_overload(const flow_statistics& f);
 
 /// Returns the reason why workers got less than 95 % of the processor while they worked. Returns bound_cause::none if
