@@ -20,6 +20,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
+// clang-format off
 /// A file format. `offset_table` is a format that begins with a count and offsets, such as the shards of MosaicML (MDS)
 /// and litData.
 enum class file_kind : std::uint8_t {
@@ -32,6 +33,7 @@ enum class file_kind : std::uint8_t {
   jpeg, png, gif, webp, tiff, wav, flac, ogg, iso_media, pdf,                // media
   git_lfs_pointer, html, xml, json, text                                     // texts
 };
+// clang-format on
 
 /// The properties that identify a file.
 struct file_head {

@@ -42,11 +42,13 @@ class batch_of : public batch_lease {
   batch_of(batch_of&& other) noexcept = default;
   batch_of& operator=(batch_of&& other) noexcept = default;
   batch_of(const batch_of&) = delete;
+  // clang-format off
   /// Declared only so that the compiler shows its error message for `for (auto b : run)`.
   template <std::same_as<batch_of> SameBatch>
   __attribute__((unavailable("millrace: a batch cannot be copied: it is a lease on memory. Write for (auto& b : run), "
                              "or std::move it.")))
   batch_of(SameBatch&);
+  // clang-format on
 
   /// Returns the column of member `M`, or column number `M`, as a view [size(), ...]. The view of a ragged column
   /// contains values and lengths (item/tensor/tensor_view.hpp).
@@ -55,11 +57,13 @@ class batch_of : public batch_lease {
   auto get() const {
     return view<detail::index_of_member<M, Members...>()>(where("get()"));
   }
+  // clang-format off
   /// Declared only so that the compiler shows its error message for a column that the batch does not have.
   template <auto M>
     requires(detail::index_of_member<M, Members...>() == sizeof...(Members))
   __attribute__((unavailable("millrace: get<...> names a column that batch<...> does not list. Add it to batch<...>.")))
   detail::broken_batch get() const;
+  // clang-format on
   /// Returns the views of all columns, as a tuple in the order of batch<...>.
   auto columns() const {
     return [this]<std::size_t... Index>(std::index_sequence<Index...>) {

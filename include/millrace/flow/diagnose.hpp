@@ -88,47 +88,59 @@ struct first_parameter<F> : first_parameter<decltype(&F::operator())> {};
 // options.
 /// Catches batch<...>(256).
 struct batch_of_a_number {
+  // clang-format off
   template <std::integral N>
   __attribute__((unavailable("millrace: batch<...> got a bare number. Name the option: batch<...>({.size = n}).")))
   batch_of_a_number(N);
+  // clang-format on
 };
 /// Catches an option under another name: batch<...>({.batch_size = 256}).
 struct batch_by_another_name {
   struct option {
+    // clang-format off
     template <class T>
     __attribute__((unavailable("millrace: batch has no option of this name: .size is its number of rows. Write .size")))
     option(T&&);
+    // clang-format on
   } batch_size;
   bool drop_last = true, pad_last = false, allow_empty = false, keys = false;
 };
 /// Catches prefetch(4).
 struct prefetch_of_a_number {
+  // clang-format off
   template <std::integral N>
   __attribute__((unavailable("millrace: prefetch got a bare number. Name the option: prefetch({.batches = n}).")))
   prefetch_of_a_number(N);
+  // clang-format on
 };
 /// Catches shuffle(1000).
 struct shuffle_of_a_number {
+  // clang-format off
   template <std::integral N>
   __attribute__((unavailable("millrace: shuffle got a bare number. Name the option: shuffle({.window = n}).")))
   shuffle_of_a_number(N);
+  // clang-format on
 };
 /// Catches session{flow, {.num_workers = 8}}.
 struct session_by_another_name {
   std::size_t epochs = 1, epoch_batches = 0;
   struct option {
+    // clang-format off
     template <class T>
     __attribute__((unavailable("millrace: a session has worker threads instead of processes. Write .threads = n")))
     option(T&&);
+    // clang-format on
   } num_workers;
 };
 /// Catches shuffle({.buffer_size = 1000}).
 struct shuffle_by_another_name {
   struct option {
+    // clang-format off
     template <class T>
     __attribute__((unavailable("millrace: shuffle has no option of this name: the range in which it moves samples is "
                                ".window. Write .window = n")))
     option(T&&);
+    // clang-format on
   } buffer_size;
 };
 

@@ -44,12 +44,14 @@ constexpr auto operator|(flow<Item, Source, Stages...> before, Stage stage) {
   return next{{}, std::move(before.source), before.seed, append(std::move(before.stages), std::move(stage))};
 }
 
+// clang-format off
 /// Declared only for its error message: the operand before a stage must be a flow.
 template <class Thing, stage_like Stage>
   requires(!flow_like<Thing>)
 __attribute__((unavailable("millrace: the operand before '|' is not a flow: a flow begins with a source. Put it into "
                            "from(...), or begin with shards(...), files(...) or another source.")))
 broken_flow operator|(Thing&&, const Stage&);
+// clang-format on
 
 /// Accepts any operand after a mistake, so that the compiler reports only the first mistake.
 template <std::size_t Columns, class Thing>

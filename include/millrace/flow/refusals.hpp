@@ -9,6 +9,8 @@
 // once.
 #pragma once
 
+// clang-format off: attributes before a declaration
+
 #include <millrace/flow/diagnose.hpp>
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {

@@ -68,9 +68,11 @@ class source_weight {
   template <class Other>
     requires(!std::is_arithmetic_v<Other> && !std::is_same_v<Other, source_weight> &&
              !std::is_invocable_r_v<double, const Other&, std::uint64_t>)
+  // clang-format off
   __attribute__((unavailable("millrace: the weight of a source is neither a number nor a function "
                              "double(std::uint64_t position).")))
   source_weight(const Other&) {}
+  // clang-format on
 
   /// Creates a weight that changes at each point and is constant between points.
   static source_weight steps(std::vector<point> points) { return source_weight(std::move(points), false); }

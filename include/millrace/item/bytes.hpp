@@ -235,11 +235,13 @@ class bytes {
   bool empty() const noexcept { return view_.empty(); }
   /// Returns a view; valid while any `bytes` of the block lives.
   operator std::span<const std::byte>() const noexcept { return view_; }
+  // clang-format off
   /// Declared only for its error message, which the compiler shows for std::stoi(r["cls"]) and std::string s =
   /// r["txt"].
   __attribute__((unavailable("millrace: a field is bytes, not a std::string: write field.as<int>(), field.as<float>(), "
                              "mr::text(field) or field.text().")))
   operator std::string() const;
+  // clang-format on
   /// Returns the bytes as text; valid while any `bytes` of the block lives.
   std::string_view text() const noexcept { return {reinterpret_cast<const char*>(view_.data()), view_.size()}; }
   /// Returns the number in the text: an integer, float or double. item/scalar.hpp describes the syntax. Throws
@@ -254,11 +256,13 @@ class bytes {
       throw;
     }
   }
+  // clang-format off
   /// Declared only for its error message, which the compiler shows for any other type, such as std::string.
   template <class T>
   __attribute__((unavailable("millrace: as<T>() reads an integer, a float or a double. For text write field.text(), or "
                              "mr::text(field), which checks UTF-8.")))
   T as() const;
+  // clang-format on
 
   /// Returns the field's name, or an empty text.
   std::string_view name() const noexcept { return name_; }

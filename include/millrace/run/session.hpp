@@ -70,20 +70,24 @@ class session {
   template <detail::flow_with_columns<Columns...> Flow>
     requires std::move_constructible<Flow>
   explicit session(Flow flow) : session(std::move(flow), session_options{}) {}
+  // clang-format off
   /// Rejects `session run = flow` at compile time.
   template <detail::flow_with_columns<Columns...> Flow>
   __attribute__((unavailable("millrace: a session is created with '=' here, which hides that it starts threads. Write "
                              "session run{std::move(flow)}.")))
   session(Flow);
+  // clang-format on
   /// Catches option names of other libraries, such as num_workers. The compile error shows the name in Millrace.
   template <detail::flow_with_columns<Columns...> Flow>
   session(Flow, detail::diagnose::session_by_another_name);
+  // clang-format off
   /// Rejects a flow with other columns at compile time.
   template <detail::flow_like Flow>
     requires(!detail::flow_with_columns<Flow, Columns...>)
   __attribute__((unavailable("millrace: session<...> names other columns than the batch of this flow. Name the columns "
                              "of batch<...>, in its order.")))
   explicit session(Flow, session_options = {});
+  // clang-format on
   /// Accepts a broken flow, whose error was already reported, so that the compiler reports no further error.
   template <std::size_t Count>
   explicit session(detail::broken_flow_of<Count>, session_options = {});
@@ -241,10 +245,12 @@ session(detail::broken_flow_of<Count>, session_options = {}) -> session<detail::
 template <>
 class session<detail::no_batches{}> : public detail::broken_session<0> {
  public:
+  // clang-format off
   template <detail::flow_like Flow>
   __attribute__((unavailable("millrace: a session needs a flow of batches, and this one has no batch. End it in "
                              "batch<&item::column, ...>, prefetch or to_device.")))
   session(Flow, session_options = {});
+  // clang-format on
 };
 template <class Item, class Source, class... Stages>
   requires(!detail::ends_in_batch<Item>)
@@ -269,11 +275,13 @@ namespace diagnose {
 
 /// Causes the compile error of feed() for a flow without batches.
 struct flow_without_batch {
+  // clang-format off
   template <flow_like Flow>
     requires(!detail::is_delivered<Flow>)
   __attribute__((unavailable("millrace: feed needs a flow of batches, and this one has no batch. End it in "
                              "batch<&item::column, ...>, prefetch or to_device.")))
   flow_without_batch(const Flow&) {}
+  // clang-format on
 };
 
 }  // namespace diagnose

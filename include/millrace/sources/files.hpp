@@ -105,12 +105,14 @@ auto files(const Names& names, const files_options& options = {}) {
   return detail::flow<record, source>{{}, source(std::move(matches), options), options.seed};
 }
 
+// clang-format off
 /// Overload for a second argument that is not an options object. The compiler shows its error message.
 template <class Names, class Other>
   requires(!std::is_convertible_v<const Other&, files_options>)
 __attribute__((unavailable("millrace: the second argument of files() is its options. Name the option, such as "
                            "files(names, {.seed = 7}); several names are one list.")))
 detail::broken_flow files(const Names&, const Other&);
+// clang-format on
 
 /// Returns the names of the classes of files(names, {.folders_are_classes = true}), in numeric order.
 template <detail::file_names Names = std::vector<std::string>>

@@ -180,6 +180,7 @@ struct generator_source {
 namespace diagnose {
 
 struct no_source {
+  // clang-format off
   template <class Source>
     requires(!detail::source_argument<Source> && !detail::generator<detail::stored_source<Source>>)
   __attribute__((unavailable("millrace: from() is given no source: expected a range, a callable that returns "
@@ -189,6 +190,7 @@ struct no_source {
     requires(!detail::source_argument<Source> && detail::generator<detail::stored_source<Source>>)
   __attribute__((unavailable("millrace: the generator in from() cannot be copied. Move it: from(std::move(it)).")))
   no_source(Source&&) {}
+  // clang-format on
 };
 
 }  // namespace diagnose

@@ -109,11 +109,13 @@ template <class First, class Second>
   requires(!(detail::is_shards<First> && detail::is_shards<Second>) &&
            !std::is_convertible_v<const Second&, join_options> && !detail::is_broken_flow<First> &&
            !detail::is_broken_flow<Second>)
+// clang-format off
 __attribute__((unavailable("millrace: join() joins sets of shards: write join(shards(...), shards(...), options). Put "
                            "shuffle, map and other stages after join().")))
 detail::broken_flow join(const First&, const Second&, const join_options& = {}) {
   return {};
 }
+// clang-format on
 
 /// Overload for flows whose mistake was already reported.
 template <class First, class Second>

@@ -78,12 +78,14 @@ auto lines(const Names& names, const lines_options& options = {}) {
       {}, detail::lines_source(detail::list_files(names, listing), options), options.seed};
 }
 
+// clang-format off
 /// Overload for a second argument that is not an options object. The compiler shows its error message.
 template <class Names, class Other>
   requires(!std::is_convertible_v<const Other&, lines_options>)
 __attribute__((unavailable("millrace: the second argument of lines() is its options. Name the option, such as "
                            "lines(names, {.seed = 7}); several names are one list.")))
 detail::broken_flow lines(const Names&, const Other&);
+// clang-format on
 
 }}  // namespace millrace
 

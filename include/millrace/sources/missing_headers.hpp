@@ -9,6 +9,8 @@
 // Cost: declarations only.
 #pragma once
 
+// clang-format off: attributes before a declaration
+
 #include <millrace/base/version.hpp>
 
 #include <millrace/flow/diagnose.hpp>

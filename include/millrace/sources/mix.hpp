@@ -290,6 +290,7 @@ auto mix(const mix_options& options, std::vector<weighted<Flow>> of) {
 
 // The overloads below report errors at compile time.
 
+// clang-format off
 /// Reports a vector of sources with stages other than a shuffle and maps.
 template <class Flow>
   requires detail::mixed_with<detail::mix_mistake::not_mixable, Flow>
@@ -298,6 +299,7 @@ __attribute__((unavailable("millrace: a source of mix() has stages other than a 
 detail::broken_flow mix(const mix_options&, const std::vector<weighted<Flow>>&) {
   return {};
 }
+// clang-format on
 
 /// For a vector of sources whose mistake was already reported.
 template <class Flow>
@@ -313,6 +315,7 @@ detail::broken_flow mix(const mix_options&, weighted<Flows>...) {
   return {};
 }
 
+// clang-format off
 /// Reports a source with stages other than a shuffle and maps.
 template <class... Flows>
   requires detail::mixed_with<detail::mix_mistake::not_mixable, Flows...>
@@ -338,5 +341,6 @@ __attribute__((unavailable("millrace: mix() is given a source without its weight
 detail::broken_flow mix(const mix_options&, const Things&...) {
   return {};
 }
+// clang-format on
 
 }}  // namespace millrace

@@ -179,12 +179,14 @@ auto shards(const Names& names, const shards_options& options = {}) {
   return detail::flow<record, source>{{}, source(detail::list_files(names, listing), options), options.seed};
 }
 
+// clang-format off
 /// Overload for a second argument that is not an options object. The compiler shows its error message.
 template <class Names, class Other>
   requires(!std::is_convertible_v<const Other&, shards_options>)
 __attribute__((unavailable("millrace: the second argument of shards() is its options. Name the option, such as "
                            "shards(names, {.seed = 7}); several names are one list.")))
 detail::broken_flow shards(const Names&, const Other&);
+// clang-format on
 
 }}  // namespace millrace
 

@@ -140,12 +140,14 @@ auto token_files(const Names& names, const token_files_options& options = {}) {
       {}, detail::token_files_source(detail::list_files(names, listing), options), options.seed};
 }
 
+// clang-format off
 /// Overload for a second argument that is not an options object. The compiler shows its error message.
 template <class Names, class Other>
   requires(!std::is_convertible_v<const Other&, token_files_options>)
 __attribute__((unavailable("millrace: the second argument of token_files() is its options. Name the option, such as "
                            "token_files(names, {.seed = 7}); several names are one list.")))
 detail::broken_flow token_files(const Names&, const Other&);
+// clang-format on
 
 }}  // namespace millrace
 

@@ -288,11 +288,13 @@ concept cost_function = !std::same_as<costed_item<Cost>, diagnose::any_type> &&
 
 /// Catches a cost without an item type, and a cost that would be rounded.
 struct wrong_cost {
+  // clang-format off
   template <class Cost>
     requires(!cost_function<Cost>)
   __attribute__((unavailable("millrace: the cost in pack() is not a function from an item to an integer. Write the "
                              "type of its parameter, and return an integer.")))
   wrong_cost(const Cost&) {}
+  // clang-format on
 };
 
 /// The result of pack() and pack_best_fit(). The stage accepts `Input`.

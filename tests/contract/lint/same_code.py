@@ -18,7 +18,7 @@ from checks import ROOT, Report
 
 KINDS = (".hpp", ".inl", ".cpp", ".cuh", ".cu", ".inc")
 TOKEN = re.compile(r'//[^\n]*|/\*.*?\*/|R"([^()\\\s]*)\(.*?\)\1"|(?:u8|u|U|L)?"(?:\\.|[^"\\\n])*"|'
-                   r"(?<![0-9a-zA-Z])'(?:\\.|[^'\\\n])+'|[A-Za-z_]\w*|\d[\w.']*|\s+|[^\w\s]", re.DOTALL)
+                   r"(?<![0-9a-zA-Z])'(?:\\.|[^'\\\n])+'|[A-Za-z_]\w*|\d[\w.']*|\\\n|\s+|[^\w\s]", re.DOTALL)
 NAME = re.compile(r"[A-Za-z_]\w*$")
 
 
@@ -32,7 +32,7 @@ def tokens(text):
     line = 1
     for match in TOKEN.finditer(text):
         token = match[0]
-        if not (token.startswith(("//", "/*")) or token.isspace()):
+        if not (token.startswith(("//", "/*")) or token.isspace() or token == "\\\n"):
             if is_string(token) and result and is_string(result[-1][1]) and not token.startswith("R"):
                 result[-1] = (result[-1][0], result[-1][1][:-1] + token[token.index('"') + 1:])
             else:

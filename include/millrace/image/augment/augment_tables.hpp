@@ -15,6 +15,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
+// clang-format off
 /// The operations that automatic augmentations choose from.
 enum class augment_op : std::uint8_t {
   identity, shear_x, shear_y, translate_x, translate_y, rotate, brightness, color, contrast, sharpness, posterize,
@@ -141,5 +142,7 @@ inline constexpr augment_pair efficientnet_pairs[25] = {
     {{{augment_op::posterize, 8, 2}, {augment_op::solarize, 6, 10}}},
     {{{augment_op::solarize, 6, 8}, {augment_op::equalize, 6, 0}}},
     {{{augment_op::color, 8, 6}, {augment_op::rotate, 4, 5}}}};
+
+// clang-format on
 
 }}}  // namespace millrace::detail

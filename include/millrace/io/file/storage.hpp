@@ -162,9 +162,11 @@ class storage {
   template <class T>
     requires(!detail::storage_type<T> && !std::is_convertible_v<T, std::shared_ptr<storage_interface>> &&
              !std::is_base_of_v<storage, T>)
+  // clang-format off
   __attribute__((unavailable("millrace: a storage has open(name), which returns a pointer to a file with identity() "
                              "and read_at(offset_bytes, buffer).")))
   storage(T);
+  // clang-format on
 
   /// Returns whether the files are in the local file system.
   bool is_local() const noexcept { return !files_; }

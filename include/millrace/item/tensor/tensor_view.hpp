@@ -200,10 +200,12 @@ struct padded_view {
     row.shape[0] = static_cast<std::size_t>(lengths[i]);
     return row;
   }
+  // clang-format off
   /// Declared only for its error message, which names the spans with and without padding.
   __attribute__((unavailable("millrace: a ragged column has padding: got words.span(), expected the span of a row. Use "
                              "words[i].span() for row i without it, words.values.span() for all rows with it.")))
   std::span<T> span() const;
+  // clang-format on
 };
 
 // sized_view: a typed view of a column whose rows vary in height and width. Rows are padded to the largest height and

@@ -16,6 +16,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
+// clang-format off
 /// The name of an event. The names from by_libjpeg on are the reasons in jpeg_refusal, in the same order.
 enum class event_name : std::uint8_t {
   own_together, own_alone,              ///< decoded by the built-in decoder
@@ -27,7 +28,9 @@ enum class event_name : std::uint8_t {
   by_libjpeg,
   none = 0xff                           ///< an event that this list does not contain
 };
+// clang-format on
 
+// clang-format off
 /// The texts of the events, in the order of event_name.
 inline constexpr std::array event_texts{
     "JPEGs by the built-in decoder, several at once", "JPEGs by the built-in decoder, alone",
@@ -43,6 +46,7 @@ inline constexpr std::array event_texts{
     "JPEGs by libjpeg: color space", "JPEGs by libjpeg: unusual header", "JPEGs by libjpeg: tables",
     "JPEGs by libjpeg: damaged", "JPEGs by libjpeg: extreme values", "JPEGs by libjpeg: progressive",
     "JPEGs by libjpeg: progressive, scans omitted", "JPEGs by libjpeg: progressive, beyond a limit"};
+// clang-format on
 
 /// Returns the text of an event, which must not be `none`.
 constexpr const char* text_of(event_name name) noexcept { return event_texts[static_cast<std::size_t>(name)]; }
