@@ -15,9 +15,9 @@
 //
 // Opt-in: needs simdjson (libsimdjson-dev).
 // Strings are UTF-8, and escape sequences are decoded. An integer is a JSON number without fraction or exponent, in the
-// range of its type. A float is any number in the range of its type, rounded, or one of the words NaN, Infinity and
-// -Infinity, which Python's json.dumps() writes. A bool is true or false. Arrays must be rectangular. Their nesting
-// depth is the rank of the tensor or ragged row.
+// range of its type. A float is any number in the range of its type, rounded. The words NaN, Infinity and -Infinity are
+// accepted, too, because Python's json.dumps() writes them. A bool is true or false. Arrays must be rectangular. Their
+// nesting depth is the rank of the tensor or ragged row.
 // Errors: data_error for a text that is not exactly one JSON document, for a missing field, and for a value of another
 // type, range or shape. The error contains the actual and the expected value. The flow adds file and line.
 // Threads: any number of threads at the same time. Each worker has its own parser.

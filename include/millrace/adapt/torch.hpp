@@ -9,13 +9,13 @@
 //   }                                                                   // both destroyed: the slot is free again
 //
 // Opt-in: needs LibTorch (libtorch-dev, or the C++ part of a PyTorch wheel).
-// The tensors own the batch. The slot (memory) of the batch stays in use while any tensor, or a view of a tensor,
-// exists, even after the end of the session. A list of tensors keeps slots in use, and the autograd graph of a stored
-// loss does, too.
+// The tensors own the batch. The slot (memory) of the batch stays in use while any of the tensors, or a view of one,
+// exists. This also applies after the end of the session. A list of tensors keeps slots in use, and the autograd graph
+// of a stored loss does, too.
 // If all slots are in use, next() throws an error. If other threads own the tensors, set
 // session_options{.leases_released_by_other_threads}. Then next() waits for a slot instead.
-// Tensors have the shapes and types of the columns, except that u16, u32 and u64 become signed types with the same
-// bits, because torch cannot compute with these unsigned types.
+// Tensors have the shapes and types of the columns. Exception: u16, u32 and u64 become signed types with the same bits,
+// because torch cannot compute with these unsigned types.
 // On a GPU, the tensors can be used in the stream of to_device(), which is torch's default stream unless you set
 // another one. For a training step in another stream, call to_torch(std::move(b), {.stream =
 // at::cuda::getCurrentCUDAStream()}). The slot is reused only after that stream has completed the work that was queued

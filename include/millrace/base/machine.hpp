@@ -5,9 +5,9 @@
 //
 //   auto mine = mr::detail::share_of_machine(8);     // of eight processes on this machine: cores and bytes of each
 //
-// oneTBB considers only the affinity mask. In a container with a quota of 2 cores on a 64-core machine, oneTBB would
-// start 64 threads, which would exhaust the quota and be throttled. Masks, quotas and limits are supported on Linux
-// only; on other systems the functions return the numbers of the hardware.
+// oneTBB considers only the affinity mask. In a container with a small quota, it would start a thread for each core of
+// the machine, and the threads would be throttled. Masks, quotas and limits are supported on Linux only; on other
+// systems the functions return the numbers of the hardware.
 // Errors: none. Threads: any thread; each call reads the values again.
 #pragma once
 
@@ -74,8 +74,8 @@ struct machine_share {
 
 /// Divides the resources that `processes` share. Resources that the launcher has already divided are not divided again.
 /// These are an affinity mask smaller than the parent's mask, and the limits of a cgroup that does not contain the
-/// parent. If the mask is as large as the parent's, it counts as shared in two cases: the parent started all processes,
-/// or the masks of all processes together have more cores than the machine.
+/// parent. A mask that is as large as the parent's counts as shared if the parent started all processes. It also counts
+/// as shared if the masks of all processes together have more cores than the machine.
 machine_share divided(const machine_view& view, std::size_t processes) noexcept;
 
 /// Returns the share of this process if `processes` processes run on this machine.

@@ -48,12 +48,12 @@ class batch_lease {
     if (had_batch_ && !from_) throw_empty("size()");
     return meta_.rows + meta_.extent.padding_rows;
   }
-  /// Returns the total number of rows of all ranks in this step, which is the divisor of a mean over the batches of all
-  /// ranks. The number is never 0. Masked rows of damaged samples count; padding rows of batch({.pad_last = true}) do
-  /// not. With one rank, the number is size() minus the padding. With several ranks and an index, a short last batch
-  /// counts with all of its rows, which may be distributed unequally over the ranks. Without an index, several ranks
-  /// run epochs of a fixed number of full batches, so the number is size() x world size. Throws setup_error after
-  /// bucket() on several ranks, because the number of rows then depends on the samples of each rank.
+  /// Returns the total number of rows of all ranks in this step. Divide by it to compute a mean over all ranks. The
+  /// number is never 0. Masked rows of damaged samples count; padding rows of batch({.pad_last = true}) do not. With
+  /// one rank, the number is size() minus the padding. With several ranks and an index, a short last batch counts with
+  /// all of its rows, which may be distributed unequally over the ranks. Without an index, several ranks run epochs of
+  /// a fixed number of full batches, so the number is size() x world size. Throws setup_error after bucket() on several
+  /// ranks, because the number of rows then depends on the samples of each rank.
   std::size_t global_size() const;
   /// Returns the number of the epoch, from 0.
   std::uint64_t epoch() const { return checked("epoch()").meta_.epoch; }

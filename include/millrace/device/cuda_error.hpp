@@ -5,8 +5,7 @@
 //   const detail::current_context here(gpu);                         // until the end of the scope
 //   if (detail::is_capturing(stream)) ...                            // a stream of the current device
 //
-// If a call of Millrace fails, Millrace clears the runtime's "last error", so that the user's own checks do not report
-// the error of Millrace.
+// If a call of Millrace fails, Millrace clears the runtime's "last error". The user's own checks then do not report it.
 // Threads: any; a `current_context` belongs to one thread.
 #pragma once
 

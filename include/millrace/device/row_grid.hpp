@@ -1,5 +1,5 @@
-// The common code of mix_rows on the host and on the GPU: the grid of a row (its dimensions, independent of its
-// layout), the labels, and the checks of arguments.
+// The common code of mix_rows on the host and on the GPU: grids, labels, and the checks of arguments. The grid of a row
+// contains its dimensions, independent of its layout.
 //
 //   const mr::detail::row_grid grid = mr::detail::grid_of(pixels, mr::image_layout::nhwc);   // of [B, H, W, 3]
 //   mr::detail::check_mixes(pixels, b.row_mixes());

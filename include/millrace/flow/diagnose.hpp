@@ -82,10 +82,9 @@ template <class F>
   requires requires { &F::operator(); }
 struct first_parameter<F> : first_parameter<decltype(&F::operator())> {};
 
-// The next structs are parameter types of overloads that catch a mistake: a bare number instead of options, or an
-// option with the name that it has in another library. The error names the right option. The member with the wrong name
-// has no default value, so `{}` cannot create these structs, and a call with `{}` selects the overload with the real
-// options.
+// The next structs are parameter types of overloads that catch mistakes, such as an option with the name that it has in
+// another library. The error names the right option. A call with `{}` selects the overload with the real options,
+// because the member with the wrong name has no default value.
 /// Catches batch<...>(256).
 struct batch_of_a_number {
   // clang-format off

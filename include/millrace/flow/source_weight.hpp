@@ -37,8 +37,8 @@ class source_weight;
 
 namespace detail {
 
-/// Returns the weight of source `inner` of a mix within a mix. At each position, this weight is a product: the source's
-/// share of all weights of the inner mix, times the weight of the inner mix in the outer mix.
+/// Returns the weight of source `inner` of a mix within a mix. At each position, this weight is the source's share of
+/// the inner mix, times the weight of the inner mix.
 source_weight weight_within(const source_weight& outer, const std::vector<source_weight>& of_inner, std::size_t inner);
 
 }  // namespace detail

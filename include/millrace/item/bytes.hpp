@@ -216,9 +216,8 @@ class bytes {
 
   /// Returns bytes that own nothing. Keep `view` and `name` alive until nothing uses the bytes. Borrow from a string
   /// literal, a memory-mapped file, or a buffer that outlives the session. Never borrow from a local variable of the
-  /// function passed to map(), because an image plan reads its bytes later, when its batch is rendered. In such a
-  /// function, use owned() or read_file(). The decoder reports borrowed bytes that were freed or changed in the
-  /// meantime.
+  /// function passed to map(). An image plan reads its bytes later, when its batch is rendered. In such a function, use
+  /// owned() or read_file(). The decoder reports borrowed bytes that were freed or changed in the meantime.
   static bytes borrowed(std::span<const std::byte> view, std::string_view name = {}) noexcept {
     return {detail::block_ref(), view, name};
   }

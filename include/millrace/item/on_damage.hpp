@@ -14,9 +14,9 @@
 //
 // Therefore batches are full, all ranks have equal batches, and the other samples keep their positions. A masked row
 // counts as a row of the batch.
-// If a shard cannot be opened or ends early, its remaining samples are lost. If an index or a sidecar file of the shard
-// (sizes.json, a DALI index) states the number of samples, the lost samples count as damaged samples. Otherwise the
-// pass has fewer samples.
+// If a shard cannot be opened or ends early, its remaining samples are lost. The lost samples count as damaged samples
+// if their number is known from an index or a sidecar file of the shard (sizes.json, a DALI index). Otherwise the pass
+// has fewer samples.
 // If a limit of damage_options is exceeded, the run ends with an error that lists the first five damaged samples. Each
 // rank counts its own damaged samples from the start of its session, in the order of its rows. Therefore the same data
 // produce the same error.

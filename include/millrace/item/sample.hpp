@@ -3,9 +3,8 @@
 //   mr::detail::sample<mr::record> s{.item = r, .epoch = 2, .pass = 2, .id = mr::detail::sample_id(shard, index)};
 //
 // The id identifies the sample in the data set, and does not depend on its position in the epoch. The random numbers of
-// a sample depend on its id and on the pass: a sample that occurs in two passes of an epoch gets different random
-// numbers. The sample keeps its origin (its record, if there is one) to the end of the flow, so that an error can name
-// shard and key.
+// a sample depend on its id and on the pass. The sample keeps its origin (its record, if there is one), so that an
+// error can name shard and key.
 #pragma once
 
 #include <millrace/base/random.hpp>

@@ -17,8 +17,8 @@
 // A task waits only if a callable of the flow waits. It never throws. An executor may run tasks late and in any order,
 // without effect on the order of the samples, random numbers or digests. While the session lives, each task must run
 // exactly once.
-// Deadlocks: submit() must not run the task, wait for a task, or call the session, because the caller of submit() may
-// have locked mutexes of the session. If a thread of the executor calls next(), another thread must be free to run the
+// Deadlocks: submit() must not run the task, wait for a task, or call the session. The caller of submit() may have
+// locked mutexes of the session. If a thread of the executor calls next(), another thread must be free to run the
 // tasks.
 // Shutdown: a session that is destroyed, or ends with an error, first waits for its running tasks and for calls of
 // submit(). Afterwards, the session never uses the executor. A task that has not begun at this time does nothing when

@@ -61,8 +61,8 @@ std::shared_ptr<sample_names> names_for(const flow_facts& f);
 /// Returns the damage_rule of a session. Throws setup_error if the flow, the source or the number of ranks does not
 /// support the policy of the session.
 damage_rule damage_rule_for(const flow_facts& f, const session_options& o);
-/// Returns a warning if a lane (an interleaved part of the order) has fewer than two rows in a batch, because then no
-/// row of the lane can be copied. Otherwise returns an empty string.
+/// Returns a warning if a lane (an interleaved part of the order) has fewer than two rows in a batch. Such a lane has
+/// no row to copy. Otherwise returns an empty string.
 std::string damage_notice(const damage_rule& rule, std::size_t rows, const world& mine);
 /// Returns the options of a run over a source with an index.
 indexed_run_options indexed_options(const flow_facts& f, const planning_options& o);

@@ -33,8 +33,8 @@ struct memory_budget {
   double sample_bytes = 0;   ///< mean encoded size of the samples read so far
   std::size_t neighbor_bytes = 0;   ///< bytes of small samples that were read early, together with adjacent samples
 
-  /// Returns the default number of batches to prefetch on the host, from 2 to 16: more for small batches, because these
-  /// cause more wake-ups; fewer for large batches, because these fill the cache.
+  /// Returns the default number of batches to prefetch on the host, from 2 to 16. The number is higher for small
+  /// batches.
   static std::size_t default_prefetch(std::size_t batch_bytes) noexcept;
 
   /// Returns the bytes of the shuffle window. About half a window is in memory at a time. If `withholds` is set and the

@@ -1,5 +1,5 @@
-// Throws the errors for calls of a session's functions that are not possible in its state, such as a loop after the end
-// of the run.
+// Throws the errors for calls that a session does not allow in its current state, such as a loop after the end of the
+// run.
 //
 //   mr::detail::throw_finished({.epochs = 3}, 3);      // for a loop over epoch 3; `endless` for a loop over all epochs
 //   mr::detail::throw_after_error(first_error);        // repeats the message of the first error

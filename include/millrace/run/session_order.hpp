@@ -57,8 +57,8 @@ auto skip_stage(stage_list<First, Rest...>&& stages) {
   if constexpr (std::is_same_v<First, Skipped>) return std::move(stages.rest);
   else return std::move(stages);
 }
-/// Returns the stages that are left to run. A shuffle directly after the source, and a take directly after this
-/// shuffle, are not returned: the order of the samples already implements these two stages.
+/// Returns the stages that are left to run. The order of the samples already implements a shuffle directly after the
+/// source, and a take directly after this shuffle. These two stages are not returned.
 template <class... Stages>
 auto skip_planned_stages(stage_list<Stages...>&& stages) {
   return skip_stage<take_stage>(skip_stage<shuffle_stage>(std::move(stages)));

@@ -59,8 +59,8 @@ class joined_source {
   /// In the first call, reads or builds the indexes of all sets, and finds the partners. Returns true. Throws
   /// setup_error for a set without an index, and the errors of joined_data.
   bool uses_index(const index_use& use) const;
-  /// Returns the run of a session. uses_index() must have been called before for this session, or for another session
-  /// that also has, or also lacks, on_damage.
+  /// Returns the run of a session. Requires an earlier call of uses_index() for a session of the same kind (with or
+  /// without on_damage).
   owner<planned_run> plan(const indexed_run_options& o) const;
 
   // Every source needs these members. open() is only declared, because the session calls plan() instead.

@@ -24,8 +24,8 @@
 // If an inner mix is followed by a shuffle, the inner mix is streamed.
 //
 // Streams: if one source is not shards(), or has shards without an index, all sources are streamed. The run must then
-// have only one process (read/mix/mix_streams.hpp), stats().sources and session::locate() are not available, and the
-// end of an epoch is unknown until it is reached.
+// have only one process (read/mix/mix_streams.hpp). stats().sources and session::locate() are not available. The end of
+// an epoch is unknown until it is reached.
 // Errors: the errors of the sources; setup_error for a constant weight that is not above 0, for a source without
 // samples, and for a resume point with other sources, weights, windows, seeds or on_exhausted. Threads: as for
 // shards().

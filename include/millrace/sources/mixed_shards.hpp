@@ -7,9 +7,9 @@
 //       leaves.rule, seed, leaves.sources);
 //   leaves.first[1];                           // number of the first source of `drawings`
 //
-// The weight of a source of an inner mix is its share of the inner mix, times the weight of the inner mix, at each
-// position of the run. Both mixes have the same on_exhausted. Errors: the errors of the sources; setup_error for an
-// inner mix with another on_exhausted. Threads: as for shards().
+// At each position of the run, the weight of a source of an inner mix is its share of the inner mix, times the weight
+// of the inner mix. Both mixes have the same on_exhausted. Errors: the errors of the sources; setup_error for an inner
+// mix with another on_exhausted. Threads: as for shards().
 #pragma once
 
 #include <millrace/io/file/run_concurrently.hpp>

@@ -100,8 +100,8 @@ struct opened_tokens {
   const std::string& name;
   byte_source& file;
 };
-/// Reads the front of a file and, for a .bin file, the .idx file of Megatron next to it, which contains the token type
-/// and the documents. Throws the errors of layout_of_tokens() and read_megatron_index(). Throws setup_error if
+/// Reads the front of a file. For a .bin file, also reads Megatron's .idx file next to it, which contains the token
+/// type and the documents. Throws the errors of layout_of_tokens() and read_megatron_index(). Throws setup_error if
 /// documents are requested, but the .idx file does not exist.
 token_windows read_token_windows(const opened_tokens& opened, const token_layout_options& options,
                                  const window_rule& rule);

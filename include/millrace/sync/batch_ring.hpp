@@ -75,8 +75,8 @@ class batch_ring {
   /// Assigns every FREE slot to the next batch that has no slot. Returns the number of batches opened so far.
   std::uint64_t open_free();
 
-  /// Returns the memory of an open batch. This member and the following ones, up to set_ready(), are for workers that
-  /// have claimed a ticket (the position of a row) of the batch.
+  /// Returns the memory of an open batch. Workers that have claimed a ticket (the position of a row) of the batch call
+  /// this member and the following ones, up to set_ready().
   std::byte* data(std::uint64_t batch) noexcept { return at(batch).data; }
   batch_keys& keys(std::uint64_t batch) noexcept { return at(batch).keys; }
   void set_epoch(std::uint64_t batch, std::uint64_t epoch) noexcept { at(batch).epoch = epoch; }

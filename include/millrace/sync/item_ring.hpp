@@ -53,8 +53,8 @@ class item_ring {
   auto use(std::uint64_t ticket) noexcept { return used_item(entries_[at(ticket)].value, full_[at(ticket)]); }
 
  private:
-  // An item that fits in a cache line is never stored in two lines, because each of its lines has to move from one core
-  // to another.
+  // An item that fits in a cache line is never stored in two lines, because each line has to move from one core to
+  // another.
   static constexpr std::size_t line_bytes = 64;
   struct alignas(sizeof(T) % line_bytes == 0 ? line_bytes : alignof(T)) entry {
     entry() noexcept {}

@@ -47,8 +47,7 @@ struct grid_layout {
   std::size_t left(std::size_t i) const noexcept { return i % columns * (width + gap); }
 };
 
-/// Returns the color of a class. As in the development kit of Pascal VOC, the bits of the label are distributed to red,
-/// green and blue, from the highest bit of each color down.
+/// Returns the color of a class. The colors are those of the development kit of Pascal VOC.
 std::array<std::uint8_t, 3> class_color(std::uint8_t label) noexcept;
 
 /// Converts a gray grid to RGB; an RGB grid is unchanged.

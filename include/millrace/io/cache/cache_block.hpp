@@ -1,5 +1,5 @@
-// cache_block: one file of a cache on a local disk. The file contains one block (8 MiB) of an object (a file of a
-// remote storage), the name and version of the object, and checksums.
+// cache_block: one file of a cache on a local disk. The file contains one block (8 MiB) of an object, which is a file
+// of a remote storage. It also contains checksums, and the name and version of the object.
 //
 //   mr::detail::cache_block block = mr::detail::open_cache_block(path);
 //   if (!block.belongs_to(object, 7, layout)) return;                     // another block, or a damaged head

@@ -44,8 +44,8 @@ class atomic_file {
   /// machine.
   void commit();
 
-  /// Renames the file to its final name without flushing it to the disk. Use it for files that can be generated again,
-  /// because a crash of the machine may lose the file, or leave a partial file under its name.
+  /// Renames the file to its final name without flushing it to the disk. A crash of the machine may lose the file, or
+  /// leave a partial file under its name. Use this function only for files that can be generated again.
   void publish();
 
   /// Returns the bytes appended so far.

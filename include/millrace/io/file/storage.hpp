@@ -181,8 +181,8 @@ class storage {
 
 namespace detail {
 
-/// The size of a file, and a number that changes when its bytes change: the modification time of a local file in ns
-/// since 1970, or a digest of the version.
+/// The size of a file, and a number that changes when its bytes change. The number is the modification time of a local
+/// file in ns since 1970, or a digest of the version.
 struct file_stamp {
   std::uint64_t size_bytes = 0;
   std::int64_t changed = 0;

@@ -1,5 +1,5 @@
-// The columns of a batch whose rows are mixed in pairs. In addition to the columns of the user, there are three
-// columns: the label of the partner (the other row of the pair), lambda (the share of the row itself), and the row_mix.
+// The columns of a batch whose rows are mixed in pairs. Three columns are added: the label of the partner (the other
+// row of the pair), lambda (the share of the row itself), and the row_mix.
 //
 //   using mixed = mr::detail::mixed_columns<&example::pixels, &example::label, &example::pixels, &example::label>;
 //   mixed c;

@@ -3,8 +3,8 @@
 //   try { labels[256] = 0; } catch (const std::exception& e) { std::puts(e.what()); }
 //   // millrace: an index of the column example::label is out of range: got 256, expected less than 256. ...
 //
-// This class is not a millrace::error, because the strings of that class would slow down the compilation of every .cu
-// file that includes a view. If this exception leaves a callable of a flow, the run reports it as a
+// This class is not a millrace::error, because that would slow down the compilation of .cu files. If this exception
+// leaves a callable of a flow, the run reports it as a
 // stage_error with shard and key.
 // Threads: not synchronized.
 #pragma once

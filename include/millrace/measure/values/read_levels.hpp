@@ -48,8 +48,7 @@ class read_levels {
   double mean_outstanding() const noexcept;
 
   /// Returns q of the formula above, 0..1. The result is empty unless each of at least two levels has 30 reads and 2 %
-  /// of all reads. The value may be too low: for storage that processes reads one after the other, the value is about
-  /// 1/2, because a later read does not delay an earlier read.
+  /// of all reads. The value may be too low: it is about 1/2 for storage that processes reads one after the other.
   std::optional<double> contention() const noexcept;
 
   /// Returns the speed with this number of outstanding reads, relative to the speed of a single read.

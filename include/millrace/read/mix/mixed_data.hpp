@@ -86,8 +86,8 @@ class mixed_data : public shard_sets {
   std::uint64_t fingerprint_ = 0;
 };
 
-/// Returns the order of a mix. Each source is shuffled with a seed that is derived from the seed of the mix, and from
-/// the source's number and the seed in the source's options.
+/// Returns the order of a mix. Each source is shuffled with its own seed. It is derived from the seed of the mix, the
+/// source's number and the source's seed.
 mix_plan plan_of(const mixed_data& data, const indexed_run_options& o);
 
 }}}  // namespace millrace::detail

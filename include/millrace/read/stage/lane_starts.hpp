@@ -135,8 +135,8 @@ lane_starts find_lane_starts(const Source& source, const lane_starts_options& o)
     at.order = o.order;
     at.order.lane = o.world.rank + i * o.world.size;
     at.order.lanes = o.lanes;
-    // Rounded up, so that a window of all samples becomes a window of all samples of each lane, if the lanes
-    // have equal numbers of samples.
+    // Rounded up. A window of all samples then contains all samples of each lane, if the lanes have equal numbers of
+    // samples.
     const std::size_t all = o.order.window + (o.order.permutes ? o.lanes - 1 : 0);
     at.order.window = std::max<std::size_t>(1, all / o.lanes);
   }

@@ -82,8 +82,8 @@ class read_stage : public pipeline_node {
   virtual std::size_t read_ahead_limit_bytes() const noexcept = 0;
   /// Registers the table that receives the name of each sample. Call it before start(), if batches have keys.
   virtual void name_samples(std::shared_ptr<sample_names> names) = 0;
-  /// Sets the treatment of a sample that cannot be read, in a source that can continue after it: the stage passes on a
-  /// damaged sample instead of an error. Call it before start().
+  /// Requests that the stage passes on a damaged sample, instead of an error, if a sample cannot be read and the source
+  /// can continue. Call it before start().
   virtual void continue_after_damage() = 0;
 
   /// Returns the error that ends the run, with additional information from the source about its cause.

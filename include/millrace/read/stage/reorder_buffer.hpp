@@ -156,8 +156,7 @@ class reorder_buffer {
   /// Passes samples of the current shard to the next segment, while the segment has space. Drops samples that precede
   /// the resume point. Returns the number of processed samples.
   typename sample_sink<item>::accepted deliver_all(shard& from, std::span<sample<item>> next);
-  /// Passes on samples of the current shard: one sample with a shuffle, or without a shuffle as many as the next
-  /// segment has space for.
+  /// Passes on samples of the current shard: one sample with a shuffle, otherwise as many as fit into the next segment.
   void pass_on_from(shard& first);
 
   /// Advances to the next shard. This may allow one more shard to be opened.

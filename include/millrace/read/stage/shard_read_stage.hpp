@@ -6,8 +6,8 @@
 //   in.stop();  in.join();      // when the session ends
 //
 // Any free I/O thread may read a shard. reorder_buffer.hpp puts the samples in order. A thread reads only while the
-// bytes that are read ahead are below the limit. Only the current shard (the shard of the next sample) may exceed the
-// limit, by one chunk at a time, if the workers have no samples. This guarantees progress.
+// bytes that are read ahead are below the limit. If the workers have no samples, the current shard (the shard of the
+// next sample) may exceed the limit by one chunk at a time. This guarantees progress.
 // Threads: `threads` I/O threads. With 0 threads, advance() reads on the calling thread. Reads block only these
 // threads.
 #pragma once

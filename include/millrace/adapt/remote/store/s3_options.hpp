@@ -43,7 +43,7 @@ struct s3_options {
   std::string profile{};    ///< if empty: AWS_PROFILE, or "default"
   bool anonymous = false;   ///< sends no keys, for public buckets; AWS_NO_SIGN_REQUEST=true does the same
   /// Whether URLs contain the bucket in the path instead of the host name. By default, the bucket is in the path if an
-  /// endpoint is set, or if its name cannot be a part of a host name with a certificate.
+  /// endpoint is set, or if a host name cannot contain the name of the bucket.
   std::optional<bool> path_style{};
   bool requester_pays = false;   ///< accepts the costs of reading a requester-pays bucket
   /// Returns keys. They have precedence over all other sources. Millrace calls the function again before the keys

@@ -43,8 +43,8 @@ struct remote_options {
   std::size_t memory_bytes = std::size_t{256} << 20;      ///< maximum number of prefetched bytes
   std::vector<std::pair<std::string, std::string>> headers{};   ///< sent with each http:// and https:// request
   /// Returns further headers for http:// and https:// names, such as a token that expires. Millrace calls it for the
-  /// first request, and after a response with status 401 or 403, with the pauses of a search for keys (s3_options.hpp).
-  /// Only one thread at a time calls it.
+  /// first request, and again if a response has status 401 or 403. The pauses between calls are those of a search for
+  /// keys (s3_options.hpp). Only one thread at a time calls it.
   std::function<std::vector<std::pair<std::string, std::string>>()> current_headers{};
   /// Receives each notice, for example about refused keys, on any thread. If empty, notices are written to stderr.
   notice_function notice{};

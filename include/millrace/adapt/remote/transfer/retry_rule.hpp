@@ -66,10 +66,10 @@ class retry_state {
   int failed_ = 0, attempts_ = 0;   // failed_: attempts since the last progress
 };
 
-/// Decides whether a late request is hedged by a concurrent second request. A request is late if it has waited for its
-/// first byte longer than `least_wait`, and longer than three times the 95th percentile of the waits of all requests.
-/// Only a few requests are hedged. If many requests are late, no request is hedged, because the server is overloaded,
-/// and more requests would increase its load.
+/// Decides whether a late request is hedged by a concurrent second request. A request is late if it has waited too long
+/// for its first byte: longer than `least_wait`, and longer than most requests wait. Only a few requests are hedged. If
+/// many requests are late, no request is hedged, because the server is overloaded, and more requests would increase its
+/// load.
 class hedge_rule {
  public:
   explicit hedge_rule(const remote_hedging& rule) noexcept : rule_(rule) {}

@@ -1,5 +1,5 @@
-// The entry points (positions where a decoder may start, see shard_index.hpp) of a data set: opens the index files that
-// contain them, and counts their use.
+// Opens the index files that contain the entry points (positions where a decoder may start) of a data set, and counts
+// their use. shard_index.hpp describes entry points.
 //
 //   mr::detail::entry_files entries;
 //   entries.limit({.lanes = 48, .max_held_bytes = std::size_t{256} << 20});     // sets the limit of the cached chunks

@@ -12,9 +12,8 @@
 // Memory: 12 bytes and the key for each sample, and 16 bytes for each member, in one block.
 // A checksum of 0 means that the checksum is unknown. The checksum of an empty payload is also 0, and so is that of
 // about one other payload in 2^32. These payloads are not checked. Limits: a shard of 2 TiB, with 2^32 - 2 samples and
-// 2^32 - 2 members. The index contains the location of a payload only if the payload is stored in one piece of less
-// than 4 GiB and is not sparse. If a sample has a payload without a location, shard_reader reads the sample from the
-// sample's offset.
+// 2^32 - 2 members. The index contains no location of a payload that is sparse, has 4 GiB or more, or is stored in
+// several pieces. If a sample has a payload without a location, shard_reader reads the sample from the sample's offset.
 // Errors: none. Threads: any number of readers, which may set checksums concurrently.
 #pragma once
 

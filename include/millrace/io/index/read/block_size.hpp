@@ -49,9 +49,8 @@ struct block_size {
   static block_size choose(const expected_order& order, const data_set& data) noexcept {
     if (order.window <= 1 || data.samples == 0 || data.sample_bytes > largest_sample(data.is_local)) return {};
     // A block stays in memory from the first request to one of its samples until its last sample is delivered. A lane
-    // may begin and end inside a block. The factor 2 is necessary because the memory of a block may be a quarter larger
-    // than its content, and because threads may overtake each other. If I/O threads share a lane, each reads at a
-    // different position, as in separate lanes.
+    // may begin and end inside a block. The factor 2 is a reserve: blocks may be larger than their content, and threads
+    // may overtake each other. If I/O threads share a lane, each reads at a different position, as in separate lanes.
     const std::uint64_t window = std::min(order.window, data.samples);
     const std::uint64_t places = std::max(order.lanes, min_places);
     for (std::uint64_t together = data.is_local ? 1 : max_samples; together > 0; together /= 2) {

@@ -13,9 +13,9 @@
 // overwrites.
 // Checksums: the reader checks known CRC-32C checksums. It computes unknown checksums and records them in the index,
 // which index_file.hpp stores. record::checksums() returns the checksums of a record.
-// Entry points (positions where a decoder may start): if the reader has the index file, bytes::entries() of a field
-// returns the entry points that the file contains for it. The reader checks the CRC-32C of payload and entries. It
-// omits and counts wrong or unreadable entries, because a decoder does not need them.
+// Entry points (positions where a decoder may start): if the reader has the index file, it attaches the entry points in
+// the file to the fields (bytes::entries()). The reader checks the CRC-32C of payload and entries. It omits and counts
+// wrong or unreadable entries, because a decoder does not need them.
 // Errors: the errors of shard_reader for the same sample; data_error for a payload whose checksum changed, and for a
 // shard that is shorter than recorded in its index; io_error of the source. After an error, the reader remains usable.
 // Threads: one thread at a time per reader. Any number of readers may share an index.

@@ -13,9 +13,10 @@
 // Reading: samples that are neighbors in a shard are read together (indexed_reader.hpp). The first read of a payload
 // records its checksum, and all later reads check it. Up to 128 files stay open between reads. If several sets share
 // their files (shared_reads.hpp), the limit of the shared files applies.
-// Small samples are read in blocks of neighbors (block_cache.hpp) if expect() was called with the order, and if the
-// memory suffices to store the neighbors until they are requested. In a storage (io/file/storage.hpp) other than the
-// local disk, larger samples are also read in blocks, because each request is expensive.
+// Small samples are read in blocks of neighbors (block_cache.hpp). This requires that expect() was called with the
+// order, and that the memory suffices to store the neighbors until they are requested. In a storage
+// (io/file/storage.hpp) other than the local disk, larger samples are also read in blocks, because each request is
+// expensive.
 // If the index has entry points (positions where a decoder may start) for a field, they are read with the field. In a
 // storage, they are read in chunks, which are cached up to a limit that expect() sets (entry_file.hpp).
 //

@@ -1,4 +1,5 @@
-// Writes the headers of one tar member: a ustar header and, if name or size do not fit into it, a pax header before it.
+// Writes the headers of one tar member. If the name or the size does not fit into the ustar header, a pax header
+// precedes it.
 //
 //   std::string out;
 //   mr::detail::append_tar_header(out, "n01/0001.jpg", size_bytes);    // 512 bytes, or more with a pax header

@@ -4,11 +4,10 @@
 //   while (auto member = tar.next())
 //     if (member->regular) { buffer.resize(member->size_bytes); tar.read(buffer); }
 //
-// Formats: v7, ustar, GNU (long names, sparse, base-256 sizes), pax. Holes become zeros. Each payload is copied once,
-// except payloads of 32 KiB or more in a plain shard: they are read directly into `buffer` if the source can fill
-// several buffers with one read. Only zeros, at most 16 MiB, may follow the end marker (two blocks of 512 zeros).
-// Therefore a shard with a hole of zeros, and a shard of two joined archives, are errors. Other tar programs and
-// libraries accept them silently.
+// Formats: v7, ustar, GNU (long names, sparse, base-256 sizes), pax. Holes become zeros. Each payload is copied once.
+// Payloads of 32 KiB or more in a plain shard are not copied if the source can fill several buffers with one read. Only
+// zeros, at most 16 MiB, may follow the end marker (two blocks of 512 zeros). Therefore a shard with a hole of zeros,
+// and a shard of two joined archives, are errors. Other tar programs and libraries accept them silently.
 // A shard may end between two members without an end marker, or with a part of it. It then counts as complete, and
 // ended_without_marker() returns true. With options.strict, it is an error. A truncation inside a member, its header or
 // the padding of its last block is always an error.
@@ -18,8 +17,8 @@
 // Errors: data_error with the shard, and the offset in the uncompressed stream of the member's first header block;
 // late_data_error for a damaged compressed stream; the errors of the source. After an error, the reader is unusable.
 // Threads: one thread at a time.
-// Names are the bytes of the header, with one exception: if the process's locale is neither "C" nor UTF-8, libarchive
-// converts pax names to the character set of the locale.
+// Names are the bytes of the header. Exception: if the process's locale is neither "C" nor UTF-8, libarchive converts
+// pax names to its character set.
 #pragma once
 
 #include <millrace/base/error.hpp>
@@ -93,8 +92,8 @@ class tar_reader {
   void open();
   std::uint64_t stream_offset() const noexcept;
 
-  /// Skips the rest of the last payload. The payload of a sparse member is read and not skipped, because libarchive
-  /// would skip a wrong number of bytes if the map of holes is damaged.
+  /// Skips the rest of the last payload. The payload of a sparse member is read instead. If the map of holes is
+  /// damaged, libarchive would skip a wrong number of bytes.
   void skip_payload();
 
   /// Reads a header with libarchive. Saves its bytes, because libarchive does not report some kinds of damage.
