@@ -4,13 +4,11 @@
 //   data.counts();                              // number of joined samples in each shard of the first set
 //   data.read(samples, records, failure);       // as shard_data::read(); each record has the fields of all sets
 //
-// The constructor reads the indexes of all sets, but no sample. A partner of a sample is a sample with the same key in
-// another set. The constructor finds the partners with a sorted table of 64-bit hashes of the keys. It then compares
-// the keys, so that equal hashes of different keys are harmless.
-// Memory: 8 bytes for each joined sample and set. During the start, the constructor also needs 32 bytes for each sample
-// of one set. The indexes stay in memory, as in a run over one set after its first pass.
-// Time of the start: reading all indexes, sorting the keys of each set except the first, and one binary search for each
-// sample of the first set.
+// A partner of a sample is a sample with the same key in another set. The constructor finds the partners in the
+// indexes, and reads no sample.
+// Memory: 8 bytes for each joined sample and set. The constructor also needs 32 bytes for each sample of one set. The
+// indexes stay in memory.
+// Time of the start: reads all indexes, and sorts the keys of each set except the first.
 // Errors: the errors of shard_data, and setup_error for keys and fields that cannot be joined (sources/join.hpp).
 // Threads: any number of threads may call read() at the same time. Everything else is immutable.
 #pragma once

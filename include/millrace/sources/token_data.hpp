@@ -5,8 +5,8 @@
 //   mr::detail::token_data::access reader(*data, samples);          // belongs to one thread
 //   for (const auto& w : samples) use(reader.read(w.sample));
 //
-// The constructor reads the front of each file (up to 32 files at once) to determine the number of its windows. It
-// needs no index files. The order that expect() receives determines how windows are read:
+// The constructor reads the front of each file to determine the number of its windows. It needs no index files. The
+// order that expect() receives determines how windows are read:
 // - Windows in the order of the files: in pieces of 256 KiB.
 // - A shuffle whose window fits into the allowed memory: in blocks, which are cached until the neighboring windows are
 //   read.

@@ -8,10 +8,11 @@
 // A file of llm.c has a header of 1,024 bytes and the magic number 20240520 (u16) or 20240801 (u32).
 // Any other file is flat: an array of little-endian numbers. If `header_bytes` is set, the array begins after that
 // number of bytes.
-// Errors: data_error if tokens are wider than the name of their file indicates. Such tokens are detected because
-// (almost) every other number is zero. data_error for other kinds of files (compressed, an archive, a table, a text).
-// data_error for a .npy file of another type or shape, and for a file size that does not match the layout. With
-// `header_bytes`, files are not checked.
+// Errors: data_error for the following files. With `header_bytes`, files are not checked.
+// - a file of another kind, such as a compressed file, an archive, a table or a text
+// - a .npy file of another type or shape
+// - a file whose size does not match the layout
+// - a file whose tokens seem wider than its name indicates, because nearly every other number is zero
 // Threads: pure functions; any thread.
 #pragma once
 

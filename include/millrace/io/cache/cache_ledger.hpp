@@ -7,17 +7,14 @@
 //   ledger.remove("ab/x", damaged.file());
 //
 // All processes of one user share the subfolder "millrace-cache-USER-1" of the cache's folder. The file "ledger" in
-// this subfolder contains the bytes in use. A process locks this file before each change. The system releases the lock
-// when the process ends.
-// The bytes of a block are added to the sum before its file is resized. Therefore, if the process is killed, the sum
-// may be too large but never too small. A scan of all files corrects the sum at the start and before each eviction.
-// Blocks are evicted in the order of their last use, according to the times of their files, with a precision of one
-// second. Blocks of an older version of a remote file are evicted before all others. Open blocks are not evicted, and
-// neither are parts (incomplete blocks) that a process is writing. Parts of dead processes are removed. Files with
-// other names stay.
-// Errors: none. A failure is counted, the first failure is reported, and reads bypass the cache. It is also a failure
-// if another process does not release the lock in time. After a failure, all attempts pause for a second, so that a
-// full disk does not slow down reading.
+// this subfolder contains the bytes in use. A process locks this file before each change.
+// The bytes of a block are added to the sum before its file is resized. If the process is killed, the sum may be too
+// large, but never too small. A scan of all files corrects the sum at the start and before each eviction.
+// Blocks are evicted in the order of their last use, with a precision of one second. Blocks of an older version of a
+// remote file are evicted first. Open blocks, and parts (incomplete blocks) that a process is writing, are not evicted.
+// Parts of dead processes are removed. Files with other names stay.
+// Errors: none. A failure is counted, the first failure is reported, and reads bypass the cache. A lock that another
+// process does not release in time is also a failure. After a failure, all attempts pause for a second.
 // Threads: any number of threads.
 #pragma once
 

@@ -11,9 +11,9 @@
 // The read stage reads this source instead of the shards. Here, a "shard" is a block of consecutive positions. Blocks
 // may be read in any order. The samples of a block are read together.
 // Each sample adds one term to the digest of the run. The term depends on epoch, position, sample and the checksums of
-// its payloads. If the short last batch of an epoch has no row for this rank, the reader returns a void row (a row that
-// is not delivered) with the epoch's last sample. A rank that begins with this batch needs a sample to determine the
-// shapes.
+// its payloads.
+// The short last batch of an epoch may have no row for this rank. The reader then returns the epoch's last sample as a
+// void row (a row that is not delivered), because a rank that begins with this batch needs a sample for the shapes.
 // Errors: the error of a sample that cannot be read, after all samples before it were returned.
 // Threads: any thread may call open(). Readers are not thread-safe. Lifetime: readers share ownership of the data and
 // the order.

@@ -9,12 +9,13 @@
 // Rule: the merger removes samples of pass k + 1 only after all lanes of this rank have ended pass k. Lane l owns the
 // shards l, l + lanes, l + 2 * lanes, ... of each pass's order. Each sample of a lane moves by a random distance below
 // the shuffle window (reorder_buffer.hpp). The merger removes one sample from each lane in turn, and skips lanes that
-// have ended the pass. Each pass begins with the first lane. Nothing else affects the order. At the end of a pass, only
-// the merger waits. The lanes already read the next pass. Each lane has at most 1 + 2 x threads / lanes open shards.
-// The limit of bytes that are read ahead is divided equally among the lanes. If the lane of the next sample has no
-// sample ready, it may exceed its part. Otherwise the run could stop.
-// Errors: an error of a lane replaces that lane's next sample. data_error after 100 passes without a sample. Threads:
-// `threads` I/O threads. With 0 threads, advance() reads on the calling thread. Reads block only these threads.
+// have ended the pass. Each pass begins with the first lane.
+// At the end of a pass, the lanes already read the next pass. Each lane has at most 1 + 2 * threads / lanes open
+// shards. The limit of bytes that are read ahead is divided equally among the lanes. If the lane of the next sample has
+// no sample ready, it may exceed its part. Otherwise the run could stop.
+// Errors: an error of a lane replaces that lane's next sample. data_error after 100 passes without a sample.
+// Threads: `threads` I/O threads. With 0 threads, advance() reads on the calling thread. Reads block only these
+// threads.
 #pragma once
 
 #include <millrace/item/owner.hpp>

@@ -7,11 +7,10 @@
 //   at.counted;             // number of shards that were read completely to count their samples
 //
 // `ordinal` is the number of samples that this rank has already delivered. For each lane, the function determines the
-// number of delivered samples, the current pass, and the shard of the next sample. This requires the sample counts of
-// shards, which several threads determine by reading. They read each shard at most once, and only the shards that
-// `ordinal` requires. At the start of a run they read nothing. If the type of the source does not declare
-// same_every_pass (flow/stage.hpp), its shards may differ from pass to pass. Then the function reads the shards of all
-// passes since the beginning of the run.
+// number of delivered samples, the current pass, and the shard of the next sample. For this, several threads count the
+// samples of shards by reading them. They read each shard at most once, and only the necessary shards. If the type of
+// the source does not declare same_every_pass (flow/stage.hpp), they read the shards of all passes since the beginning
+// of the run.
 // Errors: the errors of the source, with the name of the shard added; data_error if the shards of this rank have no
 // sample. Threads: the calling thread, and up to `threads` - 1 more threads, which end before the call returns.
 #pragma once

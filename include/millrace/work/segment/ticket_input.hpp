@@ -7,10 +7,9 @@
 //   auto sample = in.take(ticket, bytes);       in.freed(1, bytes);      // segment, after a claim
 //
 // In the last segment, tickets are rows, and `group` is the batch size. An incomplete batch at the end of an epoch is
-// filled with void rows (rows without a sample), or dropped before any worker can claim it. Therefore samples that are
-// not delivered are never decoded. If an epoch is a fixed number of batches, the ends of the source's passes do not end
-// a batch. In other segments, the end of an epoch and the end of the run are separate entries, which are passed on in
-// order.
+// filled with void rows (rows without a sample), or dropped before a worker can claim it. If an epoch is a fixed number
+// of batches, the end of a pass does not end a batch.
+// In other segments, the ends of epochs and of the run are separate entries, which are passed on in order.
 // Errors: the errors of samples are passed on, not thrown. An empty epoch or run becomes a setup_error at the position
 // of the next sample.
 // Threads: one producer at a time; workers call take() and freed(). Lifetime: the gate of connect(), the listener of

@@ -11,13 +11,12 @@
 //   mr::detail::store_index(path, file.index);   // call it again after the index has learned checksums
 //
 // An index is valid only for a shard with the recorded size and modification time (in ns). If only the time differs, a
-// new index is built, and it may reuse the checksums of the old index. A damaged index is never used, because checksums
-// detect every truncation and every flipped bit. An index may be removed at any time.
+// new index is built, and it may reuse the checksums of the old index. A damaged index is never used. An index may be
+// removed at any time.
 // Many processes may call store_index() concurrently. Each call locks the file, and replaces it in one step. Before
-// that, it copies from the old file the checksums and the entry points (positions where a decoder may start). Entry
-// points are copied only if all members are at the same offsets. If the payload has changed, a checksum detects this
-// when the payload is read. On a file system without locks, if two processes write at the same moment, the checksums of
-// one of them may be lost. They are learned again later.
+// that, it copies the checksums and the entry points (positions where a decoder may start) of the old file. Entry
+// points are copied only if all members are at the same offsets. On a file system without locks, concurrent writers may
+// lose checksums. They are learned again later.
 // Errors: io_error if the shard or the index cannot be read or written. Threads: any thread. Calls share no state
 // except the index.
 #pragma once

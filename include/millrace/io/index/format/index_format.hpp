@@ -6,11 +6,9 @@
 //   defect = mr::detail::find_defect(front, columns, ends);   // empty if the entry points match their payloads
 //
 // Format of version 1: a head of fixed size, followed by the columns of shard_index.hpp in their memory layout. The
-// head and the columns each have a CRC-32C. Numbers have the byte order of the machine that wrote them, which the head
-// contains. A machine with another byte order builds its own index.
-// Format of version 2, for shards with entry points (shard_index.hpp): the head, an entries_head, the columns, a table
-// with the end of each member's entries, and the entries. An index without entry points is written as version 1, so
-// that older readers can use it.
+// head and the columns each have a CRC-32C. Numbers have the byte order of the machine that wrote them.
+// Format of version 2, for shards with entry points (shard_index.hpp). It consists of the head, an entries_head, the
+// columns, a table with the end of each member's entries, and the entries.
 // A file is untrusted input. The counts are checked against the shard's size before memory is allocated. After that,
 // every number that serves as an index or an offset is checked.
 // Errors: throws nothing. Threads: pure functions; any thread.

@@ -14,11 +14,9 @@
 // - The last line has "end", the number of shards, and the CRC-32C of all bytes before this line (8 digits).
 //
 // A name is the full name of a shard, or the part of the full name after one of its slashes. Therefore a set and its
-// set index may be moved or copied together, and a run may read a part of the set. If several names match a shard, the
-// longest name is used. The file is untrusted input. Every number is checked before memory is allocated for it. When a
-// shard or its index is opened, it is compared with the set index.
-// Cost: the text, and 4 bytes per shard. The description of a shard is decoded in each call. A million shards are read
-// in about 0.2 s.
+// set index may be moved or copied together. If several names match a shard, the longest name is used. The file is
+// untrusted input. When a shard or its index is opened, it is compared with the set index.
+// Cost: the text, and 4 bytes per shard.
 // Errors: data_error with the file and the offset. Threads: not synchronized.
 #pragma once
 

@@ -7,13 +7,13 @@
 //   index.checksum(sample.first_member);                        // CRC-32C of the payload, or 0 if it is unknown
 //
 // A member is a file in the archive, and consecutive members with one key are a sample. The index describes the same
-// samples as shard_reader, in the same order, with all fields, including those that a run does not select. If the shard
-// is damaged, the index has the samples before the damage. If the shard is compressed, the index has no samples.
+// samples as shard_reader, in the same order, with all fields. If the shard is damaged, the index has the samples
+// before the damage. If the shard is compressed, the index has no samples.
 // Memory: 12 bytes and the key for each sample, and 16 bytes for each member, in one block.
-// A checksum of 0 means that the checksum is unknown. The checksum of an empty payload is also 0, and so is that of
-// about one other payload in 2^32. These payloads are not checked. Limits: a shard of 2 TiB, with 2^32 - 2 samples and
-// 2^32 - 2 members. The index contains no location of a payload that is sparse, has 4 GiB or more, or is stored in
-// several pieces. If a sample has a payload without a location, shard_reader reads the sample from the sample's offset.
+// A checksum of 0 means that the checksum is unknown. Payloads whose real checksum is 0, such as empty payloads, are
+// not checked. Limits: a shard of 2 TiB, with 2^32 - 2 samples and 2^32 - 2 members. The index contains no location of
+// a payload that is sparse, has 4 GiB or more, or is stored in several pieces. shard_reader reads samples with such
+// payloads.
 // Errors: none. Threads: any number of readers, which may set checksums concurrently.
 #pragma once
 

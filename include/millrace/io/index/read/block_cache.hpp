@@ -5,11 +5,9 @@
 //   cache.take({.shard = 3, .number = 7}, offsets, places, read);   // *places[i] = record offsets[i] of block 7
 //   cache.held_bytes();
 //
-// The cache is for small samples, because a separate read of each would dominate their cost. `read` fills a vector with
-// the records of a complete block. If `read` leaves a record empty, `take()` returns an empty record. The cache
-// does not store the reason. Each record is returned once, and a block without records is removed. The next pass reads
-// the block again. If the limit is exceeded, the cache evicts the least recently requested block. An eviction costs
-// another read, but loses no sample.
+// `read` fills a vector with the records of a complete block. If `read` leaves a record empty, `take()` returns an
+// empty record. Each record is returned once, and a block without records is removed. If the limit is exceeded, the
+// cache evicts the least recently requested block. An eviction costs another read, but loses no sample.
 // reserve() is for remote blocks, many of which are fetched concurrently. A thread that needs a reserved block waits
 // until the owner of the reservation has filled the block. A thread must fill its own reservations before it calls
 // `take()`. Otherwise two threads might wait for each other.

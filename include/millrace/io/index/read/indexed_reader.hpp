@@ -4,20 +4,16 @@
 //   std::size_t good = shard.read(numbers, records);     // records[i] is sample numbers[i], for i < good
 //   if (good < numbers.size()) std::rethrow_exception(shard.failure());      // the error of sample numbers[good]
 //
-// The records are identical to those of shard_reader (io/tar/read/shard_reader.hpp). One call of read() reads its
-// samples in the order of the shard. Neighboring samples are read together, up to `bytes_per_read`, into one block of
-// memory. A record keeps the complete block alive. Therefore request samples together if they are used at about the
-// same time. Payloads begin at multiples of 64 bytes.
-// The bytes between two requested payloads are a gap. A small gap is read into the block. If the source can fill
-// several buffers with one read (reads_parts()), a large gap is read into a small buffer, which the next gap
-// overwrites.
-// Checksums: the reader checks known CRC-32C checksums. It computes unknown checksums and records them in the index,
-// which index_file.hpp stores. record::checksums() returns the checksums of a record.
-// Entry points (positions where a decoder may start): if the reader has the index file, it attaches the entry points in
-// the file to the fields (bytes::entries()). The reader checks the CRC-32C of payload and entries. It omits and counts
-// wrong or unreadable entries, because a decoder does not need them.
-// Errors: the errors of shard_reader for the same sample; data_error for a payload whose checksum changed, and for a
-// shard that is shorter than recorded in its index; io_error of the source. After an error, the reader remains usable.
+// The records are identical to those of shard_reader (io/tar/read/shard_reader.hpp). Neighboring samples are read
+// together, up to `bytes_per_read`, into one block of memory. A record keeps the complete block alive. Therefore
+// request samples together if they are used at about the same time. Payloads begin at multiples of 64 bytes.
+// A gap is the bytes between two requested payloads. A small gap is read into the block. A large gap is omitted from
+// the block if the source can fill several buffers with one read.
+// Checksums: the reader checks known CRC-32C checksums. It computes unknown checksums, and records them in the index.
+// Entry points (positions where a decoder may start): if the reader has the index file, it attaches entry points to the
+// fields (bytes::entries()). Wrong or unreadable entry points are omitted and counted.
+// Errors: the errors of shard_reader for the same sample, and of the source. data_error for a payload whose checksum
+// changed, and for a shard that is shorter than recorded in its index. After an error, the reader remains usable.
 // Threads: one thread at a time per reader. Any number of readers may share an index.
 // Lifetime: source, index and pool must outlive the reader. Records may outlive all of them.
 #pragma once

@@ -6,34 +6,29 @@
 //   // after a call with heads_only, which may leave indexes[k] null:
 //   auto one = mr::detail::index_of(shards[k], all.heads[k], options);
 //
-// With heads_only, build_indexes() reads only the head (the first part, of fixed size) of each index that is valid and
-// whose shard is complete. index_of() reads the rest later, and builds the index again if its file is damaged.
+// With heads_only, build_indexes() reads only the head (the first part, of fixed size) of each valid index. index_of()
+// reads the rest later.
 //
-// Shards in a storage (io/file/storage.hpp): if the index is stored next to its shard, heads_only requests only the
-// head of the index. The size of the shard is then checked when the shard is opened. Until then, `identified` in the
-// head is false. If a shard of a storage has no such index, it is read completely. Before that, a notice reports the
-// necessary number of requests and bytes.
+// Shards in a storage (io/file/storage.hpp): an index that is stored next to its shard is used. All other shards are
+// read completely. Before that, a notice reports the number of requests and bytes.
 //
-// Changed shards: if a shard has the size that its index states, but another modification time, the index is built
-// again. The new index retains the known checksums. Therefore reading a sample that was edited in place is an error.
-// Damaged shards are not an error here: the index describes the damage. This index does not overwrite an older index
-// that has the samples after the damage. A shard without an end marker counts as complete, and its index records that
-// the marker is missing.
+// Changed shards: if only the modification time of a shard has changed, its index is built again. The new index keeps
+// the known checksums. Therefore reading a sample that was edited in place is an error.
+// Damaged shards: the index describes the damage, which is not an error here. An older index with more samples is not
+// overwritten.
 //
-// Several shards are processed in parallel. Several processes may build the indexes of the same shards concurrently,
-// and share the stored files. If an index cannot be stored, for example in a read-only folder, it is used from memory
-// and counted.
-// With `entries`, build_indexes() also reads all payloads, and adds entry points (positions where a decoder may start,
-// see entries_build.hpp) to indexes without them. Such an index must be stored, because entry points are always read
-// from the file.
+// Several processes may build the indexes of the same shards at the same time. If an index cannot be stored, for
+// example in a read-only folder, it is used from memory and counted.
+// With `entries`, build_indexes() also reads all payloads, and adds missing entry points (positions where a decoder may
+// start, see entries_build.hpp). Indexes with entry points must be stored.
 //
-// Errors: io_error for the first shard in the list that cannot be read or that changes during the scan; data_error for
-// a shard without an end marker if a sidecar file states more samples; setup_error for a shard that exceeds the limits
-// of an index (shard_index.hpp), and with `plain_only` for a compressed shard.
-// Threads: starts threads and waits for them. In each folder for which it builds an index, build_indexes() removes the
-// temporary index files of killed processes.
-// If `notices` is set, progress is shown after the first second: on a terminal four times per second, otherwise as a
-// notice every ten seconds.
+// Errors: the error of the first shard in the list that has an error:
+// - io_error if the shard cannot be read, or changes during the scan
+// - data_error if the shard has no end marker, and a sidecar file states more samples
+// - setup_error if the shard exceeds the limits of an index (shard_index.hpp)
+// - setup_error if the shard is compressed, and `plain_only` is set
+//
+// Threads: starts threads and waits for them.
 #pragma once
 
 #include <millrace/base/clock.hpp>

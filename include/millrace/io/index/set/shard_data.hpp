@@ -5,28 +5,21 @@
 //   std::size_t good = data.read(samples, records, failure);     // records[i] is samples[i] for i < good
 //   data.fingerprint();   // digest of names, sizes and members, for resume points
 //
-// Indexes: missing indexes are built and stored (index_build.hpp). The constructor reads only the heads of the indexes
-// (their first parts, of fixed size). The rest of an index is read together with the first sample of its shard. If an
-// index is damaged, it is built again. If indexes cannot be stored, for example on a full disk, a notice reports the
-// first failure, and the run continues.
+// Indexes: missing and damaged indexes are built and stored (index_build.hpp). The constructor reads only the heads of
+// the indexes (their first parts, of fixed size). The rest of an index is read together with the first sample of its
+// shard. If an index cannot be stored, for example on a full disk, the run continues.
 //
 // Reading: samples that are neighbors in a shard are read together (indexed_reader.hpp). The first read of a payload
-// records its checksum, and all later reads check it. Up to 128 files stay open between reads. If several sets share
-// their files (shared_reads.hpp), the limit of the shared files applies.
-// Small samples are read in blocks of neighbors (block_cache.hpp). This requires that expect() was called with the
-// order, and that the memory suffices to store the neighbors until they are requested. In a storage
-// (io/file/storage.hpp) other than the local disk, larger samples are also read in blocks, because each request is
-// expensive.
-// If the index has entry points (positions where a decoder may start) for a field, they are read with the field. In a
-// storage, they are read in chunks, which are cached up to a limit that expect() sets (entry_file.hpp).
+// records its checksum, and all later reads check it. Up to 128 files stay open between reads.
+// If the memory suffices, small samples are read in blocks of neighbors (block_cache.hpp), and so are larger samples of
+// a remote storage. expect() decides this.
+// Entry points (positions where a decoder may start) are read with their field, if the index has them (entry_file.hpp).
 //
 // Damage: a shard that is damaged at the start is an error, unless damaged_shards_at_most allows it. If the shard has
 // an index from before the damage, the set contains all its samples, and reading an unreadable sample is an error.
 // Otherwise the set contains only the samples before the damage. notices() reports damaged shards.
-// Errors of the constructor name the shard: the errors of build_indexes(), including compressed_shard, and the
-// data_error of shard_reader for a damaged shard or, with `strict`, a shard without an end marker.
-// Errors of other functions: the errors of indexed_reader, and data_error for a shard that was replaced since the
-// start.
+// Errors: the errors of build_indexes(), shard_reader and indexed_reader; data_error for a shard that was replaced
+// since the start.
 // Threads: any number may call read() concurrently.
 #pragma once
 

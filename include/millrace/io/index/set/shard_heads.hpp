@@ -3,12 +3,11 @@
 //   auto all = mr::detail::find_shard_heads(names, {.build = {.heads_only = true}, .set_index = "s3://b/my.set"});
 //   all.heads[k].samples;
 //
-// A set index (set_index.hpp) is one file that describes all shards of a set. The options contain its name. If the name
-// is empty, the file is "set.millrace-index" in the common folder of the shards of a storage. For local shards there is
-// no default, because their indexes are fast to read. If a set index does not contain a shard, the shard's index is
-// found as in build_indexes(). If it contains a shard of a storage, no request is sent for the shard. Instead, the
-// storage receives the size and version in the set index (storage_interface::assume). Therefore reading the shard fails
-// if the set index is outdated. Local shards must have the sizes in the set index.
+// A set index (set_index.hpp) is one file that describes all shards of a set. By default, it is "set.millrace-index" in
+// the common folder of the shards of a storage. Local shards have no default set index. If a set index does not contain
+// a shard, the shard's index is found as in build_indexes().
+// If a set index contains a shard of a storage, no request is sent for the shard. Instead, the storage receives its
+// size and version (storage_interface::assume). Reading the shard fails if the set index is outdated.
 // Cost: with a set index, one request, and about 1 us per shard. Otherwise at least one request per shard of a storage.
 // Errors: the errors of build_indexes(). data_error if the set index is not valid or does not match the shards.
 // io_error if a set index that the options name cannot be read. Threads: starts threads and waits for them.

@@ -4,18 +4,16 @@
 //   while (auto member = tar.next())
 //     if (member->regular) { buffer.resize(member->size_bytes); tar.read(buffer); }
 //
-// Formats: v7, ustar, GNU (long names, sparse, base-256 sizes), pax. Holes become zeros. Each payload is copied once.
-// Payloads of 32 KiB or more in a plain shard are not copied if the source can fill several buffers with one read. Only
-// zeros, at most 16 MiB, may follow the end marker (two blocks of 512 zeros). Therefore a shard with a hole of zeros,
-// and a shard of two joined archives, are errors. Other tar programs and libraries accept them silently.
+// Formats: v7, ustar, GNU (long names, sparse, base-256 sizes), pax. Holes become zeros. Only zeros, at most 16 MiB,
+// may follow the end marker (two blocks of 512 zeros). Other data after the end marker is an error.
 // A shard may end between two members without an end marker, or with a part of it. It then counts as complete, and
-// ended_without_marker() returns true. With options.strict, it is an error. A truncation inside a member, its header or
-// the padding of its last block is always an error.
+// ended_without_marker() returns true. With options.strict, it is an error. A truncation inside a member is always an
+// error.
 // Flipped bits in a payload of a plain shard are not detected. In a compressed shard, they are detected at the end of
-// the shard, or earlier. A truncated compressed shard loses up to one block of its format before the truncation. A
-// truncated gzip shard loses nothing before the truncation.
-// Errors: data_error with the shard, and the offset in the uncompressed stream of the member's first header block;
-// late_data_error for a damaged compressed stream; the errors of the source. After an error, the reader is unusable.
+// the shard, or earlier.
+// Errors: data_error with the shard, and the offset in the uncompressed stream of the member's first header block.
+// late_data_error for a damaged compressed stream. Also the errors of the source. After an error, the reader is
+// unusable.
 // Threads: one thread at a time.
 // Names are the bytes of the header. Exception: if the process's locale is neither "C" nor UTF-8, libarchive converts
 // pax names to its character set.
