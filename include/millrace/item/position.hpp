@@ -4,11 +4,10 @@
 //   mr::position from = mr::parse_position(text);      // data_error that describes the defect of the text
 //   mr::detail::check_same(from, current);             // setup_error that lists the differences: data set, seed, ...
 //
-// Format: fewer than 300 bytes, printable, without an end of line; parse_position() also accepts a text with an end of
-// line. Numbers are decimal; the fields `data`, `digest`, `times` and `crc32c` are hexadecimal. `crc32c` is the CRC-32C
-// of the text before this field, so a damaged text is refused. The text contains all settings that affect the order,
-// because a resumed run must have the same values. The text excludes the number of workers and the size of the
-// read-ahead, which may change.
+// Format: one printable line of fewer than 300 bytes. parse_position() also accepts an end of line. Numbers are
+// decimal. The fields `data`, `digest`, `times` and `crc32c` are hexadecimal. `crc32c` is the CRC-32C of the text
+// before this field. The text contains all settings that affect the order, because a resumed run must have the same
+// values. The number of workers may change.
 // Versions:
 // - 6: for runs with an index; valid for any number of ranks.
 // - 7: for runs without an index. It adds the point at which reading begins again, the ranks of the run, and a hash of

@@ -10,15 +10,15 @@
 // - torchrun, if TORCHELASTIC_RUN_ID is set;
 // - otherwise MPI, which a job of Flux, HPE PALS, jsrun or Slurm may have started.
 //
-// If the variables of two other launchers contradict each other, this is an error. A rank without a world size is also
-// an error; PMIx and ALPS, for example, do not set the size.
+// It is an error if the variables of two other launchers contradict each other, or if a rank has no world size. PMIx
+// and ALPS, for example, do not set the size.
 // The variables of Slurm are used only inside a step of srun. A batch script and the shell of salloc are single
 // processes, although they have the variables of the complete job (SLURM_PROCID=0, SLURM_NTASKS=64).
 // Errors: throws setup_error that names the variable. Causes: the rank or the world size is missing, a value is not a
 // number, a rank is not less than the world size, or two launchers contradict each other.
 // Threads: the functions read the environment; no thread may change it during a call.
 // Source: the documentation named in base/launcher.hpp, and the documentation of Slurm (output environment variables of
-// srun). Steps that srun did not start have numbers of at least 0xfffffff0 (slurm.h).
+// srun).
 #pragma once
 
 #include <millrace/base/error.hpp>

@@ -30,8 +30,7 @@
 // Lifetime: the session shares ownership of the executor, and releases it on the thread that destroys the session.
 // Fork: a child process has none of its parent's threads. A session in the child needs an executor that was created in
 // the child.
-// Cost: one allocation, four locks, and one call of submit() for each task. This is a few microseconds every 5 ms, and
-// whenever samples arrive after a wait.
+// Cost: one allocation, four locks, and one call of submit() for each task, which is a few microseconds.
 #pragma once
 
 #include <millrace/base/version.hpp>

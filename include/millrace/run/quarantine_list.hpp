@@ -12,13 +12,16 @@
 // "epoch": 2, "stage": "jpeg", "reason": "..."}. Unknown numbers are left out. If a string is not UTF-8, a second
 // member contains it in hexadecimal, with "_hex" after the member's name: {"key": "?", "key_hex": "ff00"}. A line with
 // a null key is a note about its shard, and keys_from() skips the line.
-// No sample is listed twice, even across epochs and restarts, because the list reads the existing lines when it opens
-// the file. A sample is identified by its key and the file name of its shard. Each shard has at most one note. If a
-// crash truncated the last line, that line is removed when the list is opened.
+// No sample is listed twice, even across epochs and restarts. A sample is identified by its key and the file name of
+// its shard. Each shard has at most one note. If a crash truncated the last line, that line is removed when the list is
+// opened.
 // An entry is on the disk when add() returns. Each rank needs its own file. Memory: the keys of all entries.
-// Errors: setup_error for a name that does not end in .jsonl or .ndjson, and if another list has the file open;
-// data_error for a line that is not an entry; io_error with the file's name, for example if the disk is full. Threads:
-// not thread-safe.
+// Errors:
+// - setup_error for a name that does not end in .jsonl or .ndjson, and if another list has the file open
+// - data_error for a line that is not an entry
+// - io_error with the file's name, for example if the disk is full
+//
+// Threads: not thread-safe.
 #pragma once
 
 #include <millrace/base/error.hpp>

@@ -15,9 +15,8 @@
 // the class as text: r["cls"].as<std::int32_t>(). Classes are numbered from 0 in the sorted order of the folder names,
 // which folder_classes() returns. To use other names or another order, for example those of the training set, set
 // `classes`.
-// Order: exact, as for shards() with an index, but without index files. A shuffle with any window permutes all files,
-// because every file costs the same to read. A run can resume after any batch. A resume point is valid only for the
-// same keys and sizes.
+// Order: exact, as for shards() with an index, but without index files. A shuffle with any window permutes all files. A
+// run can resume after any batch. A resume point is valid only for the same keys and sizes.
 // Every sample must become exactly one row. Therefore expand, filter, bucket, pack, and a shuffle that does not follow
 // files() directly, are errors.
 // Errors: setup_error if no file matches, or if more than unreadable_at_most files cannot be read; io_error for an

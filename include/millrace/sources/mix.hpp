@@ -13,10 +13,9 @@
 // Weights: a weight is a number, or a function of the position in the run (flow/source_weight.hpp), for example for a
 // curriculum: weighted{web, source_weight::linear({{0, 0.9}, {1'000'000, 0.1}})}. A weight that is a function requires
 // exhausted::repeat. If all weights are numbers, every interval of positions contains the sources in proportion to
-// their weights. With two sources, the deviation is at most one sample. For the details, see order/mix_pattern.hpp and,
-// for more than 64 sources, order/mix_schedule.hpp. order/mix_plan.hpp describes the end of a source and of an epoch.
-// Ranks and resume are as for shards() with an index. stats().sources counts the samples delivered from each source.
-// session::locate() names the source of a sample.
+// their weights. order/mix_pattern.hpp and order/mix_schedule.hpp describe the details. order/mix_plan.hpp describes
+// the end of a source and of an epoch. Ranks and resume are as for shards() with an index. stats().sources counts the
+// samples delivered from each source. session::locate() names the source of a sample.
 //
 // Inner mixes: a source may itself be a mix of shards. The sources of this inner mix then become sources of the outer
 // mix, and are numbered at its position. The weight of each of them is its share of the inner mix, times the weight of

@@ -9,7 +9,7 @@
 // and files compressed with gzip, zstd, bzip2, xz or lz4. The content of a file, not its name, determines the
 // compression. The call checks immediately that all shards exist.
 //
-// Order with an index: exact. The order depends neither on the number of workers nor on the number of ranks, which must
+// Order with an index: exact. The order is the same for any number of workers and ranks. The number of ranks must
 // divide the global batch. A run can resume after any batch, and reads no sample again. Each shard has an index of its
 // samples. The first session reads the headers of the shards, builds the indexes and saves them in files
 // (io/index/format/index_file.hpp). If a file cannot be written, its index stays in memory, and the order is the same.
@@ -21,13 +21,12 @@
 // The options `.only`, `.without`, `.where` and `.repeats` choose samples by their keys before any sample is read. They
 // require an index, and the order of the chosen samples is exact, too. If a list contains a key that no shard contains,
 // a notice at the start reports it.
-// Errors: setup_error for missing shards (the message names the first ones), and for a required index that cannot be
-// built. With an index, a damaged shard is an error of the session's constructor, unless the session has on_damage.
-// Without an index, all complete samples before the damage are delivered first. Both errors contain the shard, the
-// offset and the last good key. If a payload has changed since it was indexed, its batch fails. A shard that ends
-// between two members without an end marker counts as complete. It is an error only if a sidecar file of the shard
-// states a larger number of samples. The number of shards without an end marker is counted, and a notice reports the
-// first of these shards.
+// Errors: setup_error for missing shards, and for a required index that cannot be built. With an index, a damaged shard
+// is an error of the session's constructor, unless the session has on_damage. Without an index, all complete samples
+// before the damage are delivered first. Both errors contain the shard, the offset and the last good key. If a payload
+// has changed since it was indexed, its batch fails.
+// A shard that ends between two members without an end marker counts as complete. It is an error only if a sidecar file
+// of the shard states a larger number of samples. A notice reports the first shard without an end marker.
 // Threads: one I/O thread reads each shard. Several shards are read at the same time. Copies of a flow share the
 // indexes.
 #pragma once

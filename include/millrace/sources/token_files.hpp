@@ -20,12 +20,11 @@
 // divisor of the global batch. A resumed run reads no window again. If the flow has pack, expand, filter, take, bucket,
 // or a shuffle that does not follow token_files() directly, the windows are streamed instead.
 // Errors:
-// - setup_error for missing files, for a length or stride of 0, for a token_bytes that is not 1, 2, 4 or 8, and with
-//   `documents` for a missing .idx file
-// - data_error for a file of another kind, such as a compressed file, an archive, a table or a text
-//   (sources/token_layout.hpp)
-// - data_error for a size that is not a multiple of a token, for an id that is negative or not in the vocabulary, and
-//   for an .idx file that does not match its .bin file
+// - setup_error for missing files, and with `documents` for a missing .idx file
+// - setup_error for a length or stride of 0, and for a token_bytes that is not 1, 2, 4 or 8
+// - data_error for a file of another kind, such as a compressed file or a text (sources/token_layout.hpp)
+// - data_error for a size that is not a multiple of a token, and for an .idx file that does not match its .bin file
+// - data_error for an id that is negative or not in the vocabulary
 // - io_error for a file that is truncated while it is read
 //
 // Threads: as for lines().

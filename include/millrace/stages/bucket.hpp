@@ -21,8 +21,7 @@
 // fills its buckets with its own samples, so rows and lengths differ between ranks. To compute a mean over all ranks,
 // divide by the sum of b.size() over all ranks.
 // Memory: the buckets store fewer samples than the sum of their numbers of rows.
-// If a sample fails, the samples in the buckets are not delivered. These samples would form short batches, which a run
-// without the failure does not have. A resumed run reads these samples again.
+// If a sample fails, the samples in the buckets are not delivered. A resumed run reads these samples again.
 // Errors: setup_error for invalid options, and for buckets that exceed the memory budget; data_error for a length above
 // the last boundary. Threads: runs on its own thread.
 #pragma once

@@ -14,11 +14,11 @@
 // or f32. The second column contains their labels, which are numbers: get<&example::label>() is label_a. For losses
 // over dense rows of label weights, see mr::dense_labels() in device/mix_rows.hpp.
 //
-// Pairs: rows p and p + stride of the global batch (the rows of all ranks in one step) are a pair if floor(p / stride)
-// is even. The default stride is the number of ranks: each rank then mixes its rows 0 and 1, 2 and 3, and so on. Both
-// rows of a pair have the same lambda and the same box. A row without a partner is not changed: it has lambda 1, and
-// its own label as label_b. If one row of a pair is damaged (session_options::on_damage), neither row is changed. A row
-// that replaces a damaged row is a copy of a row that has already been mixed.
+// Pairs: by default, each rank mixes its rows 0 and 1, 2 and 3, and so on. In general, rows p and p + stride of the
+// global batch (the rows of all ranks in one step) are a pair if floor(p / stride) is even. The default stride is the
+// number of ranks. Both rows of a pair have the same lambda and the same box. A row without a partner is not changed:
+// it has lambda 1, and its own label as label_b. If one row of a pair is damaged (session_options::on_damage), neither
+// row is changed.
 //
 // Random numbers depend on the seed, the epoch, the position of the pair's first row, and the stage. They do not depend
 // on the number of workers, and a resumed run draws the same numbers.
@@ -26,11 +26,11 @@
 // Ranks: the resume point contains the stride. A resumed run uses this stride unless `.stride` is set. All numbers of
 // ranks that divide the stride produce the same rows. Any other number of ranks is an error.
 //
-// Mixing: the worker that renders the second row of a pair mixes both rows while they are in its cache, by the formulas
-// of item/column/row_mix.hpp. With `.deferred`, the worker does not mix rows. Call mr::mix_rows(pixels, b.row_mixes())
-// to mix them on the host (device/mix_rows.hpp), or on a GPU with bit-identical results (device/mix_rows.cuh).
-// Errors: setup_error for options out of range, for cutmix of rows without a height and a width, and for a stride that
-// is not a multiple of the number of ranks.
+// Mixing: the worker that renders the second row of a pair mixes both rows, by the formulas of item/column/row_mix.hpp.
+// With `.deferred`, the worker does not mix rows. Call mr::mix_rows(pixels, b.row_mixes()) to mix them on the host
+// (device/mix_rows.hpp), or on a GPU with bit-identical results (device/mix_rows.cuh).
+// Errors: setup_error for options out of range, and for cutmix of rows without a height and a width. setup_error for a
+// stride that is not a multiple of the number of ranks.
 #pragma once
 
 #include <millrace/base/version.hpp>

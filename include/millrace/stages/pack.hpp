@@ -22,14 +22,14 @@
 // If you pass a function that returns the cost of an item, both stages produce lists of items, std::vector<Item>. The
 // sum of the costs of a list is at most max_cost, and items are never cut. pack() ends a list when the next item does
 // not fit. pack_best_fit() puts each item into the open list that has the least sufficient space.
-// The order of the rows does not depend on the number of threads. A resumed run reads the current pass again from its
-// beginning. Exception: pack() builds rows of tokens, and only map() and batch() follow. A resumed run then starts at
-// the document in which the last delivered row ended.
+// The order of the rows does not depend on the number of threads.
+// Resume: if pack() builds rows of tokens, and only map() and batch() follow, a resumed run starts at the document in
+// which the last delivered row ended. Any other resumed run reads the current pass again from its beginning. On several
+// ranks, it reads all data from the start of the run again.
 // On several ranks, each rank packs the documents of the shards that it reads. A row may continue from one pass into
 // the next pass, without padding. The resume point of a rank is valid only for this rank and the same number of ranks.
-// A resumed rank reads all data from the start of the run again, with the same exception.
-// Errors: setup_error for a length or max_cost of 0, and for a resume point of a run with another length, max_cost or
-// open_rows; data_error for an item that costs more than max_cost.
+// Errors: setup_error for a length or max_cost of 0. setup_error for a resume point of a run with another length,
+// max_cost or open_rows. data_error for an item that costs more than max_cost.
 // Threads: runs on its own thread.
 #pragma once
 

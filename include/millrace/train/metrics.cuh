@@ -14,7 +14,7 @@
 // An add in a new stream waits on the GPU for the adds in the previous stream. While the step's stream is being
 // captured, maybe_log() does not move the sums. A captured add runs at each replay of its graph. Replay the graph in
 // the stream of the adds before and after it.
-// Memory: ((slots + 2) x max_metrics + 2048) x 56 bytes on the GPU.
+// Memory: about 0.13 MB on the GPU with the default options.
 // Known limitation: in confidential computing, each copy blocks.
 // Errors: setup_error, io_error. Threads: not synchronized. Lifetime: the destructor waits for the stream of the last
 // add and never throws.

@@ -13,13 +13,12 @@
 // - With a stage that buffers items, the pass is read again from its beginning.
 // - If the flow can start only at the beginning of a run, the complete run is read again.
 //
-// Several ranks read lanes (interleaved substreams of the order), by default one lane each. Lane l of L lanes owns the
-// shards l, l + L, l + 2 L, ... of each pass's order, and a part of the shuffle window. It belongs to rank l mod R of R
-// ranks, and R divides L. Each pass contains every sample once. Several ranks may be in different passes at a time,
-// because their numbers of samples differ. With another number of ranks, the order differs. If each sample is one row,
-// a resume point is valid for all ranks of a run with the same number of ranks. Otherwise it is valid for one rank
-// only.
-// Errors: setup_error for an unsuitable number of ranks, a resume point of another run, or a run that is over;
+// Several ranks read lanes (interleaved substreams of the order), by default one lane each. Lane l belongs to rank l
+// mod (number of ranks). Each pass contains every sample once. Several ranks may be in different passes at a time,
+// because their numbers of samples differ. With another number of ranks, the order differs.
+// If each sample is one row, a resume point is valid for all ranks of a run with the same number of ranks. Otherwise it
+// is valid for one rank only.
+// Errors: setup_error for an unsuitable number of ranks, for a resume point of another run, and for a run that is over.
 // data_error for a text that is not a resume point.
 // Threads: the trainer calls read() and account_for(). Everything else is immutable.
 #pragma once

@@ -8,15 +8,15 @@
 //   d->set_limit(m);          // tickets below m have space for the result  (called when a slot is freed)
 //
 // Tickets: with B rows per batch, ticket t is row t % B of batch t / B. Therefore the order does not depend on the
-// number of workers. Claims: a worker can claim tickets that are below both `available` and `limit`. A claim has
-// `together` tickets, or more if tickets are cheap. No claim crosses a multiple of `group`, so that all its rows are in
-// one batch. The last claim before such a multiple may be smaller. Sleeping: a worker that finds no ticket sleeps for
-// up to 1 ms. Then it leaves: it returns its thread to the executor. The thread that raises `available` or `limit`
-// wakes workers that sleep, and restarts workers that have left. If the executor serves several stages, workers leave
-// without sleeping, because tasks of other stages may need the thread. Active workers: the number of active workers may
-// change at any time. A worker that becomes inactive finishes its current claim and leaves. If there are more workers
-// than cores, the available CPU time limits the number of active workers. A worker that blocks in its callable does not
-// use a core. Another worker then becomes active.
+// number of workers.
+// Claims: a worker can claim tickets that are below both `available` and `limit`. A claim has `together` tickets, or
+// more if tickets are cheap. No claim crosses a multiple of `group`, so that all its rows are in one batch.
+// Sleeping: a worker that finds no ticket sleeps for up to 1 ms. Then it leaves: it returns its thread to the executor.
+// The thread that raises `available` or `limit` wakes workers that sleep, and restarts workers that have left. If the
+// executor serves several stages, workers leave without sleeping, because tasks of other stages may need the thread.
+// Active workers: if there are more workers than cores, the available CPU time limits the number of active workers. A
+// worker that becomes inactive finishes its claim and leaves. A worker that blocks in its callable does not use a core.
+// Another worker then becomes active.
 //
 // Threads: any thread may call any member.
 // Lifetime: tasks share ownership of the dispatcher. A task accesses the segment only while its worker is running.

@@ -18,8 +18,7 @@
 // A shard without an end marker counts as complete. It is an error only if options.strict is set, or if a sidecar file
 // of the shard contains a larger number of samples (declared_samples.hpp).
 // Threads: one thread at a time. Lifetime: the pool must outlive the reader. Memory: payloads of 32 KiB or more are
-// read directly into the block of the record. Shorter payloads are copied to the block. Blocks are reused: if a record
-// is not larger than an earlier record, only libarchive and zlib allocate memory.
+// read directly into the block of the record. Shorter payloads are copied to the block. Blocks are reused.
 #pragma once
 
 #include <millrace/base/error.hpp>
