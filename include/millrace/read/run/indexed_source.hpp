@@ -13,7 +13,7 @@
 // Each sample adds one term to the digest of the run. The term depends on epoch, position, sample and the checksums of
 // its payloads.
 // The short last batch of an epoch may have no row for this rank. The reader then returns the epoch's last sample as a
-// void row (a row that is not delivered), because a rank that begins with this batch needs a sample for the shapes.
+// void row (a row that is not delivered). A rank that begins with this batch needs a sample for the shapes.
 // Errors: the error of a sample that cannot be read, after all samples before it were returned.
 // Threads: any thread may call open(). Readers are not thread-safe. Lifetime: readers share ownership of the data and
 // the order.

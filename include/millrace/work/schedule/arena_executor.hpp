@@ -5,11 +5,10 @@
 //
 // Thread limit: oneTBB has one thread limit for the process, the smallest limit of all tbb::global_control objects.
 // Each executor owns such an object, and all of them set the same large limit. The default limit is too small by one
-// thread, because oneTBB expects that the caller also works in the arena. The trainer does not. oneTBB never ends a
-// thread. A process that creates many sessions can therefore reach the limit. Second arena: a queued task wakes all
-// threads of its arena. If there are more workers than cores, usually only the first workers are active. Therefore the
-// first workers have a separate small arena. Cores: after a task, the executor restores the cores of its thread,
-// because oneTBB's threads also run the user's work.
+// thread, because oneTBB expects that the caller also works in the arena. The trainer does not.
+// Second arena: a queued task wakes all threads of its arena. If there are more workers than cores, usually only the
+// first workers are active. Therefore the first workers have a separate small arena.
+// Cores: after a task, the executor restores the cores of its thread, because oneTBB's threads also run the user's work.
 // Errors: none. Threads: any thread may submit; submit() does not wait. Lifetime: see worker_executor.hpp.
 #pragma once
 
