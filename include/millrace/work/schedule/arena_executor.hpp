@@ -8,7 +8,7 @@
 // thread, because oneTBB expects that the caller also works in the arena. The trainer does not.
 // Second arena: a queued task wakes all threads of its arena. If there are more workers than cores, usually only the
 // first workers are active. Therefore the first workers have a separate small arena.
-// Cores: after a task, the executor restores the cores of its thread, because oneTBB's threads also run the user's work.
+// Cores: after a task, the executor restores the cores of its thread, because oneTBB's threads also run other work.
 // Errors: none. Threads: any thread may submit; submit() does not wait. Lifetime: see worker_executor.hpp.
 #pragma once
 
