@@ -81,7 +81,7 @@ MILLRACE_INLINE std::uint64_t mix_plan::ordinal_of(std::uint64_t epoch, std::uin
   const bool one_epoch = positions_ == exact_order_options::endless;
   if (one_epoch ? epoch > 0 : epoch > max_positions / positions_)
     throw setup_error("epoch " + std::to_string(epoch) + " does not exist",
-                      "A run with an endless epoch has only epoch 0");
+                      "Choose epoch 0, the only epoch of an endless run");
   return cycles() && !one_epoch ? epoch * positions_ + position : position;
 }
 
@@ -135,7 +135,7 @@ MILLRACE_INLINE ordered_sample mix_plan::sample_at(std::uint64_t epoch, std::uin
 MILLRACE_INLINE void mix_plan::throw_out_of_range(std::uint64_t position) const {
     throw setup_error("position " + std::to_string(position) + " is out of range: an epoch has " +
                           std::to_string(positions_) + " positions",
-                      "Positions are numbered from 0");
+                      "Choose a position from 0 to the last one of the epoch");
   }
 
 MILLRACE_INLINE std::vector<std::uint64_t> mix_plan::ends_of(const mix_phase& p) const {

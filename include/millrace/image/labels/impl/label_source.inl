@@ -32,7 +32,8 @@ MILLRACE_INLINE label_rows rows_in_place(const label_source& from, std::size_t b
 MILLRACE_INLINE label_source open_pgm(bytes field) {
   const auto header = read_pnm_header(field);
   if (!header)
-    throw_label_error(field, "is a PGM with a damaged header", "Write it again: P5, width, height, largest value");
+    throw_label_error(field, "is a PGM with a damaged header",
+                      "Write the file again with the header P5, width, height, largest value");
   const pnm_header& h = *header;
   label_source source{.width = h.width, .height = h.height, .sample_bytes = h.sample_bytes(), .big_endian = true,
                     .data_at = h.data_at, .rows_of = rows_in_place};
@@ -42,7 +43,7 @@ MILLRACE_INLINE label_source open_pgm(bytes field) {
                     "is a PGM with the wrong number of bytes: got " + std::to_string(available) +
                         " bytes of samples for " + std::to_string(source.width) + " x " +
                         std::to_string(source.height) + " pixels, expected " + std::to_string(h.data_bytes()),
-                    "The file is damaged or contains several images: write one map per file");
+                    "Fetch the file again, or write one map per file if it contains several images");
   source.field = std::move(field);
   return source;
 }
