@@ -62,8 +62,7 @@ class basic_photometric_runner {
   using pixel_kernels = typename Kernels::pixels;
   static constexpr std::size_t part_pixels = 4'096;   // 12 KiB, which stay in the first-level cache
 
-  /// Applies the tables to the pixels, part by part. Calls work(data, pixels) on each part after its bytes have been
-  /// mapped.
+  /// Maps the pixels through the tables, part by part. After each part, calls work(data, pixels).
   template <class Work>
   void in_parts(const rgb_pixels& p, const Work& work) {
     for (std::size_t begin = 0; begin < p.count(); begin += part_pixels) {

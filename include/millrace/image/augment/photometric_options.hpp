@@ -4,8 +4,7 @@
 //   const mr::color_jitter_options darker{.brightness = {0.5, 0.9}};
 //   const mr::rand_augment_options timm{.numbers = mr::augment_numbers::timm, .magnitude = 9};
 //
-// Published parameters are named after the library that published them. The operations produce the pixels of Pillow,
-// except the Gaussian blur, which uses torchvision's kernel.
+// The operations produce the pixels of Pillow, except the Gaussian blur, which uses torchvision's kernel.
 // Errors: none here; photometric_plan checks the options. Threads: not synchronized.
 #pragma once
 
@@ -31,7 +30,7 @@ enum class interpolation : std::uint8_t {
 /// The mean color of ImageNet, which normalization maps to 0.
 inline constexpr rgb_color mean_color = {124, 116, 104};
 
-/// The range from which a jitter draws a factor. As in torchvision, one number or two ends set it.
+/// The range from which a jitter draws a factor. As in torchvision, it is constructed from one number or from two ends.
 struct color_factors {
   double low = 1;    ///< minimum factor
   double high = 1;   ///< maximum factor
@@ -44,8 +43,8 @@ struct color_factors {
   constexpr color_factors(double least, double highest) noexcept : low(least), high(highest) {}
 };
 
-/// The range from which a jitter draws the shift of hues, as a fraction of the color circle, -0.5 to 0.5. One number or
-/// two ends set it.
+/// The range from which a jitter draws the shift of hues, as a fraction of the color circle, -0.5 to 0.5. It is
+/// constructed from one number or from two ends.
 struct hue_shifts {
   double low = 0;    ///< minimum shift
   double high = 0;   ///< maximum shift
@@ -101,15 +100,15 @@ struct warp_options {
 
 /// The library whose parameters an automatic augmentation uses.
 enum class augment_numbers : std::uint8_t {
-  torchvision,   ///< 14 operations; the strength is a bin; by default, nearest pixels, and black outside
-  timm           ///< 15 operations; the strength is a level; by default, bilinear or bicubic, and mean color outside
+  torchvision,   ///< 14 operations; a magnitude is an index, 0 to bins - 1; by default, nearest pixels and black
+  timm           ///< 15 operations; a magnitude is a level, 0 to 10; by default, bilinear or bicubic, and mean color
 };
 
 /// Options of RandAugment.
 struct rand_augment_options {
   augment_numbers numbers = augment_numbers::torchvision;   ///< the library
   std::size_t count = 2;                                    ///< operations per image
-  double magnitude = 9;                                     ///< torchvision: bin, from 0; timm: level, 0 to 10
+  double magnitude = 9;                                     ///< torchvision: 0 to bins - 1; timm: level, 0 to 10
   std::size_t bins = 31;                                    ///< torchvision: number of bins
   double deviation = 0.5;      ///< timm: standard deviation of the level; above 100: level is uniform, 0 to `magnitude`
   bool increasing = true;      ///< timm: a higher level increases the effect of all operations ("inc1")

@@ -23,7 +23,7 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// The number of bits that a level of posterize retains.
+/// The numbers of bits that posterize retains, from the lowest to the highest level.
 enum class timm_bits : std::uint8_t { from_none, from_four, to_four };   ///< 0 to 4, 4 to 8, or 4 down to 0
 
 struct timm_levels {

@@ -23,7 +23,7 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 struct torchvision_magnitudes {
   std::size_t bins = 31;
   double shear = 0.3, across = 0, down = 0, degrees = 30, enhancement = 0.9;   ///< across, down: pixels
-  int bits = 8, fewer_bits = 4;   ///< posterize: bits at the lowest magnitude, and their decrease
+  int bits = 8, fewer_bits = 4;   ///< posterize: bits at bin 0, and their decrease up to the last bin
   warp_filter filter = warp_filter::nearest;
   rgb_color fill{};
 };

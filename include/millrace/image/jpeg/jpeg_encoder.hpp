@@ -28,7 +28,7 @@ struct jpeg_encode_options {
   chroma_sampling sampling = chroma_sampling::yuv420;        ///< ignored for gray and keep_rgb
   bool progressive = false;                                  ///< several scans instead of one
   bool arithmetic = false;                                   ///< arithmetic instead of Huffman coding
-  bool optimize_tables = true;                               ///< own Huffman tables: slower, a few percent smaller
+  bool optimize_tables = true;                               ///< optimal Huffman tables: slower, but smaller files
   unsigned restart_rows = 0;                                 ///< rows of MCUs between restart markers; 0 for no markers
   bool keep_rgb = false;                                     ///< stores RGB instead of YCbCr: larger, more exact
 };

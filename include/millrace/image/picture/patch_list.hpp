@@ -18,7 +18,7 @@
 // Errors: data_error for more than max_patches patches (unless `truncate`) and for an image whose sides are not
 // multiples of a patch; setup_error if an option is out of range; the same errors as `picture`. Threads: not
 // synchronized. Lifetime: a list keeps the bytes of its files alive, as `picture` does.
-// Cost: as of picture_list.hpp, and one more copy of each image within the CPU's cache.
+// Cost: the cost of a picture_list (picture_list.hpp), and one more copy of each image within the CPU's cache.
 // Source of the rule of resize_to_patches(): smart_resize() of Qwen2-VL.
 #pragma once
 

@@ -46,7 +46,7 @@ inline float normal_noise(std::uint64_t key, std::uint64_t index) noexcept {
   const auto ones = static_cast<std::int32_t>(std::popcount(bits >> 16));
   const auto fraction = static_cast<std::int32_t>(bits & 0xffff);
   const std::int32_t twice = 2 * (ones * 65'536 + fraction) - (48 * 65'536 + 65'535);   // symmetric about 0
-  return static_cast<float>(twice) * 2.1948088e-06F;   // 1 / (2^17 sqrt(12 + 1/12)); no sum to fuse with
+  return static_cast<float>(twice) * 2.1948088e-06F;   // 1 / (2^17 sqrt(12 + 1/12)), for variance 1
 }
 
 /// A box to erase in an image's values.

@@ -6,9 +6,9 @@
 //   kernels::color_half({.luma = y, .blue = sums_u, .red = sums_v, .count = 64, .rgb = {red, green, blue}});
 //
 // On a subsampled axis, the chroma of a pixel is 3/4 of the nearer sample plus 1/4 of the other. `sums` are i16
-// numbers, four times as large as samples. The biases round as libjpeg does. They are 8 for even and 7 for odd pixels
-// if both axes are subsampled. If only the horizontal axis is subsampled, they are 4 and 8. All implementations produce
-// the same bits.
+// numbers, four times as large as samples. The biases of color_row round as libjpeg does. If both axes are subsampled,
+// they are 8 for even and 7 for odd pixels. If only the horizontal axis is subsampled, they are 4 and 8. All
+// implementations produce the same bits.
 // Units: samples. `sums` must also have the elements with the indices -1 and ceil(count / 2). Kernels may write and
 // read up to 31 samples beyond `count`. Errors: none. Threads: pure functions; any thread. Source of the rule:
 // libjpeg-turbo 2.1.5, jdsample.c and jdcolor.c.

@@ -105,8 +105,8 @@ struct plan_axis {
     return true;
   }
 
-  /// Plans `outputs` outputs over the current outputs. Consecutive resizes become one resize from the source. A padded
-  /// axis must not have hidden outputs.
+  /// Plans a resize of the current outputs to `outputs` outputs. Consecutive resizes become one resize from the source.
+  /// A padded axis must not have hidden outputs.
   /// Throws setup_error if too many crops and resizes alternate to be planned exactly.
   void resize(std::int64_t outputs) {
     const std::int64_t current = extent(), from = first - before;

@@ -50,7 +50,7 @@ struct row_output {
   bool planar = false;           ///< whether the row has three planes; if false, R, G, B of each column are adjacent
   std::size_t plane_bytes = 0;   ///< distance between the planes of a planar row
   bool streams = false;          ///< stores bypass the cache; `bytes` is aligned to 32, columns a multiple of 32
-  bool three_way_logic = false;  ///< allows instructions for three-way logic; streamed bytes are the same
+  bool three_way_logic = false;  ///< allows instructions for three-way logic; the bytes are the same
   bool wide_vectors = false;     ///< allows registers of 512 bits: cpu_has_wide_vectors()
 };
 

@@ -10,8 +10,8 @@
 // A stream is the position in the coded bits of one JPEG. A slot describes one block, and a segment is a sequence of
 // slots (segment_slots.hpp). A step is one lookup in a table. No branch depends on the result of a lookup. With two
 // streams, the processor works on one stream while the other stream waits for its lookup.
-// Rare symbols, such as a long code, have slow entries in the table. A slow entry ends the loop. decode_rare() decodes
-// the symbol, and then the loop begins again.
+// Rare symbols, such as symbols with a long code, have slow entries in the table. A slow entry ends the loop.
+// decode_rare() decodes the symbol, and then the loop begins again.
 // Arbitrary bits are accepted. The decoder writes only to the coefficients to which the slots point, and to the spare
 // space after them.
 // Units: a position is a bit address, 8 * address + bit. Source: ITU-T T.81 F.2.2. Threads: any; streams share no
@@ -33,8 +33,8 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 constexpr std::size_t pair_coefficients = 144;
 constexpr std::size_t right_block = 8;
 
-/// Returns the table of offsets of a block's coefficients: element k is the offset of coefficient k. Elements beyond
-/// the last coefficient contain one offset after the pair. The low byte of an element's address must equal k.
+/// Returns the table of offsets of a block's coefficients: element k is the offset of coefficient k. All later elements
+/// contain the same offset after the pair. The low byte of an element's address must equal k.
 constexpr std::array<std::uint8_t, 256> make_coefficient_order() noexcept {
   std::array<std::uint8_t, 256> order{};
   order.fill(128);
@@ -206,7 +206,7 @@ struct portable_steps {
 };
 
 #ifdef __x86_64__
-inline constexpr const std::uint8_t* first_place = coefficient_order.data();   // in memory: registers are full
+inline constexpr const std::uint8_t* first_place = coefficient_order.data();   // in memory: all registers are in use
 
 /// Uses inline assembly, because compilers convert the selections to branches, and intrinsics would require a compiler
 /// flag.
@@ -262,7 +262,7 @@ template <class Steps, bool refill>
 MILLRACE_ALWAYS_INLINE inline bool store_step(live_stream& s) noexcept {
   const coefficient_entry& e =
       static_cast<const coefficient_entry*>(s.table)[s.window >> (64 - coefficient_index_bits)];
-  if constexpr (refill) s.window = window_at(s.bit);   // after the lookup's address, so that the lookup is not delayed
+  if constexpr (refill) s.window = window_at(s.bit);   // the address of `e` is needed first
   const std::uint64_t advance = e.advance;
   const std::uint8_t* const next = s.place + advance;
   std::int16_t* const to = s.slot->coefficients;
@@ -286,7 +286,7 @@ MILLRACE_ALWAYS_INLINE inline bool skip_step(live_stream& s) noexcept {
   if (__builtin_expect(is_beyond(next), 0)) return true;
   s.window <<= bits;
   s.bit += bits;
-  s.slot[1].begin_bit = s.bit;   // correct at the end of a block, and unused before
+  s.slot[1].begin_bit = s.bit;   // valid at the end of a block, and unused before
   Steps::next_block(s, advance, next);
   return false;
 }

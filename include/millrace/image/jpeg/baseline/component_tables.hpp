@@ -188,7 +188,7 @@ class component_table_store {
   static constexpr std::size_t most_ = 16;   // 52 KiB each
 
   struct entry {
-    std::vector<std::uint8_t> key{};   // empty without tables
+    std::vector<std::uint8_t> key{};   // empty before the first use
     std::size_t dc_bytes = 0;
     std::shared_ptr<component_tables> tables{};
 

@@ -170,7 +170,7 @@ class mcu_stream {
   bool add_skipped_differences() noexcept {
     const block_slot* slot = slots_.skipped();
     const std::size_t blocks = slots_.blocks_of_mcu();
-    std::array<int, max_mcu_blocks> sum{};   // one per block, because sums per component would depend on each other
+    std::array<int, max_mcu_blocks> sum{};   // one per block, so that the additions are independent
     for (std::size_t m = 0; m < mcus_; ++m)
       for (std::size_t b = 0; b < blocks; ++b, ++slot) sum[b] += difference_at(slot->begin_bit, *slot->tables);
     for (std::size_t b = 0; b < blocks; ++b) predictor_[slots_.component_of(b)] += sum[b];

@@ -116,8 +116,8 @@ class unstuffer {
     }
   }
 
-  /// Copies complete pieces while each 0xff is followed by a stuffed zero. The positions are local variables, so that
-  /// the compiler keeps them in registers.
+  /// Copies pieces of fixed size while each 0xff is followed by a stuffed zero. The positions are local variables, so
+  /// that the compiler keeps them in registers.
   void copy_pieces(const std::uint8_t* enough) noexcept {
     const std::uint8_t* from = from_;
     std::uint8_t* to = to_;

@@ -96,8 +96,8 @@ MILLRACE_INLINE void label_plan::apply(const geometry& g) {
   throw_label_error(data(), problem,
                   is_rotated && g.orientation() >= 5
                       ? "Use apply(p.geometry().upright()) if the map was drawn on the rotated image"
-                  : is_rotated ? "If the map was drawn on the rotated image, use jpeg(..., {.apply_orientation = true}) and "
-                                 "apply(p.geometry().upright())"
+                  : is_rotated ? "If the map was drawn on the rotated image, use "
+                                 "jpeg(..., {.apply_orientation = true}) and apply(p.geometry().upright())"
                                : "Write each map in the size of its image");
 }
 
