@@ -44,7 +44,7 @@ struct resample_task {
 struct audio_resampler {
   void (*run)(const resample_task& task, unsigned quality, scratch& s) = nullptr;
   unsigned quality = 0;                                                ///< is passed to run()
-  /// The number of frames before and after an output frame that affect the output frame, at the lower of the two rates.
+  /// The number of frames on each side that affect an output frame, at the lower of the two rates.
   std::size_t reach = 0;
 };
 

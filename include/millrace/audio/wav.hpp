@@ -10,9 +10,10 @@
 // Chunks other than `fmt `, `ds64` and `data` have no effect. A program that writes to a pipe does not know the sizes
 // when it writes the headers. Therefore sizes of at least 0x7ffff000 are ignored, and the samples end at the end of the
 // file. An incomplete frame at the end of the samples is ignored.
-// Errors: data_error, with shard, key and stage "wav", if the bytes are not a WAV, are truncated or damaged, or exceed
-// a limit. Messages contain offsets in the file. Threads, lifetime: the same rules as for `audio`. Cost: about 0.1 us;
-// no allocation. Format: Multimedia Programming Interface and Data Specifications 1.0 (RIFF), and ITU-R BS.2088 (BW64).
+// Errors: data_error if the bytes are not a WAV, are truncated or damaged, or exceed a limit. The error has shard, key
+// and stage "wav", and its message contains an offset in the file. Threads, lifetime: the same rules as for `audio`.
+// Cost: about 0.1 us; no allocation. Format: Multimedia Programming Interface and Data Specifications 1.0 (RIFF), and
+// ITU-R BS.2088 (BW64).
 #pragma once
 
 #include <millrace/base/version.hpp>

@@ -99,7 +99,7 @@ class exact_order {
   /// Returns the window of one lane in samples: a sample moves by less than this number of places in its lane. If each
   /// pass is a uniform permutation, returns the length of the pass.
   double lane_window() const noexcept;
-  /// Returns a warning if the window is so small for the number of lanes that samples hardly move, or an empty string.
+  /// Returns a warning if the window is too small for the number of lanes, or an empty string.
   std::string window_notice() const;
   /// Returns whether an epoch is an exact pass.
   bool exact() const noexcept { return options_.epoch_batches == options::exact_pass; }

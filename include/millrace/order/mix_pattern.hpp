@@ -1,5 +1,5 @@
-// Assigns each position to one of several sources, so that every interval of positions contains the sources in
-// proportion to their shares.
+// Assigns each position to one of several sources. Every interval of positions contains the sources in proportion to
+// their shares.
 //
 //   mr::detail::mix_pattern pattern({7, 3});           // source 0 gets seven of ten positions, source 1 gets three
 //   pattern.source_at(1'000'003);   // the source of position 1,000,003: a pure function of the position

@@ -21,8 +21,8 @@
 // sources, and at most 1 + ln(sources) samples late with more.
 // Cost: a resume walks over all earlier blocks, at about 30 ns per source and block. Memory: 4 MiB for checkpoints of
 // the walk.
-// Errors: setup_error for invalid weights, for weights that are all 0 at a position, and for weights that change
-// although sources do not repeat.
+// Errors: setup_error for invalid weights, and for weights that are all 0 at a position. setup_error if weights change
+// but sources do not repeat.
 // Threads: any thread may call any member.
 #pragma once
 

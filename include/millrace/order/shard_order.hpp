@@ -45,8 +45,8 @@ class shard_order {
   /// Returns the options.
   const options& settings() const noexcept { return options_; }
 
-  /// Returns the lowest index in the sequence from which a sample may be at this ordinal (place after the shuffle) or
-  /// at a later one.
+  /// Returns the lowest index in the sequence whose sample may have this ordinal (place after the shuffle) or a later
+  /// one.
   std::uint64_t first_needed_for(std::uint64_t ordinal) const noexcept;
 
   /// Returns whether each epoch reads all shards as listed. In this case, callers do not need shards_of().

@@ -6,7 +6,7 @@
 // Errors: none; with fewer than 5 batches, the report has no verdict.
 // Threads: any thread, while the session exists. Cost: a few milliseconds, because report_of() simulates the run with
 // other numbers of workers. If the workers limit the run, report_of() also measures the cost of receiving rows from
-// feeders (machines that compute rows), in about 10 ms.
+// feeders in about 10 ms. Feeders are machines that compute rows.
 #pragma once
 
 #include <millrace/report/run_report.hpp>

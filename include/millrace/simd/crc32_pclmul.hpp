@@ -30,8 +30,8 @@ using crc32_lane [[gnu::vector_size(16)]] = long long;
 /// The minimum number of bytes for fold_crc32().
 inline constexpr std::size_t crc32_least_bytes = 4 * sizeof(crc32_lane);
 
-/// Shifts the bytes of `lane` to the position of `next`, by multiplying with powers of x modulo the polynomial, then
-/// adds `next`.
+/// Multiplies `lane` by powers of x modulo the polynomial, which shifts its bytes to the position of `next`. Then adds
+/// `next`.
 __attribute__((target("pclmul"), always_inline)) inline crc32_lane fold_crc32_lane(crc32_lane lane, crc32_lane by,
                                                                                    crc32_lane next) noexcept {
   return __builtin_ia32_pclmulqdq128(lane, by, 0x00) ^ __builtin_ia32_pclmulqdq128(lane, by, 0x11) ^ next;

@@ -36,15 +36,14 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-// Reduces the measurements of a window to a few numbers, from which the search computes how many workers and reads the
-// step needs.
+// Reduces the measurements of a window to the numbers that the search needs.
 //
 //   mr::detail::tuning_window w = mr::detail::tuning_window_of(now - before);
 //   w.rate_of_workers(6);   w.rate_of_reads(8);      // samples per second that this number can deliver
 //
 // Utilization law (flow_statistics.hpp): n threads that work d seconds per sample process n / d samples per second.
-// With k outstanding reads, the time of each read is t x (1 + contention x (k - 1)), where t is the time of a read
-// alone (measure/values/read_levels.hpp).
+// A read alone needs the time t. With k outstanding reads, each read needs t x (1 + contention x (k - 1)); see
+// measure/values/read_levels.hpp.
 // Errors: none; work that the window did not measure sets no limit. Threads: not synchronized.
 
 /// Metrics of one window. Times are in seconds, rates in delivered samples per second.
@@ -154,7 +153,7 @@ class tuning_search {
   static std::size_t lowered(std::size_t open, std::size_t target, const past& p);
   concurrency_counts nearer(const concurrency_counts& target) const;
   /// Returns lowered numbers for a window without a wait. If the open workers and reads have no spare time, raises the
-  /// numbers instead, because the number of prefetched samples is shrinking.
+  /// numbers instead.
   concurrency_counts reduced(const aim& a) const;
   /// Adds one worker or one read, depending on which of the two has the lower rate. Changes nothing if both rates are
   /// far above the rate of the step.

@@ -4,7 +4,7 @@
 //   const mr::detail::torchvision_magnitudes space{.bins = 31, .across = 150.0 / 331.0 * 224, .down = 101.5};
 //   mr::detail::torchvision_op(space, mr::detail::augment_op::rotate, 9, true);   // by -9 degrees
 //
-// A magnitude is the index of a bin. Bin 0 has no effect, and the last bin has the maximum effect.
+// A magnitude is the index of a bin. Bin 0 has the minimum effect, and the last bin has the maximum effect.
 // Errors: none. Threads: pure functions; any thread.
 #pragma once
 

@@ -6,8 +6,8 @@
 //   blur.run(pixels, weights);
 //
 // Beyond the image's boundary, the outermost bytes are repeated. Each pass rounds to bytes, as Pillow does. The cost
-// does not depend on the radius. For the passes along rows, the pixels of ten rows are stored next to each other, so
-// that both directions use the same kernel.
+// does not depend on the radius. For passes along rows, the pixels of ten rows are interleaved, so that both directions
+// use the same kernel.
 // Source: Gwosdek, Grewenig, Bruhn, Weickert: Theoretical Foundations of Gaussian Convolution by Extended Box
 // Filtering, SSVM 2011; the arithmetic is Pillow's.
 #pragma once

@@ -15,9 +15,9 @@
 // flips are exact, and a resize selects the nearest pixel. The samples remain as stored: a flip does not negate the
 // flow. Padding of a constant color is 0. Alpha is dropped. For gray files of 16 bits, use mr::labels<std::uint16_t>().
 // A normalized value is computed as fma(sample, 1 / std, -mean / std) in f32, and then rounded to T.
-// Errors: u16() throws data_error if the file is not a PNG of 16-bit RGB, setup_error if the plan has operations on
-// pixels or a background. apply() throws data_error if the geometry is for an image of another size. Threads: not
-// synchronized. Lifetime: the plan keeps the bytes of its file alive, as `picture` does.
+// Errors: u16() throws data_error if the file is not a PNG of 16-bit RGB. It throws setup_error if the plan has
+// operations on pixels or a background. apply() throws data_error if the geometry is for an image of another size.
+// Threads: not synchronized. Lifetime: the plan keeps the bytes of its file alive, as `picture` does.
 // Cost: all rows down to the crop are inflated. Memory: the rows of the crop.
 // Format: ISO/IEC 15948 (PNG); the KITTI flow format is from the devkit of the KITTI flow benchmark (2015).
 #pragma once

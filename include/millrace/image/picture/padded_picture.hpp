@@ -1,4 +1,4 @@
-// An image at the upper left of a larger row, so that a batch can contain images of different sizes, as object
+// An image at the upper left of a larger row. A batch of such rows can contain images of different sizes, as object
 // detectors need.
 //
 //   struct example { mr::padded_picture pixels; std::array<std::int32_t, 2> size; };

@@ -61,7 +61,7 @@ class patch_list {
   static constexpr std::size_t together = picture::together;
 
   /// Stores the plans of the images of a row. Throws data_error if there are too many patches or a side is not a
-  /// multiple of a patch, and setup_error if an option is out of range.
+  /// multiple of a patch. Throws setup_error if an option is out of range.
   patch_list(std::vector<picture> pictures, const patch_list_options& options)
       : options_(options), pictures_(std::move(pictures)) {
     constexpr std::size_t max_side = 65'535, max_count = 1U << 24;

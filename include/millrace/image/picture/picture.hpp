@@ -85,8 +85,8 @@ class picture {
   picture center_crop(std::size_t height, std::size_t width) const;
   picture center_crop(std::size_t side) const { return center_crop(side, side); }
 
-  /// Resizes to this size, antialiased; the aspect ratio may change. Throws setup_error for sides outside 1..65535, and
-  /// if crops and resizes alternate too often for an exact plan.
+  /// Resizes to this size, antialiased; the aspect ratio may change. Throws setup_error for sides outside 1..65535.
+  /// Also throws setup_error if crops and resizes alternate too often for an exact plan.
   picture resize(std::size_t height, std::size_t width) const;
 
   /// Resizes the shorter side to `side` and keeps the aspect ratio. The longer side is rounded down, as in torchvision.
@@ -139,7 +139,7 @@ class picture {
   /// area.
   picture crop_beyond(const outer_box& box, const padding_fill& fill = {}) const;
 
-  /// Resizes to the largest size that fits into `size`, keeps the aspect ratio, and centers the image in a row of
+  /// Resizes to the largest size that fits into `size`, with the same aspect ratio. Centers the image in a row of
   /// `size`. The side that is not limited by `size` is rounded to nearest, ties to even, as in YOLO. Throws setup_error
   /// if a side is outside 1..65535.
   picture letterbox(const picture_size& size, const letterbox_options& options = {}) const;

@@ -14,9 +14,8 @@
 // Errors: data_error for more than max_pictures images (unless `truncate`) and for an image of another size;
 // setup_error if an option is out of range; the same errors as `picture`. Threads: not synchronized.
 // Lifetime: a list keeps the bytes of its files alive, as `picture` does.
-// Cost: a slot (the memory of a batch) has space for max_pictures images in every row, but only the used part is copied
-// to a device. A rendered row may have to be moved once within its slot, which costs about 20 us per image of 224 x
-// 224.
+// Cost: a slot (the memory of a batch) has space for max_pictures images in every row. Only the used part is copied to
+// a device. A rendered row may be moved once within its slot, at about 20 us per image of 224 x 224.
 #pragma once
 
 #include <millrace/base/error.hpp>
@@ -60,7 +59,7 @@ class picture_list {
   static constexpr std::size_t together = picture::together;
 
   /// Stores the plans of the images of a row. Throws data_error if there are too many images or an image has another
-  /// size, and setup_error if an option is out of range.
+  /// size. Throws setup_error if an option is out of range.
   picture_list(std::vector<picture> pictures, const picture_list_options& options)
       : options_(options), pictures_(std::move(pictures)) {
     constexpr std::size_t most = 65'535;

@@ -34,7 +34,7 @@ struct deflate_entry {
   static constexpr int code_bits_at = 8, base_at = 16;
 
   // Special entries: if neither of these two bits is set, the code word is invalid. If second_table is set, bits 8 to
-  // 12 are the number of index bits of the second table, and bits 16 to 30 are the offset of that table.
+  // 12 are the number of index bits of the second table. Bits 16 to 30 are the offset of that table.
   static constexpr std::uint32_t second_table = std::uint32_t{1} << 14, end_of_block = std::uint32_t{1} << 13;
 };
 

@@ -20,8 +20,8 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-/// The remaining input, which is `count` bits in the buffer followed by the bytes from `in`, and the position in the
-/// output.
+/// The remaining input, and the position in the output. The input is `count` bits in the buffer, followed by the bytes
+/// from `in`.
 struct inflate_state {
   const std::uint8_t* in = nullptr;
   const std::uint8_t* in_end = nullptr;

@@ -9,8 +9,8 @@
 // the high byte of 16-bit samples is used, as in Pillow and libpng. Colors beyond the end of a palette are black, as in
 // libpng.
 // Alpha is dropped without changing the colors, or kept, or used to composite pixels over a color. The transparency
-// chunk, tRNS, is read only if alpha is used. A composited value is (c a + b (255 - a)) / 255, rounded, where c is the
-// color, a alpha and b the background.
+// chunk, tRNS, is read only if alpha is used. A composited value is (color * alpha + background * (255 - alpha)) / 255,
+// rounded.
 // The layout `samples` keeps the stored values: palette indices, and gray without scaling. A 16-bit sample becomes two
 // bytes in the machine's byte order, any other sample becomes one byte.
 // Up to `slack_bytes` may be read beyond `stored` and written beyond `memory`.

@@ -6,8 +6,8 @@
 //   while (const std::uint8_t* row = rows.next()) use(row);        // valid until the next call
 //   rows.check_end();
 //
-// The stream is inflated into a window of about 100 KiB, a part at a time, and not beyond the last requested row. Call
-// begin_rows() again for the next pass.
+// The stream is inflated into a window of about 100 KiB, a part at a time. Inflating stops after the last requested
+// row. Call begin_rows() again for the next pass.
 // Callers may read `slack_bytes` bytes beyond the end of a row.
 // Errors: next() throws data_error at the first row that is not complete. All rows before that row have been delivered
 // and are correct. check_end() throws data_error for damage after the last row. Threads: not thread-safe; one thread at

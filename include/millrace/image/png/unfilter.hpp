@@ -48,8 +48,8 @@ struct portable_unfilter {
     for_each_channel(r, pixel_bytes, [](int left, int up, int) { return (left + up) / 2; });
   }
 
-  /// Predicts the neighbor (left, up or corner) that is nearest to left + up - corner, or the first of these in a tie.
-  /// Comparing the smaller and the larger neighbor yields the same choice in fewer steps (F. Giesen, stb_image 2.28).
+  /// Predicts the neighbor (left, up or corner) that is nearest to left + up - corner. In a tie, predicts the first of
+  /// these. Source of the comparisons: F. Giesen, stb_image 2.28.
   static void paeth(const filtered_row& r, std::size_t pixel_bytes) noexcept {
     for_each_channel(r, pixel_bytes, [](int left, int up, int corner) {
       const int threshold = 3 * corner - (left + up), low = left < up ? left : up, high = left < up ? up : left;
@@ -133,7 +133,7 @@ class unfilter {
 #endif
 
   std::size_t pixel_bytes_;
-  [[maybe_unused]] bool vectors_;   // only read on x86-64
+  [[maybe_unused]] bool vectors_;   // read only on x86-64 and aarch64
 };
 
 }}}  // namespace millrace::detail

@@ -21,9 +21,9 @@
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 // The header of a PNM file, which precedes the samples.
-// A header contains P5 (gray) or P6 (RGB), then the width, the height and the largest value, each from 1 to 65,535.
-// Blanks or comments precede each number; a comment extends from # to the end of the line. One blank follows the
-// header, then the samples.
+// A header contains P5 (gray) or P6 (RGB), then width, height and the largest value, each from 1 to 65,535. Blanks or
+// comments precede each number; a comment extends from # to the end of the line. One blank follows the header, then the
+// samples.
 // Format: the netpbm pages pgm(5) and ppm(5).
 
 struct pnm_header {

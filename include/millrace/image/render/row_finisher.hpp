@@ -1,4 +1,4 @@
-// Fills the padding of an image's row, runs the image's operations, and then converts the row to floating point or to
+// Fills the padding of an image's row and runs the image's operations. Then converts the row to floating point or to
 // patches if the target needs it.
 //
 //   mr::detail::row_finisher last;                                  // reused for all images

@@ -1,5 +1,5 @@
-// Joins requests for the same JPEG. The JPEG is then decoded only once, and all images that are rendered from it share
-// the decoded planes (luma and chroma).
+// Joins requests for the same JPEG. The JPEG is then decoded once, and all its images share the decoded planes (luma
+// and chroma).
 //
 //   mr::detail::shared_requests all;                  // reused for all batches
 //   all.begin(jobs.size());

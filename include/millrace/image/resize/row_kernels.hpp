@@ -1,6 +1,6 @@
-// The vertical half of a resize. An output row is a weighted sum of input rows, rounded to bytes, and converted to RGB
-// if the rows are luma and chroma. Input rows are in Q7 (numbers with 7 fraction bits). A tap is an input row with its
-// weight.
+// The vertical half of a resize. An output row is a weighted sum of input rows, rounded to bytes. If the rows are luma
+// and chroma, it is converted to RGB. Input rows are in Q7 (numbers with 7 fraction bits). A tap is an input row with
+// its weight.
 //
 //   mr::detail::row_taps t{.rows = {a, b}, .weights = {6000, 10384}, .count = 2,
 //                          .plane_stride = 224};                     // a row has three planes of 224 numbers: R, G, B

@@ -1,5 +1,5 @@
-// Tables for 32 outputs of a horizontal resize with up to 4 taps (weighted samples) each, and their kernel in registers
-// of 512 bits.
+// Tables for 32 outputs of a horizontal resize, and their kernel for registers of 512 bits. Each output has up to 4
+// taps (weighted samples).
 //
 //   if (mr::detail::cpu_has_wide_vectors() && group.widen())       // column_kernels_avx2.hpp builds the group
 //     mr::detail::avx512_short_columns::run({&group, 1}, rows, 2);

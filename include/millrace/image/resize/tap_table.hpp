@@ -174,8 +174,7 @@ class tap_table {
       if (distance < t.reach) sum += static_cast<std::uint64_t>(t.reach - distance);
       running[count++] = sum;
     }
-    // 31 bits of the running sum are precise enough, and allow a multiplication by one reciprocal instead of a division
-    // per tap.
+    // 31 bits of the running sum are precise enough. They allow a multiplication by a reciprocal instead of a division.
     const int shift = std::bit_width(sum) > 31 ? static_cast<int>(std::bit_width(sum)) - 31 : 0;
     const std::uint64_t divisor = sum >> shift;
     if (divisor != divisor_) {

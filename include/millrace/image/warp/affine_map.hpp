@@ -1,5 +1,5 @@
-// Maps each pixel of a rotated, sheared or translated image to its source, the point of the original image that it
-// shows. The map is Pillow's matrix of six numbers.
+// Maps each pixel of a rotated, sheared or translated image to its source, a point of the original image. The map is
+// Pillow's matrix of six numbers.
 //
 //   const auto map = mr::detail::rotation_of(9, {.width = 224, .height = 224});   // 9 degrees, counter-clockwise
 //   map.x(10.5, 20.5);                                                            // the column of that point's source

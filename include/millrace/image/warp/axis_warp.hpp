@@ -158,8 +158,8 @@ class axis_warp {
     return true;
   }
 
-  /// Shifts along columns. Each column of numbers is stored shifted by an integer, so that the neighbors of each byte
-  /// are in the rows above and below.
+  /// Shifts along columns. Each column is stored with an integer shift, so that the neighbors of a byte are in the rows
+  /// above and below.
   bool run_down_columns(const warp_source& from, const rgb_pixels& p, const affine_map& map, const rgb_color& fill) {
     if (!find_runs(p, map)) return false;
     const auto stride = static_cast<std::ptrdiff_t>(p.row_bytes() + slack);

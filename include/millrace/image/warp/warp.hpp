@@ -5,8 +5,8 @@
 //
 // The source of a pixel is the point to which the map moves the pixel's center. Pixels whose source is outside the
 // image get the fill color.
-// nearest: copies the pixel that contains the source. Sources are computed in fixed point with 16 fraction bits, or
-// incrementally in double if the map has no rotation and no shear.
+// nearest: copies the pixel that contains the source. Sources are computed in fixed point with 16 fraction bits. If the
+// map has no rotation and no shear, they are computed incrementally in double.
 // bilinear, bicubic: see warp_kernels.hpp, or axis_warp.hpp for maps along one axis.
 // Errors: throws std::bad_alloc. Threads: not thread-safe; one thread at a time.
 #pragma once

@@ -7,9 +7,9 @@
 // I/O threads read `samples_per_read` samples at a time, and at most `read_ahead_bytes` ahead. Workers render each
 // sample into a row of a batch in one of `host_slots` slots. Copies are written to `device_slots` slots; if their
 // number is 0, the training step uses the host slots.
-// Unit: nanoseconds for each read, for the work on each sample, and for the copy and the step of each batch.
-// The model omits I/O threads whose samples are not needed yet, serial stages on separate threads, and the effects of
-// threads that share too few cores.
+// Times are in nanoseconds: per read, per sample for the work, and per batch for the copy and the step.
+// The model omits I/O threads whose samples are not needed yet, and serial stages on separate threads. It assumes that
+// each thread has a core.
 // Errors: none. Threads: not synchronized.
 #pragma once
 
@@ -24,8 +24,8 @@
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
 // A distribution from which the simulation draws service times. The times were recorded in a run, or are specified.
-// Each draw selects a bucket of the histogram with a probability proportional to its count, and then a uniform value in
-// the bucket. The mean of the distribution is exactly the mean of the recorded times. Unit: nanoseconds.
+// Each draw selects a bucket of the histogram by its count, and then a uniform value in the bucket. The mean of the
+// distribution is exactly the mean of the recorded times. Unit: nanoseconds.
 // If no time was recorded, each draw returns 0. Objects are immutable.
 
 /// A distribution of service times, in nanoseconds.
@@ -98,7 +98,7 @@ struct pipeline_model {
   double sample_bytes = 100'000;
   double batch_bytes = 0;      ///< size of a batch, which one copy transfers
   double contention = 0;       ///< slowdown of concurrent reads (measure/values/read_levels.hpp)
-  double useful_share = 1;     ///< used share of the work of all readers except the first (flow_statistics.hpp)
+  double useful_share = 1;     ///< share of useful work of all I/O threads except the first (flow_statistics.hpp)
   empirical_distribution read_ns{}, unpack_ns{}, work_ns{}, copy_ns{}, step_ns{};
   std::vector<std::pair<std::string, double>> phases{};   ///< phases of the work: names and shares
   std::uint64_t warm_up_batches = 20, batches = 200;     ///< `batches` batches are measured after the warm-up
@@ -131,8 +131,7 @@ inline pipeline_model model_of(const flow_statistics& f) {
         if (reads > 0) m.samples_per_read = std::max<std::size_t>(1, (s.items + reads / 2) / reads);
         m.sample_bytes = per(s.bytes, s.items);
         m.contention = f.reads_at_once.contention().value_or(0);
-        // The sum of the times of single reads: the time with any read outstanding, times the combined speed of the
-        // reads.
+        // The total time that the reads need without contention.
         const double alone_ns = f.reads_at_once.busy_ns() > 0 ? static_cast<double>(f.reads_at_once.busy_ns()) *
                                                                     f.reads_at_once.mean_speed(m.contention)
                                                               : static_cast<double>(s.busy_ns);

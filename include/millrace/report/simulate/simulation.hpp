@@ -8,7 +8,7 @@
 // read that is needed next may exceed the budget. Samples become available in the run's order. A worker claims the next
 // ticket (row) whose sample is available and whose batch has a slot (memory). Copies and steps process batches in
 // order.
-// With k outstanding reads, the speed of each read is 1 / (1 + contention x (k - 1)) of its speed alone.
+// With k outstanding reads, each read is slower by the factor 1 + contention x (k - 1).
 // A service time depends only on the seed and on the number of the operation, never on the settings. Therefore two
 // simulations that differ in one setting have the same service times.
 // Errors: setup_error for a model that can never deliver a batch. Threads: the function is pure; any thread may call

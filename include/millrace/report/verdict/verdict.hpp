@@ -17,8 +17,8 @@
 // - CPU-starved: while the workers had work, they had a core for less than 95 % of the time. They were ready to run, or
 //   a quota throttled the process. The cause is a quota, neighbors (other programs), or other threads of the process.
 // - Page cache: reads are the limit, and less than 5 % of the bytes were read from storage.
-// - Bandwidth: reads are the limit, and reach 85 % of the ceiling (the maximum speed of the storage). If the ceiling is
-//   unknown, this is the result if concurrent reads slow each other down by a quarter or more (read_levels.hpp).
+// - Bandwidth: reads are the limit, and reach 85 % of the ceiling (the maximum speed of the storage). Without a known
+//   ceiling: concurrent reads slow each other down by a quarter or more (read_levels.hpp).
 // - Latency: reads are the limit, the ceiling or the slowdown is known, and the cause is not bandwidth.
 //
 // Errors: the result is bound_by::unknown for fewer than 5 batches, and without a trainer.

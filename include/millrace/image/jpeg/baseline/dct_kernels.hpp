@@ -30,8 +30,7 @@ namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 struct dct_kernels {
   using pair_function = bool (*)(std::int16_t*, const dequantiser&, sample_target) noexcept;
 
-  /// Functions that transform two adjacent blocks to blocks with sides of 1, 2, 4 or 8 samples, and set the
-  /// coefficients to 0.
+  /// Functions that transform two adjacent blocks to sides of 1, 2, 4 or 8 samples, and set the coefficients to 0.
   std::array<pair_function, 4> pair{reduced_dct::one, reduced_dct::two, reduced_dct::four, inverse_dct_pair};
   /// Transforms two consecutive pairs to 32 columns of 8 rows; null if that is not faster. Returns false if a value of
   /// the pairs is wild.

@@ -190,8 +190,8 @@ class mcu_stream {
     left_in_interval_ = header_.restart_interval;
   }
 
-  /// Returns whether blocks used bits beyond the end of the data, or beyond the limit. If no marker ends the file, the
-  /// use of its last 16 bytes also counts, because libjpeg may read a few bytes more than it needs.
+  /// Returns whether blocks used bits beyond the end of the data, or beyond the limit. If no marker ends the file, its
+  /// last 16 bytes also count as beyond the end, because libjpeg reads ahead.
   bool overran() const noexcept {
     constexpr std::uintptr_t libjpeg_reads_ahead_bytes = 16;
     const auto end = reinterpret_cast<std::uintptr_t>(unstuff_.end());

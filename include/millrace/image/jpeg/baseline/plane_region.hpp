@@ -1,5 +1,5 @@
-// Computes which MCUs (coding units) of a JPEG overlap a rectangle of pixels, and lays out the planes for the samples
-// of these MCUs.
+// Computes which MCUs (coding units) of a JPEG overlap a rectangle of pixels, and lays out the planes for their
+// samples.
 //
 //   const mr::detail::mcu_region r(header, request);
 //   const int mcus = r.width() * r.height();      // in [r.first_column, r.end_column) x [r.first_row, r.end_row)

@@ -74,9 +74,9 @@ class jpeg_decoder : private jpeg_input {
   const jpeg_counts& counts() const noexcept { return counts_; }
 
  private:
-  /// Returns whether libjpeg produces the same pixels for a region of this image as for the full image. The pixels may
-  /// differ in two cases: libjpeg-turbo 2.1.5 reads uninitialized memory when it crops a scaled image with 4x2 luma
-  /// sampling, and block smoothing of images with several scans reads beyond the region.
+  /// Returns whether libjpeg produces the same pixels for a region of this image as for the full image. They differ in
+  /// two cases. libjpeg-turbo 2.1.5 reads uninitialized memory when it crops a scaled image with 4x2 luma sampling.
+  /// Block smoothing of images with several scans reads beyond the region.
   bool can_crop() const noexcept {
     if (jpeg_has_multiple_scans(const_cast<j_decompress_ptr>(&info_))) return false;
     if (info_.num_components == 1) return true;
@@ -93,8 +93,7 @@ class jpeg_decoder : private jpeg_input {
     jpeg_start_decompress(&info_);
     if (!can_crop()) return true;
     // The region gets a margin of one pixel on each side, because fancy upsampling reads the neighbors. The region also
-    // gets a minimum width: if a row had only one chroma value, libjpeg would repeat this value instead of
-    // interpolating it as in the full image.
+    // gets a minimum width, because libjpeg does not interpolate a row with only one chroma value.
     constexpr std::size_t least_width = 8;
     const std::size_t before = region.left == 0 ? 0 : region.left - 1;
     const std::size_t to = std::min<std::size_t>(std::max(region.right + 1, before + least_width), info_.output_width);
@@ -122,8 +121,8 @@ class jpeg_decoder : private jpeg_input {
     return true;
   }
 
-  /// Continues to read to the end of the image, so that surplus bytes before the end are counted as in a progressive
-  /// file. Errors have no effect here, because the pixels are already decoded.
+  /// Reads to the end of the image, so that surplus bytes before the end are counted. Errors have no effect here,
+  /// because the pixels are already decoded.
   void read_end() noexcept {
     if (setjmp(escape_) != 0) return;
     reads_end_ = true;

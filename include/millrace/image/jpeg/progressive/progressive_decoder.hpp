@@ -29,8 +29,8 @@
 
 namespace millrace { inline namespace MILLRACE_ABI { namespace detail {
 
-// Copies the restart intervals of one scan's data, one complete interval at a time, without the zero that a JPEG
-// inserts after each 0xff.
+// Copies the data of one scan, one complete restart interval at a time. Omits the zero that a JPEG inserts after each
+// 0xff.
 // Units: positions are bit addresses, 8 * address + bit. Source: ITU-T T.81 B.1.1.5 and B.2.1.
 class scan_data {
  public:
@@ -137,8 +137,8 @@ class progressive_decoder {
     return scan.first == 0 ? decode_dc(scan, grid) : decode_band(scan, grid);
   }
 
-  /// Calls begin() at the start of each restart interval, and part(row, from, to) for the MCUs (coding units) of a row
-  /// within one interval.
+  /// Calls begin() at the start of each restart interval. Calls part(row, from, to) for the MCUs (coding units) of a
+  /// row in one interval.
   template <class Begin, class Part>
   jpeg_refusal for_each_part(const progressive_scan& scan, const scan_grid& grid, std::uintptr_t& bit,
                              const Begin& begin, const Part& part) {
